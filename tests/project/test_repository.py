@@ -1,0 +1,172 @@
+"""The repository itself: no file tells where it was written, the locks are whole, the make targets are documented."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[2]
+LOCKS = ("requirements.txt", "requirements-dev.txt")
+
+# Written so that no pattern matches its own text.
+UNWANTED = {
+    "address of a package index": r"pypi[.]org|pythonhosted[.]org|registry[.]npmjs|proxy[.]golang|crates[.]io/api",
+    "option that names a package index": r"--(?:extra-)?index[-]url|--find[-]links|--trusted[-]host",
+    "path of somebody's machine": r"(?<![\w.~/}])/(?:[w]ork|[r]oot|[U]sers)/|/home/(?!jovyan\b)[a-z][\w.-]*/",
+    "word of the workplace": r"(?i)\b[f]arm-\w+|\bsub-?[a]gents?\b|\bthis [s]ession\b|\bissue #?[0-9]+\b|\b[c]laude\b",
+    "secret": r"-----BEGIN [A-Z ]*PRIVATE [K]EY|\bAIza[0-9A-Za-z_-]{35}|\bya29[.][0-9A-Za-z_-]{20}",
+}
+
+
+@pytest.mark.parametrize("what", UNWANTED)
+def test_no_file_holds(what: str) -> None:
+    pattern = re.compile(UNWANTED[what])
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()[:120]}"
+        for path in _repository_files()
+        for number, line in enumerate(path.read_text(errors="replace").splitlines(), start=1)
+        if pattern.search(line)
+    ]
+
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("what", "line"),
+    [
+        ("address of a package index", "see https://pypi" + ".org/project/x"),
+        ("option that names a package index", "--extra-index" + "-url=https://example.com"),
+        ("path of somebody's machine", "open('/wo" + "rk/main/x')"),
+        ("path of somebody's machine", "/home" + "/someone/src"),
+        ("word of the workplace", "as issue" + " 12 says"),
+        ("secret", "-----BEGIN RSA PRIVATE" + " KEY-----"),
+    ],
+)
+def test_an_unwanted_line_is_seen(what: str, line: str) -> None:
+    assert re.search(UNWANTED[what], line)
+
+
+@pytest.mark.parametrize(
+    "line", ["/home/jovyan/work/x", "gs://bucket/work/x", "${ROOT}/work/x", "a session of JupyterHub"]
+)
+def test_an_honest_line_is_let_through(line: str) -> None:
+    assert [what for what, pattern in UNWANTED.items() if re.search(pattern, line)] == []
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_a_lock_holds_pins_and_hashes_and_nothing_else(lock: str) -> None:
+    entries = _entries(lock)
+
+    assert entries
+    for entry, hashes in entries.items():
+        assert re.match(r"[a-z0-9-]+==[\w.]+(?: ; .+)? \\$", entry)
+        assert hashes
+        assert all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", line) for line in hashes)
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_a_lock_covers_its_requirements(lock: str) -> None:
+    locked = _pins(lock)
+    wanted = _requirements(lock.replace(".txt", ".in"))
+
+    assert wanted
+    assert [str(entry) for entry in wanted if not entry.specifier.contains(locked[canonicalize_name(entry.name)])] == []
+
+
+def test_both_locks_agree() -> None:
+    runtime, development = _pins("requirements.txt"), _pins("requirements-dev.txt")
+    shared = runtime.keys() & development.keys()
+
+    assert shared
+    assert {name: development[name] for name in shared} == {name: runtime[name] for name in shared}
+
+
+def test_protobuf_stays_with_what_the_policy_sdk_takes() -> None:
+    assert _pins("requirements.txt")["protobuf"].startswith("5.29.")
+
+
+def test_the_build_backend_is_the_locked_one() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+    assert project["build-system"]["requires"] == ["setuptools==" + _pins("requirements.txt")["setuptools"]]
+
+
+def test_help_lists_every_make_target() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    phony = re.search(r"^\.PHONY:(.*)$", makefile, re.MULTILINE)
+    command = ["make", "--no-print-directory", "help"]
+    helped = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+
+    assert phony
+    assert {line.split()[1] for line in helped.splitlines()} == set(phony[1].split())
+
+
+def test_ci_runs_what_a_commit_has_to_pass() -> None:
+    script = ROOT / ".ci" / "run"
+
+    assert script.stat().st_mode & 0o111
+    assert script.read_text().rstrip().endswith("make test")
+
+
+def test_the_pull_request_workflow_holds_no_credentials() -> None:
+    text = (ROOT / ".github" / "workflows" / "check.yml").read_text()
+    workflow = yaml.safe_load(text)
+
+    assert workflow[True] == "pull_request"  # YAML 1.1 reads the key `on` as true
+    assert workflow["permissions"] == {"contents": "read"}
+    for job in workflow["jobs"].values():
+        assert job.keys().isdisjoint({"permissions", "environment", "secrets"})
+        checkouts = [step["with"] for step in job["steps"] if "checkout" in step.get("uses", "")]
+        assert checkouts == [{"persist-credentials": False}]
+    assert not re.search(r"secrets\.|github\.token|GITHUB_TOKEN|id-token|google-github-actions|GOOGLE_", text)
+
+
+def test_pulumi_finds_the_virtual_environment_that_make_creates() -> None:
+    project = yaml.safe_load((ROOT / "Pulumi.yaml").read_text())
+    pack = yaml.safe_load((ROOT / "policies" / "PulumiPolicy.yaml").read_text())
+
+    assert project["stackConfigDir"] == "stacks"
+    assert ROOT / project["runtime"]["options"]["virtualenv"] == ROOT / ".venv"
+    assert (ROOT / "policies" / pack["runtime"]["options"]["virtualenv"]).resolve() == (ROOT / ".venv").resolve()
+
+
+def test_changelog_fragments_are_named_by_kind() -> None:
+    names = [path.name for path in (ROOT / "changelog.d").iterdir() if path.name != "README.md"]
+
+    assert [name for name in names if not re.fullmatch(r"[a-z0-9-]+\.(?:added|changed|fixed|removed)\.md", name)] == []
+
+
+def _repository_files() -> list[Path]:
+    """Return every file that git tracks or would add."""
+    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\0")
+    return [ROOT / name for name in sorted(set(names)) if name and (ROOT / name).is_file()]
+
+
+def _requirements(name: str) -> list[Requirement]:
+    lines = (ROOT / name).read_text().splitlines()
+    return [Requirement(line) for line in lines if line and not line.startswith(("#", "-"))]
+
+
+def _pins(name: str) -> dict[str, str]:
+    """Return the version of each package in a lock, by its canonical name."""
+    locked = (Requirement(line.rstrip(" \\")) for line in _entries(name))
+    return {canonicalize_name(entry.name): str(entry.specifier).removeprefix("==") for entry in locked}
+
+
+def _entries(lock: str) -> dict[str, list[str]]:
+    """Return a lock's lines, each package's with the lines of its hashes; comments are left out."""
+    entries: dict[str, list[str]] = {}
+    for line in (ROOT / lock).read_text().splitlines():
+        if line and not line.startswith((" ", "#")):
+            entries[line] = []
+        elif line.startswith("    --"):
+            entries[next(reversed(entries))].append(line.strip(" \\"))
+    return entries
