@@ -1,0 +1,143 @@
+"""Topologies on machines: hosts, what fits, and the nearest that does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from modules.catalog import MACHINE_TYPES
+from modules.catalog.shapes import chips_in, render_topology
+from modules.catalog.topologies import hosts, legal_for, legal_topologies, nearest_topology
+from modules.catalog.types import MachineType
+
+V4 = MACHINE_TYPES["ct4p-hightpu-4t"]
+V5E_1, V5E_4, V5E_8 = (MACHINE_TYPES[f"ct5lp-hightpu-{chips}t"] for chips in (1, 4, 8))
+TPUS = st.sampled_from([V4, V5E_1, V5E_4, V5E_8])
+
+# VMs per slice as the list of pathways-job has them (accelerator facts, 2026-11).
+V4_HOSTS = {
+    "2x2x1": 1, "2x2x2": 2, "2x2x4": 4, "2x4x4": 8, "4x4x4": 16, "4x4x8": 32, "4x8x8": 64, "4x4x16": 64,
+    "8x8x8": 128, "8x8x12": 192, "8x8x16": 256, "4x16x16": 256, "8x16x16": 512, "16x16x16": 1024,
+}  # fmt: skip
+V5E_HOSTS = {"2x2": 1, "2x4": 2, "4x4": 4, "4x8": 8, "8x8": 16, "8x16": 32, "16x16": 64}
+
+
+@pytest.mark.parametrize(("shape", "count"), V4_HOSTS.items())
+def test_a_v4_slice_has_the_hosts_of_the_published_list(shape: str, count: int) -> None:
+    assert legal_for(V4, shape)
+    assert hosts(V4, shape) == count
+
+
+def test_v5e_slices_of_four_chip_machines_are_the_published_list_and_no_other() -> None:
+    assert {shape: hosts(V5E_4, shape) for shape in legal_topologies(V5E_4)} == V5E_HOSTS
+
+
+def test_v5e_machines_of_one_and_eight_chips_make_one_slice_each() -> None:
+    assert list(legal_topologies(V5E_1)) == ["1x1"]
+    assert list(legal_topologies(V5E_8)) == ["2x4"]
+    assert (hosts(V5E_1, "1x1"), hosts(V5E_8, "2x4")) == (1, 1)
+
+
+def test_the_same_eight_chips_are_one_host_or_two() -> None:
+    assert (hosts(V5E_8, "2x4"), hosts(V5E_4, "2x4")) == (1, 8 // 4)
+    assert legal_for(V5E_8, "2x4")
+    assert legal_for(V5E_4, "2x4")
+
+
+def test_a_shape_that_is_legal_on_a_sibling_is_not_legal_here() -> None:
+    assert not legal_for(V5E_8, "4x4")  # 16 / 8 = 2 hosts, but -8t is single-host
+    assert not legal_for(V5E_1, "2x2")
+    assert not legal_for(V5E_4, "1x1")
+    assert hosts(V5E_8, "4x4") == 16 // 8
+
+
+def test_a_machine_without_a_one_host_slice_makes_larger_ones_only() -> None:
+    multi_host_only = replace(V4, single_host=None)
+
+    assert not legal_for(multi_host_only, "2x2x1")
+    assert legal_for(multi_host_only, "2x2x2")
+    assert nearest_topology(multi_host_only, "2x2x1") == "2x2x2"
+
+
+@pytest.mark.parametrize("shape", ["1x1", "3x3", "abc", "", "0x4"])
+def test_chips_that_fill_no_whole_machine_have_no_hosts(shape: str) -> None:
+    assert hosts(V5E_4, shape) is None
+
+
+@pytest.mark.parametrize("name", ["a3-highgpu-8g", "e2-standard-4"])
+def test_a_machine_without_topologies_has_neither_hosts_nor_shapes(name: str) -> None:
+    machine = MACHINE_TYPES[name]
+
+    assert hosts(machine, "4x4") is None
+    assert not legal_for(machine, "4x4")
+    assert list(legal_topologies(machine)) == []
+    assert nearest_topology(machine, "4x4") is None
+
+
+def test_v4_takes_64_cubes_in_any_order_and_not_one_more() -> None:
+    assert legal_for(V4, "4x4x256")  # 1 * 1 * 64 cubes
+    assert legal_for(V4, "16x4x64")  # 4 * 1 * 16
+    assert not legal_for(V4, "4x4x260")  # 65
+    assert not legal_for(V4, "8x12x44")  # 2 * 3 * 11 = 66
+
+
+@pytest.mark.parametrize(
+    ("asked", "nearest"),
+    [
+        ("4x2", "2x4"),  # the same sides, rising
+        ("3x4", "4x4"),  # 12 chips: 16 are the fewest that are enough
+        ("4x4x4", "8x8"),  # 64 chips in a family of two dimensions
+        ("1x1", "2x2"),
+        ("32x32", "16x16"),  # more than there is
+        ("4X8", "4x8"),
+        ("4x8 ", "4x8"),
+        ("nonsense", None),
+    ],
+)
+def test_the_nearest_v5e_shape_is_the_one_that_was_probably_meant(asked: str, nearest: str | None) -> None:
+    assert nearest_topology(V5E_4, asked) == nearest
+
+
+@pytest.mark.parametrize(
+    ("asked", "nearest"),
+    [
+        ("4x2x2", "2x2x4"),
+        ("8x4x4", "8x4x4"),  # legal as it is: v4 asks for no order
+        ("2x2", "2x2x1"),
+        ("5x5x5", "4x4x8"),  # 125 chips -> 128, of which 4x4x8 is the only box
+        ("16x16", "4x8x8"),  # 256 chips: the compact box before 4x4x16
+        ("999x999x999", "16x16x16"),
+    ],
+)
+def test_the_nearest_v4_shape_is_compact(asked: str, nearest: str) -> None:
+    assert nearest_topology(V4, asked) == nearest
+
+
+@given(TPUS, st.lists(st.integers(1, 400), min_size=2, max_size=3))
+def test_the_nearest_shape_is_legal_and_large_enough_or_the_largest(machine: MachineType, sides: list[int]) -> None:
+    asked = render_topology(tuple(sides))
+    nearest = nearest_topology(machine, asked)
+    largest = max(chips_in(shape) or 0 for shape in legal_topologies(machine))
+
+    assert nearest is not None
+    assert legal_for(machine, nearest)
+    assert (chips_in(nearest) or 0) >= min(chips_in(asked) or 0, largest)
+    assert nearest_topology(machine, nearest) == nearest
+
+
+@given(TPUS, st.text(max_size=20))
+def test_no_text_makes_the_nearest_shape_illegal(machine: MachineType, text: str) -> None:
+    nearest = nearest_topology(machine, text)
+
+    assert nearest is None or legal_for(machine, nearest)
+
+
+@given(TPUS)
+def test_every_legal_shape_fills_whole_hosts(machine: MachineType) -> None:
+    for shape in legal_topologies(machine):
+        count = hosts(machine, shape)
+        assert count is not None
+        assert count * machine.chips == chips_in(shape)
