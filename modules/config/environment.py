@@ -1,0 +1,93 @@
+"""An environment stack: what the platform team owns."""
+
+from __future__ import annotations
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from modules.catalog.nearest import find_nearest
+from modules.config.cluster import Cluster
+from modules.config.section import (
+    ChartName,
+    Cidr,
+    FilestoreTierName,
+    HostName,
+    Labels,
+    Location,
+    Member,
+    Name,
+    ProjectId,
+    Region,
+    Section,
+    Version,
+    enumeration,
+)
+
+
+class Filestore(Section):
+    """A Filestore instance; its capacity is in GiB, though the API's field is called ``capacityGb``.
+
+    A change of location, tier, share name or protocol replaces the instance: all data is lost.
+    """
+
+    location: Location = Field(description="A zone or a region, as the tier demands.")
+    tier: FilestoreTierName = "ZONAL"
+    capacity_gib: int = Field(ge=1)
+    share: str = Field(default="share", pattern=r"^[a-z][a-z0-9_]{0,15}$")
+    protocol: str = Field(default="NFS_V3", pattern=r"^NFS_V(3|4_1)$")
+    reserved_range: Cidr | None = Field(default=None, description="Address range; default: Google Cloud picks one.")
+
+
+class ChartOverride(Section):
+    """Another version or place for a Helm chart, such as a mirror that a private cluster reaches."""
+
+    version: Version | None = None
+    chart: str | None = Field(default=None, description="An OCI reference, a path, or a name in the repository.")
+    repository: str | None = None
+
+
+class ImageRepository(Section):
+    """The Artifact Registry repository for the platform's and the teams' images."""
+
+    location: Region
+    keep_versions: int = Field(default=20, ge=1, description="Versions of each image that clean-up always keeps.")
+
+
+class Alerts(Section):
+    """Who is told of what Cloud Monitoring finds."""
+
+    emails: tuple[str, ...] = Field(default=(), description="Addresses that get every alert.")
+    enabled: bool = True
+
+
+class Environment(Section):
+    """Everything of one environment: project, network, clusters with their pools, Filestore, in-cluster software."""
+
+    project: ProjectId
+    labels: Labels = Field(default={}, description="On every resource, beside environment and managed-by.")
+    deletion_protection: bool = Field(default=True, description="Clusters, Filestore and buckets refuse deletion.")
+    google_groups_domain: HostName | None = Field(
+        default=None, description="Domain whose group gke-security-groups@ lets Google Groups have rights in clusters."
+    )
+    admins: tuple[Member, ...] = Field(default=(), description="May administer the clusters.")
+    clusters: dict[Name, Cluster] = Field(min_length=1)
+    filestore: dict[Name, Filestore] = {}
+    images: ImageRepository | None = None
+    charts: dict[ChartName, ChartOverride] = {}
+    priorities: dict[Name, int] = Field(
+        default={"low": 100, "normal": 500, "high": 1000}, description="WorkloadPriorityClasses of Kueue, by value."
+    )
+    alerts: Alerts = Alerts()
+
+    @model_validator(mode="after")
+    def _homes_exist(self) -> Environment:
+        for name, cluster in self.clusters.items():
+            if cluster.notebooks and cluster.notebooks.filestore not in self.filestore:
+                wanted = cluster.notebooks.filestore
+                context = {
+                    "at": ("clusters", name, "notebooks", "filestore"),
+                    "allowed": enumeration(self.filestore) or "none is declared under filestore",
+                    "nearest": find_nearest(wanted, self.filestore),
+                }
+                raise PydanticCustomError("dangling", f"{wanted!r} is no Filestore instance here", context)
+        return self

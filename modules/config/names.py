@@ -1,0 +1,111 @@
+"""Logical names of resources, and the way back from a name to the section of the stack file that asked for it.
+
+A resource is called ``{cluster}-{pool}-{role}``, after the keys of the stack file and never after positions in it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+
+from modules.config.environment import Environment
+from modules.config.finding import Path
+from modules.config.team import Team
+
+
+def pool_name(cluster: str, pool: str, slice_index: int | None = None) -> str:
+    """Name a pool; each slice over several VMs is a GKE node pool of its own, counted from 0."""
+    return f"{cluster}-{pool}" if slice_index is None else f"{cluster}-{pool}-{slice_index}"
+
+
+def system_pool_name(cluster: str) -> str:
+    """Name a cluster's pool for everything that is no training."""
+    return f"{cluster}-system"
+
+
+def notebooks_name(cluster: str) -> str:
+    """Name a cluster's JupyterHub."""
+    return f"{cluster}-notebooks"
+
+
+def filestore_name(instance: str) -> str:
+    """Name a Filestore instance."""
+    return f"filestore-{instance}"
+
+
+def share_name(cluster: str) -> str:
+    """Name a team's share of a cluster: namespace, queues and access there."""
+    return f"share-{cluster}"
+
+
+def directory_name(directory: str, cluster: str | None = None) -> str:
+    """Name a team's directory on Filestore, or its volume in one cluster."""
+    return f"directory-{directory}" if cluster is None else f"directory-{directory}-{cluster}"
+
+
+def bucket_name(bucket: str) -> str:
+    """Name a team's bucket."""
+    return f"bucket-{bucket}"
+
+
+def persistent_resource_name(resource: str) -> str:
+    """Name a team's Vertex AI persistent resource."""
+    return f"vertex-{resource}"
+
+
+def sections(section: Environment | Team) -> Iterator[tuple[str, Path]]:
+    """Yield the name of everything that a stack file declares by key, with its path below the section."""
+    if isinstance(section, Environment):
+        yield from _environment_sections(section)
+    else:
+        yield from _team_sections(section)
+
+
+def _environment_sections(environment: Environment) -> Iterator[tuple[str, Path]]:
+    for name, cluster in environment.clusters.items():
+        path: Path = ("clusters", name)
+        yield name, path
+        yield system_pool_name(name), (*path, "system_pool")
+        if cluster.notebooks:
+            yield notebooks_name(name), (*path, "notebooks")
+        for pool in cluster.node_pools:
+            yield pool_name(name, pool), (*path, "node_pools", pool)
+    for instance in environment.filestore:
+        yield filestore_name(instance), ("filestore", instance)
+    yield "images", ("images",)
+    yield "alerts", ("alerts",)
+
+
+def _team_sections(team: Team) -> Iterator[tuple[str, Path]]:
+    for cluster in team.shares:
+        yield share_name(cluster), ("shares", cluster)
+    for directory in team.directories:
+        yield directory_name(directory), ("directories", directory)
+    for bucket in team.buckets:
+        yield bucket_name(bucket), ("buckets", bucket)
+    for resource in team.vertex.persistent_resources:
+        yield persistent_resource_name(resource), ("vertex", "persistent_resources", resource)
+
+
+class Locator:
+    """Finds the section that a resource came from, by the longest declared name that its own name starts with."""
+
+    def __init__(self, section: Environment | Team) -> None:
+        self._paths: Mapping[str, Path] = dict(sections(section))
+
+    def path(self, logical_name: str) -> Path:
+        """Return the path of the section that asked for a resource; the whole stack is ``()``."""
+        name = logical_name
+        while name:
+            if name in self._paths:
+                return self._paths[name]
+            name = name.rpartition("-")[0]
+        return ()
+
+
+def clashes(section: Environment | Team) -> dict[str, list[Path]]:
+    """Return every name that two parts of a stack file would give to their resources, with both paths."""
+    paths = defaultdict(list)
+    for name, path in sections(section):
+        paths[name].append(path)
+    return {name: found for name, found in paths.items() if len(found) > 1}
