@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import Field, model_validator
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from modules.catalog.nearest import find_nearest
@@ -10,17 +12,19 @@ from modules.config.cluster import Cluster
 from modules.config.section import (
     ChartName,
     Cidr,
+    Email,
     FilestoreTierName,
     HostName,
     Labels,
     Location,
-    Member,
+    Members,
     Name,
     ProjectId,
     Region,
     Section,
     Version,
     enumeration,
+    unique,
 )
 
 
@@ -56,7 +60,9 @@ class ImageRepository(Section):
 class Alerts(Section):
     """Who is told of what Cloud Monitoring finds."""
 
-    emails: tuple[str, ...] = Field(default=(), description="Addresses that get every alert.")
+    emails: Annotated[tuple[Email, ...], AfterValidator(unique)] = Field(
+        default=(), description="Addresses that get every alert."
+    )
     enabled: bool = True
 
 
@@ -69,7 +75,7 @@ class Environment(Section):
     google_groups_domain: HostName | None = Field(
         default=None, description="Domain whose group gke-security-groups@ lets Google Groups have rights in clusters."
     )
-    admins: tuple[Member, ...] = Field(default=(), description="May administer the clusters.")
+    admins: Members = Field(default=(), description="May administer the clusters.")
     clusters: dict[Name, Cluster] = Field(min_length=1)
     filestore: dict[Name, Filestore] = {}
     images: ImageRepository | None = None

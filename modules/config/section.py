@@ -44,6 +44,14 @@ def enumeration(names: Collection[str], most: int = 12) -> str:
     return ", ".join(ordered[:most]) + (f" and {rest} more" if rest > 0 else "")
 
 
+def unique(values: tuple[str, ...]) -> tuple[str, ...]:
+    """Return a list as it is; its error names what stands in it twice."""
+    twice = sorted({value for value in values if values.count(value) > 1})
+    if twice:
+        raise PydanticCustomError("twice", f"has {', '.join(twice)} twice".replace("{", "{{"), {"allowed": "each once"})
+    return values
+
+
 def _cidr(value: str) -> str:
     try:
         network = ipaddress.IPv4Network(value, strict=False)
@@ -58,9 +66,10 @@ def _cidr(value: str) -> str:
 
 _NAME = r"^[a-z]([a-z0-9-]{0,28}[a-z0-9])?$"
 _PROJECT = r"^[a-z][a-z0-9-]{4,28}[a-z0-9]$"
-_MEMBER = r"^((user|group|serviceAccount):[^\s:@]+@|domain:)[a-z0-9.-]+\.[a-z]{2,}$"
+_MEMBER = r"^(user|group|serviceAccount):[^\s:@]+@[a-z0-9.-]+\.[a-z]{2,}$"
+_EMAIL = r"^[^\s:@]+@[a-z0-9.-]+\.[a-z]{2,}$"
 _LABEL_KEY = r"^[a-z][a-z0-9_-]{0,62}$"
-_LABEL_VALUE = r"^[a-z0-9_-]{0,63}$"
+_LABEL_VALUE = r"^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?$"  # what both Google Cloud and Kubernetes take
 _VERSION = r"^[0-9]+(\.[0-9]+){0,2}(-gke\.[0-9]+)?$"
 _HOST = r"^[a-z0-9.-]+\.[a-z]{2,}$"
 FORMS = {
@@ -68,7 +77,8 @@ FORMS = {
     _PROJECT: "a project id: 6 to 30 lower-case letters, digits and dashes",
     _MEMBER: "such as group:vision@example.com",
     _LABEL_KEY: "a label's key: lower-case letters, digits, _ and -, a letter first, at most 63",
-    _LABEL_VALUE: "a label's value: lower-case letters, digits, _ and -, at most 63",
+    _EMAIL: "an address such as ml-platform@example.com",
+    _LABEL_VALUE: "a label's value: lower-case letters, digits, _ and - between them, at most 63",
     _VERSION: 'a version in quotes, such as "1.33"',
     _HOST: "a host name such as notebooks.example.com",
 }
@@ -84,10 +94,12 @@ Member = Annotated[
         description="An IAM member, such as group:vision@example.com.",
     ),
 ]
+Members = Annotated[tuple[Member, ...], AfterValidator(unique)]
 LabelKey = Annotated[str, Field(pattern=_LABEL_KEY)]
 LabelValue = Annotated[str, Field(pattern=_LABEL_VALUE)]
 HostName = Annotated[str, Field(pattern=_HOST)]
 Labels = dict[LabelKey, LabelValue]
+Email = Annotated[str, Field(pattern=_EMAIL)]
 Cidr = Annotated[str, AfterValidator(_cidr)]
 Version = Annotated[str, Field(pattern=_VERSION)]
 

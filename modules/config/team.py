@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from modules.config.node_pool import BootDisk, Capacity
-from modules.config.section import DiskTypeName, Labels, MachineTypeName, Member, Name, ProjectId, Region, Section
+from modules.config.section import (
+    DiskTypeName,
+    Labels,
+    MachineTypeName,
+    Members,
+    Name,
+    ProjectId,
+    Region,
+    Section,
+    unique,
+)
 
 
 class Share(Section):
@@ -63,7 +73,9 @@ class Vertex(Section):
     """What a team uses of Vertex AI."""
 
     persistent_resources: dict[Name, PersistentResource] = {}
-    tensorboards: tuple[Region, ...] = Field(default=(), description="Regions with a TensorBoard of the team.")
+    tensorboards: Annotated[tuple[Region, ...], AfterValidator(unique)] = Field(
+        default=(), description="Regions with a TensorBoard of the team."
+    )
 
 
 class Team(Section):
@@ -75,7 +87,7 @@ class Team(Section):
         default=None, description="Where buckets and Vertex live; default: environment's."
     )
     labels: Labels = Field(default={}, description="On every resource, beside team, environment and managed-by.")
-    members: tuple[Member, ...] = Field(min_length=1)
+    members: Members = Field(min_length=1)
     shares: dict[Name, dict[str, Share]] = Field(default={}, description="Cluster, then flavor, then share.")
     directories: dict[Name, Directory] = {}
     buckets: dict[Name, Bucket] = {}

@@ -1,3 +1,4 @@
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 SUBNET = {"nodes": "10.0.0.0/20", "pods": "10.64.0.0/16", "services": "10.1.0.0/20"}
 
 
-def cluster(location: str = "us-central1-a", **pools: dict[str, object]) -> Cluster:
+def cluster(location: str = "us-central1-a", **pools: Mapping[str, object]) -> Cluster:
     return Cluster.model_validate({"location": location, "subnet": SUBNET, "node_pools": pools})
 
 
@@ -94,7 +95,8 @@ def test_kueue_is_offered_what_is_paid_for_first() -> None:
 
 
 def test_a_flavor_s_nodes_carry_the_labels_that_jobs_select_by() -> None:
-    (flavor,) = flavors("c", cluster(a={"machine_type": "ct5lp-hightpu-4t", "topology": "4x8", "capacity": "spot"})).values()
+    slices = {"machine_type": "ct5lp-hightpu-4t", "topology": "4x8", "capacity": "spot"}
+    (flavor,) = flavors("c", cluster(a=slices)).values()
 
     assert flavor.node_labels == {
         FLAVOR_LABEL: "tpu-v5e-4x8-spot",

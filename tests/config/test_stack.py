@@ -97,7 +97,8 @@ def test_fewest_above_most_names_both() -> None:
 
 
 def test_a_reservation_without_the_capacity_is_found() -> None:
-    (finding,) = edited("            capacity: reservation\n            reservation: h100", "            reservation: h100").findings
+    line = "            reservation: h100"
+    (finding,) = edited(f"            capacity: reservation\n{line}", line).findings
 
     assert "go together" in finding.message
 
@@ -122,7 +123,7 @@ def test_a_range_that_is_no_network_is_found(range_: str, nearest: str | None) -
 def test_a_section_at_the_top_is_sent_below_config() -> None:
     stack = parse_stack("x", parse_source("environment: {}\nconfig: {}\n", "f"))
 
-    assert [finding.nearest for finding in stack.findings][0] == f"config: {ENVIRONMENT}"
+    assert stack.findings[0].nearest == f"config: {ENVIRONMENT}"
 
 
 def test_both_sections_at_once_are_refused() -> None:
@@ -208,8 +209,7 @@ def test_no_damage_to_a_file_makes_a_traceback(path: Path, at: int, length: int,
 def check_any_text(text: str, parse: Callable[[Any], Stack]) -> None:
     try:
         source = parse_source(text, "stacks/Pulumi.x.yaml")
-    except UnreadableError as error:
-        assert str(error)
+    except UnreadableError:
         return
     stack = parse(source)
     for finding in stack.findings:

@@ -1,0 +1,134 @@
+"""The Google Cloud APIs that a stack calls: enabled before anything that needs them, and kept when the stack goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pulumi
+from pulumi_gcp import projects
+
+from modules.scope import Scope
+
+Transformation = Callable[[pulumi.ResourceTransformationArgs], pulumi.ResourceTransformationResult | None]
+
+SERVICES_OF: Mapping[str, str] = {
+    "artifactregistry": "artifactregistry.googleapis.com",
+    "billing": "billingbudgets.googleapis.com",
+    "cloudquota": "cloudquotas.googleapis.com",
+    "compute": "compute.googleapis.com",
+    "container": "container.googleapis.com",
+    "dns": "dns.googleapis.com",
+    "filestore": "file.googleapis.com",
+    "logging": "logging.googleapis.com",
+    "monitoring": "monitoring.googleapis.com",
+    "projects": "cloudresourcemanager.googleapis.com",
+    "secretmanager": "secretmanager.googleapis.com",
+    "serviceaccount": "iam.googleapis.com",
+    "storage": "storage.googleapis.com",
+    "vertex": "aiplatform.googleapis.com",
+}
+"""The API behind each module of pulumi-gcp that components use: ``gcp:<module>/...`` calls it."""
+
+# Beside the APIs of what a stack creates: the one that turns a Kubernetes service account into a Google one, and the
+# two that take what nodes and controllers write.
+ENVIRONMENT_APIS = (
+    "artifactregistry.googleapis.com",
+    "cloudresourcemanager.googleapis.com",
+    "compute.googleapis.com",
+    "container.googleapis.com",
+    "file.googleapis.com",
+    "iam.googleapis.com",
+    "iamcredentials.googleapis.com",
+    "logging.googleapis.com",
+    "monitoring.googleapis.com",
+    "storage.googleapis.com",
+)
+# A team's resources may be in a project of its own; access to the environment's images and clusters is granted from
+# the team's stack, and each such grant waits for the API of its kind.
+TEAM_APIS = (
+    "aiplatform.googleapis.com",
+    "artifactregistry.googleapis.com",
+    "billingbudgets.googleapis.com",
+    "cloudresourcemanager.googleapis.com",
+    "compute.googleapis.com",
+    "iam.googleapis.com",
+    "iamcredentials.googleapis.com",
+    "monitoring.googleapis.com",
+    "storage.googleapis.com",
+)
+_SERVICE = "gcp:projects/service:Service"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProjectServicesArgs:
+    """What a stack enables."""
+
+    scope: Scope
+    apis: tuple[str, ...]  # host names, such as container.googleapis.com
+
+
+class ProjectServices(pulumi.ComponentResource):
+    """The APIs of a stack's project. Two stacks that share a project may both enable an API: it stays enabled."""
+
+    by_api: dict[str, projects.Service]
+
+    def __init__(self, name: str, args: ProjectServicesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("training-platform:project:ProjectServices", name, {}, opts)
+        self.by_api = {
+            api: projects.Service(
+                f"{name}-{short_api(api)}",
+                project=args.scope.project,
+                service=api,
+                # Others in the project may use the API, and switching one off deletes what it holds.
+                disable_on_destroy=False,
+                disable_dependent_services=False,
+                opts=pulumi.ResourceOptions(parent=self),
+            )
+            for api in sorted(set(args.apis))
+        }
+        self.register_outputs({})
+
+
+def short_api(api: str) -> str:
+    """Return an API's name without its domain: ``container`` for ``container.googleapis.com``."""
+    return api.removesuffix(".googleapis.com")
+
+
+def api_of(resource_type: str) -> str | None:
+    """Return the API that a resource's type calls; None for a type that is not Google Cloud's, and for APIs themselves.
+
+    Raises LookupError for a module of pulumi-gcp that ``SERVICES_OF`` lacks: its API would never be enabled.
+    """
+    package, _, rest = resource_type.partition(":")
+    module = rest.partition("/")[0]
+    if package != "gcp" or resource_type == _SERVICE:
+        return None
+    if module not in SERVICES_OF:
+        raise LookupError(f"{resource_type} is of module {module!r}, which SERVICES_OF has no API for")
+    return SERVICES_OF[module]
+
+
+def depend_on_services(services: ProjectServices) -> Transformation:
+    """Return a stack transformation that lets every Google Cloud resource wait for its API.
+
+    Raises LookupError, when such a resource is created, if its API is not among the stack's.
+    """
+
+    def after_its_service(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult | None:
+        api = api_of(args.type_)
+        if api is None:
+            return None
+        if api not in services.by_api:
+            raise LookupError(f"{args.type_} needs {api}, which is not among the APIs that this stack enables")
+        return wait_for(args, [services.by_api[api]])
+
+    return after_its_service
+
+
+def wait_for(
+    args: pulumi.ResourceTransformationArgs, resources: Sequence[pulumi.Resource]
+) -> pulumi.ResourceTransformationResult:
+    """Return a resource as it is, but created after ``resources``, beside what it waits for already."""
+    after = pulumi.ResourceOptions(depends_on=resources)
+    return pulumi.ResourceTransformationResult(args.props, pulumi.ResourceOptions.merge(args.opts, after))
