@@ -1,0 +1,113 @@
+"""A Filestore instance: NFS that homes and data sets of many pods live on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pulumi
+from pulumi_gcp import filestore
+
+from modules.catalog.locations import region_of
+from modules.config.cluster import Cluster
+from modules.config.environment import Filestore
+from modules.project_names import short_name
+from modules.scope import Scope
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilestoreInstanceArgs:
+    """``network`` is the VPC's name or id; the provider takes both for the same."""
+
+    scope: Scope
+    key: str
+    spec: Filestore
+    network: pulumi.Input[str]
+
+
+class FilestoreInstance(pulumi.ComponentResource):
+    """A Filestore instance with its one share, in the VPC by direct peering.
+
+    All of its data is lost when tier, network, protocol, location or the share's name change, or the key, which is in
+    its name. The name, ``{environment}-{key}``, and everything else but the address is known before it exists.
+    """
+
+    ip: pulumi.Output[str]
+    instance: str
+    location: str
+    share: str
+    path: str  # what NFS clients mount: /share
+
+    def __init__(self, name: str, args: FilestoreInstanceArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("training-platform:filestore:FilestoreInstance", name, {}, opts)
+        scope, spec = args.scope, args.spec
+        self.instance = instance_name(scope.environment, args.key)
+        self.location = spec.location
+        self.share = spec.share
+        self.path = f"/{spec.share}"
+        instance = filestore.Instance(
+            f"{name}-instance",
+            name=self.instance,
+            project=scope.project,
+            location=spec.location,
+            tier=spec.tier,
+            protocol=spec.protocol,
+            # The field counts GiB, whatever it is called.
+            file_shares=filestore.InstanceFileSharesArgs(name=spec.share, capacity_gb=spec.capacity_gib),
+            networks=[network(spec, args.network)],
+            labels=scope.labels,
+            deletion_protection_enabled=scope.deletion_protection,
+            deletion_protection_reason=_reason(scope),
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                # Deletion, and so any replacement, loses all data.
+                protect=scope.deletion_protection,
+                # The name is fixed, and taken until the old instance is gone.
+                delete_before_replace=True,
+                # Short of quota, the provider would otherwise retry in silence for up to ten days.
+                custom_timeouts=pulumi.CustomTimeouts(create="30m"),
+            ),
+        )
+        self.ip = address(instance)
+        self.register_outputs({"ip": self.ip, "instance": self.instance, "location": self.location, "path": self.path})
+
+
+def instance_name(environment: str, key: str) -> str:
+    """Return an instance's name in the API, ``{environment}-{key}``, which takes 63 characters."""
+    return short_name(f"{environment}-{key}", 63)
+
+
+def reaches(spec: Filestore, cluster: Cluster) -> bool:
+    """Whether a cluster's pods mount an instance: it is in the cluster's region, where traffic is short and cheap."""
+    return region_of(spec.location) == region_of(cluster.location)
+
+
+def network(spec: Filestore, vpc: pulumi.Input[str]) -> filestore.InstanceNetworkArgs:
+    """Return how an instance joins the VPC: peered directly, its address range picked by Google Cloud unless given."""
+    return filestore.InstanceNetworkArgs(
+        network=vpc,
+        modes=["MODE_IPV4"],
+        connect_mode="DIRECT_PEERING",
+        reserved_ip_range=spec.reserved_range,
+    )
+
+
+def address(instance: filestore.Instance) -> pulumi.Output[str]:
+    """Return an instance's address, unknown until it has an id: its networks may be known before, without any."""
+
+    def existing(_id: str) -> pulumi.Output[str]:
+        return instance.networks.apply(first_address)
+
+    return instance.id.apply(existing)
+
+
+def first_address(networks: Sequence[filestore.outputs.InstanceNetwork]) -> str:
+    """Return the address of an instance. Raises LookupError where it has none, which no existing instance does."""
+    addresses = [address for network in networks for address in network.ip_addresses or ()]
+    if not addresses:
+        raise LookupError("the Filestore instance has no address")
+    return addresses[0]
+
+
+def _reason(scope: Scope) -> str | None:
+    return f"deletion_protection of stack {scope.environment}" if scope.deletion_protection else None

@@ -1,0 +1,79 @@
+"""StorageClasses for claims that make a Filestore instance of their own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pulumi
+from pulumi_kubernetes import storage
+
+from modules.catalog import FILESTORE_TIERS
+from modules.config.cluster import Cluster
+from modules.config.environment import Environment
+from modules.filestore.instance import reaches
+from modules.manifest import metadata
+from modules.scope import Scope
+
+PROVISIONER = "filestore.csi.storage.gke.io"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilestoreClassArgs:
+    """``network`` is the VPC's name, without project or path."""
+
+    scope: Scope
+    tier: str
+    network: pulumi.Input[str]
+
+
+class FilestoreClass(pulumi.ComponentResource):
+    """A StorageClass of one Filestore tier, called ``filestore-{tier}``.
+
+    GKE's own classes (``zonal-rwx`` and so on) make instances in the VPC called default, which nodes here cannot reach.
+    """
+
+    class_name: str
+
+    def __init__(self, name: str, args: FilestoreClassArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("training-platform:filestore:FilestoreClass", name, {}, opts)
+        self.class_name = class_name(args.tier)
+        storage.v1.StorageClass(
+            f"{name}-class",
+            metadata=metadata(args.scope, self.class_name),
+            provisioner=PROVISIONER,
+            parameters={
+                "tier": FILESTORE_TIERS[args.tier].csi_tier,
+                "network": args.network,
+                "labels": instance_labels(args.scope),
+            },
+            # The instance of a zonal tier belongs into the zone of the first pod that mounts it.
+            volume_binding_mode="WaitForFirstConsumer",
+            allow_volume_expansion=True,
+            reclaim_policy="Retain" if args.scope.deletion_protection else "Delete",
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                # Kubernetes refuses the change, and the provider knows only of parameters and provisioner.
+                replace_on_changes=["reclaimPolicy"],
+                # The name is fixed, and taken until the old class is gone; volumes outlive their class.
+                delete_before_replace=True,
+            ),
+        )
+        self.register_outputs({"class_name": self.class_name})
+
+
+def class_name(tier: str) -> str:
+    """Return the name of a tier's StorageClass: ``filestore-basic-hdd``."""
+    return f"filestore-{tier.lower().replace('_', '-')}"
+
+
+def instance_labels(scope: Scope) -> str:
+    """Return the labels of instances that claims make, as the driver takes them: ``a=1,b=2``.
+
+    Source: Filestore CSI driver 2edb466 (2026-06-24), ``ConvertLabelsStringToMap``.
+    """
+    return ",".join(f"{key}={value}" for key, value in sorted(scope.labels.items()))
+
+
+def tiers(environment: Environment, cluster: Cluster) -> tuple[str, ...]:
+    """Return the tiers that a cluster gets a class for: those of the environment's instances that its pods mount."""
+    return tuple(sorted({spec.tier for spec in environment.filestore.values() if reaches(spec, cluster)}))
