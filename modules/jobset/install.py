@@ -1,0 +1,46 @@
+"""JobSet in one cluster, from its Helm chart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pulumi
+from pulumi_kubernetes.helm import v3 as helm
+
+from modules.catalog import CHARTS
+from modules.config.environment import ChartOverride
+from modules.helm import chart_ref, release_args
+from modules.jobset.values import values
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobSetArgs:
+    """``chart`` is the environment's override of the catalogue's chart."""
+
+    chart: ChartOverride | None = None
+
+
+class JobSet(pulumi.ComponentResource):
+    """The controller of JobSets: groups of Jobs that start, fail and restart together. Kueue depends on it.
+
+    Helm installs the CRD with the first release and never touches it again: a newer chart's CRD is applied by hand,
+    and JobSets outlive the release, which is why nothing protects it.
+    """
+
+    release: helm.Release
+
+    def __init__(self, name: str, args: JobSetArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("training-platform:jobset:JobSet", name, {}, opts)
+        chart = CHARTS["jobset"]
+        self.release = helm.Release(
+            f"{name}-release",
+            release_args(
+                chart_ref(chart, args.chart),
+                name="jobset",
+                namespace=chart.namespace,
+                values=values(),
+                timeout_seconds=600,
+            ),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        self.register_outputs({})

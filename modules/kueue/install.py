@@ -1,0 +1,52 @@
+"""Kueue in one cluster, from its Helm chart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pulumi
+from pulumi_kubernetes.helm import v3 as helm
+
+from modules.catalog import CHARTS
+from modules.config.cluster import Cluster
+from modules.config.environment import ChartOverride
+from modules.helm import chart_ref, release_args
+from modules.kueue.values import values
+from modules.scope import Scope
+
+
+@dataclass(frozen=True, kw_only=True)
+class KueueArgs:
+    """``cluster`` decides sizes and time-outs; ``chart`` is the environment's override of the catalogue's chart."""
+
+    scope: Scope
+    cluster_name: str
+    cluster: Cluster
+    chart: ChartOverride | None = None
+
+
+class Kueue(pulumi.ComponentResource):
+    """The queueing controller. It wants JobSet's CRD to be there, and every object of Kueue wants it to be ready.
+
+    Whoever makes such objects in this stack depends on this component: they are refused until its webhook answers, and
+    their finalizers are taken away by it alone when they are deleted.
+    """
+
+    release: helm.Release
+
+    def __init__(self, name: str, args: KueueArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("training-platform:kueue:Kueue", name, {}, opts)
+        chart = CHARTS["kueue"]
+        self.release = helm.Release(
+            f"{name}-release",
+            release_args(
+                chart_ref(chart, args.chart),
+                name="kueue",
+                namespace=chart.namespace,
+                values=values(args.cluster_name, args.cluster),
+                timeout_seconds=600,
+            ),
+            # The CRDs are part of the release: to uninstall it is to delete every queue and workload of every team.
+            opts=pulumi.ResourceOptions(parent=self, protect=args.scope.deletion_protection),
+        )
+        self.register_outputs({})

@@ -1,0 +1,52 @@
+"""A team's queues in one cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pulumi
+from pulumi_kubernetes.apiextensions import CustomResource
+
+from modules.config.fleet import Flavor
+from modules.config.team import Share
+from modules.kueue.objects import API_VERSION, cluster_queue, local_queue, local_queue_names
+from modules.manifest import metadata
+from modules.scope import Scope
+
+
+@dataclass(frozen=True, kw_only=True)
+class TeamQueuesArgs:
+    """``flavors`` are all of the cluster's, in their order; ``namespace`` is the team's, and bears its name."""
+
+    scope: Scope
+    team: str
+    shares: Mapping[str, Share]
+    flavors: Mapping[str, Flavor]
+    namespace: pulumi.Input[str]
+
+
+class TeamQueues(pulumi.ComponentResource):
+    """A ClusterQueue with the team's share, and the LocalQueues through which its namespace reaches it."""
+
+    def __init__(self, name: str, args: TeamQueuesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("training-platform:kueue:TeamQueues", name, {}, opts)
+        queue = CustomResource(
+            f"{name}-cluster-queue",
+            api_version=API_VERSION,
+            kind="ClusterQueue",
+            metadata=metadata(args.scope, args.team),
+            spec=cluster_queue(args.team, args.shares, args.flavors),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        for local in local_queue_names(args.team):
+            CustomResource(
+                f"{name}-local-queue-{local}",
+                api_version=API_VERSION,
+                kind="LocalQueue",
+                metadata=metadata(args.scope, local, args.namespace),
+                spec=local_queue(args.team),
+                # Kueue's finalizer keeps a ClusterQueue for as long as jobs reach it, so this one has to go first.
+                opts=pulumi.ResourceOptions(parent=self, depends_on=[queue]),
+            )
+        self.register_outputs({})

@@ -1,0 +1,27 @@
+"""What every Kubernetes object of the platform has beside its own fields."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pulumi
+from pulumi_kubernetes.meta.v1 import ObjectMetaArgs
+
+from modules.scope import MANAGED_BY, Scope
+
+MANAGED_BY_LABEL = "app.kubernetes.io/managed-by"
+
+
+def labels(scope: Scope) -> dict[str, str]:
+    """Return the labels of the scope's Kubernetes objects."""
+    return {**scope.labels, MANAGED_BY_LABEL: MANAGED_BY}
+
+
+def metadata(
+    scope: Scope,
+    name: str,
+    namespace: pulumi.Input[str] | None = None,
+    annotations: Mapping[str, pulumi.Input[str]] | None = None,
+) -> ObjectMetaArgs:
+    """Return an object's metadata; the name is explicit, since people, jobs or other objects refer to it."""
+    return ObjectMetaArgs(name=name, namespace=namespace, labels=labels(scope), annotations=annotations)

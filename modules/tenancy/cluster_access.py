@@ -1,0 +1,41 @@
+"""The right of a team's members to connect to the clusters at all; what they may do there is Kubernetes' to say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pulumi
+from pulumi_gcp import projects
+
+from modules.project_names import slug
+from modules.scope import Scope
+
+# To find a cluster and to connect to its DNS-based endpoint (container.clusters.get and .connect), and no right inside
+# it. That the role holds the second permission is (unverified).
+CONNECT_ROLE = "roles/container.clusterViewer"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterConnectArgs:
+    """``project`` is the clusters', which may be another than the team's."""
+
+    scope: Scope
+    project: str
+    members: tuple[str, ...]
+
+
+class ClusterConnect(pulumi.ComponentResource):
+    """Members of a team as callers of the environment's clusters."""
+
+    def __init__(self, name: str, args: ClusterConnectArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("training-platform:tenancy:ClusterConnect", name, {}, opts)
+        for member in args.members:
+            projects.IAMMember(
+                f"{name}-{slug(member)}",
+                project=args.project,
+                role=CONNECT_ROLE,
+                member=member,
+                # Kept on destroy: the member may be another team's too, and the right is the same one.
+                opts=pulumi.ResourceOptions(parent=self, retain_on_delete=True),
+            )
+        self.register_outputs({})

@@ -1,0 +1,105 @@
+"""A team's namespace in one cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pulumi
+from pulumi_kubernetes import core, networking, rbac
+from pulumi_kubernetes.meta.v1 import LabelSelectorArgs
+
+from modules.manifest import metadata
+from modules.project_names import SERVICE_ACCOUNT
+from modules.scope import Scope
+from modules.tenancy.access import MEMBER_RULES, subjects
+
+COLLECTOR_NAMESPACE = "gmp-system"  # of Managed Prometheus
+_MEMBERS = "members"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TeamNamespaceArgs:
+    """``google_service_account`` is the email address of the account that jobs act as in Google Cloud."""
+
+    scope: Scope
+    team: str
+    members: tuple[str, ...]
+    google_service_account: pulumi.Input[str]
+
+
+class TeamNamespace(pulumi.ComponentResource):
+    """A namespace with the team's name, its members' rights, the account of its jobs, and no way in from other teams.
+
+    No LimitRange or ResourceQuota: accelerators are Kueue's to count, and limits on the rest would refuse pods of jobs
+    that Kueue has admitted. ``namespace`` is its name, known once it is there.
+    """
+
+    namespace: pulumi.Output[str]
+
+    def __init__(self, name: str, args: TeamNamespaceArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("training-platform:tenancy:TeamNamespace", name, {}, opts)
+        namespace = core.v1.Namespace(
+            f"{name}-namespace",
+            metadata=metadata(args.scope, args.team),
+            # To delete it is to delete every job that runs in it and every claim of the team.
+            opts=pulumi.ResourceOptions(parent=self, protect=args.scope.deletion_protection),
+        )
+        self.namespace = namespace.metadata.apply(lambda found: str(found.name))
+        core.v1.ServiceAccount(
+            f"{name}-service-account",
+            metadata=metadata(
+                args.scope,
+                SERVICE_ACCOUNT,
+                self.namespace,
+                {"iam.gke.io/gcp-service-account": args.google_service_account},
+            ),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        self._grant(name, args)
+        self._isolate(name, args)
+        self.register_outputs({"namespace": self.namespace})
+
+    def _grant(self, name: str, args: TeamNamespaceArgs) -> None:
+        """Give the members their rights."""
+        child = pulumi.ResourceOptions(parent=self)
+        rbac.v1.Role(
+            f"{name}-role",
+            metadata=metadata(args.scope, _MEMBERS, self.namespace),
+            rules=[
+                rbac.v1.PolicyRuleArgs(
+                    api_groups=[rule.api_group], resources=list(rule.resources), verbs=list(rule.verbs)
+                )
+                for rule in MEMBER_RULES
+            ],
+            opts=child,
+        )
+        rbac.v1.RoleBinding(
+            f"{name}-role-binding",
+            metadata=metadata(args.scope, _MEMBERS, self.namespace),
+            role_ref=rbac.v1.RoleRefArgs(api_group="rbac.authorization.k8s.io", kind="Role", name=_MEMBERS),
+            subjects=[
+                rbac.v1.SubjectArgs(api_group="rbac.authorization.k8s.io", kind=subject.kind, name=subject.name)
+                for subject in subjects(args.members)
+            ],
+            opts=child,
+        )
+
+    def _isolate(self, name: str, args: TeamNamespaceArgs) -> None:
+        """Let in the team's own pods, which must reach each other, and the scrape of metrics; nobody else.
+
+        Workers of a training job trust whoever speaks to them. Pods on their node's network are out of its reach.
+        """
+        everyone_here = networking.v1.NetworkPolicyPeerArgs(pod_selector=LabelSelectorArgs())
+        collector = networking.v1.NetworkPolicyPeerArgs(
+            namespace_selector=LabelSelectorArgs(match_labels={"kubernetes.io/metadata.name": COLLECTOR_NAMESPACE})
+        )
+        networking.v1.NetworkPolicy(
+            f"{name}-network-policy",
+            metadata=metadata(args.scope, "same-namespace", self.namespace),
+            spec=networking.v1.NetworkPolicySpecArgs(
+                pod_selector=LabelSelectorArgs(),
+                policy_types=["Ingress"],
+                ingress=[networking.v1.NetworkPolicyIngressRuleArgs(from_=[everyone_here, collector])],
+            ),
+            opts=pulumi.ResourceOptions(parent=self),
+        )

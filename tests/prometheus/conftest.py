@@ -1,0 +1,30 @@
+"""What the tests of in-cluster monitoring share: a scope, and the upstream CRDs of Managed Prometheus."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from modules.scope import Scope
+from sandbox.kubernetes.crds import CrdSchema, load_crds
+
+
+@pytest.fixture
+def scope() -> Scope:
+    return Scope(
+        environment="prod",
+        team=None,
+        project="example-train-prod",
+        labels={"environment": "prod", "managed-by": "training-platform"},
+        deletion_protection=True,
+    )
+
+
+@pytest.fixture(scope="session")
+def crds() -> dict[tuple[str, str, str], CrdSchema]:
+    """The upstream CRDs, which are not part of this repository."""
+    folder = Path(__file__).parents[2].parent / "shared" / "schemas" / "gmp"
+    if not folder.is_dir():
+        pytest.skip("the upstream CRDs are not beside this checkout, in ../shared/schemas")
+    return load_crds(folder)
