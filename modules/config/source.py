@@ -30,6 +30,7 @@ _AMBIGUOUS = re.compile(
     re.VERBOSE,
 )
 _DEEPEST = 60  # levels; our deepest stack file has 8
+_LARGEST = 2**53  # a whole number beyond it is another number once it has been a float, as it is on Pulumi's wire
 
 
 class UnreadableError(Exception):
@@ -123,10 +124,10 @@ class _Reader:
             return text
         if text in _WORDS:
             return _WORDS[text]
-        if _AMBIGUOUS.match(text):
+        if _AMBIGUOUS.match(text) or (_INT.match(text) and abs(int(text[:40])) > _LARGEST):
             self._find(path, node, f"{text!r} without quotes is read differently by different readers", f'"{text}"')
             return text
-        if _INT.match(text) and len(text) < 19:
+        if _INT.match(text):
             return int(text)
         return float(text) if _FLOAT.match(text) else text
 

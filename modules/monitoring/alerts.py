@@ -35,7 +35,7 @@ class Alerts(pulumi.ComponentResource):
         super().__init__("training-platform:monitoring:Alerts", name, {}, opts)
         scope = args.scope
         if args.spec.enabled and args.clusters:
-            channels = [self._channel(name, scope, address).name for address in dict.fromkeys(args.spec.emails)]
+            channels = [self._channel(name, scope, address).name for address in args.spec.emails]
             for rule_name, rule in alert_rules().items():
                 monitoring.AlertPolicy(
                     f"{name}-{rule_name}",

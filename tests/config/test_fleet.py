@@ -27,6 +27,7 @@ def test_each_slice_over_several_vms_is_a_gke_pool_of_its_own() -> None:
     hosts = 4 * 8 // 4
     assert pool.gke_pools == (GkePool("c-p-0", hosts, hosts), GkePool("c-p-1", 0, hosts), GkePool("c-p-2", 0, hosts))
     assert pool.max_chips == 3 * 4 * 8
+    assert pool.chips_per_slice == 4 * 8
 
 
 def test_one_host_slices_share_a_gke_pool() -> None:
@@ -50,6 +51,8 @@ def test_a_gpu_pool_counts_vms() -> None:
 
 def test_without_a_zone_a_regional_cluster_has_every_pool_three_times() -> None:
     assert only("us-central1", machine_type="a3-highgpu-8g", max_nodes=2).max_nodes == 3 * 2
+    one_host = {"machine_type": "ct5lp-hightpu-8t", "topology": "2x4", "slices": 5, "min_slices": 2}
+    assert only("us-central1", **one_host).gke_pools == (GkePool("c-p", 3 * 2, 3 * 5),)
     assert only("us-central1", machine_type="a3-highgpu-8g", max_nodes=2, zone="us-central1-a").max_nodes == 2
 
 

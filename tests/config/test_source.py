@@ -32,6 +32,7 @@ def test_a_path_that_is_not_written_is_placed_at_what_encloses_it() -> None:
         ("12", 12),
         ("-3", -3),
         ("0", 0),
+        ("9007199254740992", 2**53),
         ("1.5", 1.5),
         ('"1.30"', "1.30"),
         ("'yes'", "yes"),
@@ -49,7 +50,23 @@ def test_a_scalar_reads_as_every_reader_reads_it(text: str, value: object) -> No
 
 @pytest.mark.parametrize(
     "text",
-    "yes no on Off True FALSE 0777 1_000 0x1f 0o17 12:30 1e3 .5 .inf 2026-11-21".split(),
+    [
+        "yes",
+        "no",
+        "on",
+        "Off",
+        "True",
+        "FALSE",
+        "0777",
+        "1_000",
+        "0x1f",
+        "0o17",
+        "12:30",
+        "1e3",
+        ".5",
+        ".inf",
+        "2026-11-21",
+    ],
 )
 def test_a_scalar_that_readers_read_differently_must_be_quoted(text: str) -> None:
     source = parse_source(f"a: {text}\n", "f.yaml")
@@ -57,6 +74,15 @@ def test_a_scalar_that_readers_read_differently_must_be_quoted(text: str) -> Non
     (finding,) = source.findings
     assert finding.position == Position(1, 4)
     assert finding.nearest == f'"{text}"'
+
+
+def test_a_whole_number_that_no_float_holds_must_be_quoted() -> None:
+    assert parse_source(f"a: {2**53 + 1}\n", "f.yaml").findings
+    assert parse_source(f"a: -{'9' * 400}\n", "f.yaml").findings
+
+
+def test_an_empty_file_has_a_first_line() -> None:
+    assert parse_source("", "f.yaml").position(("a",)) == Position(1, 1)
 
 
 def test_a_key_given_twice_is_found_with_its_first_line() -> None:

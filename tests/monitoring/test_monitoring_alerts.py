@@ -85,10 +85,6 @@ def test_an_address_is_a_channel_named_after_it_whatever_its_place() -> None:
     assert {len(policy.inputs["notificationChannels"]) for policy in plan.of(POLICY)} == {2}
 
 
-def test_an_address_that_is_written_twice_is_told_once() -> None:
-    assert len(deploy(emails=("a@example.com", "a@example.com")).of(CHANNEL)) == 1
-
-
 def test_without_addresses_incidents_open_and_nobody_is_told() -> None:
     plan = deploy(emails=())
 

@@ -1,0 +1,62 @@
+"""What is counted: quota keys, charges against them, and who makes the charge."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from modules.catalog.locations import region_of
+from modules.catalog.types import QuotaId
+from modules.config.finding import Path
+
+
+class QuotaKey(NamedTuple):
+    """One limit of one project: service and quota id as the Cloud Quotas API spells them, place, other dimensions.
+
+    ``location`` is a region or a zone, or ``""`` for a limit of the whole project.
+    """
+
+    project: str
+    service: str
+    quota_id: str
+    location: str = ""
+    dimensions: tuple[tuple[str, str], ...] = ()
+
+    def __str__(self) -> str:
+        """Return the key as reports name it: ``GPUS-PER-GPU-FAMILY-... (NVIDIA_H100) in us-central1``."""
+        values = ", ".join(value for _, value in self.dimensions)
+        return self.quota_id + (f" ({values})" if values else "") + (f" in {self.location}" if self.location else "")
+
+
+class Holder(NamedTuple):
+    """Who makes a charge: a stack, the section of its file, and the field whose value one could lower.
+
+    ``step`` is what one more of that field charges, so that the largest value that fits can be worked out; 0 where
+    no field does. ``base`` is the field's lowest value.
+    """
+
+    stack: str
+    path: Path
+    label: str
+    field: Path = ()
+    step: float = 0
+    base: int = 0
+
+
+class Charge(NamedTuple):
+    """An amount charged to the first of ``keys`` that the project has a limit for (in ``unit``)."""
+
+    keys: tuple[QuotaKey, ...]
+    amount: float
+    unit: str
+    holder: Holder
+
+    @property
+    def key(self) -> QuotaKey:
+        """The key charged where nothing is known of the project's limits."""
+        return self.keys[0]
+
+
+def quota_key(project: str, quota: QuotaId, location: str) -> QuotaKey:
+    """Return the key of a quota at a place: its region, its zone, or the whole project, as the quota is counted."""
+    place = {"region": region_of(location), "zone": location, "project": ""}[quota.per]
+    return QuotaKey(project, quota.service, quota.quota_id, place, quota.dimensions)

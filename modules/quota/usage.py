@@ -1,0 +1,131 @@
+"""What one group of VMs, one Filestore instance or one address charges: arithmetic alone.
+
+Both sums of demand use it, the one from the model and the one from planned resources; each counts its VMs itself.
+The catalogue says which quota a capacity is charged to, and which to none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from modules.catalog import DISK_TYPES, FILESTORE_TIERS, GENERAL_QUOTAS, MACHINE_TYPES
+from modules.catalog.types import Capacity, MachineType, QuotaId
+from modules.quota.keys import Charge, Holder, QuotaKey, quota_key
+
+LOCAL_SSD_GB = 375  # one partition; the quota counts it as 375 GB though it is 375 GiB
+VERTEX_DEFAULT_DISK = (
+    "pd-ssd"  # machine_resources.proto; the gcloud reference says pd-standard, so a rule wants it written
+)
+
+
+class VmUsage(NamedTuple):
+    """Identical VMs of Compute Engine; ``location`` is a zone, or a region where they spread over its zones.
+
+    ``local_ssd_count`` counts partitions per VM; None is what the machine type brings with it.
+    """
+
+    project: str
+    machine_type: str
+    nodes: int
+    capacity: Capacity
+    location: str
+    disk_type: str
+    disk_gb: int
+    local_ssd_count: int | None = None
+
+
+class VertexUsage(NamedTuple):
+    """Identical VMs that Vertex AI starts; they count against Vertex AI's quotas and no others."""
+
+    project: str
+    machine_type: str
+    replicas: int
+    capacity: Capacity
+    region: str
+    disk_type: str
+    disk_gb: int
+
+
+class Usage(NamedTuple):
+    """An amount charged to the first of ``keys`` that the project has a limit for (in ``unit``)."""
+
+    keys: tuple[QuotaKey, ...]
+    amount: float
+    unit: str
+
+    def by(self, holder: Holder) -> Charge:
+        """Return the charge that a holder makes."""
+        return Charge(self.keys, self.amount, self.unit, holder)
+
+
+def vm_usage(usage: VmUsage) -> list[Usage]:
+    """Return what a group of VMs charges. Raises KeyError for a machine type outside the catalogue."""
+    each = _one_vm(usage._replace(nodes=1))
+    return [Usage(keys, amount * usage.nodes, unit) for keys, amount, unit in each]
+
+
+def vertex_usage(usage: VertexUsage) -> list[Usage]:
+    """Return what a pool of Vertex AI charges. Raises KeyError for a machine type outside the catalogue."""
+    each = _one_vertex_vm(usage._replace(replicas=1))
+    return [Usage(keys, amount * usage.replicas, unit) for keys, amount, unit in each]
+
+
+def filestore_usage(project: str, tier: str, capacity_gib: int, location: str) -> list[Usage]:
+    """Return what a Filestore instance charges; a tier outside the catalogue charges nothing, and is a finding."""
+    if tier not in FILESTORE_TIERS:
+        return []
+    quota = FILESTORE_TIERS[tier].quota_for(capacity_gib)
+    return [_usage(project, location, capacity_gib, quota)]
+
+
+def nat_usage(project: str, region: str, addresses: int = 1) -> list[Usage]:
+    """Return what a region's NAT gateway charges: one address unless told; it takes further ones only under load."""
+    return [_usage(project, region, addresses, GENERAL_QUOTAS["in-use-addresses"])]
+
+
+@lru_cache(maxsize=4096)
+def _one_vm(vm: VmUsage) -> tuple[Usage, ...]:
+    machine = MACHINE_TYPES[vm.machine_type]
+    return tuple(_charged(vm, machine))
+
+
+def _charged(vm: VmUsage, machine: MachineType) -> Iterator[Usage]:
+    place = (vm.project, vm.location)
+    yield _usage(*place, 1, GENERAL_QUOTAS["instances"])
+    if machine.accelerator:
+        quotas, fallback = machine.accelerator.quotas, machine.accelerator.fallback
+        if vm.capacity in quotas:
+            yield _usage(*place, machine.chips, quotas[vm.capacity], fallback.get(vm.capacity))
+        if machine.kind == "gpu":
+            yield _usage(*place, machine.chips, GENERAL_QUOTAS["gpus-all-regions"])
+    if vm.capacity in machine.cpu_quota:  # machines whose vCPUs no regional quota counts are not in the global one
+        yield _usage(*place, machine.vcpus, machine.cpu_quota[vm.capacity])
+        yield _usage(*place, machine.vcpus, GENERAL_QUOTAS["cpus-all-regions"])
+    disk = DISK_TYPES.get(vm.disk_type)
+    if disk and disk.quota:
+        yield _usage(*place, vm.disk_gb, disk.quota)
+    partitions = machine.local_ssd.bundled if vm.local_ssd_count is None else vm.local_ssd_count
+    if machine.local_ssd.quota and partitions:
+        yield _usage(*place, partitions * LOCAL_SSD_GB, machine.local_ssd.quota)
+
+
+@lru_cache(maxsize=4096)
+def _one_vertex_vm(vm: VertexUsage) -> tuple[Usage, ...]:
+    machine = MACHINE_TYPES[vm.machine_type]
+    charged = []
+    support = machine.accelerator.vertex if machine.accelerator else None
+    if support and vm.capacity in support.quotas:
+        charged.append(_usage(vm.project, vm.region, machine.chips, support.quotas[vm.capacity]))
+    if vm.capacity in machine.vertex_cpu_quota:
+        charged.append(_usage(vm.project, vm.region, machine.vcpus, machine.vertex_cpu_quota[vm.capacity]))
+    disk = DISK_TYPES.get(vm.disk_type)
+    if disk and disk.vertex_quota:
+        charged.append(_usage(vm.project, vm.region, vm.disk_gb, disk.vertex_quota))
+    return tuple(charged)
+
+
+def _usage(project: str, location: str, amount: float, quota: QuotaId, fallback: QuotaId | None = None) -> Usage:
+    quotas = (quota,) if fallback is None else (quota, fallback)
+    return Usage(tuple(quota_key(project, each, location) for each in quotas), amount, quota.unit)

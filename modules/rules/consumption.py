@@ -1,0 +1,118 @@
+"""How VMs are had: on demand, spot, flex-start, queued provisioning, reservation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from modules.rules.registry import Draft, finding, rule
+from modules.rules.views import NodePool
+
+_TOOLKIT = "Cluster Toolkit v1.95.0, gke-node-pool main.tf, preconditions, read 2026-06-25"
+_DWS = "GKE docs, flex-start and queued provisioning, read 2026-04"
+DAY = 86_400  # seconds
+FLEX_SECONDS = (600, 7 * DAY)
+RUN_SECONDS = (30, 120 * DAY)
+
+
+@rule("one-provisioning-model", ruleset="consumption", facts=("CON-01",), source=f"{_TOOLKIT}; xpk 367c838")
+def one_provisioning_model(pool: NodePool) -> Iterator[Draft]:
+    """Find a pool that is asked for in two ways; queued provisioning goes with flex-start alone."""
+    asked = [name for name in ("spot", "flex_start", "queued") if getattr(pool, name)]
+    if "spot" in asked and len(asked) > 1:
+        message = f"{' and '.join(asked).replace('_', '-')} exclude each other"
+        yield finding(pool, "spot", message, allowed="one way to get VMs", nearest=asked[1].replace("_", "-"))
+
+
+@rule("no-reservation-affinity", ruleset="consumption", facts=("CON-02",), source=_TOOLKIT)
+def no_reservation_affinity(pool: NodePool) -> Iterator[Draft]:
+    """Find spot, flex-start or queued VMs that may take reservations, which is what an unwritten affinity means."""
+    affinity = pool.consume_reservation
+    if pool.capacity in ("spot", "flex-start") and affinity != "NO_RESERVATION":
+        message = f"{pool.capacity} VMs take no reservations, and the affinity is {affinity or 'not written'}"
+        yield finding(pool, "consume_reservation", message, allowed="NO_RESERVATION", nearest="NO_RESERVATION")
+
+
+@rule(
+    "reservation-named",
+    ruleset="consumption",
+    facts=("CON-14",),
+    source="terraform-provider-google-beta 93c65b2, reservation_affinity",
+)
+def reservation_named(pool: NodePool) -> Iterator[Draft]:
+    """Find an affinity to one reservation that does not say to which."""
+    if pool.consume_reservation == "SPECIFIC_RESERVATION" and not pool.reservation:
+        yield finding(pool, "reservation", "is missing: the affinity asks for one reservation", allowed="its name")
+
+
+@rule("flex-start-scaling", ruleset="consumption", facts=("CON-03",), source=f"{_TOOLKIT}; {_DWS}")
+def flex_start_scaling(pool: NodePool) -> Iterator[Draft]:
+    """Find a flex-start or queued pool that does not scale from zero."""
+    if pool.capacity != "flex-start":
+        return
+    if pool.max_nodes is None and pool.total_max_nodes is None:
+        yield finding(pool, "max_nodes", "flex-start pools have to autoscale", allowed="autoscaling from 0")
+    for field in ("initial_nodes", "node_count", "min_nodes", "total_min_nodes"):
+        count = getattr(pool, field)
+        if count:
+            message = f"flex-start pools start at 0, and {field.replace('_', ' ')} is {count}"
+            yield finding(pool, field, message, allowed="0", nearest=0)
+
+
+@rule("flex-start-repair", ruleset="consumption", facts=("CON-04",), source=f"{_TOOLKIT}; xpk 367c838")
+def flex_start_repair(pool: NodePool) -> Iterator[Draft]:
+    """Find a flex-start pool whose nodes GKE repairs, which it does unless told not to."""
+    if pool.flex_start and pool.auto_repair:
+        yield finding(pool, "auto_repair", "flex-start nodes cannot be repaired", allowed="false", nearest="false")
+
+
+@rule(
+    "max-run-duration",
+    ruleset="consumption",
+    facts=("CON-06",),
+    source=f"GKE cluster-autoscaler 7d25050; {_DWS}",
+)
+def max_run_duration(pool: NodePool) -> Iterator[Draft]:
+    """Find a longest life of VMs outside what their way of being had allows."""
+    seconds = pool.max_run_seconds
+    if seconds is None:
+        return
+    if pool.queued and not pool.flex_start:
+        yield finding(pool, "max_run_seconds", "queued VMs take no longest life without flex-start", allowed="none")
+        return
+    low, high = FLEX_SECONDS if pool.flex_start else RUN_SECONDS
+    if seconds < low or seconds > high:
+        said = "is no number of seconds" if seconds < 0 else f"is {seconds:,} seconds"
+        allowed = f"{low} seconds to {high // DAY} days"
+        nearest = f"max_run_hours {high // 3600 if seconds > high else 1}"
+        yield finding(pool, "max_run_seconds", said, allowed=allowed, nearest=nearest)
+
+
+@rule(
+    "capacity-offered",
+    ruleset="consumption",
+    facts=("CON-07", "CON-12"),
+    source="Compute docs, accelerator-optimized machines and TPU machines; GKE cluster-autoscaler 7d25050, dwsDisabled",
+)
+def capacity_offered(pool: NodePool) -> Iterator[Draft]:
+    """Find a machine type that cannot be had in the way that is asked."""
+    machine = pool.machine
+    if machine is not None and pool.capacity not in machine.capacities:
+        message = f"{machine.name} cannot be had as {pool.capacity}"
+        nearest = next(iter(machine.capacities), None)
+        yield finding(pool, "capacity", message, allowed=", ".join(machine.capacities), nearest=nearest)
+
+
+@rule(
+    "location-policy-any",
+    ruleset="consumption",
+    severity="warning",
+    facts=("CON-10",),
+    source=f"xpk 367c838; {_TOOLKIT}",
+)
+def location_policy_any(pool: NodePool) -> Iterator[Draft]:
+    """Find spot or flex-start VMs spread evenly over zones: a job of several would wait for the scarcest zone."""
+    machine = pool.machine
+    scarce = machine is not None and machine.accelerator is not None and pool.capacity in ("spot", "flex-start")
+    if scarce and pool.location_policy != "ANY":
+        message = f"{pool.capacity} VMs are sought zone by zone ({pool.location_policy or 'BALANCED by default'})"
+        yield finding(pool, "location_policy", message, allowed="ANY", nearest="ANY")

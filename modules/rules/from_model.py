@@ -1,0 +1,122 @@
+"""Views from the model of a stack file, without planning: what ``check --fast`` looks at.
+
+They are what the components make of the file, worked out again; a test holds both equal for every stack. Kinds that
+only a plan has (``Labelled``, ``ExternalAddress``) are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from modules.catalog import MACHINE_TYPES
+from modules.catalog.locations import region_of
+from modules.config import names
+from modules.config.environment import Environment
+from modules.config.stack import Stack
+from modules.config.team import PersistentResource, Team
+from modules.config.workspace import Workspace
+from modules.rules import from_plan as types
+from modules.rules.model_pools import Maker, accelerator_pools, boot_disk, system_pool
+from modules.rules.planned import UNKNOWN
+from modules.rules.view import View
+from modules.rules.views import Bucket, Cluster, Filestore, Flavor, FlavorQuota, Gateway, PersistentPool
+
+COHORT = "training-platform"
+
+
+def views_of_model(stack: Stack, workspace: Workspace) -> list[View]:
+    """Return the views of a stack; none for a file that the model rejects, or a team whose environment is missing."""
+    home = workspace.environment_of(stack)
+    if home is None or stack.section is None:
+        return []
+    make = Maker(stack, home)
+    return list(_team(make, stack.team, workspace) if stack.team else _environment(make, home, workspace))
+
+
+def _environment(make: Maker, environment: Environment, workspace: Workspace) -> Iterator[View]:
+    for name, cluster in environment.clusters.items():
+        yield Cluster(
+            **make.head(types.CLUSTER, f"{name}-cluster"),
+            project=make.project,
+            cluster=make.cluster(name),
+            location=cluster.location,
+            private_nodes=True,
+            public_endpoint=False,
+            deletion_protection=make.deletion_protection,
+            labels=make.labels,
+        )
+        yield from system_pool(make, name, cluster)
+        yield from accelerator_pools(make, name, cluster)
+        for flavor in workspace.flavors(make.stack, name).values():
+            head = make.head(types.RESOURCE_FLAVOR, f"{name}-flavors-{flavor.name}")
+            yield Flavor(**head, flavor=flavor.name, node_labels=flavor.node_labels)
+    for region in sorted({region_of(cluster.location) for cluster in environment.clusters.values()}):
+        head = make.head(types.ROUTER_NAT, f"network-{region}-nat")
+        yield Gateway(**head, project=make.project, region=region, addresses=0)
+    yield from _filestores(make, environment)
+
+
+def _filestores(make: Maker, environment: Environment) -> Iterator[View]:
+    for name, instance in environment.filestore.items():
+        yield Filestore(
+            **make.head(types.FILESTORE, f"{names.filestore_name(name)}-instance"),
+            project=make.project,
+            tier=instance.tier,
+            location=instance.location,
+            capacity_gib=instance.capacity_gib,
+            protocol=instance.protocol,
+            deletion_protection=make.deletion_protection,
+            labels=make.labels,
+        )
+
+
+def _team(make: Maker, team: Team, workspace: Workspace) -> Iterator[View]:
+    for name, bucket in team.buckets.items():
+        head = make.head(types.BUCKET, f"{names.bucket_name(name)}-bucket")
+        yield Bucket(**head, location=bucket.location, force_destroy=not make.deletion_protection)
+    for cluster in team.shares:
+        yield from _share(make, team, cluster, workspace)
+    for name, resource in team.vertex.persistent_resources.items():
+        yield from _persistent_resource(make, name, resource)
+
+
+def _share(make: Maker, team: Team, cluster: str, workspace: Workspace) -> Iterator[View]:
+    """Yield the flavors of a team's queue, in the order in which Kueue tries them."""
+    for name, flavor in workspace.flavors(team.environment, cluster).items():
+        if (share := team.shares[cluster].get(name)) is not None:
+            yield FlavorQuota(
+                **make.head(types.CLUSTER_QUEUE, f"{names.share_name(cluster)}-queues-cluster-queue"),
+                queue=team.name,
+                cohort=COHORT,
+                resource=flavor.accelerator.resource,
+                flavor=name,
+                nominal_quota=share.nominal_quota,
+                borrowing_limit=share.borrowing_limit,
+                lending_limit=share.lending_limit,
+            )
+
+
+def _persistent_resource(make: Maker, name: str, resource: PersistentResource) -> Iterator[View]:
+    head = make.head(types.PERSISTENT_RESOURCE, f"{names.persistent_resource_name(name)}-persistent-resource")
+    machine = MACHINE_TYPES[resource.machine_type]
+    support = machine.accelerator.vertex if machine.accelerator and machine.kind == "gpu" else None
+    accelerator = support.accelerator_type if support else None
+    scales = resource.max_replicas is not None
+    resource_id: Any = f"{make.prefix}-{name}"
+    if len(resource_id) > 63:
+        resource_id = UNKNOWN  # the component cuts it, in a way of its own
+    yield PersistentPool(
+        **head,
+        project=make.project,
+        region=resource.region,
+        resource_id=resource_id,
+        machine_type=machine.name,
+        accelerator_type=accelerator,
+        accelerator_count=machine.chips if accelerator else None,
+        replica_count=resource.replicas,
+        min_replicas=resource.replicas if scales else None,
+        max_replicas=resource.max_replicas,
+        labels=make.labels,
+    )
+    yield boot_disk(head, "vertex", machine, resource.boot_disk.type, resource.boot_disk.size_gb)

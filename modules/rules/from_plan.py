@@ -1,0 +1,75 @@
+"""Views from planned resources, as pulumi-gcp and pulumi-kubernetes name their inputs.
+
+Every spelling is known to the makers of views and nowhere else. What the program leaves out is None, or the provider's
+own default where leaving it out decides something (``auto_repair``). A type that no rule reads has no view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from modules.config.names import Locator
+from modules.rules import cloud_inputs, gke_inputs, kueue_inputs
+from modules.rules.inputs import Resource
+from modules.rules.planned import Planned
+from modules.rules.view import View
+from modules.rules.views import Labelled
+
+CLUSTER = "gcp:container/cluster:Cluster"
+NODE_POOL = "gcp:container/nodePool:NodePool"
+FILESTORE = "gcp:filestore/instance:Instance"
+PERSISTENT_RESOURCE = "gcp:vertex/aiPersistentResource:AiPersistentResource"
+BUCKET = "gcp:storage/bucket:Bucket"
+ROUTER_NAT = "gcp:compute/routerNat:RouterNat"
+CLUSTER_QUEUE = "kubernetes:kueue.x-k8s.io/v1beta2:ClusterQueue"
+RESOURCE_FLAVOR = "kubernetes:kueue.x-k8s.io/v1beta2:ResourceFlavor"
+
+MAKERS: Mapping[str, Callable[[Resource], Iterator[View]]] = {
+    CLUSTER: gke_inputs.cluster,
+    NODE_POOL: gke_inputs.node_pool,
+    FILESTORE: cloud_inputs.filestore,
+    PERSISTENT_RESOURCE: cloud_inputs.persistent_resource,
+    BUCKET: cloud_inputs.bucket,
+    ROUTER_NAT: cloud_inputs.gateway,
+    "gcp:compute/instance:Instance": cloud_inputs.interfaces,
+    "gcp:compute/instanceTemplate:InstanceTemplate": cloud_inputs.interfaces,
+    RESOURCE_FLAVOR: kueue_inputs.flavor,
+    CLUSTER_QUEUE: kueue_inputs.cluster_queue,
+}
+
+# Where each type takes the labels that Google Cloud bills by.
+LABELS: Mapping[str, tuple[str, ...]] = {
+    CLUSTER: ("resourceLabels",),
+    NODE_POOL: ("nodeConfig", "resourceLabels"),
+    FILESTORE: ("labels",),
+    PERSISTENT_RESOURCE: ("labels",),
+    BUCKET: ("labels",),
+    "gcp:vertex/aiTensorboard:AiTensorboard": ("labels",),
+    "gcp:artifactregistry/repository:Repository": ("labels",),
+    "gcp:monitoring/alertPolicy:AlertPolicy": ("userLabels",),
+    "gcp:monitoring/notificationChannel:NotificationChannel": ("userLabels",),
+    "gcp:compute/address:Address": ("labels",),
+    "gcp:compute/globalAddress:GlobalAddress": ("labels",),
+    "gcp:compute/disk:Disk": ("labels",),
+    "gcp:compute/instance:Instance": ("labels",),
+    "gcp:compute/instanceTemplate:InstanceTemplate": ("labels",),
+    "gcp:kms/cryptoKey:CryptoKey": ("labels",),
+    "gcp:secretmanager/secret:Secret": ("labels",),
+    "gcp:pubsub/topic:Topic": ("labels",),
+    "gcp:bigquery/dataset:Dataset": ("labels",),
+    "gcp:dns/managedZone:ManagedZone": ("labels",),
+}
+
+
+def views_of_plan(planned: Iterable[Planned], locator: Locator | None = None) -> list[View]:
+    """Return the views of a stack's planned resources, each with its section of the stack file where one is given."""
+    found: list[View] = []
+    for each in planned:
+        if each.type not in MAKERS and each.type not in LABELS:
+            continue
+        resource = Resource(each, locator.path(each.name) if locator else ())
+        if each.type in MAKERS:
+            found.extend(MAKERS[each.type](resource))
+        if each.type in LABELS:
+            found.append(Labelled(**resource.head, labels=resource.inputs.labels(*LABELS[each.type])))
+    return found

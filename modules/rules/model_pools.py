@@ -1,0 +1,154 @@
+"""Views of node pools from the model: what the components make of a pool, worked out again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from modules.catalog import MACHINE_TYPES
+from modules.catalog.locations import is_zone
+from modules.catalog.types import MachineType
+from modules.config.cluster import Cluster
+from modules.config.environment import Environment
+from modules.config.fleet import FLAVOR_LABEL, ZONES_OF_A_REGIONAL_CLUSTER, GkePool, Pool, cluster_pools, flavor_name
+from modules.config.names import Locator, system_pool_name
+from modules.config.stack import Stack
+from modules.rules.from_plan import NODE_POOL
+from modules.rules.view import View
+from modules.rules.views import BootDisk, NodePool
+
+MANAGED_BY = "training-platform"
+# What a pool is unless its spec says otherwise.
+_PLAIN: Mapping[str, Any] = {
+    "zones": (),
+    "spot": False,
+    "flex_start": False,
+    "queued": False,
+    "consume_reservation": None,
+    "reservation": None,
+    "placement_type": None,
+    "tpu_topology": None,
+    "initial_nodes": None,
+    "node_count": None,
+    "min_nodes": None,
+    "max_nodes": None,
+    "total_min_nodes": None,
+    "total_max_nodes": None,
+    "auto_repair": True,
+    "auto_upgrade": True,
+    "upgrade_strategy": "SURGE",
+    "max_run_seconds": None,
+    "accelerator_type": None,
+    "accelerator_count": None,
+    "local_ssd_count": None,
+    "node_labels": {},
+}
+
+
+class Maker:
+    """What every view of a stack starts from: its section of the file, and what all of its resources share."""
+
+    def __init__(self, stack: Stack, home: Environment) -> None:
+        team = stack.team
+        assert stack.section is not None
+        self.stack = stack.name
+        self.environment = stack.environment_name
+        self.prefix = f"{self.environment}-{team.name}" if team else self.environment
+        self.project = (team.project if team else None) or home.project
+        self.deletion_protection = home.deletion_protection
+        self.labels = {**home.labels, **(team.labels if team else {}), "environment": self.environment}
+        self.labels |= {"team": team.name} if team else {}
+        self.labels["managed-by"] = MANAGED_BY
+        self._locator = Locator(stack.section)
+
+    def head(self, kind: str, name: str) -> dict[str, Any]:
+        """Return a view's stack, type, name and section of the file."""
+        return {"stack": self.stack, "type": kind, "name": name, "origin": self._locator.path(name)}
+
+    def cluster(self, name: str) -> str:
+        """Return a cluster's name in Google Cloud."""
+        return f"{self.environment}-{name}"
+
+
+def accelerator_pools(make: Maker, name: str, cluster: Cluster) -> Iterator[View]:
+    """Yield the views of a cluster's pools with TPUs or GPUs, two for each GKE node pool."""
+    for pool in cluster_pools(name, cluster):
+        for gke_pool in pool.gke_pools:
+            head = make.head(NODE_POOL, f"{gke_pool.name}-pool")
+            values = {
+                **_place(make, name, cluster),
+                **_scaling(pool, gke_pool),
+                **_machine(pool.machine),
+                **_capacity(pool),
+                **_placement(pool),
+            }
+            yield _node_pool(make, head, pool.machine, values)
+            yield boot_disk(head, "gke", pool.machine, pool.spec.boot_disk.type, pool.spec.boot_disk.size_gb)
+
+
+def system_pool(make: Maker, name: str, cluster: Cluster) -> Iterator[View]:
+    """Yield the views of a cluster's system pool; it is counted over all zones."""
+    spec = cluster.system_pool
+    machine = MACHINE_TYPES[spec.machine_type]
+    head = make.head(NODE_POOL, f"{system_pool_name(name)}-pool")
+    zones = 1 if is_zone(cluster.location) else ZONES_OF_A_REGIONAL_CLUSTER
+    values = {
+        **_place(make, name, cluster),
+        "initial_nodes": min(-(-spec.min_nodes // zones), spec.max_nodes // zones),
+        "total_min_nodes": spec.min_nodes,
+        "total_max_nodes": spec.max_nodes,
+        "location_policy": "BALANCED",
+    }
+    yield _node_pool(make, head, machine, values)
+    yield boot_disk(head, "gke", machine, spec.boot_disk.type, spec.boot_disk.size_gb)
+
+
+def boot_disk(head: dict[str, Any], of: str, machine: MachineType, disk_type: str | None, size_gb: int) -> BootDisk:
+    """Return the view of a boot disk; nodes always have a type written, Vertex AI's machines only the file's own."""
+    kind = disk_type or (machine.boot_disk_types[0] if of == "gke" else None)
+    return BootDisk(**head, of=of, machine_type=machine.name, size_gb=size_gb, disk_type=kind)
+
+
+def _node_pool(make: Maker, head: dict[str, Any], machine: MachineType, values: dict[str, Any]) -> NodePool:
+    common: dict[str, Any] = {"machine_type": machine.name, "private_nodes": True, "labels": make.labels}
+    return NodePool(**head, **common, **{**_PLAIN, **values})
+
+
+def _place(make: Maker, name: str, cluster: Cluster) -> dict[str, Any]:
+    return {"project": make.project, "cluster": make.cluster(name), "location": cluster.location}
+
+
+def _scaling(pool: Pool, gke_pool: GkePool) -> dict[str, Any]:
+    zones = 1 if pool.zone else ZONES_OF_A_REGIONAL_CLUSTER
+    least, most = gke_pool.min_nodes // zones, gke_pool.max_nodes // zones
+    return {"initial_nodes": least, "min_nodes": least, "max_nodes": most, "location_policy": "ANY"}
+
+
+def _machine(machine: MachineType) -> dict[str, Any]:
+    values: dict[str, Any] = {"local_ssd_count": machine.local_ssd.bundled or None}
+    if machine.kind == "gpu" and machine.accelerator:
+        values |= {"accelerator_type": machine.accelerator.gke_label, "accelerator_count": machine.chips}
+    return values
+
+
+def _capacity(pool: Pool) -> dict[str, Any]:
+    spec = pool.spec
+    flex = spec.capacity == "flex-start"
+    return {
+        "spot": spec.capacity == "spot",
+        "flex_start": flex,
+        "auto_repair": not flex,
+        "upgrade_strategy": None if flex else "SURGE",
+        "consume_reservation": "SPECIFIC_RESERVATION" if spec.reservation else "NO_RESERVATION",
+        "reservation": spec.reservation,
+        "max_run_seconds": spec.max_run_hours * 3600 if spec.max_run_hours else None,
+    }
+
+
+def _placement(pool: Pool) -> dict[str, Any]:
+    return {
+        "zones": (pool.zone,) if pool.zone else (),
+        "placement_type": "COMPACT" if pool.multi_host else None,
+        "tpu_topology": pool.spec.topology if pool.multi_host else None,
+        "node_labels": {**pool.spec.labels, FLAVOR_LABEL: flavor_name(pool)},
+    }

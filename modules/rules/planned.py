@@ -1,0 +1,49 @@
+"""A resource as a program registers it, however it was learnt: recorded by ``check``, or given to a policy pack."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+class Unknown:
+    """A value that only a deployment would tell; the one instance is ``UNKNOWN``."""
+
+    def __repr__(self) -> str:
+        """Return the word that reports use."""
+        return "unknown"
+
+    def __copy__(self) -> Unknown:
+        """Return itself: there is one."""
+        return self
+
+    def __deepcopy__(self, _memo: object) -> Unknown:
+        """Return itself: there is one."""
+        return self
+
+
+UNKNOWN = Unknown()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    """A planned resource: type and inputs as the provider names them (``gcp:container/nodePool:NodePool``, camelCase).
+
+    Whole numbers may arrive as floats. A value that is not known yet is ``UNKNOWN``. ``parent`` is the parent's type
+    and name. ``options`` holds what was registered beside the inputs: ``protect``, ``ignoreChanges``,
+    ``deleteBeforeReplace``, ``customTimeouts``, ``retainOnDelete``, ``dependsOn`` (type and name pairs), ``provider``.
+    """
+
+    stack: str
+    type: str
+    name: str
+    inputs: Mapping[str, Any]
+    custom: bool = True
+    parent: tuple[str, str] | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What tells it from every other resource of its stack."""
+        return self.type, self.name

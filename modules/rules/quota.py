@@ -1,0 +1,138 @@
+"""Quotas, counted a second time: from planned resources, and with what all other stacks ask."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator
+
+from modules.catalog import BOOT_DISK_LIMITS
+from modules.config.finding import Finding, dotted
+from modules.config.names import Locator
+from modules.config.workspace import Workspace
+from modules.quota.keys import Charge, Holder
+from modules.quota.ledger import CapacityLine, ProjectLedger
+from modules.quota.usage import (
+    VERTEX_DEFAULT_DISK,
+    VertexUsage,
+    VmUsage,
+    filestore_usage,
+    nat_usage,
+    vertex_usage,
+    vm_usage,
+)
+from modules.quota.verdict import capacity_findings, quota_findings
+from modules.rules.from_plan import views_of_plan
+from modules.rules.planned import Planned
+from modules.rules.view import NeedsUnknown, View
+from modules.rules.views import BootDisk, Filestore, Gateway, NodePool, PersistentPool
+
+
+def ledger_findings(
+    workspace: Workspace, ledgers: Iterable[ProjectLedger], capacity: Iterable[CapacityLine]
+) -> list[Finding]:
+    """Return what both ledgers say is wrong, for every stack of the workspace."""
+    return [*quota_findings(ledgers, workspace), *capacity_findings(capacity, workspace)]
+
+
+def planned_demand(planned: Iterable[Planned], locator: Locator | None = None) -> list[Charge]:
+    """Return what planned resources charge; see ``demand_of_views`` for what cannot be counted."""
+    return demand_of_views(views_of_plan(planned, locator))[0]
+
+
+def demand_of_views(views: Iterable[View], project: str = "") -> tuple[list[Charge], list[Finding]]:
+    """Return every charge of a stack's views, and a note for each that cannot be counted before deployment.
+
+    ``project`` is charged where a resource names none. A machine type outside the catalogue charges nothing; rules of
+    its own find it.
+    """
+    listed = list(views)
+    disks: dict[tuple[str, str], deque[BootDisk]] = defaultdict(deque)
+    for view in listed:
+        if isinstance(view, BootDisk):
+            disks[view.type, view.name].append(view)
+    charges: list[Charge] = []
+    notes: list[Finding] = []
+    for view in listed:
+        machines = isinstance(view, (NodePool, PersistentPool))
+        disk = disks[view.type, view.name].popleft() if machines else None  # both come pool by pool
+        try:
+            charges.extend(_charges(view, disk, project))
+        except NeedsUnknown as unknown:
+            notes.append(_not_counted(unknown))
+    return charges, notes
+
+
+def _charges(view: View, disk: BootDisk | None, project: str) -> Iterator[Charge]:
+    if isinstance(view, NodePool) and disk:
+        yield from _node_pool(view, disk, view.project or project)
+    elif isinstance(view, PersistentPool) and disk:
+        yield from _persistent_pool(view, disk, view.project or project)
+    elif isinstance(view, Filestore):
+        holder = _holder(view, "capacity_gib", 1, view.capacity_gib)
+        usages = filestore_usage(view.project or project, view.tier, view.capacity_gib, view.location)
+        yield from (usage.by(holder) for usage in usages)
+    elif isinstance(view, Gateway):
+        holder = Holder(view.stack, view.origin, f"NAT of {view.region}")
+        usages = nat_usage(view.project or project, view.region, view.addresses or 1)
+        yield from (usage.by(holder) for usage in usages)
+
+
+def _node_pool(pool: NodePool, disk: BootDisk, project: str) -> Iterator[Charge]:
+    machine = pool.machine
+    if machine is None:
+        return
+    usages = vm_usage(
+        VmUsage(
+            project=project,
+            machine_type=machine.name,
+            nodes=pool.most_vms,
+            capacity=pool.capacity,
+            location=pool.zones[0] if len(pool.zones) == 1 else pool.location,
+            disk_type=disk.disk_type or machine.boot_disk_types[0],
+            disk_gb=BOOT_DISK_LIMITS["gke"].default_gb if disk.size_gb is None else disk.size_gb,
+            local_ssd_count=pool.local_ssd_count,
+        )
+    )
+    # The stack file counts slices where a slice is a GKE node pool of its own, and VMs or one-host slices elsewhere.
+    most = 1 if pool.hosts > 1 else pool.total_max_nodes or pool.max_nodes or 1
+    least = max(1, 0 if pool.hosts > 1 else pool.total_min_nodes or pool.min_nodes or 0)
+    yield from (usage.by(_holder(pool, "max_nodes", usage.amount / most, least)) for usage in usages)
+
+
+def _persistent_pool(pool: PersistentPool, disk: BootDisk, project: str) -> Iterator[Charge]:
+    if pool.machine is None:
+        return
+    most = pool.most_vms
+    usages = vertex_usage(
+        VertexUsage(
+            project=project,
+            machine_type=pool.machine.name,
+            replicas=most,
+            capacity="on-demand",
+            region=pool.region,
+            disk_type=disk.disk_type or VERTEX_DEFAULT_DISK,
+            disk_gb=BOOT_DISK_LIMITS["vertex"].default_gb if disk.size_gb is None else disk.size_gb,
+        )
+    )
+    field, least = ("replica_count", 1) if pool.max_replicas is None else ("max_replicas", pool.min_replicas or 1)
+    yield from (usage.by(_holder(pool, field, usage.amount / most if most else 0, least)) for usage in usages)
+
+
+def _holder(view: View, field: str, step: float, least: int) -> Holder:
+    """Return who makes a charge, by the section of the stack file where it is known, else by the resource's name."""
+    label = str(view.origin[-1]) if view.origin else view.name
+    if label == "system_pool":
+        label = f"{view.origin[-2]}-system"
+    return Holder(view.stack, view.origin, label, view.path(field), step, least)
+
+
+def _not_counted(unknown: NeedsUnknown) -> Finding:
+    view, path = unknown.view, unknown.view.path(unknown.field)
+    return Finding(
+        rule="quota-not-counted",
+        severity="note",
+        message=f"its quota is not counted: {unknown.field} is not known before deployment",
+        stack=view.stack,
+        path=dotted(path),
+        resource=f"{view.type} {view.name}",
+    )

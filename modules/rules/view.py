@@ -1,0 +1,96 @@
+"""Views: what a rule reads. Small, typed, and free of any API's spelling.
+
+An adapter builds views from planned resources, from REST bodies or from the model; a rule cannot tell which. A field
+that a deployment alone would tell holds ``UNKNOWN``; reading it raises ``NeedsUnknown``, so a rule is written as if
+every value were there, and the runner reports it as not decided.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, TypeVar
+
+from modules.config.finding import Path
+from modules.rules.planned import UNKNOWN
+
+
+class NeedsUnknown(Exception):
+    """A rule read a field whose value is not known before deployment."""
+
+    def __init__(self, view: View, name: str) -> None:
+        super().__init__(f"{view.type} {view.name}: {name} is not known before deployment")
+        self.view = view
+        self.field = name
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """One thing of a stack: the resource it was read from, and the section of the stack file that asked for it.
+
+    ``PATHS`` says for a field where its value stands below ``origin``; a field not in it is at its own name, and a
+    finding about it lands on the nearest line that the file has. ``SHARED`` names the fields that all sections of a
+    file share: their values stand at its top.
+    """
+
+    PATHS: ClassVar[dict[str, Path]] = {}
+    SHARED: ClassVar[frozenset[str]] = frozenset({"labels", "deletion_protection"})
+
+    stack: str
+    type: str
+    name: str
+    origin: Path = ()
+
+    def __getattribute__(self, name: str) -> Any:
+        """Return a field's value. Raises NeedsUnknown where it is not known before deployment."""
+        value = object.__getattribute__(self, name)
+        if value is UNKNOWN:
+            raise NeedsUnknown(self, name)
+        return value
+
+    def path(self, name: str) -> Path:
+        """Return where a field stands in the stack file, below its section."""
+        if name in self.SHARED:
+            return (name,)
+        return (*self.origin, *self.PATHS.get(name, (name,)))
+
+    def known(self, name: str) -> bool:
+        """Whether a field's value is known."""
+        return object.__getattribute__(self, name) is not UNKNOWN
+
+    def values(self) -> dict[str, Any]:
+        """Return every field as it is, ``UNKNOWN`` included."""
+        return {item.name: object.__getattribute__(self, item.name) for item in fields(self)}
+
+
+V = TypeVar("V", bound=View)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program(View):
+    """A whole stack: every view of it, for rules that compare one with another.
+
+    ``environment`` is the environment that the stack is or belongs to, ``team`` its team or None.
+    ``production`` says whether the house rules for production hold.
+    """
+
+    type: str = "pulumi:pulumi:Stack"
+    environment: str
+    team: str | None = None
+    production: bool = False
+    views: tuple[View, ...] = field(default=(), repr=False)
+    _by_kind: dict[builtins.type[View], tuple[Any, ...]] = field(default_factory=dict, repr=False, compare=False)
+
+    def of(self, kind: builtins.type[V]) -> tuple[V, ...]:
+        """Return the views of one kind, in the order of the plan; kept, since rules ask for every resource."""
+        if kind not in self._by_kind:
+            self._by_kind[kind] = tuple(view for view in self.views if isinstance(view, kind))
+        return self._by_kind[kind]
+
+
+def program(views: Iterable[View], *, stack: str, environment: str, team: str | None, production: bool) -> Program:
+    """Return the program that holds ``views``."""
+    return Program(
+        stack=stack, name=stack, environment=environment, team=team, production=production, views=tuple(views)
+    )

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import math
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+
+from modules.config.finding import Finding
+from modules.config.source import parse_source
+from modules.quota.keys import QuotaKey
+from modules.quota.snapshot import Snapshots, parse_snapshot, read_snapshots
+
+TEXT = """\
+project: example-train
+taken: "2026-11-01"
+limits:
+  compute.googleapis.com:
+    GPUS-ALL-REGIONS-per-project:
+      - limit: 64
+    CPUS-per-project-region:
+      - {limit: -1, region: us-central1}
+    SSD-TOTAL-GB-per-project-region:
+      - {limit: 500}
+      - {limit: 9000, region: us-west4}
+    TPU-V5-per-project-zone:
+      - {limit: 8, zone: us-west4-a}
+    GPUS-PER-GPU-FAMILY-per-project-region:
+      - {limit: 16, region: us-central1, gpu_family: NVIDIA_H100}
+"""
+TAKEN = date(2026, 11, 1)
+
+
+def parse(text: str) -> list[Finding]:
+    return parse_snapshot("example-train", parse_source(text, "stacks/quotas/example-train.yaml"))[1]
+
+
+def limit(quota_id: str, location: str = "", **dimensions: str) -> float | None:
+    snapshot, _ = parse_snapshot("example-train", parse_source(TEXT, "f"))
+    assert snapshot is not None
+    return snapshot.limit(
+        QuotaKey("example-train", "compute.googleapis.com", quota_id, location, tuple(dimensions.items()))
+    )
+
+
+def test_limit_is_found_by_place_and_dimensions() -> None:
+    assert parse(TEXT) == []
+    assert limit("GPUS-ALL-REGIONS-per-project") == 64
+    assert limit("TPU-V5-per-project-zone", "us-west4-a") == 8
+    assert limit("GPUS-PER-GPU-FAMILY-per-project-region", "us-central1", gpu_family="NVIDIA_H100") == 16
+
+
+def test_minus_one_is_unlimited() -> None:
+    assert limit("CPUS-per-project-region", "us-central1") == math.inf
+
+
+def test_listed_id_without_the_place_has_limit_0() -> None:
+    assert limit("CPUS-per-project-region", "us-west4") == 0
+    assert limit("TPU-V5-per-project-zone", "us-west4-b") == 0
+    assert limit("GPUS-PER-GPU-FAMILY-per-project-region", "us-central1", gpu_family="NVIDIA_B200") == 0
+    assert limit("GPUS-PER-GPU-FAMILY-per-project-region", "us-west4", gpu_family="NVIDIA_H100") == 0
+
+
+def test_unlisted_id_is_unknown() -> None:
+    assert limit("N2-CPUS-per-project-region", "us-central1") is None
+
+
+def test_row_without_place_holds_where_no_other_row_does() -> None:
+    assert limit("SSD-TOTAL-GB-per-project-region", "us-central1") == 500
+    assert limit("SSD-TOTAL-GB-per-project-region", "us-west4") == 9000
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "path", "line"),
+    [
+        ("limit: 64", "limit: many", "limits.compute.googleapis.com.GPUS-ALL-REGIONS-per-project[0].limit", 6),
+        ("limit: 64", "limit: -2", "limits.compute.googleapis.com.GPUS-ALL-REGIONS-per-project[0].limit", 6),
+        ("limit: 64", "limit: 6.5", "limits.compute.googleapis.com.GPUS-ALL-REGIONS-per-project[0].limit", 6),
+        ("gpu_family: NVIDIA_H100", "gpu_family: 5", "limits.compute.googleapis.com", 15),
+        ('"2026-11-01"', "2026-11-01", "taken", 2),
+        ('"2026-11-01"', "someday", "taken", 2),
+        ("project: example-train", "project: other-train", "project", 1),
+        ("limits:", "quotas: {}\nlimits:", "quotas", 3),
+        ("compute.googleapis.com:", "compute:", "limits", 4),
+        ("region: us-west4}", "region: us-west4}\n      - {limit: 1, region: us-west4}", "limits", 12),
+    ],
+)
+def test_spoilt_file_is_a_finding_at_its_line(old: str, new: str, path: str, line: int) -> None:
+    found = parse(TEXT.replace(old, new, 1))
+
+    assert found, "nothing was found"
+    assert found[0].file == "stacks/quotas/example-train.yaml"
+    assert found[0].path.startswith(path)
+    assert found[0].position is not None
+    assert found[0].position.line == line
+    assert found[0].severity == "error"
+
+
+def written(root: Path, today: date) -> Snapshots:
+    folder = root / "stacks" / "quotas"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "example-train.yaml").write_text(TEXT)
+    return read_snapshots(root, today)
+
+
+@pytest.mark.parametrize(("days", "rules"), [(30, []), (31, ["quota-snapshot-age"])])
+def test_snapshot_older_than_30_days_is_a_warning(tmp_path: Path, days: int, rules: list[str]) -> None:
+    snapshots = written(tmp_path, TAKEN + timedelta(days=days))
+
+    assert [(finding.rule, finding.severity) for finding in snapshots.findings] == [(rule, "warning") for rule in rules]
+    assert set(snapshots.by_project) == {"example-train"}
+
+
+def test_snapshot_of_tomorrow_is_rejected(tmp_path: Path) -> None:
+    (finding,) = written(tmp_path, TAKEN - timedelta(days=1)).findings
+
+    assert (finding.severity, finding.path) == ("error", "taken")
+
+
+def test_one_unreadable_snapshot_hides_no_other(tmp_path: Path) -> None:
+    written(tmp_path, TAKEN)
+    (tmp_path / "stacks" / "quotas" / "broken.yaml").write_text("a: [")
+
+    snapshots = read_snapshots(tmp_path, TAKEN)
+
+    assert set(snapshots.by_project) == {"example-train"}
+    assert len(snapshots.unreadable) == 1
+    assert snapshots.unreadable[0].startswith("stacks/quotas/broken.yaml:")
+
+
+def test_empty_snapshot_is_a_finding_and_no_traceback() -> None:
+    assert parse("") != []
