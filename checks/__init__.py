@@ -1,0 +1,1 @@
+"""Planning stacks offline, running the rules over them, and what is found."""

@@ -1,0 +1,136 @@
+"""What a check found, as plain data; each format of a report is made from this alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from typing import TYPE_CHECKING, Literal
+
+from checks.cost import Cost
+from modules.config.environment import Environment
+from modules.config.finding import Finding
+from modules.config.fleet import flavor_name, pools
+from modules.config.stack import Stack
+from modules.quota.ledger import CapacityLine, ProjectLedger
+
+if TYPE_CHECKING:  # a check of the model alone loads no Pulumi
+    from checks.recorder import Plan
+
+StackKind = Literal["environment", "team", "rejected"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Branch:
+    """A part of a stack: a component with how many resources of each kind it holds, all levels down."""
+
+    name: str
+    kinds: dict[str, int]
+
+    @property
+    def count(self) -> int:
+        """Resources that a provider makes; components are not counted."""
+        return sum(self.kinds.values())
+
+
+@dataclass(frozen=True, kw_only=True)
+class AcceleratorRow:
+    """Chips or GPUs of one flavor in one region, at the fewest and the most machines."""
+
+    region: str
+    flavor: str
+    unit: str
+    least: int
+    most: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class StackReport:
+    """One stack: what it would create, what that holds and costs, and what is wrong with it.
+
+    ``branches`` is empty where the stack was not planned: ``fast``, or its file was rejected.
+    """
+
+    name: str
+    kind: StackKind
+    file: str
+    project: str | None = None
+    environment: str | None = None
+    planned: bool = False
+    branches: tuple[Branch, ...] = ()
+    accelerators: tuple[AcceleratorRow, ...] = ()
+    cost: Cost = field(default_factory=Cost)
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """A whole check. ``failures`` are sentences about what could not be checked at all; any of them means exit 2."""
+
+    today: date
+    stacks: tuple[StackReport, ...] = ()
+    ledgers: tuple[ProjectLedger, ...] = ()
+    capacity: tuple[CapacityLine, ...] = ()
+    findings: tuple[Finding, ...] = field(default=())  # about no single stack
+    failures: tuple[str, ...] = ()
+
+    def all_findings(self) -> list[Finding]:
+        """Return every finding, of stacks first."""
+        return [*(finding for stack in self.stacks for finding in stack.findings), *self.findings]
+
+    def exit_code(self, *, strict: bool = False) -> int:
+        """Return 0 for clean, 1 for findings (warnings only where ``strict``), 2 where something was not checked."""
+        if self.failures:
+            return 2
+        severities = {"error", "warning"} if strict else {"error"}
+        return int(any(finding.severity in severities for finding in self.all_findings()))
+
+
+def branches(plan: Plan) -> tuple[Branch, ...]:
+    """Return a plan's top-level parts in order, each with its resources counted by kind."""
+    parents = {resource.key: resource.parent for resource in plan.resources}
+    kinds: dict[str, Counter[str]] = {}
+    for resource in plan.resources:
+        top = resource.key
+        while (above := parents.get(top)) is not None:
+            top = above
+        name = top[1] if top != resource.key or not resource.custom else "(stack)"
+        counter = kinds.setdefault(name, Counter())
+        if resource.custom:
+            counter[kind_of(resource.type)] += 1
+    return tuple(Branch(name=name, kinds=dict(counter)) for name, counter in kinds.items() if counter)
+
+
+def kind_of(resource_type: str) -> str:
+    """Return the short name of a resource type, a Kubernetes provider's said to be one."""
+    if resource_type.startswith("pulumi:providers:"):
+        return f"Provider ({resource_type.rpartition(':')[2]})"
+    return resource_type.rpartition(":")[2]
+
+
+def accelerator_rows(environment: Environment) -> tuple[AcceleratorRow, ...]:
+    """Return an environment's chips and GPUs by region and flavor."""
+    sums: dict[tuple[str, str, str], list[int]] = {}
+    for pool in pools(environment):
+        unit = "chips" if pool.machine.kind == "tpu" else "GPUs"
+        counts = sums.setdefault((pool.region, flavor_name(pool), unit), [0, 0])
+        counts[0] += pool.min_nodes * pool.machine.chips
+        counts[1] += pool.max_chips
+    return tuple(
+        AcceleratorRow(region=region, flavor=flavor, unit=unit, least=least, most=most)
+        for (region, flavor, unit), (least, most) in sorted(sums.items())
+    )
+
+
+def stack_kind(stack: Stack) -> StackKind:
+    """Return what a stack is, ``rejected`` where the model does not take its file."""
+    return "environment" if stack.environment else "team" if stack.team else "rejected"
+
+
+def ordered(findings: Iterable[Finding]) -> Sequence[Finding]:
+    """Return findings as people want them: by place in the file, errors before warnings at the same place."""
+    ranks = {"error": 0, "warning": 1, "note": 2}
+    return sorted(
+        findings, key=lambda each: (each.file or "", each.position or (0, 0), ranks[each.severity], each.rule)
+    )

@@ -1,0 +1,102 @@
+"""The report as JSON, for programs: stable keys, everything that the text report shows."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from checks.report import Report, StackReport, ordered
+from modules.config.finding import Finding
+from modules.quota.ledger import CapacityLine, Line, ProjectLedger
+
+FORMAT_VERSION = 1
+
+
+def json_report(report: Report) -> str:
+    """Return the report as JSON text; an unlimited quota has ``limit`` -1, an unknown one null."""
+    document = {
+        "version": FORMAT_VERSION,
+        "today": report.today.isoformat(),
+        "stacks": [_stack(stack) for stack in report.stacks],
+        "quotas": [_ledger(ledger) for ledger in report.ledgers],
+        "capacity": [_capacity(line) for line in report.capacity],
+        "findings": [_finding(finding) for finding in ordered(report.all_findings())],
+        "failures": list(report.failures),
+    }
+    return json.dumps(document, indent=2)
+
+
+def _stack(stack: StackReport) -> dict[str, Any]:
+    return {
+        "name": stack.name,
+        "kind": stack.kind,
+        "file": stack.file,
+        "project": stack.project,
+        "environment": stack.environment,
+        "planned": stack.planned,
+        "resources": {branch.name: branch.kinds for branch in stack.branches},
+        "accelerators": [
+            {"region": row.region, "flavor": row.flavor, "unit": row.unit, "min": row.least, "max": row.most}
+            for row in stack.accelerators
+        ],
+        "usd_per_hour": {
+            "min": round(stack.cost.least, 4),
+            "max": round(stack.cost.most, 4),
+            "unpriced": list(stack.cost.unpriced),
+            "prices_of": stack.cost.read.isoformat() if stack.cost.read else None,
+        },
+    }
+
+
+def _ledger(ledger: ProjectLedger) -> dict[str, Any]:
+    return {
+        "project": ledger.project,
+        "taken": ledger.snapshot.taken.isoformat() if ledger.snapshot else None,
+        "lines": [_line(line) for line in ledger.lines],
+    }
+
+
+def _line(line: Line) -> dict[str, Any]:
+    limit = None if line.limit is None else -1 if math.isinf(line.limit) else line.limit
+    return {
+        "service": line.key.service,
+        "quota_id": line.key.quota_id,
+        "location": line.key.location or None,
+        "dimensions": dict(line.key.dimensions),
+        "unit": line.unit,
+        "limit": limit,
+        "used": line.used,
+        "holders": [
+            {"stack": held.holder.stack, "name": held.holder.label, "amount": held.amount} for held in line.holders
+        ],
+    }
+
+
+def _capacity(line: CapacityLine) -> dict[str, Any]:
+    return {
+        "environment": line.environment,
+        "cluster": line.cluster,
+        "flavor": line.flavor.name,
+        "resource": line.resource,
+        "capacity": line.capacity,
+        "promised": line.promised,
+        "teams": {share.holder.label: share.amount for share in line.shares},
+    }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "rule": finding.rule,
+        "severity": finding.severity,
+        "message": finding.message,
+        "stack": finding.stack,
+        "file": finding.file,
+        "line": finding.position.line if finding.position else None,
+        "column": finding.position.column if finding.position else None,
+        "path": finding.path or None,
+        "resource": finding.resource,
+        "allowed": finding.allowed,
+        "nearest": finding.nearest,
+        "source": finding.source,
+    }

@@ -1,0 +1,15 @@
+"""The generated JSON Schemas, by the file that each is written to."""
+
+from __future__ import annotations
+
+import json
+
+from modules.config.schema import SCHEMA_FILE, stack_schema
+from workloads.schema import SCHEMA_FILE as JOB_SCHEMA_FILE
+from workloads.schema import job_schema
+
+
+def schema_files() -> dict[str, str]:
+    """Return the text of every generated schema by its path in the repository."""
+    schemas = {SCHEMA_FILE: stack_schema(), JOB_SCHEMA_FILE: job_schema()}
+    return {file: json.dumps(schema, indent=2, ensure_ascii=False) + "\n" for file, schema in schemas.items()}

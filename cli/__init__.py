@@ -1,0 +1,1 @@
+"""The ``training-platform`` command: arguments and printing; the work is done elsewhere."""

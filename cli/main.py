@@ -1,0 +1,36 @@
+"""The entry point. A subcommand's work is imported when it runs, so that help and errors come at once."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli import check, job, schema
+
+app = typer.Typer(
+    help="Plan, check and run an organisation's training platform on Google Cloud.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("check")(check.check)
+app.command("schema")(schema.schema)
+app.add_typer(job.app, name="job")
+
+__all__ = ["Annotated", "Path", "app", "main"]
+
+
+def main() -> None:
+    """Run the command; an interrupt ends it quietly with 130, as shells expect."""
+    try:
+        app()
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,231 @@
+"""Composes an environment stack: project, network, clusters with what is in them, Filestore, images, alerts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from modules.catalog.locations import region_of
+from modules.config.cluster import Cluster
+from modules.config.environment import Environment
+from modules.config.fleet import cluster_pools
+from modules.config.names import filestore_name, notebooks_name, system_pool_name
+from modules.filestore.instance import FilestoreInstance, FilestoreInstanceArgs
+from modules.filestore.storage_class import FilestoreClass, FilestoreClassArgs, class_name, tiers
+from modules.filestore.volume import FilestoreVolume, FilestoreVolumeArgs
+from modules.gke.access import ClusterAccess, ClusterAccessArgs
+from modules.gke.cluster import GkeCluster, GkeClusterArgs, cluster_name
+from modules.gke.kubernetes_provider import cluster_provider
+from modules.gke.node_pool import AcceleratorPool, AcceleratorPoolArgs
+from modules.gke.service_account import NodeServiceAccount, NodeServiceAccountArgs
+from modules.gke.system_pool import SystemPool, SystemPoolArgs
+from modules.jobset.install import JobSet, JobSetArgs
+from modules.jupyterhub.install import JupyterHub, JupyterHubArgs
+from modules.kueue.flavors import Flavors, FlavorsArgs
+from modules.kueue.install import Kueue, KueueArgs
+from modules.monitoring.alerts import Alerts, AlertsArgs
+from modules.network.cluster_subnet import ClusterSubnet, ClusterSubnetArgs
+from modules.network.network import Network, NetworkArgs
+from modules.project.service_agents import ServiceAgents, ServiceAgentsArgs, depend_on_agents
+from modules.project.services import ENVIRONMENT_APIS, ProjectServices, ProjectServicesArgs, depend_on_services
+from modules.prometheus.monitoring import JOBSET, KUEUE, ControllerMonitoring, ControllerMonitoringArgs
+from modules.prometheus.rules import AlertRules, AlertRulesArgs
+from modules.scope import Scope, environment_scope
+from modules.storage.images import ImageRepository, ImageRepositoryArgs
+
+HOME_CLAIM = "homes"
+
+
+def build_environment(name: str, environment: Environment) -> dict[str, Any]:
+    """Create everything of an environment stack and return what it exports (see ``modules/outputs.py``)."""
+    scope = environment_scope(name, environment)
+    enable_apis(scope, ENVIRONMENT_APIS)
+    regions = tuple(region_of(cluster.location) for cluster in environment.clusters.values())
+    network = Network("network", NetworkArgs(scope=scope, regions=regions))
+    nodes = NodeServiceAccount("nodes", NodeServiceAccountArgs(scope=scope))
+    ClusterAccess("access", ClusterAccessArgs(scope=scope, admins=environment.admins))
+    instances = {
+        key: FilestoreInstance(
+            filestore_name(key), FilestoreInstanceArgs(scope=scope, key=key, spec=spec, network=network.network_id)
+        )
+        for key, spec in environment.filestore.items()
+    }
+    clusters = {
+        key: EnvironmentCluster(
+            key,
+            EnvironmentClusterArgs(
+                scope=scope, environment=environment, spec=spec, network=network, nodes=nodes, instances=instances
+            ),
+        )
+        for key, spec in environment.clusters.items()
+    }
+    if environment.images:
+        ImageRepository("images", ImageRepositoryArgs(scope=scope, spec=environment.images))
+    names = [cluster_name(scope, key) for key in environment.clusters]
+    Alerts("alerts", AlertsArgs(scope=scope, spec=environment.alerts, clusters=names))
+    return {
+        "clusters": {key: {"endpoint": cluster.endpoint} for key, cluster in clusters.items()},
+        "filestore": {key: {"instance": each.instance, "ip": each.ip} for key, each in instances.items()},
+    }
+
+
+def enable_apis(scope: Scope, apis: tuple[str, ...]) -> None:
+    """Enable a stack's APIs, and let every later resource of the stack wait for its own API and that API's agent."""
+    services = ProjectServices("apis", ProjectServicesArgs(scope=scope, apis=apis))
+    pulumi.runtime.register_stack_transformation(depend_on_services(services))
+    agents = ServiceAgents("agents", ServiceAgentsArgs(scope=scope, services=services))
+    pulumi.runtime.register_stack_transformation(depend_on_agents(agents))
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnvironmentClusterArgs:
+    """A cluster's spec, and what it shares with the environment's other clusters."""
+
+    scope: Scope
+    environment: Environment
+    spec: Cluster
+    network: Network
+    nodes: NodeServiceAccount
+    instances: Mapping[str, FilestoreInstance]
+
+
+class EnvironmentCluster(pulumi.ComponentResource):
+    """A cluster with its subnet, its pools and all software in it; called by its key in the stack file."""
+
+    endpoint: pulumi.Output[str]  # host name of the DNS-based control-plane endpoint
+
+    def __init__(self, name: str, args: EnvironmentClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("training-platform:environment:Cluster", name, {}, opts)
+        child = pulumi.ResourceOptions(parent=self)
+        subnet = ClusterSubnet(
+            name,
+            ClusterSubnetArgs(
+                scope=args.scope,
+                spec=args.spec,
+                network=args.network.network_id,
+                node_service_account=args.nodes.email,
+            ),
+            child,
+        )
+        cluster = GkeCluster(
+            name,
+            GkeClusterArgs(
+                scope=args.scope,
+                spec=args.spec,
+                network=args.network.network_id,
+                subnetwork=subnet.subnetwork_id,
+                service_account=args.nodes,
+                google_groups_domain=args.environment.google_groups_domain,
+            ),
+            child,
+        )
+        self.endpoint = cluster.endpoint
+        system = self._pools(name, args, cluster)
+        provider = cluster_provider(
+            f"{name}-kubernetes",
+            endpoint=cluster.endpoint,
+            project=args.scope.project,
+            location=args.spec.location,
+            cluster_name=cluster_name(args.scope, name),
+            opts=child,
+        )
+        self._software(name, args, provider, system)
+        self.register_outputs({"endpoint": self.endpoint})
+
+    def _pools(self, name: str, args: EnvironmentClusterArgs, cluster: GkeCluster) -> SystemPool:
+        child = pulumi.ResourceOptions(parent=self)
+        system = SystemPool(
+            system_pool_name(name),
+            SystemPoolArgs(
+                scope=args.scope,
+                spec=args.spec.system_pool,
+                cluster=cluster.cluster_name,
+                location=args.spec.location,
+                service_account=args.nodes,
+            ),
+            child,
+        )
+        for pool in cluster_pools(name, args.spec):
+            for gke_pool in pool.gke_pools:
+                AcceleratorPool(
+                    gke_pool.name,
+                    AcceleratorPoolArgs(
+                        scope=args.scope,
+                        pool=pool,
+                        gke_pool=gke_pool,
+                        cluster=cluster.cluster_name,
+                        location=args.spec.location,
+                        service_account=args.nodes,
+                    ),
+                    child,
+                )
+        return system
+
+    def _software(
+        self, name: str, args: EnvironmentClusterArgs, provider: kubernetes.Provider, system: SystemPool
+    ) -> None:
+        """Install the controllers once there are nodes for them, and their objects once they answer."""
+        charts = args.environment.charts
+
+        def after(*resources: pulumi.Resource) -> pulumi.ResourceOptions:
+            return pulumi.ResourceOptions(parent=self, providers=[provider], depends_on=list(resources))
+
+        jobset = JobSet(f"{name}-jobset", JobSetArgs(chart=charts.get("jobset")), after(system))
+        kueue = Kueue(
+            f"{name}-kueue",
+            KueueArgs(scope=args.scope, cluster_name=name, cluster=args.spec, chart=charts.get("kueue")),
+            after(jobset),
+        )
+        Flavors(
+            f"{name}-flavors",
+            FlavorsArgs(scope=args.scope, cluster_name=name, cluster=args.spec, priorities=args.environment.priorities),
+            after(kueue),
+        )
+        for controller, release in ((KUEUE, kueue), (JOBSET, jobset)):
+            ControllerMonitoring(
+                f"{name}-{controller.name}-metrics",
+                ControllerMonitoringArgs(scope=args.scope, controller=controller),
+                after(release),
+            )
+        AlertRules(f"{name}-alert-rules", AlertRulesArgs(scope=args.scope), after(system))
+        for tier in tiers(args.environment, args.spec):
+            FilestoreClass(
+                f"{name}-{class_name(tier)}",
+                FilestoreClassArgs(scope=args.scope, tier=tier, network=args.network.network_name),
+                after(),
+            )
+        self._notebooks(name, args, after(system))
+
+    def _notebooks(self, name: str, args: EnvironmentClusterArgs, opts: pulumi.ResourceOptions) -> None:
+        notebooks = args.spec.notebooks
+        if notebooks is None:
+            return
+        hub = JupyterHub(
+            notebooks_name(name),
+            JupyterHubArgs(
+                scope=args.scope,
+                cluster_name=name,
+                cluster=args.spec,
+                notebooks=notebooks,
+                home_claim=HOME_CLAIM,
+                chart=args.environment.charts.get("jupyterhub"),
+            ),
+            opts,
+        )
+        FilestoreVolume(
+            f"{notebooks_name(name)}-homes",
+            FilestoreVolumeArgs(
+                scope=args.scope,
+                key=notebooks.filestore,
+                spec=args.environment.filestore[notebooks.filestore],
+                ip=args.instances[notebooks.filestore].ip,
+                namespace=hub.namespace,
+                claim=HOME_CLAIM,
+                size_gib=notebooks.home_gib,
+            ),
+            opts,
+        )

@@ -1,0 +1,72 @@
+"""What an environment stack exports, and how a team stack reads it. No Pulumi.
+
+The team's own file and the environment's file decide what a team stack creates; outputs only fill in what a
+deployment alone can tell. They are read once, as a whole, so that what is missing is one sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+Item = TypeVar("Item")
+
+
+class OutputsError(Exception):
+    """An environment's outputs that a team stack cannot work with; the message says which stack to deploy first."""
+
+
+class _Outputs(BaseModel):
+    # Unknown keys pass: an environment deployed by a newer program exports more than an older team stack reads.
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class ClusterOutputs(_Outputs):
+    """A cluster: the host name of its DNS-based control-plane endpoint, without scheme."""
+
+    endpoint: str
+
+
+class FilestoreOutputs(_Outputs):
+    """A Filestore instance: its name in the API and the address that NFS clients mount."""
+
+    instance: str
+    ip: str
+
+
+class EnvironmentOutputs(_Outputs):
+    """Everything that an environment exports, by the keys of its stack file."""
+
+    environment: str
+    clusters: dict[str, ClusterOutputs]
+    filestore: dict[str, FilestoreOutputs] = {}
+
+    def cluster(self, name: str) -> ClusterOutputs:
+        """Return a cluster's outputs. Raises OutputsError where the deployed environment has no such cluster."""
+        return self._of(self.clusters, "cluster", name)
+
+    def instance(self, name: str) -> FilestoreOutputs:
+        """Return a Filestore instance's outputs. Raises OutputsError where the deployed environment has none."""
+        return self._of(self.filestore, "Filestore instance", name)
+
+    def _of(self, items: Mapping[str, Item], what: str, name: str) -> Item:
+        if name not in items:
+            raise OutputsError(
+                f"Stack {self.environment} is deployed without {what} {name}: {_deploy(self.environment)}"
+            )
+        return items[name]
+
+
+def parse_outputs(environment: str, outputs: Mapping[str, Any]) -> EnvironmentOutputs:
+    """Return an environment's outputs as a model. Raises OutputsError with one sentence for all that is missing."""
+    try:
+        return EnvironmentOutputs.model_validate({"environment": environment, **outputs})
+    except ValidationError as error:
+        missing = ", ".join(".".join(str(part) for part in detail["loc"]) for detail in error.errors())
+        raise OutputsError(f"Stack {environment} does not export {missing}: {_deploy(environment)}") from error
+
+
+def _deploy(environment: str) -> str:
+    return f"run `pulumi up -s {environment}` first."

@@ -1,0 +1,56 @@
+"""Which stack the running program is to build: values from Pulumi's configuration, places from the stack file."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from pathlib import Path as FilePath
+
+import pulumi
+
+from modules.config.finding import Finding
+from modules.config.source import Source, UnreadableError, read_source
+from modules.config.stack import PROJECT, SECTIONS, Stack, parse_stack, read_stack, stack_name
+from modules.config.workspace import STACKS_FOLDER, Workspace, cross_check
+
+
+def selected_stack() -> tuple[Stack, Workspace]:
+    """Return the stack that Pulumi selected, and the workspace that holds it and its environment.
+
+    Raises pulumi.RunError with every finding about the stack's shape, so that nothing is built from half a file.
+    """
+    name, root = pulumi.get_stack(), FilePath(pulumi.get_root_directory())
+    try:
+        stack = parse_stack(name, _source(name, root))
+        stacks = {stack.name: stack}
+        if stack.team and (path := _stack_file(root, stack.team.environment)).exists():
+            home = read_stack(path, root)
+            stacks = {home.name: home, **stacks}
+    except UnreadableError as error:
+        raise pulumi.RunError(str(error)) from error
+    workspace = cross_check(Workspace(root, stacks))
+    _refuse(finding for each in workspace.stacks.values() for finding in each.findings)
+    return workspace.stacks[name], workspace
+
+
+def _source(name: str, root: FilePath) -> Source:
+    """Return the selected stack's configuration as the engine hands it over, with the places of its file."""
+    config = pulumi.Config(PROJECT)
+    values = {key: config.get_object(key.removeprefix(f"{PROJECT}:")) for key in SECTIONS}
+    given = {key: value for key, value in values.items() if value is not None}
+    path = _stack_file(root, name)
+    source = read_source(path, f"{STACKS_FOLDER}/{path.name}") if path.exists() else Source(file=f"stack {name}")
+    # What only the file can say (keys given twice, envelope) is `check`'s to find: the engine has already read it.
+    return dataclasses.replace(source, value={"config": given}, findings=[])
+
+
+def _stack_file(root: FilePath, name: str) -> FilePath:
+    path = root / STACKS_FOLDER / f"Pulumi.{name}.yaml"
+    assert stack_name(path) == name
+    return path
+
+
+def _refuse(findings: Iterable[Finding]) -> None:
+    texts = [str(finding) for finding in findings]
+    if texts:
+        raise pulumi.RunError("The stack file is not what the model takes:\n" + "\n".join(texts))

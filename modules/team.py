@@ -1,0 +1,181 @@
+"""Composes a team stack: the team's queues, namespaces and volumes in the clusters, its buckets, its Vertex AI."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+
+from modules.config.environment import Environment
+from modules.config.fleet import Flavor
+from modules.config.names import bucket_name, directory_name, persistent_resource_name, share_name
+from modules.config.stack import PROJECT
+from modules.config.team import Directory, Team
+from modules.config.workspace import Workspace
+from modules.environment import enable_apis
+from modules.filestore.instance import reaches
+from modules.filestore.volume import FilestoreVolume, FilestoreVolumeArgs
+from modules.gke.cluster import cluster_name
+from modules.gke.kubernetes_provider import cluster_provider
+from modules.kueue.queues import TeamQueues, TeamQueuesArgs
+from modules.outputs import EnvironmentOutputs, parse_outputs
+from modules.project.services import TEAM_APIS
+from modules.project_names import SERVICE_ACCOUNT
+from modules.scope import Scope, environment_scope, team_scope
+from modules.storage.bucket import Bucket, BucketArgs
+from modules.storage.grants import RepositoryRef
+from modules.storage.images import repository_id
+from modules.storage.service_account import KubernetesAccount, TeamServiceAccount, TeamServiceAccountArgs
+from modules.tenancy.cluster_access import ClusterConnect, ClusterConnectArgs
+from modules.tenancy.namespace import TeamNamespace, TeamNamespaceArgs
+from modules.vertex.persistent_resource import PersistentResource, PersistentResourceArgs
+from modules.vertex.tensorboard import Tensorboard, TensorboardArgs
+
+
+def build_team(team: Team, environment: Environment, workspace: Workspace) -> dict[str, Any]:
+    """Create everything of a team stack and return what it exports: where its jobs run and write to."""
+    scope = team_scope(team, environment)
+    enable_apis(scope, TEAM_APIS)
+    outputs = environment_outputs(team.environment)
+    buckets = {
+        key: Bucket(bucket_name(key), BucketArgs(scope=scope, key=key, spec=spec)) for key, spec in team.buckets.items()
+    }
+    account = TeamServiceAccount(
+        "account",
+        TeamServiceAccountArgs(
+            scope=scope,
+            buckets={key: bucket.bucket_name for key, bucket in buckets.items()},
+            members=team.members,
+            repository=_repository(team.environment, environment),
+            kubernetes=KubernetesAccount(project=environment.project, namespace=team.name, name=SERVICE_ACCOUNT),
+        ),
+    )
+    if team.shares:
+        ClusterConnect("connect", ClusterConnectArgs(scope=scope, project=environment.project, members=team.members))
+    for cluster in team.shares:
+        TeamCluster(
+            share_name(cluster),
+            TeamClusterArgs(
+                scope=scope,
+                cluster=cluster,
+                team=team,
+                environment=environment,
+                flavors=workspace.flavors(team.environment, cluster),
+                outputs=outputs,
+                service_account=account.email,
+            ),
+        )
+    for key, resource in team.vertex.persistent_resources.items():
+        PersistentResource(persistent_resource_name(key), PersistentResourceArgs(scope=scope, key=key, spec=resource))
+    boards = {
+        region: Tensorboard(f"tensorboard-{region}", TensorboardArgs(scope=scope, region=region))
+        for region in team.vertex.tensorboards
+    }
+    return {
+        "service_account": account.email,
+        "buckets": {key: bucket.url for key, bucket in buckets.items()},
+        "tensorboards": {region: board.resource_name for region, board in boards.items()},
+    }
+
+
+def environment_outputs(environment: str) -> pulumi.Output[EnvironmentOutputs]:
+    """Return what a deployed environment exports, read as a whole, so that what is missing is one sentence."""
+    reference = pulumi.StackReference(f"{pulumi.get_organization()}/{PROJECT}/{environment}")
+    return reference.outputs.apply(lambda outputs: parse_outputs(environment, outputs))
+
+
+def _repository(environment_name: str, environment: Environment) -> RepositoryRef | None:
+    if environment.images is None:
+        return None
+    return RepositoryRef(
+        project=environment.project,
+        location=environment.images.location,
+        repository_id=repository_id(environment_name),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TeamClusterArgs:
+    """A cluster that the team has a share of; ``flavors`` are all of that cluster's."""
+
+    scope: Scope
+    cluster: str
+    team: Team
+    environment: Environment
+    flavors: dict[str, Flavor]
+    outputs: pulumi.Output[EnvironmentOutputs]
+    service_account: pulumi.Output[str]
+
+
+class TeamCluster(pulumi.ComponentResource):
+    """What a team has in one cluster: a namespace, queues with its share, and volumes where Filestore is near."""
+
+    def __init__(self, name: str, args: TeamClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("training-platform:team:Cluster", name, {}, opts)
+        cluster, team = args.cluster, args.team
+        home = environment_scope(team.environment, args.environment)
+        provider = cluster_provider(
+            f"{name}-kubernetes",
+            endpoint=args.outputs.apply(lambda outputs: outputs.cluster(cluster).endpoint),
+            project=home.project,
+            location=args.environment.clusters[cluster].location,
+            cluster_name=cluster_name(home, cluster),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        inside = pulumi.ResourceOptions(parent=self, providers=[provider])
+        namespace = TeamNamespace(
+            f"{name}-tenancy",
+            TeamNamespaceArgs(
+                scope=args.scope,
+                team=team.name,
+                members=team.members,
+                google_service_account=args.service_account,
+            ),
+            inside,
+        )
+        TeamQueues(
+            f"{name}-queues",
+            TeamQueuesArgs(
+                scope=args.scope,
+                team=team.name,
+                shares=team.shares[cluster],
+                flavors=args.flavors,
+                namespace=namespace.namespace,
+            ),
+            inside,
+        )
+        for key, directory in directories_near(team, args.environment, cluster):
+            self._volume(key, directory, args, namespace, inside)
+        self.register_outputs({})
+
+    def _volume(
+        self,
+        key: str,
+        directory: Directory,
+        args: TeamClusterArgs,
+        namespace: TeamNamespace,
+        opts: pulumi.ResourceOptions,
+    ) -> None:
+        instance = directory.filestore
+        FilestoreVolume(
+            directory_name(key, args.cluster),
+            FilestoreVolumeArgs(
+                scope=args.scope,
+                key=instance,
+                spec=args.environment.filestore[instance],
+                ip=args.outputs.apply(lambda outputs: outputs.instance(instance).ip),
+                namespace=namespace.namespace,
+                claim=key,
+                size_gib=directory.size_gib,
+            ),
+            opts,
+        )
+
+
+def directories_near(team: Team, environment: Environment, cluster: str) -> Iterator[tuple[str, Directory]]:
+    """Yield a team's directories on Filestore instances of the cluster's region: others are too far to mount."""
+    for key, directory in team.directories.items():
+        if reaches(environment.filestore[directory.filestore], environment.clusters[cluster]):
+            yield key, directory

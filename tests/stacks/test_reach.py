@@ -1,0 +1,311 @@
+"""Change any field of a stack's model, and some registered input, option or output changes.
+
+The table below holds another legal value for every field; a field of the model that is missing from it fails too.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+import pulumi
+import pytest
+import yaml
+from pydantic import BaseModel
+
+from checks.recorder import ORGANIZATION, Plan, record
+from modules.config.environment import Environment
+from modules.config.source import parse_source
+from modules.config.stack import PROJECT, Stack, parse_stack
+from modules.config.team import Team
+from modules.config.workspace import Workspace, cross_check
+from modules.environment import build_environment
+from modules.team import build_team
+
+ROOT = Path(__file__).parents[2]
+
+ENVIRONMENT: dict[str, Any] = yaml.safe_load("""
+project: example-reach
+labels: {cost-center: one}
+deletion_protection: false
+admins: ["group:a@example.com"]
+google_groups_domain: example.com
+alerts: {enabled: true, emails: [a@example.com]}
+images: {location: us-central1, keep_versions: 5}
+priorities: {low: 1}
+charts:
+  kueue: {version: "0.19.1"}
+  jobset: {chart: oci://mirror.example.com/jobset}
+  jupyterhub: {repository: https://charts.example.com}
+filestore:
+  a:
+    location: us-central1-a
+    tier: ZONAL
+    capacity_gib: 1024
+    share: one
+    protocol: NFS_V3
+    reserved_range: 10.9.0.0/24
+  b: {location: us-central1-a, capacity_gib: 1024}
+clusters:
+  c:
+    location: us-central1-a
+    subnet: {nodes: 10.0.0.0/20, pods: 10.64.0.0/16, services: 10.1.0.0/20}
+    release_channel: REGULAR
+    version: "1.33"
+    system_pool: {machine_type: e2-standard-8, min_nodes: 1, max_nodes: 3, boot_disk: {type: pd-balanced, size_gb: 100}}
+    node_pools:
+      gpu:
+        machine_type: a2-highgpu-8g
+        zone: us-central1-a
+        capacity: spot
+        min_nodes: 1
+        max_nodes: 3
+        labels: {tier: a}
+      flex: {machine_type: a3-highgpu-8g, capacity: flex-start, max_run_hours: 10, max_nodes: 2}
+      reserved: {machine_type: a3-highgpu-8g, capacity: reservation, reservation: one}
+      tpu: {machine_type: ct5lp-hightpu-4t, topology: 4x4, slices: 2, min_slices: 1}
+    notebooks:
+      filestore: a
+      host: one.example.com
+      oauth_client_id: one
+      oauth_secret: {name: one, key: one}
+      allowed_domain: one.example.com
+      image: registry.example.com/notebook:1
+      home_gib: 100
+""")
+CLUSTER, POOLS, HUB = ("clusters", "c"), ("clusters", "c", "node_pools"), ("clusters", "c", "notebooks")
+ENVIRONMENT_CHANGES: dict[tuple[str, ...], Any] = {
+    ("project",): "example-other",
+    ("labels",): {"cost-center": "two"},
+    ("deletion_protection",): True,
+    ("admins",): ["group:b@example.com"],
+    ("google_groups_domain",): "other.example.com",
+    ("alerts", "enabled"): False,
+    ("alerts", "emails"): ["b@example.com"],
+    ("images", "location"): "us-west4",
+    ("images", "keep_versions"): 6,
+    ("priorities",): {"low": 2},
+    ("charts", "kueue", "version"): "0.19.0",
+    ("charts", "jobset", "chart"): "oci://other.example.com/jobset",
+    ("charts", "jupyterhub", "repository"): "https://other.example.com",
+    ("filestore", "a", "location"): "us-central1-b",
+    ("filestore", "a", "tier"): "BASIC_HDD",
+    ("filestore", "a", "capacity_gib"): 2048,
+    ("filestore", "a", "share"): "two",
+    ("filestore", "a", "protocol"): "NFS_V4_1",
+    ("filestore", "a", "reserved_range"): "10.8.0.0/24",
+    (*CLUSTER, "location"): "us-central1-c",
+    (*CLUSTER, "subnet", "nodes"): "10.2.0.0/20",
+    (*CLUSTER, "subnet", "pods"): "10.65.0.0/16",
+    (*CLUSTER, "subnet", "services"): "10.3.0.0/20",
+    (*CLUSTER, "release_channel"): "STABLE",
+    (*CLUSTER, "version"): "1.34",
+    (*CLUSTER, "system_pool", "machine_type"): "n2-standard-8",
+    (*CLUSTER, "system_pool", "min_nodes"): 2,
+    (*CLUSTER, "system_pool", "max_nodes"): 4,
+    (*CLUSTER, "system_pool", "boot_disk", "type"): "pd-ssd",
+    (*CLUSTER, "system_pool", "boot_disk", "size_gb"): 200,
+    (*POOLS, "gpu", "machine_type"): "a2-highgpu-4g",
+    (*POOLS, "gpu", "zone"): "us-central1-b",
+    (*POOLS, "gpu", "capacity"): "on-demand",
+    (*POOLS, "gpu", "min_nodes"): 2,
+    (*POOLS, "gpu", "max_nodes"): 4,
+    (*POOLS, "gpu", "labels"): {"tier": "b"},
+    (*POOLS, "gpu", "boot_disk"): {"size_gb": 300},
+    (*POOLS, "flex", "max_run_hours"): 11,
+    (*POOLS, "reserved", "reservation"): "two",
+    (*POOLS, "tpu", "topology"): "4x8",
+    (*POOLS, "tpu", "slices"): 3,
+    (*POOLS, "tpu", "min_slices"): 0,
+    (*HUB, "filestore"): "b",
+    (*HUB, "host"): "two.example.com",
+    (*HUB, "oauth_client_id"): "two",
+    (*HUB, "oauth_secret", "name"): "two",
+    (*HUB, "oauth_secret", "key"): "two",
+    (*HUB, "allowed_domain"): "two.example.com",
+    (*HUB, "image"): "registry.example.com/notebook:2",
+    (*HUB, "home_gib"): 200,
+    ("clusters",): {"d": {"location": "us-central1-a", "subnet": ENVIRONMENT["clusters"]["c"]["subnet"]}},
+    ("filestore",): {**ENVIRONMENT["filestore"], "new": {"location": "us-central1-a", "capacity_gib": 1024}},
+    ("images",): None,
+    ("charts",): {},
+    ("alerts",): {"enabled": False},
+    (*CLUSTER, "subnet"): {"nodes": "10.4.0.0/20", "pods": "10.66.0.0/16", "services": "10.5.0.0/20"},
+    (*CLUSTER, "system_pool"): {"max_nodes": 9},
+    (*CLUSTER, "node_pools"): {},
+    (*CLUSTER, "notebooks"): None,
+    (*CLUSTER, "system_pool", "boot_disk"): {"size_gb": 300},
+    (*HUB, "oauth_secret"): {"name": "three"},
+}
+TEAM: dict[str, Any] = yaml.safe_load("""
+environment: env
+name: team
+project: example-team
+labels: {cost-center: one}
+members: ["group:a@example.com"]
+shares:
+  c:
+    a100-40-spot: {nominal_quota: 8, borrowing_limit: 8, lending_limit: 4}
+directories:
+  d: {filestore: a, size_gib: 100}
+buckets:
+  k: {location: us-central1, storage_class: STANDARD, delete_after_days: 10, versioning: false}
+vertex:
+  tensorboards: [us-central1]
+  persistent_resources:
+    r:
+      region: us-central1
+      machine_type: a2-highgpu-1g
+      replicas: 1
+      max_replicas: 3
+      boot_disk: {type: pd-ssd, size_gb: 200}
+""")
+SHARE, RESOURCE = ("shares", "c", "a100-40-spot"), ("vertex", "persistent_resources", "r")
+TEAM_CHANGES: dict[tuple[str, ...], Any] = {
+    ("environment",): "other",
+    ("name",): "mates",
+    ("project",): "example-mates",
+    ("labels",): {"cost-center": "two"},
+    ("members",): ["group:b@example.com"],
+    ("shares",): {},
+    (*SHARE, "nominal_quota"): 16,
+    (*SHARE, "borrowing_limit"): 16,
+    (*SHARE, "lending_limit"): 2,
+    ("directories",): {},
+    ("directories", "d", "filestore"): "b",
+    ("directories", "d", "size_gib"): 200,
+    ("buckets",): {},
+    ("buckets", "k", "location"): "us-west4",
+    ("buckets", "k", "storage_class"): "NEARLINE",
+    ("buckets", "k", "delete_after_days"): 20,
+    ("buckets", "k", "versioning"): True,
+    ("vertex",): {},
+    ("vertex", "tensorboards"): ["us-west4"],
+    ("vertex", "persistent_resources"): {},
+    (*RESOURCE, "region"): "us-west4",
+    (*RESOURCE, "machine_type"): "a2-highgpu-2g",
+    (*RESOURCE, "replicas"): 2,
+    (*RESOURCE, "max_replicas"): 4,
+    (*RESOURCE, "boot_disk"): {"type": "pd-ssd", "size_gb": 300},
+    (*RESOURCE, "boot_disk", "type"): "pd-standard",
+    (*RESOURCE, "boot_disk", "size_gb"): 400,
+}
+
+
+def changed(value: dict[str, Any], path: tuple[str, ...], new: Any) -> dict[str, Any]:
+    result = copy.deepcopy(value)
+    inner = result
+    for part in path[:-1]:
+        inner = inner[part]
+    inner[path[-1]] = new
+    return result
+
+
+def planned(environment: dict[str, Any], team: dict[str, Any], wanted: str) -> Plan:
+    files = {
+        "env": {"training-platform:environment": environment},
+        "other": {"training-platform:environment": environment},
+        "team": {"training-platform:team": team},
+    }
+    stacks = {
+        name: parse_stack(name, parse_source(yaml.safe_dump({"config": section}), f"stacks/Pulumi.{name}.yaml"))
+        for name, section in files.items()
+    }
+    workspace = cross_check(Workspace(ROOT, stacks))
+    assert not [str(finding) for stack in workspace.stacks.values() for finding in stack.findings]
+    references: dict[str, dict[str, Any]] = {}
+    for stack in workspace.stacks.values():
+        if stack.name not in (wanted, workspace.stacks[wanted].environment_name):
+            continue
+        plan = record(
+            lambda stack=stack: export(build(stack, workspace)),  # type: ignore[misc]
+            project=PROJECT,
+            stack_name=stack.name,
+            references=references,
+        )
+        references[f"{ORGANIZATION}/{PROJECT}/{stack.name}"] = plan.outputs
+    return plan
+
+
+def build(stack: Stack, workspace: Workspace) -> dict[str, Any]:
+    home = workspace.environment_of(stack)
+    assert home is not None
+    return build_team(stack.team, home, workspace) if stack.team else build_environment(stack.name, home)
+
+
+def export(outputs: dict[str, Any]) -> None:
+    for name, value in outputs.items():
+        pulumi.export(name, value)
+
+
+def registered(plan: Plan) -> tuple[set[str], object]:
+    return {repr(resource) for resource in plan.resources}, plan.outputs
+
+
+@pytest.fixture(scope="module")
+def base() -> dict[str, tuple[set[str], object]]:
+    return {name: registered(planned(ENVIRONMENT, TEAM, name)) for name in ("env", "team")}
+
+
+@pytest.mark.parametrize("path", ENVIRONMENT_CHANGES, ids=".".join)
+def test_every_field_of_an_environment_reaches_what_is_registered(
+    path: tuple[str, ...], base: dict[str, tuple[set[str], object]]
+) -> None:
+    plan = planned(changed(ENVIRONMENT, path, ENVIRONMENT_CHANGES[path]), TEAM_WITHOUT_SHARES, "env")
+
+    assert registered(plan) != base["env"]
+
+
+@pytest.mark.parametrize("path", TEAM_CHANGES, ids=".".join)
+def test_every_field_of_a_team_reaches_what_is_registered(
+    path: tuple[str, ...], base: dict[str, tuple[set[str], object]]
+) -> None:
+    plan = planned(ENVIRONMENT, changed(TEAM, path, TEAM_CHANGES[path]), "team")
+
+    assert registered(plan) != base["team"]
+
+
+TEAM_WITHOUT_SHARES = {**TEAM, "shares": {}, "directories": {}}
+
+
+@pytest.mark.parametrize(
+    ("model", "changes"), [(Environment, ENVIRONMENT_CHANGES), (Team, TEAM_CHANGES)], ids=["environment", "team"]
+)
+def test_the_table_has_every_field_of_the_model(model: type[BaseModel], changes: dict[tuple[str, ...], Any]) -> None:
+    seen = {(type_.__name__, field) for path in changes for type_, field in steps(model, path)}
+    every = {(type_.__name__, field) for type_ in sections(model) for field in type_.model_fields}
+
+    assert not every - seen
+
+
+def steps(model: Any, path: tuple[str, ...]) -> Iterator[tuple[type[BaseModel], str]]:
+    """The section and the field that each part of a path goes through; only the last is what the path changes."""
+    found: list[tuple[type[BaseModel], str]] = []
+    for part in path:
+        model = inner(model)
+        if isinstance(model, type) and issubclass(model, BaseModel):
+            found.append((model, part))
+            model = model.model_fields[part].annotation
+        else:
+            model = get_args(model)[1]
+    yield from found[-1:]
+
+
+def sections(model: Any) -> Iterator[type[BaseModel]]:
+    model = inner(model)
+    if isinstance(model, type) and issubclass(model, BaseModel):
+        yield model
+        for field in model.model_fields.values():
+            yield from sections(field.annotation)
+    else:
+        for argument in get_args(model):
+            yield from sections(argument)
+
+
+def inner(annotation: Any) -> Any:
+    """What stands inside ``X | None`` and ``Annotated[X, ...]``."""
+    arguments = [argument for argument in get_args(annotation) if argument is not type(None)]
+    plain = isinstance(annotation, type) or getattr(annotation, "__origin__", None) in (dict, tuple)
+    return annotation if plain or not arguments else inner(arguments[0])

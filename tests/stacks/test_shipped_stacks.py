@@ -1,0 +1,136 @@
+"""What holds for every stack in ``stacks/``: inventories, both sums of demand, order, labels, providers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from checks.inventory import inventory
+from checks.planning import plan_order, plan_stacks
+from checks.recorder import Plan
+from modules.config.names import Locator
+from modules.config.stack import Stack
+from modules.config.workspace import Workspace, read_workspace
+from modules.project.services import SERVICES_OF
+from modules.quota.demand import stack_demand
+from modules.quota.keys import QuotaKey
+from modules.rules import View, planned_demand, views_of_model, views_of_plan
+
+ROOT = Path(__file__).parents[2]
+NAMES = sorted(path.stem.removeprefix("Pulumi.") for path in (ROOT / "stacks").glob("Pulumi.*.yaml"))
+every_stack = pytest.mark.parametrize("name", NAMES)
+
+
+@pytest.fixture(scope="module")
+def workspace() -> Workspace:
+    return read_workspace(ROOT)
+
+
+@pytest.fixture(scope="module")
+def plans(workspace: Workspace) -> dict[str, tuple[Stack, Plan]]:
+    stacks = plan_order(workspace, workspace.stacks)
+    return {stack.name: (stack, plan) for stack, plan in plan_stacks(workspace, stacks)}
+
+
+@every_stack
+def test_the_inventory_is_current(name: str, plans: dict[str, tuple[Stack, Plan]]) -> None:
+    kept = (ROOT / "tests" / "inventories" / f"{name}.yaml").read_text(encoding="utf-8")
+
+    assert inventory(plans[name][1]) == kept, "run `make inventories` and look at the difference"
+
+
+@every_stack
+def test_the_model_and_the_plan_ask_the_same_of_every_quota(
+    name: str, workspace: Workspace, plans: dict[str, tuple[Stack, Plan]]
+) -> None:
+    stack, plan = plans[name]
+    of_model, of_plan = Counter[tuple[QuotaKey, ...]](), Counter[tuple[QuotaKey, ...]]()
+    for charge in stack_demand(stack, workspace):
+        of_model[charge.keys] += charge.amount  # type: ignore[assignment] # amounts are whole here
+    for charge in planned_demand(plan.resources):
+        of_plan[charge.keys] += charge.amount  # type: ignore[assignment]
+
+    assert of_plan == of_model
+
+
+@every_stack
+def test_the_model_s_views_are_the_plan_s(
+    name: str, workspace: Workspace, plans: dict[str, tuple[Stack, Plan]]
+) -> None:
+    stack, plan = plans[name]
+    assert stack.section is not None
+    of_model = views_of_model(stack, workspace)
+    kinds = {type(view) for view in of_model}
+    of_plan = [view for view in views_of_plan(plan.resources, Locator(stack.section)) if type(view) in kinds]
+
+    assert sorted(map(described, of_plan)) == sorted(map(described, of_model))
+
+
+def described(view: View) -> str:
+    """A view as text, its mappings in order of their keys: the wire does not keep theirs."""
+    values = {key: sorted(value.items()) if isinstance(value, dict) else value for key, value in view.values().items()}
+    return f"{type(view).__name__} {values}"
+
+
+@every_stack
+def test_every_google_cloud_resource_comes_after_its_api(name: str, plans: dict[str, tuple[Stack, Plan]]) -> None:
+    _, plan = plans[name]
+    apis = {each.name: each.inputs["service"] for each in plan.of("gcp:projects/service:Service")}
+    for resource in plan.resources:
+        if resource.type.startswith("gcp:") and resource.type != "gcp:projects/service:Service":
+            wanted = SERVICES_OF[resource.type.split(":")[1].split("/")[0]]
+            after = {apis[other] for _, other in resource.options["dependsOn"] if other in apis}
+            assert wanted in after, f"{resource.type} {resource.name} does not wait for {wanted}"
+
+
+@every_stack
+def test_apis_stay_enabled_when_a_stack_goes(name: str, plans: dict[str, tuple[Stack, Plan]]) -> None:
+    services = plans[name][1].of("gcp:projects/service:Service")
+
+    assert services
+    assert all(service.inputs["disableOnDestroy"] is False for service in services)
+
+
+@every_stack
+def test_every_kubernetes_object_is_made_through_a_cluster_s_own_provider(
+    name: str, plans: dict[str, tuple[Stack, Plan]]
+) -> None:
+    _, plan = plans[name]
+    providers = {each.name for each in plan.of("pulumi:providers:kubernetes")}
+    objects = [each for each in plan.resources if each.type.startswith("kubernetes:")]
+
+    assert objects
+    assert {each.options.get("provider") for each in objects} <= providers
+
+
+@every_stack
+def test_every_resource_of_google_cloud_names_its_project(name: str, plans: dict[str, tuple[Stack, Plan]]) -> None:
+    for resource in plans[name][1].resources:
+        within = resource.type in {
+            "gcp:storage/bucketIAMMember:BucketIAMMember",
+            "gcp:serviceaccount/iAMMember:IAMMember",
+        }
+        if resource.type.startswith("gcp:") and not within:
+            assert resource.inputs.get("project"), f"{resource.type} {resource.name}"
+
+
+@every_stack
+def test_every_part_of_a_plan_is_traced_to_a_section(name: str, plans: dict[str, tuple[Stack, Plan]]) -> None:
+    stack, plan = plans[name]
+    assert stack.section is not None
+    locator = Locator(stack.section)
+    shared = {"apis", "agents", "network", "nodes", "access", "account", "connect", "tensorboard"}
+    for resource in plan.resources:
+        if resource.name.split("-")[0] not in shared:
+            assert locator.path(resource.name), f"{resource.type} {resource.name}"
+
+
+def test_production_is_protected_and_development_is_not(plans: dict[str, tuple[Stack, Plan]]) -> None:
+    cluster, filestore = "gcp:container/cluster:Cluster", "gcp:filestore/instance:Instance"
+    for name, wanted in (("prod", True), ("dev", False)):
+        plan = plans[name][1]
+        assert {each.inputs["deletionProtection"] for each in plan.of(cluster)} == {wanted}
+        assert {each.inputs["deletionProtectionEnabled"] for each in plan.of(filestore)} == {wanted}
+        assert {each.options.get("protect", False) for each in plan.of(cluster)} == {wanted}
