@@ -37,7 +37,7 @@ format: $(DEVELOPMENT) ## Format the code, and mend what ruff can mend.
 	@$(BIN)/ruff check --quiet --fix-only .
 	@$(BIN)/ruff format --quiet .
 
-schema: $(RUNTIME) ## Write stacks/stack.schema.json from the model.
+schema: $(RUNTIME) ## Write the JSON Schemas of stacks and jobs from their models.
 	@$(BIN)/training-platform schema
 
 inventories: $(RUNTIME) ## Write tests/inventories/ from the stacks' plans.

@@ -26,7 +26,7 @@ sys.exit(f"loads {loaded[0]} and {len(loaded) - 1} more" if loaded else 0)
 """
 
 
-@pytest.mark.parametrize("package", (*PLAIN, "workloads"))
+@pytest.mark.parametrize("package", [*PLAIN, "workloads"])
 def test_importing_all_of_a_plain_package_loads_no_pulumi(package: str) -> None:
     command = [sys.executable, "-c", IMPORT_ALL, package]
     done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)

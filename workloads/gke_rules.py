@@ -1,0 +1,126 @@
+"""What JobSet and Kueue refuse of a job, or would never start. Facts: JobSet and Kueue webhooks, read 2026."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from modules.config.finding import Finding
+from modules.config.fleet import Flavor
+from modules.config.team import Share
+from modules.quota.ledger import shown
+from workloads.jobset import ROLE, gke_target, layout, shape
+from workloads.load import NAME_RULE, ResolvedJob, unknown_stacks
+
+LONGEST_NAME = 63  # of a pod's host name, a DNS label
+_SUFFIX = "abcde"  # what Kubernetes adds to a pod's name
+
+
+def gke_findings(job: ResolvedJob) -> list[Finding]:
+    """Return what is wrong with the GKE target of a job whose file the model takes."""
+    gke, flavor = gke_target(job)
+    tpu = flavor.accelerator.kind == "tpu"
+    right, wrong = ("slices", "nodes") if tpu else ("nodes", "slices")
+    if (count := gke.slices if tpu else gke.nodes) is None:
+        message = f"{flavor.name} is counted in {right}"
+        found = job.finding(("gke", wrong), message, rule="job-count", allowed=right, nearest=right)
+        return [found, *_shapes(job, flavor)]
+    return [*_shapes(job, flavor), *_counts(job, flavor, right, count), *_slices(job, flavor, count), *_names(job)]
+
+
+def demand(job: ResolvedJob) -> int:
+    """Return the chips or GPUs that Kueue counts for the job: those of whole slices, or of whole VMs."""
+    gke, flavor = gke_target(job)
+    jobs, hosts = layout(gke, flavor)
+    return jobs * hosts * shape(flavor).machine.chips
+
+
+def reach(job: ResolvedJob) -> tuple[int, float]:
+    """Return the team's nominal quota of the job's flavor, and the most that it can ever have, in chips or GPUs.
+
+    Beside its own it borrows what the other teams lend, up to its limit. ``inf`` where that cannot be told: no limit,
+    and stack files that say nothing, which may be those of further teams.
+    """
+    own = _share(job)
+    lent: float = math.inf if unknown_stacks(job.workspace) else sum(_lent(share) for share in _others(job))
+    borrowed = lent if own.borrowing_limit is None else min(lent, own.borrowing_limit)
+    return own.nominal_quota, own.nominal_quota + borrowed
+
+
+def _counts(job: ResolvedJob, flavor: Flavor, field: str, count: int) -> Iterator[Finding]:
+    each, needed = demand(job) // count, demand(job)
+    unit, resource = _unit(flavor), flavor.accelerator.resource
+    holds = sum(pool.max_chips for pool in flavor.pools if pool.machine.chips == shape(flavor).machine.chips)
+    nominal, most = reach(job)
+    team = f"team {job.team.name} has {nominal:,} and can have {shown(most)} with what it borrows"
+    for rule, limit, why in (
+        ("job-fits-pools", holds, f"the pools of {flavor.name} hold {holds:,}"),
+        ("job-fits-share", most, team),
+    ):
+        if needed > limit:
+            fits = int(limit) // each
+            yield job.finding(
+                ("gke", field), f"{count:,} {unit}s are {needed:,} {resource}, and {why}", rule=rule,
+                allowed=f"at most {fits:,}" if fits else f"none: one {unit} is {each}", nearest=fits or None,
+            )  # fmt: skip
+
+
+def _shapes(job: ResolvedJob, flavor: Flavor) -> Iterator[Finding]:
+    """Find a flavor of TPUs whose slices have VMs of several sizes: no one number of VMs is right for all of them."""
+    sizes = {pool.hosts: pool for pool in flavor.pools}
+    if len(sizes) > 1:
+        pools = " and ".join(f"{pool.name} of {hosts}" for hosts, pool in sorted(sizes.items()))
+        message = f"{flavor.name} has slices of different numbers of VMs, pool {pools}: Kubernetes may pick either"
+        yield job.finding(("gke", "flavor"), message, rule="job-flavor-shape", allowed="a flavor of one kind of VM")
+
+
+def _slices(job: ResolvedJob, flavor: Flavor, count: int) -> Iterator[Finding]:
+    """Find what several slices want of their pools. Source: GKE docs on multislice TPUs; reports on JobSet, 2026."""
+    pool = shape(flavor)
+    if flavor.accelerator.kind != "tpu":
+        return
+    if count > 1 and not pool.multi_host:
+        message = f"multislice wants slices of several VMs, and {flavor.name} has slices of one"
+        yield job.finding(("gke", "slices"), message, rule="job-multislice", allowed="1", nearest=1)
+    kept = sum(each.min_nodes // each.hosts for each in flavor.pools)
+    if pool.multi_host and count > kept:
+        message = (
+            f"{count:,} slices are more than the {kept:,} that {flavor.name} always has; where a Job must have a slice "
+            "for itself, an autoscaler that starts from 0 is reported to wait for ever in some versions"
+        )
+        yield job.finding(
+            ("gke", "slices"), message, rule="job-slices-from-zero", severity="warning",
+            allowed=f"at most {kept:,} (min_slices of its pools)", nearest=kept or None,
+        )  # fmt: skip
+
+
+def _names(job: ResolvedJob) -> Iterator[Finding]:
+    """Find a job whose pods' names get too long. Source: JobSet 08dfbdfd, jobset_webhook.go."""
+    jobs, hosts = layout(*gke_target(job))
+    longest = len(f"{job.name}-{ROLE}-{jobs - 1}-{hosts - 1}-{_SUFFIX}")
+    if longest > LONGEST_NAME:
+        fits = len(job.name) - (longest - LONGEST_NAME)
+        message = f"names of its pods would have {longest} characters, and Kubernetes takes {LONGEST_NAME}"
+        yield job.finding((), message, rule=NAME_RULE, allowed=f"a file name of at most {fits} characters")
+
+
+def _unit(flavor: Flavor) -> str:
+    return "slice" if flavor.accelerator.kind == "tpu" else "VM"
+
+
+def _share(job: ResolvedJob) -> Share:
+    gke, flavor = gke_target(job)
+    return job.team.shares[gke.cluster][flavor.name]
+
+
+def _others(job: ResolvedJob) -> Iterator[Share]:
+    gke, flavor = gke_target(job)
+    for _, team, _ in job.workspace.teams():
+        if team.environment == job.team.environment and team.name != job.team.name:
+            share = team.shares.get(gke.cluster, {}).get(flavor.name)
+            if share is not None:
+                yield share
+
+
+def _lent(share: Share) -> int:
+    return share.nominal_quota if share.lending_limit is None else min(share.lending_limit, share.nominal_quota)
