@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from modules.scope import Scope
+
 TOOLS = {
     "engine": ("pulumi", "pulumi-language-python", "pulumi-resource-gcp"),
     "kube": ("kube-apiserver", "etcd"),
@@ -35,6 +37,18 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
         report.outcome = "failed"
         report.longrepr = f"an engine test may not be skipped here: {reason}"
     return report
+
+
+@pytest.fixture
+def scope() -> Scope:
+    """Return the scope of a protected environment stack."""
+    return Scope(
+        environment="prod",
+        team=None,
+        project="example-train-prod",
+        labels={"environment": "prod", "managed-by": "training-platform"},
+        deletion_protection=True,
+    )
 
 
 @pytest.fixture(scope="session", autouse=True)

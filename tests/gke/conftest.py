@@ -49,17 +49,6 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture
-def scope() -> Scope:
-    return Scope(
-        environment="prod",
-        team=None,
-        project="example-train-prod",
-        labels={"environment": "prod", "managed-by": "training-platform"},
-        deletion_protection=True,
-    )
-
-
-@pytest.fixture
 def deploy() -> Deploy:
     return lambda program: record(program, project="training-platform", stack_name="prod")
 

@@ -7,20 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from modules.config.cluster import Cluster, Notebooks
-from modules.scope import Scope
 
 SUBNET = {"nodes": "10.0.0.0/20", "pods": "10.64.0.0/16", "services": "10.1.0.0/20"}
-
-
-@pytest.fixture
-def scope() -> Scope:
-    return Scope(
-        environment="prod",
-        team=None,
-        project="example-train-prod",
-        labels={"environment": "prod", "managed-by": "training-platform"},
-        deletion_protection=True,
-    )
 
 
 @pytest.fixture

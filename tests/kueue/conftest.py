@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from modules.config.cluster import Cluster
-from modules.scope import Scope
 from sandbox.kubernetes.crds import CrdSchema, load_crds
 
 Build = Callable[..., Cluster]
@@ -24,17 +23,6 @@ def cluster() -> Build:
         return Cluster.model_validate({"location": "us-central1-a", "subnet": SUBNET, "node_pools": pools})
 
     return build
-
-
-@pytest.fixture
-def scope() -> Scope:
-    return Scope(
-        environment="prod",
-        team=None,
-        project="example-train-prod",
-        labels={"environment": "prod", "managed-by": "training-platform"},
-        deletion_protection=True,
-    )
 
 
 @pytest.fixture(scope="session")

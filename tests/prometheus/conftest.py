@@ -6,19 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from modules.scope import Scope
 from sandbox.kubernetes.crds import CrdSchema, load_crds
-
-
-@pytest.fixture
-def scope() -> Scope:
-    return Scope(
-        environment="prod",
-        team=None,
-        project="example-train-prod",
-        labels={"environment": "prod", "managed-by": "training-platform"},
-        deletion_protection=True,
-    )
 
 
 @pytest.fixture(scope="session")
