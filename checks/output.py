@@ -18,9 +18,13 @@ _LOG_WIDTH = 160  # columns where no terminal says how wide it is: logs do not w
 def print_text(report: Report) -> None:
     """Print a report for people; colours on a terminal only."""
     console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=_LOG_WIDTH)
-    print_report(report, console)
+    if console.is_terminal:
+        print_report(report, console)
+        return
+    log = Console(highlight=False, width=_LOG_WIDTH)
+    with log.capture() as capture:
+        print_report(report, log)
+    sys.stdout.writelines(f"{line.rstrip()}\n" for line in capture.get().splitlines())
 
 
 def print_json(report: Report) -> None:

@@ -88,7 +88,10 @@ class Report:
 
 
 def branches(plan: Plan) -> tuple[Branch, ...]:
-    """Return a plan's top-level parts in order, each with its resources counted by kind."""
+    """Return a plan's top-level parts by name, each with its resources counted by kind.
+
+    By name, since the order of registration differs from run to run.
+    """
     parents = {resource.key: resource.parent for resource in plan.resources}
     kinds: dict[str, Counter[str]] = {}
     for resource in plan.resources:
@@ -99,7 +102,7 @@ def branches(plan: Plan) -> tuple[Branch, ...]:
         counter = kinds.setdefault(name, Counter())
         if resource.custom:
             counter[kind_of(resource.type)] += 1
-    return tuple(Branch(name=name, kinds=dict(counter)) for name, counter in kinds.items() if counter)
+    return tuple(Branch(name=name, kinds=dict(sorted(kinds[name].items()))) for name in sorted(kinds) if kinds[name])
 
 
 def kind_of(resource_type: str) -> str:
