@@ -3,6 +3,9 @@
 The recorder stands where the engine's resource monitor stands. It answers as a preview does: inputs come back as
 outputs, ids and computed properties stay unknown. Unlike Pulumi's own mocks it keeps what was registered beside the
 inputs (``protect``, ``ignoreChanges``, parent, time-outs) and refuses a second resource of the same type and name.
+
+A provider's own preview knows more (names that it makes up, addresses of service accounts) and less (an input read back
+as an output, where the provider adds fields to it later). Tests under the engine hold our stacks' plans equal to it.
 """
 
 from __future__ import annotations
@@ -87,10 +90,16 @@ def record(
 
 
 def _texts(config: Mapping[str, Any]) -> dict[str, str]:
-    """Return configuration as the engine hands it over: text as it is, all else as JSON with its keys sorted."""
-    return {
-        key: value if isinstance(value, str) else json.dumps(value, sort_keys=True) for key, value in config.items()
-    }
+    """Return configuration as the engine hands it over: null as no text, text as it is, else JSON with sorted keys."""
+    return {key: _text(value) for key, value in config.items()}
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 async def _settle() -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import pulumi
 
@@ -20,7 +20,7 @@ from modules.filestore.volume import FilestoreVolume, FilestoreVolumeArgs
 from modules.gke.cluster import cluster_name
 from modules.gke.kubernetes_provider import cluster_provider
 from modules.kueue.queues import TeamQueues, TeamQueuesArgs
-from modules.outputs import EnvironmentOutputs, parse_outputs
+from modules.outputs import EnvironmentOutputs, OutputsError, parse_outputs
 from modules.project.services import TEAM_APIS
 from modules.project_names import SERVICE_ACCOUNT
 from modules.scope import Scope, environment_scope, team_scope
@@ -32,6 +32,9 @@ from modules.tenancy.cluster_access import ClusterConnect, ClusterConnectArgs
 from modules.tenancy.namespace import TeamNamespace, TeamNamespaceArgs
 from modules.vertex.persistent_resource import PersistentResource, PersistentResourceArgs
 from modules.vertex.tensorboard import Tensorboard, TensorboardArgs
+
+Given = TypeVar("Given")
+Found = TypeVar("Found")
 
 
 def build_team(team: Team, environment: Environment, workspace: Workspace) -> dict[str, Any]:
@@ -83,7 +86,19 @@ def build_team(team: Team, environment: Environment, workspace: Workspace) -> di
 def environment_outputs(environment: str) -> pulumi.Output[EnvironmentOutputs]:
     """Return what a deployed environment exports, read as a whole, so that what is missing is one sentence."""
     reference = pulumi.StackReference(f"{pulumi.get_organization()}/{PROJECT}/{environment}")
-    return reference.outputs.apply(lambda outputs: parse_outputs(environment, outputs))
+    return _read(reference.outputs, lambda outputs: parse_outputs(environment, outputs))
+
+
+def _read(outputs: pulumi.Output[Given], read: Callable[[Given], Found]) -> pulumi.Output[Found]:
+    """Read outputs; what is missing ends the program with its one sentence, without the traceback of other errors."""
+
+    def found(given: Given) -> Found:
+        try:
+            return read(given)
+        except OutputsError as error:
+            raise pulumi.RunError(str(error)) from error
+
+    return outputs.apply(found)
 
 
 def _repository(environment_name: str, environment: Environment) -> RepositoryRef | None:
@@ -118,7 +133,7 @@ class TeamCluster(pulumi.ComponentResource):
         home = environment_scope(team.environment, args.environment)
         provider = cluster_provider(
             f"{name}-kubernetes",
-            endpoint=args.outputs.apply(lambda outputs: outputs.cluster(cluster).endpoint),
+            endpoint=_read(args.outputs, lambda outputs: outputs.cluster(cluster).endpoint),
             project=home.project,
             location=args.environment.clusters[cluster].location,
             cluster_name=cluster_name(home, cluster),
@@ -165,7 +180,7 @@ class TeamCluster(pulumi.ComponentResource):
                 scope=args.scope,
                 key=instance,
                 spec=args.environment.filestore[instance],
-                ip=args.outputs.apply(lambda outputs: outputs.instance(instance).ip),
+                ip=_read(args.outputs, lambda outputs: outputs.instance(instance).ip),
                 namespace=namespace.namespace,
                 claim=key,
                 size_gib=directory.size_gib,

@@ -16,7 +16,7 @@ import yaml
 
 from modules.config.finding import Finding, Path, Position, dotted
 
-_Loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # libyaml is 5 times as fast, and not in every wheel
+_Base: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # libyaml is 5 times as fast, and not in every wheel
 _INT = re.compile(r"[-+]?(0|[1-9][0-9]*)\Z")
 _FLOAT = re.compile(r"[-+]?(0|[1-9][0-9]*)\.[0-9]+\Z")
 _WORDS = {"true": True, "false": False, "null": None, "~": None, "": None}
@@ -95,6 +95,8 @@ class _Reader:
         if len(path) > _DEEPEST or self.budget < 0:
             raise UnreadableError(f"{self.source.file}: is nested or repeated too deeply at {dotted(path)[:80]}.")
         self.source.positions.setdefault(path, _position(node))
+        if node.tag:
+            self._find(path, node, f"has the tag {node.tag!r}; tags are not read")
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, path)
         if isinstance(node, yaml.SequenceNode):
@@ -115,6 +117,9 @@ class _Reader:
                 self._find((*path, key), key_node, f"is given twice, first on line {first.line}")
                 continue
             self.source.positions[(*path, key)] = _position(key_node)
+            if key_node.tag or (not key_node.style and _is_another_key(key)):
+                message = f"the key {key!r} without quotes is read differently by different readers"
+                self._find((*path, key), key_node, message, f'"{key}"')
             values[key] = self.read(value_node, (*path, key))
         return values
 
@@ -129,7 +134,10 @@ class _Reader:
             return text
         if _INT.match(text):
             return int(text)
-        return float(text) if _FLOAT.match(text) else text
+        if not _FLOAT.match(text):
+            return text
+        number = float(text)
+        return int(number) if number.is_integer() else number  # the engine writes 1.0 as 1
 
     def _find(self, path: Path, node: yaml.Node, message: str, nearest: str | None = None) -> None:
         finding = Finding(
@@ -137,6 +145,19 @@ class _Reader:
             position=_position(node), path=dotted(path), allowed="one plain reading", nearest=nearest,
         )  # fmt: skip
         self.source.findings.append(finding)
+
+
+class _Loader(_Base):  # type: ignore[misc] # it is one of two classes, and mypy cannot say which
+    """Resolves nothing, so that a node has a tag only where the file writes one."""
+
+    def resolve(self, _kind: type[yaml.Node], _value: object, _implicit: object) -> str:
+        return ""
+
+
+def _is_another_key(text: str) -> bool:
+    """Return whether the engine takes a plain key for more than text and spells it anew: ``1.50``, ``~``, ``+1``."""
+    number = _INT.match(text) and text != str(int(text[:40]))
+    return bool(number or text in ("null", "~") or _AMBIGUOUS.match(text) or _FLOAT.match(text))
 
 
 def _position(node: yaml.Node) -> Position:

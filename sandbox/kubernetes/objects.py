@@ -11,10 +11,9 @@ from sandbox.kubernetes.asks import Ask, AutoName, Failure, Kept, Made, Verdict,
 from sandbox.kubernetes.changes import Change, Path
 from sandbox.kubernetes.crds import CrdSchema
 from sandbox.kubernetes.kinds import IDENTITY, IMMUTABLE
-from sandbox.kubernetes.store import Key, Refused, Store
+from sandbox.kubernetes.store import CREATED, Key, Refused, Store
 from sandbox.kubernetes.values import (
     UNKNOWN,
-    UNKNOWN_ON_WIRE,
     Json,
     dig,
     holds_unknown,
@@ -26,6 +25,8 @@ from sandbox.kubernetes.values import (
 
 AUTONAMED: Final = "pulumi.com/autonamed"  # the annotation by which the provider knows names of its own making
 _SERVERS_OWN: Final = ("uid", "resourceVersion", "creationTimestamp")
+# A server makes these up for a dry run, and the provider takes them for known; the object itself will have others.
+_DRY_RUN: Final = {"uid": "00000000-0000-0000-0000-000000000000", "creationTimestamp": CREATED}
 
 
 class Objects(Kept):
@@ -61,10 +62,9 @@ class Objects(Kept):
 
     @override
     def create(self, ask: Ask, inputs: Json, *, preview: bool) -> Made:
-        """As the provider does, a preview adds the server's own fields only if the inputs are wholly known."""
+        """As the provider does, a preview adds what a dry run tells only if the inputs are wholly known."""
         if preview:
-            unborn = dict.fromkeys(_SERVERS_OWN, UNKNOWN_ON_WIRE)
-            return Made("", inputs if holds_unknown(readable(inputs)) else _filled(inputs, {"metadata": unborn}))
+            return Made("", inputs if holds_unknown(readable(inputs)) else _filled(inputs, {"metadata": _DRY_RUN}))
         key = self._key(ask, inputs)
         live = self._store.create(ask.settings.cluster, key, readable(inputs), ask.kind.resource)
         return Made(_id(key), _filled(inputs, live))

@@ -40,6 +40,21 @@ def test_an_input_comes_back_as_an_output_of_the_same_name() -> None:
     assert plan(program).one(BUCKET).inputs["name"] == "given-b"
 
 
+def test_nothing_comes_back_of_a_resource_whose_provider_is_not_known_yet() -> None:
+    def program() -> None:
+        known = kubernetes.Provider("known", kubeconfig="{}")
+        later = kubernetes.Provider("later", kubeconfig=gcp.compute.Network("net").id)
+        for provider, name in ((known, "near"), (later, "far")):
+            opts = pulumi.ResourceOptions(provider=provider)
+            made = kubernetes.core.v1.Namespace(name, metadata={"name": name}, opts=opts)
+            gcp.storage.Bucket(f"{name}-bucket", location=made.metadata["name"])
+
+    found = plan(program)
+    assert found.one(BUCKET, "near-bucket").inputs["location"] == "near"
+    assert found.one(BUCKET, "far-bucket").inputs["location"] is UNKNOWN
+    assert found.one("kubernetes:core/v1:Namespace", "far").inputs["metadata"] == {"name": "far"}
+
+
 def test_a_secret_is_recorded_as_what_it_holds() -> None:
     def program() -> None:
         gcp.storage.Bucket("b", location=pulumi.Output.secret("EU"))
@@ -109,6 +124,16 @@ def test_outputs_of_another_stack_are_known_where_all_of_them_are(later: object,
     assert plan(program, references=references).one(BUCKET).inputs == {"location": place}
 
 
+def test_what_takes_a_value_from_another_stack_depends_on_the_reference() -> None:
+    def program() -> None:
+        other = pulumi.StackReference("organization/training-platform/dev")
+        gcp.storage.Bucket("b", location=other.get_output("place"))
+
+    name = "organization/training-platform/dev"
+    bucket = plan(program, references={name: {"place": "EU"}}).one(BUCKET)
+    assert bucket.options["dependsOn"] == [("pulumi:pulumi:StackReference", name)]
+
+
 def test_a_stack_that_was_not_planned_cannot_be_referred_to() -> None:
     def program() -> None:
         pulumi.StackReference("organization/training-platform/dev")
@@ -133,6 +158,16 @@ def test_configuration_reaches_the_program_as_the_engine_hands_it_over() -> None
 
     config = {"training-platform:environment": {"a": [1, True]}, "gcp:region": "us-west4"}
     assert plan(program, config=config).outputs == {"whole": {"a": [1, True]}, "region": "us-west4"}
+
+
+def test_configuration_loses_its_order_and_its_nulls_as_the_engine_takes_them() -> None:
+    def program() -> None:
+        pulumi.export("keys", list(pulumi.Config("training-platform").require_object("environment")))
+        pulumi.export("text", pulumi.Config("gcp").get("list"))
+        pulumi.export("nothing", pulumi.Config("gcp").get("nothing"))
+
+    config = {"training-platform:environment": {"b": 1, "a": 2}, "gcp:list": [1, "é"], "gcp:nothing": None}
+    assert plan(program, config=config).outputs == {"keys": ["a", "b"], "text": '[1,"é"]', "nothing": ""}
 
 
 def test_one_plan_leaves_nothing_for_the_next() -> None:

@@ -60,7 +60,7 @@ pulumi.export("release", kueue.status["status"])
 CLUSTERS = """
 a = k8s.Provider("a", kubeconfig=kubeconfig("https://a.example.com"), cluster_identifier="a")
 first = k8s.core.v1.Namespace("first", metadata={"name": "vision"}, opts=pulumi.ResourceOptions(provider=a))
-address = first.metadata["uid"].apply(lambda uid: kubeconfig(f"https://{uid}.example.com"))  # not known in a preview
+address = first.id.apply(lambda name: kubeconfig(f"https://{name}.example.com"))  # not known in a preview
 b = k8s.Provider("b", kubeconfig=address, cluster_identifier="b")
 k8s.core.v1.Namespace("second", metadata={"name": "vision"}, opts=pulumi.ResourceOptions(provider=b))
 settings = k8s.core.v1.ConfigMap(

@@ -81,7 +81,7 @@ def test_a_preview_makes_nothing(cluster: Client, store: Store) -> None:
     inputs = obj(data={"a": "1"})
     identity, made = cluster.create(CONFIG_MAP, "cm", inputs, preview=True)
     assert (identity, made["data"]) == ("", {"a": "1"})
-    assert made["metadata"]["uid"] == UNKNOWN_ON_WIRE
+    assert made["metadata"]["uid"] == "00000000-0000-0000-0000-000000000000"
     assert store.keys("tests") == []
 
     cluster.create(CONFIG_MAP, "cm", inputs)

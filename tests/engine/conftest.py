@@ -1,0 +1,53 @@
+"""The stand-in for the Kubernetes provider, and workspaces in which the engine previews."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from checks.planning import plan_order, plan_stacks
+from checks.recorder import Plan
+from modules.config.workspace import read_workspace
+from modules.rules.planned import UNKNOWN
+from sandbox.kubernetes.server import serve
+from tests.engine.workspace import ROOT, MakeWorkspace, Workspace
+
+PLAUSIBLE = {"endpoint": "gke-0123456789.us-central1.gke.goog", "ip": "10.128.0.2"}
+"""What a deployment would tell, by the name of the output."""
+
+
+@pytest.fixture(scope="session")
+def kubernetes() -> Iterator[int]:
+    """The port of the stand-in; it judges custom objects by the upstream CRDs where they are beside this checkout."""
+    schemas = ROOT.parent / "shared" / "schemas"
+    with serve(crds=[schemas] if schemas.is_dir() else []) as port:
+        yield port
+
+
+@pytest.fixture(scope="session")
+def workspace(tmp_path_factory: pytest.TempPathFactory, kubernetes: int) -> MakeWorkspace:
+    """Make a workspace with the repository as it is; without stacks in its state."""
+    return lambda name: Workspace(tmp_path_factory.mktemp(name), kubernetes)
+
+
+@pytest.fixture(scope="session")
+def plans() -> dict[str, Plan]:
+    """What ``check`` plans, by stack."""
+    repository = read_workspace(ROOT)
+    return {stack.name: plan for stack, plan in plan_stacks(repository, plan_order(repository, repository.stacks))}
+
+
+@pytest.fixture(scope="session")
+def deployed_outputs(plans: dict[str, Plan]) -> dict[str, Mapping[str, Any]]:
+    """What each stack exports, with plausible values where only a deployment would tell."""
+    return {name: _filled("outputs", plan.outputs) for name, plan in plans.items()}
+
+
+def _filled(name: str, value: Any) -> Any:
+    if value is UNKNOWN:
+        return PLAUSIBLE.get(name, f"{name}-0123")
+    if isinstance(value, Mapping):
+        return {key: _filled(key, inner) for key, inner in value.items()}
+    return value

@@ -1,0 +1,77 @@
+"""Every planned Kubernetes object, put to the stand-in provider as an update would put it.
+
+A first preview does not: while a cluster's endpoint is unknown, the engine asks its provider nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from checks.planning import plan_stack
+from checks.recorder import ORGANIZATION, Plan
+from modules.config.stack import PROJECT
+from modules.config.workspace import read_workspace
+from modules.rules.planned import UNKNOWN, Planned
+from sandbox.kubernetes.client import Client, connect
+from sandbox.kubernetes.values import UNKNOWN_ON_WIRE
+from tests.engine.workspace import ROOT
+
+STACKS = read_workspace(ROOT).stacks
+PROVIDER = "pulumi:providers:kubernetes"
+
+
+@pytest.fixture(scope="module")
+def deployed_plans(plans: dict[str, Plan], deployed_outputs: Mapping[str, Mapping[str, Any]]) -> dict[str, Plan]:
+    """The plans, those of teams with what their deployed environments export."""
+    references = {f"{ORGANIZATION}/{PROJECT}/{name}": outputs for name, outputs in deployed_outputs.items()}
+    return {name: plan_stack(ROOT, stack, references) if stack.team else plans[name] for name, stack in STACKS.items()}
+
+
+@pytest.fixture(scope="module")
+def provider(kubernetes: int) -> Iterator[Client]:
+    with connect(kubernetes) as client:
+        client.configure(clusterIdentifier="tests")
+        yield client
+
+
+def objects(plan: Plan) -> list[Planned]:
+    return [each for each in plan.resources if each.type.startswith("kubernetes:")]
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_the_provider_takes_every_planned_object(stack: str, deployed_plans: dict[str, Plan], provider: Client) -> None:
+    planned = objects(deployed_plans[stack])
+
+    assert len(planned) > 10
+    for each in planned:
+        assert provider.check(each.type, each.name, _on_wire(each.inputs))[1] == {}, each.key
+
+
+def test_no_two_stacks_make_the_same_object_in_one_cluster(deployed_plans: dict[str, Plan]) -> None:
+    made = Counter(
+        (cluster, each.type, metadata.get("namespace"), metadata["name"])
+        for plan in deployed_plans.values()
+        for each, cluster in _with_clusters(plan)
+        if (metadata := each.inputs.get("metadata") or each.inputs)["name"] is not UNKNOWN
+    )
+
+    assert len(made) > 100
+    assert [key for key, count in made.items() if count > 1] == []
+
+
+def _with_clusters(plan: Plan) -> Iterator[tuple[Planned, str]]:
+    clusters = {each.name: each.inputs["clusterIdentifier"] for each in plan.of(PROVIDER)}
+    for each in objects(plan):
+        yield each, clusters[each.options["provider"]]
+
+
+def _on_wire(value: Any) -> Any:
+    if value is UNKNOWN:
+        return UNKNOWN_ON_WIRE
+    if isinstance(value, Mapping):
+        return {key: _on_wire(inner) for key, inner in value.items()}
+    return [_on_wire(item) for item in value] if isinstance(value, list) else value
