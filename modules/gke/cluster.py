@@ -7,7 +7,9 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_gcp import container
 
+from modules.catalog import MACHINE_TYPES
 from modules.config.cluster import Cluster
+from modules.config.node_pool import SystemPool
 from modules.gke.node_config import OAUTH_SCOPES
 from modules.gke.service_account import NodeServiceAccount
 from modules.network.cluster_subnet import PODS_RANGE, SERVICES_RANGE
@@ -34,8 +36,8 @@ LOGS = ("SYSTEM_COMPONENTS", "WORKLOADS")
 MAINTENANCE_START = "2026-01-03T06:00:00Z"
 MAINTENANCE_END = "2026-01-03T18:00:00Z"
 MAINTENANCE_DAYS = "FREQ=WEEKLY;BYDAY=SA,SU"
-# Lives for minutes, in every zone of a cluster: n2, since the zone of TPU v4 has no e2; pd-standard, off the SSD quota.
-THROW_AWAY_MACHINE = "n2-standard-2"
+# One VM in every zone, for minutes. Of the system pool's machine and disk, so that the zones have it and the quota that
+# the system pool will need covers it: before that pool is there, nothing else holds any.
 THROW_AWAY_DISK_GB = 30
 
 
@@ -97,7 +99,7 @@ class GkeCluster(pulumi.ComponentResource):
             # GKE makes no cluster without a pool; ours are resources of their own.
             remove_default_node_pool=True,
             initial_node_count=1,
-            node_config=throw_away_pool(scope, args.service_account.email),
+            node_config=throw_away_pool(scope, spec.system_pool, args.service_account.email),
             skip_node_pool_refresh=True,  # or each refresh reads every pool and instance group twice
             opts=_options(self, args),
         )
@@ -182,14 +184,19 @@ def node_pool_defaults() -> container.ClusterNodePoolDefaultsArgs:
     )
 
 
-def throw_away_pool(scope: Scope, service_account: pulumi.Input[str]) -> container.ClusterNodeConfigArgs:
+def throw_away_pool(
+    scope: Scope, system: SystemPool, service_account: pulumi.Input[str]
+) -> container.ClusterNodeConfigArgs:
     """Return the nodes of the default pool, which GKE removes once the cluster is there.
 
     The account is ours, since an organisation may have switched the default one off.
     """
     return container.ClusterNodeConfigArgs(
-        machine_type=THROW_AWAY_MACHINE,
-        boot_disk=container.ClusterNodeConfigBootDiskArgs(size_gb=THROW_AWAY_DISK_GB, disk_type="pd-standard"),
+        machine_type=system.machine_type,
+        boot_disk=container.ClusterNodeConfigBootDiskArgs(
+            size_gb=THROW_AWAY_DISK_GB,
+            disk_type=system.boot_disk.type or MACHINE_TYPES[system.machine_type].boot_disk_types[0],
+        ),
         service_account=service_account,
         oauth_scopes=list(OAUTH_SCOPES),
         resource_labels=scope.labels,

@@ -14,10 +14,7 @@ from modules.catalog import DISK_TYPES, FILESTORE_TIERS, GENERAL_QUOTAS, MACHINE
 from modules.catalog.types import Capacity, MachineType, QuotaId
 from modules.quota.keys import Charge, Holder, QuotaKey, quota_key
 
-LOCAL_SSD_GB = 375  # one partition; the quota counts it as 375 GB though it is 375 GiB
-VERTEX_DEFAULT_DISK = (
-    "pd-ssd"  # machine_resources.proto; the gcloud reference says pd-standard, so a rule wants it written
-)
+VERTEX_DEFAULT_DISK = "pd-ssd"  # machine_resources.proto; gcloud's reference says pd-standard: a rule wants it written
 
 
 class VmUsage(NamedTuple):
@@ -108,7 +105,8 @@ def _charged(vm: VmUsage, machine: MachineType) -> Iterator[Usage]:
         yield _usage(*place, vm.disk_gb, disk.quota)
     partitions = machine.local_ssd.bundled if vm.local_ssd_count is None else vm.local_ssd_count
     if machine.local_ssd.quota and partitions:
-        yield _usage(*place, partitions * LOCAL_SSD_GB, machine.local_ssd.quota)
+        # The quota counts a partition's GiB as GB.
+        yield _usage(*place, partitions * machine.local_ssd.partition_gib, machine.local_ssd.quota)
 
 
 @lru_cache(maxsize=4096)

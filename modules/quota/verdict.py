@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from modules.config.finding import Finding, Path, dotted
 from modules.config.stack import Stack
 from modules.config.workspace import Workspace
+from modules.quota.alternatives import Alternatives
 from modules.quota.ledger import CapacityLine, Held, Line, ProjectLedger, shown
 from modules.quota.snapshot import FOLDER
 
@@ -23,9 +24,10 @@ def quota_findings(ledgers: Iterable[ProjectLedger], workspace: Workspace) -> li
             found.extend(_no_snapshot(ledger, workspace))
             continue
         found.extend(_unknown(ledger, workspace))
+        others = Alternatives(ledger, workspace)
         for line in ledger.lines:
             if line.over:
-                found.extend(_exceeded(line, workspace))
+                found.extend(_exceeded(line, workspace, others))
     return found
 
 
@@ -40,13 +42,14 @@ def capacity_findings(lines: Iterable[CapacityLine], workspace: Workspace) -> li
     return found
 
 
-def _exceeded(line: Line, workspace: Workspace) -> Iterator[Finding]:
+def _exceeded(line: Line, workspace: Workspace, others: Alternatives) -> Iterator[Finding]:
     largest: dict[str, Held] = {}
     for held in line.holders:
         largest.setdefault(held.holder.stack, held)
     for stack, held in largest.items():
         path = held.holder.field or held.holder.path
         allowed, nearest = _fitting(line, held)
+        nearest = "; or ".join(([nearest] if nearest else []) + list(others.of(line, held)))
         message = f"{line.key} needs {shown(line.used)}, {_of_which(line.holders, stack)}"
         yield _finding("quota-exceeded", stack, path, message, workspace, allowed=allowed, nearest=nearest)
 

@@ -13,6 +13,7 @@ from pulumi_gcp import container
 
 from checks.recorder import Plan
 from modules.config.cluster import Cluster
+from modules.config.node_pool import SystemPool
 from modules.gke.cluster import GkeCluster, GkeClusterArgs, dns_endpoint, maintenance_policy
 from modules.gke.service_account import NodeServiceAccount, NodeServiceAccountArgs
 from modules.rules.planned import UNKNOWN, Planned
@@ -115,14 +116,14 @@ def test_nodes_are_shielded_and_resources_scaled_upwards(planned: Planned) -> No
     assert planned.inputs["securityPostureConfig"] == {"mode": "BASIC"}
 
 
-def test_the_throw_away_pool_is_small_and_of_a_machine_that_the_tpu_v4_zone_has(planned: Planned) -> None:
+def test_the_throw_away_pool_is_of_the_system_pool_s_machine_whose_quota_it_uses(planned: Planned) -> None:
     assert planned.inputs["removeDefaultNodePool"] is True
     assert planned.inputs["initialNodeCount"] == 1
     assert planned.inputs["skipNodePoolRefresh"] is True
     assert "nodePools" not in planned.inputs
     node = planned.inputs["nodeConfig"]
-    assert node["machineType"] == "n2-standard-2"
-    assert node["bootDisk"] == {"sizeGb": 30, "diskType": "pd-standard"}
+    assert node["machineType"] == SystemPool().machine_type
+    assert node["bootDisk"] == {"sizeGb": 30, "diskType": "pd-balanced"}
     assert node["serviceAccount"] is UNKNOWN
     assert node["oauthScopes"] == ["https://www.googleapis.com/auth/cloud-platform"]
 
