@@ -175,7 +175,10 @@ def _locations(
     zones = {f"{region}-{end}" for region, ends in general.zones.items() for end in ends.split()}
     for machine in machines.values():
         zones.update(machine.zones, machine.missing_zones)
+    for accelerator in accelerators.values():
+        zones.update(accelerator.attachment.zones if accelerator.attachment is not None else ())
     regions = {*general.zones, *map(region_of, zones)}
+    regions.update(region for machine in machines.values() for region in machine.regions)
     for accelerator in accelerators.values():
         regions.update(accelerator.vertex.regions if accelerator.vertex is not None else ())
     return frozenset(regions), frozenset(zones), general.read

@@ -64,6 +64,8 @@ def check_machine(machine: MachineType, disk_types: Collection[str], place: Plac
         "cpu_quota": set(machine.cpu_quota) <= set(machine.capacities),
         "single_host": alone is None or (rule is not None and rule.legal(alone) and chips_in(alone) == machine.chips),
         "multi_host": rule is not None or not machine.multi_host,
+        "allowlisted": set(machine.allowlisted) <= set(machine.capacities),
+        "rdma_nics": machine.rdma_nics < machine.nics,
     }.items():
         if not right:
             raise place.at(field).error(f"{getattr(machine, field)!r} names nothing, or does not fit the row")

@@ -16,12 +16,14 @@ from modules.catalog.shapes import TopologyRule, chips_in, parse_topology, rende
 
 __all__ = [
     "Accelerator",
+    "Attachment",
     "Band",
     "BootDiskLimits",
     "Capacity",
     "Chart",
     "DiskType",
     "FilestoreTier",
+    "GpuCount",
     "Image",
     "Kind",
     "LocalSsd",
@@ -84,6 +86,7 @@ class VertexSupport:
 
     ``accelerator_type`` is None where Vertex takes machine type and topology alone (TPU v5e and later).
     ``flex_start`` says whether a job may ask for FLEX_START; a capacity without a quota is not to be had on Vertex.
+    ``topologies`` lists the slices that Vertex takes, empty where it takes all that the family has.
     """
 
     accelerator_type: str | None
@@ -91,6 +94,36 @@ class VertexSupport:
     quotas: dict[Capacity, QuotaId]
     flex_start: bool
     source: str
+    topologies: tuple[str, ...] = ()
+    unverified: tuple[str, ...] = ()
+
+
+class GpuCount(NamedTuple):
+    """A number of GPUs that one VM may be given, and the most vCPUs that the VM may then have."""
+
+    gpus: int
+    max_vcpus: int
+
+    def __str__(self) -> str:
+        """Return the pair as people read it."""
+        return f"{self.gpus} with up to {self.max_vcpus} vCPUs"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attachment:
+    """How a GPU without machine types of its own is attached to VMs of ``families`` (``n1-standard``).
+
+    ``capacities``, ``zones`` and ``minimum_gke`` are those of a VM with the GPU, and take the place of the machine
+    type's own; ``vertex_counts`` is narrower than ``counts``. ``modules.catalog.attachments`` makes the row of both.
+    """
+
+    families: tuple[str, ...]
+    counts: tuple[GpuCount, ...]
+    vertex_counts: tuple[GpuCount, ...]
+    capacities: tuple[Capacity, ...]
+    zones: tuple[str, ...]
+    source: str
+    minimum_gke: dict[str, str] = field(default_factory=dict)
     unverified: tuple[str, ...] = ()
 
 
@@ -102,6 +135,7 @@ class Accelerator:
     of ``cloud.google.com/gke-tpu-accelerator`` or ``cloud.google.com/gke-accelerator``. ``quotas`` gives the quota
     charged per capacity; a capacity that is absent is charged to none. ``fallback`` is charged where the first has
     no limit in a project. HBM in GB per chip or GPU; peak in TFLOPS of bf16, dense, None where no source gives it.
+    ``price`` is that of the accelerator alone: its VM costs more. ``attachment`` is None unless CPU machines take it.
     """
 
     name: str
@@ -116,6 +150,8 @@ class Accelerator:
     vertex: VertexSupport | None
     partitions: dict[str, int]  # gpu_partition_size -> instances per GPU
     source: str
+    price: Price | None = None
+    attachment: Attachment | None = None
     unverified: tuple[str, ...] = ()
 
     @property
@@ -126,7 +162,7 @@ class Accelerator:
 
 @dataclass(frozen=True, kw_only=True)
 class LocalSsd:
-    """Local SSD partitions of 375 GiB: how many are ``bundled`` (fixed), or which counts may be asked for.
+    """Local SSD partitions: how many are ``bundled`` (fixed), or which counts may be asked for.
 
     ``quota`` counts GB; bundled partitions are charged to it as well.
     """
@@ -134,6 +170,7 @@ class LocalSsd:
     bundled: int = 0
     allowed: tuple[int, ...] = ()
     quota: QuotaId | None = None
+    partition_gib: int = 375
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,10 +180,15 @@ class MachineType:
     ``chips`` counts chips (TPU) or GPUs per VM, 0 for a machine without. ``boot_disk_types`` lists the types that it
     takes, the default first. ``capacities`` lists the ways in which it can be had. ``zones`` lists the zones that
     offer it by our source, empty where every zone may (CPU machines) but those in ``missing_zones``; both lists age.
+    ``regions`` are those that a source names beside them, without their zones. ``allowlisted`` are the capacities that
+    Google opens to a project on request.
     ``single_host`` is the topology of a one-host slice, None where the machine has none; ``multi_host`` says whether
     it can be part of a larger slice. A capacity that is absent from ``cpu_quota`` charges its vCPUs to none;
     ``vertex_cpu_quota`` is charged instead when Vertex starts the machine. ``gpudirect_minimum_gke`` holds, for each
-    minor version, the lowest patch that works; every later minor does. Each NIC but the first wants a VPC of its own.
+    minor version, the lowest patch that works; every later minor does. Each NIC but the first wants a VPC of its own,
+    save the ``rdma_nics``, which want a subnet each of one VPC made from the network profile ``{zone}-vpc-roce``.
+    ``workload_policy`` says that several hosts are joined by the workload policy that the placement names, of the
+    slice's topology or of ``nvlink_domain``, which is written in GPUs.
     """
 
     name: str
@@ -173,8 +215,16 @@ class MachineType:
     missing_zones: tuple[str, ...] = ()
     vertex_cpu_quota: dict[Capacity, QuotaId] = field(default_factory=dict)
     gpudirect_minimum_gke: tuple[str, ...] = ()
-    # A capacity, "pool", "auto-provisioning" or "multislice" -> lowest GKE version.
+    # A capacity, "pool", "autopilot", "auto-provisioning", "multislice" or "dranet" -> lowest GKE version.
     minimum_gke: dict[str, str] = field(default_factory=dict)
+    regions: tuple[str, ...] = ()
+    allowlisted: tuple[Capacity, ...] = ()
+    rdma_nics: int = 0
+    gpudirect_mtu: int | None = None  # of the VPCs of all NICs but gVNIC's
+    workload_policy: bool = False
+    nvlink_domain: str | None = None
+    architecture: Literal["amd64", "arm64"] = "amd64"
+    confidential: tuple[str, ...] = ()  # confidential_instance_type
     unverified: tuple[str, ...] = ()
 
 

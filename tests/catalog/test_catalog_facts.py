@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
-from datetime import date
 
 import pytest
 
@@ -15,7 +14,8 @@ from modules.catalog import (
     REGIONS,
 )
 from modules.catalog.loader import default
-from modules.catalog.types import Accelerator, Capacity, MachineType, QuotaId
+from modules.catalog.locations import region_of
+from modules.catalog.types import MachineType, QuotaId
 
 MACHINES = [pytest.param(machine, id=name) for name, machine in MACHINE_TYPES.items()]
 GPUS = [machine for machine in MACHINE_TYPES.values() if machine.kind == "gpu"]
@@ -29,6 +29,8 @@ def rows() -> Iterator[tuple[str, object]]:
         catalog.quotas, catalog.accelerators, catalog.machine_types, catalog.disk_types, catalog.boot_disk_limits,
         catalog.filestore_tiers, catalog.charts, catalog.images,
         {name: a.vertex for name, a in catalog.accelerators.items() if a.vertex is not None},
+        {name: a.attachment for name, a in catalog.accelerators.items() if a.attachment is not None},
+        {name: a.price for name, a in catalog.accelerators.items() if a.price is not None},
         {name: m.price for name, m in catalog.machine_types.items() if m.price is not None},
     )  # fmt: skip
     for part in parts:
@@ -72,6 +74,13 @@ def test_what_is_called_unverified_is_there() -> None:
         ("a2-highgpu-1g", 1, 12, 85), ("a2-highgpu-8g", 8, 96, 680), ("a2-megagpu-16g", 16, 96, 1360),
         ("a2-ultragpu-2g", 2, 24, 340), ("a2-ultragpu-8g", 8, 96, 1360), ("a3-highgpu-1g", 1, 26, 234),
         ("a3-highgpu-4g", 4, 104, 936), ("a3-highgpu-8g", 8, 208, 1872), ("a3-megagpu-8g", 8, 208, 1872),
+        ("ct5l-hightpu-8t", 8, 224, 384), ("ct5p-hightpu-4t", 4, 208, 448), ("ct6e-standard-1t", 1, 44, 176),
+        ("ct6e-standard-4t", 4, 180, 720), ("ct6e-standard-8t", 8, 180, 1440), ("tpu7x-standard-1t", 1, 56, 240),
+        ("tpu7x-standard-4t", 4, 224, 960), ("a3-edgegpu-8g", 8, 208, 1872), ("a3-ultragpu-8g", 8, 224, 2952),
+        ("a4-highgpu-8g", 8, 224, 3968), ("a4x-highgpu-4g", 4, 140, 884), ("g2-standard-4", 1, 4, 16),
+        ("g2-standard-24", 2, 24, 96), ("g2-standard-32", 1, 32, 128), ("g2-standard-48", 4, 48, 192),
+        ("g2-standard-96", 8, 96, 384), ("g4-standard-48", 1, 48, 180), ("g4-standard-96", 2, 96, 360),
+        ("g4-standard-192", 4, 192, 720), ("g4-standard-384", 8, 384, 1440),
         ("n1-standard-4", 0, 4, 4 * 3.75), ("n1-highmem-16", 0, 16, 16 * 6.5), ("e2-standard-8", 0, 8, 8 * 4),
         ("n2-highmem-80", 0, 80, 80 * 8), ("n2d-standard-224", 0, 224, 224 * 4),
     ],
@@ -88,10 +97,21 @@ def test_the_families_are_complete() -> None:
     assert by_accelerator == {
         "tpu-v4": {"ct4p-hightpu-4t"},
         "tpu-v5e": {f"ct5lp-hightpu-{chips}t" for chips in (1, 4, 8)},
+        "tpu-v5e-device": {f"ct5l-hightpu-{chips}t" for chips in (1, 4, 8)},
+        "tpu-v5p": {"ct5p-hightpu-4t"},
+        "tpu-v6e": {f"ct6e-standard-{chips}t" for chips in (1, 4, 8)},
+        "tpu-7x": {f"tpu7x-standard-{chips}t" for chips in (1, 4)},
+        "t4": set(),
+        "v100": set(),
+        "l4": {f"g2-standard-{vcpus}" for vcpus in (4, 8, 12, 16, 24, 32, 48, 96)},
         "a100-40": {*(f"a2-highgpu-{gpus}g" for gpus in (1, 2, 4, 8)), "a2-megagpu-16g"},
         "a100-80": {f"a2-ultragpu-{gpus}g" for gpus in (1, 2, 4, 8)},
-        "h100": {f"a3-highgpu-{gpus}g" for gpus in (1, 2, 4, 8)},
+        "h100": {*(f"a3-highgpu-{gpus}g" for gpus in (1, 2, 4, 8)), "a3-edgegpu-8g"},
         "h100-mega": {"a3-megagpu-8g"},
+        "h200": {"a3-ultragpu-8g"},
+        "b200": {"a4-highgpu-8g"},
+        "gb200": {"a4x-highgpu-4g"},
+        "rtx-pro-6000": {f"g4-standard-{vcpus}" for vcpus in (48, 96, 192, 384)},
     }
     prefixes = {name.rpartition("-")[0] for name, machine in MACHINE_TYPES.items() if machine.kind == "cpu"}
     assert prefixes == {
@@ -108,46 +128,28 @@ def test_local_ssd_is_bundled_or_offered_and_charged_either_way(machine: Machine
 
 
 @pytest.mark.parametrize(
+    ("name", "gib"),
+    [("a2-ultragpu-8g", 3000), ("a3-edgegpu-8g", 6000), ("a3-ultragpu-8g", 12_000), ("a4-highgpu-8g", 12_000),
+     ("a4x-highgpu-4g", 12_000)],
+)  # fmt: skip
+def test_bundled_partitions_add_up_to_the_local_ssd_of_the_source(name: str, gib: int) -> None:
+    ssd = MACHINE_TYPES[name].local_ssd
+
+    assert ssd.bundled * ssd.partition_gib == gib
+
+
+@pytest.mark.parametrize(
     ("name", "bundled", "allowed"),
     [
         ("a2-highgpu-1g", 0, (1, 2, 4, 8)), ("a2-highgpu-2g", 0, (2, 4, 8)), ("a2-highgpu-4g", 0, (4, 8)),
         ("a2-highgpu-8g", 0, (8,)), ("a2-megagpu-16g", 0, (8,)), ("a2-ultragpu-1g", 1, ()), ("a2-ultragpu-4g", 4, ()),
         ("a3-highgpu-1g", 750 // 375, ()), ("a3-highgpu-2g", 1500 // 375, ()), ("a3-highgpu-4g", 3000 // 375, ()),
-        ("a3-highgpu-8g", 6000 // 375, ()), ("a3-megagpu-8g", 6000 // 375, ()),
+        ("a3-highgpu-8g", 6000 // 375, ()), ("a3-megagpu-8g", 6000 // 375, ()), ("a4x-highgpu-4g", 4, ()),
+        ("g2-standard-24", 0, (2,)), ("g2-standard-32", 0, (1,)), ("g4-standard-384", 0, (32,)),
     ],
 )  # fmt: skip
 def test_a_machine_has_the_local_ssd_of_its_source(name: str, bundled: int, allowed: tuple[int, ...]) -> None:
     assert (MACHINE_TYPES[name].local_ssd.bundled, MACHINE_TYPES[name].local_ssd.allowed) == (bundled, allowed)
-
-
-@pytest.mark.parametrize(
-    ("name", "gpudirect", "nics", "gbps"),
-    [("a3-highgpu-8g", "TCPX", 1 + 4, 1000), ("a3-megagpu-8g", "TCPXO", 1 + 8, 1800), ("a3-highgpu-4g", None, 1, 100),
-     ("a2-highgpu-8g", None, 1, 100)],
-)  # fmt: skip
-def test_gpudirect_machines_have_a_nic_more_for_each_of_its_networks(
-    name: str, gpudirect: str | None, nics: int, gbps: int
-) -> None:
-    machine = MACHINE_TYPES[name]
-
-    assert (machine.gpudirect, machine.nics, machine.max_gbps) == (gpudirect, nics, gbps)
-    assert bool(machine.gpudirect_minimum_gke) == (gpudirect is not None)
-
-
-def test_capacities_are_those_that_google_sells() -> None:
-    everything: tuple[Capacity, ...] = ("on-demand", "spot", "flex-start", "reservation")
-
-    assert MACHINE_TYPES["a3-highgpu-1g"].capacities == ("spot", "flex-start")
-    assert MACHINE_TYPES["ct4p-hightpu-4t"].capacities == ("on-demand", "spot", "reservation")
-    assert MACHINE_TYPES["ct5lp-hightpu-4t"].capacities == everything
-    assert {MACHINE_TYPES[name].capacities for name in ("a2-megagpu-16g", "a3-highgpu-8g", "a3-megagpu-8g")} == {
-        everything
-    }
-
-
-@pytest.mark.parametrize("machine", MACHINES)
-def test_flex_start_machines_say_which_gke_they_need(machine: MachineType) -> None:
-    assert ("flex-start" in machine.minimum_gke) == ("flex-start" in machine.capacities)
 
 
 def test_boot_disks_are_those_the_machine_takes_and_the_default_comes_first() -> None:
@@ -155,80 +157,36 @@ def test_boot_disks_are_those_the_machine_takes_and_the_default_comes_first() ->
     assert MACHINE_TYPES["a2-highgpu-8g"].boot_disk_types == ("pd-standard", "pd-balanced", "pd-ssd")
     assert MACHINE_TYPES["a3-megagpu-8g"].boot_disk_types == ("pd-balanced", "pd-ssd", "hyperdisk-balanced")
     assert "hyperdisk-balanced" in MACHINE_TYPES["ct4p-hightpu-4t"].boot_disk_types
+    assert MACHINE_TYPES["ct5p-hightpu-4t"].boot_disk_types == ("pd-balanced", "pd-ssd")
+    assert MACHINE_TYPES["g2-standard-8"].boot_disk_types == ("pd-balanced", "pd-ssd")
+    hyperdisk_only = {m.name for m in GPUS + TPUS if m.boot_disk_types == ("hyperdisk-balanced",)}
+    assert {name.partition("-")[0] for name in hyperdisk_only} == {"a3", "a4", "a4x", "ct6e", "g4", "tpu7x"}
+    assert {name for name in hyperdisk_only if name.startswith("a3-")} == {"a3-ultragpu-8g"}
     assert all(DISK_TYPES[disk].gke_boot for machine in MACHINE_TYPES.values() for disk in machine.boot_disk_types)
-
-
-@pytest.mark.parametrize("machine", MACHINES)
-def test_a_price_is_dated_and_for_a_capacity_and_region_that_exist(machine: MachineType) -> None:
-    if machine.price is None:
-        return
-    assert machine.price.read <= date(2026, 11, 21)
-    assert set(machine.price.usd) <= set(machine.capacities)
-    for by_region in machine.price.usd.values():
-        assert by_region
-        assert set(by_region) <= REGIONS
-        assert all(usd > 0 for usd in by_region.values())
-    if "on-demand" in machine.price.usd:
-        assert machine.price.usd["reservation"] == machine.price.usd["on-demand"]
-        spot = machine.price.usd.get("spot", {})
-        assert all(usd < machine.price.usd["on-demand"][region] for region, usd in spot.items())
-
-
-def test_prices_are_per_chip_for_tpus_and_per_vm_otherwise() -> None:
-    assert {machine.price.unit for machine in TPUS if machine.price} == {"chip"}
-    v5e, e2 = MACHINE_TYPES["ct5lp-hightpu-8t"].price, MACHINE_TYPES["e2-standard-4"].price
-    assert v5e is not None
-    assert v5e.usd["on-demand"]["europe-west4"] == 1.56
-    assert e2 is not None
-    assert e2.unit == "vm"
-    assert e2.usd["on-demand"]["us-central1"] == pytest.approx(4 * 0.021811 + 4 * 4 * 0.002923)
-
-
-def test_partitions_of_a_gpu_fit_into_its_memory() -> None:
-    for accelerator in ACCELERATORS.values():
-        for size, instances in accelerator.partitions.items():
-            memory_gb = int(size.partition(".")[2].removesuffix("gb"))
-            assert instances * memory_gb <= accelerator.hbm_gb
-    assert ACCELERATORS["h100"].partitions["1g.20gb"] == 4
-    assert "1g.20gb" not in ACCELERATORS["a100-80"].partitions
-    assert ACCELERATORS["tpu-v5e"].partitions == {}
-
-
-def test_vertex_names_gpus_by_enum_and_v5e_by_machine_alone() -> None:
-    enums = {name: a.vertex.accelerator_type for name, a in ACCELERATORS.items() if a.vertex is not None}
-
-    assert enums == {
-        "a100-40": "NVIDIA_TESLA_A100", "a100-80": "NVIDIA_A100_80GB", "h100": "NVIDIA_H100_80GB",
-        "h100-mega": "NVIDIA_H100_MEGA_80GB", "tpu-v5e": None,
-    }  # fmt: skip
-    assert ACCELERATORS["tpu-v4"].vertex is None
-    assert "europe-west4" not in vertex_regions("tpu-v5e")
-    assert "us-east4" in vertex_regions("a100-80") - vertex_regions("a100-40")
-
-
-def vertex_regions(name: str) -> set[str]:
-    vertex = ACCELERATORS[name].vertex
-    return set(vertex.regions) if vertex is not None else set()
-
-
-@pytest.mark.parametrize("accelerator", [pytest.param(a, id=name) for name, a in ACCELERATORS.items()])
-def test_vertex_flex_start_and_its_quota_go_together(accelerator: Accelerator) -> None:
-    if accelerator.vertex is not None:
-        assert accelerator.vertex.flex_start == ("flex-start" in accelerator.vertex.quotas)
-        assert set(accelerator.vertex.regions) <= REGIONS
-
-
-def test_vertex_takes_only_machines_that_it_names() -> None:
-    assert all(m.accelerator is not None and m.accelerator.vertex is not None for m in GPUS + TPUS if m.vertex)
-    assert {m.name for m in GPUS + TPUS if not m.vertex} == {"ct4p-hightpu-4t"}
-    assert {name for name in MACHINE_TYPES if name.startswith("e2-standard") and MACHINE_TYPES[name].vertex} == {
-        f"e2-standard-{vcpus}" for vcpus in (4, 8, 16, 32)
-    }
-    assert not any(machine.vertex for name, machine in MACHINE_TYPES.items() if name.startswith("n2d-"))
-    assert all(m.vertex_cpu_quota for m in MACHINE_TYPES.values() if m.vertex and m.kind == "cpu")
 
 
 def test_e2_is_missing_beside_tpu_v4_and_n2_is_not() -> None:
     assert MACHINE_TYPES["ct4p-hightpu-4t"].zones == ("us-central2-b",)
     assert MACHINE_TYPES["e2-standard-4"].missing_zones == ("us-central2-b",)
     assert MACHINE_TYPES["n2-standard-4"].missing_zones == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "zone"),
+    [
+        ("tpu7x-standard-4t", "us-central1-ai1a"), ("ct6e-standard-4t", "us-south1-ai1b"),
+        ("ct5p-hightpu-4t", "us-east5-a"), ("a3-ultragpu-8g", "us-west1-c"), ("a4-highgpu-8g", "us-west3-c"),
+        ("a3-edgegpu-8g", "northamerica-northeast2-c"), ("g2-standard-4", "me-central2-a"),
+    ],
+)  # fmt: skip
+def test_a_machine_is_in_the_zones_of_its_source(name: str, zone: str) -> None:
+    assert zone in MACHINE_TYPES[name].zones
+
+
+def test_machines_without_known_zones_say_so_and_regions_without_zones_are_kept() -> None:
+    assert all("zones" in m.unverified for m in GPUS + TPUS if not m.zones)
+    assert {m.name.partition("-")[0] for m in GPUS + TPUS if not m.zones} == {"a4x", "ct5l", "g4"}
+    assert "us-east1" in MACHINE_TYPES["a4x-highgpu-4g"].regions
+    for machine in GPUS + TPUS:
+        assert set(machine.regions) <= REGIONS
+        assert set(machine.regions).isdisjoint(map(region_of, machine.zones))

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from modules.catalog import loader, reading
+from modules.catalog.attachments import attached
 from modules.catalog.loader import load
 from modules.catalog.reading import CatalogError
 from modules.catalog.topologies import hosts, legal_for, nearest_topology
@@ -86,6 +87,31 @@ def test_a_new_family_of_accelerators_is_one_new_file(folder: Path) -> None:
     assert after.general_quotas == before.general_quotas
 
 
+def test_a_gpu_that_is_attached_brings_its_zones_and_a_machine_its_regions(folder: Path) -> None:
+    attachment = """
+    attachment:
+      families: [n1-standard]
+      counts: [[1, 8], [2, 16]]
+      vertex_counts: []
+      capacities: [spot]
+      zones: [venus-east2-b]
+      source: invented for this test
+"""
+    text = FAMILY.replace("kind: tpu", "kind: gpu").replace("{dims: 3", "null # {dims: 3")
+    text = text.replace("\nmachine_types", f"{attachment}machine_types")
+    text = text.replace("        single_host: 2x2x1\n        multi_host: true\n", "        regions: [pluto-west1]\n")
+    (folder / "gpu-v9.yaml").write_text(text)
+
+    after = load(folder)
+
+    machine = attached(after.machine_types["n1-standard-16"], after.accelerators["tpu-v9"], 2)
+    assert machine is not None
+    assert (machine.kind, machine.chips, machine.zones) == ("gpu", 2, ("venus-east2-b",))
+    assert attached(after.machine_types["n1-standard-16"], after.accelerators["tpu-v9"], 1) is None
+    assert {"venus-east2-b", "mars-north1-ai1a"} <= after.zones
+    assert {"venus-east2", "mars-north1", "pluto-west1"} <= after.regions
+
+
 @pytest.mark.parametrize(
     ("right", "wrong", "message"),
     [
@@ -123,6 +149,16 @@ def test_a_new_family_of_accelerators_is_one_new_file(folder: Path) -> None:
         ("cpu_quota: {}", "cpu_quota: {spot: cpus}", "cpu_quota: {"),
         ("{kind: tpu, acc", "{kind: gpu, acc", "ct9-standard-4t.kind: 'gpu' names nothing, or does not fit"),
         ("chips: 4", "chips: 0", "ct9-standard-4t.chips: 0 names nothing, or does not fit"),
+        (
+            "        capacities: [on-demand]\n",
+            "        capacities: [on-demand]\n        allowlisted: [spot]\n",
+            "allowlisted: ('spot',) names nothing, or does not fit",
+        ),
+        (
+            "        chips: 4\n",
+            "        chips: 4\n        rdma_nics: 1\n",
+            "rdma_nics: 1 names nothing, or does not fit",
+        ),
         ("    unit: chips\n", "    unit: chips\n    per: planet\n", "quotas.tpu-v9.per: 'planet' is not one of region"),
         ("    title: TPU v9\n", "    title: TPU v9\n    title: TPU v10\n", "a key is written twice"),
         (

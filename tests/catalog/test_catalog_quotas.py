@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from modules.catalog import ACCELERATORS, MACHINE_TYPES, QUOTAS
+from modules.catalog.loader import default
 from modules.catalog.types import Capacity, MachineType
 
 MACHINES = [pytest.param(machine, id=name) for name, machine in MACHINE_TYPES.items()]
@@ -48,6 +49,22 @@ def test_flex_start_falls_back_to_the_standard_quota() -> None:
         ("h100", "on-demand", "GPUS-PER-GPU-FAMILY-per-project-region", (("gpu_family", "NVIDIA_H100"),)),
         ("h100-mega", "reservation", "GPUS-PER-GPU-FAMILY-per-project-region", (("gpu_family", "NVIDIA_H100_MEGA"),)),
         ("h100-mega", "spot", "PREEMPTIBLE-NVIDIA-H100-MEGA-GPUS-per-project-region", ()),
+        ("tpu-v5e-device", "on-demand", "TPU-LITE-DEVICE-V5-per-project-region", ()),
+        ("tpu-v5p", "on-demand", "TPU-V5P-per-project-region", ()),
+        ("tpu-v5p", "flex-start", "PREEMPTIBLE-TPU-V5P-per-project-region", ()),
+        ("tpu-v6e", "on-demand", "TPUS-PER-TPU-FAMILY-per-project-region", (("tpu_family", "CT6E"),)),
+        ("tpu-v6e", "spot", "PREEMPTIBLE-TPU-V6E-per-project-region", ()),
+        ("tpu-7x", "on-demand", "TPUS-PER-TPU-FAMILY-per-project-region", (("tpu_family", "TPU7X"),)),
+        ("tpu-7x", "flex-start", "PREEMPTIBLE-TPU-7X-per-project-region", ()),
+        ("t4", "on-demand", "NVIDIA-T4-GPUS-per-project-region", ()),
+        ("v100", "spot", "PREEMPTIBLE-NVIDIA-V100-GPUS-per-project-region", ()),
+        ("l4", "reservation", "NVIDIA-L4-GPUS-per-project-region", ()),
+        ("h200", "reservation", "GPUS-PER-GPU-FAMILY-per-project-region", (("gpu_family", "NVIDIA_H200"),)),
+        ("h200", "flex-start", "PREEMPTIBLE-NVIDIA-H200-GPUS-per-project-region", ()),
+        ("b200", "reservation", "GPUS-PER-GPU-FAMILY-per-project-region", (("gpu_family", "NVIDIA_B200"),)),
+        ("b200", "spot", "PREEMPTIBLE-NVIDIA-B200-GPUS-per-project-region", ()),
+        ("gb200", "reservation", "GPUS-PER-GPU-FAMILY-per-project-region", (("gpu_family", "NVIDIA_GB200"),)),
+        ("rtx-pro-6000", "spot", "PREEMPTIBLE-NVIDIA-RTX-PRO-6000-GPUS-per-project-region", ()),
     ],
 )
 def test_a_capacity_is_charged_to_the_quota_of_its_source(
@@ -57,6 +74,39 @@ def test_a_capacity_is_charged_to_the_quota_of_its_source(
 
     assert (quota.quota_id, quota.dimensions, quota.per) == (quota_id, dimensions, "region")
     assert quota.unit == ("chips" if accelerator.startswith("tpu") else "GPUs")
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "capacity", "middle"),
+    [
+        ("tpu-v6e", "on-demand", "V6ETPU"), ("tpu-7x", "spot", "Preemptible7XTPU"), ("t4", "on-demand", "T4GPUs"),
+        ("v100", "spot", "PreemptibleV100GPUs"), ("l4", "flex-start", "PreemptibleL4GPUs"),
+        ("h200", "on-demand", "H200GPUs"), ("b200", "flex-start", "PreemptibleB200GPUs"),
+        ("gb200", "reservation", "GB200GPUs"), ("rtx-pro-6000", "spot", "PreemptibleRTXPRO6000GPUs"),
+    ],
+)  # fmt: skip
+def test_vertex_charges_the_quota_of_its_source(accelerator: str, capacity: Capacity, middle: str) -> None:
+    vertex = ACCELERATORS[accelerator].vertex
+
+    assert vertex is not None
+    assert vertex.quotas[capacity].quota_id == f"CustomModelTraining{middle}PerProjectPerRegion"
+
+
+@pytest.mark.parametrize(
+    ("name", "field"),
+    [
+        ("tpu-v5e-device", "quota_id"), ("tpu-7x", "dimensions"), ("tpu-7x-spot", "quota_id"), ("t4", "quota_id"),
+        ("v100", "quota_id"), ("rtx-pro-6000", "dimensions"), ("a4-local-ssd", "quota_id"),
+        ("vertex-g2-cpus", "quota_id"),
+    ],
+)  # fmt: skip
+def test_ids_that_were_inferred_are_marked(name: str, field: str) -> None:
+    assert field in default().quotas[name].unverified
+
+
+@pytest.mark.parametrize("name", ["tpu-v5p", "tpu-v6e", "tpu-v6e-spot", "l4", "h200", "b200", "gb200", "t4-spot"])
+def test_ids_that_were_seen_are_not(name: str) -> None:
+    assert default().quotas[name].unverified == ()
 
 
 @pytest.mark.parametrize(
@@ -75,10 +125,8 @@ def test_vcpus_are_charged_to_the_quota_of_their_family(machine: str, capacity: 
     assert MACHINE_TYPES[machine].cpu_quota[capacity].quota_id == quota_id
 
 
-def test_the_vcpus_of_tpu_and_a3_machines_are_charged_to_none() -> None:
-    assert {m.name for m in ACCELERATED if not m.cpu_quota} == {
-        m.name for m in ACCELERATED if m.name.startswith(("ct", "a3-"))
-    }
+def test_of_accelerator_machines_a2_alone_charges_its_vcpus() -> None:
+    assert {m.name for m in ACCELERATED if m.cpu_quota} == {m.name for m in ACCELERATED if m.name.startswith("a2-")}
 
 
 def test_every_quota_that_a_row_charges_is_known() -> None:
