@@ -1,35 +1,110 @@
-"""Where reports go: standard output for the report, a line that renews itself on a terminal for progress."""
+"""Where reports go: standard output, files that appear whole or not at all, and a line of progress on a terminal."""
 
 from __future__ import annotations
 
+import io
+import os
+import pkgutil
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Literal, get_args
 
 from rich.console import Console
 
 from checks.report import Report
-from checks.reports.json_report import json_report
-from checks.reports.text import print_report
+from checks.reports.text import print_report as print_text
 
+Format = Literal["text", "json", "markdown", "sarif", "junit", "gitlab", "github", "html"]
+FORMATS: tuple[Format, ...] = get_args(Format)
+MIXABLE: tuple[Format, ...] = ("text", "markdown", "github")
+"""Formats that may follow one another on standard output; any other is one document, which a second would spoil."""
+_WRITERS: Mapping[Format, str] = {
+    "json": "checks.reports.json_report:json_report",
+    "markdown": "checks.reports.markdown:markdown_report",
+    "sarif": "checks.reports.sarif:sarif_report",
+    "junit": "checks.reports.junit:junit_report",
+    "gitlab": "checks.reports.gitlab:gitlab_report",
+    "github": "checks.reports.github:github_report",
+    "html": "checks.reports.html:html_report",
+}
+_LINKING: tuple[Format, ...] = ("markdown", "html")
 _LOG_WIDTH = 160  # columns where no terminal says how wide it is: logs do not wrap
 
 
-def print_text(report: Report) -> None:
-    """Print a report for people; colours on a terminal only."""
-    console = Console(highlight=False)
-    if console.is_terminal:
-        print_report(report, console)
+class OutputError(Exception):
+    """A report that cannot be written; the message names the file and the reason."""
+
+
+def print_report(report: Report, to: Format, *, links: str = "") -> None:
+    """Print a report in one format; text has colours on a terminal."""
+    if to == "text":
+        console = Console(highlight=False)
+        print_text(report, console if console.is_terminal else Console(highlight=False, width=_LOG_WIDTH))
         return
-    log = Console(highlight=False, width=_LOG_WIDTH)
-    with log.capture() as capture:
-        print_report(report, log)
-    sys.stdout.writelines(f"{line.rstrip()}\n" for line in capture.get().splitlines())
+    sys.stdout.write(_ended(render(report, to, links=links)))
 
 
-def print_json(report: Report) -> None:
-    """Print a report for programs."""
-    sys.stdout.write(json_report(report) + "\n")
+def render(report: Report, to: Format, *, links: str = "") -> str:
+    """Return a report as text of one format; ``links`` goes before the paths that Markdown and HTML link to."""
+    if to == "text":
+        plain = io.StringIO()
+        print_text(report, Console(highlight=False, width=_LOG_WIDTH, file=plain))
+        return plain.getvalue()
+    writer = pkgutil.resolve_name(_WRITERS[to])  # imported when it is asked for: nobody waits for the others
+    return str(writer(report, links) if to in _LINKING else writer(report))
+
+
+def check_writable(paths: Mapping[Path, Format]) -> None:
+    """Raise OutputError for a file that surely cannot be written, so that nobody waits for a check in vain."""
+    for path in paths:
+        if path.is_dir():
+            raise OutputError(f"{path} cannot be written: it is a folder; name a file in it.")
+        if not path.parent.is_dir():
+            raise OutputError(f"{path} cannot be written: there is no folder {path.parent}.")
+
+
+def write_files(texts: Mapping[Path, str]) -> None:
+    """Write every file, or none: each is written beside its place first, and moved there once all are.
+
+    What is no plain file, such as a pipe, is written as it is. Raises OutputError.
+    """
+    beside: dict[Path, Path] = {}
+    try:
+        for path, text in texts.items():
+            beside[path] = _write_beside(path, text)
+        for path, temporary in beside.items():
+            if temporary != path:
+                temporary.replace(path.resolve())
+    except OSError as error:
+        for path, temporary in beside.items():
+            if temporary != path:
+                with suppress(OSError):
+                    temporary.unlink(missing_ok=True)
+        raise OutputError(f"{error.filename} cannot be written: {error.strerror}.") from error
+
+
+def _write_beside(path: Path, text: str) -> Path:
+    """Return the temporary file that now holds the text, or the path itself where it is a device or a pipe."""
+    if path.exists() and not path.is_file():
+        path.write_text(_ended(text), encoding="utf-8")
+        return path
+    target = path.resolve()  # a link stays a link
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_text(_ended(text), encoding="utf-8")
+        if target.exists():
+            temporary.chmod(target.stat().st_mode)
+    except OSError as error:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise OSError(error.errno, error.strerror, str(path)) from error
+    return temporary
+
+
+def _ended(text: str) -> str:
+    return text if text.endswith("\n") or not text else f"{text}\n"
 
 
 @contextmanager

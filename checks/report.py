@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import TYPE_CHECKING, Literal
@@ -14,9 +14,11 @@ from modules.config.finding import Finding
 from modules.config.fleet import flavor_name, pools
 from modules.config.stack import Stack
 from modules.quota.ledger import CapacityLine, ProjectLedger
+from modules.rules.exemptions import Exempted
 
 if TYPE_CHECKING:  # a check of the model alone loads no Pulumi
     from checks.recorder import Plan
+    from modules.rules.planned import Planned
 
 StackKind = Literal["environment", "team", "rejected"]
 
@@ -35,6 +37,17 @@ class Branch:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Resource:
+    """A planned resource or component and what is made below it; ``kind`` is the short name of its type."""
+
+    name: str
+    kind: str
+    custom: bool
+    protected: bool
+    children: tuple[Resource, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class AcceleratorRow:
     """Chips or GPUs of one flavor in one region, at the fewest and the most machines."""
 
@@ -49,7 +62,8 @@ class AcceleratorRow:
 class StackReport:
     """One stack: what it would create, what that holds and costs, and what is wrong with it.
 
-    ``branches`` is empty where the stack was not planned: ``fast``, or its file was rejected.
+    ``branches`` and ``resources`` are empty where the stack was not planned: ``fast``, or its file was rejected.
+    ``findings`` count, ``exempted`` ones do not.
     """
 
     name: str
@@ -59,9 +73,11 @@ class StackReport:
     environment: str | None = None
     planned: bool = False
     branches: tuple[Branch, ...] = ()
+    resources: tuple[Resource, ...] = ()
     accelerators: tuple[AcceleratorRow, ...] = ()
     cost: Cost = field(default_factory=Cost)
     findings: tuple[Finding, ...] = ()
+    exempted: tuple[Exempted, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,8 +92,12 @@ class Report:
     failures: tuple[str, ...] = ()
 
     def all_findings(self) -> list[Finding]:
-        """Return every finding, of stacks first."""
+        """Return every finding that counts, of stacks first."""
         return [*(finding for stack in self.stacks for finding in stack.findings), *self.findings]
+
+    def all_exempted(self) -> list[Exempted]:
+        """Return every finding that an exemption covers."""
+        return [exempted for stack in self.stacks for exempted in stack.exempted]
 
     def exit_code(self, *, strict: bool = False) -> int:
         """Return 0 for clean, 1 for findings (warnings only where ``strict``), 2 where something was not checked."""
@@ -103,6 +123,30 @@ def branches(plan: Plan) -> tuple[Branch, ...]:
         if resource.custom:
             counter[kind_of(resource.type)] += 1
     return tuple(Branch(name=name, kinds=dict(sorted(kinds[name].items()))) for name in sorted(kinds) if kinds[name])
+
+
+def resource_tree(plan: Plan) -> tuple[Resource, ...]:
+    """Return a plan's resources, each below its parent, in the order of the program."""
+    below: dict[tuple[str, str] | None, list[Planned]] = {}
+    known = {resource.key for resource in plan.resources}
+    for resource in plan.resources:
+        below.setdefault(resource.parent if resource.parent in known else None, []).append(resource)
+    return _children(below, None)
+
+
+def _children(
+    below: Mapping[tuple[str, str] | None, list[Planned]], key: tuple[str, str] | None
+) -> tuple[Resource, ...]:
+    return tuple(
+        Resource(
+            name=each.name,
+            kind=kind_of(each.type),
+            custom=each.custom,
+            protected=bool(each.options.get("protect")),
+            children=_children(below, each.key),
+        )
+        for each in below.get(key, ())
+    )
 
 
 def kind_of(resource_type: str) -> str:

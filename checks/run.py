@@ -9,7 +9,7 @@ from pathlib import Path as FilePath
 from typing import TYPE_CHECKING
 
 from checks.cost import Cost, stack_cost
-from checks.report import Report, StackReport, accelerator_rows, branches, stack_kind
+from checks.report import Report, StackReport, accelerator_rows, branches, resource_tree, stack_kind
 from modules.catalog.nearest import find_nearest
 from modules.config.finding import Finding
 from modules.config.names import Locator
@@ -19,6 +19,7 @@ from modules.config.workspace import Workspace, read_workspace
 from modules.quota.ledger import CapacityLine, ProjectLedger, capacity_ledger, project_ledgers, workspace_demand
 from modules.quota.snapshot import Snapshots, read_snapshots
 from modules.rules import evaluate, ledger_findings, program, views_of_model, views_of_plan
+from modules.rules.exemptions import Exemptions, read_exemptions
 
 if TYPE_CHECKING:  # a check of the model alone loads no Pulumi
     from checks.recorder import Plan
@@ -39,6 +40,7 @@ class _Check:
     snapshots: Snapshots
     ledgers: dict[str, ProjectLedger]
     capacity: list[CapacityLine]
+    exemptions: Exemptions
     plans: dict[str, Plan] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
 
@@ -59,8 +61,9 @@ def run_check(
     names = _names(workspace, selected)
     snapshots = read_snapshots(root, today)
     ledgers = project_ledgers(workspace_demand(workspace), snapshots)
-    check = _Check(workspace, snapshots, ledgers, capacity_ledger(workspace))
-    check.failures += [*workspace.unreadable, *snapshots.unreadable]
+    exemptions = read_exemptions(root, today)
+    check = _Check(workspace, snapshots, ledgers, capacity_ledger(workspace), exemptions)
+    check.failures += [*workspace.unreadable, *snapshots.unreadable, *exemptions.unreadable]
     if not workspace.stacks and not workspace.unreadable:
         check.failures.append(f"{root.name}/stacks has no file Pulumi.<stack>.yaml.")
     if not fast:
@@ -102,7 +105,7 @@ def _report(check: _Check, names: Collection[str], today: date, fast: bool) -> R
         stacks=stacks,
         ledgers=tuple(ledger for ledger in check.ledgers.values() if ledger.project in projects),
         capacity=tuple(line for line in check.capacity if line.environment in environments and line.shares),
-        findings=check.snapshots.findings,
+        findings=(*check.snapshots.findings, *_exemption_findings(check, stacks)),
         failures=tuple(check.failures),
     )
 
@@ -112,6 +115,7 @@ def _stack_report(check: _Check, stack: Stack, shared: Iterable[Finding], fast: 
     findings = [*stack.findings, *(finding for finding in shared if finding.stack == stack.name)]
     if stack.section and not stack.findings and (fast or plan):
         findings += _rule_findings(check.workspace, stack, plan)
+    counted, exempted = check.exemptions.split(findings)
     return StackReport(
         name=stack.name,
         kind=stack_kind(stack),
@@ -120,10 +124,24 @@ def _stack_report(check: _Check, stack: Stack, shared: Iterable[Finding], fast: 
         environment=stack.environment_name,
         planned=plan is not None,
         branches=branches(plan) if plan else (),
+        resources=resource_tree(plan) if plan else (),
         accelerators=accelerator_rows(stack.environment) if stack.environment else (),
         cost=stack_cost(stack.section) if stack.section else Cost(),
-        findings=tuple(findings),
+        findings=tuple(counted),
+        exempted=tuple(exempted),
     )
+
+
+def _exemption_findings(check: _Check, stacks: Sequence[StackReport]) -> Iterable[Finding]:
+    found = check.exemptions.findings(
+        {exempted.entry for stack in stacks for exempted in stack.exempted},
+        stacks=check.workspace.stacks,
+        checked={stack.name for stack in stacks},
+        decided={stack.name for stack in stacks if stack.planned},
+    )
+    known = check.workspace.stacks
+    # A file that is no YAML has no name here, so an exemption for its stack may well be right.
+    return (each for each in found if each.stack in known or not check.workspace.unreadable)
 
 
 def _rule_findings(workspace: Workspace, stack: Stack, plan: Plan | None) -> list[Finding]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cli.root import fail, repository
+
+if TYPE_CHECKING:
+    from checks import output
 
 
 class Format(StrEnum):
@@ -16,6 +20,12 @@ class Format(StrEnum):
 
     text = "text"
     json = "json"
+    markdown = "markdown"
+    sarif = "sarif"
+    junit = "junit"
+    gitlab = "gitlab"
+    github = "github"
+    html = "html"
 
 
 def check(
@@ -26,7 +36,22 @@ def check(
     fast: Annotated[
         bool, typer.Option("--fast", help="Check the model and the ledgers alone, without planning.")
     ] = False,
-    output_format: Annotated[Format, typer.Option("--format", help="How the report is written.")] = Format.text,
+    formats: Annotated[
+        list[Format] | None,
+        typer.Option("--format", help="How the report is printed; may be given again. Default: text."),
+    ] = None,
+    outputs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--output",
+            metavar="FORMAT=FILE",
+            help="Write the report to a file too, such as sarif=report.sarif; repeatable.",
+        ),
+    ] = None,
+    links: Annotated[
+        str,
+        typer.Option("--links", metavar="URL", help="What goes before the paths that Markdown and HTML link to."),
+    ] = "",
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 for warnings too.")] = False,
     today: Annotated[
         str | None, typer.Option("--today", help="The day to judge dated files by, such as 2026-11-21.")
@@ -39,18 +64,50 @@ def check(
 
     Exit code 0: clean. 1: findings. 2: something could not be checked.
     """
-    from checks.output import print_json, print_text, progress_line
+    from checks.output import OutputError, check_writable, print_report, progress_line, render, write_files
     from checks.run import UnknownStackError, run_check
     from modules.config.clock import today as clock
     from modules.config.source import UnreadableError
 
+    printed, files = _printed(formats or [Format.text]), _files(outputs or ())
     folder = repository(root)
     try:
+        check_writable(files)
         day = clock(folder, today)
         with progress_line() as progress:
             report = run_check(folder, today=day, selected=stacks or (), fast=fast, progress=progress)
-    except (UnknownStackError, UnreadableError) as error:
+        for each in printed:
+            print_report(report, each, links=links)
+        write_files({path: render(report, each, links=links) for path, each in files.items()})
+    except (UnknownStackError, UnreadableError, OutputError) as error:
         fail(str(error))
-    printers = {Format.text: print_text, Format.json: print_json}
-    printers[output_format](report)
     raise typer.Exit(report.exit_code(strict=strict))
+
+
+def _printed(formats: Sequence[Format]) -> list[output.Format]:
+    """Return what goes to standard output, each once; a format that is a whole document has to stand alone there."""
+    from checks.output import FORMATS, MIXABLE
+
+    printed = [known for known in FORMATS if known in formats]
+    if len(printed) > 1 and (alone := [each for each in printed if each not in MIXABLE]):
+        fail(f"--format {alone[0]} is a whole document: print it alone, or write it with --output {alone[0]}=FILE.")
+    return printed
+
+
+def _files(outputs: Sequence[str]) -> dict[Path, output.Format]:
+    """Return the format of every file to write."""
+    from checks.output import FORMATS
+    from modules.catalog.nearest import find_nearest
+
+    files: dict[Path, output.Format] = {}
+    for text in outputs:
+        name, equals, file = text.partition("=")
+        known = next((each for each in FORMATS if each == name), None)
+        if not equals or not file or known is None:
+            nearest = find_nearest(name, FORMATS)
+            hint = f" Nearest: {nearest}=FILE." if nearest and nearest != name else ""
+            fail(f"--output {text}: write it as FORMAT=FILE; formats are {', '.join(FORMATS)}.{hint}")
+        if any(Path(file).resolve() == path.resolve() for path in files):
+            fail(f"--output {text}: {file} is given twice.")
+        files[Path(file)] = known
+    return files

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import date
 from functools import cached_property
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from modules.quota.demand import stack_demand
 from modules.quota.ledger import capacity_ledger, project_ledgers
 from modules.quota.snapshot import read_snapshots
 from modules.rules import Program, View, ledger_findings, program, views_of_plan
+from modules.rules.exemptions import Exemptions, read_exemptions
 from modules.rules.planned import UNKNOWN, Planned
 from modules.rules.quota import demand_of_views
 
@@ -36,6 +38,14 @@ class Checkout:
         """All stack files; None where there are none."""
         found = read_workspace(self.root)
         return found if found.stacks else None
+
+    @cached_property
+    def exemptions(self) -> Exemptions:
+        """What ``stacks/exemptions.yaml`` exempts today; nothing where it, or the clock, cannot be read."""
+        try:
+            return read_exemptions(self.root, today(self.root))
+        except UnreadableError as error:
+            return Exemptions(date.min, unreadable=(str(error),))
 
     def stack_file(self, name: str) -> Stack | None:
         """Return a stack as its file says, None where there is no file, or the model rejects it."""

@@ -27,6 +27,7 @@ from pulumi_policy import (
 
 from modules.config.finding import Finding
 from modules.rules import RULES, Rule, evaluate
+from modules.rules.exemptions import Exempted
 from modules.rules.from_plan import LABELS, MAKERS
 from modules.rules.planned import Planned
 from policies.checkout import Checkout
@@ -81,8 +82,8 @@ class _Pack:
             resource = self.seen[args.urn] = planned(args)
             found = self._evaluate(resource.stack, [resource], rules, args.get_config())
             for finding in found:
-                if _is_advice(finding) is advisory:
-                    report(_text(finding), None)
+                if self._is_advice(finding) is advisory:
+                    report(self._text(finding), None)
 
         return ResourceValidationPolicy(name, title, validate, _level(advisory), SETTINGS)
 
@@ -90,15 +91,21 @@ class _Pack:
         def validate(args: StackValidationArgs, report: ReportViolation) -> None:
             for stack, resources in self._stacks(args.resources).items():
                 found = self._evaluate(stack, resources.values(), rules, args.get_config())
-                _report((each for each in found if _is_advice(each) is advisory), resources, report)
-                for sentence in self.checkout.quota_findings(stack, resources.values())[1] if advisory else ():
+                sentences: list[str] = []
+                if advisory:
+                    charged, sentences = self.checkout.quota_findings(stack, resources.values())
+                    sentences += (f"nothing is exempt: {why}" for why in self.checkout.exemptions.unreadable)
+                    found += charged
+                self._report((each for each in found if self._is_advice(each) is advisory), resources, report)
+                for sentence in sentences:
                     report(sentence, None)
 
         return StackValidationPolicy(name, title, validate, _level(advisory))
 
     def _quota(self, args: StackValidationArgs, report: ReportViolation) -> None:
         for stack, resources in self._stacks(args.resources).items():
-            _report(self.checkout.quota_findings(stack, resources.values())[0], resources, report)
+            found, _ = self.checkout.quota_findings(stack, resources.values())
+            self._report((each for each in found if not self._is_advice(each)), resources, report)
 
     def _evaluate(
         self, stack: str, resources: Iterable[Planned], rules: Iterable[Rule], config: Mapping[str, Any]
@@ -115,20 +122,19 @@ class _Pack:
             stacks.setdefault(each.stack, {})[resource.urn] = each
         return stacks
 
+    def _report(self, found: Iterable[Finding], resources: Mapping[str, Planned], report: ReportViolation) -> None:
+        urns = {f"{resource.type} {resource.name}": urn for urn, resource in resources.items()}
+        for finding in found:
+            report(self._text(finding), urns.get(finding.resource or ""))
 
-def _report(found: Iterable[Finding], resources: Mapping[str, Planned], report: ReportViolation) -> None:
-    urns = {f"{resource.type} {resource.name}": urn for urn, resource in resources.items()}
-    for finding in found:
-        report(_text(finding), urns.get(finding.resource or ""))
+    def _text(self, finding: Finding) -> str:
+        source = f" Source: {finding.source}." if finding.source else ""
+        entry = self.checkout.exemptions.of(finding)
+        exempt = f"\n  {Exempted(finding, entry)}" if entry else ""
+        return f"{finding}\n  Rule: {finding.rule}.{source}{exempt}"
 
-
-def _text(finding: Finding) -> str:
-    source = f" Source: {finding.source}." if finding.source else ""
-    return f"{finding}\n  Rule: {finding.rule}.{source}"
-
-
-def _is_advice(finding: Finding) -> bool:
-    return finding.severity != "error"
+    def _is_advice(self, finding: Finding) -> bool:
+        return finding.severity != "error" or self.checkout.exemptions.of(finding) is not None
 
 
 def _level(advisory: bool) -> EnforcementLevel | None:

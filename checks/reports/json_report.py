@@ -9,6 +9,7 @@ from typing import Any
 from checks.report import Report, StackReport, ordered
 from modules.config.finding import Finding
 from modules.quota.ledger import CapacityLine, Line, ProjectLedger
+from modules.rules.exemptions import Exempted
 
 FORMAT_VERSION = 1
 
@@ -22,6 +23,7 @@ def json_report(report: Report) -> str:
         "quotas": [_ledger(ledger) for ledger in report.ledgers],
         "capacity": [_capacity(line) for line in report.capacity],
         "findings": [_finding(finding) for finding in ordered(report.all_findings())],
+        "exempted": [_exempted(exempted) for exempted in report.all_exempted()],
         "failures": list(report.failures),
     }
     return json.dumps(document, indent=2)
@@ -82,6 +84,19 @@ def _capacity(line: CapacityLine) -> dict[str, Any]:
         "capacity": line.capacity,
         "promised": line.promised,
         "teams": {share.holder.label: share.amount for share in line.shares},
+    }
+
+
+def _exempted(exempted: Exempted) -> dict[str, Any]:
+    exemption = exempted.entry.exemption
+    return {
+        **_finding(exempted.finding),
+        "exemption": {
+            "line": exempted.entry.position.line,
+            "reason": exemption.reason,
+            "owner": exemption.owner,
+            "expires": exemption.expires.isoformat(),
+        },
     }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 from rich.console import Console, Group, RenderableType
@@ -14,11 +13,23 @@ from rich.tree import Tree
 
 from checks.cost import Cost
 from checks.report import Report, StackReport, ordered
+from checks.reports.wording import (
+    counted,
+    fullness,
+    headroom,
+    held_by,
+    limit,
+    location,
+    price,
+    price_note,
+    quota_name,
+    verdict,
+)
 from modules.config.finding import Finding
-from modules.quota.ledger import CapacityLine, Line, ProjectLedger, shown
+from modules.quota.ledger import CapacityLine, ProjectLedger, shown
 
 _STYLES = {"error": "bold red", "warning": "yellow", "note": "dim"}
-_NEARLY_FULL = 0.8
+_FULLNESS = {"over": "bold red", "unknown": "bold red", "nearly": "yellow", "fits": ""}
 
 
 def print_report(report: Report, console: Console) -> None:
@@ -56,7 +67,7 @@ def _stack(stack: StackReport) -> Iterator[RenderableType]:
 def _tree(stack: StackReport) -> RenderableType:
     if not stack.planned:
         return Text("not planned: the model alone was checked", style="dim")
-    tree = Tree(Text(f"{_counted(sum(branch.count for branch in stack.branches), 'resource')}"), guide_style="dim")
+    tree = Tree(Text(f"{counted(sum(branch.count for branch in stack.branches), 'resource')}"), guide_style="dim")
     for branch in stack.branches:
         kinds = ", ".join(kind if count == 1 else f"{count} {kind}" for kind, count in sorted(branch.kinds.items()))
         tree.add(Text.assemble((f"{branch.name} ", "bold"), (f"{branch.count}  ", "cyan"), (kinds, "dim")))
@@ -75,13 +86,8 @@ def _accelerators(stack: StackReport) -> Table:
 
 def cost_line(cost: Cost) -> Text:
     """Return a stack's cost as a sentence that says what is not in it."""
-    text = Text()
-    if cost.read:
-        text.append(f"${cost.least:,.2f} to ${cost.most:,.2f} per hour", style="bold")
-        text.append(f" for machines, at list prices of {cost.read}")
-    if cost.unpriced:
-        text.append(f"{'; ' if cost.read else ''}no price known: {', '.join(cost.unpriced)}", style="dim")
-    return text
+    usd, note = price(cost), price_note(cost)
+    return Text.assemble((usd, "bold"), " " if usd else "", (note, "" if usd else "dim"))
 
 
 def _quota_table(ledger: ProjectLedger) -> Group:
@@ -91,36 +97,10 @@ def _quota_table(ledger: ProjectLedger) -> Group:
     for column in (2, 3, 4):
         table.columns[column].justify = "right"
     for line in sorted(ledger.lines, key=lambda each: (each.key.location or "~", each.key)):
-        style = _fullness(line)
-        left = "?" if line.headroom is None else shown(line.headroom)
-        limit = "?" if line.limit is None else shown(line.limit)
-        name = Text(_quota_name(line), style=style)
-        cells = (shown(line.used), limit, left)
-        table.add_row(
-            line.key.location or "all regions", name, *(Text(cell, style=style) for cell in cells), _held(line)
-        )
+        style = _FULLNESS[fullness(line)]
+        cells = (f"{quota_name(line)} ({line.unit})", shown(line.used), limit(line), headroom(line))
+        table.add_row(location(line), *(Text(cell, style=style) for cell in cells), Text(held_by(line), style="dim"))
     return Group(Rule(title, align="left", style="dim"), Padding(table, (0, 0, 0, 2), expand=False))
-
-
-def _quota_name(line: Line) -> str:
-    """Return a quota id without what the location column says, its dimensions beside it."""
-    name = line.key.quota_id
-    for suffix in ("-per-project-region", "-per-project-zone", "-per-project", "PerProjectPerRegion", "PerRegion"):
-        name = name.removesuffix(suffix)
-    values = " ".join(value for _, value in line.key.dimensions)
-    return f"{name} {values}".strip() + f" ({line.unit})"
-
-
-def _held(line: Line) -> Text:
-    parts = [f"{held.holder.stack}/{held.holder.label} {shown(held.amount)}" for held in line.holders[:3]]
-    rest = len(line.holders) - len(parts)
-    return Text(", ".join(parts) + (f" and {rest} more" if rest > 0 else ""), style="dim")
-
-
-def _fullness(line: Line) -> str:
-    if line.limit is None or line.over:
-        return "bold red"
-    return "yellow" if not math.isinf(line.limit) and line.used > _NEARLY_FULL * line.limit else ""
 
 
 def _capacity_table(lines: tuple[CapacityLine, ...]) -> Group:
@@ -150,6 +130,8 @@ def _capacity_table(lines: tuple[CapacityLine, ...]) -> Group:
 def _findings(report: Report) -> Iterator[Text]:
     for finding in ordered(report.all_findings()):
         yield finding_text(finding)
+    for exempted in report.all_exempted():
+        yield Text.assemble(("exempt ", "dim"), finding_text(exempted.finding), (f"\n  {exempted}", "dim"))
 
 
 def finding_text(finding: Finding) -> Text:
@@ -162,20 +144,10 @@ def finding_text(finding: Finding) -> Text:
 
 
 def _verdict(report: Report) -> Text:
-    counts = dict.fromkeys(_STYLES, 0)
-    for finding in report.all_findings():
-        counts[finding.severity] += 1
-    said = ", ".join(_counted(count, severity) for severity, count in counts.items() if count)
-    stacks = _counted(len(report.stacks), "stack")
-    if report.failures:
-        return Text(f"{stacks}; {_counted(len(report.failures), 'thing')} not checked", style="bold red")
-    if counts["error"]:
-        return Text(f"{stacks}: {said}", style="bold red")
-    return Text.assemble((f"{stacks}: clean", "bold green"), (f", {said}" if said else ""))
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    found = verdict(report)
+    if found.state != "clean":
+        return Text(str(found), style="bold red")
+    return Text.assemble((f"{found.stacks}: clean", "bold green"), (f", {found.said}" if found.said else ""))
 
 
 def _table(*columns: str) -> Table:

@@ -1,0 +1,186 @@
+"""The report as Markdown, for a comment on a pull request or a step's summary: the verdict first, what is long folded.
+
+GitHub takes 65,536 characters in a comment; what does not fit is counted, and named as left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from checks.report import Report, StackReport, ordered
+from checks.reports.wording import (
+    NEARLY_FULL,
+    advice,
+    counted,
+    fullness,
+    headroom,
+    held_by,
+    limit,
+    location,
+    place,
+    price,
+    price_note,
+    quota_name,
+    said,
+    verdict,
+)
+from modules.config.finding import Finding
+from modules.quota.ledger import shown
+
+MARKER = "<!-- training-platform check -->"
+"""The first line, by which a pipeline finds its own comment to keep it current."""
+MOST_CHARACTERS = 60_000
+_MOST_OF_FINDINGS = 40_000
+_LINK_SAFE = str.maketrans({" ": "%20", "(": "%28", ")": "%29", "<": "%3C", ">": "%3E"})
+_ESCAPES = {character: f"\\{character}" for character in "\\`*_[]|~"}
+# An @ that is no part of an address would call somebody; a comment after it ends the name.
+_ESCAPES |= {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "@<!-- -->", "\n": "<br>", "\r": ""}
+_ESCAPE = str.maketrans(_ESCAPES)
+
+
+def markdown_report(report: Report, links: str = "") -> str:
+    """Return the report as Markdown; ``links`` goes before each file's path, which is relative without it."""
+    text = "\n\n".join([MARKER, f"### {escaped(str(verdict(report)))}", *_main(report, links)])
+    left_out = []
+    for title, body in _folded(report):
+        section = f"\n\n<details><summary>{title}</summary>\n\n{body}\n\n</details>"
+        if len(text) + len(section) > MOST_CHARACTERS:
+            left_out.append(title)
+        else:
+            text += section
+    if left_out:
+        text += f"\n\nLeft out for length: {'; '.join(left_out)}."
+    return text + "\n"
+
+
+def escaped(text: str) -> str:
+    """Return plain text so that nothing in it is markup, a mention, or the end of a table's cell."""
+    return text.translate(_ESCAPE)
+
+
+def _main(report: Report, links: str) -> Iterator[str]:
+    if report.failures:
+        yield "\n".join(f"- not checked: {escaped(failure)}" for failure in report.failures)
+    if found := ordered(report.all_findings()):
+        yield _findings(found, links)
+    yield _quotas(report)
+    if costs := [stack for stack in report.stacks if stack.cost.most or stack.cost.unpriced]:
+        rows = [(stack.name, price(stack.cost) or "not known", price_note(stack.cost)) for stack in costs]
+        yield _table(("stack", "cost", ""), rows)
+
+
+def _findings(found: Sequence[Finding], links: str) -> str:
+    head = ["| severity | place | finding | allowed, nearest |", "| --- | --- | --- | --- |"]
+    rows: list[str] = []
+    length = 0
+    for finding in sorted(found, key=lambda each: ("error", "warning", "note").index(each.severity)):
+        row = f"| {finding.severity} | {_link(finding, links)} | {_what(finding)} | {escaped(advice(finding))} |"
+        length += len(row) + 1
+        if length > _MOST_OF_FINDINGS:
+            break
+        rows.append(row)
+    rest = len(found) - len(rows)
+    return "\n".join(head + rows) + (f"\n\nand {counted(rest, 'more finding')}" if rest else "")
+
+
+def _what(finding: Finding) -> str:
+    return f"{escaped(said(finding))} `{finding.rule}`"
+
+
+def _link(finding: Finding, links: str) -> str:
+    at = place(finding)
+    line = f"#L{at.line}" if finding.position else ""
+    label = f"{at.file}:{at.line}" if finding.position else at.file
+    return f"[{escaped(label)}]({(links + at.file).translate(_LINK_SAFE)}{line})"
+
+
+def _quotas(report: Report) -> str:
+    rows = [
+        (
+            ledger.project,
+            location(line),
+            f"{quota_name(line)} ({line.unit})",
+            f"**{shown(line.used)}**" if line.over else shown(line.used),
+            limit(line),
+            headroom(line),
+            held_by(line),
+        )
+        for ledger in report.ledgers
+        for line in sorted(ledger.lines, key=lambda each: (not each.over, each.key.location or "~", each.key))
+        if fullness(line) != "fits"
+    ]
+    if not rows:
+        return f"No quota is more than {NEARLY_FULL:.0%} full." if report.ledgers else "No quotas were counted."
+    most = 60
+    rest = f"\n\nand {len(rows) - most:,} more quotas" if len(rows) > most else ""
+    columns = ("project", "location", f"quota above {NEARLY_FULL:.0%}", ">needs", ">limit", ">left", "held by")
+    return _table(columns, rows[:most]) + rest
+
+
+def _folded(report: Report) -> Iterator[tuple[str, str]]:
+    if exempted := report.all_exempted():
+        exempt = [(_where(each.finding), f"{said(each.finding)} ({each.finding.rule})", str(each)) for each in exempted]
+        yield counted(len(exempted), "exempt finding"), _table(("place", "finding", "exemption"), exempt)
+    rows = [
+        (stack.name, row.region, row.flavor, f"{row.least:,}", f"{row.most:,}", row.unit)
+        for stack in report.stacks
+        for row in stack.accelerators
+    ]
+    if rows:
+        yield "Accelerators", _table(("stack", "region", "flavor", ">min", ">max", ""), rows)
+    if report.capacity:
+        yield "Capacity that teams are promised", _capacity(report)
+    for stack in report.stacks:
+        if stack.branches:
+            yield f"{escaped(stack.name)}: {counted(_resources(stack), 'resource')}", _branches(stack)
+
+
+def _capacity(report: Report) -> str:
+    rows = [
+        (
+            line.environment,
+            line.cluster,
+            line.flavor.name,
+            f"{line.capacity:,}",
+            f"**{shown(line.promised)}**" if line.over else shown(line.promised),
+            shown(line.headroom),
+            ", ".join(f"{share.holder.label} {shown(share.amount)}" for share in line.shares),
+        )
+        for line in report.capacity
+    ]
+    return _table(("environment", "cluster", "flavor", ">holds", ">promised", ">free", "teams"), rows)
+
+
+def _branches(stack: StackReport) -> str:
+    rows = [
+        (
+            branch.name,
+            f"{branch.count:,}",
+            ", ".join(kind if count == 1 else f"{count} {kind}" for kind, count in sorted(branch.kinds.items())),
+        )
+        for branch in stack.branches
+    ]
+    return _table(("part", ">resources", "of which"), rows)
+
+
+def _resources(stack: StackReport) -> int:
+    return sum(branch.count for branch in stack.branches)
+
+
+def _where(finding: Finding) -> str:
+    at = place(finding)
+    return f"{at.file}:{at.line}"
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table; a column whose head starts with ``>`` is set to the right, a cell in ``**`` stays bold."""
+    heads = [column.removeprefix(">") for column in columns]
+    rules = ["---:" if column.startswith(">") else "---" for column in columns]
+    lines = [heads, rules, *([_cell(cell) for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _cell(text: str) -> str:
+    if text.startswith("**") and text.endswith("**"):
+        return f"**{escaped(text[2:-2])}**"
+    return escaped(text)

@@ -1,0 +1,45 @@
+"""The pipeline in ``.github/workflows/check.yml``: its step run as it stands, by a make that only runs the command."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+MAKE = """\
+#!/bin/sh
+[ "$1 $2" = "--silent check" ] || exit 99
+exec {python} -m cli.main check --fast ${{3#ARGS=}}
+"""
+
+
+def test_the_step_annotates_writes_the_summary_and_keeps_the_page(tmp_path: Path) -> None:
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "check.yml").read_text())
+    step, keep = workflow["jobs"]["check"]["steps"][-2:]
+    make = tmp_path / "make"
+    make.write_text(MAKE.format(python=sys.executable))
+    make.chmod(0o755)
+    summary = tmp_path / "summary.md"
+    summary.touch()
+    environment = {
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "GITHUB_STEP_SUMMARY": str(summary),
+        "RUNNER_TEMP": str(tmp_path),
+        "LINKS": "https://git.example.com/o/r/blob/abc/",
+        "PYTHONPATH": str(ROOT),
+    }
+
+    done = subprocess.run(
+        ["bash", "-e", "-c", step["run"]], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.rstrip().endswith("5 stacks: clean")
+    assert "### 5 stacks: clean" in summary.read_text()
+    assert keep["with"]["path"] == "${{ runner.temp }}/check.html"
+    assert (tmp_path / "check.html").read_text().startswith("<!DOCTYPE html>")
+    assert workflow["permissions"] == {"contents": "read"}
