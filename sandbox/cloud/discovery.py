@@ -1,0 +1,190 @@
+"""Google's discovery documents as routes: which method a request calls, and with which parameters.
+
+The documents ship inside google-api-python-client. They are read when first asked for: compute's takes a tenth of a
+second. Paths are below ``/<service>/``, as ``/container/v1/projects/...`` or ``/compute/beta/projects/...``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib.resources import files
+from typing import Any, Final
+from urllib.parse import unquote
+
+Json = dict[str, Any]
+
+# Versions by service; the gcp provider calls the beta ones where there are any.
+SERVICES: Final[Mapping[str, tuple[str, ...]]] = {
+    "aiplatform": ("v1", "v1beta1"),
+    "artifactregistry": ("v1", "v1beta2"),
+    "billingbudgets": ("v1", "v1beta1"),
+    "cloudbilling": ("v1",),
+    "cloudresourcemanager": ("v1", "v3"),
+    "compute": ("v1", "beta"),
+    "container": ("v1", "v1beta1"),
+    "dns": ("v1", "v1beta2"),
+    "file": ("v1", "v1beta1"),
+    "iam": ("v1",),
+    "monitoring": ("v3", "v1"),
+    "servicenetworking": ("v1",),
+    "serviceusage": ("v1", "v1beta1"),
+    "storage": ("v1",),
+}
+_DOCUMENTS: Final = files("googleapiclient.discovery_cache") / "documents"
+_VARIABLE: Final = re.compile(r"\{(\+?)([^}]+)\}")
+_COMMON: Final = frozenset({"zx", "trace", "upload_protocol", "uploadType", "quotaUser", "userIp"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Method:
+    """One method of one version of an API; ``path`` is below the version's base, as the document spells it."""
+
+    id: str
+    verb: str
+    path: str
+    flat_path: str
+    parameters: Mapping[str, Json]
+    request: str | None
+    response: str | None
+
+    @property
+    def collection(self) -> str:
+        """The collection that it belongs to, dotted: ``projects.locations.clusters``."""
+        return self.id.split(".", 1)[1].rpartition(".")[0]
+
+    @property
+    def action(self) -> str:
+        """The last part of its id: ``get``, ``insert``, ``setIamPolicy``."""
+        return self.id.rpartition(".")[2]
+
+    @cached_property
+    def literals(self) -> int:
+        """How many segments of its path are fixed: of two methods that fit, the one with more is meant."""
+        return sum("{" not in part for part in self.flat_path.split("/"))
+
+    @cached_property
+    def shape(self) -> re.Pattern[str]:
+        """Matches the flat path."""
+        return _compiled(self.flat_path, names=False)
+
+    @cached_property
+    def template(self) -> re.Pattern[str]:
+        """Matches the path, with a group for each parameter."""
+        return _compiled(self.path, names=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Route:
+    """A request's method and the parameters in its path, unquoted."""
+
+    api: Api
+    method: Method
+    parameters: Mapping[str, str]
+    path: str  # below the version, without a custom verb: projects/p/locations/l/clusters/c
+
+
+class Api:
+    """One version of an API."""
+
+    def __init__(self, service: str, version: str, document: Json) -> None:
+        self.service = service
+        self.version = version
+        self.schemas: Mapping[str, Json] = document["schemas"]
+        self.common: frozenset[str] = frozenset(document.get("parameters", ())) | _COMMON
+        # Some documents name the version in servicePath, the others in each method's path.
+        self.base = str(document["servicePath"])
+        self._buckets: dict[tuple[str, int], list[Method]] = defaultdict(list)
+        self.methods: dict[str, Method] = {}
+        for method in _methods(document):
+            self.methods[method.id] = method
+            self._buckets[method.verb, method.flat_path.count("/")].append(method)
+
+    @property
+    def host(self) -> str:
+        """The name under which a project enables it."""
+        return f"{self.service}.googleapis.com"
+
+    def match(self, verb: str, path: str) -> Route | None:
+        """Return the route of a path below ``/<service>/``, still quoted."""
+        rest = self._below_base(path)
+        if rest is None:
+            return None
+        fitting = [each for each in self._buckets[verb, rest.count("/")] if each.shape.fullmatch(rest)]
+        if not fitting:
+            return None
+        method = max(
+            fitting, key=lambda each: (each.literals, len(each.flat_path.rpartition(":")[2]) * (":" in each.path))
+        )
+        found = method.template.fullmatch(rest)
+        values = found.groupdict() if found else {}
+        parameters = {name: unquote(value) for name, value in values.items()}
+        resource = rest.removeprefix(f"{self.service}/").removeprefix(f"{self.version}/")
+        if ":" in method.path.rpartition("/")[2]:
+            resource = resource.rpartition(":")[0]
+        return Route(api=self, method=method, parameters=parameters, path=unquote(resource))
+
+    def _below_base(self, path: str) -> str | None:
+        """Return a path as the document spells its own: /compute/v1/projects is /compute/compute/v1/projects."""
+        long, short = f"{self.service}/{self.version}/", f"{self.version}/"
+        if self.base:
+            known = next((each for each in (self.base, short) if path.startswith(each)), None)
+            return None if known is None else path.removeprefix(known)
+        inside = next(iter(self.methods.values())).flat_path.startswith(long)
+        return self.service + "/" + path if inside and path.startswith(short) else path
+
+    def schema(self, name: str) -> str:
+        """Return a schema's full name: some documents begin each with the package, ``GoogleCloudAiplatformV1beta1``."""
+        if name not in self.schemas:
+            package = re.compile(rf"Google[A-Za-z]*V[0-9]+(?:(?:alpha|beta)[0-9]+)?{name}")
+            name = next(each for each in self.schemas if package.fullmatch(each))
+        return name
+
+    def verbs(self, path: str) -> list[str]:
+        """Return the HTTP methods that a path takes."""
+        return [verb for verb in ("GET", "POST", "PUT", "PATCH", "DELETE") if self.match(verb, path)]
+
+
+@cache
+def load(service: str, version: str) -> Api:
+    """Return one version of an API. Raises KeyError for one that is not served."""
+    if version not in SERVICES.get(service, ()):
+        raise KeyError(f"{service} {version}")
+    text = (_DOCUMENTS / f"{service}.{version}.json").read_text(encoding="utf-8")
+    return Api(service, version, json.loads(text))
+
+
+def find(service: str, path: str) -> Api | None:
+    """Return the API that a path below ``/<service>/`` names: its version comes first, or second behind a word."""
+    versions = SERVICES.get(service, ())
+    named = next((part for part in path.split("/")[:2] if part in versions), None)
+    return load(service, named) if named else None
+
+
+def _methods(node: Json) -> Iterator[Method]:
+    for method in node.get("methods", {}).values():
+        yield Method(
+            id=method["id"],
+            verb=method["httpMethod"],
+            path=method["path"],
+            flat_path=method.get("flatPath", method["path"]),
+            parameters=method.get("parameters", {}),
+            request=method.get("request", {}).get("$ref"),
+            response=method.get("response", {}).get("$ref"),
+        )
+    for child in node.get("resources", {}).values():
+        yield from _methods(child)
+
+
+def _compiled(template: str, *, names: bool) -> re.Pattern[str]:
+    pattern, end = "", 0
+    for found in _VARIABLE.finditer(template):
+        value = ".+" if found[1] and names else "[^/]+?" if found.end() < len(template) else "[^/:]+|[^/]+"
+        group = f"(?P<{found[2]}>{value})" if names else f"(?:{value})"
+        pattern += re.escape(template[end : found.start()]) + group
+        end = found.end()
+    return re.compile(pattern + re.escape(template[end:]))

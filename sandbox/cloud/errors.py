@@ -1,0 +1,112 @@
+"""What a call is refused with, in the two forms that Google's APIs have.
+
+Most APIs answer ``{"error": {"code", "message", "status", "details"}}``. Compute Engine and Cloud Storage answer an
+older form with a list of ``errors``, each with a ``reason``. Source: google.rpc.Status and the error pages of both
+APIs' references, general knowledge; the reasons are those that the gcp provider looks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+Json = dict[str, Any]
+
+_STATUS: Final[Mapping[int, tuple[str, str]]] = {  # HTTP code: status, reason of the older form
+    400: ("INVALID_ARGUMENT", "invalid"),
+    401: ("UNAUTHENTICATED", "authError"),
+    403: ("PERMISSION_DENIED", "forbidden"),
+    404: ("NOT_FOUND", "notFound"),
+    409: ("ALREADY_EXISTS", "alreadyExists"),
+    412: ("FAILED_PRECONDITION", "conditionNotMet"),
+    429: ("RESOURCE_EXHAUSTED", "rateLimitExceeded"),
+    500: ("INTERNAL", "backendError"),
+    501: ("UNIMPLEMENTED", "notImplemented"),
+    503: ("UNAVAILABLE", "backendError"),
+}
+OLDER_FORM: Final = frozenset({"compute", "storage"})
+_TYPE = "type.googleapis.com/google.rpc."
+
+
+class ApiError(Exception):
+    """A refusal: the HTTP code, Google's status, the message, and the older form's reason."""
+
+    def __init__(
+        self, code: int, message: str, *, status: str = "", reason: str = "", details: tuple[Json, ...] = ()
+    ) -> None:
+        super().__init__(message)
+        known = _STATUS.get(code, ("UNKNOWN", "unknown"))
+        self.code = code
+        self.message = message
+        self.status = status or known[0]
+        self.reason = reason or known[1]
+        self.details = details
+
+    def body(self, service: str) -> Json:
+        """Return the body in the form of a service's API."""
+        error: Json = {"code": self.code, "message": self.message}
+        if service in OLDER_FORM:
+            error["errors"] = [{"message": self.message, "domain": "global", "reason": self.reason}]
+            if service == "storage":
+                return {"error": error}
+        error["status"] = self.status
+        if self.details:
+            error["details"] = list(self.details)
+        return {"error": error}
+
+
+def not_found(name: str) -> ApiError:
+    """A resource that is not there."""
+    return ApiError(404, f"Resource '{name}' was not found")
+
+
+def already_exists(name: str) -> ApiError:
+    """A name that is taken."""
+    return ApiError(409, f"Resource '{name}' already exists")
+
+
+def invalid(message: str, *, field: str = "") -> ApiError:
+    """A value that the API does not take; ``field`` as the request spells it."""
+    return bad_request([(field, message)]) if field else ApiError(400, message)
+
+
+def bad_request(violations: list[tuple[str, str]]) -> ApiError:
+    """Several values at once: field and what is wrong with it."""
+    fields = [{"field": field, "description": message} for field, message in violations]
+    details = ({"@type": f"{_TYPE}BadRequest", "fieldViolations": fields},)
+    return ApiError(400, "\n".join(message for _, message in violations), details=details)
+
+
+def failed_precondition(message: str, *, code: int = 400) -> ApiError:
+    """A state in which the call cannot be served: a child that is left, a protected resource."""
+    return ApiError(code, message, status="FAILED_PRECONDITION", reason="failedPrecondition")
+
+
+def in_use(name: str, user: str) -> ApiError:
+    """A resource that another one stands on, as Compute Engine says it."""
+    message = f"The resource '{name}' is already being used by '{user}'"
+    return ApiError(400, message, status="FAILED_PRECONDITION", reason="resourceInUseByAnotherResource")
+
+
+def conflict(message: str, *, code: int = 409) -> ApiError:
+    """A stale etag or fingerprint, or an operation that is still under way."""
+    return ApiError(code, message, status="ABORTED" if code == 409 else "FAILED_PRECONDITION", reason="conditionNotMet")
+
+
+def unimplemented(method: str) -> ApiError:
+    """A method that the document has and this server has not."""
+    return ApiError(501, f"{method} is not implemented by the local cloud")
+
+
+def service_disabled(service: str, project: str, number: str) -> ApiError:
+    """A call to an API that the project has not enabled."""
+    details = (
+        {
+            "@type": f"{_TYPE}ErrorInfo",
+            "reason": "SERVICE_DISABLED",
+            "domain": "googleapis.com",
+            "metadata": {"service": service, "consumer": f"projects/{number}"},
+        },
+    )
+    message = f"{service} has not been used in project {project} before or it is disabled. Enable it, then retry."
+    return ApiError(403, message, reason="accessNotConfigured", details=details)

@@ -1,0 +1,59 @@
+"""Changes of a part of a resource: update masks, and JSON merge."""
+
+from __future__ import annotations
+
+import copy
+import re
+from typing import Any
+
+Json = dict[str, Any]
+
+
+def mask_paths(mask: str) -> list[str]:
+    """Return the paths of a mask, in camelCase whichever way they are spelt."""
+    return [_camel(part.strip()) for part in mask.split(",") if part.strip()]
+
+
+def apply_mask(old: Json, new: Json, paths: list[str]) -> Json:
+    """Return ``old`` with the values of ``new`` at the paths; what ``new`` lacks there is cleared. ``*`` is all."""
+    if "*" in paths:
+        return {**old, **new}
+    result = copy.deepcopy(old)
+    for path in paths:
+        _set(result, path.split("."), _get(new, path.split(".")))
+    return result
+
+
+def merge(old: Json, new: Json) -> Json:
+    """Return ``old`` with ``new`` merged into it, as a JSON merge patch does: maps by key, all else replaced."""
+    result = copy.deepcopy(old)
+    for key, value in new.items():
+        if value is None:
+            result.pop(key, None)
+        elif isinstance(value, dict) and isinstance(result.get(key), dict):
+            result[key] = merge(result[key], value)
+        else:
+            result[key] = copy.deepcopy(value)
+    return result
+
+
+def _get(body: Any, path: list[str]) -> Any:
+    for part in path:
+        body = body.get(part) if isinstance(body, dict) else None
+    return body
+
+
+def _set(body: Json, path: list[str], value: Any) -> None:
+    for part in path[:-1]:
+        inner = body.setdefault(part, {})
+        if not isinstance(inner, dict):
+            inner = body[part] = {}
+        body = inner
+    if value is None:
+        body.pop(path[-1], None)
+    else:
+        body[path[-1]] = copy.deepcopy(value)
+
+
+def _camel(path: str) -> str:
+    return re.sub(r"_([a-z0-9])", lambda found: found[1].upper(), path)

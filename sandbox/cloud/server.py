@@ -1,0 +1,29 @@
+"""Serves the local cloud on the loopback interface."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+
+from sandbox.cloud.app import make_app
+from sandbox.cloud.cloud import Cloud
+
+
+@contextmanager
+def serve(cloud: Cloud, port: int = 0) -> Iterator[int]:
+    """Serve for as long as the block runs; gives the port it bound. Nothing but this machine can reach it."""
+    bound = socket.create_server(("127.0.0.1", port))
+    config = uvicorn.Config(make_app(cloud), log_config=None, access_log=False, lifespan="off")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, name="local-cloud", daemon=True)
+    thread.start()
+    try:
+        yield bound.getsockname()[1]
+    finally:
+        server.should_exit = True
+        thread.join(timeout=10)
+        bound.close()

@@ -1,0 +1,117 @@
+"""What the local cloud holds: resources by full name, kept in one file.
+
+A name is the service and the path below its version, ``container/projects/p/locations/l/clusters/c``; the project is
+in it, by id, so that two projects never meet. The file is written anew and renamed into place, at once or when
+``flush`` is called: a server that is killed loses what it did not flush, so the app flushes before it answers.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+Json = dict[str, Any]
+_FORMAT = 1
+
+
+@dataclass(kw_only=True)
+class Record:
+    """A resource: ``body`` is what the API answers, ``meta`` what it knows beside it (policy, charges, operation)."""
+
+    name: str
+    project: str
+    body: Json
+    meta: Json = field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        """The last part of its name."""
+        return self.name.rpartition("/")[2]
+
+
+class Store:
+    """Every resource. ``path`` None keeps them in memory alone."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = path
+        self._records: dict[str, Record] = {}
+        self._serial = 0
+        self._changed = False
+        if path is not None and path.exists():
+            self._load(path)
+
+    def get(self, name: str) -> Record | None:
+        """Return a resource."""
+        return self._records.get(name)
+
+    def put(self, record: Record) -> None:
+        """Write a resource, new or changed."""
+        self._records[record.name] = record
+        self._changed = True
+
+    def delete(self, name: str) -> None:
+        """Delete a resource with everything below it; one that is gone is no error."""
+        for each in [name, *(record.name for record in self.below(name))]:
+            self._changed = self._records.pop(each, None) is not None or self._changed
+
+    def below(self, name: str) -> Iterator[Record]:
+        """Yield everything below a name, in the order of creation."""
+        prefix = f"{name}/"
+        yield from [record for key, record in self._records.items() if key.startswith(prefix)]
+
+    def children(self, collection: str) -> list[Record]:
+        """Return what stands directly in a collection, in order of name; ``-`` stands for any one part of it."""
+        if "/-/" not in f"{collection}/":
+            found = [each for each in self.below(collection) if "/" not in each.name[len(collection) + 1 :]]
+            return sorted(found, key=lambda record: record.name)
+        parts = collection.split("/")
+        return sorted(
+            (each for each in self._records.values() if _fits(parts, each.name.split("/")[:-1])),
+            key=lambda record: record.name,
+        )
+
+    def all(self, project: str | None = None) -> list[Record]:
+        """Return every resource, or those of one project, in the order of creation."""
+        return [each for each in self._records.values() if project in (None, each.project)]
+
+    def serial(self) -> int:
+        """Return a number never returned before: ids, etags and fingerprints come from it."""
+        self._serial += 1
+        self._changed = True
+        return self._serial
+
+    def clear(self, project: str | None = None) -> None:
+        """Forget everything, or one project."""
+        for record in self.all(project):
+            del self._records[record.name]
+        self._changed = True
+
+    def flush(self) -> None:
+        """Write the file where anything changed since the last time."""
+        if self._changed and self.path is not None:
+            content = {"format": _FORMAT, "serial": self._serial, "records": [asdict(each) for each in self.all()]}
+            _replace(self.path, json.dumps(content, separators=(",", ":")))
+        self._changed = False
+
+    def _load(self, path: Path) -> None:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if content.get("format") != _FORMAT:
+            raise ValueError(f"{path} is no state of this version of the local cloud")
+        self._serial = content["serial"]
+        self._records = {each["name"]: Record(**each) for each in content["records"]}
+
+
+def _fits(pattern: list[str], parts: list[str]) -> bool:
+    return len(pattern) == len(parts) and all(p in ("-", part) for p, part in zip(pattern, parts, strict=True))
+
+
+def _replace(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=path.name, delete=False, encoding="utf-8") as file:
+        file.write(text)
+    os.replace(file.name, path)  # noqa: PTH105 # the pair of NamedTemporaryFile, which gives a text
