@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from cli import catalog, check, job, schema
+from cli import catalog, check, job, sandbox, schema
 
 app = typer.Typer(
     help="Plan, check and run an organisation's training platform on Google Cloud.",
@@ -21,6 +21,7 @@ app.command("check")(check.check)
 app.command("schema")(schema.schema)
 app.add_typer(catalog.app, name="catalog")
 app.add_typer(job.app, name="job")
+app.add_typer(sandbox.app, name="sandbox")
 
 __all__ = ["Annotated", "Path", "app", "main"]
 

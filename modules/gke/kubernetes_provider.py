@@ -7,6 +7,10 @@ import json
 import pulumi
 import pulumi_kubernetes as kubernetes
 
+from modules.config.stack import PROJECT
+
+RENDER_TO = "renderTo"
+
 
 def cluster_provider(
     name: str,
@@ -20,9 +24,13 @@ def cluster_provider(
 ) -> kubernetes.Provider:
     """Return the provider of a cluster's Kubernetes objects; no other place makes one.
 
-    With ``render_to`` the objects are written as YAML to that folder and no cluster is reached; the provider refuses a
-    kubeconfig beside it, and renders no Helm release.
+    With ``render_to``, or ``training-platform:renderTo`` in the configuration, the objects are written as YAML to that
+    folder and no cluster is reached; the provider refuses a kubeconfig beside it, and renders no Helm release. The
+    setting names a folder for all clusters, each of which gets one of its own in it.
     """
+    folder = pulumi.Config(PROJECT).get(RENDER_TO)
+    if render_to is None and folder:
+        render_to = f"{folder}/{cluster_name}"
     return kubernetes.Provider(
         name,
         # What the objects belong to. While it stays, a changed kubeconfig replaces nothing.

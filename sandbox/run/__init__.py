@@ -1,0 +1,1 @@
+"""Runs the real Pulumi engine on this repository's stacks, against the local stand-ins."""

@@ -1,0 +1,19 @@
+"""What stands in the way of a destroy: Pulumi's ``protect``, and what the APIs themselves refuse to delete."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+# Inputs of the gcp provider; of a cluster's it keeps a note of its own, Filestore's is the API's.
+API_FIELDS: Final = ("deletionProtection", "deletionProtectionEnabled")
+
+
+def protected(resources: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the logical names of a state's resources that are protected in either way."""
+    return [each["urn"].split("::", 3)[-1] for each in resources if _is_protected(each)]
+
+
+def _is_protected(resource: Mapping[str, Any]) -> bool:
+    outputs = resource.get("outputs") or {}
+    return bool(resource.get("protect")) or any(outputs.get(name) is True for name in API_FIELDS)
