@@ -1,18 +1,29 @@
 """What Google Cloud, Kueue and the house refuse: rules over views, and the adapters that make the views."""
 
 from modules.rules import (  # noqa: F401 # importing a module registers its rules
+    addresses,
+    clusters,
     consumption,
     disks,
+    fabric,
     filestore,
     flavors,
     gpu,
     kueue,
     labels,
     machines,
+    nap,
     network,
+    nodes,
+    placement,
+    pools,
     protection,
+    reservations,
+    together,
     tpu,
+    versions,
     vertex,
+    volumes,
 )
 from modules.rules.from_model import views_of_model
 from modules.rules.from_plan import views_of_plan

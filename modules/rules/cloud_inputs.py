@@ -3,27 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
-from modules.rules.inputs import Inputs, Resource, either
+from modules.rules.inputs import Inputs, Resource
 from modules.rules.planned import UNKNOWN
 from modules.rules.view import View
-from modules.rules.views import BootDisk, Bucket, ExternalAddress, Filestore, Gateway, PersistentPool
+from modules.rules.views import (
+    BootDisk,
+    Bucket,
+    ExternalAddress,
+    Filestore,
+    FilestorePerformance,
+    Gateway,
+    PersistentPool,
+)
 
 
 def filestore(resource: Resource) -> Iterator[View]:
     """Yield the view of a Filestore instance; only its first share is read, since it has one."""
     inputs = resource.inputs
     share = next(inputs.items("fileShares"), Inputs(None))
-    yield Filestore(
+    network = next(inputs.items("networks"), Inputs(None))
+    view = Filestore(
         **resource.head,
         project=resource.project,
         tier=inputs.text("tier"),
-        location=either(inputs.text("location"), inputs.text("zone")),
+        location=resource.place("location", "zone"),
         capacity_gib=share.whole("capacityGb"),
         protocol=inputs.text("protocol"),
+        connect_mode=network.text("connectMode"),
+        reserved_range=network.text("reservedIpRange"),
+        network_project=_project_of(network.text("network")),
         deletion_protection=inputs.flag("deletionProtectionEnabled", default=False),  # the provider's default
         labels=inputs.labels("labels"),
     )
+    yield view
+    performance = Inputs(inputs.get("performanceConfig"))
+    yield FilestorePerformance(
+        **resource.head,
+        filestore=view,
+        iops_per_tb=performance.whole("iopsPerTb", "maxIopsPerTb"),
+        fixed_iops=performance.whole("fixedIops", "maxIops"),
+        directory_services=inputs.get("directoryServices") is not None,
+    )
+
+
+def _project_of(network: Any) -> Any:
+    """Return the project of a network's path; one that is unknown is taken for the program's own."""
+    parts = network.split("/") if isinstance(network, str) else ()
+    return parts[parts.index("projects") + 1] if "projects" in parts[:-1] else None
 
 
 def persistent_resource(resource: Resource) -> Iterator[View]:
@@ -66,7 +94,7 @@ def gateway(resource: Resource) -> Iterator[View]:
     inputs = resource.inputs
     addresses = inputs.get("natIps")
     count = UNKNOWN if addresses is UNKNOWN else len(addresses or ())
-    yield Gateway(**resource.head, project=resource.project, region=inputs.text("region"), addresses=count)
+    yield Gateway(**resource.head, project=resource.project, region=resource.place("region"), addresses=count)
 
 
 def interfaces(resource: Resource) -> Iterator[View]:

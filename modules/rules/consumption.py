@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from modules.rules.cluster_views import PoolSettings
 from modules.rules.registry import Draft, finding, rule
 from modules.rules.views import NodePool
 
 _TOOLKIT = "Cluster Toolkit v1.95.0, gke-node-pool main.tf, preconditions, read 2026-06-25"
 _DWS = "GKE docs, flex-start and queued provisioning, read 2026-04"
+QUEUED_LABEL = "cloud.google.com/gke-queued"
 DAY = 86_400  # seconds
 FLEX_SECONDS = (600, 7 * DAY)
 RUN_SECONDS = (30, 120 * DAY)
@@ -110,9 +112,87 @@ def capacity_offered(pool: NodePool) -> Iterator[Draft]:
     source=f"xpk 367c838; {_TOOLKIT}",
 )
 def location_policy_any(pool: NodePool) -> Iterator[Draft]:
-    """Find spot or flex-start VMs spread evenly over zones: a job of several would wait for the scarcest zone."""
+    """Find scarce VMs spread evenly over zones: a job of several would wait for the scarcest zone."""
     machine = pool.machine
-    scarce = machine is not None and machine.accelerator is not None and pool.capacity in ("spot", "flex-start")
-    if scarce and pool.location_policy != "ANY":
+    several = pool.capacity in ("spot", "flex-start") or len(pool.zones) > 1
+    if machine is not None and machine.accelerator is not None and several and pool.location_policy != "ANY":
         message = f"{pool.capacity} VMs are sought zone by zone ({pool.location_policy or 'BALANCED by default'})"
         yield finding(pool, "location_policy", message, allowed="ANY", nearest="ANY")
+
+
+@rule(
+    "capacity-on-request",
+    ruleset="consumption",
+    severity="warning",
+    facts=("CON-12",),
+    source="Compute docs, TPU machines, read 2026-08-26",
+)
+def capacity_on_request(pool: NodePool) -> Iterator[Draft]:
+    """Find a way of getting VMs that Google opens to a project on request."""
+    machine = pool.machine
+    if machine is not None and pool.capacity in machine.allowlisted:
+        message = f"{machine.name} by {pool.capacity} is only for projects that Google has let in"
+        open_to_all = [each for each in machine.capacities if each not in machine.allowlisted]
+        yield finding(pool, "capacity", message, allowed=", ".join(open_to_all), nearest=next(iter(open_to_all), None))
+
+
+@rule(
+    "flex-start-upgrades",
+    ruleset="consumption",
+    severity="warning",
+    facts=("CON-05",),
+    source="upjet-gcp #1028 and #1029; GKE cluster-autoscaler 7d25050",
+)
+def flex_start_upgrades(each: PoolSettings) -> Iterator[Draft]:
+    """Find upgrade settings of flex-start VMs: GKE writes its own, and every preview shows the difference."""
+    if each.pool.capacity == "flex-start" and each.upgrades and "upgradeSettings" not in (each.ignored or ()):
+        message = "GKE upgrades flex-start VMs in its own way, and each preview would show its settings as a change"
+        yield finding(
+            each, "upgrades", message, allowed="no upgrade_settings", nearest='ignore_changes=["upgradeSettings"]'
+        )
+
+
+@rule(
+    "queued-label",
+    ruleset="consumption",
+    severity="warning",
+    facts=("CON-11",),
+    source=f"{_DWS}; terraform-provider-google-beta 93c65b2; {_TOOLKIT}",
+)
+def queued_label(pool: NodePool) -> Iterator[Draft]:
+    """Find queued nodes without the label that flavors select them by: GKE sets the taint, and not the label."""
+    if pool.queued and pool.node_labels.get(QUEUED_LABEL) != "true":
+        message = f"label {QUEUED_LABEL} is not set, and GKE does not set it"
+        yield finding(pool, "node_labels", message, allowed=f"{QUEUED_LABEL}: true", nearest=f"{QUEUED_LABEL}: true")
+
+
+@rule(
+    "reservation-block",
+    ruleset="consumption",
+    facts=("CON-14",),
+    source="Cluster Toolkit v1.95.0, reservation data checks",
+)
+def reservation_block(each: PoolSettings) -> Iterator[Draft]:
+    """Find a block of a reservation for a pool that names no zone, and a sub-block of no block."""
+    path = each.reservation_path or ""
+    if "/reservationSubBlocks/" in path and "/reservationBlocks/" not in path:
+        message = "a sub-block is named without its block"
+        allowed = "RESERVATION/reservationBlocks/BLOCK/reservationSubBlocks/SUB_BLOCK"
+        yield finding(each, "reservation_path", message, allowed=allowed)
+    elif "/reservationBlocks/" in path and not each.pool.zones:
+        message = "a block of a reservation is in one zone, and the pool names none"
+        yield finding(each.pool, "zones", message, allowed="the reservation's zone, written out")
+
+
+@rule(
+    "host-maintenance",
+    ruleset="consumption",
+    severity="warning",
+    facts=("CON-15",),
+    source="xpk #434 and Cluster Toolkit #4058; the cause is suspected, not proven",
+)
+def host_maintenance(each: PoolSettings) -> Iterator[Draft]:
+    """Find periodic maintenance of hosts asked of VMs that are not reserved; reports disagree on what then fails."""
+    if each.maintenance == "PERIODIC" and each.pool.capacity != "reservation":
+        message = f"periodic host maintenance on {each.pool.capacity} VMs: said to end in an error of scheduling"
+        yield finding(each, "maintenance", message, allowed="none, unless the reservation has it", nearest="AS_NEEDED")

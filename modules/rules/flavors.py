@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from modules.catalog import ACCELERATORS
+from modules.catalog.nearest import find_nearest
 from modules.catalog.topologies import legal_for
+from modules.catalog.types import Kind
 from modules.config.fleet import FLAVOR_LABEL
+from modules.config.section import enumeration
 from modules.rules.registry import Draft, finding, rule
 from modules.rules.tpu import illegal
 from modules.rules.view import Program
 from modules.rules.views import Flavor, NodePool
 
 TOPOLOGY_LABEL = "cloud.google.com/gke-tpu-topology"
+ACCELERATOR_LABELS: Mapping[str, Kind] = {
+    "cloud.google.com/gke-tpu-accelerator": "tpu",
+    "cloud.google.com/gke-accelerator": "gpu",
+}
 
 
 @rule(
@@ -34,6 +42,24 @@ def tpu_flavor_topology(pool: NodePool, program: Program) -> Iterator[Draft]:
         else:
             message = f"the pool's nodes are slices of {actual}, and its flavor selects {wanted}"
             yield finding(pool, "tpu_topology", message, allowed=wanted, nearest=wanted)
+
+
+@rule(
+    "flavor-accelerator",
+    ruleset="flavors",
+    across=True,
+    facts=("TPU-15",),
+    source="xpk #1173; ray #53914; GKE cluster-autoscaler 7d25050, system labels",
+)
+def flavor_accelerator(flavor: Flavor) -> Iterator[Draft]:
+    """Find a flavor that selects nodes by an accelerator that GKE does not call so: no node carries the label."""
+    for label, kind in ACCELERATOR_LABELS.items():
+        value = flavor.node_labels.get(label)
+        names = sorted({each.gke_label for each in ACCELERATORS.values() if each.kind == kind})
+        if value is not None and value not in names:
+            message = f"flavor {flavor.flavor} selects {label} {value}, which no node carries"
+            nearest = find_nearest(value, names)
+            yield finding(flavor, "node_labels", message, allowed=enumeration(names, most=40), nearest=nearest)
 
 
 def _selected(flavor: str | None, program: Program) -> str | None:

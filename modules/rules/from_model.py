@@ -12,17 +12,22 @@ from typing import Any
 from modules.catalog import MACHINE_TYPES
 from modules.catalog.locations import region_of
 from modules.config import names
+from modules.config.cluster import Cluster as ClusterSpec
 from modules.config.environment import Environment
 from modules.config.stack import Stack
 from modules.config.team import PersistentResource, Team
 from modules.config.workspace import Workspace
 from modules.rules import from_plan as types
 from modules.rules.model_pools import Maker, accelerator_pools, boot_disk, system_pool
+from modules.rules.network_views import Subnet
 from modules.rules.planned import UNKNOWN
 from modules.rules.view import View
 from modules.rules.views import Bucket, Cluster, Filestore, Flavor, FlavorQuota, Gateway, PersistentPool
 
 COHORT = "training-platform"
+NETWORK = "network-vpc"
+PODS_RANGE = "pods"
+SERVICES_RANGE = "services"
 
 
 def views_of_model(stack: Stack, workspace: Workspace) -> list[View]:
@@ -45,7 +50,13 @@ def _environment(make: Maker, environment: Environment, workspace: Workspace) ->
             public_endpoint=False,
             deletion_protection=make.deletion_protection,
             labels=make.labels,
+            version=cluster.version,
+            release_channel=cluster.release_channel,
+            subnetwork=f"{name}-subnet",
+            pods_range=PODS_RANGE,
+            max_pods=None,
         )
+        yield _subnet(make, name, cluster)
         yield from system_pool(make, name, cluster)
         yield from accelerator_pools(make, name, cluster)
         for flavor in workspace.flavors(make.stack, name).values():
@@ -57,6 +68,18 @@ def _environment(make: Maker, environment: Environment, workspace: Workspace) ->
     yield from _filestores(make, environment)
 
 
+def _subnet(make: Maker, name: str, cluster: ClusterSpec) -> Subnet:
+    return Subnet(
+        **make.head(types.SUBNETWORK, f"{name}-subnet"),
+        project=make.project,
+        region=region_of(cluster.location),
+        subnetwork=None,
+        network=NETWORK,
+        cidr=cluster.subnet.nodes,
+        ranges={PODS_RANGE: cluster.subnet.pods, SERVICES_RANGE: cluster.subnet.services},
+    )
+
+
 def _filestores(make: Maker, environment: Environment) -> Iterator[View]:
     for name, instance in environment.filestore.items():
         yield Filestore(
@@ -66,6 +89,9 @@ def _filestores(make: Maker, environment: Environment) -> Iterator[View]:
             location=instance.location,
             capacity_gib=instance.capacity_gib,
             protocol=instance.protocol,
+            connect_mode="DIRECT_PEERING",
+            reserved_range=instance.reserved_range,
+            network_project=None,
             deletion_protection=make.deletion_protection,
             labels=make.labels,
         )

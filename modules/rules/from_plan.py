@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from modules.config.names import Locator
-from modules.rules import cloud_inputs, gke_inputs, kueue_inputs
+from modules.rules import cloud_inputs, gke_inputs, kueue_inputs, network_inputs, settings_inputs
 from modules.rules.inputs import Resource
 from modules.rules.planned import Planned
 from modules.rules.view import View
 from modules.rules.views import Labelled
 
-CLUSTER = "gcp:container/cluster:Cluster"
+CLUSTER = gke_inputs.CLUSTER
+SUBNETWORK = settings_inputs.SUBNETWORK
 NODE_POOL = "gcp:container/nodePool:NodePool"
 FILESTORE = "gcp:filestore/instance:Instance"
 PERSISTENT_RESOURCE = "gcp:vertex/aiPersistentResource:AiPersistentResource"
@@ -31,6 +32,16 @@ MAKERS: Mapping[str, Callable[[Resource], Iterator[View]]] = {
     PERSISTENT_RESOURCE: cloud_inputs.persistent_resource,
     BUCKET: cloud_inputs.bucket,
     ROUTER_NAT: cloud_inputs.gateway,
+    settings_inputs.NETWORK: network_inputs.network,
+    SUBNETWORK: network_inputs.subnet,
+    "gcp:compute/firewall:Firewall": network_inputs.firewall,
+    "gcp:compute/resourcePolicy:ResourcePolicy": settings_inputs.resource_policy,
+    "gcp:compute/reservation:Reservation": settings_inputs.reservation,
+    settings_inputs.ACCOUNT: network_inputs.account,
+    "gcp:projects/iAMMember:IAMMember": network_inputs.role_grant,
+    "gcp:projects/iAMBinding:IAMBinding": network_inputs.role_grant,
+    "kubernetes:storage.k8s.io/v1:StorageClass": network_inputs.storage_class,
+    "kubernetes:core/v1:PersistentVolumeClaim": network_inputs.volume_claim,
     "gcp:compute/instance:Instance": cloud_inputs.interfaces,
     "gcp:compute/instanceTemplate:InstanceTemplate": cloud_inputs.interfaces,
     RESOURCE_FLAVOR: kueue_inputs.flavor,

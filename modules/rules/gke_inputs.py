@@ -8,26 +8,35 @@ from typing import Any
 
 from modules.rules.inputs import Inputs, Resource, any_of, either, last_part
 from modules.rules.planned import UNKNOWN
+from modules.rules.settings_inputs import SUBNETWORK, cluster_settings, pool_settings
 from modules.rules.view import View
 from modules.rules.views import BootDisk, Cluster, NodePool
 
+CLUSTER = "gcp:container/cluster:Cluster"
 _SECONDS = re.compile(r"([0-9]+)s\Z")
 
 
 def cluster(resource: Resource) -> Iterator[View]:
-    """Yield the view of a cluster."""
+    """Yield the views of a cluster: what a stack file decides of it, and its other settings."""
     inputs = resource.inputs
     private = inputs.get("privateClusterConfig")
-    yield Cluster(
+    view = Cluster(
         **resource.head,
         project=resource.project,
         cluster=inputs.text("name"),
-        location=inputs.text("location"),
+        location=resource.place("location"),
         private_nodes=UNKNOWN if private is UNKNOWN else inputs.flag("privateClusterConfig", "enablePrivateNodes"),
         public_endpoint=_public_endpoint(inputs),
         deletion_protection=inputs.flag("deletionProtection", default=True),  # the provider's default
         labels=inputs.labels("resourceLabels"),
+        version=inputs.text("minMasterVersion"),
+        release_channel=inputs.text("releaseChannel", "channel"),
+        subnetwork=resource.reference(inputs.text("subnetwork"), SUBNETWORK),
+        pods_range=inputs.text("ipAllocationPolicy", "clusterSecondaryRangeName"),
+        max_pods=inputs.whole("defaultMaxPodsPerNode"),
     )
+    yield view
+    yield from cluster_settings(resource, view)
 
 
 def _public_endpoint(inputs: Inputs) -> Any:
@@ -39,15 +48,18 @@ def _public_endpoint(inputs: Inputs) -> Any:
 
 
 def node_pool(resource: Resource) -> Iterator[View]:
-    """Yield the views of a node pool: its machines and their boot disk, which the API spells in two ways."""
+    """Yield the views of a node pool: machines, boot disk (which the API spells in two ways), and other settings."""
     inputs = resource.inputs
     node = Inputs(inputs.get("nodeConfig"))
     machine_type = node.text("machineType")
-    yield NodePool(
+    view = NodePool(
         **resource.head,
         project=resource.project,
-        cluster=last_part(inputs.text("cluster")),
-        location=inputs.text("location"),
+        cluster=resource.reference(inputs.text("cluster"), CLUSTER),
+        pool=inputs.text("name"),
+        version=inputs.text("version"),
+        max_pods=inputs.whole("maxPodsPerNode"),
+        location=resource.place("location"),
         machine_type=machine_type,
         zones=inputs.texts("nodeLocations"),
         spot=any_of(node.flag("spot", default=False), node.flag("preemptible", default=False)),
@@ -65,6 +77,8 @@ def node_pool(resource: Resource) -> Iterator[View]:
         **_upkeep(inputs, node),
         **_accelerator(node),
     )
+    yield view
+    yield pool_settings(resource, view)
     yield BootDisk(
         **resource.head,
         of="gke",

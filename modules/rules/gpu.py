@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from modules.catalog import ACCELERATORS
+from modules.catalog.attachments import gpu_counts
+from modules.catalog.types import MachineType
 from modules.rules.registry import Draft, finding, rule
 from modules.rules.views import NodePool
 
@@ -21,9 +24,7 @@ def gpu_fixed_pair(pool: NodePool) -> Iterator[Draft]:
         return
     if machine.kind != "gpu" or machine.accelerator is None:
         if kind is not None:
-            yield finding(
-                pool, "accelerator_type", f"{machine.name} takes no GPUs, and {kind} is asked for", allowed="none"
-            )
+            yield _not_attached(pool, machine, kind, count)
         return
     label = machine.accelerator.gke_label
     pair = f"{machine.chips} of {label}"
@@ -35,3 +36,15 @@ def gpu_fixed_pair(pool: NodePool) -> Iterator[Draft]:
     elif count != machine.chips:
         message = f"{machine.name} has {machine.chips} GPUs, and {count} are asked for"
         yield finding(pool, "accelerator_count", message, allowed=pair, nearest=machine.chips)
+
+
+def _not_attached(pool: NodePool, machine: MachineType, kind: str, count: int | None) -> Draft:
+    """Return the finding about GPUs that a machine without its own does not take, at all or in this number."""
+    accelerator = next((each for each in ACCELERATORS.values() if each.gke_label == kind), None)
+    counts = gpu_counts(machine, accelerator) if accelerator else ()
+    if not counts:
+        message = f"{machine.name} takes no GPUs, and {kind} is asked for"
+        return finding(pool, "accelerator_type", message, allowed="none")
+    nearest = min(counts, key=lambda each: abs(each - (count or 0)))
+    message = f"{machine.name} does not take {count} of {kind}"
+    return finding(pool, "accelerator_count", message, allowed=", ".join(map(str, counts)), nearest=nearest)

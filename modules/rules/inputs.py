@@ -8,6 +8,7 @@ from typing import Any
 
 from modules.config.finding import Path
 from modules.rules.planned import UNKNOWN, Planned
+from modules.rules.view import View
 
 
 @dataclass(frozen=True)
@@ -81,12 +82,20 @@ class Inputs:
         for item in value if listed else (value,):
             yield Inputs(item)
 
+    def count(self, *path: str | int) -> Any:
+        """Return how many entries a list or a mapping has, 0 where it is missing."""
+        value = self.get(*path)
+        if value is None or value is UNKNOWN:
+            return 0 if value is None else UNKNOWN
+        return len(value) if isinstance(value, (Mapping, Sequence)) and not isinstance(value, str) else UNKNOWN
+
 
 class Resource:
     """A planned resource to make views of, with its section of the stack file; ``head`` starts every view."""
 
     def __init__(self, planned: Planned, origin: Path) -> None:
         self.inputs = Inputs(planned.inputs)
+        self.options = planned.options
         self.head: dict[str, Any] = {
             "stack": planned.stack, "type": planned.type, "name": planned.name, "origin": origin,
         }  # fmt: skip
@@ -95,6 +104,27 @@ class Resource:
     def project(self) -> Any:
         """The project that the resource names itself; an empty text where it takes the provider's."""
         return either(self.inputs.text("project"), "")
+
+    def place(self, *names: str) -> Any:
+        """Return the region or zone that the resource names; the provider's own, which nobody here knows, if none."""
+        found = next((text for text in map(self.inputs.text, names) if text is not None), UNKNOWN)
+        return last_part(found)
+
+    def reference(self, value: Any, kind: str) -> Any:
+        """Return what names another resource: the last part of a name or path.
+
+        Before deployment a path is often unknown while what the resource depends on is not: then the logical name of
+        the one dependency of that type, which ``named`` tells from no other.
+        """
+        if value is not UNKNOWN:
+            return last_part(value)
+        after = [name for each, name in self.options.get("dependsOn", ()) if each == kind]
+        return after[0] if len(after) == 1 else UNKNOWN
+
+
+def named(reference: str | None, view: View, name: str) -> bool:
+    """Whether a reference means a view, by its logical name or the name that its field says."""
+    return reference is not None and (reference == view.name or (view.known(name) and reference == getattr(view, name)))
 
 
 def whole(value: Any) -> Any:

@@ -42,8 +42,8 @@ def machine_zone(pool: NodePool) -> Iterator[Draft]:
         missing = zone in machine.missing_zones
         if missing or (machine.zones and zone not in machine.zones):
             message = f"{machine.name} is not listed in {zone}; the list may be older than the zone ({machine.source})"
-            allowed = enumeration(machine.zones, most=40) if machine.zones else None
-            yield finding(pool, "zones", message, allowed=allowed, nearest=find_nearest(zone, machine.zones))
+            allowed = _offered(machine.zones, region_of(zone)) if machine.zones else None
+            yield finding(pool, "zones", message, allowed=allowed, nearest=_nearest_zone(zone, machine.zones))
 
 
 @rule(
@@ -59,7 +59,10 @@ def pool_zone(pool: NodePool) -> Iterator[Draft]:
         return
     region = region_of(pool.location)
     offered = [zone for zone in machine.zones if region_of(zone) == region]
-    allowed, nearest = enumeration(offered) or f"no zone of {region}, as far as we know", next(iter(offered), None)
+    allowed = enumeration(offered) or f"no zone of {region}, as far as we know"
+    nearest = next(iter(sorted(offered)), None)
+    if not offered and machine.zones:
+        allowed += f"; {_offered(machine.zones, region)}"
     if not pool.zones and not is_zone(pool.location):
         message = (
             f"is missing: GKE would put {machine.name} into every zone of {region}, and count every number per zone"
@@ -69,3 +72,18 @@ def pool_zone(pool: NodePool) -> Iterator[Draft]:
         if region_of(zone) != region:
             message = f"{zone} is not in {region}, where the cluster is"
             yield finding(pool, "zones", message, allowed=allowed, nearest=nearest)
+
+
+def _offered(zones: tuple[str, ...], region: str) -> str:
+    """Return where a machine is: the zones of a region if it has any, and the other regions."""
+    here = enumeration([zone for zone in zones if region_of(zone) == region])
+    elsewhere = enumeration({region_of(zone) for zone in zones} - {region}, most=40)
+    parts = ([here] if here else []) + ([f"regions {elsewhere}"] if elsewhere else [])
+    return "; ".join(parts)
+
+
+def _nearest_zone(zone: str, zones: tuple[str, ...]) -> str | None:
+    """Return another zone of the region, else one of the same continent, else the first that there is."""
+    region, continent = region_of(zone), zone.partition("-")[0]
+    ordered = sorted(zones, key=lambda each: (region_of(each) != region, each.partition("-")[0] != continent, each))
+    return ordered[0] if ordered else None

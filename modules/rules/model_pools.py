@@ -18,8 +18,11 @@ from modules.rules.view import View
 from modules.rules.views import BootDisk, NodePool
 
 MANAGED_BY = "training-platform"
+SYSTEM_POOL = "system"
+SYSTEM_MAX_PODS, MAX_PODS, MAX_PODS_OF_A_SLICE_HOST = 64, 32, 16  # as the components of pools write them
 # What a pool is unless its spec says otherwise.
 _PLAIN: Mapping[str, Any] = {
+    "version": None,
     "zones": (),
     "spot": False,
     "flex_start": False,
@@ -77,6 +80,8 @@ def accelerator_pools(make: Maker, name: str, cluster: Cluster) -> Iterator[View
             head = make.head(NODE_POOL, f"{gke_pool.name}-pool")
             values = {
                 **_place(make, name, cluster),
+                "pool": gke_pool.name.removeprefix(f"{name}-"),
+                "max_pods": MAX_PODS_OF_A_SLICE_HOST if pool.multi_host else MAX_PODS,
                 **_scaling(pool, gke_pool),
                 **_machine(pool.machine),
                 **_capacity(pool),
@@ -94,6 +99,8 @@ def system_pool(make: Maker, name: str, cluster: Cluster) -> Iterator[View]:
     zones = 1 if is_zone(cluster.location) else ZONES_OF_A_REGIONAL_CLUSTER
     values = {
         **_place(make, name, cluster),
+        "pool": SYSTEM_POOL,
+        "max_pods": SYSTEM_MAX_PODS,
         "initial_nodes": min(-(-spec.min_nodes // zones), spec.max_nodes // zones),
         "total_min_nodes": spec.min_nodes,
         "total_max_nodes": spec.max_nodes,

@@ -16,7 +16,7 @@ from modules.config.finding import Finding, Path, Severity, dotted
 from modules.config.stack import Stack
 from modules.rules.view import NeedsUnknown, Program, View
 
-Owner = Literal["google", "kueue", "jobset", "house"]
+Owner = Literal["google", "provider", "kueue", "jobset", "house"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +24,8 @@ class Rule:
     """A registered rule.
 
     ``id`` is what exemptions and reports call it; ``facts`` are the ids of the refusals that it carries over;
-    ``owner`` says who refuses: rules of ``google`` hold in the sandbox too. ``ruleset`` groups rules for enforcement.
+    ``owner`` says who refuses: rules of ``google`` hold in the sandbox too, where the real ``provider`` has its own.
+    ``ruleset`` groups rules for enforcement.
     A rule ``across`` resources says nothing of one resource alone.
     """
 

@@ -8,7 +8,7 @@ every value were there, and the runner reports it as not decided.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, TypeVar
 
@@ -64,7 +64,17 @@ class View:
         return {item.name: object.__getattribute__(self, item.name) for item in fields(self)}
 
 
+@dataclass(frozen=True, kw_only=True)
+class Settings(View):
+    """What a program settles by itself: fields without a line of their own, so that findings stand at the section."""
+
+    def path(self, name: str) -> Path:
+        """Return the section, or where ``PATHS`` says that a field stands below it."""
+        return (*self.origin, *self.PATHS.get(name, ()))
+
+
 V = TypeVar("V", bound=View)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,12 +91,20 @@ class Program(View):
     production: bool = False
     views: tuple[View, ...] = field(default=(), repr=False)
     _by_kind: dict[builtins.type[View], tuple[Any, ...]] = field(default_factory=dict, repr=False, compare=False)
+    _kept: dict[Callable[[Program], Any], Any] = field(default_factory=dict, repr=False, compare=False)
 
     def of(self, kind: builtins.type[V]) -> tuple[V, ...]:
         """Return the views of one kind, in the order of the plan; kept, since rules ask for every resource."""
         if kind not in self._by_kind:
             self._by_kind[kind] = tuple(view for view in self.views if isinstance(view, kind))
         return self._by_kind[kind]
+
+    def once(self, build: Callable[[Program], T]) -> T:
+        """Return what a function makes of the program; kept, so that an index is built once and not for every pool."""
+        if build not in self._kept:
+            self._kept[build] = build(self)
+        kept: T = self._kept[build]
+        return kept
 
 
 def program(views: Iterable[View], *, stack: str, environment: str, team: str | None, production: bool) -> Program:

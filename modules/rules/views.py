@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar
 
-from modules.catalog import MACHINE_TYPES
+from modules.catalog import ACCELERATORS, MACHINE_TYPES
+from modules.catalog.attachments import attached
 from modules.catalog.locations import is_zone
 from modules.catalog.types import Capacity, MachineType, chips_in
 from modules.config.finding import Path
-from modules.rules.view import View
+from modules.rules.view import Settings, View
 
 ZONES_OF_A_REGIONAL_CLUSTER = 3  # GKE's default; a pool that names no zone is in each of them
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cluster(View):
-    """A GKE cluster. ``public_endpoint`` says whether its control plane answers at an address on the internet."""
+    """A GKE cluster. ``public_endpoint`` says whether its control plane answers at an address on the internet.
 
-    PATHS: ClassVar[dict[str, Path]] = {"private_nodes": (), "public_endpoint": ()}
+    ``version`` is the lowest of its control plane, as far as it is written; ``pods_range`` names the subnet's secondary
+    range of its pods, and ``max_pods`` is what a node of a pool that says nothing takes of it.
+    """
+
+    PATHS: ClassVar[dict[str, Path]] = {
+        "private_nodes": (), "public_endpoint": (), "cluster": (), "pods_range": ("subnet", "pods"), "max_pods": (),
+    }  # fmt: skip
 
     project: str
     cluster: str
@@ -27,11 +35,18 @@ class Cluster(View):
     public_endpoint: bool | None
     deletion_protection: bool | None
     labels: dict[str, str] | None
+    version: str | None
+    release_channel: str | None
+    subnetwork: str | None
+    pods_range: str | None
+    max_pods: int | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class NodePool(View):
     """A GKE node pool. Node counts are per zone as GKE takes them; ``zones`` is what ``node_locations`` lists.
+
+    ``pool`` is its name in GKE, ``max_pods`` the most pods of one node; ``version`` is None where it is the cluster's.
 
     ``capacity`` is worked out from spot, flex-start, queued provisioning and the reservation affinity.
     """
@@ -51,12 +66,30 @@ class NodePool(View):
         "accelerator_type": ("machine_type",),
         "local_ssd_count": ("machine_type",),
         **dict.fromkeys(
-            ("node_count", "initial_nodes", "location_policy", "auto_repair", "upgrade_strategy", "private_nodes"), ()
+            (
+                "node_count",
+                "initial_nodes",
+                "location_policy",
+                "auto_repair",
+                "auto_upgrade",
+                "upgrade_strategy",
+                "private_nodes",
+                "pool",
+                "max_pods",
+                "version",
+                "cluster",
+            ),
+            (),
         ),
+        "node_labels": ("labels",),
+        "placement_type": ("topology",),
     }
 
     project: str
     cluster: str
+    pool: str | None
+    version: str | None
+    max_pods: int | None
     location: str
     machine_type: str | None
     zones: tuple[str, ...]
@@ -88,14 +121,21 @@ class NodePool(View):
     def path(self, name: str) -> Path:
         """Return where a field stands in the stack file; a pool of TPUs is counted there in slices."""
         field = next(iter(self.PATHS.get(name, (name,))), "")
-        tpu = self.known("machine_type") and self.machine is not None and self.machine.kind == "tpu"
+        machine = MACHINE_TYPES.get(self.machine_type or "") if self.known("machine_type") else None
+        tpu = machine is not None and machine.kind == "tpu"
         slices = {"max_nodes": "slices", "min_nodes": "min_slices"}
         return (*self.origin, slices[str(field)]) if tpu and field in slices else super().path(name)
 
     @property
     def machine(self) -> MachineType | None:
-        """The machine type's row in the catalogue; None where it has none, which a rule of its own finds."""
-        return MACHINE_TYPES.get(self.machine_type or "")
+        """The machine type's row in the catalogue; None where it has none, which a rule of its own finds.
+
+        A CPU machine with GPUs attached is the row of both, where the catalogue lets them go together.
+        """
+        machine = MACHINE_TYPES.get(self.machine_type or "")
+        if machine is None or machine.kind != "cpu" or self.accelerator_type is None:
+            return machine
+        return with_gpus(machine.name, self.accelerator_type, self.accelerator_count or 0)
 
     @property
     def capacity(self) -> Capacity:
@@ -129,6 +169,14 @@ class NodePool(View):
         return per_zone * self.zone_count
 
 
+@lru_cache(maxsize=1024)
+def with_gpus(machine_type: str, gke_label: str, count: int) -> MachineType:
+    """Return the row of a CPU machine with GPUs attached; its own row where they do not go together."""
+    machine = MACHINE_TYPES[machine_type]
+    found = next((each for each in ACCELERATORS.values() if each.gke_label == gke_label), None)
+    return (attached(machine, found, count) if found else None) or machine
+
+
 @dataclass(frozen=True, kw_only=True)
 class BootDisk(View):
     """The boot disk of a node pool's VMs (``of`` is ``gke``) or of a Vertex AI pool's (``vertex``), size in GB.
@@ -146,15 +194,33 @@ class BootDisk(View):
 
 @dataclass(frozen=True, kw_only=True)
 class Filestore(View):
-    """A Filestore instance; capacity in GiB (the API's ``capacityGb``)."""
+    """A Filestore instance; capacity in GiB (the API's ``capacityGb``).
+
+    ``network_project`` is the project that its network is named with, None where a bare name says none.
+    """
+
+    PATHS: ClassVar[dict[str, Path]] = {"connect_mode": (), "network_project": ()}
 
     project: str
     tier: str
     location: str
     capacity_gib: int
     protocol: str | None
+    connect_mode: str | None
+    reserved_range: str | None
+    network_project: str | None
     deletion_protection: bool | None
     labels: dict[str, str] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilestorePerformance(Settings):
+    """What a plan alone says of a Filestore instance: IOPS per TiB or in all, and whether it knows users by LDAP."""
+
+    filestore: Filestore
+    iops_per_tb: int | None
+    fixed_iops: int | None
+    directory_services: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,7 +298,7 @@ class FlavorQuota(View):
 
     def path(self, name: str) -> Path:
         """Return where a field stands in the stack file: below the flavor of the share."""
-        return (*self.origin, self.flavor, name)
+        return (*self.origin, self.flavor, name) if self.known("flavor") else (*self.origin, name)
 
 
 @dataclass(frozen=True, kw_only=True)

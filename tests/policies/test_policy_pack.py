@@ -70,6 +70,8 @@ def pool(name: str = "main-h100-pool", most: Any = 4.0, size: Any = 200.0, **con
         "guestAccelerators": [{"type": "nvidia-h100-80gb", "count": 8.0}],
         "ephemeralStorageLocalSsdConfig": {"localSsdCount": 16.0},
         "resourceLabels": {"environment": "dev"},
+        "oauthScopes": ["https://www.googleapis.com/auth/cloud-platform"],
+        "serviceAccount": "nodes@example-train.iam.gserviceaccount.com",
         **config,
     }
     inputs = {
@@ -206,6 +208,42 @@ def test_quota_counts_other_stacks_from_their_files(checkout: Path) -> None:
 
     assert len(found) == 1
     assert "needs 72, of which h100 40 and h100 of stage 32" in found[0]
+
+
+EXEMPTION = """\
+exemptions:
+  - {rule: RULE, stack: dev, path: clusters.main.node_pools.h100, reason: R, owner: a@b.example, expires: "2026-11-21"}
+"""
+
+
+@pytest.mark.parametrize(
+    ("rule", "changed", "policy", "advice"),
+    [("boot-disk-size", {"size": 9.0}, "disks", "advice"), ("quota-exceeded", {"most": 9.0}, "quota", "stack-advice")],
+)
+def test_exempt_error_is_advice_until_its_last_day_is_over(
+    checkout: Path, rule: str, changed: dict[str, Any], policy: str, advice: str
+) -> None:
+    file = checkout / "stacks" / "exemptions.yaml"
+    file.write_text(EXEMPTION.replace("RULE", rule))
+
+    exempt = Run(checkout)(pool(**changed))
+    (checkout / "stacks" / "clock.yaml").write_text('today: "2026-11-22"\n')
+    expired = Run(checkout)(pool(**changed))
+
+    assert policy not in exempt
+    (message,) = (each for each in exempt[advice] if f"Rule: {rule}." in each)
+    assert message.endswith("\n  exempt until 2026-11-21 by a@b.example: R")
+    (message,) = (each for each in expired[policy] if f"Rule: {rule}." in each)
+    assert "exempt" not in message
+
+
+def test_exemptions_that_are_rejected_exempt_nothing_and_that_is_said(checkout: Path) -> None:
+    (checkout / "stacks" / "exemptions.yaml").write_text(EXEMPTION.replace("RULE", "boot-disk-sise"))
+
+    found = Run(checkout)(pool(size=9.0))
+
+    assert "is 9 GB" in found["disks"][0]
+    assert any(each.startswith("nothing is exempt: stacks/exemptions.yaml:2:6: ") for each in found["stack-advice"])
 
 
 def test_what_cannot_be_counted_is_advice(checkout: Path) -> None:

@@ -11,6 +11,7 @@ from modules.config.workspace import Workspace, read_workspace
 from modules.quota.ledger import capacity_ledger, project_ledgers, workspace_demand
 from modules.quota.snapshot import read_snapshots
 from modules.rules import View, evaluate, ledger_findings, program, views_of_model
+from modules.rules.network_views import Subnet
 from modules.rules.views import BootDisk, Cluster, Filestore, Flavor, FlavorQuota, Gateway, NodePool, PersistentPool
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,7 +30,7 @@ def test_environment_has_a_view_of_everything_that_rules_read(workspace: Workspa
     found = views_of_model(workspace.stacks["prod"], workspace)
     kinds = {type(view) for view in found}
 
-    assert kinds == {Cluster, NodePool, BootDisk, Filestore, Flavor, Gateway}
+    assert kinds == {Cluster, NodePool, BootDisk, Filestore, Flavor, Gateway, Subnet}
     assert sum(isinstance(view, Cluster) for view in found) == 3
     # 3 system pools; v4: 2 + 2 slices; v5e: 1 pool of hosts + 4 slices; 4 GPU pools.
     assert sum(isinstance(view, NodePool) for view in found) == 3 + 4 + 5 + 4

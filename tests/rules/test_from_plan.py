@@ -275,7 +275,7 @@ def test_labels_are_read_where_each_type_has_them(resource_type: str, inputs: di
 
 
 def test_type_that_no_rule_reads_has_no_view() -> None:
-    planned = Planned(stack="dev", type="gcp:compute/network:Network", name="vpc", inputs={})
+    planned = Planned(stack="dev", type="gcp:compute/router:Router", name="vpc", inputs={})
 
     assert views_of_plan([planned]) == []
 

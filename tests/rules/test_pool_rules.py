@@ -46,6 +46,32 @@ def test_zone_without_the_machine_is_a_warning_with_the_lists_date(
     assert all("2026" in finding.message for finding in found)
 
 
+@pytest.mark.parametrize(
+    ("asked", "nearest", "allowed"),
+    [
+        (("ct5lp-hightpu-4t", "us-west4-c"), "us-west4-a", "us-west4-a, us-west4-b; regions "),
+        (("ct4p-hightpu-4t", "us-west4-a"), "us-central2-b", "regions us-central2"),
+        (("ct5lp-hightpu-4t", "europe-west8-a"), "europe-north1-a", "regions asia-east1, "),
+    ],
+)
+def test_zone_without_the_machine_has_its_regions_others_for_nearest_then_other_regions(
+    check: Check, gpu_pool: Make, asked: tuple[str, str], nearest: str, allowed: str
+) -> None:
+    machine, zone = asked
+    (finding,) = check("machine-zone", gpu_pool(machine_type=machine, zones=(zone,)))
+
+    assert finding.nearest == nearest
+    assert (finding.allowed or "").startswith(allowed)
+
+
+def test_region_without_the_machine_names_those_that_have_it(check: Check, gpu_pool: Make) -> None:
+    pool = gpu_pool(machine_type="ct4p-hightpu-4t", zones=(), location="us-west4")
+
+    (finding,) = check("pool-zone", pool)
+
+    assert finding.allowed == "no zone of us-west4, as far as we know; regions us-central2"
+
+
 def test_zonal_cluster_gives_its_zone_to_the_pool(check: Check, gpu_pool: Make) -> None:
     assert check("machine-zone", gpu_pool(zones=(), location="us-central1-a")) == []
     assert len(check("machine-zone", gpu_pool(zones=(), location="us-central1-f"))) == 1
@@ -87,6 +113,24 @@ def test_gpus_are_those_of_the_machine(check: Check, gpu_pool: Make, changes: di
     found = check("gpu-fixed-pair", gpu_pool(**changes))
 
     assert [finding.path for finding in found] == ([path] if path else [])
+
+
+@pytest.mark.parametrize(
+    ("machine", "count", "nearest"),
+    [
+        ("n1-standard-8", 1, []),
+        ("n1-standard-8", 3, ["2"]),
+        ("n1-standard-8", 4, []),
+        ("n1-standard-96", 1, ["4"]),
+        ("n2-standard-8", 1, [None]),
+    ],
+)
+def test_gpus_are_attached_in_numbers_that_the_machine_takes(
+    check: Check, gpu_pool: Make, machine: str, count: int, nearest: list[str | None]
+) -> None:
+    pool = gpu_pool(machine_type=machine, accelerator_type="nvidia-tesla-t4", accelerator_count=count)
+
+    assert [finding.nearest for finding in check("gpu-fixed-pair", pool)] == nearest
 
 
 @pytest.mark.parametrize(

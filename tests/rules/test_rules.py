@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, get_args, get_type_hints
+
+import pytest
 
 from modules.config.finding import Finding
-from modules.rules import RULES, View, evaluate, program
-from modules.rules.planned import UNKNOWN
+from modules.rules import RULES, View, evaluate, program, views_of_plan
+from modules.rules.from_plan import MAKERS
+from modules.rules.planned import UNKNOWN, Planned
 
 Make = Callable[..., View]
 HEAD = {"stack", "type", "name", "origin"}
 # Fields that decide nothing for a flawless view: they are there for ledgers and messages, or matter beside others.
-UNREAD = {"addresses", "auto_upgrade", "cluster", "flavor", "project", "queue", "reservation", "resource"}
+UNREAD = {
+    "addresses", "cidr", "clashing", "connect_mode", "count", "default_machine", "disk_gb", "flavor", "gpu_topology",
+    "group", "ignored", "mtu", "network", "pods_range", "ports", "profile", "project", "queue", "ranges",
+    "release_channel", "reservation", "resource", "specific", "taints", "zone",
+}  # fmt: skip
 
 
 def found(*views: View, production: bool = True) -> list[Finding]:
@@ -32,6 +40,25 @@ def test_unknown_field_is_a_note_and_never_an_error(flawless: dict[str, Make]) -
             noted[field] = noted.get(field, False) or bool(findings)
 
     assert {field for field, seen in noted.items() if not seen} == UNREAD
+
+
+def test_optional_field_that_is_left_out_is_never_an_exception(flawless: dict[str, Make]) -> None:
+    others = [make() for make in flawless.values()]
+    for make in flawless.values():
+        hints = get_type_hints(type(make()))
+        for field in make().values().keys() - HEAD:
+            if type(None) in get_args(hints[field]):
+                found(make(**{field: None}), *others)
+
+
+@pytest.mark.parametrize("kind", sorted(MAKERS))
+def test_resource_without_inputs_is_never_an_exception(kind: str, flawless: dict[str, Make]) -> None:
+    others = [make() for make in flawless.values()]
+    nothing: list[Any] = [{}, UNKNOWN]
+    for inputs in nothing:
+        views = views_of_plan([Planned(stack="dev", type=kind, name="bare", inputs=inputs)])
+
+        found(*views, *others)
 
 
 def test_every_rule_says_where_it_is_from_and_what_it_finds() -> None:

@@ -119,3 +119,22 @@ def test_compact_placement_is_in_one_zone(
     found = check("placement-one-zone", slice_pool(**changes))
 
     assert [finding.path for finding in found] == ([path] if path else [])
+
+
+@pytest.mark.parametrize(
+    ("labels", "nearest"),
+    [
+        ({"cloud.google.com/gke-tpu-accelerator": "tpu-v5-lite-podslice"}, []),
+        ({"cloud.google.com/gke-tpu-accelerator": "tpu-v5p-slicee"}, ["tpu-v5p-slice"]),
+        ({"cloud.google.com/gke-tpu-accelerator": "nvidia-h100-80gb"}, [None]),
+        ({"cloud.google.com/gke-accelerator": "nvidia-h100-80gb"}, []),
+        ({"cloud.google.com/gke-accelerator": "nvidia-h100-80g"}, ["nvidia-h100-80gb"]),
+        ({}, []),
+    ],
+)
+def test_flavor_selects_accelerators_as_gke_calls_them(
+    check: Check, flavor: Make, labels: dict[str, str], nearest: list[str | None]
+) -> None:
+    found = check("flavor-accelerator", flavor(node_labels=labels))
+
+    assert [finding.nearest for finding in found] == nearest

@@ -1,0 +1,134 @@
+"""Views of what a plan alone says of clusters and pools: settings that no line of a stack file decides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from modules.rules.view import Settings
+from modules.rules.views import Cluster, NodePool
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterSettings(Settings):
+    """A cluster's settings; ``clashing`` lists what is set that an Autopilot cluster does not take."""
+
+    cluster: Cluster
+    network: str | None
+    datapath: str | None
+    networking_mode: str | None
+    multi_networking: bool
+    network_policy: bool
+    dataplane_policies: bool  # FQDN or cluster-wide Cilium network policies
+    autopilot: bool
+    clashing: tuple[str, ...]
+    zones: tuple[str, ...]  # as node_locations lists them
+    node_version: str | None
+    remove_default_pool: bool
+    initial_nodes: int | None
+    inline_pools: int
+    default_machine: str | None
+    workload_pool: str | None
+    tags: int
+
+
+class Limit(NamedTuple):
+    """A limit of node auto-provisioning: vCPUs, GB of memory, chips or GPUs over all pools of the cluster."""
+
+    resource: str
+    maximum: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AutoProvisioning(Settings):
+    """Node auto-provisioning of a cluster; ``written`` says whether the defaults of its pools are written at all."""
+
+    cluster: Cluster
+    limits: tuple[Limit, ...]
+    zones: tuple[str, ...]
+    written: bool
+    disk_type: str | None
+    disk_gb: int | None
+    strategy: str | None
+    max_surge: int | None
+
+    def limit(self, resource: str) -> int | None:
+        """Return the limit of a resource; None where it has none."""
+        return next((each.maximum for each in self.limits if each.resource == resource), None)
+
+
+class Nic(NamedTuple):
+    """An additional network interface: its network and subnet, by name or logical name."""
+
+    network: str | None
+    subnetwork: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolSettings(Settings):
+    """A node pool's settings beside those of ``pool``; ``upgrades`` says whether its upgrades are written at all.
+
+    ``taints`` are keys. ``replaced_first`` says whether a replacement waits for the old pool to go, None where whoever
+    planned does not say.
+    """
+
+    pool: NodePool
+    image_type: str | None
+    gvnic: bool
+    fast_socket: bool
+    image_streaming: bool
+    secondary_disks: int
+    driver: str | None
+    partition: str | None
+    sharing: str | None
+    sharing_clients: int | None
+    confidential: str | None
+    maintenance: str | None
+    shutdown_seconds: int | None
+    upgrades: bool
+    max_surge: int | None
+    max_unavailable: int | None
+    policy: str | None
+    reservation_path: str | None
+    nics: tuple[Nic, ...]
+    network_profile: str | None
+    metadata_mode: str | None
+    scopes: tuple[str, ...]
+    service_account: str | None
+    tags: int
+    taints: tuple[str, ...]
+    provisioned: bool  # IOPS or throughput of the boot disk
+    disk_type: str | None
+    storage_pools: int
+    disk_twice: bool  # both spellings of the boot disk, with different values
+    ignored: tuple[str, ...] | None  # inputs whose changes are ignored, None where whoever planned does not say
+    replaced_first: bool | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResourcePolicy(Settings):
+    """A resource policy of Compute Engine that places VMs."""
+
+    project: str
+    region: str
+    policy: str | None
+    workload: bool
+    workload_type: str | None
+    topology: str | None
+    topology_mode: str | None
+    topology_distance: str | None
+    group: bool
+    max_distance: int | None
+    gpu_topology: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reservation(Settings):
+    """A reservation of VMs in one zone."""
+
+    project: str
+    zone: str
+    reservation: str | None
+    machine_type: str | None
+    count: int | None
+    specific: bool

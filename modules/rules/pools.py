@@ -1,0 +1,97 @@
+"""Node pools by themselves: names, how they scale, how they are upgraded and replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from modules.rules.cluster_views import PoolSettings
+from modules.rules.clusters import NAME_LENGTH
+from modules.rules.registry import Draft, finding, rule
+from modules.rules.views import NodePool
+
+_SCHEMA = "terraform-provider-google-beta 93c65b2, node pools, read 2026-08-21"
+
+
+@rule("pool-name", ruleset="pools", facts=("NAM-03",), source="GKE API, NodePool.name: at most 40 characters")
+def pool_name(pool: NodePool) -> Iterator[Draft]:
+    """Find a node pool whose name is longer than GKE takes."""
+    name = pool.pool
+    if name and len(name) > NAME_LENGTH:
+        message = f"node pool {name} has a name of {len(name)} characters"
+        yield finding(pool, "pool", message, allowed=f"at most {NAME_LENGTH}", nearest=name[:NAME_LENGTH].rstrip("-"))
+
+
+@rule("pool-counts", ruleset="pools", owner="provider", facts=("CLU-11",), source=f"{_SCHEMA}; Cluster Toolkit v1.95.0")
+def pool_counts(pool: NodePool) -> Iterator[Draft]:
+    """Find counts of nodes that exclude each other; a fixed count beside autoscaling shows as a change for ever."""
+    zonal = [name for name in ("min_nodes", "max_nodes") if getattr(pool, name) is not None]
+    total = [name for name in ("total_min_nodes", "total_max_nodes") if getattr(pool, name) is not None]
+    if zonal and total:
+        message = "autoscaling counts nodes per zone and over all zones"
+        yield finding(pool, total[0], message, allowed="one of the two pairs", nearest="the pair per zone")
+    if pool.node_count is not None and pool.initial_nodes is not None:
+        message = f"node_count is {pool.node_count} beside initial_node_count {pool.initial_nodes}"
+        yield finding(pool, "node_count", message, allowed="one of the two", nearest="initial_node_count")
+    if pool.node_count is not None and (zonal or total):
+        message = "node_count is written beside autoscaling: each preview would undo what the autoscaler did"
+        allowed = "initial_node_count, with its changes ignored"
+        yield finding(pool, "node_count", message, allowed=allowed, nearest="initial_node_count", severity="warning")
+
+
+@rule("pool-bounds", ruleset="pools", facts=("CLU-11",), source=f"{_SCHEMA}; Cluster Toolkit v1.95.0")
+def pool_bounds(pool: NodePool) -> Iterator[Draft]:
+    """Find a minimum of nodes above the maximum."""
+    for low, high in (("min_nodes", "max_nodes"), ("total_min_nodes", "total_max_nodes")):
+        least, most = getattr(pool, low), getattr(pool, high)
+        if least is not None and most is not None and least > most:
+            yield finding(
+                pool,
+                low,
+                f"the minimum, {least}, is above the maximum, {most}",
+                allowed=f"at most {most}",
+                nearest=most,
+            )
+
+
+@rule(
+    "max-pods",
+    ruleset="pools",
+    facts=("CLU-13",),
+    source="GKE's range of pods per node; general knowledge (unverified)",
+)
+def max_pods(pool: NodePool) -> Iterator[Draft]:
+    """Find a number of pods per node that GKE does not take."""
+    if pool.max_pods is not None and not 8 <= pool.max_pods <= 256:
+        nearest = min(max(pool.max_pods, 8), 256)
+        yield finding(pool, "max_pods", f"{pool.max_pods} pods per node", allowed="8 to 256", nearest=nearest)
+
+
+@rule("surge-upgrades", ruleset="pools", facts=("CON-16",), source=f"{_SCHEMA}, upgrade_settings")
+def surge_upgrades(each: PoolSettings) -> Iterator[Draft]:
+    """Find upgrades by surge that have no node to go on with: none more, and none fewer."""
+    surge = each.pool.upgrade_strategy in (None, "SURGE")
+    if each.upgrades and surge and each.max_surge == 0 and not each.max_unavailable:
+        message = "upgrades may neither add a node nor take one away"
+        allowed = "max_surge and max_unavailable above 0 together"
+        yield finding(each, "max_unavailable", message, allowed=allowed, nearest="max_unavailable=1")
+
+
+@rule(
+    "pool-replacement",
+    ruleset="pools",
+    severity="warning",
+    facts=("REG-04",),
+    source="terraform-provider-google-beta 93c65b2, ForceNew fields of node pools; Pulumi's order of replacement",
+)
+def pool_replacement(each: PoolSettings) -> Iterator[Draft]:
+    """Find a pool whose successor Pulumi makes first: its name is taken, and no capacity is there twice."""
+    if each.replaced_first is not False:
+        return
+    machine = each.pool.machine
+    scarce = machine is not None and machine.accelerator is not None
+    if scarce or each.pool.pool is not None:
+        why = "capacity for both" if scarce else "a second pool of that name"
+        message = f"a replacement would be made before the old pool goes, and there is no {why}"
+        yield finding(
+            each, "replaced_first", message, allowed="delete_before_replace", nearest="delete_before_replace=True"
+        )

@@ -1,0 +1,77 @@
+"""Reservations of a program beside the pools that consume them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from modules.rules.cluster_views import PoolSettings, Reservation
+from modules.rules.registry import Draft, finding, rule
+from modules.rules.view import Program
+
+_TOOLKIT = "Cluster Toolkit v1.95.0, gke-node-pool, read 2026-06-25"
+_CA = "GKE cluster-autoscaler 7d25050, read 2026-08-21"
+SURGE_BY_DEFAULT = 1
+
+
+@rule("reservation-fits", ruleset="reservations", across=True, facts=("CON-14",), source=f"{_CA}, reservation matcher")
+def reservation_fits(each: PoolSettings, program: Program) -> Iterator[Draft]:
+    """Find a pool and a reservation of this program that do not match: its nodes would never come."""
+    pool, reservation = each.pool, _reservation_of(each, program)
+    if reservation is None:
+        return
+    zones = pool.zones or (pool.location,)
+    if reservation.zone and zones != (reservation.zone,):
+        message = f"reservation {reservation.name} is in {reservation.zone}, and the pool in {', '.join(zones)}"
+        yield finding(pool, "zones", message, allowed=reservation.zone, nearest=reservation.zone)
+    if reservation.machine_type and reservation.machine_type != pool.machine_type:
+        message = (
+            f"reservation {reservation.name} is of {reservation.machine_type}, and the pool of {pool.machine_type}"
+        )
+        yield finding(pool, "machine_type", message, allowed=reservation.machine_type, nearest=reservation.machine_type)
+    if not reservation.specific:
+        message = f"reservation {reservation.name} is open to all: specific_reservation_required is false"
+        yield finding(pool, "reservation", message, allowed="specific_reservation_required", nearest="true")
+
+
+@rule(
+    "reservation-room",
+    ruleset="reservations",
+    across=True,
+    facts=("CON-14", "CON-16"),
+    source=f"{_CA}; {_TOOLKIT}: its default",
+)
+def reservation_room(reservation: Reservation, program: Program) -> Iterator[Draft]:
+    """Find a reservation that does not hold what its pools may reach, or no node beside them for upgrades by surge."""
+    pools = [each for each in program.of(PoolSettings) if _reservation_of(each, program) is reservation]
+    count = reservation.count if pools else None
+    if count is None:
+        return
+    most = sum(each.pool.most_vms for each in pools)
+    if most > count:
+        message = f"reservation {reservation.name} has {count} VMs, and its pools may have {most}"
+        yield finding(pools[0].pool, "max_nodes", message, allowed=f"at most {count}", nearest=count)
+    elif most == count:
+        for each in pools:
+            if _surge(each) and each.pool.hosts == 1:
+                message = f"reservation {reservation.name} has no VM beside the pool's, and upgrades want one more"
+                yield finding(
+                    each, "max_surge", message, allowed="max_surge 0, max_unavailable 1", nearest="max_surge=0"
+                )
+
+
+def _surge(each: PoolSettings) -> bool:
+    surge = each.max_surge if each.upgrades else SURGE_BY_DEFAULT
+    return bool(SURGE_BY_DEFAULT if surge is None else surge)
+
+
+def _reservation_of(each: PoolSettings, program: Program) -> Reservation | None:
+    path = each.reservation_path if program.of(Reservation) else None
+    if not path or each.pool.consume_reservation != "SPECIFIC_RESERVATION":
+        return None
+    return program.once(_reservations).get(path.partition("/reservationBlocks/")[0].rpartition("/")[2])
+
+
+def _reservations(program: Program) -> dict[str, Reservation]:
+    return {
+        each.reservation: each for each in program.of(Reservation) if each.known("reservation") and each.reservation
+    }
