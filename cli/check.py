@@ -29,9 +29,7 @@ class Format(StrEnum):
 
 
 def check(
-    stacks: Annotated[
-        list[str] | None, typer.Argument(help="Stacks to check; default: all.", metavar="[STACK]...")
-    ] = None,
+    stacks: Annotated[list[str] | None, typer.Argument(help="Stacks to check; default: all.", metavar="STACK")] = None,
     *,
     fast: Annotated[
         bool, typer.Option("--fast", help="Check the model and the ledgers alone, without planning.")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -22,8 +20,6 @@ app.command("schema")(schema.schema)
 app.add_typer(catalog.app, name="catalog")
 app.add_typer(job.app, name="job")
 app.add_typer(sandbox.app, name="sandbox")
-
-__all__ = ["Annotated", "Path", "app", "main"]
 
 
 def main() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ from modules.rules.exemptions import Exempted
 from modules.rules.from_plan import LABELS, MAKERS
 from modules.rules.planned import Planned
 from policies.checkout import Checkout
-from policies.resources import planned
+from policies.resources import options, planned
 
 ROOT = Path(__file__).resolve().parents[1]
 PRODUCTION = ("prod", "production")
@@ -115,10 +116,14 @@ class _Pack:
         return evaluate(whole, rules, self.checkout.stack_file(stack))
 
     def _stacks(self, resources: Iterable[PolicyResource]) -> dict[str, dict[str, Planned]]:
-        """Return the resources of each stack by URN: their inputs where they were seen, else the engine's state."""
+        """Return the resources of each stack by URN: their inputs where they were seen, else the engine's state.
+
+        What a resource depends on comes from the engine: by it a rule knows what an unknown name means.
+        """
         stacks: dict[str, dict[str, Planned]] = {}
         for resource in resources:
-            each = self.seen.get(resource.urn) or planned(resource)
+            seen = self.seen.get(resource.urn)
+            each = replace(seen, options=options(resource)) if seen else planned(resource)
             stacks.setdefault(each.stack, {})[resource.urn] = each
         return stacks
 

@@ -29,7 +29,26 @@ def parse_urn(urn: str) -> Urn:
 def planned(resource: ResourceValidationArgs | PolicyResource) -> Planned:
     """Return a resource by its stack, type and name; what is not known yet is ``UNKNOWN``, field by field."""
     urn = parse_urn(resource.urn)
-    return Planned(stack=urn.stack, type=urn.type, name=urn.name, inputs=plain(resource.props))
+    return Planned(
+        stack=urn.stack, type=urn.type, name=urn.name, inputs=plain(resource.props), options=options(resource)
+    )
+
+
+def options(resource: ResourceValidationArgs | PolicyResource) -> dict[str, Any]:
+    """Return what was registered beside the inputs; what a resource depends on is told of a whole stack alone."""
+    given = resource.opts
+    known = {
+        "protect": given.protect,
+        "ignoreChanges": list(given.ignore_changes),
+        "deleteBeforeReplace": given.delete_before_replace,
+    }
+    if isinstance(resource, PolicyResource):
+        known["dependsOn"] = sorted((urn.type, urn.name) for urn in map(_urn, resource.dependencies))
+    return {name: value for name, value in known.items() if value}
+
+
+def _urn(resource: PolicyResource) -> Urn:
+    return parse_urn(resource.urn)
 
 
 def plain(value: Any) -> Any:
