@@ -18,11 +18,11 @@ TPUS = [machine for machine in MACHINE_TYPES.values() if machine.kind == "tpu"]
         ("tpu-v4", "tpu-v4-podslice", 32, 275), ("tpu-v5e", "tpu-v5-lite-podslice", 16, 197),
         ("tpu-v5e-device", "tpu-v5-lite-device", 16, 197), ("tpu-v5p", "tpu-v5p-slice", 95, 459),
         ("tpu-v6e", "tpu-v6e-slice", 32, 918), ("tpu-7x", "tpu7x", 192, 2307), ("t4", "nvidia-tesla-t4", 16, None),
-        ("v100", "nvidia-tesla-v100", 16, None), ("l4", "nvidia-l4", 24, 121),
+        ("v100", "nvidia-tesla-v100", 16, None), ("l4", "nvidia-l4", 24, None),
         ("a100-40", "nvidia-tesla-a100", 40, 312),
         ("a100-80", "nvidia-a100-80gb", 80, 312), ("h100", "nvidia-h100-80gb", 80, 989),
         ("h100-mega", "nvidia-h100-mega-80gb", 80, 989), ("h200", "nvidia-h200-141gb", 141, 989),
-        ("b200", "nvidia-b200", 180, 2250), ("gb200", "nvidia-gb200", 186, 2500),
+        ("b200", "nvidia-b200", 180, None), ("gb200", "nvidia-gb200", 186, None),
         ("rtx-pro-6000", "nvidia-rtx-pro-6000", 96, None),
     ],
 )  # fmt: skip
