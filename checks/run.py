@@ -18,13 +18,12 @@ from modules.config.stack import Stack
 from modules.config.workspace import Workspace, read_workspace
 from modules.quota.ledger import CapacityLine, ProjectLedger, capacity_ledger, project_ledgers, workspace_demand
 from modules.quota.snapshot import Snapshots, read_snapshots
-from modules.rules import evaluate, ledger_findings, program, views_of_model, views_of_plan
+from modules.rules import PRODUCTION, evaluate, ledger_findings, program, views_of_model, views_of_plan
 from modules.rules.exemptions import Exemptions, read_exemptions
 
 if TYPE_CHECKING:  # a check of the model alone loads no Pulumi
     from checks.recorder import Plan
 
-PRODUCTION = frozenset({"prod", "production"})
 Progress = Callable[[str], None]
 
 

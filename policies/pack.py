@@ -27,7 +27,7 @@ from pulumi_policy import (
 )
 
 from modules.config.finding import Finding
-from modules.rules import RULES, Rule, evaluate
+from modules.rules import PRODUCTION, RULES, Rule, evaluate
 from modules.rules.exemptions import Exempted
 from modules.rules.from_plan import LABELS, MAKERS
 from modules.rules.planned import Planned
@@ -35,7 +35,6 @@ from policies.checkout import Checkout
 from policies.resources import options, planned
 
 ROOT = Path(__file__).resolve().parents[1]
-PRODUCTION = ("prod", "production")
 SETTINGS = PolicyConfigSchema(
     properties={
         "productionEnvironments": {

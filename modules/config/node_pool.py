@@ -23,6 +23,10 @@ class BootDisk(Section):
     type: DiskTypeName | None = Field(default=None, description="Default: the machine type's own default.")
     size_gb: int = Field(default=100, ge=1, description="GB as the API counts them.")
 
+    def type_on(self, machine: MachineType) -> str:
+        """Return the type that a VM of ``machine`` gets: what the file says, or the machine type's default."""
+        return self.type or machine.boot_disk_types[0]
+
 
 class SystemPool(Section):
     """The pool for everything that is no training: controllers, notebooks' hub, system pods. Never scales to 0."""

@@ -195,7 +195,7 @@ def throw_away_pool(
         machine_type=system.machine_type,
         boot_disk=container.ClusterNodeConfigBootDiskArgs(
             size_gb=THROW_AWAY_DISK_GB,
-            disk_type=system.boot_disk.type or MACHINE_TYPES[system.machine_type].boot_disk_types[0],
+            disk_type=system.boot_disk.type_on(MACHINE_TYPES[system.machine_type]),
         ),
         service_account=service_account,
         oauth_scopes=list(OAUTH_SCOPES),

@@ -38,9 +38,7 @@ def common_node_config(
         machine_type=machine.name,
         image_type="COS_CONTAINERD",  # image streaming and driver installation want it
         # Both written always, and in this form alone: GKE has two, and a default type that differs by machine.
-        boot_disk=container.NodePoolNodeConfigBootDiskArgs(
-            size_gb=disk.size_gb, disk_type=disk.type or machine.boot_disk_types[0]
-        ),
+        boot_disk=container.NodePoolNodeConfigBootDiskArgs(size_gb=disk.size_gb, disk_type=disk.type_on(machine)),
         service_account=service_account,
         oauth_scopes=list(OAUTH_SCOPES),
         resource_labels=scope.labels,

@@ -10,13 +10,11 @@ from modules.config.cluster import Cluster
 from modules.config.environment import Environment
 from modules.config.finding import Path
 from modules.config.fleet import Pool, cluster_pools
-from modules.config.node_pool import BootDisk
 from modules.config.stack import Stack
 from modules.config.team import PersistentResource, Team
 from modules.config.workspace import Workspace
 from modules.quota.keys import Charge, Holder
 from modules.quota.usage import (
-    VERTEX_DEFAULT_DISK,
     VertexUsage,
     VmUsage,
     filestore_usage,
@@ -58,7 +56,7 @@ def _pool(stack: str, project: str, pool: Pool) -> Iterator[Charge]:
         nodes=pool.max_nodes,
         capacity=spec.capacity,
         location=pool.zone or pool.region,
-        disk_type=_disk_type(spec.boot_disk, spec.machine_type),
+        disk_type=spec.boot_disk.type_on(pool.machine),
         disk_gb=spec.boot_disk.size_gb,
     )
     least = max(1, spec.min_nodes, spec.min_slices)
@@ -75,7 +73,7 @@ def _system_pool(stack: str, project: str, cluster_name: str, cluster: Cluster) 
         nodes=spec.max_nodes,
         capacity="on-demand",
         location=cluster.location,
-        disk_type=_disk_type(spec.boot_disk, spec.machine_type),
+        disk_type=spec.boot_disk.type_on(MACHINE_TYPES[spec.machine_type]),
         disk_gb=spec.boot_disk.size_gb,
     )
     for usage in vm_usage(vms):
@@ -110,15 +108,10 @@ def _persistent_resource(
         replicas=replicas,
         capacity="on-demand",
         region=resource.region,
-        disk_type=resource.boot_disk.type or VERTEX_DEFAULT_DISK,
+        disk_type=resource.boot_disk.type,
         disk_gb=resource.boot_disk.size_gb,
     )
     field = (*path, "max_replicas" if scales else "replicas")
     least = resource.replicas if scales else 1
     for usage in vertex_usage(vms):
         yield usage.by(Holder(stack, path, name, field, usage.amount / replicas, least))
-
-
-def _disk_type(disk: BootDisk, machine_type: str) -> str:
-    """Return the type of a node's boot disk: what the file says, or the machine type's default."""
-    return disk.type or MACHINE_TYPES[machine_type].boot_disk_types[0]

@@ -29,9 +29,10 @@ from modules.rules.from_model import views_of_model
 from modules.rules.from_plan import views_of_plan
 from modules.rules.quota import ledger_findings, planned_demand
 from modules.rules.registry import RULES, Rule, evaluate
-from modules.rules.view import Program, View, program
+from modules.rules.view import PRODUCTION, Program, View, program
 
 __all__ = [
+    "PRODUCTION",
     "RULES",
     "Program",
     "Rule",

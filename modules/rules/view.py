@@ -73,6 +73,9 @@ class Settings(View):
         return (*self.origin, *self.PATHS.get(name, ()))
 
 
+PRODUCTION = ("prod", "production")
+"""Environments in which the house rules for production hold, where nobody says otherwise."""
+
 V = TypeVar("V", bound=View)
 T = TypeVar("T")
 
