@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable
@@ -15,28 +16,29 @@ from starlette.routing import Route
 from sandbox.cloud import control
 from sandbox.cloud.cloud import Cloud
 from sandbox.cloud.errors import ApiError
-from sandbox.cloud.faults import Faults
+from sandbox.cloud.request_faults import Answer, Asked, after_effect, before_effect, unavailable
 
 LOG: Final = logging.getLogger("sandbox.cloud")
 _VERBS: Final = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 _MOST_BYTES: Final = 16 * 2**20
+TRANSPORT: Final = "transport"
+"""What the server calls a request's connection in its state."""
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def make_app(cloud: Cloud) -> Starlette:
     """Return the app of a local cloud."""
-    faults = Faults()
     return Starlette(
         routes=[
-            *control.routes(cloud, faults),
-            Route("/{service}/{path:path}", _endpoint(cloud, faults), methods=_VERBS),
+            *control.routes(cloud),
+            Route("/{service}/{path:path}", _endpoint(cloud), methods=_VERBS),
             Route("/{path:path}", _unknown, methods=_VERBS),
         ]
     )
 
 
-def _endpoint(cloud: Cloud, faults: Faults) -> Endpoint:
+def _endpoint(cloud: Cloud) -> Endpoint:
     async def answer(request: Request) -> Response:
         service = request.path_params["service"]
         raw = request.scope.get("raw_path", request.url.path.encode()).decode("latin-1").partition("?")[0]
@@ -45,10 +47,13 @@ def _endpoint(cloud: Cloud, faults: Faults) -> Endpoint:
             body = await _body(request)
         except ApiError as error:
             return JSONResponse(error.body(service), error.code)
-        fault = await faults.before(request.method, service, path)
+        query = request.query_params.multi_items()
+        project = cloud.project_named(path, dict(query))
+        asked = Asked(verb=request.method, service=service, path=path, project=project)
+        fault = before_effect(cloud.faults, asked)
         if fault is not None:
-            return JSONResponse(fault.body(service), fault.code)
-        code, content = cloud.handle(service, request.method, path, request.query_params.multi_items(), body)
+            return await _faulty(request, service, fault)
+        code, content = cloud.handle(service, request.method, path, query, body)
         LOG.info(
             "%s /%s/%s %d %s",
             request.method,
@@ -57,14 +62,25 @@ def _endpoint(cloud: Cloud, faults: Faults) -> Endpoint:
             code,
             content.get("error", {}).get("message", "") if code != 200 else "",
         )
-        fault = await faults.after(request.method, service, path)
+        fault = after_effect(cloud.faults, asked) if code == 200 else None
         if fault is not None:
-            return JSONResponse(fault.body(service), fault.code)
+            return await _faulty(request, service, fault)
         if code == 200 and request.method == "DELETE" and service == "storage":
             return Response(status_code=204)
         return JSONResponse(content, code)
 
     return answer
+
+
+async def _faulty(request: Request, service: str, fault: Answer) -> Response:
+    """Return what a fault answers. One that answers nothing closes the connection, where the server gives it away."""
+    transport = getattr(request.state, TRANSPORT, None)
+    if fault.error is None and transport is not None:
+        transport.abort()
+        while not await request.is_disconnected():
+            await asyncio.sleep(0)
+    error = fault.error or unavailable()
+    return JSONResponse(error.body(service), error.code, fault.headers)
 
 
 async def _body(request: Request) -> object:

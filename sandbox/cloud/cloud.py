@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from sandbox.cloud import discovery, errors, projects, refusals, resources
 from sandbox.cloud.clock import Clock, stamp
 from sandbox.cloud.discovery import Api, Route
 from sandbox.cloud.errors import ApiError
+from sandbox.cloud.faults import Faults
 from sandbox.cloud.model import Call, Json, Kind, Service
+from sandbox.cloud.operation_faults import OperationFaults
 from sandbox.cloud.operations import Operations
 from sandbox.cloud.projects import Projects
 from sandbox.cloud.quota import Ledger
@@ -40,7 +42,8 @@ class Cloud:
         self.store = store or Store()
         self.clock = clock or Clock()
         self.settings = settings or Settings()
-        self.operations = Operations(self.store, self.clock)
+        self.faults = Faults(self.clock)
+        self.operations = Operations(self.store, self.clock, OperationFaults(self.faults))
         self.quota = Ledger(self)
 
     def handle(
@@ -93,10 +96,23 @@ class Cloud:
         found = _PROJECT.search(path)
         if not found:
             named = parameters.get("project")
-            bucket = self.store.get("/".join(["storage", *path.split("/")[:2]]))
-            return (self.projects.resolve(named) if named else bucket.project if bucket else ""), path
+            return self.projects.resolve(named) if named else self._bucket_project(path), path
         project = self.projects.resolve(found[1])
         return project, path[: found.start(1)] + project + path[found.end(1) :]
+
+    def project_named(self, path: str, query: Mapping[str, str]) -> str:
+        """Return the project that a request names before anybody looked into it; empty where it names none."""
+        found = _PROJECT.search(path)
+        given = found[1] if found else query.get("project", "")
+        try:
+            return self.projects.resolve(given) if given else self._bucket_project(path.partition("/")[2])
+        except ApiError:
+            return ""
+
+    def _bucket_project(self, path: str) -> str:
+        """Return the project of a bucket, ``b/<name>`` and more; its requests name none."""
+        bucket = self.store.get("/".join(["storage", *path.split("/")[:2]]))
+        return bucket.project if bucket else ""
 
     def _check_enabled(self, api: Api, project: str) -> None:
         if self.store.get(f"serviceusage/projects/{project}/services/{api.host}") is None:

@@ -1,4 +1,4 @@
-"""The server's own API below ``/_sandbox``: state, settings, time; what no cloud has and a test wants."""
+"""The server's own API below ``/_sandbox``: state, settings, time, faults; what no cloud has and a test wants."""
 
 from __future__ import annotations
 
@@ -12,31 +12,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from sandbox.cloud.cloud import Cloud
-from sandbox.cloud.faults import Faults
+from sandbox.cloud.control_faults import fault_routes
 from sandbox.cloud.settings import Settings
 
 
-def routes(cloud: Cloud, faults: Faults) -> list[Route]:
+def routes(cloud: Cloud) -> list[Route]:
     """Return the routes of the control API."""
-
-    async def state(request: Request) -> Response:
-        project = request.query_params.get("project")
-        cloud.operations.settle()
-        records = [each for each in cloud.store.all(project) if "/operations/" not in each.name]
-        kinds = Counter("/".join([each.name.split("/")[0], each.name.split("/")[-2]]) for each in records)
-        return JSONResponse(
-            {
-                "projects": cloud.projects.ids(),
-                "counts": dict(sorted(kinds.items())),
-                "names": [each.name for each in records],
-            }
-        )
-
-    async def reset(request: Request) -> Response:
-        cloud.store.clear(request.query_params.get("project"))
-        faults.clear()
-        cloud.store.flush()
-        return JSONResponse({})
 
     async def settings(request: Request) -> Response:
         if request.method == "PUT":
@@ -71,10 +52,48 @@ def routes(cloud: Cloud, faults: Faults) -> list[Route]:
         )
 
     return [
-        Route("/_sandbox/state", state, methods=["GET"]),
-        Route("/_sandbox/reset", reset, methods=["POST"]),
+        *fault_routes(cloud),
+        *_state_routes(cloud),
         Route("/_sandbox/settings", settings, methods=["GET", "PUT"]),
         Route("/_sandbox/clock", clock, methods=["POST"]),
         Route("/_sandbox/projects/{project}", project, methods=["PUT"]),
         Route("/_sandbox/projects/{project}/quota", quota, methods=["GET"]),
+    ]
+
+
+def _state_routes(cloud: Cloud) -> list[Route]:
+    async def state(request: Request) -> Response:
+        project = request.query_params.get("project")
+        cloud.operations.settle()
+        records = [each for each in cloud.store.all(project) if "/operations/" not in each.name]
+        kinds = Counter("/".join([each.name.split("/")[0], each.name.split("/")[-2]]) for each in records)
+        return JSONResponse(
+            {
+                "projects": cloud.projects.ids(),
+                "counts": dict(sorted(kinds.items())),
+                "names": [each.name for each in records],
+            }
+        )
+
+    async def reset(request: Request) -> Response:
+        project = request.query_params.get("project")
+        cloud.faults.clear_all(project)
+        cloud.store.clear(project)
+        cloud.store.flush()
+        return JSONResponse({})
+
+    async def remove(request: Request) -> Response:
+        name = request.path_params["name"]
+        found = [each for each in cloud.store.all() if each.name.partition("/")[2] == name]
+        for record in found:
+            groups = [each for each in cloud.store.all() if f"{each.meta.get('pool')}/".startswith(f"{record.name}/")]
+            for each in (*groups, record):
+                cloud.store.delete(each.name)
+        cloud.store.flush()
+        return JSONResponse({"removed": [each.name for each in found]})
+
+    return [
+        Route("/_sandbox/state", state, methods=["GET"]),
+        Route("/_sandbox/reset", reset, methods=["POST"]),
+        Route("/_sandbox/resources/{name:path}", remove, methods=["DELETE"]),
     ]

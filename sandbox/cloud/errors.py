@@ -98,15 +98,13 @@ def unimplemented(method: str) -> ApiError:
     return ApiError(501, f"{method} is not implemented by the local cloud")
 
 
+def error_info(reason: str, metadata: Mapping[str, str]) -> Json:
+    """Return the detail by which programs tell errors of one code apart."""
+    return {"@type": f"{_TYPE}ErrorInfo", "reason": reason, "domain": "googleapis.com", "metadata": dict(metadata)}
+
+
 def service_disabled(service: str, project: str, number: str) -> ApiError:
     """A call to an API that the project has not enabled."""
-    details = (
-        {
-            "@type": f"{_TYPE}ErrorInfo",
-            "reason": "SERVICE_DISABLED",
-            "domain": "googleapis.com",
-            "metadata": {"service": service, "consumer": f"projects/{number}"},
-        },
-    )
+    details = (error_info("SERVICE_DISABLED", {"service": service, "consumer": f"projects/{number}"}),)
     message = f"{service} has not been used in project {project} before or it is disabled. Enable it, then retry."
     return ApiError(403, message, reason="accessNotConfigured", details=details)

@@ -1,14 +1,15 @@
 """Operations: what a change is while it is under way, in each API's own shape.
 
 An operation is a resource too, and so survives a restart: ``meta`` holds when it is due and what then happens, as
-data. Every request first settles what is due.
+data. Every request first settles what is due. A fault may hold an operation back, or undo its end once it is over.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Protocol
 from uuid import UUID
 
 from sandbox.cloud.clock import Clock, stamp
@@ -18,7 +19,10 @@ from sandbox.cloud.store import Record, Store
 Json = dict[str, Any]
 COMPUTE_LINK: Final = "https://www.googleapis.com/compute/v1/"
 CONTAINER_LINK: Final = "https://container.googleapis.com/v1/"
-_LINKS: Final = {"compute": COMPUTE_LINK, "container": CONTAINER_LINK}
+# How many operations of a project that are done are kept, and for how long each is kept at least, in seconds. Google
+# keeps its own for days; a client asks for one until it has seen it done, and the gcp provider every 10 s at most.
+KEPT: Final = 500
+KEPT_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +40,7 @@ class Work:
 
     ``response`` and its ``schema`` are what a google.longrunning operation answers in the end; None is the target's
     body as it then is. ``where`` is the path below which the operation is named; empty: the target's location.
+    ``grows`` says of a change that it asks for VMs; a create always may.
     """
 
     style: Style
@@ -48,15 +53,53 @@ class Work:
     response: Json | None = None
     schema: str = ""
     where: str | None = None
+    grows: bool = False
+
+    @property
+    def action(self) -> str:
+        """What it does to its target: create, update or delete."""
+        begins = self.type.lower().partition("_")[0]
+        return {"insert": "create", "create": "create", "delete": "delete"}.get(begins, "update")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Started:
+    """An operation that is about to start; ``children`` are the node pools of its target, where that is a cluster."""
+
+    kind: str  # service and collection, container.nodePools
+    work: Work
+    record: Record | None  # its target
+    children: Sequence[Record]
+
+    def __str__(self) -> str:
+        """Return it as the record of a fault has it."""
+        return f"{self.work.action} {self.work.target}"
+
+
+class Interference(Protocol):
+    """What makes operations go wrong on purpose."""
+
+    def strike(self, started: Started, meta: Json, now: float) -> None:
+        """Change when an operation ends, and what then happens: ``due``, ``changes``, ``error`` and the like."""
+
+    def over(self, name: str) -> bool:
+        """Whether a fault is there no more."""
 
 
 class Operations:
     """Starts operations and ends them when they are due."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock, faults: Interference) -> None:
         self._store = store
         self._clock = clock
-        self._pending = {each.name for each in store.all() if "due" in each.meta}
+        self._faults = faults
+        known = [each for each in store.all() if "/operations/" in each.name]
+        self._pending = {each.name for each in known if "due" in each.meta}
+        self._recovering = {each.name for each in known if "recovers" in each.meta} - self._pending
+        self._done: dict[str, deque[str]] = defaultdict(deque)  # by project, those that ended first at the left
+        for each in known:
+            if each.name not in self._pending | self._recovering:
+                self._done[each.project].append(each.name)
 
     def start(self, work: Work) -> Json:
         """Start an operation and return its body; one of no length is done at once."""
@@ -67,25 +110,18 @@ class Operations:
         return record.body
 
     def settle(self) -> None:
-        """End every operation that is due, in order."""
+        """End every operation that is due, in order, and let recover what waited for a fault to be over."""
         now = self._clock.now()
-        due = [found for name in self._pending if (found := self._store.get(name)) and found.meta["due"] <= now]
         self._pending = {name for name in self._pending if self._store.get(name)}
+        due = [each for each in self._under_way() if each.meta["due"] <= now and not self._held(each, now)]
         for record in sorted(due, key=lambda each: (each.meta["due"], each.meta["serial"])):
             self._end(record)
+        for name in [*self._recovering]:
+            self._recover(name)
 
     def pending(self, target: str) -> Record | None:
         """Return an operation that is under way on a resource."""
         return next((found for found in self._under_way() if found.meta["target"] == target), None)
-
-    def fail(self, name: str, code: str, message: str) -> None:
-        """End an operation with an error; its changes do not happen."""
-        record = self._store.get(name)
-        if record is not None and "due" in record.meta:
-            record.meta["changes"] = []
-            record.meta["error"] = [code, message]
-            record.meta["due"] = self._clock.now()
-            self.settle()
 
     def _under_way(self) -> list[Record]:
         return [found for name in self._pending if (found := self._store.get(name))]
@@ -103,17 +139,66 @@ class Operations:
             "response": work.response,
             "schema": work.schema,
         }
+        self._faults.strike(self._started(work), meta, now)
         return Record(name=f"{work.service}/{path}", project=work.project, body=body, meta=meta)
+
+    def _started(self, work: Work) -> Started:
+        service, _, rest = work.target.partition("/")
+        return Started(
+            kind=f"{service}.{rest.split('/')[-2]}",
+            work=work,
+            record=self._store.get(work.target),
+            children=self._store.children(f"{work.target}/nodePools"),
+        )
+
+    def _held(self, record: Record, now: float) -> bool:
+        """Whether a fault holds an operation back; one that did, and is over, lets it end now."""
+        fault = record.meta.get("held_by")
+        if fault is None:
+            return False
+        if not self._faults.over(fault):
+            return True
+        record.meta["due"] = now
+        return False
+
+    def _recover(self, name: str) -> None:
+        """Let a resource be as if its operation had not failed, where that was for a fault that is over."""
+        record = self._store.get(name)
+        if record is not None and not self._faults.over(record.meta["recovers"]["after"]):
+            return
+        self._recovering.discard(name)
+        if record is None:
+            return
+        for target, fields, _ in record.meta.pop("recovers")["changes"]:
+            found = self._store.get(target)
+            if found is not None and found.meta.pop("recovers_by", None) == name:
+                self._change(target, fields, delete=False)
+        self._store.put(record)
+        self._forget(record)
+
+    def _change(self, target: str, fields: Json, *, delete: bool) -> None:
+        found = self._store.get(target)
+        if delete:
+            self._store.delete(target)
+        elif found is not None:
+            found.body.pop("statusMessage", None)  # what was wrong before is not any more
+            found.body.update(fields)
+            self._store.put(found)
+
+    def _forget(self, record: Record) -> None:
+        """Keep the newest operations that are done, and drop what is older; their resources are what counts."""
+        done = self._done[record.project]
+        done.append(record.name)
+        while len(done) > KEPT:
+            oldest = self._store.get(done[0])
+            if oldest is not None and oldest.meta["ended"] > self._clock.now() - KEPT_SECONDS:
+                return
+            self._store.delete(done.popleft())
 
     def _end(self, record: Record) -> None:
         self._pending.discard(record.name)
         for target, fields, delete in record.meta["changes"]:
-            found = self._store.get(target)
-            if delete:
-                self._store.delete(target)
-            elif found is not None:
-                found.body.update(fields)
-                self._store.put(found)
+            self._change(target, fields, delete=delete)
         meta, body = record.meta, record.body
         target = self._store.get(meta["target"])
         if meta["style"] == "longrunning":
@@ -124,9 +209,15 @@ class Operations:
                 | ({"progress": 100} if meta["style"] == "compute" else {})
             )
             _end_with_error(body, meta)
-        for key in ("due", "changes", "response"):
+        meta["ended"] = meta["due"]
+        for key in ("due", "changes", "response", "held_by"):
             meta.pop(key, None)
         self._store.put(record)
+        if "recovers" in meta and target is not None:
+            target.meta["recovers_by"] = record.name
+            self._recovering.add(record.name)
+        else:
+            self._forget(record)
 
 
 def _path(work: Work, serial: int, now: float) -> str:

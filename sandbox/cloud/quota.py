@@ -1,7 +1,8 @@
 """Quotas: what every resource holds of its project's limits, and the refusal of one that would go over.
 
 Charges stand in the resource's ``meta``, so they are returned when it goes, whichever way. Arithmetic and limits are
-those of ``modules/quota``; a limit that the snapshot does not list is not enforced.
+those of ``modules/quota``; a limit that the snapshot does not list is not enforced. VMs of a machine type that the
+catalogue does not know are refused, since nobody could say what to charge for them.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from modules.catalog import MACHINE_TYPES
+from modules.catalog.nearest import find_nearest
 from modules.quota.keys import Charge, QuotaKey
 from modules.rules import View
 from modules.rules.from_rest import views_of_rest
@@ -25,6 +28,9 @@ if TYPE_CHECKING:
     from sandbox.cloud.cloud import Cloud
 
 Json = dict[str, Any]
+# GKE's own choice for a pool that names none. Shared-core machines are no rows of the catalogue; this one is charged
+# as many CPUs as the row beside it (Compute docs, general-purpose machines: 2 vCPUs; general knowledge).
+_CHARGED_AS: Final = {"e2-medium": "e2-standard-2"}
 
 
 class Ledger:
@@ -65,6 +71,7 @@ class Ledger:
     def _charges(self, call: Call, record: Record) -> list[Charge]:
         collection = f"{call.service}.{record.name.split('/')[-2]}"
         views = views_of_rest(collection, record.body, project=record.project, name=record.name.partition("/")[2])
+        views = [_known(each) for each in views]
         if self._cloud.settings.node_quota == "current":
             views = [_as_it_is(each, record.meta.get("nodes")) for each in views]
         charges, _ = demand_of_views(views, record.project)
@@ -86,6 +93,21 @@ def held(record: Record) -> Iterator[tuple[QuotaKey, float]]:
 def metric(quota_id: str) -> str:
     """Return the name that compute's ``regions.get`` and its errors have for a quota id: ``N2_CPUS``."""
     return quota_id.partition("-per-project")[0].replace("-", "_").upper()
+
+
+def _known(view: View) -> View:
+    """Return a view with a machine type that can be charged. Raises ApiError where its own cannot."""
+    if not isinstance(view, (NodePool, PersistentPool)):
+        return view
+    name = view.machine_type or ""
+    if name in _CHARGED_AS:
+        return replace(view, machine_type=_CHARGED_AS[name])
+    if name not in MACHINE_TYPES:
+        nearest = find_nearest(name, MACHINE_TYPES)
+        hint = f"; nearest: '{nearest}'" if nearest else ""
+        message = f"Machine type with name '{name}' does not exist (the local cloud has those of the catalogue{hint})."
+        raise ApiError(400, message)
+    return view
 
 
 def _as_it_is(view: View, nodes: int | None) -> View:

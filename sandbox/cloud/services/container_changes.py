@@ -151,7 +151,9 @@ def _changed_pool(cloud: Cloud, call: Call, record: Record, before: Record) -> J
     record.body["instanceGroupUrls"] = group_urls(record, record.name.split("/")[6])
     cloud.store.put(record)
     put_groups(cloud, record)
-    return _operation(cloud, record, "UPDATE_NODE_POOL" if "ize" not in call.method.action else "SET_NODE_POOL_SIZE")
+    grows = record.meta.get("nodes", 0) > before.meta.get("nodes", 0)
+    resized = call.method.action == "setSize"
+    return _operation(cloud, record, "SET_NODE_POOL_SIZE" if resized else "UPDATE_NODE_POOL", grows=grows)
 
 
 def _pool_free(cloud: Cloud, record: Record) -> None:
@@ -159,14 +161,14 @@ def _pool_free(cloud: Cloud, record: Record) -> None:
     check_free(cloud, record.name.rpartition("/nodePools/")[0])
 
 
-def _operation(cloud: Cloud, record: Record, kind: str) -> Json:
+def _operation(cloud: Cloud, record: Record, kind: str, *, grows: bool = False) -> Json:
     pool = "/nodePools/" in record.name
     record.body["status"] = "RECONCILING"
     cloud.store.put(record)
     work = Work(
         style="container", service="container", project=record.project, target=record.name, type=kind,
         seconds=cloud.settings.seconds("container.nodePools" if pool else "container.clusters.update"),
-        changes=[Change(target=record.name, fields={"status": "RUNNING"})],
+        changes=[Change(target=record.name, fields={"status": "RUNNING"})], grows=grows,
     )  # fmt: skip
     return cloud.operations.start(work)
 

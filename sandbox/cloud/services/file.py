@@ -1,10 +1,10 @@
-"""Filestore instances. Capacity is counted in GiB, though the field says GB."""
+"""Filestore instances, their snapshots and backups. Capacity is counted in GiB, though the field says GB."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sandbox.cloud.errors import ApiError, failed_precondition
+from sandbox.cloud.errors import ApiError, failed_precondition, not_found
 from sandbox.cloud.model import Call, Json, Kind, Service
 from sandbox.cloud.store import Record
 
@@ -55,6 +55,29 @@ def _removable(_cloud: Cloud, call: Call, record: Record) -> None:
         raise failed_precondition(f"The instance '{call.path}' is protected against deletion.")
 
 
+def _backup(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
+    if old:
+        return
+    source = record.body.get("sourceInstance", "")
+    instance = cloud.store.get(f"file/{source}")
+    if instance is None:
+        raise not_found(source)
+    shares = {each["name"]: each for each in instance.body["fileShares"]}
+    share = record.body.get("sourceFileShare", "")
+    if share not in shares:
+        raise ApiError(400, f"The instance '{source}' has no file share '{share}'")
+    _snapshot(cloud, call, record, old)
+    record.body |= {
+        "sourceInstanceTier": instance.body["tier"], "capacityGb": shares[share]["capacityGb"],
+        "storageBytes": "0", "downloadBytes": "0",
+    }  # fmt: skip
+
+
+def _snapshot(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
+    if not old:
+        record.body |= {"name": f"{call.path}/{record.id}", "createTime": cloud.time()}
+
+
 SERVICE = Service(
     name="file",
     kinds=(
@@ -67,6 +90,23 @@ SERVICE = Service(
             fill=_fill,
             removable=_removable,
             etag="etag",
+        ),
+        Kind(
+            collection="backups",
+            schema="Backup",
+            style="longrunning",
+            id_in="backupId",
+            states=("state", "CREATING", "READY", "READY", "DELETING"),
+            fill=_backup,
+        ),
+        Kind(
+            collection="snapshots",
+            schema="Snapshot",
+            style="longrunning",
+            id_in="snapshotId",
+            parent=True,
+            states=("state", "CREATING", "READY", "READY", "DELETING"),
+            fill=_snapshot,
         ),
     ),
 )

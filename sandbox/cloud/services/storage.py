@@ -99,6 +99,12 @@ def _no_folders(cloud: Cloud, call: Call) -> Json:
     return {"kind": "storage#anywhereCaches"}
 
 
+def _agent(_cloud: Cloud, call: Call) -> Json:
+    """Return the account by which Cloud Storage itself acts in a project."""
+    email = f"service-{number(call.project)}@gs-project-accounts.iam.gserviceaccount.com"
+    return {"kind": "storage#serviceAccount", "email_address": email}
+
+
 SERVICE = Service(
     name="storage",
     kinds=(Kind(collection="buckets", schema="Bucket", id_form=_NAME, fill=_fill, etag="etag"),),
@@ -111,6 +117,7 @@ SERVICE = Service(
         "buckets.setIamPolicy": _set_policy,
         "buckets.testIamPermissions": _test,
         "objects.list": _no_objects,
+        "serviceAccount.get": _agent,
         "anywhereCaches.list": _no_folders,
     },
 )
