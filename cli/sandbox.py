@@ -33,7 +33,13 @@ Crds = Annotated[
 ]
 Render = Annotated[
     Path | None,
-    typer.Option("--render", help="Write Kubernetes objects here as YAML, by the released plugin.", metavar="DIR"),
+    typer.Option("--render", help="Write Kubernetes objects here as YAML, in a folder per cluster.", metavar="DIR"),
+]
+ApiServer = Annotated[
+    bool, typer.Option("--api-server", help="Apply Kubernetes objects to real API servers: KUBEBUILDER_ASSETS.")
+]
+Scenario = Annotated[
+    Path | None, typer.Option("--scenario", help="A file of what is to go wrong meanwhile.", metavar="FILE")
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Install the Pulumi CLI without asking, where it is missing.")]
 Root = Annotated[Path | None, typer.Option("--root", help="The repository; default: the one around this folder.")]
@@ -48,10 +54,9 @@ class _Place:
     yes: bool = False
 
     def folder(self) -> Folder:
-        from sandbox.run.folder import NAME, Folder
+        from sandbox.run.folder import folder_at
 
-        root = repository(self.root)
-        return Folder(root, self.workspace.resolve() if self.workspace else root / NAME)
+        return folder_at(repository(self.root), self.workspace)
 
     def ask(self, version: str) -> bool:
         """Decide about a download: ``--yes``, else the person at the terminal, else nobody."""
@@ -71,6 +76,8 @@ def up(
     parallel: Parallel = None,
     crds: Crds = None,
     render: Render = None,
+    api_server: ApiServer = False,
+    scenario: Scenario = None,
     workspace: Place = None,
     yes: Yes = False,
     root: Root = None,
@@ -80,7 +87,16 @@ def up(
     Exit code 0: done. 1: the engine or the cloud refused. 2: it could not be tried.
     """
     place = _Place(root, workspace, yes)
-    with _session(stack, place, durations=durations, parallel=parallel, crds=crds, render=render) as session:
+    with _session(
+        stack,
+        place,
+        durations=durations,
+        parallel=parallel,
+        crds=crds,
+        render=render,
+        api_server=api_server,
+        scenario=scenario,
+    ) as session:
         for summary in session.up(stack, resume=resume):
             _print(summary)
 
@@ -106,12 +122,14 @@ def refresh(
     *,
     parallel: Parallel = None,
     crds: Crds = None,
+    scenario: Scenario = None,
     workspace: Place = None,
     yes: Yes = False,
     root: Root = None,
 ) -> None:
     """Take what the local cloud holds into the state."""
-    with _session(stack, _Place(root, workspace, yes), parallel=parallel, crds=crds) as session:
+    place = _Place(root, workspace, yes)
+    with _session(stack, place, parallel=parallel, crds=crds, scenario=scenario) as session:
         _print(session.refresh(stack))
 
 
@@ -124,12 +142,14 @@ def destroy(
     ] = False,
     durations: Durations = None,
     parallel: Parallel = None,
+    scenario: Scenario = None,
     workspace: Place = None,
     yes: Yes = False,
     root: Root = None,
 ) -> None:
     """Delete everything of a stack; a protected one is refused."""
-    with _session(stack, _Place(root, workspace, yes), durations=durations, parallel=parallel) as session:
+    place = _Place(root, workspace, yes)
+    with _session(stack, place, durations=durations, parallel=parallel, scenario=scenario) as session:
         _print(session.destroy(stack, lift=lift_protection))
 
 
@@ -139,6 +159,8 @@ def serve(
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Of the local cloud; 0 takes a free one.")] = 0,
     durations: Durations = None,
     crds: Crds = None,
+    api_server: ApiServer = False,
+    scenario: Scenario = None,
     workspace: Place = None,
     root: Root = None,
 ) -> None:
@@ -148,16 +170,20 @@ def serve(
     """
     from sandbox.cloud.endpoints import endpoints
     from sandbox.run.durations import parse_durations
+    from sandbox.run.faults import playing
+    from sandbox.run.kubernetes import choose_mode
     from sandbox.run.serve import settings_lines, wait_for_the_end
     from sandbox.run.servers import announced, serving
     from sandbox.run.session import read_stacks
 
     with _problems():
         folder, seconds = _Place(root, workspace).folder(), parse_durations(durations or ())
+        mode, stacks = choose_mode(folder, api_server=api_server, render=None), read_stacks(folder.root, ())
         with (
             folder.alone(),
-            serving(folder, read_stacks(folder.root, ()), durations=seconds, crds=crds or (), port=port) as servers,
+            serving(folder, stacks, durations=seconds, crds=crds or (), port=port, binaries=mode.binaries) as servers,
             announced(folder, servers),
+            playing(servers.cloud, scenario),
         ):
             for line in settings_lines(servers, endpoints(servers.cloud)):
                 typer.echo(line)
@@ -186,6 +212,8 @@ def _session(
     parallel: int | None = None,
     crds: list[Path] | None = None,
     render: Path | None = None,
+    api_server: bool = False,
+    scenario: Path | None = None,
 ) -> Iterator[Session]:
     from rich.console import Console
 
@@ -199,6 +227,8 @@ def _session(
             parallel=parallel or PARALLEL,
             crds=tuple(crds or ()),
             render=render,
+            api_server=api_server,
+            scenario=scenario,
         )
         with session(place.folder(), [stack], options, console=Console(stderr=True), ask=place.ask) as made:
             yield made

@@ -17,14 +17,17 @@ TOOLS = {
     "engine": ("pulumi", "pulumi-language-python", "pulumi-resource-gcp"),
     "kube": ("kube-apiserver", "etcd"),
 }
+FOLDERS = {"kube": "KUBEBUILDER_ASSETS"}
+"""The variable that names the folder of a marker's tools, where that is not PATH."""
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip a test whose marker names tools that are not on PATH."""
+    """Skip a test whose marker names tools that are not on PATH, or in the marker's own folder."""
     for marker, tools in TOOLS.items():
-        missing = [tool for tool in tools if shutil.which(tool) is None]
+        variable = FOLDERS.get(marker, "PATH")
+        missing = [tool for tool in tools if shutil.which(tool, path=os.environ.get(variable, "")) is None]
         if missing and item.get_closest_marker(marker):
-            pytest.skip(f"not on PATH: {', '.join(missing)}")
+            pytest.skip(f"not on {variable}: {', '.join(missing)}")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -49,6 +52,14 @@ def scope() -> Scope:
         labels={"environment": "prod", "managed-by": "training-platform"},
         deletion_protection=True,
     )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep outcomes of plans out of the user's own cache, and those of other versions out of the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pulumi
-from pulumi_kubernetes.helm import v3 as helm
 
 from modules.catalog import CHARTS
 from modules.config.environment import ChartOverride
-from modules.helm import chart_ref, release_args
+from modules.helm import chart_ref, install_release, release_args
 from modules.jobset.values import values
 
 
@@ -27,12 +26,10 @@ class JobSet(pulumi.ComponentResource):
     and JobSets outlive the release, which is why nothing protects it.
     """
 
-    release: helm.Release
-
     def __init__(self, name: str, args: JobSetArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:jobset:JobSet", name, {}, opts)
         chart = CHARTS["jobset"]
-        self.release = helm.Release(
+        install_release(
             f"{name}-release",
             release_args(
                 chart_ref(chart, args.chart),

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 
 import pulumi
 from pulumi_kubernetes import core
-from pulumi_kubernetes.helm import v3 as helm
 
 from modules.catalog import CHARTS
 from modules.config.cluster import Cluster, Notebooks
 from modules.config.environment import ChartOverride
-from modules.helm import chart_ref, release_args
+from modules.helm import chart_ref, install_release, release_args
 from modules.jupyterhub.values import values
 from modules.manifest import metadata
 from modules.scope import Scope
@@ -37,7 +36,6 @@ class JupyterHub(pulumi.ComponentResource):
     """
 
     namespace: pulumi.Output[str]
-    release: helm.Release
 
     def __init__(self, name: str, args: JupyterHubArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:jupyterhub:JupyterHub", name, {}, opts)
@@ -48,7 +46,7 @@ class JupyterHub(pulumi.ComponentResource):
             # To delete it is to delete the hub's users and the claim for all homes.
             opts=pulumi.ResourceOptions(parent=self, protect=args.scope.deletion_protection),
         )
-        self.release = helm.Release(
+        install_release(
             f"{name}-release",
             release_args(
                 chart_ref(chart, args.chart),

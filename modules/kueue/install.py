@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pulumi
-from pulumi_kubernetes.helm import v3 as helm
 
 from modules.catalog import CHARTS
 from modules.config.cluster import Cluster
 from modules.config.environment import ChartOverride
-from modules.helm import chart_ref, release_args
+from modules.helm import chart_ref, install_release, release_args
 from modules.kueue.values import values
 from modules.scope import Scope
 
@@ -32,12 +31,10 @@ class Kueue(pulumi.ComponentResource):
     their finalizers are taken away by it alone when they are deleted.
     """
 
-    release: helm.Release
-
     def __init__(self, name: str, args: KueueArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:kueue:Kueue", name, {}, opts)
         chart = CHARTS["kueue"]
-        self.release = helm.Release(
+        install_release(
             f"{name}-release",
             release_args(
                 chart_ref(chart, args.chart),

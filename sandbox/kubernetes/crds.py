@@ -70,18 +70,24 @@ class CrdSchema:
 
 
 def load_crds(folder: Path) -> dict[tuple[str, str, str], CrdSchema]:
-    """Read every CRD under a folder, by group, version and kind; other YAML documents are passed over.
+    """Read the schema of every CRD under a folder, by group, version and kind; raises as ``definitions`` does."""
+    crds = (crd for definition in definitions(folder) for crd in _versions(definition["spec"]))
+    return {(crd.group, crd.version, crd.kind): crd for crd in crds}
+
+
+def definitions(folder: Path) -> list[Json]:
+    """Read every CRD under a folder as it is written; other YAML documents are passed over.
 
     ``FileNotFoundError`` for a folder that is not there, since an empty answer would approve everything.
     """
     if not folder.is_dir():
         raise FileNotFoundError(f"no folder of CRDs at {folder}")
-    found: dict[tuple[str, str, str], CrdSchema] = {}
-    for file in sorted(folder.rglob("*.yaml")):
-        for document in yaml.load_all(file.read_text(encoding="utf-8"), Loader=_Loader):
-            if isinstance(document, dict) and document.get("kind") == "CustomResourceDefinition":
-                found.update({(crd.group, crd.version, crd.kind): crd for crd in _versions(document["spec"])})
-    return found
+    return [
+        document
+        for file in sorted(folder.rglob("*.yaml"))
+        for document in yaml.load_all(file.read_text(encoding="utf-8"), Loader=_Loader)
+        if isinstance(document, dict) and document.get("kind") == "CustomResourceDefinition"
+    ]
 
 
 def json_schema(spec: Json, *, root: bool = False, closed: bool = True) -> Json:

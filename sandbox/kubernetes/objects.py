@@ -11,13 +11,12 @@ from sandbox.kubernetes.asks import Ask, AutoName, Failure, Kept, Made, Verdict,
 from sandbox.kubernetes.changes import Change, Path
 from sandbox.kubernetes.crds import CrdSchema
 from sandbox.kubernetes.kinds import IDENTITY, IMMUTABLE
-from sandbox.kubernetes.store import CREATED, Key, Refused, Store
+from sandbox.kubernetes.store import CREATED, Key, ObjectStore, Refused
 from sandbox.kubernetes.values import (
     UNKNOWN,
     Json,
     dig,
     holds_unknown,
-    pruned,
     put,
     readable,
     with_secrets,
@@ -32,7 +31,7 @@ _DRY_RUN: Final = {"uid": "00000000-0000-0000-0000-000000000000", "creationTimes
 class Objects(Kept):
     """Objects of every kind, judged by ``schemas`` where one is at hand for the kind."""
 
-    def __init__(self, store: Store, schemas: Mapping[tuple[str, str, str], CrdSchema]) -> None:
+    def __init__(self, store: ObjectStore, schemas: Mapping[tuple[str, str, str], CrdSchema]) -> None:
         self._store = store
         self._schemas = schemas
 
@@ -63,40 +62,43 @@ class Objects(Kept):
     @override
     def create(self, ask: Ask, inputs: Json, *, preview: bool) -> Made:
         """As the provider does, a preview adds what a dry run tells only if the inputs are wholly known."""
-        if preview:
-            return Made("", inputs if holds_unknown(readable(inputs)) else _filled(inputs, {"metadata": _DRY_RUN}))
+        if preview and holds_unknown(readable(inputs)):
+            return Made("", inputs)
         key = self._key(ask, inputs)
+        if preview:
+            self._store.rehearse(ask.settings.cluster, key, readable(inputs))
+            return Made("", _filled(inputs, {"metadata": _DRY_RUN}))
         live = self._store.create(ask.settings.cluster, key, readable(inputs), ask.kind.resource)
         return Made(_id(key), _filled(inputs, live))
 
     @override
     def read(self, ask: Ask, identity: str, inputs: Json) -> Made:
         """The object as it is, and as much of it as the program had set; all of it when it is imported."""
-        namespace, _, name = identity.rpartition("/")
-        live = self._store.read(ask.settings.cluster, Key(ask.kind.group, ask.kind.kind, namespace, name))
+        cluster, key = ask.settings.cluster, _key_of(ask, identity)
+        live = self._store.read(cluster, key)
         if live is None:
             return Made("", {})
-        own = pruned(live, readable(inputs)) if inputs else _without_servers_own(live)
+        own = self._store.own(cluster, key, live, readable(inputs)) if inputs else without_servers_own(live)
         return Made(identity, with_secrets(live, inputs), with_secrets(own, inputs))
 
     @override
     def update(self, ask: Ask, identity: str, inputs: Json, *, preview: bool) -> Made:
         """As the server's own dry run does, a preview refuses what the update would, unless a value is unknown."""
-        namespace, _, name = identity.rpartition("/")
-        key = Key(ask.kind.group, ask.kind.kind, namespace, name)
-        live = self._store.read(ask.settings.cluster, key)
+        cluster, key = ask.settings.cluster, _key_of(ask, identity)
+        live = self._store.read(cluster, key)
         schema = self._schemas.get(ask.kind)
         problems = schema.errors(inputs, live) if schema and live else []
         if problems:
-            raise Refused(f'{ask.kind.kind} "{name}" is invalid: {"; ".join(problems)}')
+            raise Refused(f'{ask.kind.kind} "{key.name}" is invalid: {"; ".join(problems)}')
         if not preview:
-            live = self._store.update(ask.settings.cluster, key, readable(inputs), ask.kind.resource)
+            live = self._store.update(cluster, key, readable(inputs), ask.kind.resource)
+        elif not holds_unknown(readable(inputs)):
+            self._store.rehearse(cluster, key, readable(inputs))
         return Made(identity, _filled(inputs, live) if live else inputs)
 
     @override
     def delete(self, ask: Ask, identity: str) -> None:
-        namespace, _, name = identity.rpartition("/")
-        self._store.delete(ask.settings.cluster, Key(ask.kind.group, ask.kind.kind, namespace, name))
+        self._store.delete(ask.settings.cluster, _key_of(ask, identity))
 
     def _key(self, ask: Ask, inputs: Json) -> Key:
         metadata = dig(readable(inputs), "metadata") or {}
@@ -121,6 +123,17 @@ class Objects(Kept):
                 yield from (("data",), ("stringData",))
         if ask.kind[::2] == ("", "ConfigMap") and (frozen or not ask.settings.config_map_mutable):
             yield from (("data",), ("binaryData",))
+
+
+def without_servers_own(live: Json) -> Json:
+    """What of an object is its author's: all but what a server fills in."""
+    metadata = {name: value for name, value in live["metadata"].items() if name not in _SERVERS_OWN}
+    return {**live, "metadata": metadata}
+
+
+def _key_of(ask: Ask, identity: str) -> Key:
+    namespace, _, name = identity.rpartition("/")
+    return Key(ask.kind.group, ask.kind.kind, namespace, name)
 
 
 def _unsupported(ask: Ask) -> Iterator[Failure]:
@@ -148,11 +161,6 @@ def _filled(inputs: Json, live: Json) -> Json:
         if field in live["metadata"]:
             filled = put(filled, ("metadata", field), live["metadata"][field])
     return filled
-
-
-def _without_servers_own(live: Json) -> Json:
-    metadata = {name: value for name, value in live["metadata"].items() if name not in _SERVERS_OWN}
-    return {**live, "metadata": metadata}
 
 
 def _id(key: Key) -> str:

@@ -11,19 +11,21 @@ from typing_extensions import override
 
 from sandbox.kubernetes.asks import Ask, AutoName, Failure, Kept, Made, Verdict, auto_name
 from sandbox.kubernetes.changes import Change
-from sandbox.kubernetes.store import Key, Refused, Store
+from sandbox.kubernetes.store import Key, ObjectStore, Refused, Store
 from sandbox.kubernetes.values import UNKNOWN_ON_WIRE, Json, pruned, readable, with_secrets
 
+GROUP: Final = "helm.sh"
 RELEASE: Final = "kubernetes:helm.sh/v3:Release"
 TIMEOUT_SECONDS: Final = 300  # the provider's default, which it writes into the inputs
 _IDENTITY: Final = (("name",), ("namespace",))
 
 
 class Releases(Kept):
-    """Releases by namespace and name, kept beside the objects of the cluster."""
+    """Releases by namespace and name; ``objects`` is where their namespaces are."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, objects: ObjectStore) -> None:
         self._store = store
+        self._objects = objects
 
     @override
     def check(self, ask: Ask, olds: Json, news: Json, how: AutoName) -> tuple[Json, list[Failure]]:
@@ -49,7 +51,9 @@ class Releases(Kept):
         if self._store.read(cluster, key) is not None:
             raise Refused(f'release "{key.name}": cannot re-use a name that is still in use, it already exists')
         if plain.get("createNamespace"):
-            self._store.ensure_namespace(cluster, key.namespace)
+            self._objects.ensure_namespace(cluster, key.namespace)
+        if self._objects.has_namespace(cluster, key.namespace):
+            self._store.ensure_namespace(cluster, key.namespace)  # which may be another place
         live = self._store.create(cluster, key, {**plain, "status": _status(plain, 1)}, "releases")
         return Made(f"{key.namespace}/{key.name}", _outputs(inputs, live))
 
@@ -81,7 +85,7 @@ class Releases(Kept):
 
 
 def _key(namespace: str, name: str) -> Key:
-    return Key("helm.sh", "Release", namespace, name)
+    return Key(GROUP, "Release", namespace, name)
 
 
 def _status(plain: Json, revision: int) -> Json:

@@ -29,7 +29,7 @@ from sandbox.kubernetes.crds import load_crds
 from sandbox.kubernetes.objects import Objects
 from sandbox.kubernetes.releases import RELEASE, Releases
 from sandbox.kubernetes.settings import Settings, changed_settings, configured, refused_settings
-from sandbox.kubernetes.store import Refused, Store
+from sandbox.kubernetes.store import ObjectStore, Refused, Store
 from sandbox.kubernetes.values import from_struct, readable, to_struct
 
 _Method = Callable[[Any, Any, Any], Any]  # the servicer, a request, the call's context
@@ -54,12 +54,15 @@ _UNIMPLEMENTED: Final[Any] = _unimplemented
 
 
 class Plugin(provider_pb2_grpc.ResourceProviderServicer):
-    """The provider plugin; objects are kept in ``store``, custom kinds judged by the CRDs under ``crds``."""
+    """The provider plugin; custom kinds are judged by the CRDs under ``crds``.
 
-    def __init__(self, store: Store, crds: Sequence[Path] = ()) -> None:
+    Releases are kept in ``store``, and objects too unless ``objects`` keeps them.
+    """
+
+    def __init__(self, store: Store, crds: Sequence[Path] = (), objects: ObjectStore | None = None) -> None:
         schemas = {kind: schema for folder in crds for kind, schema in load_crds(folder).items()}
-        self._objects = Objects(store, schemas)
-        self._releases = Releases(store)
+        self._objects = Objects(objects or store, schemas)
+        self._releases = Releases(store, objects or store)
         self._providers: dict[str, Settings] = {}  # by the peer of the connection
         self._lock = Lock()
 
@@ -188,11 +191,14 @@ class Plugin(provider_pb2_grpc.ResourceProviderServicer):
 
 
 @contextmanager
-def serve(port: int = 0, *, crds: Sequence[Path] = (), store: Store | None = None) -> Iterator[int]:
+def serve(
+    port: int = 0, *, crds: Sequence[Path] = (), store: Store | None = None, objects: ObjectStore | None = None
+) -> Iterator[int]:
     """Serve the plugin on the loopback interface for as long as the block runs; gives the port it bound."""
     threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="kubernetes-provider")
     server = grpc.server(threads, options=_NO_LIMITS)
-    provider_pb2_grpc.add_ResourceProviderServicer_to_server(Plugin(store or Store(), crds), server)
+    plugin = Plugin(store or Store(), crds, objects)
+    provider_pb2_grpc.add_ResourceProviderServicer_to_server(plugin, server)
     try:
         bound: int = server.add_insecure_port(f"127.0.0.1:{port}")
         server.start()

@@ -13,9 +13,9 @@ import tempfile
 import uuid
 from pathlib import Path
 from threading import RLock
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
-from sandbox.kubernetes.values import Json
+from sandbox.kubernetes.values import Json, pruned
 
 CREATED: Final = "2026-01-01T00:00:00Z"
 # The last two are GKE's, for managed Prometheus.
@@ -33,6 +33,34 @@ class Key(NamedTuple):
     kind: str
     namespace: str
     name: str
+
+
+class ObjectStore(Protocol):
+    """Where the objects of every cluster are; ``resource`` is the plural by which a refusal calls an object."""
+
+    def read(self, cluster: str, key: Key) -> Json | None:
+        """An object, or ``None``."""
+
+    def own(self, cluster: str, key: Key, live: Json, inputs: Json) -> Json:
+        """What of a live object the program had set with ``inputs``."""
+
+    def rehearse(self, cluster: str, key: Key, obj: Json) -> None:
+        """Refuse in a preview what a create or an update would refuse, and change nothing."""
+
+    def create(self, cluster: str, key: Key, obj: Json, resource: str) -> Json:
+        """Keep a new object; returns it with what the server filled in."""
+
+    def update(self, cluster: str, key: Key, obj: Json, resource: str) -> Json:
+        """Put an object in the place of the one with its key; fields that it lacks are gone."""
+
+    def delete(self, cluster: str, key: Key) -> None:
+        """Forget an object, and with a namespace all that is in it; one that is gone already is no error."""
+
+    def has_namespace(self, cluster: str, name: str) -> bool:
+        """Whether objects can be put into a namespace."""
+
+    def ensure_namespace(self, cluster: str, name: str) -> None:
+        """Create a namespace unless it is there."""
 
 
 class Store:
@@ -61,6 +89,13 @@ class Store:
         with self._lock:
             found = self._objects.get((cluster, key))
             return None if found is None else _copied(found)
+
+    def own(self, cluster: str, key: Key, live: Json, inputs: Json) -> Json:  # noqa: ARG002 # as in ObjectStore
+        """The fields that the program named; nothing here spells a value in its own way."""
+        return pruned(live, inputs)
+
+    def rehearse(self, cluster: str, key: Key, obj: Json) -> None:
+        """Nothing is refused here that a preview could know."""
 
     def has_namespace(self, cluster: str, name: str) -> bool:
         """Whether objects can be put into a namespace."""

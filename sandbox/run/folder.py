@@ -56,6 +56,16 @@ class Folder:
         return self.path / "kubernetes.json"
 
     @property
+    def api_servers(self) -> Path:
+        """The data of the clusters' API servers; there if the sandbox has them."""
+        return self.path / "api-servers"
+
+    @property
+    def rendered(self) -> Path:
+        """A file that names the folder to which the released plugin renders objects; there if it does."""
+        return self.path / "rendered-to"
+
+    @property
     def kubeconfig(self) -> Path:
         """An empty file, so that nobody's own clusters are in sight."""
         return self.path / "no-clusters"
@@ -176,6 +186,11 @@ class Folder:
         latest = json.loads(path.read_text(encoding="utf-8"))["checkpoint"].get("latest")
         found: dict[str, Any] = latest or {}
         return found
+
+
+def folder_at(root: Path, workspace: Path | None) -> Folder:
+    """Return the sandbox of a repository, in a folder of its own where a person named none."""
+    return Folder(root, workspace.resolve() if workspace else root / NAME)
 
 
 def is_alive(pid: int) -> bool:

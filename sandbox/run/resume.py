@@ -105,7 +105,10 @@ def find_id(resource: Mapping[str, Any], held: Holdings, cluster: str = "") -> s
 
 
 def holdings(folder: Folder) -> Holdings:
-    """Read what the stand-ins hold from their files."""
+    """Read what the stand-ins hold from their files.
+
+    Objects in API servers are not among them: to create one again takes over the one that is there.
+    """
     objects = ObjectStore(folder.kubernetes)
     keys = [(cluster, key) for cluster in objects.clusters() for key in objects.keys(cluster)]
     ids = {(cluster, key.kind, f"{key.namespace}/{key.name}" if key.namespace else key.name) for cluster, key in keys}

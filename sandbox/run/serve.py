@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from threading import Event
 
 from sandbox.run.environment import TOKEN
-from sandbox.run.servers import Servers, poll_interval
+from sandbox.run.servers import Servers, provider_settings
 
 
 def settings_lines(servers: Servers, endpoints: Mapping[str, str]) -> Iterator[str]:
@@ -19,7 +19,8 @@ def settings_lines(servers: Servers, endpoints: Mapping[str, str]) -> Iterator[s
     for setting, url in endpoints.items():
         yield f"  {setting}: {url}"
     yield f"  gcp:accessToken: {TOKEN}"
-    yield f"  gcp:pollInterval: {poll_interval(servers.durations)}"
+    for setting, value in provider_settings(servers.durations).items():
+        yield f"  {setting}: {value}"
 
 
 def wait_for_the_end() -> None:

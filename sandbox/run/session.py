@@ -6,32 +6,32 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any
 
 from pulumi.automation import PulumiCommand
 from rich.console import Console
 
-from checks.planning import PlanningError, plan_order, plan_stacks
+from checks.order import PlanningError, plan_order
+from checks.planning import plan_stacks
 from modules.catalog.nearest import find_nearest
-from modules.config.stack import PROJECT, Stack
+from modules.config.stack import Stack
 from modules.config.workspace import Workspace, read_workspace
-from modules.gke.kubernetes_provider import RENDER_TO
 from sandbox.cloud.endpoints import endpoints
 from sandbox.run import progress, tools
 from sandbox.run.critical_path import needs_of, reversed_needs
 from sandbox.run.engine import PARALLEL, Engine, open_engine
 from sandbox.run.environment import engine_environment, without_personal_settings
+from sandbox.run.faults import Faults, check_scenario, fault_lines, playing, remove
 from sandbox.run.folder import Folder
+from sandbox.run.half_made import half_made, without_others
+from sandbox.run.kubernetes import Mode, choose_mode, cluster_identifiers, kubernetes_notes
 from sandbox.run.problems import CannotRun, RunFailed
 from sandbox.run.protection import protected
-from sandbox.run.resume import clusters_of, holdings, pending_creates
-from sandbox.run.servers import Servers, poll_interval, running
+from sandbox.run.resume import Holdings, clusters_of, holdings, pending_creates
+from sandbox.run.servers import Servers, provider_settings, running
 from sandbox.run.status import quota_rows
 from sandbox.run.summary import Summary, as_json, summarize
 from sandbox.run.timeline import Timeline
-
-STOOD_IN: Final = "A stand-in for the kubernetes provider kept the Kubernetes objects and Helm releases"
-RENDERED: Final = "Kubernetes objects are in {}; Helm releases are not rendered"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +42,8 @@ class Options:
     parallel: int = PARALLEL
     crds: Sequence[Path] = ()
     render: Path | None = None
+    api_server: bool = False
+    scenario: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,7 @@ class Session:
     servers: Servers
     command: PulumiCommand
     options: Options
+    mode: Mode
     console: Console
     say: Callable[[str], None]
 
@@ -93,11 +96,10 @@ class Session:
     def engine(self, name: str, *, lift: bool = False) -> Iterator[Engine]:
         """Give the engine for a stack, in a fresh copy of the program."""
         config = {
-            "gcp:pollInterval": poll_interval(self.servers.durations),
+            **provider_settings(self.servers.durations),
             "gcp:disableGlobalProjectWarning": "true",  # every resource here names its project
+            **self.mode.config(self.folder),
         }
-        if self.options.render is not None:
-            config[f"{PROJECT}:{RENDER_TO}"] = str(self.options.render.resolve())
         home = self.workspace.stacks[name].environment_name
 
         def copy() -> Path:
@@ -117,6 +119,8 @@ class Session:
     def _run(self, name: str, command: str, call: Callable[[Timeline], None], notes: Sequence[str] = ()) -> Summary:
         """Run a command and leave its summary in the folder; where it fails, the summary is left all the same."""
         before = self.folder.resources(name)
+        faults = Faults(self.servers.cloud)
+        hits = {each["name"]: each["fired"] for each in faults.listed()}
         timeline = Timeline()
         problem: RunFailed | None = None
         total = self._total(name, command, len(before))
@@ -128,6 +132,7 @@ class Session:
         if problem is not None and not timeline.steps:
             raise problem  # nothing was done, and the summary of the run before stays
         needs = needs_of([*before, *self.folder.resources(name)])
+        objects = kubernetes_notes(self.folder, name, self.mode, self.options.crds)
         summary = summarize(
             name,
             command,
@@ -135,10 +140,12 @@ class Session:
             reversed_needs(needs) if command == "destroy" else needs,
             failed=problem is not None,
             quotas=quota_rows(self.folder, self.workspace, self.workspace.project_of(self.workspace.stacks[name])),
-            notes=[*notes, self._kubernetes_note()],
+            notes=[*notes, *fault_lines(faults.listed(), hits), *objects],
             file=self.folder.summary(name),
         )
         self.folder.summary(name).write_text(as_json(summary), encoding="utf-8")
+        if command == "up":
+            self.folder.remember(name, timeline.failed_creates if problem else [])
         if problem is not None:
             raise RunFailed(str(problem), summary)
         return summary
@@ -153,19 +160,14 @@ class Session:
             return None  # the engine runs into the same, and says more
         return len(plans[name].resources)
 
-    def _kubernetes_note(self) -> str:
-        if self.options.render is not None:
-            return RENDERED.format(self.options.render) + "."
-        judged = f", judged by the CRDs in {', '.join(map(str, self.options.crds))}" if self.options.crds else ""
-        return f"{STOOD_IN}{judged}."
-
     def _resumed(self, name: str, engine: Engine) -> list[str]:
         """Take over from a killed run: lift its lock, and take what it had begun to create into the state."""
         notes = self._unlocked(name, engine)
         operations = self.folder.pending(name)
+        notes += self._cleared(name, engine, operations)
         if not operations:
             return notes
-        found = pending_creates(operations, holdings(self.folder), clusters_of(self.folder.resources(name)))
+        found = pending_creates(operations, self._held(name), clusters_of(self.folder.resources(name)))
         made = [each for each in found if each.id is not None]
         self.say(f"resuming: {len(made)} of {len(found)} creates under way had taken place")
         self.folder.remember(name, operations)
@@ -174,6 +176,21 @@ class Session:
         notes += [f"Resumed: imported {each.name} as {each.id}." for each in made]
         lost = [each.name for each in found if each.id is None]
         return notes + ([f"Resumed: to be created anew: {', '.join(lost)}."] if lost else [])
+
+    def _cleared(self, name: str, engine: Engine, operations: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Delete what failed creates left half-made, so that it is made anew."""
+        found = half_made(self.folder.resources(name), operations, self._held(name))
+        for each in found:
+            remove(self.servers.cloud, each.id)
+        gone = [f"--target={each.urn}" for each in found if each.in_state]
+        if gone:  # a refresh forgets what others depend on too, which `pulumi state delete` refuses
+            engine.run("refresh", "--yes", "--skip-preview", *gone)
+        return [f"Resumed: deleted {each.name}, which was half made." for each in found]
+
+    def _held(self, name: str) -> Holdings:
+        """Return what the stand-ins hold, but for what other stacks own."""
+        others = [each for stack in self.folder.stacks() if stack != name for each in self.folder.resources(stack)]
+        return without_others(holdings(self.folder), others)
 
     def _unlocked(self, name: str, engine: Engine) -> list[str]:
         pid = self.folder.holder(name)
@@ -230,15 +247,21 @@ def session(
     folder: Folder, names: Sequence[str], options: Options, *, console: Console, ask: Callable[[str], bool]
 ) -> Iterator[Session]:
     """Find tools, check stacks, start servers. Raises CannotRun, or RunFailed where a stack file is rejected."""
+    if options.scenario is not None:
+        check_scenario(options.scenario)
     command = tools.pulumi_command(ask)
     tools.require_gcp()
-    if options.render is not None:
-        tools.require_kubernetes()
     workspace = read_stacks(folder.root, names)
     folder.prepare()
-    stand_in = options.render is None
-    with running(folder, workspace, durations=options.durations, crds=options.crds, stand_in=stand_in) as servers:
-        yield Session(folder, workspace, servers, command, options, console, progress.status(console))
+    mode = choose_mode(folder, api_server=options.api_server, render=options.render)
+    clusters = cluster_identifiers(workspace, workspace.stacks[names[0]])
+    with (
+        running(
+            folder, workspace, durations=options.durations, crds=options.crds, mode=mode, clusters=clusters
+        ) as servers,
+        playing(servers.cloud, options.scenario),
+    ):
+        yield Session(folder, workspace, servers, command, options, mode, console, progress.status(console))
 
 
 def read_stacks(root: Path, names: Sequence[str]) -> Workspace:

@@ -53,6 +53,8 @@ def _cloud(folder: Folder, workspace: Workspace) -> Iterator[str]:
 
 
 def _objects(folder: Folder) -> Iterator[str]:
+    if folder.api_servers.exists():
+        yield "Kubernetes objects are in API servers, which run while a command does; what follows are Helm's records"
     store = Store(folder.kubernetes)
     for cluster in store.clusters():
         counts = Counter(key.kind for key in store.keys(cluster))

@@ -53,6 +53,7 @@ class Timeline:
     errors: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
+    failed_creates: list[dict[str, Any]] = field(default_factory=list)  # as a state has its pending operations
 
     def __post_init__(self) -> None:
         self._began = self.clock()
@@ -111,6 +112,8 @@ class Timeline:
         if step is not None:
             step.ended, step.failed = self.elapsed(), failed
             self.steps.append(step)
+            if failed and step.op == "create" and about.new:
+                self.failed_creates.append({"type": "creating", "resource": _resource(about)})
 
     def _say(self, said: Any) -> None:
         text = said.message.strip()
@@ -125,6 +128,14 @@ class Timeline:
 def name_of(urn: str) -> str:
     """Return the logical name that a URN ends with; it may hold ``::`` itself."""
     return urn.split("::", 3)[-1]
+
+
+def _resource(about: Any) -> dict[str, Any]:
+    new = about.new
+    return {
+        "urn": about.urn, "type": about.type, "custom": new.custom, "inputs": dict(new.inputs or {}),
+        "parent": new.parent or "", "provider": new.provider or "",
+    }  # fmt: skip
 
 
 def _op(about: Any) -> str:

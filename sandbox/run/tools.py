@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -12,9 +13,11 @@ from typing import Final
 from pulumi.automation import PulumiCommand
 from pulumi.automation.errors import InvalidVersionError
 
+from sandbox.kubernetes.control_plane import API_SERVER, ETCD
 from sandbox.run.folder import persons_home
 from sandbox.run.problems import CannotRun
 
+ASSETS: Final = "KUBEBUILDER_ASSETS"  # as the tools of kubernetes-sigs/controller-runtime call it
 CLI: Final = "https://www.pulumi.com/docs/install/"
 
 
@@ -60,6 +63,18 @@ def require_kubernetes() -> None:
             "rendering needs the released kubernetes plugin, which is neither on PATH nor installed: "
             f"run `pulumi plugin install resource kubernetes v{wanted}`."
         )
+
+
+def kubebuilder_assets() -> Path:
+    """Return the folder of etcd and kube-apiserver, which ``KUBEBUILDER_ASSETS`` names. Raises CannotRun."""
+    folder = Path(os.environ.get(ASSETS) or "-")
+    missing = [name for name in (ETCD, API_SERVER) if shutil.which(name, path=str(folder)) is None]
+    if missing:
+        raise CannotRun(
+            f"a real API server needs {' and '.join(missing)} in the folder that {ASSETS} names: run "
+            f"`setup-envtest use -p env` of kubernetes-sigs/controller-runtime, which gets them and prints the setting."
+        )
+    return folder.resolve()
 
 
 def has_plugin(name: str) -> bool:

@@ -56,13 +56,6 @@ def test_the_kubeconfig_is_unknown_while_the_endpoint_is(deploy: Deploy) -> None
     assert plan.one(PROVIDER).inputs["kubeconfig"] is UNKNOWN
 
 
-def test_rendered_objects_reach_no_cluster(deploy: Deploy) -> None:
-    inputs = deploy(lambda: provider("a.gke.goog", render_to="rendered/tpu")).one(PROVIDER).inputs
-
-    assert inputs["renderYamlToDirectory"] == "rendered/tpu"
-    assert "kubeconfig" not in inputs
-
-
 def test_the_callers_options_are_kept(deploy: Deploy) -> None:
     def program() -> None:
         parent = pulumi.ComponentResource("training-platform:test:Parent", "parent")

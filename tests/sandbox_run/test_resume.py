@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from checks.planning import plan_order, plan_stacks
+from checks.order import plan_order
+from checks.planning import plan_stacks
 from modules.config.workspace import read_workspace
 from sandbox.run.folder import Folder
 from sandbox.run.resume import DISPLAYED, IDS, Holdings, clusters_of, find_id, holdings, pending_creates

@@ -94,13 +94,3 @@ def test_a_plugin_is_found_on_path_and_in_pulumis_own_folder(bare: Path, tmp_pat
     assert tools.has_plugin("gcp")
     put(bare, "pulumi-resource-kubernetes")
     assert tools.has_plugin("kubernetes")
-
-
-def test_rendering_without_the_released_plugin_is_refused(bare: Path, tmp_path: Path) -> None:
-    put(bare, "pulumi", "echo v3.272.0")
-    put(bare, "pulumi-resource-gcp")
-
-    code, output = run("up", "dev", "--workspace", str(tmp_path / "sandbox"), "--render", str(tmp_path / "yaml"))
-
-    assert code == 2
-    assert "rendering needs the released kubernetes plugin" in output
