@@ -9,18 +9,20 @@ from typing import Any
 import pulumi
 import pulumi_kubernetes as kubernetes
 
+from modules.accelerator_pools import ClusterPools, ClusterPoolsArgs
 from modules.catalog.locations import region_of
+from modules.cloudquota.requests import QuotaRequests, QuotaRequestsArgs
 from modules.config.cluster import Cluster
 from modules.config.environment import Environment
-from modules.config.fleet import cluster_pools
 from modules.config.names import filestore_name, notebooks_name, system_pool_name
 from modules.filestore.instance import FilestoreInstance, FilestoreInstanceArgs
 from modules.filestore.storage_class import FilestoreClass, FilestoreClassArgs, class_name, tiers
 from modules.filestore.volume import FilestoreVolume, FilestoreVolumeArgs
 from modules.gke.access import ClusterAccess, ClusterAccessArgs
 from modules.gke.cluster import GkeCluster, GkeClusterArgs, cluster_name
+from modules.gke.compute_class import ComputeClasses, ComputeClassesArgs
+from modules.gke.gpu_direct import GpuDirect, GpuDirectArgs
 from modules.gke.kubernetes_provider import cluster_provider
-from modules.gke.node_pool import AcceleratorPool, AcceleratorPoolArgs
 from modules.gke.service_account import NodeServiceAccount, NodeServiceAccountArgs
 from modules.gke.system_pool import SystemPool, SystemPoolArgs
 from modules.jobset.install import JobSet, JobSetArgs
@@ -31,7 +33,13 @@ from modules.monitoring.alerts import Alerts, AlertsArgs
 from modules.network.cluster_subnet import ClusterSubnet, ClusterSubnetArgs
 from modules.network.network import Network, NetworkArgs
 from modules.project.service_agents import ServiceAgents, ServiceAgentsArgs, depend_on_agents
-from modules.project.services import ENVIRONMENT_APIS, ProjectServices, ProjectServicesArgs, depend_on_services
+from modules.project.services import (
+    ENVIRONMENT_APIS,
+    QUOTA_API,
+    ProjectServices,
+    ProjectServicesArgs,
+    depend_on_services,
+)
 from modules.prometheus.monitoring import JOBSET, KUEUE, ControllerMonitoring, ControllerMonitoringArgs
 from modules.prometheus.rules import AlertRules, AlertRulesArgs
 from modules.scope import Scope, environment_scope
@@ -43,7 +51,7 @@ HOME_CLAIM = "homes"
 def build_environment(name: str, environment: Environment) -> dict[str, Any]:
     """Create everything of an environment stack and return what it exports (see ``modules/outputs.py``)."""
     scope = environment_scope(name, environment)
-    enable_apis(scope, ENVIRONMENT_APIS)
+    enable_apis(scope, (*ENVIRONMENT_APIS, *((QUOTA_API,) if environment.quota_requests else ())))
     regions = tuple(region_of(cluster.location) for cluster in environment.clusters.values())
     network = Network("network", NetworkArgs(scope=scope, regions=regions))
     nodes = NodeServiceAccount("nodes", NodeServiceAccountArgs(scope=scope))
@@ -65,6 +73,8 @@ def build_environment(name: str, environment: Environment) -> dict[str, Any]:
     }
     if environment.images:
         ImageRepository("images", ImageRepositoryArgs(scope=scope, spec=environment.images))
+    if environment.quota_requests:
+        QuotaRequests("quotas", QuotaRequestsArgs(scope=scope, requests=environment.quota_requests))
     names = [cluster_name(scope, key) for key in environment.clusters]
     Alerts("alerts", AlertsArgs(scope=scope, spec=environment.alerts, clusters=names))
     return {
@@ -124,7 +134,13 @@ class EnvironmentCluster(pulumi.ComponentResource):
             child,
         )
         self.endpoint = cluster.endpoint
-        system = self._pools(name, args, cluster)
+        system = self._system_pool(name, args, cluster)
+        pools = ClusterPools(
+            ClusterPoolsArgs(
+                scope=args.scope, key=name, spec=args.spec, cluster=cluster.cluster_name, nodes=args.nodes
+            ),
+            child,
+        )
         provider = cluster_provider(
             f"{name}-kubernetes",
             endpoint=cluster.endpoint,
@@ -134,11 +150,11 @@ class EnvironmentCluster(pulumi.ComponentResource):
             opts=child,
         )
         self._software(name, args, provider, system)
+        self._gpu_direct(args, pools, pulumi.ResourceOptions(parent=self, providers=[provider]))
         self.register_outputs({"endpoint": self.endpoint})
 
-    def _pools(self, name: str, args: EnvironmentClusterArgs, cluster: GkeCluster) -> SystemPool:
-        child = pulumi.ResourceOptions(parent=self)
-        system = SystemPool(
+    def _system_pool(self, name: str, args: EnvironmentClusterArgs, cluster: GkeCluster) -> SystemPool:
+        return SystemPool(
             system_pool_name(name),
             SystemPoolArgs(
                 scope=args.scope,
@@ -147,23 +163,23 @@ class EnvironmentCluster(pulumi.ComponentResource):
                 location=args.spec.location,
                 service_account=args.nodes,
             ),
-            child,
+            pulumi.ResourceOptions(parent=self),
         )
-        for pool in cluster_pools(name, args.spec):
-            for gke_pool in pool.gke_pools:
-                AcceleratorPool(
-                    gke_pool.name,
-                    AcceleratorPoolArgs(
-                        scope=args.scope,
-                        pool=pool,
-                        gke_pool=gke_pool,
-                        cluster=cluster.cluster_name,
-                        location=args.spec.location,
-                        service_account=args.nodes,
-                    ),
-                    child,
-                )
-        return system
+
+    def _gpu_direct(self, args: EnvironmentClusterArgs, pools: ClusterPools, opts: pulumi.ResourceOptions) -> None:
+        for fabric in pools.fabrics.values():
+            made = pools.networks[fabric.name]
+            GpuDirect(
+                f"{fabric.component}-pods",
+                GpuDirectArgs(
+                    scope=args.scope,
+                    fabric=fabric,
+                    networks=made.networks,
+                    subnetworks=made.subnetworks,
+                    images=args.environment.node_images,
+                ),
+                opts,
+            )
 
     def _software(
         self, name: str, args: EnvironmentClusterArgs, provider: kubernetes.Provider, system: SystemPool
@@ -185,6 +201,14 @@ class EnvironmentCluster(pulumi.ComponentResource):
             FlavorsArgs(scope=args.scope, cluster_name=name, cluster=args.spec, priorities=args.environment.priorities),
             after(kueue),
         )
+        if args.spec.compute_classes:
+            ComputeClasses(
+                f"{name}-compute-classes",
+                ComputeClassesArgs(
+                    scope=args.scope, cluster_name=name, cluster=args.spec, service_account=args.nodes.email
+                ),
+                after(),
+            )
         for controller, release in ((KUEUE, kueue), (JOBSET, jobset)):
             ControllerMonitoring(
                 f"{name}-{controller.name}-metrics",

@@ -12,6 +12,7 @@ from modules.quota.ledger import shown
 from workloads.jobset import ROLE, gke_target, layout, shape
 from workloads.load import NAME_RULE, ResolvedJob, unknown_stacks
 
+LONGEST_RUN = 7 * 24  # hours that queued VMs live at most
 LONGEST_NAME = 63  # of a pod's host name, a DNS label
 _SUFFIX = "abcde"  # what Kubernetes adds to a pod's name
 
@@ -25,7 +26,13 @@ def gke_findings(job: ResolvedJob) -> list[Finding]:
         message = f"{flavor.name} is counted in {right}"
         found = job.finding(("gke", wrong), message, rule="job-count", allowed=right, nearest=right)
         return [found, *_shapes(job, flavor)]
-    return [*_shapes(job, flavor), *_counts(job, flavor, right, count), *_slices(job, flavor, count), *_names(job)]
+    return [
+        *_shapes(job, flavor),
+        *_counts(job, flavor, right, count),
+        *_slices(job, flavor, count),
+        *_run(job),
+        *_names(job),
+    ]
 
 
 def demand(job: ResolvedJob) -> int:
@@ -50,7 +57,10 @@ def reach(job: ResolvedJob) -> tuple[int, float]:
 def _counts(job: ResolvedJob, flavor: Flavor, field: str, count: int) -> Iterator[Finding]:
     each, needed = demand(job) // count, demand(job)
     unit, resource = _unit(flavor), flavor.accelerator.resource
-    holds = sum(pool.max_chips for pool in flavor.pools if pool.machine.chips == shape(flavor).machine.chips)
+    holds = (
+        sum(pool.max_chips for pool in flavor.pools if pool.machine.chips == shape(flavor).machine.chips)
+        + flavor.made_chips
+    )
     nominal, most = reach(job)
     team = f"team {job.team.name} has {nominal:,} and can have {shown(most)} with what it borrows"
     for rule, limit, why in (
@@ -92,6 +102,22 @@ def _slices(job: ResolvedJob, flavor: Flavor, count: int) -> Iterator[Finding]:
             ("gke", "slices"), message, rule="job-slices-from-zero", severity="warning",
             allowed=f"at most {kept:,} (min_slices of its pools)", nearest=kept or None,
         )  # fmt: skip
+
+
+def _run(job: ResolvedJob) -> Iterator[Finding]:
+    """Find a run that its VMs would not outlive. Source: GKE docs, queued provisioning, read 2026-04."""
+    gke, flavor = gke_target(job)
+    if gke.max_run_hours is None:
+        return
+    if not flavor.by_request:
+        message = f"{flavor.name} has no queued provisioning, and nothing ends a run there"
+        yield job.finding(("gke", "max_run_hours"), message, rule="job-run-time", allowed="none")
+        return
+    most = min([LONGEST_RUN, *(pool.spec.max_run_hours for pool in flavor.pools if pool.spec.max_run_hours)])
+    if gke.max_run_hours > most:
+        message = f"VMs of {flavor.name} live for {most:,} hours: a longer run starts again from its last checkpoint"
+        allowed = f"at most {most:,}"
+        yield job.finding(("gke", "max_run_hours"), message, rule="job-run-time", allowed=allowed, nearest=most)
 
 
 def _names(job: ResolvedJob) -> Iterator[Finding]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from modules.config.fleet import Flavor, Pool
 from modules.kueue.objects import local_queue_names, resource_flavor
+from modules.kueue.provisioning import MAX_RUN_PARAMETER
 from modules.project_names import SERVICE_ACCOUNT
 from workloads.container import container
 from workloads.load import ResolvedJob
@@ -19,6 +20,7 @@ from workloads.model import GkeTarget
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
+MAX_RUN_ANNOTATION = f"provreq.kueue.x-k8s.io/{MAX_RUN_PARAMETER}"
 ROLE = "slice"  # the replicated job; short, since names of pods hold it beside the job's own (63 characters in all)
 # One Job of the set per node pool, which is one slice over several VMs: two of those that are idle look alike to the
 # scheduler, and pods of one Job would spread over both.
@@ -39,13 +41,21 @@ def jobset(job: ResolvedJob) -> dict[str, Any]:
             "name": job.name,
             "namespace": job.team.name,
             "labels": {**job.scope.labels, QUEUE_LABEL: queue, **priority},
-            **({"annotations": dict(EXCLUSIVE)} if shape(flavor).multi_host else {}),
+            **({"annotations": found} if (found := _annotations(gke, flavor)) else {}),
         },
         "spec": {
             "failurePolicy": {"maxRestarts": gke.max_restarts},
             "replicatedJobs": [{"name": ROLE, "replicas": slices, "template": _job(job, gke, flavor, hosts)}],
         },
     }
+
+
+def _annotations(gke: GkeTarget, flavor: Flavor) -> dict[str, str]:
+    """Return what JobSet and Kueue read beside the spec; Kueue hands the second on to GKE as a parameter."""
+    exclusive = EXCLUSIVE if shape(flavor).multi_host else {}
+    if not flavor.by_request or gke.max_run_hours is None:
+        return dict(exclusive)
+    return {**exclusive, MAX_RUN_ANNOTATION: str(gke.max_run_hours * 3600)}
 
 
 def gke_target(job: ResolvedJob) -> tuple[GkeTarget, Flavor]:

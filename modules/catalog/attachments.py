@@ -1,14 +1,17 @@
 """Machines that are two rows of the catalogue: a CPU machine type, and GPUs attached to it.
 
 Google Cloud names such a machine by type, accelerator and count, so ``MACHINE_TYPES`` has no row of it: ``attached``
-makes one. Local SSD, which is optional on them, is left out as it is on CPU machines.
+makes one. ``with_gpus`` and ``as_asked`` find it by name. Local SSD, which is optional on them, is left out as it is on
+CPU machines.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import lru_cache
 
+from modules.catalog import ACCELERATORS, MACHINE_TYPES
 from modules.catalog.types import Accelerator, Capacity, GpuCount, MachineType, Price, QuotaId
 
 
@@ -41,6 +44,30 @@ def attached(machine: MachineType, accelerator: Accelerator, count: int) -> Mach
         source=f"{machine.source}; {attachment.source}",
         unverified=(*machine.unverified, *(("vertex",) if "vertex_counts" in attachment.unverified else ())),
     )
+
+
+@lru_cache(maxsize=1024)
+def with_gpus(machine_type: str, gke_label: str | None, count: int | None) -> MachineType:
+    """Return the row of a machine type with the GPUs attached to it; its own row where they do not go together.
+
+    Raises KeyError for a machine type outside the catalogue.
+    """
+    machine = MACHINE_TYPES[machine_type]
+    if machine.kind != "cpu" or gke_label is None:
+        return machine
+    found = next((each for each in ACCELERATORS.values() if each.gke_label == gke_label), None)
+    return (attached(machine, found, count or 0) if found else None) or machine
+
+
+@lru_cache(maxsize=1024)
+def as_asked(machine_type: str, accelerator: str, count: int) -> MachineType:
+    """Return the row of a CPU machine type with ``count`` GPUs of a name, whether or not there is such a machine.
+
+    What nobody has is made up from both rows, so that a program builds of it and a rule can say what is wrong. Raises
+    KeyError for names outside the catalogue.
+    """
+    machine, gpu = MACHINE_TYPES[machine_type], ACCELERATORS[accelerator]
+    return attached(machine, gpu, count) or replace(machine, kind=gpu.kind, accelerator=gpu, chips=count)
 
 
 def _family(machine: MachineType) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from modules import catalog
 
@@ -15,6 +16,7 @@ def is_zone(location: str) -> bool:
     return _ZONE.fullmatch(location) is not None
 
 
+@lru_cache(maxsize=1024)  # every charge and every rule about a place asks
 def region_of(location: str) -> str:
     """Return the region of a zone; a region, or anything else, is returned as it is."""
     return location.rpartition("-")[0] if is_zone(location) else location

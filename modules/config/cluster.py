@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from modules.config.auto_provisioning import AutoProvisioning
+from modules.config.compute_class import ComputeClass, check_classes
+from modules.config.gpu_networks import GpuNetworks
+from modules.config.maintenance import Maintenance
 from modules.config.node_pool import NodePool, SystemPool
 from modules.config.section import Cidr, HostName, Location, Name, Section, Version
 
@@ -44,6 +48,20 @@ class Cluster(Section):
     subnet: Subnet
     release_channel: Literal["RAPID", "REGULAR", "STABLE", "EXTENDED"] = "REGULAR"
     version: Version | None = Field(default=None, description='Lowest control-plane version, quoted: "1.33".')
+    maintenance: Maintenance = Maintenance()
+    gpu_networks: GpuNetworks = GpuNetworks()
     system_pool: SystemPool = SystemPool()
     node_pools: dict[Name, NodePool] = {}
+    auto_provisioning: AutoProvisioning | None = Field(default=None, description="Pools that GKE makes by itself.")
+    compute_classes: dict[Name, ComputeClass] = Field(
+        default={}, description="Orders of pools and machines in which GKE looks for nodes; flavors class-NAME."
+    )
     notebooks: Notebooks | None = None
+    deletion_protection: bool = Field(
+        default=True, description="false lets a change replace or remove it, where the environment protects."
+    )
+
+    @model_validator(mode="after")
+    def _classes_are_of_its_pools(self) -> Cluster:
+        check_classes(self.compute_classes, self.node_pools)
+        return self

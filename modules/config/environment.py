@@ -9,12 +9,14 @@ from pydantic_core import PydanticCustomError
 
 from modules.catalog.nearest import find_nearest
 from modules.config.cluster import Cluster
+from modules.config.quota_request import QuotaRequest, RequestName
 from modules.config.section import (
     ChartName,
     Cidr,
     Email,
     FilestoreTierName,
     HostName,
+    ImageName,
     Labels,
     Location,
     Members,
@@ -40,6 +42,9 @@ class Filestore(Section):
     share: str = Field(default="share", pattern=r"^[a-z][a-z0-9_]{0,15}$")
     protocol: str = Field(default="NFS_V3", pattern=r"^NFS_V(3|4_1)$")
     reserved_range: Cidr | None = Field(default=None, description="Address range; default: Google Cloud picks one.")
+    deletion_protection: bool = Field(
+        default=True, description="false lets a change replace or remove it, where the environment protects."
+    )
 
 
 class ChartOverride(Section):
@@ -71,7 +76,7 @@ class Environment(Section):
 
     project: ProjectId
     labels: Labels = Field(default={}, description="On every resource, beside environment and managed-by.")
-    deletion_protection: bool = Field(default=True, description="Clusters, Filestore and buckets refuse deletion.")
+    deletion_protection: bool = Field(default=True, description="What holds data or capacity refuses deletion.")
     google_groups_domain: HostName | None = Field(
         default=None, description="Domain whose group gke-security-groups@ lets Google Groups have rights in clusters."
     )
@@ -80,10 +85,16 @@ class Environment(Section):
     filestore: dict[Name, Filestore] = {}
     images: ImageRepository | None = None
     charts: dict[ChartName, ChartOverride] = {}
+    node_images: dict[ImageName, str] = Field(
+        default={}, description="Other places of the images that nodes with GPUDirect run, such as a mirror's."
+    )
     priorities: dict[Name, int] = Field(
         default={"low": 100, "normal": 500, "high": 1000}, description="WorkloadPriorityClasses of Kueue, by value."
     )
     alerts: Alerts = Alerts()
+    quota_requests: dict[RequestName, QuotaRequest] = Field(
+        default={}, description="Limits to ask Google Cloud for; a request that is taken out stays with Google."
+    )
 
     @model_validator(mode="after")
     def _homes_exist(self) -> Environment:

@@ -23,6 +23,16 @@ def system_pool_name(cluster: str) -> str:
     return f"{cluster}-system"
 
 
+def gpu_networks_name(cluster: str) -> str:
+    """Name the networks between the GPUs of a cluster."""
+    return f"{cluster}-gpu-networks"
+
+
+def compute_class_name(cluster: str, compute_class: str) -> str:
+    """Name a cluster's compute class."""
+    return f"{cluster}-class-{compute_class}"
+
+
 def notebooks_name(cluster: str) -> str:
     """Name a cluster's JupyterHub."""
     return f"{cluster}-notebooks"
@@ -53,6 +63,11 @@ def persistent_resource_name(resource: str) -> str:
     return f"vertex-{resource}"
 
 
+def quota_request_name(request: str) -> str:
+    """Name an environment's request for a larger limit."""
+    return f"quota-{request}"
+
+
 def sections(section: Environment | Team) -> Iterator[tuple[str, Path]]:
     """Yield the name of everything that a stack file declares by key, with its path below the section."""
     if isinstance(section, Environment):
@@ -66,12 +81,17 @@ def _environment_sections(environment: Environment) -> Iterator[tuple[str, Path]
         path: Path = ("clusters", name)
         yield name, path
         yield system_pool_name(name), (*path, "system_pool")
+        yield gpu_networks_name(name), (*path, "gpu_networks")
         if cluster.notebooks:
             yield notebooks_name(name), (*path, "notebooks")
         for pool in cluster.node_pools:
             yield pool_name(name, pool), (*path, "node_pools", pool)
+        for compute_class in cluster.compute_classes:
+            yield compute_class_name(name, compute_class), (*path, "compute_classes", compute_class)
     for instance in environment.filestore:
         yield filestore_name(instance), ("filestore", instance)
+    for request in environment.quota_requests:
+        yield quota_request_name(request), ("quota_requests", request)
     yield "images", ("images",)
     yield "alerts", ("alerts",)
 

@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
-from modules.catalog import CHARTS, DISK_TYPES, FILESTORE_TIERS, MACHINE_TYPES, REGIONS, ZONES
+from modules.catalog import CHARTS, DISK_TYPES, FILESTORE_TIERS, IMAGES, MACHINE_TYPES, REGIONS, ZONES
 from modules.catalog.nearest import find_nearest
 
 
@@ -71,7 +71,13 @@ _EMAIL = r"^[^\s:@]+@[a-z0-9.-]+\.[a-z]{2,}$"
 _LABEL_KEY = r"^[a-z][a-z0-9_-]{0,62}$"
 _LABEL_VALUE = r"^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?$"  # what both Google Cloud and Kubernetes take
 _VERSION = r"^[0-9]+(\.[0-9]+){0,2}(-gke\.[0-9]+)?$"
+REQUEST_NAME = r"^[a-z]([a-z0-9-]{0,55}[a-z0-9])?$"  # with its prefix, 63 characters as resource ids take
+SERVICE = r"^[a-z]+\.googleapis\.com$"
+QUOTA_ID = r"^[A-Za-z0-9][A-Za-z0-9_-]*$"
 _HOST = r"^[a-z0-9.-]+\.[a-z]{2,}$"
+RESERVATION_NAME = r"^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$"
+RESERVATION_OR_ANY = r"^(\*|[a-z]([a-z0-9-]{0,61}[a-z0-9])?)$"
+_TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"
 FORMS = {
     _NAME: "lower-case letters, digits and dashes, a letter first, at most 30",
     _PROJECT: "a project id: 6 to 30 lower-case letters, digits and dashes",
@@ -80,7 +86,13 @@ FORMS = {
     _EMAIL: "an address such as ml-platform@example.com",
     _LABEL_VALUE: "a label's value: lower-case letters, digits, _ and - between them, at most 63",
     _VERSION: 'a version in quotes, such as "1.33"',
+    _TIME: "a time in UTC, such as 2026-12-20T00:00:00Z",
     _HOST: "a host name such as notebooks.example.com",
+    RESERVATION_OR_ANY: "a reservation's name, of at most 63 lower-case letters, digits and dashes, or any",
+    RESERVATION_NAME: "lower-case letters, digits and dashes, a letter first, at most 63",
+    REQUEST_NAME: "lower-case letters, digits and dashes, a letter first, at most 57",
+    SERVICE: "a service such as compute.googleapis.com",
+    QUOTA_ID: "a quota id such as CPUS-per-project-region",
 }
 """What the patterns of this model mean, in words for people."""
 
@@ -102,11 +114,14 @@ Labels = dict[LabelKey, LabelValue]
 Email = Annotated[str, Field(pattern=_EMAIL)]
 Cidr = Annotated[str, AfterValidator(_cidr)]
 Version = Annotated[str, Field(pattern=_VERSION)]
+Time = Annotated[str, Field(pattern=_TIME)]
 
 MachineTypeName = Annotated[str, AfterValidator(one_of("machine type", MACHINE_TYPES))]
 DiskTypeName = Annotated[str, AfterValidator(one_of("disk type", DISK_TYPES))]
 FilestoreTierName = Annotated[str, AfterValidator(one_of("Filestore tier", FILESTORE_TIERS))]
 ChartName = Annotated[str, AfterValidator(one_of("chart of the platform", CHARTS))]
+_NODE_IMAGES = tuple(name for name in IMAGES if name.startswith("node-"))
+ImageName = Annotated[str, AfterValidator(one_of("image of nodes", _NODE_IMAGES))]
 Region = Annotated[str, AfterValidator(one_of("region", REGIONS))]
 Zone = Annotated[str, AfterValidator(one_of("zone", ZONES))]
 Location = Annotated[str, AfterValidator(one_of("region or zone", REGIONS | ZONES))]

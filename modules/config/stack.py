@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path as FilePath
+from pathlib import PurePath
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -58,7 +59,7 @@ class Stack:
         return self.source.position((*self.below, *path))
 
 
-def stack_name(path: FilePath) -> str | None:
+def stack_name(path: PurePath) -> str | None:
     """Return the stack that a file configures, or None when its name is not ``Pulumi.<stack>.yaml``."""
     match = _FILE_NAME.match(path.name)
     return match["stack"] if match else None

@@ -6,7 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from modules.config.node_pool import BootDisk, Capacity
+from modules.config.capacity import Capacity
+from modules.config.fallback import Fallback, check_order
+from modules.config.node_pool import BootDisk
 from modules.config.section import (
     DiskTypeName,
     Labels,
@@ -61,6 +63,9 @@ class PersistentResource(Section):
     replicas: int = Field(default=1, ge=1, description="VMs at the start, and always where max_replicas is not given.")
     max_replicas: int | None = Field(default=None, ge=1, description="VMs at most; switches autoscaling on.")
     boot_disk: VertexBootDisk = VertexBootDisk()
+    deletion_protection: bool = Field(
+        default=True, description="false lets a change replace or remove it, where the environment protects."
+    )
 
     @model_validator(mode="after")
     def _ordered(self) -> PersistentResource:
@@ -89,9 +94,15 @@ class Team(Section):
     labels: Labels = Field(default={}, description="On every resource, beside team, environment and managed-by.")
     members: Members = Field(min_length=1)
     shares: dict[Name, dict[str, Share]] = Field(default={}, description="Cluster, then flavor, then share.")
+    fallback: Fallback = Fallback()
     directories: dict[Name, Directory] = {}
     buckets: dict[Name, Bucket] = {}
     vertex: Vertex = Vertex()
+
+    @model_validator(mode="after")
+    def _order_is_of_shares(self) -> Team:
+        check_order(self.fallback, self.shares)
+        return self
 
 
 __all__ = ["Bucket", "Capacity", "Directory", "PersistentResource", "Share", "Team", "Vertex", "VertexBootDisk"]

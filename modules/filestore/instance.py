@@ -45,6 +45,7 @@ class FilestoreInstance(pulumi.ComponentResource):
         self.location = spec.location
         self.share = spec.share
         self.path = f"/{spec.share}"
+        protected = scope.deletion_protection and spec.deletion_protection
         instance = filestore.Instance(
             f"{name}-instance",
             name=self.instance,
@@ -56,12 +57,12 @@ class FilestoreInstance(pulumi.ComponentResource):
             file_shares=filestore.InstanceFileSharesArgs(name=spec.share, capacity_gb=spec.capacity_gib),
             networks=[network(spec, args.network)],
             labels=scope.labels,
-            deletion_protection_enabled=scope.deletion_protection,
-            deletion_protection_reason=_reason(scope),
+            deletion_protection_enabled=protected,
+            deletion_protection_reason=f"deletion_protection of stack {scope.environment}" if protected else None,
             opts=pulumi.ResourceOptions(
                 parent=self,
                 # Deletion, and so any replacement, loses all data.
-                protect=scope.deletion_protection,
+                protect=protected,
                 # The name is fixed, and taken until the old instance is gone.
                 delete_before_replace=True,
                 # Short of quota, the provider would otherwise retry in silence for up to ten days.
@@ -107,7 +108,3 @@ def first_address(networks: Sequence[filestore.outputs.InstanceNetwork]) -> str:
     if not addresses:
         raise LookupError("the Filestore instance has no address")
     return addresses[0]
-
-
-def _reason(scope: Scope) -> str | None:
-    return f"deletion_protection of stack {scope.environment}" if scope.deletion_protection else None

@@ -9,7 +9,9 @@ from pulumi_gcp import container
 
 from modules.catalog import MACHINE_TYPES
 from modules.config.cluster import Cluster
+from modules.config.maintenance import Maintenance
 from modules.config.node_pool import SystemPool
+from modules.gke.auto_provisioning import cluster_autoscaling
 from modules.gke.node_config import OAUTH_SCOPES
 from modules.gke.service_account import NodeServiceAccount
 from modules.network.cluster_subnet import PODS_RANGE, SERVICES_RANGE
@@ -31,11 +33,6 @@ METRICS = (
     "JOBSET",
 )
 LOGS = ("SYSTEM_COMPONENTS", "WORKLOADS")
-# GKE recreates a TPU slice as a whole to upgrade it, and jobs start from their last checkpoint: at weekends, and in
-# 24 of the 168 hours. GKE asks for 48 hours in every 32 days. The first Saturday only anchors the recurrence.
-MAINTENANCE_START = "2026-01-03T06:00:00Z"
-MAINTENANCE_END = "2026-01-03T18:00:00Z"
-MAINTENANCE_DAYS = "FREQ=WEEKLY;BYDAY=SA,SU"
 # One VM in every zone, for minutes. Of the system pool's machine and disk, so that the zones have it and the quota that
 # the system pool will need covers it: before that pool is there, nothing else holds any.
 THROW_AWAY_DISK_GB = 30
@@ -69,10 +66,10 @@ class GkeCluster(pulumi.ComponentResource):
             location=spec.location,
             name=cluster_name(scope, name),
             resource_labels=scope.labels,
-            deletion_protection=scope.deletion_protection,
+            deletion_protection=scope.deletion_protection and spec.deletion_protection,
             min_master_version=spec.version,
             release_channel=container.ClusterReleaseChannelArgs(channel=spec.release_channel),
-            maintenance_policy=maintenance_policy(),
+            maintenance_policy=maintenance_policy(spec.maintenance),
             network=args.network,
             subnetwork=args.subnetwork,
             networking_mode="VPC_NATIVE",
@@ -96,6 +93,7 @@ class GkeCluster(pulumi.ComponentResource):
             monitoring_config=monitoring(),
             addons_config=addons(),
             node_pool_defaults=node_pool_defaults(),
+            cluster_autoscaling=cluster_autoscaling(spec.auto_provisioning, args.service_account.email),
             # GKE makes no cluster without a pool; ours are resources of their own.
             remove_default_node_pool=True,
             initial_node_count=1,
@@ -148,12 +146,24 @@ def groups(domain: str | None) -> container.ClusterAuthenticatorGroupsConfigArgs
     return container.ClusterAuthenticatorGroupsConfigArgs(security_group=f"gke-security-groups@{domain}")
 
 
-def maintenance_policy() -> container.ClusterMaintenancePolicyArgs:
-    """Return when GKE may upgrade, in UTC."""
+def maintenance_policy(spec: Maintenance) -> container.ClusterMaintenancePolicyArgs:
+    """Return when GKE may upgrade, and when it may not, in UTC."""
+    exclusions = [
+        container.ClusterMaintenancePolicyMaintenanceExclusionArgs(
+            exclusion_name=name,
+            start_time=each.start,
+            end_time=each.end,
+            exclusion_options=container.ClusterMaintenancePolicyMaintenanceExclusionExclusionOptionsArgs(
+                scope=each.scope.upper().replace("-", "_")
+            ),
+        )
+        for name, each in sorted(spec.exclusions.items())
+    ]
     return container.ClusterMaintenancePolicyArgs(
         recurring_window=container.ClusterMaintenancePolicyRecurringWindowArgs(
-            start_time=MAINTENANCE_START, end_time=MAINTENANCE_END, recurrence=MAINTENANCE_DAYS
-        )
+            start_time=spec.start, end_time=spec.end, recurrence=spec.recurrence
+        ),
+        maintenance_exclusions=exclusions or None,
     )
 
 
@@ -209,7 +219,8 @@ def throw_away_pool(
 def _options(parent: pulumi.Resource, args: GkeClusterArgs) -> pulumi.ResourceOptions:
     return pulumi.ResourceOptions(
         parent=parent,
-        protect=args.scope.deletion_protection,  # everything that runs is inside it
+        # Everything that runs is inside it.
+        protect=args.scope.deletion_protection and args.spec.deletion_protection,
         depends_on=args.service_account.bindings,  # the first nodes do not join without their roles
         # Of the pool that is removed: GKE answers with another pool's configuration and another count, and each
         # difference would replace the cluster.

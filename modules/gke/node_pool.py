@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pulumi
 from pulumi_gcp import container
 
-from modules.catalog.types import MachineType
-from modules.config.fleet import FLAVOR_LABEL, ZONES_OF_A_REGIONAL_CLUSTER, GkePool, Pool, flavor_name
+from modules.config.fleet import ZONES_OF_A_REGIONAL_CLUSTER, GkePool, Pool, pool_labels
 from modules.config.node_pool import NodePool as NodePoolSpec
+from modules.gke.consumption import class_taints, queued_provisioning, reservation_affinity
+from modules.gke.gpu_node import (
+    confidential_nodes,
+    guest_accelerators,
+    local_ssds,
+    secondary_boot_disks,
+    taints,
+)
 from modules.gke.node_config import common_node_config
 from modules.gke.service_account import NodeServiceAccount
+from modules.gke.upkeep import management, says_how, upgrade_settings
 from modules.scope import Scope
 
-RESERVATION_KEY = "compute.googleapis.com/reservation-name"
 # A VM's block of the pods' range is twice its pods, rounded up to a power of two: a /27 for 16, so that a /16 holds
 # 2,048 VMs, and a /26 for 32, 1,024 VMs. A host of a slice runs one training pod beside some ten of GKE's own (xpk
 # allows 15 in all); other hosts may run a pod per chip or GPU.
@@ -32,6 +40,8 @@ class AcceleratorPoolArgs:
     cluster: pulumi.Input[str]  # name
     location: str  # of the cluster
     service_account: NodeServiceAccount
+    nics: Sequence[container.NodePoolNetworkConfigAdditionalNodeNetworkConfigArgs] = ()  # beside the first
+    workload_policy: pulumi.Input[str] | None = None  # its name, where one joins the VMs
 
 
 class AcceleratorPool(pulumi.ComponentResource):
@@ -56,11 +66,14 @@ class AcceleratorPool(pulumi.ComponentResource):
             autoscaling=container.NodePoolAutoscalingArgs(
                 min_node_count=least, max_node_count=most, location_policy="ANY"
             ),
-            max_pods_per_node=MAX_PODS_OF_A_SLICE_HOST if pool.multi_host else MAX_PODS,
-            management=container.NodePoolManagementArgs(auto_repair=not _flex_start(pool.spec), auto_upgrade=True),
+            max_pods_per_node=max_pods(pool),
+            management=management(pool.spec),
             upgrade_settings=upgrade_settings(pool.spec),
-            placement_policy=placement_policy(pool),
-            network_config=container.NodePoolNetworkConfigArgs(enable_private_nodes=True),
+            placement_policy=placement_policy(pool, args.workload_policy),
+            queued_provisioning=queued_provisioning(pool.spec),
+            network_config=container.NodePoolNetworkConfigArgs(
+                enable_private_nodes=True, additional_node_network_configs=list(args.nics) or None
+            ),
             node_config=node_config(pool, args.service_account.email, args.scope),
             opts=_options(self, args),
         )
@@ -79,34 +92,40 @@ def nodes_per_zone(pool: Pool, gke_pool: GkePool) -> tuple[int, int]:
     return gke_pool.min_nodes // zones, gke_pool.max_nodes // zones
 
 
-def upgrade_settings(spec: NodePoolSpec) -> container.NodePoolUpgradeSettingsArgs | None:
-    """Return how VMs are upgraded: one goes before its successor comes, as no quota or reservation has room for both.
+def max_pods(pool: Pool) -> int:
+    """Return the most pods of one VM; a change recreates the pool."""
+    return pool.spec.max_pods or (MAX_PODS_OF_A_SLICE_HOST if pool.multi_host else MAX_PODS)
 
-    GKE upgrades flex-start VMs in its own way, under a name that the provider does not take. A slice is recreated as
-    a whole whatever this says.
+
+def placement_policy(
+    pool: Pool, workload_policy: pulumi.Input[str] | None = None
+) -> container.NodePoolPlacementPolicyArgs | None:
+    """Return what joins the hosts of one slice, or places GPUs close together.
+
+    GKE refuses a topology on one-host slices, and knows theirs. A workload policy stands beside both, as Cluster
+    Toolkit writes it; that GKE stores it without the type is in ``_options``.
     """
-    if _flex_start(spec):
+    if not pool.multi_host and not pool.spec.compact and workload_policy is None:
         return None
-    return container.NodePoolUpgradeSettingsArgs(strategy="SURGE", max_surge=0, max_unavailable=1)
-
-
-def placement_policy(pool: Pool) -> container.NodePoolPlacementPolicyArgs | None:
-    """Return what joins the hosts of one slice; GKE refuses a topology on one-host slices, and knows theirs."""
-    if not pool.multi_host:
-        return None
-    return container.NodePoolPlacementPolicyArgs(type="COMPACT", tpu_topology=pool.spec.topology)
+    return container.NodePoolPlacementPolicyArgs(
+        type="COMPACT", tpu_topology=pool.spec.topology if pool.multi_host else None, policy_name=workload_policy
+    )
 
 
 def node_config(pool: Pool, service_account: pulumi.Input[str], scope: Scope) -> container.NodePoolNodeConfigArgs:
     """Return what every VM of a pool is."""
     spec, machine = pool.spec, pool.machine
+    ephemeral, block = local_ssds(spec, machine)
     return container.NodePoolNodeConfigArgs(
         **common_node_config(machine, spec.boot_disk, service_account, scope),
-        labels={**spec.labels, FLAVOR_LABEL: flavor_name(pool)},
-        taints=taints(machine),
-        guest_accelerators=guest_accelerators(machine),
+        labels=pool_labels(pool),
+        taints=[*(taints(spec, machine) or []), *class_taints(pool)] or None,
+        guest_accelerators=guest_accelerators(spec, machine),
         fast_socket=container.NodePoolNodeConfigFastSocketArgs(enabled=True) if machine.fast_socket else None,
-        ephemeral_storage_local_ssd_config=local_ssd(machine),
+        ephemeral_storage_local_ssd_config=ephemeral,
+        local_nvme_ssd_block_config=block,
+        secondary_boot_disks=secondary_boot_disks(spec),
+        confidential_nodes=confidential_nodes(spec),
         reservation_affinity=reservation_affinity(spec),
         spot=True if spec.capacity == "spot" else None,
         flex_start=True if _flex_start(spec) else None,
@@ -114,63 +133,28 @@ def node_config(pool: Pool, service_account: pulumi.Input[str], scope: Scope) ->
     )
 
 
-def guest_accelerators(machine: MachineType) -> list[container.NodePoolNodeConfigGuestAcceleratorArgs] | None:
-    """Return the GPUs that a machine type has, with GKE's default driver for them; TPUs are implied by the type."""
-    if machine.kind != "gpu" or machine.accelerator is None:
-        return None
-    driver = container.NodePoolNodeConfigGuestAcceleratorGpuDriverInstallationConfigArgs(gpu_driver_version="DEFAULT")
-    return [
-        container.NodePoolNodeConfigGuestAcceleratorArgs(
-            type=machine.accelerator.gke_label, count=machine.chips, gpu_driver_installation_config=driver
-        )
-    ]
-
-
-def taints(machine: MachineType) -> list[container.NodePoolNodeConfigTaintArgs] | None:
-    """Return the taint that keeps other pods off GPUs.
-
-    GKE adds it by itself only once the cluster has a pool without GPUs, and no order is kept between the two; it always
-    adds that of TPUs.
-    """
-    if machine.kind != "gpu":
-        return None
-    return [container.NodePoolNodeConfigTaintArgs(key="nvidia.com/gpu", value="present", effect="NO_SCHEDULE")]
-
-
-def local_ssd(machine: MachineType) -> container.NodePoolNodeConfigEphemeralStorageLocalSsdConfigArgs | None:
-    """Return the local SSDs that come with a machine type.
-
-    Left out, GKE fills them in, and the difference would replace the pool.
-    """
-    if not machine.local_ssd.bundled:
-        return None
-    return container.NodePoolNodeConfigEphemeralStorageLocalSsdConfigArgs(local_ssd_count=machine.local_ssd.bundled)
-
-
-def reservation_affinity(spec: NodePoolSpec) -> container.NodePoolNodeConfigReservationAffinityArgs:
-    """Return which reservation VMs come from: the one that is named, else none.
-
-    Left out, GKE would take any that fits: refused for spot and flex-start, and on demand it would eat what somebody
-    else reserved.
-    """
-    if spec.capacity != "reservation" or spec.reservation is None:
-        return container.NodePoolNodeConfigReservationAffinityArgs(consume_reservation_type="NO_RESERVATION")
-    return container.NodePoolNodeConfigReservationAffinityArgs(
-        consume_reservation_type="SPECIFIC_RESERVATION", key=RESERVATION_KEY, values=[spec.reservation]
-    )
-
-
 def _flex_start(spec: NodePoolSpec) -> bool:
-    return spec.capacity == "flex-start"
+    return spec.charged == "flex-start"  # queued VMs are flex-start VMs that come all at once
+
+
+def _ignored(args: AcceleratorPoolArgs) -> Iterator[str]:
+    """Yield the inputs whose changes are not sent."""
+    yield "initialNodeCount"  # it matters at creation alone, and a change of it would replace the pool
+    if args.pool.spec.charged == "flex-start" and not says_how(args.pool.spec):
+        yield "upgradeSettings"  # what GKE writes there is nothing that the provider could send back
+    if args.workload_policy is not None:
+        yield "placementPolicy"  # GKE keeps it without its type, and each difference would replace the pool
 
 
 def _options(parent: pulumi.Resource, args: AcceleratorPoolArgs) -> pulumi.ResourceOptions:
     return pulumi.ResourceOptions(
         parent=parent,
+        # A replacement gives up capacity that may not come back, and ends every job on it.
+        protect=args.scope.deletion_protection and args.pool.spec.deletion_protection,
+        # The provider takes another topology for a change in place, and then sends none of it.
+        replace_on_changes=["placementPolicy"],
         depends_on=args.service_account.bindings,  # nodes without their roles do not join or pull
-        # A pool's first size matters at creation alone, and a change of it would replace the pool; what GKE writes into
-        # a flex-start pool's upgrade settings is nothing that the provider could send back.
-        ignore_changes=["initialNodeCount", *(["upgradeSettings"] if _flex_start(args.pool.spec) else [])],
+        ignore_changes=list(_ignored(args)),
         # Neither the name nor the capacity is there twice.
         delete_before_replace=True,
         # An update replaces VM by VM, each waiting up to an hour for its pods to leave.

@@ -9,7 +9,7 @@ from pulumi_gcp import container
 
 from modules.catalog import MACHINE_TYPES
 from modules.catalog.locations import is_zone
-from modules.config.fleet import ZONES_OF_A_REGIONAL_CLUSTER
+from modules.config.fleet import SYSTEM_POOL_SURGE, ZONES_OF_A_REGIONAL_CLUSTER
 from modules.config.node_pool import SystemPool as SystemPoolSpec
 from modules.gke.node_config import common_node_config
 from modules.gke.service_account import NodeServiceAccount
@@ -54,7 +54,9 @@ class SystemPool(pulumi.ComponentResource):
             max_pods_per_node=MAX_PODS,
             management=container.NodePoolManagementArgs(auto_repair=True, auto_upgrade=True),
             # A new VM before an old one goes: webhooks fail closed, and with them every job.
-            upgrade_settings=container.NodePoolUpgradeSettingsArgs(strategy="SURGE", max_surge=1, max_unavailable=0),
+            upgrade_settings=container.NodePoolUpgradeSettingsArgs(
+                strategy="SURGE", max_surge=SYSTEM_POOL_SURGE, max_unavailable=0
+            ),
             network_config=container.NodePoolNetworkConfigArgs(enable_private_nodes=True),
             node_config=container.NodePoolNodeConfigArgs(
                 **common_node_config(

@@ -18,8 +18,13 @@ def profiles(cluster_name: str, cluster: Cluster, notebooks: Notebooks) -> list[
     Kueue does not manage plain pods; culling idle ones is what gives their accelerators back.
     """
     labels = {name: flavor.node_labels for name, flavor in flavors(cluster_name, cluster).items()}
-    single_host = [pool for pool in cluster_pools(cluster_name, cluster) if not pool.multi_host]
+    single_host = [pool for pool in cluster_pools(cluster_name, cluster) if not pool.multi_host and _starts(pool)]
     return [_cpu(), *(_accelerated(pool, labels[flavor_name(pool)], notebooks) for pool in single_host)]
+
+
+def _starts(pool: Pool) -> bool:
+    """Whether a pod alone makes a pool grow: queued VMs come by request, and those of a class for its own jobs."""
+    return pool.spec.capacity != "queued-provisioning" and pool.compute_class is None
 
 
 def _cpu() -> Profile:

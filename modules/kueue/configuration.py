@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from modules.config.node_pool import Capacity
+from modules.config.capacity import Capacity
 
 # A kind that is not listed starts without asking for quota. Missing on purpose: `pod`, whose webhook would stand before
 # every pod of the cluster and fail closed, and `deployment`, `statefulset` and LeaderWorkerSet, which switch it on.
@@ -32,8 +32,14 @@ UNCOUNTED = ("cpu", "memory", "ephemeral-storage")
 
 # How long a job may hold its quota until all of its pods are ready: VMs, drivers, images of tens of GB. Ours, not
 # measured. Kueue itself gives 30 minutes. Flex-start VMs come when Google Cloud finds them, and whoever gives up early
-# loses the place.
-PODS_READY_MINUTES: dict[Capacity, int] = {"reservation": 30, "on-demand": 60, "spot": 60, "flex-start": 24 * 60}
+# loses the place; those of queued provisioning are there before the time begins to run.
+PODS_READY_MINUTES: dict[Capacity, int] = {
+    "reservation": 30,
+    "on-demand": 60,
+    "spot": 60,
+    "queued-provisioning": 60,
+    "flex-start": 24 * 60,
+}
 
 _CONCURRENCY = {
     "Job.batch": 5,

@@ -9,9 +9,10 @@ import pulumi
 from pulumi_kubernetes.apiextensions import CustomResource
 
 from modules.config.cluster import Cluster
-from modules.config.fleet import flavors
+from modules.config.fleet import Flavor, flavors
 from modules.kueue.objects import API_VERSION, resource_flavor
 from modules.kueue.priority import WorkloadPriorityClass
+from modules.kueue.provisioning import CONFIG, admission_check, provisioning_request_config, queued
 from modules.manifest import metadata
 from modules.scope import Scope
 
@@ -27,7 +28,7 @@ class FlavorsArgs:
 
 
 class Flavors(pulumi.ComponentResource):
-    """The ResourceFlavors of a cluster's pools and its WorkloadPriorityClasses; depends on Kueue.
+    """The ResourceFlavors of a cluster's pools with their checks, and its WorkloadPriorityClasses; depends on Kueue.
 
     The cohort has no object: Kueue makes one up from the name in the ClusterQueues. What no team's share holds is thus
     nobody's to borrow.
@@ -45,8 +46,26 @@ class Flavors(pulumi.ComponentResource):
                 spec=resource_flavor(flavor),
                 opts=child,
             )
+        for flavor in queued(flavors(args.cluster_name, args.cluster).values()):
+            _check(name, flavor, args.scope, child)
         for priority, value in args.priorities.items():
             WorkloadPriorityClass(
                 f"{name}-priority-{priority}", metadata=metadata(args.scope, priority), value=value, opts=child
             )
         self.register_outputs({})
+
+
+def _check(name: str, flavor: Flavor, scope: Scope, opts: pulumi.ResourceOptions) -> None:
+    """Create what holds a queued flavor's jobs back; the queues of teams name the check, which is active with both."""
+    for kind, spec in (
+        (CONFIG, provisioning_request_config(flavor)),
+        ("AdmissionCheck", admission_check(flavor)),
+    ):
+        CustomResource(
+            f"{name}-{flavor.name}-{kind.lower()}",
+            api_version=API_VERSION,
+            kind=kind,
+            metadata=metadata(scope, flavor.name),
+            spec=spec,
+            opts=opts,
+        )

@@ -10,28 +10,47 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from modules.config.fallback import Fallback
 from modules.config.fleet import Flavor
 from modules.config.team import Share
+from modules.kueue.provisioning import admission_checks
 
 API_VERSION = "kueue.x-k8s.io/v1beta2"
 COHORT = "training-platform"  # one per cluster; it has no object of its own, since it has no quota of its own
+_AS_IT_IS = Fallback()
 DEFAULT_QUEUE = "default"  # Kueue puts jobs without the label kueue.x-k8s.io/queue-name into a queue of this name
 
 
 def resource_flavor(flavor: Flavor) -> dict[str, Any]:
     """Return the spec of a ResourceFlavor: the nodes that it stands for, and what their pods tolerate.
 
-    Kueue adds both to the pods of an admitted job. GKE taints nodes with accelerators by itself.
+    Kueue adds both to the pods of an admitted job. GKE taints nodes with accelerators by itself, and queued ones.
     """
-    toleration = {"key": flavor.accelerator.resource, "operator": "Equal", "value": "present", "effect": "NoSchedule"}
-    return {"nodeLabels": flavor.node_labels, "tolerations": [toleration]}
+    tolerations = [
+        {"key": key, "operator": "Equal", "value": value, "effect": "NoSchedule"}
+        for key, value in flavor.tolerated.items()
+    ]
+    return {"nodeLabels": flavor.node_labels, "tolerations": [*tolerations, *_own_taints(flavor)]}
 
 
-def cluster_queue(namespace: str, shares: Mapping[str, Share], flavors: Mapping[str, Flavor]) -> dict[str, Any]:
+def _own_taints(flavor: Flavor) -> list[dict[str, str]]:
+    """Return tolerations of the taints that the stack file gives to the flavor's pools."""
+    return [
+        {"key": key, "operator": "Equal", "value": value, "effect": effect.title().replace("_", "")}
+        for key, value, effect in flavor.own_taints
+    ]
+
+
+def cluster_queue(
+    namespace: str,
+    shares: Mapping[str, Share],
+    flavors: Mapping[str, Flavor],
+    fallback: Fallback = _AS_IT_IS,
+) -> dict[str, Any]:
     """Return the spec of a team's ClusterQueue in one cluster, for the jobs of one namespace.
 
     ``flavors`` are all of the cluster's, in the order in which Kueue is to try them; ``shares`` names some of them.
-    KeyError for a share of a flavor that the cluster has not got.
+    ``fallback`` says when it goes on to the next. KeyError for a share of a flavor that the cluster has not got.
     """
     order = {name: place for place, name in enumerate(flavors)}
     wanted = [flavors[name] for name in sorted(shares, key=order.__getitem__)]
@@ -44,7 +63,11 @@ def cluster_queue(namespace: str, shares: Mapping[str, Share], flavors: Mapping[
         # A team takes back what it lent. borrowWithinCohort is not for fair sharing, which Kueue is configured for.
         "preemption": {"withinClusterQueue": "LowerPriority", "reclaimWithinCohort": "Any"},
         # Idle machines that are paid for come before the next flavor, and the next flavor before somebody's job ends.
-        "flavorFungibility": {"whenCanBorrow": "MayStopSearch", "whenCanPreempt": "TryNextFlavor"},
+        "flavorFungibility": {
+            "whenCanBorrow": fallback.when_can_borrow,
+            "whenCanPreempt": fallback.when_can_preempt,
+        },
+        **admission_checks(wanted),
     }
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pulumi
 from pulumi_kubernetes.apiextensions import CustomResource
 
+from modules.config.fallback import Fallback
 from modules.config.fleet import Flavor
 from modules.config.team import Share
 from modules.kueue.objects import API_VERSION, cluster_queue, local_queue, local_queue_names
@@ -17,13 +18,17 @@ from modules.scope import Scope
 
 @dataclass(frozen=True, kw_only=True)
 class TeamQueuesArgs:
-    """``flavors`` are all of the cluster's, in their order; ``namespace`` is the team's, and bears its name."""
+    """``flavors`` are all of the cluster's, in their order; ``namespace`` is the team's, and bears its name.
+
+    ``fallback`` says when Kueue goes on to the next of them.
+    """
 
     scope: Scope
     team: str
     shares: Mapping[str, Share]
     flavors: Mapping[str, Flavor]
     namespace: pulumi.Input[str]
+    fallback: Fallback = field(default_factory=Fallback)
 
 
 class TeamQueues(pulumi.ComponentResource):
@@ -36,7 +41,7 @@ class TeamQueues(pulumi.ComponentResource):
             api_version=API_VERSION,
             kind="ClusterQueue",
             metadata=metadata(args.scope, args.team),
-            spec=cluster_queue(args.team, args.shares, args.flavors),
+            spec=cluster_queue(args.team, args.shares, args.flavors, args.fallback),
             opts=pulumi.ResourceOptions(parent=self),
         )
         for local in local_queue_names(args.team):

@@ -44,6 +44,7 @@ ENVIRONMENT_APIS = (
     "monitoring.googleapis.com",
     "storage.googleapis.com",
 )
+QUOTA_API = "cloudquotas.googleapis.com"  # of an environment that asks for limits
 # A team's resources may be in a project of its own; access to the environment's images and clusters is granted from
 # the team's stack, and each such grant waits for the API of its kind.
 TEAM_APIS = (

@@ -31,6 +31,11 @@ class Alternatives:
 
     def of(self, line: Line, held: Held) -> Iterator[str]:
         """Yield what else would do for a holder, what is most like its wish first; at last, the limit to ask for."""
+        yield from self.today(line, held)
+        yield f"request {shown(line.used)} {line.unit}"
+
+    def today(self, line: Line, held: Held) -> Iterator[str]:
+        """Yield what would fit today's limits for a holder, what is most like its wish first."""
         pool = self._pool(held)
         accelerator = pool.machine.accelerator if pool else None
         quotas = accelerator.quotas if accelerator else {}
@@ -39,7 +44,6 @@ class Alternatives:
             yield from _smaller_slice(pool, line, held)
             yield from self._other_capacity(pool, line, held)
             yield from self._other_regions(pool, mine, line, held)
-        yield f"request {shown(line.used)} {line.unit}"
 
     def _pool(self, held: Held) -> NodePool | None:
         stack = self._workspace.stacks.get(held.holder.stack)
@@ -53,11 +57,12 @@ class Alternatives:
         accelerator = pool.machine.accelerator
         for capacity in pool.machine.capacities:
             quota = accelerator.quotas.get(capacity) if accelerator else None
-            if quota is None or capacity in (pool.capacity, "reservation") or _is(line.key, quota):
+            if quota is None or capacity in (pool.charged, "reservation") or _is(line.key, quota):
                 continue
             left = self._left(quota_key(self._ledger.project, quota, line.key.location))
             if left >= held.amount:
-                yield f"capacity {capacity}, with {shown(left)} of {quota.quota_id} left"
+                queued = " or queued-provisioning" if capacity == "flex-start" and pool.machine.kind == "gpu" else ""
+                yield f"capacity {capacity}{queued}, with {shown(left)} of {quota.quota_id} left"
 
     def _other_regions(self, pool: NodePool, quota: QuotaId, line: Line, held: Held) -> Iterator[str]:
         if quota.per != "region":

@@ -9,16 +9,21 @@ from modules.catalog.locations import region_of
 from modules.config.cluster import Cluster
 from modules.config.environment import Environment
 from modules.config.finding import Path
-from modules.config.fleet import Pool, cluster_pools
+from modules.config.fleet import SYSTEM_POOL_SURGE, Pool, cluster_pools, made_chips
+from modules.config.gpu_fabric import gpu_fabrics
 from modules.config.stack import Stack
 from modules.config.team import PersistentResource, Team
 from modules.config.workspace import Workspace
-from modules.quota.keys import Charge, Holder
+from modules.quota.keys import Charge, Holder, upgrade_label
 from modules.quota.usage import (
     VertexUsage,
     VmUsage,
+    accelerator_usage,
     filestore_usage,
     nat_usage,
+    network_usage,
+    subnet_usage,
+    upgrade_vms,
     vertex_usage,
     vm_usage,
 )
@@ -39,6 +44,9 @@ def _environment(stack: str, project: str, environment: Environment) -> Iterator
         yield from _system_pool(stack, project, name, cluster)
         for pool in cluster_pools(name, cluster):
             yield from _pool(stack, project, pool)
+        yield from _gpu_networks(stack, project, name, cluster)
+        yield from _auto_provisioning(stack, project, name, cluster)
+    yield network_usage(project, 1).by(Holder(stack, (), "network"))
     yield from _gateways(stack, project, environment)
     for name, instance in environment.filestore.items():
         path: Path = ("filestore", name)
@@ -54,14 +62,28 @@ def _pool(stack: str, project: str, pool: Pool) -> Iterator[Charge]:
         project=project,
         machine_type=spec.machine_type,
         nodes=pool.max_nodes,
-        capacity=spec.capacity,
+        capacity=spec.charged,
         location=pool.zone or pool.region,
         disk_type=spec.boot_disk.type_on(pool.machine),
         disk_gb=spec.boot_disk.size_gb,
+        local_ssd_count=spec.local_ssd.count,
+        accelerator_type=pool.accelerator.gke_label,
+        accelerator_count=pool.machine.chips,
     )
     least = max(1, spec.min_nodes, spec.min_slices)
     for usage in vm_usage(vms):
         yield usage.by(Holder(stack, pool.path, pool.name, (*pool.path, field), usage.amount / value, least))
+    if pool.multi_host or spec.charged == "flex-start":
+        return  # a slice is recreated as one, and flex-start VMs are replaced as they end
+    blue_green = spec.upgrades.strategy == "blue-green"
+    more = upgrade_vms(pool.max_nodes, blue_green=blue_green, max_surge=spec.upgrades.max_surge)
+    yield from _upgrade(vms._replace(nodes=more), Holder(stack, pool.path, pool.name, (*pool.path, "upgrades")))
+
+
+def _upgrade(vms: VmUsage, holder: Holder) -> Iterator[Charge]:
+    """Yield what VMs charge that a pool has only while it is upgraded."""
+    if vms.nodes:
+        yield from (usage.by(holder._replace(label=upgrade_label(holder.label))) for usage in vm_usage(vms))
 
 
 def _system_pool(stack: str, project: str, cluster_name: str, cluster: Cluster) -> Iterator[Charge]:
@@ -79,6 +101,29 @@ def _system_pool(stack: str, project: str, cluster_name: str, cluster: Cluster) 
     for usage in vm_usage(vms):
         step = usage.amount / spec.max_nodes
         yield usage.by(Holder(stack, path, f"{cluster_name}-system", (*path, "max_nodes"), step, spec.min_nodes))
+    more = upgrade_vms(spec.max_nodes, blue_green=False, max_surge=SYSTEM_POOL_SURGE)
+    yield from _upgrade(vms._replace(nodes=more), Holder(stack, path, f"{cluster_name}-system", path))
+
+
+def _auto_provisioning(stack: str, project: str, name: str, cluster: Cluster) -> Iterator[Charge]:
+    """Yield what GKE may add by itself: of each limit, what the cluster's own pools leave of it."""
+    path: Path = ("clusters", name, "auto_provisioning")
+    spec = cluster.auto_provisioning
+    location = spec.zones[0] if spec and len(spec.zones) == 1 else cluster.location
+    for label, chips in made_chips(name, cluster).items():
+        holder = Holder(stack, path, f"auto-provisioning of {name}", (*path, "accelerators", label), 1)
+        for usage in accelerator_usage(project, label, chips, location) if chips else ():
+            yield usage.by(holder)
+
+
+def _gpu_networks(stack: str, project: str, name: str, cluster: Cluster) -> Iterator[Charge]:
+    """Yield the charges of a cluster's own subnet, and of the VPCs and subnets between its GPUs."""
+    yield subnet_usage(project, 1).by(Holder(stack, ("clusters", name), name))
+    vpcs = [vpc for fabric in gpu_fabrics(name, cluster).values() for vpc in fabric.vpcs]
+    if vpcs:
+        holder = Holder(stack, ("clusters", name, "gpu_networks"), f"GPU networks of {name}")
+        yield network_usage(project, len(vpcs)).by(holder)
+        yield subnet_usage(project, sum(len(vpc.nics) for vpc in vpcs)).by(holder)
 
 
 def _gateways(stack: str, project: str, environment: Environment) -> Iterator[Charge]:

@@ -8,6 +8,8 @@ from modules.catalog.locations import region_of
 from modules.catalog.types import QuotaId
 from modules.config.finding import Path
 
+_SUFFIXES = ("-per-project-region", "-per-project-zone", "-per-project", "PerProjectPerRegion", "PerRegion")
+
 
 class QuotaKey(NamedTuple):
     """One limit of one project: service and quota id as the Cloud Quotas API spells them, place, other dimensions.
@@ -54,6 +56,18 @@ class Charge(NamedTuple):
     def key(self) -> QuotaKey:
         """The key charged where nothing is known of the project's limits."""
         return self.keys[0]
+
+
+def upgrade_label(label: str) -> str:
+    """Return what reports call the part of a pool's charge that is there only while the pool is upgraded."""
+    return f"{label} while upgrading"
+
+
+def short_quota_id(quota_id: str) -> str:
+    """Return a quota id without what it says of the place that it is counted for."""
+    for suffix in _SUFFIXES:
+        quota_id = quota_id.removesuffix(suffix)
+    return quota_id
 
 
 def quota_key(project: str, quota: QuotaId, location: str) -> QuotaKey:

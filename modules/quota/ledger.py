@@ -27,13 +27,14 @@ class Line:
     """One limit of a project: who holds how much of it, largest first.
 
     ``limit`` is ``inf`` where the project has none, and None where the snapshot does not list the quota id or there
-    is no snapshot.
+    is no snapshot. ``requested`` is what a stack file asks Google Cloud for: no limit until a snapshot shows it.
     """
 
     key: QuotaKey
     unit: str
     limit: float | None
     holders: tuple[Held, ...]
+    requested: float | None = None
 
     @property
     def used(self) -> float:
@@ -44,6 +45,12 @@ class Line:
     def headroom(self) -> float | None:
         """What is left, negative where too much is asked; None where the limit is not known."""
         return None if self.limit is None else self.limit - self.used
+
+    @property
+    def open_request(self) -> float | None:
+        """What is requested beyond the limit; None where nothing is, or the snapshot shows it as granted."""
+        granted = self.limit is not None and self.requested is not None and self.requested <= self.limit
+        return None if granted else self.requested
 
     @property
     def over(self) -> bool:
@@ -105,9 +112,11 @@ def workspace_demand(workspace: Workspace) -> list[Charge]:
     return [charge for stack in workspace.stacks.values() for charge in stack_demand(stack, workspace)]
 
 
-def project_ledgers(charges: Iterable[Charge], snapshots: Snapshots) -> dict[str, ProjectLedger]:
-    """Return a ledger for every project that is charged, by project."""
-    ledger = _Totals(snapshots)
+def project_ledgers(
+    charges: Iterable[Charge], snapshots: Snapshots, requests: Mapping[QuotaKey, float] | None = None
+) -> dict[str, ProjectLedger]:
+    """Return a ledger for every project that is charged, by project; ``requests`` are those of stack files."""
+    ledger = _Totals(snapshots, requests or {})
     for charge in charges:
         ledger.add(charge)
     return {
@@ -138,8 +147,9 @@ def capacity_ledger(workspace: Workspace) -> list[CapacityLine]:
 class _Totals:
     """Adds charges up by the key that each is really charged to."""
 
-    def __init__(self, snapshots: Snapshots) -> None:
+    def __init__(self, snapshots: Snapshots, requests: Mapping[QuotaKey, float]) -> None:
         self._snapshots = snapshots
+        self._requests = requests
         self._limits: dict[QuotaKey, float | None] = {}
         self._keys: dict[tuple[QuotaKey, ...], QuotaKey] = {}
         self._units: dict[QuotaKey, str] = {}
@@ -159,7 +169,11 @@ class _Totals:
         by_project = defaultdict(list)
         for key in sorted(self._held):
             line = Line(
-                key=key, unit=self._units[key], limit=self._limit(key), holders=_sorted(self._held[key].values())
+                key=key,
+                unit=self._units[key],
+                limit=self._limit(key),
+                holders=_sorted(self._held[key].values()),
+                requested=self._requests.get(key),
             )
             by_project[key.project].append(line)
         return by_project

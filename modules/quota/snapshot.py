@@ -1,8 +1,9 @@
 """Quota limits of a project as they were on one day: ``stacks/quotas/<project>.yaml``.
 
 Rows stand under service and quota id, as the Cloud Quotas API spells both; a row is a ``limit`` (-1 is unlimited) and
-the dimensions that it holds for: ``region`` or ``zone``, and others such as ``gpu_family``. ``taken`` is the day on
-which the limits were read.
+the dimensions that it holds for: ``region`` or ``zone``, and others such as ``gpu_family``. The place ``others`` is
+every one that no other row names. ``unit`` may be written beside a limit, and is then held against the catalogue.
+``taken`` is the day on which the limits were read.
 """
 
 from __future__ import annotations
@@ -16,22 +17,23 @@ from datetime import date
 from pathlib import Path as FilePath
 from typing import Annotated
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError, field_validator
+from pydantic_core import PydanticCustomError
 
-from modules.config.finding import Finding, Path, dotted
+from modules.config.finding import Finding
 from modules.config.rejection import rejections
-from modules.config.section import ProjectId, Section
+from modules.config.section import QUOTA_ID, SERVICE, ProjectId, Section
 from modules.config.source import Source, UnreadableError, read_source
 from modules.quota.keys import QuotaKey
+from modules.quota.snapshot_checks import OTHERS, RULE, row_findings, snapshot_finding
 
 FOLDER = "stacks/quotas"
-RULE = "quota-snapshot"
 AGE_RULE = "quota-snapshot-age"
 FRESH_DAYS = 30
 
 Dimension = Annotated[str, Field(min_length=1)]
-QuotaIdName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
-ServiceName = Annotated[str, Field(pattern=r"^[a-z]+\.googleapis\.com$")]
+QuotaIdName = Annotated[str, Field(pattern=QUOTA_ID)]
+ServiceName = Annotated[str, Field(pattern=SERVICE)]
 
 
 class Limit(Section):
@@ -43,24 +45,38 @@ class Limit(Section):
     limit: int = Field(ge=-1, description="-1 is unlimited.")
     region: Dimension | None = None
     zone: Dimension | None = None
+    unit: str | None = Field(default=None, description="What one counts, such as GB; the catalogue knows it anyway.")
+
+    @field_validator("region", "zone", "unit", mode="before")
+    @classmethod
+    def _said(cls, value: object) -> object:
+        if value is None:  # a default is never validated, so somebody wrote the key and no value
+            raise PydanticCustomError("empty", "says nothing", {"allowed": "a text, or no such key"})
+        return value
 
     @property
     def place(self) -> str | None:
         """The zone or region that it holds for; None holds for every place that no other row names."""
-        return self.zone or self.region
+        place = self.zone or self.region
+        return None if place == OTHERS else place
+
+    @property
+    def others(self) -> dict[str, str]:
+        """Its dimensions beside the place."""
+        return self.__pydantic_extra__
 
     def covers(self, key: QuotaKey) -> bool:
         """Whether every dimension that the row names is the key's own."""
         asked = dict(key.dimensions)
         here = self.place is None or self.place == key.location
-        return here and all(asked.get(name) == value for name, value in self.__pydantic_extra__.items())
+        return here and all(asked.get(name) == value for name, value in self.others.items())
 
     @property
     def dimensions(self) -> tuple[tuple[str, str], ...]:
-        """Every dimension that the row names, place included."""
+        """Every dimension that the row names, place included where it is a certain one."""
         places = (("region", self.region), ("zone", self.zone))
-        named = tuple((name, value) for name, value in places if value is not None)
-        return (*named, *sorted(self.__pydantic_extra__.items()))
+        named = tuple((name, value) for name, value in places if value and value != OTHERS)
+        return (*named, *sorted(self.others.items()))
 
 
 class SnapshotFile(Section):
@@ -145,31 +161,19 @@ def parse_snapshot(project: str, source: Source) -> tuple[Snapshot | None, list[
 
 def _inside(data: SnapshotFile, project: str, source: Source) -> Iterator[Finding]:
     if data.project != project:
-        yield _finding(source, ("project",), f"is {data.project!r} in a file that is called after {project!r}", project)
-    for service, ids in data.limits.items():
-        for quota_id, rows in ids.items():
-            seen: dict[tuple[tuple[str, str], ...], int] = {}
-            for index, row in enumerate(rows):
-                first = seen.setdefault(row.dimensions, index)
-                if first != index:
-                    path = ("limits", service, quota_id, index)
-                    line = source.position((*path[:-1], first)).line
-                    yield _finding(source, path, f"has the same dimensions as line {line}", "one limit for each")
+        message = f"is {data.project!r} in a file that is called after {project!r}"
+        yield snapshot_finding(source, ("project",), message, allowed=project)
+    yield from row_findings(data, source)
 
 
 def _age(snapshot: Snapshot, today: date) -> Iterator[Finding]:
     days = snapshot.age(today)
     if days < 0:
-        yield _finding(snapshot.source, ("taken",), f"is later than today, {today}", "the day of the reading")
+        yield snapshot_finding(
+            snapshot.source, ("taken",), f"is later than today, {today}", allowed="the day of the reading"
+        )
     elif days > FRESH_DAYS:
         message = f"is {days} days ago; limits may have changed since"
-        warning = _finding(snapshot.source, ("taken",), message, f"at most {FRESH_DAYS} days")
+        warning = snapshot_finding(snapshot.source, ("taken",), message, allowed=f"at most {FRESH_DAYS} days")
         nearest = f"training-platform quota pull {snapshot.project}"
         yield dataclasses.replace(warning, rule=AGE_RULE, severity="warning", nearest=nearest)
-
-
-def _finding(source: Source, path: Path, message: str, allowed: str) -> Finding:
-    return Finding(
-        rule=RULE, severity="error", message=message, file=source.file, position=source.position(path),
-        path=dotted(path), allowed=allowed,
-    )  # fmt: skip

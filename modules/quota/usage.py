@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from modules.catalog import DISK_TYPES, FILESTORE_TIERS, GENERAL_QUOTAS, MACHINE_TYPES
+from modules.catalog import ACCELERATORS, DISK_TYPES, FILESTORE_TIERS, GENERAL_QUOTAS, MACHINE_TYPES
+from modules.catalog.attachments import with_gpus
 from modules.catalog.types import Capacity, MachineType, QuotaId
 from modules.quota.keys import Charge, Holder, QuotaKey, quota_key
 
@@ -20,7 +21,8 @@ VERTEX_DEFAULT_DISK = "pd-ssd"  # machine_resources.proto; gcloud's reference sa
 class VmUsage(NamedTuple):
     """Identical VMs of Compute Engine; ``location`` is a zone, or a region where they spread over its zones.
 
-    ``local_ssd_count`` counts partitions per VM; None is what the machine type brings with it.
+    ``local_ssd_count`` counts partitions per VM; None is what the machine type brings with it. ``accelerator_type``
+    (GKE's name) and ``accelerator_count`` are of GPUs attached to a CPU machine.
     """
 
     project: str
@@ -31,6 +33,8 @@ class VmUsage(NamedTuple):
     disk_type: str
     disk_gb: int
     local_ssd_count: int | None = None
+    accelerator_type: str | None = None
+    accelerator_count: int | None = None
 
 
 class VertexUsage(NamedTuple):
@@ -63,6 +67,19 @@ def vm_usage(usage: VmUsage) -> list[Usage]:
     return [Usage(keys, amount * usage.nodes, unit) for keys, amount, unit in each]
 
 
+def accelerator_usage(project: str, gke_label: str, chips: int, location: str) -> list[Usage]:
+    """Return what chips or GPUs charge whose machines nobody knows yet, on demand where they can be had so.
+
+    Their vCPUs and disks are left out: they follow from the machine types that pods will ask for.
+    """
+    accelerator = next((each for each in ACCELERATORS.values() if each.gke_label == gke_label), None)
+    if accelerator is None or not accelerator.quotas:
+        return []
+    quota = accelerator.quotas.get("on-demand") or next(iter(accelerator.quotas.values()))
+    everywhere = [GENERAL_QUOTAS["gpus-all-regions"]] if accelerator.kind == "gpu" else []
+    return [_usage(project, location, chips, each) for each in (quota, *everywhere)]
+
+
 def vertex_usage(usage: VertexUsage) -> list[Usage]:
     """Return what a pool of Vertex AI charges. Raises KeyError for a machine type outside the catalogue."""
     each = _one_vertex_vm(usage._replace(replicas=1))
@@ -82,10 +99,28 @@ def nat_usage(project: str, region: str, addresses: int = 1) -> list[Usage]:
     return [_usage(project, region, addresses, GENERAL_QUOTAS["in-use-addresses"])]
 
 
+def network_usage(project: str, networks: int) -> Usage:
+    """Return what VPCs charge; their subnets are charged by ``subnet_usage``."""
+    return _usage(project, "", networks, GENERAL_QUOTAS["networks"])
+
+
+def subnet_usage(project: str, subnets: int) -> Usage:
+    """Return what subnets charge, over all VPCs and regions of a project."""
+    return _usage(project, "", subnets, GENERAL_QUOTAS["subnetworks"])
+
+
+def upgrade_vms(most: int, *, blue_green: bool, max_surge: int) -> int:
+    """Return the VMs that a pool of ``most`` has more of while GKE upgrades it: the surge, or all again if blue-green.
+
+    Pools of a cluster are upgraded one after the other, so the sum over pools is on the safe side. Source: GKE docs,
+    Ensure resources for node upgrades, read 2026-11-21.
+    """
+    return most if blue_green else max_surge
+
+
 @lru_cache(maxsize=4096)
 def _one_vm(vm: VmUsage) -> tuple[Usage, ...]:
-    machine = MACHINE_TYPES[vm.machine_type]
-    return tuple(_charged(vm, machine))
+    return tuple(_charged(vm, with_gpus(vm.machine_type, vm.accelerator_type, vm.accelerator_count)))
 
 
 def _charged(vm: VmUsage, machine: MachineType) -> Iterator[Usage]:
@@ -104,9 +139,10 @@ def _charged(vm: VmUsage, machine: MachineType) -> Iterator[Usage]:
     if disk and disk.quota:
         yield _usage(*place, vm.disk_gb, disk.quota)
     partitions = machine.local_ssd.bundled if vm.local_ssd_count is None else vm.local_ssd_count
-    if machine.local_ssd.quota and partitions:
+    if partitions:
         # The quota counts a partition's GiB as GB.
-        yield _usage(*place, partitions * machine.local_ssd.partition_gib, machine.local_ssd.quota)
+        quota = machine.local_ssd.quota or GENERAL_QUOTAS["local-ssd"]
+        yield _usage(*place, partitions * machine.local_ssd.partition_gib, quota)
 
 
 @lru_cache(maxsize=4096)

@@ -50,8 +50,12 @@ def _exceeded(line: Line, workspace: Workspace, others: Alternatives) -> Iterato
         path = held.holder.field or held.holder.path
         allowed, nearest = _fitting(line, held)
         nearest = "; or ".join(([nearest] if nearest else []) + list(others.of(line, held)))
-        message = f"{line.key} needs {shown(line.used)}, {_of_which(line.holders, stack)}"
+        message = f"{line.key} needs {shown(line.used)}, {_of_which(line.holders, stack)}{_pending(line)}"
         yield _finding("quota-exceeded", stack, path, message, workspace, allowed=allowed, nearest=nearest)
+
+
+def _pending(line: Line) -> str:
+    return "" if line.open_request is None else f"; {shown(line.open_request)} requested, no limit before it is granted"
 
 
 def _fitting(line: Line, held: Held) -> tuple[str, str | None]:
@@ -83,13 +87,14 @@ def _name(held: Held, stack: str) -> str:
 
 def _unknown(ledger: ProjectLedger, workspace: Workspace) -> Iterator[Finding]:
     """Find quota ids that the snapshot does not list: one finding for each id and stack, at its largest holder."""
+    file = ledger.snapshot.source.file if ledger.snapshot else ""
     missing: dict[tuple[str, str, str], Held] = {}
     for line in ledger.lines:
         if line.limit is None:
             for held in line.holders:
                 missing.setdefault((line.key.service, line.key.quota_id, held.holder.stack), held)
     for (service, quota_id, stack), held in missing.items():
-        message = f"{quota_id} of {service}, which {held.holder.label} needs, is not in {FOLDER}/{ledger.project}.yaml"
+        message = f"{quota_id} of {service}, which {held.holder.label} needs, is not in {file}"
         path = held.holder.field or held.holder.path
         allowed = "quota ids that the snapshot lists"
         nearest = f"{_PULL} {ledger.project}, or its limit written there by hand"

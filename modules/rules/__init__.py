@@ -3,6 +3,7 @@
 from modules.rules import (  # noqa: F401 # importing a module registers its rules
     addresses,
     clusters,
+    compute_classes,
     consumption,
     disks,
     fabric,
@@ -12,6 +13,7 @@ from modules.rules import (  # noqa: F401 # importing a module registers its rul
     kueue,
     labels,
     machines,
+    maintenance,
     nap,
     network,
     nodes,

@@ -25,7 +25,7 @@ RESERVED_ADDRESSES = 4  # of a subnet's primary range
 def pod_range(cluster: Cluster, program: Program) -> Iterator[Draft]:
     """Find a range of pods that does not hold a block for every node that the pools may reach."""
     subnet = _subnet_of(cluster, program)
-    room = _network(subnet.ranges.get(cluster.pods_range or "")) if subnet else None
+    room = network_of(subnet.ranges.get(cluster.pods_range or "")) if subnet else None
     if subnet is None or room is None:
         return
     needs = [
@@ -49,7 +49,7 @@ def pod_range(cluster: Cluster, program: Program) -> Iterator[Draft]:
 def node_range(cluster: Cluster, program: Program) -> Iterator[Draft]:
     """Find a subnet with fewer addresses than the pools may have nodes."""
     subnet = _subnet_of(cluster, program)
-    room = _network(subnet.cidr) if subnet else None
+    room = network_of(subnet.cidr) if subnet else None
     if subnet is None or room is None:
         return
     nodes = sum(pool.most_vms for pool in pools_of(cluster, program))
@@ -135,12 +135,12 @@ def private_nodes_way_out(each: ClusterSettings, program: Program) -> Iterator[D
 )
 def filestore_range_free(instance: Filestore, program: Program) -> Iterator[Draft]:
     """Find a range reserved for Filestore that overlaps a subnet, or another instance's."""
-    own = _network(instance.reserved_range)
+    own = network_of(instance.reserved_range)
     if own is None:
         return
     others = [(name, room) for subnet in program.of(Subnet) for _, name, room in _named_ranges(subnet)]
     for other in program.of(Filestore):
-        room = _network(other.reserved_range)
+        room = network_of(other.reserved_range)
         if room is not None and other.name < instance.name:
             others.append((other.name, room))
     for name, room in others:
@@ -212,12 +212,12 @@ def _named_ranges(subnet: Subnet) -> Iterator[tuple[str, str, IPv4Network]]:
     rows = [("cidr", subnet.cidr if subnet.known("cidr") else None)]
     rows += list((subnet.ranges if subnet.known("ranges") else {}).items())
     for field, text in rows:
-        room = _network(text)
+        room = network_of(text)
         if room is not None:
             yield field, subnet.name, room
 
 
-def _network(text: str | None) -> IPv4Network | None:
+def network_of(text: str | None) -> IPv4Network | None:
     """Return a range of IPv4; None for what is none, a name or a version 6."""
     try:
         network = ip_network(text or "", strict=False)

@@ -3,15 +3,38 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
+from modules.config.finding import Path
 from modules.rules.view import Settings
 from modules.rules.views import Cluster, NodePool
 
 
+class Window(NamedTuple):
+    """A recurring window of maintenance: times as GKE takes them, ``2026-01-03T06:00:00Z``, and an RRULE."""
+
+    start: str
+    end: str
+    recurrence: str
+
+
+class Exclusion(NamedTuple):
+    """A time without upgrades of ``scope``; no end means the end of the version's support."""
+
+    name: str
+    start: str
+    end: str | None
+    scope: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class ClusterSettings(Settings):
-    """A cluster's settings; ``clashing`` lists what is set that an Autopilot cluster does not take."""
+    """A cluster's settings; ``clashing`` lists what is set that an Autopilot cluster does not take.
+
+    ``window`` is None where GKE may upgrade at any time.
+    """
+
+    PATHS: ClassVar[dict[str, Path]] = {"window": ("maintenance",), "exclusions": ("maintenance", "exclusions")}
 
     cluster: Cluster
     network: str | None
@@ -30,6 +53,8 @@ class ClusterSettings(Settings):
     default_machine: str | None
     workload_pool: str | None
     tags: int
+    window: Window | None
+    exclusions: tuple[Exclusion, ...]
 
 
 class Limit(NamedTuple):
@@ -42,6 +67,15 @@ class Limit(NamedTuple):
 @dataclass(frozen=True, kw_only=True)
 class AutoProvisioning(Settings):
     """Node auto-provisioning of a cluster; ``written`` says whether the defaults of its pools are written at all."""
+
+    PATHS: ClassVar[dict[str, Path]] = {
+        "limits": ("auto_provisioning",),
+        "strategy": ("auto_provisioning",),
+        "zones": ("auto_provisioning", "zones"),
+        "disk_type": ("auto_provisioning", "boot_disk", "type"),
+        "disk_gb": ("auto_provisioning", "boot_disk", "size_gb"),
+        "max_surge": ("auto_provisioning", "max_surge"),
+    }
 
     cluster: Cluster
     limits: tuple[Limit, ...]
@@ -71,6 +105,15 @@ class PoolSettings(Settings):
     ``taints`` are keys. ``replaced_first`` says whether a replacement waits for the old pool to go, None where whoever
     planned does not say.
     """
+
+    PATHS: ClassVar[dict[str, Path]] = {
+        **{name: (name,) for name in ("driver", "partition", "confidential", "taints")},
+        **dict.fromkeys(("upgrades", "max_surge", "max_unavailable"), ("upgrades",)),
+        "sharing": ("sharing", "strategy"),
+        "sharing_clients": ("sharing", "max_clients"),
+        "secondary_disks": ("preload_images",),
+        "nics": ("gpu_direct",),
+    }
 
     pool: NodePool
     image_type: str | None

@@ -74,6 +74,8 @@ def local_ssd_count(pool: NodePool) -> Iterator[Draft]:
     machine, count = pool.machine, pool.local_ssd_count
     if machine is None:
         return
+    if MACHINE_TYPES[machine.name].kind == "cpu":  # optional there, and the catalogue does not say how many
+        return
     bundled = machine.local_ssd.bundled
     allowed = (bundled,) if bundled else (0, *machine.local_ssd.allowed)
     if count is None and bundled:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 
+from modules.config.fleet import GPU_DIRECT_LABEL, GPU_DIRECT_OFF
+from modules.rules.addresses import RESERVED_ADDRESSES, network_of
 from modules.rules.cluster_views import PoolSettings
 from modules.rules.inputs import named
 from modules.rules.network_views import Firewall, Network, Subnet
+from modules.rules.of_cluster import cluster_of
 from modules.rules.registry import Draft, finding, rule
 from modules.rules.view import Program
 
@@ -19,9 +23,14 @@ METAL = "vpc-roce-metal"
 
 @rule("gpudirect-interfaces", ruleset="fabric", severity="warning", facts=("NET-01", "NET-02"), source=_TOOLKIT)
 def gpudirect_interfaces(each: PoolSettings) -> Iterator[Draft]:
-    """Find a pool with some of the interfaces of its GPUDirect, and not all: training is several times slower."""
-    machine = each.pool.machine
-    if machine is None or machine.gpudirect is None or not each.nics:
+    """Find a pool of several VMs without all interfaces of its GPUDirect: training over them is several times slower.
+
+    A pool that says by its label that it does without is left alone, and one whose network profile brings them.
+    """
+    machine, pool = each.pool.machine, each.pool
+    if machine is None or machine.gpudirect is None or each.network_profile is not None:
+        return
+    if not each.nics and (pool.most_vms == 1 or pool.node_labels.get(GPU_DIRECT_LABEL) == GPU_DIRECT_OFF):
         return
     wanted = machine.nics - 1
     if len(each.nics) < wanted:
@@ -110,6 +119,62 @@ def rdma_metal_subnets(subnet: Subnet, program: Program) -> Iterator[Draft]:
         if (network.profile or "").endswith(METAL) and named(subnet.network, network, "network"):
             message = f"subnet {subnet.name} is in VPC {network.name}, whose profile brings its own"
             yield finding(subnet, "network", message, allowed="none")
+
+
+@rule(
+    "gpu-network-room",
+    ruleset="fabric-networks",
+    across=True,
+    facts=("CLU-13",),
+    source="Compute docs, subnets: four addresses of the primary range are reserved; a NIC takes one",
+)
+def gpu_network_room(subnet: Subnet, program: Program) -> Iterator[Draft]:
+    """Find a subnet of further interfaces with fewer addresses than the VMs that the pools in it may reach."""
+    pools = program.once(_pools_by_subnet)
+    vms = sum(pools.get(name, 0) for name in {subnet.name, subnet.subnetwork or subnet.name})
+    room = network_of(subnet.cidr) if vms else None
+    if room is not None and vms > room.num_addresses - RESERVED_ADDRESSES:
+        most = max(0, room.num_addresses - RESERVED_ADDRESSES)
+        wanted = 32 - (vms + RESERVED_ADDRESSES - 1).bit_length()
+        message = f"subnet {subnet.name} ({room}) has {most:,} addresses for an interface of each of {vms:,} VMs"
+        larger = f"{room.network_address}/{wanted}"
+        yield finding(subnet, "cidr", message, allowed=f"a subnet of /{wanted} or larger", nearest=larger)
+
+
+@rule(
+    "gpu-network-range",
+    ruleset="fabric-networks",
+    across=True,
+    facts=("CLU-13",),
+    source="GKE docs, multi-network support for pods: ranges of a node's networks are apart (general knowledge)",
+)
+def gpu_network_range(each: PoolSettings, program: Program) -> Iterator[Draft]:
+    """Find a further interface in a range that overlaps addresses of its own cluster, of which nodes reach one."""
+    cluster = cluster_of(each.pool, program) if each.nics else None
+    if cluster is None:
+        return
+    subnets = program.of(Subnet)
+    own = [subnet for subnet in subnets if named(cluster.subnetwork, subnet, "subnetwork")]
+    taken = [room for subnet in own for room in map(network_of, (subnet.cidr, *subnet.ranges.values())) if room]
+    further = [subnet for subnet in subnets if any(named(nic.subnetwork, subnet, "subnetwork") for nic in each.nics)]
+    for subnet in further:
+        room = network_of(subnet.cidr)
+        clash = next((other for other in taken if room is not None and room.overlaps(other)), None)
+        if clash:
+            message = f"{room} of {subnet.name} overlaps {clash} of cluster {cluster.name}"
+            yield finding(subnet, "cidr", message, allowed="a range apart from nodes, pods and services")
+            return
+
+
+def _pools_by_subnet(program: Program) -> dict[str, int]:
+    """Return the VMs that pools may reach, by the name that their interfaces have for a subnet."""
+    found: dict[str, int] = defaultdict(int)
+    for each in program.of(PoolSettings):
+        if each.known("nics"):
+            for nic in each.nics:
+                if isinstance(nic.subnetwork, str):
+                    found[nic.subnetwork] += each.pool.most_vms
+    return found
 
 
 def _own_networks(each: PoolSettings, program: Program) -> list[Network]:

@@ -8,12 +8,12 @@ from modules.catalog import ACCELERATORS
 from modules.catalog.nearest import find_nearest
 from modules.catalog.topologies import legal_for
 from modules.catalog.types import Kind
-from modules.config.fleet import FLAVOR_LABEL
+from modules.config.fleet import FLAVOR_LABEL, QUEUED_LABEL
 from modules.config.section import enumeration
 from modules.rules.registry import Draft, finding, rule
 from modules.rules.tpu import illegal
 from modules.rules.view import Program
-from modules.rules.views import Flavor, NodePool
+from modules.rules.views import Flavor, FlavorQuota, NodePool
 
 TOPOLOGY_LABEL = "cloud.google.com/gke-tpu-topology"
 ACCELERATOR_LABELS: Mapping[str, Kind] = {
@@ -60,6 +60,34 @@ def flavor_accelerator(flavor: Flavor) -> Iterator[Draft]:
             message = f"flavor {flavor.flavor} selects {label} {value}, which no node carries"
             nearest = find_nearest(value, names)
             yield finding(flavor, "node_labels", message, allowed=enumeration(names, most=40), nearest=nearest)
+
+
+@rule(
+    "queued-flavor-check",
+    ruleset="flavors",
+    across=True,
+    facts=("CON-11",),
+    source="Kueue v0.19.2, ProvisioningRequest admission check; GKE docs, queued provisioning, read 2026-04",
+)
+def queued_flavor_check(quota: FlavorQuota, program: Program) -> Iterator[Draft]:
+    """Find a queue that admits jobs to queued nodes without an admission check: nothing would ever scale the pool."""
+    queued = any(each.flavor == quota.flavor and QUEUED_LABEL in each.node_labels for each in program.of(Flavor))
+    if queued and not quota.checks:
+        message = f"queue {quota.queue} has no admission check on {quota.flavor}, whose nodes come by request alone"
+        yield finding(quota, "checks", message, allowed="a check of kueue.x-k8s.io/provisioning-request on the flavor")
+
+
+@rule(
+    "queued-flavor-toleration",
+    ruleset="flavors",
+    facts=("CON-11",),
+    source="GKE docs, queued provisioning: taint of queued nodes, read 2026-04; Cluster Toolkit v1.95.0",
+)
+def queued_flavor_toleration(flavor: Flavor) -> Iterator[Draft]:
+    """Find a flavor of queued nodes whose pods do not tolerate the taint that GKE puts on them."""
+    if QUEUED_LABEL in flavor.node_labels and QUEUED_LABEL not in flavor.tolerated:
+        message = f"flavor {flavor.flavor} selects queued nodes and does not tolerate their taint"
+        yield finding(flavor, "tolerated", message, allowed=f"{QUEUED_LABEL}=true:NoSchedule", nearest=QUEUED_LABEL)
 
 
 def _selected(flavor: str | None, program: Program) -> str | None:

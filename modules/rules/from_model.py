@@ -14,6 +14,7 @@ from modules.catalog.locations import region_of
 from modules.config import names
 from modules.config.cluster import Cluster as ClusterSpec
 from modules.config.environment import Environment
+from modules.config.gpu_fabric import gpu_fabrics
 from modules.config.stack import Stack
 from modules.config.team import PersistentResource, Team
 from modules.config.workspace import Workspace
@@ -28,6 +29,7 @@ COHORT = "training-platform"
 NETWORK = "network-vpc"
 PODS_RANGE = "pods"
 SERVICES_RANGE = "services"
+NAME_LIMIT = 63
 
 
 def views_of_model(stack: Stack, workspace: Workspace) -> list[View]:
@@ -48,7 +50,7 @@ def _environment(make: Maker, environment: Environment, workspace: Workspace) ->
             location=cluster.location,
             private_nodes=True,
             public_endpoint=False,
-            deletion_protection=make.deletion_protection,
+            deletion_protection=make.deletion_protection and cluster.deletion_protection,
             labels=make.labels,
             version=cluster.version,
             release_channel=cluster.release_channel,
@@ -57,11 +59,17 @@ def _environment(make: Maker, environment: Environment, workspace: Workspace) ->
             max_pods=None,
         )
         yield _subnet(make, name, cluster)
+        yield from _gpu_subnets(make, name, cluster)
         yield from system_pool(make, name, cluster)
         yield from accelerator_pools(make, name, cluster)
         for flavor in workspace.flavors(make.stack, name).values():
             head = make.head(types.RESOURCE_FLAVOR, f"{name}-flavors-{flavor.name}")
-            yield Flavor(**head, flavor=flavor.name, node_labels=flavor.node_labels)
+            yield Flavor(
+                **head,
+                flavor=flavor.name,
+                node_labels=flavor.node_labels,
+                tolerated=(*flavor.tolerated, *(key for key, _, _ in flavor.own_taints)),
+            )
     for region in sorted({region_of(cluster.location) for cluster in environment.clusters.values()}):
         head = make.head(types.ROUTER_NAT, f"network-{region}-nat")
         yield Gateway(**head, project=make.project, region=region, addresses=0)
@@ -80,6 +88,27 @@ def _subnet(make: Maker, name: str, cluster: ClusterSpec) -> Subnet:
     )
 
 
+def _gpu_subnets(make: Maker, name: str, cluster: ClusterSpec) -> Iterator[Subnet]:
+    for fabric in gpu_fabrics(name, cluster).values():
+        for vpc in fabric.vpcs:
+            for nic in vpc.nics:
+                called = f"{make.environment}-{name}-{nic.name}"
+                yield Subnet(
+                    **make.head(types.SUBNETWORK, f"{fabric.component}{nic.name.removeprefix(fabric.name)}-subnet"),
+                    project=make.project,
+                    region=fabric.region,
+                    subnetwork=_uncut(called),
+                    network=f"{fabric.component}{vpc.name.removeprefix(fabric.name)}-vpc",
+                    cidr=nic.cidr,
+                    ranges={},
+                )
+
+
+def _uncut(name: str) -> Any:
+    """Return a name that Google Cloud takes as it is; the component cuts a longer one, in a way of its own."""
+    return name if len(name) <= NAME_LIMIT else UNKNOWN
+
+
 def _filestores(make: Maker, environment: Environment) -> Iterator[View]:
     for name, instance in environment.filestore.items():
         yield Filestore(
@@ -92,7 +121,7 @@ def _filestores(make: Maker, environment: Environment) -> Iterator[View]:
             connect_mode="DIRECT_PEERING",
             reserved_range=instance.reserved_range,
             network_project=None,
-            deletion_protection=make.deletion_protection,
+            deletion_protection=make.deletion_protection and instance.deletion_protection,
             labels=make.labels,
         )
 
@@ -109,7 +138,7 @@ def _team(make: Maker, team: Team, workspace: Workspace) -> Iterator[View]:
 
 def _share(make: Maker, team: Team, cluster: str, workspace: Workspace) -> Iterator[View]:
     """Yield the flavors of a team's queue, in the order in which Kueue tries them."""
-    for name, flavor in workspace.flavors(team.environment, cluster).items():
+    for name, flavor in team.fallback.ordered(cluster, workspace.flavors(team.environment, cluster)).items():
         if (share := team.shares[cluster].get(name)) is not None:
             yield FlavorQuota(
                 **make.head(types.CLUSTER_QUEUE, f"{names.share_name(cluster)}-queues-cluster-queue"),
@@ -120,6 +149,7 @@ def _share(make: Maker, team: Team, cluster: str, workspace: Workspace) -> Itera
                 nominal_quota=share.nominal_quota,
                 borrowing_limit=share.borrowing_limit,
                 lending_limit=share.lending_limit,
+                checks=(name,) if flavor.by_request else (),
             )
 
 
@@ -130,7 +160,7 @@ def _persistent_resource(make: Maker, name: str, resource: PersistentResource) -
     accelerator = support.accelerator_type if support else None
     scales = resource.max_replicas is not None
     resource_id: Any = f"{make.prefix}-{name}"
-    if len(resource_id) > 63:
+    if len(resource_id) > NAME_LIMIT:
         resource_id = UNKNOWN  # the component cuts it, in a way of its own
     yield PersistentPool(
         **head,

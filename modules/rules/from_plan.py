@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from modules.config.names import Locator
-from modules.rules import cloud_inputs, gke_inputs, kueue_inputs, network_inputs, settings_inputs
+from modules.rules import class_inputs, cloud_inputs, gke_inputs, kueue_inputs, network_inputs, settings_inputs
 from modules.rules.inputs import Resource
 from modules.rules.planned import Planned
 from modules.rules.view import View
@@ -45,6 +45,7 @@ MAKERS: Mapping[str, Callable[[Resource], Iterator[View]]] = {
     "gcp:compute/instance:Instance": cloud_inputs.interfaces,
     "gcp:compute/instanceTemplate:InstanceTemplate": cloud_inputs.interfaces,
     RESOURCE_FLAVOR: kueue_inputs.flavor,
+    "kubernetes:cloud.google.com/v1:ComputeClass": class_inputs.compute_class,
     CLUSTER_QUEUE: kueue_inputs.cluster_queue,
 }
 

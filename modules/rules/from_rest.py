@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from modules.rules import from_plan
+from modules.rules import from_plan, settings_inputs
 from modules.rules.inputs import Resource
 from modules.rules.planned import Planned
 from modules.rules.view import View
@@ -32,7 +32,7 @@ def views_of_rest(collection: str, body: Json, *, project: str, name: str) -> li
     return list(from_plan.MAKERS[kind](resource))
 
 
-def _cluster(body: Json, _parts: list[str]) -> dict[str, Any]:
+def _as_it_is(body: Json, _parts: list[str]) -> dict[str, Any]:
     return dict(body)
 
 
@@ -72,9 +72,11 @@ def _nats(body: Json, parts: list[str]) -> dict[str, Any]:
 
 
 _READERS: Mapping[str, tuple[str, Callable[[Json, list[str]], dict[str, Any]]]] = {
-    "container.clusters": ("gcp:container/cluster:Cluster", _cluster),
+    "container.clusters": ("gcp:container/cluster:Cluster", _as_it_is),
     "container.nodePools": (from_plan.NODE_POOL, _node_pool),
     "file.instances": (from_plan.FILESTORE, _filestore),
     "aiplatform.persistentResources": (from_plan.PERSISTENT_RESOURCE, _persistent_resource),
+    "compute.networks": (settings_inputs.NETWORK, _as_it_is),
+    "compute.subnetworks": (from_plan.SUBNETWORK, _as_it_is),
     "compute.routers": (from_plan.ROUTER_NAT, _nats),
 }

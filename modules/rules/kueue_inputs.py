@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from modules.rules.inputs import Resource, either, whole
+from modules.rules.inputs import Inputs, Resource, either, whole
 from modules.rules.planned import UNKNOWN
 from modules.rules.view import View
 from modules.rules.views import Flavor, FlavorQuota
@@ -20,7 +20,12 @@ def flavor(resource: Resource) -> Iterator[View]:
     """Yield the view of a ResourceFlavor."""
     inputs = resource.inputs
     labels = either(inputs.labels("spec", "nodeLabels"), {})
-    yield Flavor(**resource.head, flavor=inputs.text("metadata", "name"), node_labels=labels)
+    yield Flavor(
+        **resource.head,
+        flavor=inputs.text("metadata", "name"),
+        node_labels=labels,
+        tolerated=tuple(each.text("key") for each in inputs.items("spec", "tolerations")),
+    )
 
 
 def cluster_queue(resource: Resource) -> Iterator[View]:
@@ -41,7 +46,20 @@ def cluster_queue(resource: Resource) -> Iterator[View]:
                     nominal_quota=_quantity(counted.get("nominalQuota")),
                     borrowing_limit=_quantity(counted.get("borrowingLimit")),
                     lending_limit=_quantity(counted.get("lendingLimit")),
+                    checks=_checks(inputs, row.text("name")),
                 )
+
+
+def _checks(inputs: Inputs, flavor: Any) -> Any:
+    """Return the admission checks that hold back jobs of a flavor; one that names no flavors holds all of them."""
+    names = []
+    for check in inputs.items("spec", "admissionChecksStrategy", "admissionChecks"):
+        flavors = check.texts("onFlavors")
+        if UNKNOWN in (flavors, flavor):
+            return UNKNOWN
+        if not flavors or flavor in flavors:
+            names.append(check.text("name"))
+    return UNKNOWN if UNKNOWN in names else tuple(names)
 
 
 def _quantity(value: Any) -> Any:

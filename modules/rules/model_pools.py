@@ -10,10 +10,12 @@ from modules.catalog.locations import is_zone
 from modules.catalog.types import MachineType
 from modules.config.cluster import Cluster
 from modules.config.environment import Environment
-from modules.config.fleet import FLAVOR_LABEL, ZONES_OF_A_REGIONAL_CLUSTER, GkePool, Pool, cluster_pools, flavor_name
+from modules.config.fleet import ZONES_OF_A_REGIONAL_CLUSTER, GkePool, Pool, cluster_pools, pool_labels
 from modules.config.names import Locator, system_pool_name
+from modules.config.node_options import Upgrades
 from modules.config.stack import Stack
 from modules.rules.from_plan import NODE_POOL
+from modules.rules.inputs import last_part
 from modules.rules.view import View
 from modules.rules.views import BootDisk, NodePool
 
@@ -81,9 +83,9 @@ def accelerator_pools(make: Maker, name: str, cluster: Cluster) -> Iterator[View
             values = {
                 **_place(make, name, cluster),
                 "pool": gke_pool.name.removeprefix(f"{name}-"),
-                "max_pods": MAX_PODS_OF_A_SLICE_HOST if pool.multi_host else MAX_PODS,
+                "max_pods": pool.spec.max_pods or (MAX_PODS_OF_A_SLICE_HOST if pool.multi_host else MAX_PODS),
                 **_scaling(pool, gke_pool),
-                **_machine(pool.machine),
+                **_machine(pool),
                 **_capacity(pool),
                 **_placement(pool),
             }
@@ -131,8 +133,9 @@ def _scaling(pool: Pool, gke_pool: GkePool) -> dict[str, Any]:
     return {"initial_nodes": least, "min_nodes": least, "max_nodes": most, "location_policy": "ANY"}
 
 
-def _machine(machine: MachineType) -> dict[str, Any]:
-    values: dict[str, Any] = {"local_ssd_count": machine.local_ssd.bundled or None}
+def _machine(pool: Pool) -> dict[str, Any]:
+    machine = pool.machine
+    values: dict[str, Any] = {"local_ssd_count": pool.spec.local_ssd.count or machine.local_ssd.bundled or None}
     if machine.kind == "gpu" and machine.accelerator:
         values |= {"accelerator_type": machine.accelerator.gke_label, "accelerator_count": machine.chips}
     return values
@@ -140,22 +143,33 @@ def _machine(machine: MachineType) -> dict[str, Any]:
 
 def _capacity(pool: Pool) -> dict[str, Any]:
     spec = pool.spec
-    flex = spec.capacity == "flex-start"
+    flex = spec.charged == "flex-start"
     return {
         "spot": spec.capacity == "spot",
         "flex_start": flex,
-        "auto_repair": not flex,
-        "upgrade_strategy": None if flex else "SURGE",
-        "consume_reservation": "SPECIFIC_RESERVATION" if spec.reservation else "NO_RESERVATION",
-        "reservation": spec.reservation,
+        **_upkeep(spec.upgrades, flex=flex),
+        "queued": spec.capacity == "queued-provisioning",
+        "consume_reservation": spec.reservation.affinity if spec.reservation else "NO_RESERVATION",
+        "reservation": last_part(spec.reservation.path) if spec.reservation else None,
         "max_run_seconds": spec.max_run_hours * 3600 if spec.max_run_hours else None,
     }
 
 
+def _upkeep(upgrades: Upgrades, *, flex: bool) -> dict[str, Any]:
+    says_how = {"strategy", "max_surge", "max_unavailable", "soak_minutes"} & upgrades.model_fields_set
+    written = not flex or bool(says_how)
+    return {
+        "auto_repair": not flex if upgrades.auto_repair is None else upgrades.auto_repair,
+        "auto_upgrade": upgrades.auto_upgrade,
+        "upgrade_strategy": upgrades.strategy.upper().replace("-", "_") if written else None,
+    }
+
+
 def _placement(pool: Pool) -> dict[str, Any]:
+    joined = pool.multi_host or pool.spec.compact or bool(pool.machine.nvlink_domain)
     return {
         "zones": (pool.zone,) if pool.zone else (),
-        "placement_type": "COMPACT" if pool.multi_host else None,
+        "placement_type": "COMPACT" if joined else None,
         "tpu_topology": pool.spec.topology if pool.multi_host else None,
-        "node_labels": {**pool.spec.labels, FLAVOR_LABEL: flavor_name(pool)},
+        "node_labels": pool_labels(pool),
     }

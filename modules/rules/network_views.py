@@ -34,6 +34,8 @@ class Subnet(Settings):
 
     def path(self, name: str) -> Path:
         """Return where a range stands in the stack file, ``pods`` and ``services`` by their names."""
+        if self.origin[-1:] == ("gpu_networks",):
+            return (*self.origin, "range")
         return (*self.origin, "subnet", name) if name in ("pods", "services") else super().path(name)
 
 

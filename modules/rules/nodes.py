@@ -29,7 +29,13 @@ WRITING_SCOPES = frozenset(
 )
 LABEL_VALUE = 63
 RESERVED = ("kubernetes.io", "k8s.io")
-OURS = frozenset({"cloud.google.com/gke-queued", "cloud.google.com/gke-networking-dra-driver"})
+OURS = frozenset(
+    {
+        "cloud.google.com/compute-class",
+        "cloud.google.com/gke-networking-dra-driver",
+        "cloud.google.com/gke-queued",
+    }
+)
 SPEED_DISK = "hyperdisk-balanced"
 
 
@@ -83,12 +89,12 @@ def gpu_sharing(each: PoolSettings) -> Iterator[Draft]:
     source="Compute docs, accelerator-optimized machines, read 2026-04",
 )
 def confidential_gpu(each: PoolSettings) -> Iterator[Draft]:
-    """Find confidential computing on a machine with GPUs that has it not."""
+    """Find confidential computing on a machine with TPUs or GPUs that has it not."""
     machine = each.pool.machine
     if (
         each.confidential
         and machine is not None
-        and machine.kind == "gpu"
+        and machine.accelerator is not None
         and each.confidential not in machine.confidential
     ):
         message = f"{machine.name} is no confidential machine by {each.confidential}"

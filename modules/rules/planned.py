@@ -14,6 +14,10 @@ class Unknown:
         """Return the word that reports use."""
         return "unknown"
 
+    def __reduce__(self) -> str:
+        """Return its name, by which another process has its own."""
+        return "UNKNOWN"
+
     def __copy__(self) -> Unknown:
         """Return itself: there is one."""
         return self

@@ -77,6 +77,41 @@ def surge_upgrades(each: PoolSettings) -> Iterator[Draft]:
 
 
 @rule(
+    "upgrade-room",
+    ruleset="pools",
+    severity="warning",
+    facts=("CON-16",),
+    source=f"{_SCHEMA}, upgrade_settings; Cluster Toolkit v1.95.0, whose default adds no VM",
+)
+def upgrade_room(each: PoolSettings) -> Iterator[Draft]:
+    """Find upgrades of TPUs or GPUs that need more of them than the pool may have: quota is charged for no more."""
+    pool, machine = each.pool, each.pool.machine
+    if machine is None or machine.accelerator is None or not each.upgrades:
+        return
+    if pool.upgrade_strategy == "BLUE_GREEN":
+        message = f"blue-green upgrades need room for {2 * pool.most_vms} {machine.name}"
+        yield finding(pool, "upgrade_strategy", message, allowed="SURGE without a further VM", nearest="SURGE")
+    elif each.max_surge:
+        source = "reservation" if pool.capacity == "reservation" else "quota"
+        message = f"upgrades take {each.max_surge} {machine.name} beyond the pool's most out of the {source}"
+        yield finding(each, "max_surge", message, allowed="0", nearest=0)
+
+
+@rule(
+    "slice-upgrades",
+    ruleset="pools",
+    severity="warning",
+    facts=("TPU-16",),
+    source="GKE docs, TPUs in GKE: a multi-host slice is repaired and upgraded as a whole",
+)
+def slice_upgrades(each: PoolSettings) -> Iterator[Draft]:
+    """Find a slice over several hosts that is to be upgraded host by host with spare ones: GKE recreates all of it."""
+    if each.pool.hosts > 1 and each.max_surge:
+        message = f"GKE recreates the {each.pool.hosts} hosts of a slice together, whatever max_surge says"
+        yield finding(each, "max_surge", message, allowed="0, and checkpoints before upgrades", nearest=0)
+
+
+@rule(
     "pool-replacement",
     ruleset="pools",
     severity="warning",

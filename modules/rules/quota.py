@@ -9,20 +9,28 @@ from modules.catalog import BOOT_DISK_LIMITS
 from modules.config.finding import Finding, dotted
 from modules.config.names import Locator
 from modules.config.workspace import Workspace
-from modules.quota.keys import Charge, Holder
+from modules.quota.keys import Charge, Holder, upgrade_label
 from modules.quota.ledger import CapacityLine, ProjectLedger
+from modules.quota.requests import request_findings
 from modules.quota.usage import (
     VERTEX_DEFAULT_DISK,
     VertexUsage,
     VmUsage,
+    accelerator_usage,
     filestore_usage,
     nat_usage,
+    network_usage,
+    subnet_usage,
+    upgrade_vms,
     vertex_usage,
     vm_usage,
 )
 from modules.quota.verdict import capacity_findings, quota_findings
+from modules.rules.cluster_views import AutoProvisioning, PoolSettings
 from modules.rules.from_plan import views_of_plan
+from modules.rules.network_views import Network, Subnet
 from modules.rules.planned import Planned
+from modules.rules.reservations import SURGE_BY_DEFAULT
 from modules.rules.view import NeedsUnknown, View
 from modules.rules.views import BootDisk, Filestore, Gateway, NodePool, PersistentPool
 
@@ -30,8 +38,13 @@ from modules.rules.views import BootDisk, Filestore, Gateway, NodePool, Persiste
 def ledger_findings(
     workspace: Workspace, ledgers: Iterable[ProjectLedger], capacity: Iterable[CapacityLine]
 ) -> list[Finding]:
-    """Return what both ledgers say is wrong, for every stack of the workspace."""
-    return [*quota_findings(ledgers, workspace), *capacity_findings(capacity, workspace)]
+    """Return what both ledgers and the requests for larger limits say is wrong, for every stack of the workspace."""
+    projects = list(ledgers)
+    return [
+        *quota_findings(projects, workspace),
+        *request_findings(projects, workspace),
+        *capacity_findings(capacity, workspace),
+    ]
 
 
 def planned_demand(planned: Iterable[Planned], locator: Locator | None = None) -> list[Charge]:
@@ -50,53 +63,89 @@ def demand_of_views(views: Iterable[View], project: str = "") -> tuple[list[Char
     for view in listed:
         if isinstance(view, BootDisk):
             disks[view.type, view.name].append(view)
+    # By identity: a cluster can have several pools, and their settings hold the very view.
+    settings: dict[int, PoolSettings] = {id(view.pool): view for view in listed if isinstance(view, PoolSettings)}
     charges: list[Charge] = []
     notes: list[Finding] = []
     for view in listed:
         machines = isinstance(view, (NodePool, PersistentPool))
         disk = disks[view.type, view.name].popleft() if machines else None  # both come pool by pool
         try:
-            charges.extend(_charges(view, disk, project))
+            charges.extend(_charges(view, disk, project, settings.get(id(view))))
+        except NeedsUnknown as unknown:
+            notes.append(_not_counted(unknown))
+    for each in (view for view in listed if isinstance(view, AutoProvisioning)):
+        try:
+            charges.extend(_auto_provisioning(each, listed, each.cluster.project or project))
         except NeedsUnknown as unknown:
             notes.append(_not_counted(unknown))
     return charges, notes
 
 
-def _charges(view: View, disk: BootDisk | None, project: str) -> Iterator[Charge]:
+def _charges(view: View, disk: BootDisk | None, project: str, settings: PoolSettings | None) -> Iterator[Charge]:
     if isinstance(view, NodePool) and disk:
-        yield from _node_pool(view, disk, view.project or project)
+        yield from _node_pool(view, disk, view.project or project, settings)
     elif isinstance(view, PersistentPool) and disk:
         yield from _persistent_pool(view, disk, view.project or project)
     elif isinstance(view, Filestore):
         holder = _holder(view, "capacity_gib", 1, view.capacity_gib)
         usages = filestore_usage(view.project or project, view.tier, view.capacity_gib, view.location)
         yield from (usage.by(holder) for usage in usages)
+    elif isinstance(view, (Network, Subnet)):
+        usage = network_usage if isinstance(view, Network) else subnet_usage
+        yield usage(view.project or project, 1).by(Holder(view.stack, view.origin, view.name))
     elif isinstance(view, Gateway):
         holder = Holder(view.stack, view.origin, f"NAT of {view.region}")
         usages = nat_usage(view.project or project, view.region, view.addresses or 1)
         yield from (usage.by(holder) for usage in usages)
 
 
-def _node_pool(pool: NodePool, disk: BootDisk, project: str) -> Iterator[Charge]:
+def _node_pool(pool: NodePool, disk: BootDisk, project: str, settings: PoolSettings | None) -> Iterator[Charge]:
     machine = pool.machine
     if machine is None:
         return
-    usages = vm_usage(
-        VmUsage(
-            project=project,
-            machine_type=machine.name,
-            nodes=pool.most_vms,
-            capacity=pool.capacity,
-            location=pool.zones[0] if len(pool.zones) == 1 else pool.location,
-            disk_type=disk.disk_type or machine.boot_disk_types[0],
-            disk_gb=BOOT_DISK_LIMITS["gke"].default_gb if disk.size_gb is None else disk.size_gb,
-            local_ssd_count=pool.local_ssd_count,
-        )
+    vms = VmUsage(
+        project=project,
+        machine_type=machine.name,
+        nodes=pool.most_vms,
+        capacity=pool.capacity,
+        location=pool.zones[0] if len(pool.zones) == 1 else pool.location,
+        disk_type=disk.disk_type or machine.boot_disk_types[0],
+        disk_gb=BOOT_DISK_LIMITS["gke"].default_gb if disk.size_gb is None else disk.size_gb,
+        local_ssd_count=pool.local_ssd_count,
+        accelerator_type=pool.accelerator_type,
+        accelerator_count=pool.accelerator_count,
     )
     # The stack file counts slices where a slice is a GKE node pool of its own, and VMs or one-host slices elsewhere.
     most = 1 if pool.hosts > 1 else pool.total_max_nodes or pool.max_nodes or 1
     least = max(1, 0 if pool.hosts > 1 else pool.total_min_nodes or pool.min_nodes or 0)
-    yield from (usage.by(_holder(pool, "max_nodes", usage.amount / most, least)) for usage in usages)
+    yield from (usage.by(_holder(pool, "max_nodes", usage.amount / most, least)) for usage in vm_usage(vms))
+    if settings is None or pool.hosts > 1 or pool.capacity == "flex-start":
+        return  # a slice is recreated as one, and flex-start VMs are replaced as they end
+    blue_green = pool.upgrade_strategy == "BLUE_GREEN"
+    surge = settings.max_surge if settings.upgrades else SURGE_BY_DEFAULT
+    if more := upgrade_vms(pool.most_vms, blue_green=blue_green, max_surge=surge or 0):
+        holder = _holder(pool, "upgrade_strategy", 0, 0)
+        holder = holder._replace(label=upgrade_label(holder.label))
+        yield from (usage.by(holder) for usage in vm_usage(vms._replace(nodes=more)))
+
+
+def _auto_provisioning(each: AutoProvisioning, views: Iterable[View], project: str) -> Iterator[Charge]:
+    """Yield what auto-provisioning may add to the pools of its cluster that the program makes."""
+    names = {each.cluster.name, each.cluster.cluster if each.cluster.known("cluster") else None}
+    pools = [view for view in views if isinstance(view, NodePool) and view.known("cluster") and view.cluster in names]
+    path = (*each.path("limits"), "accelerators")
+    label = f"auto-provisioning of {each.origin[-1] if each.origin else each.name}"
+    location = each.zones[0] if len(each.zones) == 1 else each.cluster.location
+    for limit in each.limits:
+        own = sum(pool.most_vms * pool.machine.chips for pool in pools if pool.machine and _is_of(pool, limit.resource))
+        chips = max(0, (limit.maximum or 0) - own)
+        for usage in accelerator_usage(project, limit.resource, chips, location) if chips else ():
+            yield usage.by(Holder(each.stack, each.path("limits"), label, (*path, limit.resource), 1))
+
+
+def _is_of(pool: NodePool, gke_label: str) -> bool:
+    return bool(pool.machine and pool.machine.accelerator and pool.machine.accelerator.gke_label == gke_label)
 
 
 def _persistent_pool(pool: PersistentPool, disk: BootDisk, project: str) -> Iterator[Charge]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from modules.config.fleet import RESERVED_LABELS
 from modules.rules.cluster_views import PoolSettings, Reservation
 from modules.rules.registry import Draft, finding, rule
 from modules.rules.view import Program
+from modules.rules.views import NodePool
 
 _TOOLKIT = "Cluster Toolkit v1.95.0, gke-node-pool, read 2026-06-25"
 _CA = "GKE cluster-autoscaler 7d25050, read 2026-08-21"
@@ -57,6 +59,37 @@ def reservation_room(reservation: Reservation, program: Program) -> Iterator[Dra
                 yield finding(
                     each, "max_surge", message, allowed="max_surge 0, max_unavailable 1", nearest="max_surge=0"
                 )
+
+
+@rule(
+    "reservation-blocks",
+    ruleset="reservations",
+    severity="warning",
+    facts=("CON-14",),
+    source="Cluster Toolkit v1.95.0: block labels of A3 High, A3 Mega, A3 Ultra, A4 and A4X; for others none was read",
+)
+def reservation_blocks(each: PoolSettings) -> Iterator[Draft]:
+    """Find a block of a reservation of machines that no source says have blocks: those not joined by GPUDirect."""
+    machine = each.pool.machine
+    if machine is not None and machine.gpudirect is None and "/reservationBlocks/" in (each.reservation_path or ""):
+        message = f"reservations of {machine.name} are not known to have blocks"
+        yield finding(each, "reservation_path", message, allowed="the reservation without a block")
+
+
+@rule(
+    "reservation-ahead",
+    ruleset="reservations",
+    severity="warning",
+    facts=("CON-16",),
+    source=f"{_CA}; GKE docs, TPUs with future reservation in calendar mode, read 2026-11-21",
+)
+def reservation_ahead(pool: NodePool) -> Iterator[Draft]:
+    """Find VMs that are always there from a future reservation: made before it opens, the pool ends in an error."""
+    opens = pool.node_labels.get(RESERVED_LABELS[0])
+    least = pool.total_min_nodes or pool.min_nodes or 0
+    if opens and least:
+        message = f"the reservation opens on {opens}, and {least:,} VMs are to be there at once"
+        yield finding(pool, "min_nodes", message, allowed="0 until it is open", nearest=0)
 
 
 def _surge(each: PoolSettings) -> bool:

@@ -8,11 +8,13 @@ from typing import Any
 from modules.rules.cluster_views import (
     AutoProvisioning,
     ClusterSettings,
+    Exclusion,
     Limit,
     Nic,
     PoolSettings,
     Reservation,
     ResourcePolicy,
+    Window,
 )
 from modules.rules.inputs import Inputs, Resource, any_of, either, last_part
 from modules.rules.planned import UNKNOWN
@@ -54,8 +56,30 @@ def cluster_settings(resource: Resource, cluster: Cluster) -> Iterator[View]:
         default_machine=inputs.text("nodeConfig", "machineType"),
         workload_pool=inputs.text("workloadIdentityConfig", "workloadPool"),
         tags=inputs.count("nodeConfig", "resourceManagerTags"),
+        window=_window(Inputs(inputs.get("maintenancePolicy", "recurringWindow"))),
+        exclusions=_exclusions(inputs),
     )
     yield from _auto_provisioning(resource, cluster)
+
+
+def _window(window: Inputs) -> Any:
+    if window.value is None or window.value is UNKNOWN:
+        return window.value
+    parts = (window.text("startTime"), window.text("endTime"), window.text("recurrence"))
+    return UNKNOWN if UNKNOWN in parts else Window(*(part or "" for part in parts))
+
+
+def _exclusions(inputs: Inputs) -> Any:
+    rows = [
+        Exclusion(
+            each.text("exclusionName"),
+            each.text("startTime"),
+            each.text("endTime"),
+            either(each.text("exclusionOptions", "scope"), "NO_UPGRADES"),
+        )
+        for each in inputs.items("maintenancePolicy", "maintenanceExclusions")
+    ]
+    return UNKNOWN if any(part is UNKNOWN for row in rows for part in row) else tuple(rows)
 
 
 def _clashing(inputs: Inputs) -> Any:

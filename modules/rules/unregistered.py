@@ -25,6 +25,7 @@ LEDGER = (
     Description("quota-exceeded", "quota", "Find a quota of which all stacks of a project together ask too much."),
     Description("quota-unknown", "quota", "Find a quota that the snapshot of the project's limits does not list."),
     Description("quota-no-snapshot", "quota", "Find a project of whose limits there is no snapshot."),
+    Description("quota-request", "quota", "Find a request for a limit that Google would refuse or that is too little."),
     Description("capacity-exceeded", "capacity", "Find teams that are promised more than the pools of a cluster hold."),
     Description("share-not-whole-slices", "capacity", "Find a nominal quota that is no whole number of slices or VMs."),
 )
@@ -37,9 +38,18 @@ FILES = (
     Description("quota-snapshot-age", "files", "Find a snapshot of limits that is old.", "warning"),
     Description("exemption-expired", "exemptions", "Find an exemption whose last day is over."),
     Description("exemption-unused", "exemptions", "Find an exemption that no finding needs.", "warning"),
+    Description("baseline-stale", "exemptions", "Find an entry of the baseline that is found no more.", "warning"),
 )
 
-_UNREGISTERED = {each.id: each for each in (*LEDGER, *FILES)}
+CHANGES = (
+    Description("replacement", "changes", "Find capacity or data that a change replaces, with what forces it."),
+    Description("protected-removal", "changes", "Find what a change removes and the engine protects.", "warning"),
+    Description("protection-left-off", "changes", "Find protection that was lifted and is not needed off.", "warning"),
+    Description("base-not-planned", "changes", "Find what cannot be compared with the base of a change.", "warning"),
+)
+"""What a change does that it must not do in silence; only ``check --base`` sees it."""
+
+_UNREGISTERED = {each.id: each for each in (*LEDGER, *FILES, *CHANGES)}
 
 
 def describe(rule_id: str) -> Description:

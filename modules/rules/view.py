@@ -10,7 +10,8 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, TypeVar
+from functools import cache, cached_property
+from typing import Any, ClassVar, TypeVar, cast
 
 from modules.config.finding import Path
 from modules.rules.planned import UNKNOWN
@@ -42,12 +43,10 @@ class View:
     name: str
     origin: Path = ()
 
-    def __getattribute__(self, name: str) -> Any:
-        """Return a field's value. Raises NeedsUnknown where it is not known before deployment."""
-        value = object.__getattribute__(self, name)
-        if value is UNKNOWN:
-            raise NeedsUnknown(self, name)
-        return value
+    def __post_init__(self) -> None:
+        """Guard the fields, where one of them is not known: a look at every reading of every view would be slow."""
+        if any(value is UNKNOWN for value in vars(self).values()):
+            object.__setattr__(self, "__class__", _guarded(type(self)))
 
     def path(self, name: str) -> Path:
         """Return where a field stands in the stack file, below its section."""
@@ -62,6 +61,24 @@ class View:
     def values(self) -> dict[str, Any]:
         """Return every field as it is, ``UNKNOWN`` included."""
         return {item.name: object.__getattribute__(self, item.name) for item in fields(self)}
+
+
+class _Guard:
+    """What the class of a view with unknown fields has before its own: reading one of them raises NeedsUnknown."""
+
+    def __getattribute__(self, name: str) -> Any:
+        value = object.__getattribute__(self, name)
+        if value is UNKNOWN:
+            raise NeedsUnknown(cast(View, self), name)
+        return value
+
+
+@cache
+def _guarded(kind: type[View]) -> type[View]:
+    """Return the class of a kind's views that have unknown fields; it is called as the kind is, also in a repr."""
+    if issubclass(kind, _Guard):
+        return kind
+    return type(kind.__name__, (_Guard, kind), {"__qualname__": kind.__qualname__, "__module__": kind.__module__})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,10 +113,15 @@ class Program(View):
     _by_kind: dict[builtins.type[View], tuple[Any, ...]] = field(default_factory=dict, repr=False, compare=False)
     _kept: dict[Callable[[Program], Any], Any] = field(default_factory=dict, repr=False, compare=False)
 
+    @cached_property
+    def _kinds(self) -> frozenset[builtins.type[View]]:
+        return frozenset(builtins.type(view) for view in self.views)
+
     def of(self, kind: builtins.type[V]) -> tuple[V, ...]:
         """Return the views of one kind, in the order of the plan; kept, since rules ask for every resource."""
         if kind not in self._by_kind:
-            self._by_kind[kind] = tuple(view for view in self.views if isinstance(view, kind))
+            kinds = {own for own in self._kinds if issubclass(own, kind)}
+            self._by_kind[kind] = tuple(view for view in self.views if builtins.type(view) in kinds) if kinds else ()
         return self._by_kind[kind]
 
     def once(self, build: Callable[[Program], T]) -> T:

@@ -1,18 +1,44 @@
-"""The views that the rules read. Sizes end in their unit; counts are of VMs, chips or GPUs as the name says."""
+"""The views of clusters and pools, and by name all others. Sizes end in their unit; counts are of VMs or GPUs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import ClassVar
 
-from modules.catalog import ACCELERATORS, MACHINE_TYPES
-from modules.catalog.attachments import attached
+from modules.catalog import MACHINE_TYPES
+from modules.catalog.attachments import with_gpus
 from modules.catalog.locations import is_zone
 from modules.catalog.types import Capacity, MachineType, chips_in
 from modules.config.finding import Path
-from modules.rules.view import Settings, View
+from modules.rules.service_views import (
+    Bucket,
+    ExternalAddress,
+    Filestore,
+    FilestorePerformance,
+    Flavor,
+    FlavorQuota,
+    Gateway,
+    Labelled,
+    PersistentPool,
+)
+from modules.rules.view import View
 
+__all__ = [
+    "BootDisk",
+    "Bucket",
+    "Cluster",
+    "ExternalAddress",
+    "Filestore",
+    "FilestorePerformance",
+    "Flavor",
+    "FlavorQuota",
+    "Gateway",
+    "Labelled",
+    "NodePool",
+    "PersistentPool",
+]
+
+_ATTACHED = {"accelerator_type": "accelerator", "accelerator_count": "accelerator_count"}
 ZONES_OF_A_REGIONAL_CLUSTER = 3  # GKE's default; a pool that names no zone is in each of them
 
 
@@ -64,18 +90,17 @@ class NodePool(View):
         "total_min_nodes": ("min_nodes",),
         "accelerator_count": ("machine_type",),
         "accelerator_type": ("machine_type",),
-        "local_ssd_count": ("machine_type",),
+        "local_ssd_count": ("local_ssd", "count"),
+        "max_pods": ("max_pods",),
+        **{name: ("upgrades", name) for name in ("auto_repair", "auto_upgrade")},
+        "upgrade_strategy": ("upgrades", "strategy"),
         **dict.fromkeys(
             (
                 "node_count",
                 "initial_nodes",
                 "location_policy",
-                "auto_repair",
-                "auto_upgrade",
-                "upgrade_strategy",
                 "private_nodes",
                 "pool",
-                "max_pods",
                 "version",
                 "cluster",
             ),
@@ -119,10 +144,17 @@ class NodePool(View):
     labels: dict[str, str] | None
 
     def path(self, name: str) -> Path:
-        """Return where a field stands in the stack file; a pool of TPUs is counted there in slices."""
+        """Return where a field stands in the stack file; a pool of TPUs is counted there in slices.
+
+        GPUs have fields of their own where they are attached to a CPU machine.
+        """
         field = next(iter(self.PATHS.get(name, (name,))), "")
         machine = MACHINE_TYPES.get(self.machine_type or "") if self.known("machine_type") else None
+        if machine is not None and machine.kind == "cpu" and name in _ATTACHED:
+            return (*self.origin, _ATTACHED[name])
         tpu = machine is not None and machine.kind == "tpu"
+        if name == "placement_type" and machine is not None and not tpu:
+            return (*self.origin, "compact")
         slices = {"max_nodes": "slices", "min_nodes": "min_slices"}
         return (*self.origin, slices[str(field)]) if tpu and field in slices else super().path(name)
 
@@ -133,9 +165,9 @@ class NodePool(View):
         A CPU machine with GPUs attached is the row of both, where the catalogue lets them go together.
         """
         machine = MACHINE_TYPES.get(self.machine_type or "")
-        if machine is None or machine.kind != "cpu" or self.accelerator_type is None:
+        if machine is None or machine.kind != "cpu":
             return machine
-        return with_gpus(machine.name, self.accelerator_type, self.accelerator_count or 0)
+        return with_gpus(machine.name, self.accelerator_type, self.accelerator_count)
 
     @property
     def capacity(self) -> Capacity:
@@ -169,14 +201,6 @@ class NodePool(View):
         return per_zone * self.zone_count
 
 
-@lru_cache(maxsize=1024)
-def with_gpus(machine_type: str, gke_label: str, count: int) -> MachineType:
-    """Return the row of a CPU machine with GPUs attached; its own row where they do not go together."""
-    machine = MACHINE_TYPES[machine_type]
-    found = next((each for each in ACCELERATORS.values() if each.gke_label == gke_label), None)
-    return (attached(machine, found, count) if found else None) or machine
-
-
 @dataclass(frozen=True, kw_only=True)
 class BootDisk(View):
     """The boot disk of a node pool's VMs (``of`` is ``gke``) or of a Vertex AI pool's (``vertex``), size in GB.
@@ -190,130 +214,3 @@ class BootDisk(View):
     machine_type: str | None
     size_gb: int | None
     disk_type: str | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Filestore(View):
-    """A Filestore instance; capacity in GiB (the API's ``capacityGb``).
-
-    ``network_project`` is the project that its network is named with, None where a bare name says none.
-    """
-
-    PATHS: ClassVar[dict[str, Path]] = {"connect_mode": (), "network_project": ()}
-
-    project: str
-    tier: str
-    location: str
-    capacity_gib: int
-    protocol: str | None
-    connect_mode: str | None
-    reserved_range: str | None
-    network_project: str | None
-    deletion_protection: bool | None
-    labels: dict[str, str] | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class FilestorePerformance(Settings):
-    """What a plan alone says of a Filestore instance: IOPS per TiB or in all, and whether it knows users by LDAP."""
-
-    filestore: Filestore
-    iops_per_tb: int | None
-    fixed_iops: int | None
-    directory_services: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class PersistentPool(View):
-    """One resource pool of a Vertex AI persistent resource; counts are VMs."""
-
-    PATHS: ClassVar[dict[str, Path]] = {
-        "resource_id": (),
-        "replica_count": ("replicas",),
-        "min_replicas": ("replicas",),
-        "accelerator_type": ("machine_type",),
-        "accelerator_count": ("machine_type",),
-    }
-
-    project: str
-    region: str
-    resource_id: str | None
-    machine_type: str | None
-    accelerator_type: str | None
-    accelerator_count: int | None
-    replica_count: int | None
-    min_replicas: int | None
-    max_replicas: int | None
-    labels: dict[str, str] | None
-
-    @property
-    def machine(self) -> MachineType | None:
-        """The machine type's row in the catalogue; None where it has none, which a rule of its own finds."""
-        return MACHINE_TYPES.get(self.machine_type or "")
-
-    @property
-    def most_vms(self) -> int:
-        """VMs at most: the autoscaler's maximum, else the fixed count."""
-        return next((n for n in (self.max_replicas, self.replica_count) if n is not None), 1)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Labelled(View):
-    """Any resource that takes labels: its labels, None where it has none at all."""
-
-    labels: dict[str, str] | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Bucket(View):
-    """A Cloud Storage bucket; ``force_destroy`` deletes its objects with it."""
-
-    PATHS: ClassVar[dict[str, Path]] = {"force_destroy": ()}
-
-    location: str
-    force_destroy: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class Flavor(View):
-    """A Kueue ResourceFlavor: the labels of the nodes that it stands for."""
-
-    PATHS: ClassVar[dict[str, Path]] = {"node_labels": ()}
-
-    flavor: str
-    node_labels: dict[str, str]
-
-
-@dataclass(frozen=True, kw_only=True)
-class FlavorQuota(View):
-    """One flavor of one resource in a ClusterQueue; quantities in chips or GPUs."""
-
-    queue: str
-    cohort: str | None
-    resource: str
-    flavor: str
-    nominal_quota: int
-    borrowing_limit: int | None
-    lending_limit: int | None
-
-    def path(self, name: str) -> Path:
-        """Return where a field stands in the stack file: below the flavor of the share."""
-        return (*self.origin, self.flavor, name) if self.known("flavor") else (*self.origin, name)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ExternalAddress(View):
-    """Something that gives VMs an address on the internet; ``what`` names it."""
-
-    PATHS: ClassVar[dict[str, Path]] = {"what": ()}
-
-    what: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Gateway(View):
-    """A region's NAT gateway; ``addresses`` counts those reserved for it by hand, 0 where Google Cloud takes them."""
-
-    project: str
-    region: str
-    addresses: int

@@ -52,6 +52,8 @@ class PersistentResource(pulumi.ComponentResource):
             labels=scope.labels,
             opts=pulumi.ResourceOptions(
                 parent=self,
+                # A replacement cancels the jobs on it, and its machines may not be had again.
+                protect=scope.deletion_protection and spec.deletion_protection,
                 # The name is fixed, and taken until the old resource is gone.
                 delete_before_replace=True,
                 # The provider gives up after 20 minutes, and GPU machines take longer.

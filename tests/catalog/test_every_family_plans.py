@@ -1,6 +1,6 @@
 """A stack with every machine that has TPUs or GPUs, in every way that it can be had, is taken, planned and found right.
 
-T4 and V100 are not among them: a pool names a machine type, and theirs is a CPU machine's.
+T4 and V100 are attached to one CPU machine of each number of GPUs.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from modules.catalog.locations import region_of
 from modules.catalog.topologies import hosts, legal_topologies
 from modules.catalog.types import MachineType
 from modules.config.finding import Finding
+from modules.config.fleet import pools
 from modules.config.names import Locator
 from modules.config.source import parse_source
 from modules.config.stack import PROJECT, Stack, parse_stack
@@ -28,6 +29,9 @@ from modules.rules import evaluate, planned_demand, program, views_of_plan
 from modules.rules.planned import Planned
 
 NODE_POOL = "gcp:container/nodePool:NodePool"
+RESOURCE_POLICY = "gcp:compute/resourcePolicy:ResourcePolicy"
+ATTACHED = [("t4", 1, 8), ("t4", 2, 16), ("t4", 4, 96)]
+ATTACHED += [("v100", 1, 8), ("v100", 2, 16), ("v100", 4, 32), ("v100", 8, 96)]
 MACHINES = {name: machine for name, machine in MACHINE_TYPES.items() if machine.accelerator is not None}
 every_machine = pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
 FIRST = "us-central1"  # where most machines are: one cluster for all of them
@@ -56,15 +60,28 @@ def pools_of(machine: MachineType) -> dict[str, dict[str, Any]]:
     return found
 
 
+def attached_pools() -> dict[str, dict[str, Any]]:
+    """Return a pool of each number of T4 and V100, on a machine that takes so many."""
+    return {
+        f"{gpu}-{count}": {
+            "machine_type": f"n1-standard-{vcpus}",
+            "accelerator": gpu,
+            "accelerator_count": count,
+            "zone": f"{FIRST}-a",
+        }
+        for gpu, count, vcpus in ATTACHED
+    }
+
+
 def environment() -> dict[str, Any]:
     """Return an environment with a cluster in every region that is needed."""
     regions = sorted({region_of(zone_of(machine)) for machine in MACHINES.values()})
     clusters: dict[str, Any] = {}
     for number, region in enumerate(regions):
-        pools: dict[str, Any] = {}
+        of_region: dict[str, Any] = attached_pools() if region == FIRST else {}
         for machine in MACHINES.values():
             if region_of(zone_of(machine)) == region:
-                pools |= pools_of(machine)
+                of_region |= pools_of(machine)
         clusters[region] = {
             "location": region,
             "version": "1.35",
@@ -73,7 +90,7 @@ def environment() -> dict[str, Any]:
                 "services": f"10.{number}.64.0/20",
                 "pods": f"10.{128 + 4 * number}.0.0/14",
             },
-            "node_pools": pools,
+            "node_pools": of_region,
         }
     return {"project": "example-every", "clusters": clusters}
 
@@ -111,8 +128,9 @@ def of_machine(plan: Plan, machine: MachineType) -> list[Planned]:
 
 def test_the_model_takes_every_machine_that_has_an_accelerator(stack: Stack) -> None:
     assert [str(finding) for finding in stack.findings] == []
-    named = {machine.accelerator.name for machine in MACHINES.values() if machine.accelerator}
-    assert set(ACCELERATORS) - named == {"t4", "v100"}
+    assert stack.environment is not None
+    named = {pool.accelerator.name for pool in pools(stack.environment)}
+    assert set(ACCELERATORS) == named
 
 
 @every_machine
@@ -140,24 +158,7 @@ def test_no_rule_refuses_a_machine_where_and_how_it_is_had(machine: MachineType,
         for finding in findings
         if finding.severity == "error" and f"node_pools.{machine.name}-" in f"{finding.path}."
     ]
-    lacking = missing_parts(machine)
-    if errors and lacking and all(error.split(":")[0] in _ABOUT_PARTS for error in errors):
-        pytest.skip(f"no component makes {lacking}: {'; '.join(errors)}")
     assert errors == []
-
-
-# Rules that are right to refuse a pool for a part that the components do not make yet.
-_ABOUT_PARTS = frozenset({"workload-policy-missing"})
-
-
-def missing_parts(machine: MachineType) -> str:
-    """Return what a pool of the machine needs beside the pool itself."""
-    parts = []
-    if machine.workload_policy:
-        parts.append("a workload policy")
-    if machine.gpudirect is not None:
-        parts.append(f"networks for {machine.gpudirect}")
-    return " and ".join(parts)
 
 
 def test_no_rule_refuses_anything_else_of_the_stack(findings: list[Finding]) -> None:
@@ -183,19 +184,31 @@ def test_the_model_and_the_plan_charge_the_same_quotas(stack: Stack, plan: Plan)
                 assert (quota.quota_id, quota.dimensions) in charged
 
 
+@pytest.mark.parametrize(("gpu", "count", "vcpus"), ATTACHED)
+def test_attached_gpus_are_planned_and_found_right(
+    gpu: str, count: int, vcpus: int, plan: Plan, findings: list[Finding]
+) -> None:
+    (pool,) = [each for each in plan.of(NODE_POOL) if each.name == f"{FIRST}-{gpu}-{count}-pool"]
+    (guest,) = pool.inputs["nodeConfig"]["guestAccelerators"]
+
+    assert pool.inputs["nodeConfig"]["machineType"] == f"n1-standard-{vcpus}"
+    assert (guest["type"], guest["count"]) == (ACCELERATORS[gpu].gke_label, count)
+    assert not [each for each in findings if each.severity == "error" and f"node_pools.{gpu}-{count}" in each.path]
+
+
 @every_machine
 def test_every_nic_but_the_first_has_its_network(machine: MachineType, plan: Plan) -> None:
     for pool in of_machine(plan, machine):
         networks = pool.inputs.get("networkConfig", {}).get("additionalNodeNetworkConfigs", [])
-        if not networks and machine.nics > 1:
-            pytest.skip(f"the components make no networks for the {machine.nics - 1} further NICs of {machine.name}")
         assert len(networks) == machine.nics - 1
 
 
 @pytest.mark.parametrize("machine", [m for m in MACHINES.values() if m.workload_policy], ids=lambda m: m.name)
 def test_a_workload_policy_joins_the_hosts_of_one_slice_or_nvlink_domain(machine: MachineType, plan: Plan) -> None:
     joined = [pool for pool in of_machine(plan, machine) if machine.nvlink_domain or "placementPolicy" in pool.inputs]
+    policies = {each.inputs["name"]: each.inputs for each in plan.of(RESOURCE_POLICY)}
     assert joined
     for pool in joined:
-        if "policyName" not in pool.inputs.get("placementPolicy", {}):
-            pytest.skip(f"the components make no workload policy, which GKE wants of {machine.name}")
+        policy = policies[pool.inputs["placementPolicy"]["policyName"]]
+        topology = machine.nvlink_domain or pool.inputs["placementPolicy"]["tpuTopology"]
+        assert policy["workloadPolicy"] == {"type": "HIGH_THROUGHPUT", "acceleratorTopology": topology}

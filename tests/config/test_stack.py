@@ -100,7 +100,10 @@ def test_a_reservation_without_the_capacity_is_found() -> None:
     line = "            reservation: h100"
     (finding,) = edited(f"            capacity: reservation\n{line}", line).findings
 
-    assert "go together" in finding.message
+    assert finding.path is not None
+    assert finding.path.endswith("h100.reservation")
+    assert finding.message == "on-demand VMs do not come from a reservation, and one is named"
+    assert finding.nearest == "capacity: reservation"
 
 
 def test_homes_on_an_unknown_filestore_are_found_at_their_line() -> None:

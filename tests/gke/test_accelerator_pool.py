@@ -143,7 +143,7 @@ def test_nodes_wait_for_their_roles_and_a_new_pool_for_the_old_ones_end(
     }
     assert options["deleteBeforeReplace"] is True
     assert options["customTimeouts"] == {"update": "8h"}
-    assert "protect" not in options
+    assert options["protect"] is True
 
 
 def test_a_pool_is_a_child_of_its_component_and_tells_its_id(scope: Scope, deploy: Deploy) -> None:

@@ -14,7 +14,7 @@ from pulumi_gcp import container
 from checks.recorder import Plan
 from modules.config.cluster import Cluster
 from modules.config.node_pool import SystemPool
-from modules.gke.cluster import GkeCluster, GkeClusterArgs, dns_endpoint, maintenance_policy
+from modules.gke.cluster import GkeCluster, GkeClusterArgs, dns_endpoint
 from modules.gke.service_account import NodeServiceAccount, NodeServiceAccountArgs
 from modules.rules.planned import UNKNOWN, Planned
 from modules.scope import Scope
@@ -156,7 +156,6 @@ def test_upgrades_have_weekend_days_and_the_48_hours_in_32_days_that_gke_asks_fo
     assert start.strftime("%A") == "Saturday"
     assert window["recurrence"] == "FREQ=WEEKLY;BYDAY=SA,SU"
     assert (end - start).total_seconds() / 3600 * 2 * 4 >= 48
-    assert maintenance_policy().recurring_window is not None
 
 
 def test_the_endpoint_is_unknown_until_the_cluster_is_there(scope: Scope, deploy: Deploy) -> None:

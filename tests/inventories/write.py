@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from checks.inventory import inventory
-from checks.planning import plan_order, plan_stacks
+from checks.order import plan_order
+from checks.planning import plan_stacks
 from modules.config.workspace import read_workspace
 
 FOLDER = Path(__file__).parent

@@ -22,6 +22,8 @@ LISTED = """
       IN-USE-ADDRESSES-per-project-region: [{limit: -1}]
       CPUS-per-project-region: [{limit: -1}]
       CPUS-ALL-REGIONS-per-project: [{limit: -1}]
+      NETWORKS-per-project: [{limit: -1}]
+      SUBNETWORKS-per-project: [{limit: -1}]
       SSD-TOTAL-GB-per-project-region: [{limit: -1}]
       LOCAL-SSD-TOTAL-STORAGE-PER-VM-FAMILY-per-project-region: [{limit: -1}]
       GPUS-ALL-REGIONS-per-project: [{limit: %(all)s}]
@@ -60,7 +62,7 @@ def test_other_capacity_is_named_where_its_quota_holds_the_pool(
     found = nearest(build, limits, H100, here=0, spot=spot)
 
     told = f"with {spot} of PREEMPTIBLE-NVIDIA-H100-GPUS-per-project-region left"
-    wanted = [f"capacity spot, {told}", f"capacity flex-start, {told}"] if named else []
+    wanted = [f"capacity spot, {told}", f"capacity flex-start or queued-provisioning, {told}"] if named else []
     assert [part for part in found if part.startswith("capacity")] == wanted
 
 

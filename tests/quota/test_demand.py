@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from modules.config.source import parse_source
 from modules.config.stack import parse_stack
 from modules.config.workspace import Workspace
@@ -11,12 +13,17 @@ from modules.quota.demand import stack_demand
 from modules.quota.keys import Charge
 
 Build = Callable[..., Workspace]
+UPGRADING = " while upgrading"
 SYSTEM = ("clusters", "main", "system_pool")
 
 
 def charges(workspace: Workspace, stack: str, *path: str) -> dict[str, Charge]:
-    """Return a section's charges by quota id."""
-    found = [charge for charge in stack_demand(workspace.stacks[stack], workspace) if charge.holder.path == path]
+    """Return a section's charges by quota id, without the room for its upgrades."""
+    found = [
+        charge
+        for charge in stack_demand(workspace.stacks[stack], workspace)
+        if charge.holder.path == path and not charge.holder.label.endswith(UPGRADING)
+    ]
     by_id = {charge.key.quota_id: charge for charge in found}
     assert len(by_id) == len(found)
     return by_id
@@ -126,3 +133,45 @@ def test_team_with_its_own_project_is_charged_there(build: Build) -> None:
     workspace = build(dev="", dev_vision=team)
 
     assert {charge.key.project for charge in stack_demand(workspace.stacks["dev-vision"], workspace)} == {"other-train"}
+
+
+@pytest.mark.parametrize(
+    ("capacity", "upgrades", "more"),
+    [
+        ("on-demand", "", 0),
+        ("on-demand", ", upgrades: {max_surge: 2}", 2),
+        ("on-demand", ", upgrades: {strategy: blue-green}", 3),
+        ("flex-start", ", upgrades: {max_surge: 2}", 0),
+    ],
+)
+def test_room_for_a_pools_upgrades_is_counted(build: Build, capacity: str, upgrades: str, more: int) -> None:
+    text = f"{{machine_type: a3-highgpu-8g, zone: us-central1-a, max_nodes: 3, capacity: {capacity}{upgrades}}}"
+    workspace = build(dev=f"node_pools:\n  h100: {text}")
+    found = [
+        charge.amount
+        for charge in stack_demand(workspace.stacks["dev"], workspace)
+        if charge.holder.label == f"h100{UPGRADING}" and charge.key.quota_id == "INSTANCES-per-project-region"
+    ]
+
+    assert found == ([more] if more else [])
+
+
+def test_a_slice_over_several_hosts_is_upgraded_without_room(build: Build) -> None:
+    text = "{machine_type: ct5lp-hightpu-4t, zone: us-central1-a, topology: 4x8, upgrades: {max_surge: 1}}"
+    workspace = build(dev=f"node_pools:\n  v5e: {text}")
+
+    labels = {charge.holder.label for charge in stack_demand(workspace.stacks["dev"], workspace)}
+    assert f"v5e{UPGRADING}" not in labels
+
+
+def test_a_system_pool_has_one_vm_more_while_it_is_upgraded(build: Build) -> None:
+    workspace = build(dev="")
+    found = {
+        charge.key.quota_id: charge.amount
+        for charge in stack_demand(workspace.stacks["dev"], workspace)
+        if charge.holder.label == f"main-system{UPGRADING}"
+    }
+
+    assert found["CPUS-per-project-region"] == 4
+    assert found["SSD-TOTAL-GB-per-project-region"] == 50
+    assert found["INSTANCES-per-project-region"] == 1

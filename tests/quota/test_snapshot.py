@@ -21,13 +21,15 @@ limits:
     CPUS-per-project-region:
       - {limit: -1, region: us-central1}
     SSD-TOTAL-GB-per-project-region:
-      - {limit: 500}
+      - {limit: 500, region: others}
       - {limit: 9000, region: us-west4}
-    TPU-V5-per-project-zone:
+    TPU-V5P-per-project-zone:
       - {limit: 8, zone: us-west4-a}
     GPUS-PER-GPU-FAMILY-per-project-region:
       - {limit: 16, region: us-central1, gpu_family: NVIDIA_H100}
 """
+GPUS_PATH = "limits.compute.googleapis.com.GPUS-ALL-REGIONS-per-project[0]"
+SSD_PATH = "limits.compute.googleapis.com.SSD-TOTAL-GB-per-project-region[0]"
 TAKEN = date(2026, 11, 1)
 
 
@@ -46,7 +48,7 @@ def limit(quota_id: str, location: str = "", **dimensions: str) -> float | None:
 def test_limit_is_found_by_place_and_dimensions() -> None:
     assert parse(TEXT) == []
     assert limit("GPUS-ALL-REGIONS-per-project") == 64
-    assert limit("TPU-V5-per-project-zone", "us-west4-a") == 8
+    assert limit("TPU-V5P-per-project-zone", "us-west4-a") == 8
     assert limit("GPUS-PER-GPU-FAMILY-per-project-region", "us-central1", gpu_family="NVIDIA_H100") == 16
 
 
@@ -56,7 +58,7 @@ def test_minus_one_is_unlimited() -> None:
 
 def test_listed_id_without_the_place_has_limit_0() -> None:
     assert limit("CPUS-per-project-region", "us-west4") == 0
-    assert limit("TPU-V5-per-project-zone", "us-west4-b") == 0
+    assert limit("TPU-V5P-per-project-zone", "us-west4-b") == 0
     assert limit("GPUS-PER-GPU-FAMILY-per-project-region", "us-central1", gpu_family="NVIDIA_B200") == 0
     assert limit("GPUS-PER-GPU-FAMILY-per-project-region", "us-west4", gpu_family="NVIDIA_H100") == 0
 
@@ -65,7 +67,7 @@ def test_unlisted_id_is_unknown() -> None:
     assert limit("N2-CPUS-per-project-region", "us-central1") is None
 
 
-def test_row_without_place_holds_where_no_other_row_does() -> None:
+def test_row_of_others_holds_where_no_other_row_does() -> None:
     assert limit("SSD-TOTAL-GB-per-project-region", "us-central1") == 500
     assert limit("SSD-TOTAL-GB-per-project-region", "us-west4") == 9000
 
@@ -83,6 +85,14 @@ def test_row_without_place_holds_where_no_other_row_does() -> None:
         ("limits:", "quotas: {}\nlimits:", "quotas", 3),
         ("compute.googleapis.com:", "compute:", "limits", 4),
         ("region: us-west4}", "region: us-west4}\n      - {limit: 1, region: us-west4}", "limits", 12),
+        ("region: us-west4}", "region: us-west4}\n      - {limit: 1, region: others}", "limits", 12),
+        ("limit: 64", "limit: 64\n        unit: TPUs", f"{GPUS_PATH}.unit", 7),
+        ("limit: 500,", "limit: 500, unit: GiB,", f"{SSD_PATH}.unit", 10),
+        ("limit: 500,", "limit: 500, unit: null,", f"{SSD_PATH}.unit", 10),
+        ("limit: 500, region: others", "limit: 500", SSD_PATH, 10),
+        ("limit: 500, region: others", "limit: 500, region: null", f"{SSD_PATH}.region", 10),
+        ("limit: 500, region: others", "limit: 500, zone: us-west4-a", f"{SSD_PATH}.zone", 10),
+        ("limit: 64", "limit: 64\n        region: us-west4", f"{GPUS_PATH}.region", 7),
     ],
 )
 def test_spoilt_file_is_a_finding_at_its_line(old: str, new: str, path: str, line: int) -> None:
@@ -94,6 +104,41 @@ def test_spoilt_file_is_a_finding_at_its_line(old: str, new: str, path: str, lin
     assert found[0].position is not None
     assert found[0].position.line == line
     assert found[0].severity == "error"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said", "nearest"),
+    [
+        ("GPUS-ALL-REGIONS", "GPU-ALL-REGIONS", "no quota id that the catalogue knows", "GPUS-ALL-REGIONS-per-project"),
+        ("region: us-west4", "region: us-west44", "no region that the catalogue knows", "us-west4"),
+        ("gpu_family:", "gpu_famly:", "no dimension of GPUS-PER-GPU-FAMILY", "gpu_family"),
+    ],
+)
+def test_what_the_catalogue_may_be_too_old_to_know_is_a_warning(old: str, new: str, said: str, nearest: str) -> None:
+    (finding,) = parse(TEXT.replace(old, new, 1))
+
+    assert said in finding.message
+    assert (finding.severity, finding.nearest) == ("warning", nearest)
+
+
+@pytest.mark.parametrize(
+    ("service", "quota_id"),
+    [("compute.googleapis.com", "SNAPSHOTS-per-project"), ("redis.googleapis.com", "GPU-ALL-REGIONS-per-project")],
+)
+def test_another_quota_than_those_of_the_catalogue_is_no_finding(service: str, quota_id: str) -> None:
+    text = f'project: example-train\ntaken: "2026-11-01"\nlimits: {{{service}: {{{quota_id}: [{{limit: 1}}]}}}}'
+
+    assert parse(text) == []
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+def test_nothing_and_no_end_need_no_region(limit: int) -> None:
+    assert parse(TEXT.replace("limit: 500, region: others", f"limit: {limit}")) == []
+
+
+def test_a_unit_may_be_written_beside_a_limit() -> None:
+    assert parse(TEXT.replace("limit: 500,", "limit: 500, unit: GB,")) == []
+    assert limit("SSD-TOTAL-GB-per-project-region", "us-central1") == 500
 
 
 def written(root: Path, today: date) -> Snapshots:

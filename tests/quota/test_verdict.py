@@ -24,6 +24,8 @@ LISTED = """
       IN-USE-ADDRESSES-per-project-region: [{limit: -1}]
       CPUS-per-project-region: [{limit: -1}]
       CPUS-ALL-REGIONS-per-project: [{limit: -1}]
+      NETWORKS-per-project: [{limit: -1}]
+      SUBNETWORKS-per-project: [{limit: -1}]
       SSD-TOTAL-GB-per-project-region: [{limit: -1}]
       LOCAL-SSD-TOTAL-STORAGE-PER-VM-FAMILY-per-project-region: [{limit: -1}]
       GPUS-ALL-REGIONS-per-project: [{limit: -1}]

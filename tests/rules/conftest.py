@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from modules.config.finding import Finding
+from modules.config.fleet import GPU_DIRECT_LABEL, GPU_DIRECT_OFF
 from modules.rules import RULES, View, evaluate, program
+from modules.rules.class_views import ClassPriority, ComputeClass
 from modules.rules.cluster_views import (
     AutoProvisioning,
     ClusterSettings,
@@ -16,6 +18,7 @@ from modules.rules.cluster_views import (
     PoolSettings,
     Reservation,
     ResourcePolicy,
+    Window,
 )
 from modules.rules.network_views import Account, Firewall, Network, RoleGrant, StorageClass, Subnet, VolumeClaim
 from modules.rules.views import (
@@ -74,6 +77,7 @@ GPU = {
     "accelerator_type": "nvidia-h100-80gb",
     "accelerator_count": 8,
     "local_ssd_count": 16,
+    "node_labels": {GPU_DIRECT_LABEL: GPU_DIRECT_OFF},  # so that it breaks no rule without further interfaces
 }
 SLICE = {
     **POOL,
@@ -205,6 +209,8 @@ SETTINGS: dict[str, Any] = {
     "default_machine": "n2-standard-2",
     "workload_pool": "example-train.svc.id.goog",
     "tags": 0,
+    "window": Window("2026-01-03T06:00:00Z", "2026-01-03T18:00:00Z", "FREQ=WEEKLY;BYDAY=SA,SU"),
+    "exclusions": (),
 }
 POOL_SETTINGS: dict[str, Any] = {
     "image_type": "COS_CONTAINERD",
@@ -416,7 +422,7 @@ def gateway() -> Make:
 def flavor() -> Make:
     """Return a builder of a ResourceFlavor for TPU v5e slices of 4x8."""
     labels = {"cloud.google.com/gke-tpu-topology": "4x8"}
-    return _maker(Flavor, flavor="tpu-v5e-4x8", node_labels=labels)
+    return _maker(Flavor, flavor="tpu-v5e-4x8", node_labels=labels, tolerated=("google.com/tpu",))
 
 
 @pytest.fixture
@@ -431,7 +437,22 @@ def flavor_quota() -> Make:
         nominal_quota=64,
         borrowing_limit=32,
         lending_limit=64,
+        checks=(),
     )
+
+
+@pytest.fixture
+def compute_class() -> Make:
+    """Return a builder of a compute class that looks in a pool first, then makes spot pools of H100."""
+    priority = ClassPriority(
+        written=("nodepools",), node_pools=("cheap",), machine_type=None, spot=False, flex_start=False, affinity=None,
+        reservations=0, tpu=False, accelerator=None, wait_seconds=None,
+    )  # fmt: skip
+    made = priority._replace(
+        written=("gpu", "machineType", "reservations", "spot"), node_pools=(), machine_type="a3-highgpu-8g", spot=True,
+        affinity="None", accelerator="nvidia-h100-80gb",
+    )  # fmt: skip
+    return _maker(ComputeClass, compute_class="h100", makes_pools=True, priorities=(priority, made))
 
 
 @pytest.fixture
@@ -452,6 +473,6 @@ def flawless(request: pytest.FixtureRequest) -> dict[str, Make]:
         "gpu_pool", "flex_pool", "slice_pool", "host_pool", "boot_disk", "vertex_disk", "filestore",
         "persistent_pool", "cluster", "bucket", "labelled", "gateway", "flavor", "flavor_quota", "cluster_settings",
         "nap", "gpu_settings", "slice_settings", "system_settings", "resource_policy", "reservation", "network",
-        "subnet", "firewall", "storage_class", "volume_claim", "performance",
+        "subnet", "firewall", "storage_class", "volume_claim", "performance", "compute_class",
     )  # fmt: skip
     return {name: request.getfixturevalue(name) for name in names}

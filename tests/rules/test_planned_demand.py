@@ -2,12 +2,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from modules.quota.keys import Charge
 from modules.rules import planned_demand, views_of_plan
 from modules.rules.from_plan import FILESTORE, NODE_POOL, PERSISTENT_RESOURCE, ROUTER_NAT
 from modules.rules.planned import UNKNOWN, Planned
 from modules.rules.quota import demand_of_views
 
+IN_PLACE = {"strategy": "SURGE", "maxSurge": 0, "maxUnavailable": 1}
 H100 = {"machineType": "a3-highgpu-8g", "bootDisk": {"sizeGb": 200, "diskType": "pd-ssd"}}
 
 
@@ -16,7 +19,7 @@ def planned(resource_type: str, name: str = "thing", **inputs: Any) -> Planned:
 
 
 def pool(config: dict[str, Any], most: Any, name: str = "h100-pool", **inputs: Any) -> Planned:
-    place = {"project": "p", "location": "us-central1", "nodeLocations": ["us-central1-a"]}
+    place = {"project": "p", "location": "us-central1", "nodeLocations": ["us-central1-a"], "upgradeSettings": IN_PLACE}
     return planned(NODE_POOL, name, **{**place, **inputs}, nodeConfig=config, autoscaling={"maxNodeCount": most})
 
 
@@ -37,6 +40,30 @@ def test_planned_pools_are_summed_at_their_maximum() -> None:
 
 def test_pool_of_a_regional_cluster_is_counted_in_three_zones() -> None:
     assert amounts(planned_demand([pool(H100, 4, nodeLocations=None)]))["GPUS-ALL-REGIONS-per-project"] == 4 * 3 * 8
+
+
+@pytest.mark.parametrize(
+    ("upgrades", "capacity", "more"),
+    [
+        ({"strategy": "SURGE", "maxSurge": 0}, {}, 0),
+        ({"strategy": "SURGE", "maxSurge": 2}, {}, 2),
+        ({"strategy": "BLUE_GREEN"}, {}, 4),
+        (None, {}, 1),  # what GKE does where nobody says
+        ({"strategy": "SURGE", "maxSurge": 2}, {"flexStart": True}, 0),
+    ],
+)
+def test_room_for_upgrades_is_counted(upgrades: Any, capacity: dict[str, Any], more: int) -> None:
+    found = amounts(planned_demand([pool({**H100, **capacity}, 4, upgradeSettings=upgrades)]))
+
+    assert found["INSTANCES-per-project-region"] == 4 + more
+    assert found["SSD-TOTAL-GB-per-project-region"] == (4 + more) * 200
+
+
+def test_a_slice_over_several_hosts_needs_no_room_for_upgrades() -> None:
+    config, placement = {"machineType": "ct5lp-hightpu-4t"}, {"type": "COMPACT", "tpuTopology": "4x8"}
+    found = amounts(planned_demand([pool(config, 8, placementPolicy=placement, upgradeSettings=None)]))
+
+    assert found["INSTANCES-per-project-region"] == 8
 
 
 def test_disk_that_is_left_out_has_gkes_defaults() -> None:

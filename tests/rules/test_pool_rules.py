@@ -104,7 +104,7 @@ def test_accelerators_are_in_a_named_zone_of_the_clusters_region(
         ({"accelerator_count": None}, "section.machine_type"),
         ({"accelerator_type": None}, "section.machine_type"),
         ({"accelerator_type": "nvidia-tesla-a100"}, "section.machine_type"),
-        ({"machine_type": "e2-standard-4"}, "section.machine_type"),
+        ({"machine_type": "e2-standard-4"}, "section.accelerator"),
         ({"machine_type": "e2-standard-4", "accelerator_type": None}, None),
         ({"machine_type": "ct5lp-hightpu-4t"}, "section.machine_type"),
     ],

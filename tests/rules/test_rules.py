@@ -16,9 +16,10 @@ Make = Callable[..., View]
 HEAD = {"stack", "type", "name", "origin"}
 # Fields that decide nothing for a flawless view: they are there for ledgers and messages, or matter beside others.
 UNREAD = {
-    "addresses", "cidr", "clashing", "connect_mode", "count", "default_machine", "disk_gb", "flavor", "gpu_topology",
-    "group", "ignored", "mtu", "network", "pods_range", "ports", "profile", "project", "queue", "ranges",
-    "release_channel", "reservation", "resource", "specific", "taints", "zone",
+    "addresses", "checks", "cidr", "clashing", "compute_class", "connect_mode", "count", "default_machine", "disk_gb",
+    "flavor", "gpu_topology", "group", "ignored", "makes_pools", "mtu", "network", "pods_range", "ports", "profile",
+    "project", "queue", "ranges", "release_channel", "reservation", "resource", "specific", "taints", "tolerated",
+    "zone",
 }  # fmt: skip
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from modules.config.finding import Finding
 from modules.rules import RULES, View
-from modules.rules.cluster_views import Limit, Nic
+from modules.rules.cluster_views import Exclusion, Limit, Nic, Window
 from modules.rules.planned import UNKNOWN
 
 Make = Callable[..., View]
@@ -21,6 +21,17 @@ IRONWOOD = {"machine_type": "tpu7x-standard-4t", "tpu_topology": "4x4x4"}
 GB200 = {"machine_type": "a4x-highgpu-4g", "accelerator_type": "nvidia-gb200", "accelerator_count": 4}
 COMPACT = {"placement_type": "COMPACT"}
 NICS = tuple(Nic(f"net-{index}", None) for index in range(4))
+
+
+def window(start: str, end: str, recurrence: str) -> Window:
+    """Return a window on a Saturday."""
+    return Window(f"2026-01-03T{start}:00Z", f"2026-01-03T{end}:00Z", recurrence)
+
+
+def excluded(start: str, end: str, scope: str = "NO_UPGRADES") -> Exclusion:
+    """Return an exclusion from midnight to midnight."""
+    return Exclusion("freeze", f"{start}T00:00:00Z", f"{end}T00:00:00Z", scope)
+
 
 ROWS: list[Row] = [
     ("cluster-name", "cluster", {"cluster": "c" * 40}, 0),
@@ -185,6 +196,37 @@ ROWS: list[Row] = [
     ("provision-only", "resource_policy", {"topology_mode": "PROVISION_ONLY", "workload_type": None}, 1),
     ("gpudirect-interfaces", "gpu_settings", {}, 0),
     ("gpudirect-interfaces", "gpu_settings", {"nics": NICS}, 0),
+    ("gpudirect-interfaces", "gpu_settings", {"node_labels": {}}, 1),
+    ("gpudirect-interfaces", "gpu_settings", {"node_labels": {}, "max_nodes": 1}, 0),
+    ("gpudirect-interfaces", "gpu_settings", {"node_labels": {}, "max_nodes": 2}, 1),
+    ("gpudirect-interfaces", "gpu_settings", {"node_labels": {}, "network_profile": "auto"}, 0),
+    ("gpudirect-interfaces", "gpu_settings", {"node_labels": {}, "machine_type": "a2-highgpu-8g"}, 0),
+    ("upgrade-room", "gpu_settings", {"max_surge": 0}, 0),
+    ("upgrade-room", "gpu_settings", {"max_surge": 1}, 1),
+    ("upgrade-room", "gpu_settings", {"upgrade_strategy": "BLUE_GREEN"}, 1),
+    ("upgrade-room", "gpu_settings", {"max_surge": 1, "upgrades": False}, 0),
+    ("upgrade-room", "system_settings", {"max_surge": 1}, 0),
+    ("slice-upgrades", "slice_settings", {"max_surge": 0}, 0),
+    ("slice-upgrades", "slice_settings", {"max_surge": 1}, 1),
+    ("slice-upgrades", "gpu_settings", {"max_surge": 1}, 0),
+    ("maintenance-window", "cluster_settings", {"window": None}, 0),
+    ("maintenance-window", "cluster_settings", {"window": window("06:00", "12:00", "FREQ=WEEKLY;BYDAY=SA,SU")}, 0),
+    ("maintenance-window", "cluster_settings", {"window": window("06:00", "11:59", "FREQ=WEEKLY;BYDAY=SA,SU")}, 1),
+    ("maintenance-window", "cluster_settings", {"window": window("06:00", "07:30", "FREQ=DAILY")}, 0),
+    ("maintenance-window", "cluster_settings", {"window": window("06:00", "07:29", "FREQ=DAILY")}, 1),
+    ("maintenance-window", "cluster_settings", {"window": window("06:00", "06:00", "FREQ=DAILY")}, 1),
+    ("maintenance-window", "cluster_settings", {"window": window("06:00", "07:00", "FREQ=MONTHLY;BYDAY=1SA")}, 0),
+    ("maintenance-exclusion", "cluster_settings", {"exclusions": (excluded("2026-12-01", "2026-12-31"),)}, 0),
+    ("maintenance-exclusion", "cluster_settings", {"exclusions": (excluded("2026-12-01", "2027-01-01"),)}, 1),
+    ("maintenance-exclusion", "cluster_settings", {"exclusions": (excluded("2026-12-02", "2026-12-02"),)}, 1),
+    (
+        "maintenance-exclusion",
+        "cluster_settings",
+        {"exclusions": (excluded("2026-12-01", "2027-03-01", "NO_MINOR_UPGRADES"),)},
+        0,
+    ),
+    ("maintenance-exclusion", "cluster_settings", {"exclusions": (excluded("2026-12-01", "2026-12-02"),) * 3}, 0),
+    ("maintenance-exclusion", "cluster_settings", {"exclusions": (excluded("2026-12-01", "2026-12-02"),) * 4}, 1),
     ("gpudirect-interfaces", "gpu_settings", {"nics": NICS[:3]}, 1),
     ("gpudirect-interfaces", "gpu_settings", {"nics": NICS, "machine_type": "a3-megagpu-8g"}, 1),
     ("gpudirect-own-networks", "gpu_settings", {"nics": NICS}, 0),

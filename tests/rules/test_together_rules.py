@@ -19,6 +19,7 @@ IRONWOOD = {"machine_type": "tpu7x-standard-4t", "tpu_topology": "4x4x4"}
 TRILLIUM = {"machine_type": "ct6e-standard-4t", "tpu_topology": "4x4"}
 GB200 = {"machine_type": "a4x-highgpu-4g"}
 RDMA = {"machine_type": "a3-ultragpu-8g", "nics": (Nic("roce", None),)}
+ONE_NIC = {"nics": (Nic("vpc", "subnet"),)}  # in the cluster's own subnet
 RESERVED = {"consume_reservation": "SPECIFIC_RESERVATION", "reservation": "training", "reservation_path": "training"}
 # What each part of the program is built from; a spoiled one replaces or adds to these.
 PARTS = (
@@ -236,6 +237,13 @@ ACROSS: list[tuple[str, dict[str, dict[str, Any]], tuple[str, ...], int]] = [
     ),
     ("rdma-network", {"gpu_settings": {"nics": (Nic("vpc", None),)}}, (), 1),
     ("rdma-network", {"gpu_settings": {"nics": (Nic("vpc", None),)}, "network": {"mtu": 8244}}, (), 0),
+    # A /29 has 8 addresses, of which 4 are reserved: 4 VMs fit, and 5 do not.
+    ("gpu-network-room", {"gpu_settings": ONE_NIC, "subnet": {"cidr": "192.168.0.0/29"}}, (), 0),
+    ("gpu-network-room", {"gpu_settings": {**ONE_NIC, "max_nodes": 5}, "subnet": {"cidr": "192.168.0.0/29"}}, (), 1),
+    ("gpu-network-room", {"gpu_settings": {"max_nodes": 5}, "subnet": {"cidr": "192.168.0.0/29"}}, (), 0),
+    ("gpu-network-range", {"gpu_settings": ONE_NIC}, (), 1),
+    ("gpu-network-range", {"gpu_settings": {"nics": (Nic("vpc", "elsewhere"),)}}, (), 0),
+    ("gpu-network-range", {}, (), 0),
     ("rdma-firewall", {}, (), 0),
     ("rdma-firewall", {"network": {"profile": "us-central1-a-vpc-roce"}}, (), 1),
     ("rdma-metal-subnets", {"network": {"profile": "us-central1-a-vpc-roce"}}, (), 0),

@@ -109,7 +109,7 @@ def test_pool_of_another_flavor_is_no_finding(check: Check, slice_pool: Make, fl
         ({"zones": (), "location": "us-central1-a"}, None),
         ({"zones": ()}, "section.zone"),
         ({"zones": ("us-central1-a", "us-central1-b")}, "section.zone"),
-        ({"upgrade_strategy": "BLUE_GREEN"}, "section"),
+        ({"upgrade_strategy": "BLUE_GREEN"}, "section.upgrades.strategy"),
         ({"zones": (), "placement_type": None}, None),
     ],
 )

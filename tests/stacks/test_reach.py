@@ -17,6 +17,7 @@ from pydantic import BaseModel
 
 from checks.recorder import ORGANIZATION, Plan, record
 from modules.config.environment import Environment
+from modules.config.finding import dotted
 from modules.config.source import parse_source
 from modules.config.stack import PROJECT, Stack, parse_stack
 from modules.config.team import Team
@@ -29,12 +30,21 @@ ROOT = Path(__file__).parents[2]
 ENVIRONMENT: dict[str, Any] = yaml.safe_load("""
 project: example-reach
 labels: {cost-center: one}
-deletion_protection: false
+deletion_protection: true
 admins: ["group:a@example.com"]
 google_groups_domain: example.com
 alerts: {enabled: true, emails: [a@example.com]}
 images: {location: us-central1, keep_versions: 5}
 priorities: {low: 1}
+quota_requests:
+  gpus:
+    service: compute.googleapis.com
+    quota_id: NVIDIA-A100-GPUS-per-project-region
+    dimensions: {region: us-central1}
+    value: 8
+    justification: One.
+    contact: a@example.com
+node_images: {node-tcpx: mirror.example.com/tcpx:1}
 charts:
   kueue: {version: "0.19.1"}
   jobset: {chart: oci://mirror.example.com/jobset}
@@ -65,7 +75,58 @@ clusters:
         labels: {tier: a}
       flex: {machine_type: a3-highgpu-8g, capacity: flex-start, max_run_hours: 10, max_nodes: 2}
       reserved: {machine_type: a3-highgpu-8g, capacity: reservation, reservation: one}
+      block:
+        machine_type: a3-highgpu-8g
+        capacity: reservation
+        reservation:
+          {name: one, project: example-one, block: one, sub_block: one, starts: "2026-12-01", ends: "2026-12-31"}
+      classed: {machine_type: a3-highgpu-8g}
       tpu: {machine_type: ct5lp-hightpu-4t, topology: 4x4, slices: 2, min_slices: 1}
+      deep:
+        machine_type: n1-standard-16
+        accelerator: t4
+        accelerator_count: 1
+        driver: default
+        partition: 1g.5gb
+        sharing: {strategy: mps, max_clients: 4}
+        local_ssd: {count: 1, use: ephemeral}
+        preload_images: [projects/example/global/images/one]
+        max_pods: 32
+        taints: {team: {value: one, effect: NO_SCHEDULE}}
+        upgrades:
+          {auto_repair: true, auto_upgrade: true, strategy: surge, max_surge: 0, max_unavailable: 1}
+      soaking: {machine_type: a2-highgpu-1g, upgrades: {strategy: blue-green, soak_minutes: 60}}
+    gpu_networks: {range: 192.168.0.0/16}
+    maintenance:
+      start: "2026-01-03T06:00:00Z"
+      end: "2026-01-03T18:00:00Z"
+      recurrence: FREQ=WEEKLY;BYDAY=SA,SU
+      exclusions:
+        one: {start: "2026-12-01T00:00:00Z", end: "2026-12-20T00:00:00Z", scope: no-upgrades}
+    auto_provisioning:
+      cpu: 1000
+      memory_gb: 10000
+      accelerators: {nvidia-h100-80gb: 64}
+      zones: [us-central1-a]
+      boot_disk: {type: pd-balanced, size_gb: 100}
+      image_type: COS_CONTAINERD
+      profile: BALANCED
+      max_surge: 0
+      max_unavailable: 1
+    compute_classes:
+      best:
+        when_unsatisfiable: DoNotScaleUp
+        active_migration: false
+        consolidation_delay_minutes: 10
+        priorities:
+          - node_pools: [classed]
+          - machine_type: a3-highgpu-8g
+            capacity: flex-start
+            zones: [us-central1-a]
+            max_run_hours: 10
+            max_wait_minutes: 10
+            boot_disk: {size_gb: 200}
+      slices: {priorities: [{machine_type: ct5lp-hightpu-4t, topology: 4x4, capacity: reservation, reservation: one}]}
     notebooks:
       filestore: a
       host: one.example.com
@@ -75,11 +136,16 @@ clusters:
       image: registry.example.com/notebook:1
       home_gib: 100
 """)
+REQUEST = ("quota_requests", "gpus")
 CLUSTER, POOLS, HUB = ("clusters", "c"), ("clusters", "c", "node_pools"), ("clusters", "c", "notebooks")
-ENVIRONMENT_CHANGES: dict[tuple[str, ...], Any] = {
+NAP, BEST = (*CLUSTER, "auto_provisioning"), (*CLUSTER, "compute_classes", "best")
+FIRST, SECOND = (*BEST, "priorities", 0), (*BEST, "priorities", 1)
+SLICES = (*CLUSTER, "compute_classes", "slices", "priorities", 0)
+DEEP = (*POOLS, "deep")
+ENVIRONMENT_CHANGES: dict[tuple[str | int, ...], Any] = {
     ("project",): "example-other",
     ("labels",): {"cost-center": "two"},
-    ("deletion_protection",): True,
+    ("deletion_protection",): False,
     ("admins",): ["group:b@example.com"],
     ("google_groups_domain",): "other.example.com",
     ("alerts", "enabled"): False,
@@ -90,12 +156,23 @@ ENVIRONMENT_CHANGES: dict[tuple[str, ...], Any] = {
     ("charts", "kueue", "version"): "0.19.0",
     ("charts", "jobset", "chart"): "oci://other.example.com/jobset",
     ("charts", "jupyterhub", "repository"): "https://other.example.com",
+    ("quota_requests",): {},
+    (*REQUEST, "service"): "file.googleapis.com",
+    (*REQUEST, "quota_id"): "NVIDIA-L4-GPUS-per-project-region",
+    (*REQUEST, "dimensions"): {"region": "us-west4"},
+    (*REQUEST, "value"): 16,
+    (*REQUEST, "justification"): "Two.",
+    (*REQUEST, "contact"): "b@example.com",
+    (*REQUEST, "ignore_safety_check"): "QUOTA_DECREASE_BELOW_USAGE",
     ("filestore", "a", "location"): "us-central1-b",
     ("filestore", "a", "tier"): "BASIC_HDD",
     ("filestore", "a", "capacity_gib"): 2048,
     ("filestore", "a", "share"): "two",
     ("filestore", "a", "protocol"): "NFS_V4_1",
     ("filestore", "a", "reserved_range"): "10.8.0.0/24",
+    ("filestore", "a", "deletion_protection"): False,
+    (*CLUSTER, "deletion_protection"): False,
+    (*POOLS, "gpu", "deletion_protection"): False,
     (*CLUSTER, "location"): "us-central1-c",
     (*CLUSTER, "subnet", "nodes"): "10.2.0.0/20",
     (*CLUSTER, "subnet", "pods"): "10.65.0.0/16",
@@ -115,7 +192,73 @@ ENVIRONMENT_CHANGES: dict[tuple[str, ...], Any] = {
     (*POOLS, "gpu", "labels"): {"tier": "b"},
     (*POOLS, "gpu", "boot_disk"): {"size_gb": 300},
     (*POOLS, "flex", "max_run_hours"): 11,
+    (*POOLS, "flex", "gpu_direct"): False,
+    (*POOLS, "gpu", "compact"): True,
+    (*POOLS, "gpu", "confidential"): "TDX",
+    (*DEEP, "accelerator"): "v100",
+    (*DEEP, "accelerator_count"): 2,
+    (*DEEP, "driver"): "latest",
+    (*DEEP, "partition"): "2g.10gb",
+    (*DEEP, "sharing"): None,
+    (*DEEP, "sharing", "strategy"): "time-sharing",
+    (*DEEP, "sharing", "max_clients"): 5,
+    (*DEEP, "local_ssd"): {"count": 2},
+    (*DEEP, "local_ssd", "count"): 4,
+    (*DEEP, "local_ssd", "use"): "block",
+    (*DEEP, "preload_images"): ["projects/example/global/images/two"],
+    (*DEEP, "max_pods"): 64,
+    (*DEEP, "taints"): {},
+    (*DEEP, "taints", "team", "value"): "two",
+    (*DEEP, "taints", "team", "effect"): "NO_EXECUTE",
+    (*DEEP, "upgrades"): {"max_surge": 2},
+    (*DEEP, "upgrades", "auto_repair"): False,
+    (*DEEP, "upgrades", "auto_upgrade"): False,
+    (*DEEP, "upgrades", "strategy"): "blue-green",
+    (*DEEP, "upgrades", "max_surge"): 1,
+    (*DEEP, "upgrades", "max_unavailable"): 2,
+    (*POOLS, "soaking", "upgrades", "soak_minutes"): 30,
+    (*CLUSTER, "gpu_networks"): {"range": "172.16.0.0/16"},
+    (*CLUSTER, "gpu_networks", "range"): "172.17.0.0/16",
+    (*CLUSTER, "maintenance"): {},
+    (*CLUSTER, "maintenance", "start"): "2026-01-03T07:00:00Z",
+    (*CLUSTER, "maintenance", "end"): "2026-01-03T19:00:00Z",
+    (*CLUSTER, "maintenance", "recurrence"): "FREQ=DAILY",
+    (*CLUSTER, "maintenance", "exclusions"): {},
+    (*CLUSTER, "maintenance", "exclusions", "one", "start"): "2026-12-02T00:00:00Z",
+    (*CLUSTER, "maintenance", "exclusions", "one", "end"): "2026-12-21T00:00:00Z",
+    (*CLUSTER, "maintenance", "exclusions", "one", "scope"): "no-minor-upgrades",
+    ("node_images",): {},
     (*POOLS, "reserved", "reservation"): "two",
+    (*POOLS, "block", "reservation", "name"): "two",
+    (*POOLS, "block", "reservation", "project"): "example-two",
+    (*POOLS, "block", "reservation", "block"): "two",
+    (*POOLS, "block", "reservation", "sub_block"): "two",
+    (*POOLS, "block", "reservation", "starts"): "2026-12-02",
+    (*POOLS, "block", "reservation", "ends"): "2026-12-30",
+    (*CLUSTER, "auto_provisioning"): None,
+    (*NAP, "cpu"): 2000,
+    (*NAP, "memory_gb"): 20000,
+    (*NAP, "accelerators"): {"nvidia-h100-80gb": 72},
+    (*NAP, "zones"): ["us-central1-c"],
+    (*NAP, "boot_disk"): {"type": "pd-ssd"},
+    (*NAP, "image_type"): "UBUNTU_CONTAINERD",
+    (*NAP, "profile"): "OPTIMIZE_UTILIZATION",
+    (*NAP, "max_surge"): 1,
+    (*NAP, "max_unavailable"): 2,
+    (*CLUSTER, "compute_classes"): {},
+    (*BEST, "when_unsatisfiable"): "ScaleUpAnyway",
+    (*BEST, "active_migration"): True,
+    (*BEST, "consolidation_delay_minutes"): 20,
+    (*BEST, "priorities"): [{"node_pools": ["classed"]}],
+    (*FIRST, "node_pools"): ["gpu"],
+    (*SECOND, "machine_type"): "a3-megagpu-8g",
+    (*SECOND, "capacity"): "spot",
+    (*SECOND, "zones"): ["us-central1-c"],
+    (*SECOND, "max_run_hours"): 11,
+    (*SECOND, "max_wait_minutes"): 11,
+    (*SECOND, "boot_disk"): {"size_gb": 300},
+    (*SLICES, "topology"): "4x8",
+    (*SLICES, "reservation"): "two",
     (*POOLS, "tpu", "topology"): "4x8",
     (*POOLS, "tpu", "slices"): 3,
     (*POOLS, "tpu", "min_slices"): 0,
@@ -134,7 +277,7 @@ ENVIRONMENT_CHANGES: dict[tuple[str, ...], Any] = {
     ("alerts",): {"enabled": False},
     (*CLUSTER, "subnet"): {"nodes": "10.4.0.0/20", "pods": "10.66.0.0/16", "services": "10.5.0.0/20"},
     (*CLUSTER, "system_pool"): {"max_nodes": 9},
-    (*CLUSTER, "node_pools"): {},
+    (*CLUSTER, "node_pools"): {"classed": {"machine_type": "a3-highgpu-8g"}},
     (*CLUSTER, "notebooks"): None,
     (*CLUSTER, "system_pool", "boot_disk"): {"size_gb": 300},
     (*HUB, "oauth_secret"): {"name": "three"},
@@ -148,6 +291,8 @@ members: ["group:a@example.com"]
 shares:
   c:
     a100-40-spot: {nominal_quota: 8, borrowing_limit: 8, lending_limit: 4}
+    h100-flex-start: {nominal_quota: 8}
+fallback: {when_can_borrow: MayStopSearch, when_can_preempt: TryNextFlavor, order: {}}
 directories:
   d: {filestore: a, size_gib: 100}
 buckets:
@@ -163,13 +308,17 @@ vertex:
       boot_disk: {type: pd-ssd, size_gb: 200}
 """)
 SHARE, RESOURCE = ("shares", "c", "a100-40-spot"), ("vertex", "persistent_resources", "r")
-TEAM_CHANGES: dict[tuple[str, ...], Any] = {
+TEAM_CHANGES: dict[tuple[str | int, ...], Any] = {
     ("environment",): "other",
     ("name",): "mates",
     ("project",): "example-mates",
     ("labels",): {"cost-center": "two"},
     ("members",): ["group:b@example.com"],
     ("shares",): {},
+    ("fallback",): {"when_can_borrow": "TryNextFlavor"},
+    ("fallback", "when_can_borrow"): "TryNextFlavor",
+    ("fallback", "when_can_preempt"): "MayStopSearch",
+    ("fallback", "order"): {"c": ["a100-40-spot"]},
     (*SHARE, "nominal_quota"): 16,
     (*SHARE, "borrowing_limit"): 16,
     (*SHARE, "lending_limit"): 2,
@@ -188,15 +337,16 @@ TEAM_CHANGES: dict[tuple[str, ...], Any] = {
     (*RESOURCE, "machine_type"): "a2-highgpu-2g",
     (*RESOURCE, "replicas"): 2,
     (*RESOURCE, "max_replicas"): 4,
+    (*RESOURCE, "deletion_protection"): False,
     (*RESOURCE, "boot_disk"): {"type": "pd-ssd", "size_gb": 300},
     (*RESOURCE, "boot_disk", "type"): "pd-standard",
     (*RESOURCE, "boot_disk", "size_gb"): 400,
 }
 
 
-def changed(value: dict[str, Any], path: tuple[str, ...], new: Any) -> dict[str, Any]:
+def changed(value: dict[str, Any], path: tuple[str | int, ...], new: Any) -> dict[str, Any]:
     result = copy.deepcopy(value)
-    inner = result
+    inner: Any = result
     for part in path[:-1]:
         inner = inner[part]
     inner[path[-1]] = new
@@ -249,18 +399,18 @@ def base() -> dict[str, tuple[set[str], object]]:
     return {name: registered(planned(ENVIRONMENT, TEAM, name)) for name in ("env", "team")}
 
 
-@pytest.mark.parametrize("path", ENVIRONMENT_CHANGES, ids=".".join)
+@pytest.mark.parametrize("path", ENVIRONMENT_CHANGES, ids=dotted)
 def test_every_field_of_an_environment_reaches_what_is_registered(
-    path: tuple[str, ...], base: dict[str, tuple[set[str], object]]
+    path: tuple[str | int, ...], base: dict[str, tuple[set[str], object]]
 ) -> None:
     plan = planned(changed(ENVIRONMENT, path, ENVIRONMENT_CHANGES[path]), TEAM_WITHOUT_SHARES, "env")
 
     assert registered(plan) != base["env"]
 
 
-@pytest.mark.parametrize("path", TEAM_CHANGES, ids=".".join)
+@pytest.mark.parametrize("path", TEAM_CHANGES, ids=dotted)
 def test_every_field_of_a_team_reaches_what_is_registered(
-    path: tuple[str, ...], base: dict[str, tuple[set[str], object]]
+    path: tuple[str | int, ...], base: dict[str, tuple[set[str], object]]
 ) -> None:
     plan = planned(ENVIRONMENT, changed(TEAM, path, TEAM_CHANGES[path]), "team")
 
@@ -273,23 +423,25 @@ TEAM_WITHOUT_SHARES = {**TEAM, "shares": {}, "directories": {}}
 @pytest.mark.parametrize(
     ("model", "changes"), [(Environment, ENVIRONMENT_CHANGES), (Team, TEAM_CHANGES)], ids=["environment", "team"]
 )
-def test_the_table_has_every_field_of_the_model(model: type[BaseModel], changes: dict[tuple[str, ...], Any]) -> None:
+def test_the_table_has_every_field_of_the_model(
+    model: type[BaseModel], changes: dict[tuple[str | int, ...], Any]
+) -> None:
     seen = {(type_.__name__, field) for path in changes for type_, field in steps(model, path)}
     every = {(type_.__name__, field) for type_ in sections(model) for field in type_.model_fields}
 
     assert not every - seen
 
 
-def steps(model: Any, path: tuple[str, ...]) -> Iterator[tuple[type[BaseModel], str]]:
+def steps(model: Any, path: tuple[str | int, ...]) -> Iterator[tuple[type[BaseModel], str]]:
     """The section and the field that each part of a path goes through; only the last is what the path changes."""
     found: list[tuple[type[BaseModel], str]] = []
     for part in path:
         model = inner(model)
         if isinstance(model, type) and issubclass(model, BaseModel):
-            found.append((model, part))
-            model = model.model_fields[part].annotation
+            found.append((model, str(part)))
+            model = model.model_fields[str(part)].annotation
         else:
-            model = get_args(model)[1]
+            model = get_args(model)[0 if isinstance(part, int) else 1]
     yield from found[-1:]
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from checks.inventory import inventory
-from checks.planning import plan_order, plan_stacks
+from checks.order import plan_order
+from checks.planning import plan_stacks
 from checks.recorder import Plan
 from modules.config.names import Locator
 from modules.config.stack import Stack

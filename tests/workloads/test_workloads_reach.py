@@ -22,6 +22,9 @@ Lab = Callable[..., Path]
 TODAY = date(2026, 11, 21)
 TPU = "gke: {cluster: tpus, flavor: tpu-v5e-4x8, slices: 1}"
 GPU = "gke: {cluster: gpus, flavor: h100, nodes: 1}"
+QUEUED = "gke: {cluster: gpus, flavor: h100-queued-provisioning, nodes: 1, max_run_hours: 1}"
+QUEUED_POOL = "queue: {machine_type: a3-highgpu-8g, zone: us-central1-a, capacity: queued-provisioning}"
+QUEUED_SHARE = "h100-queued-provisioning: {nominal_quota: 8}"
 H100 = "vertex: {region: us-central1, machine_type: a3-highgpu-8g, capacity: flex-start, boot_disk: {type: pd-ssd}}"
 V5E = "vertex: {region: us-west4, machine_type: ct5lp-hightpu-4t, topology: 4x8}"
 
@@ -42,6 +45,7 @@ GKE = {
     "nodes": (GPU, "nodes: 1", "nodes: 2"),
     "priority": (GPU, "nodes: 1", "nodes: 1, priority: low"),
     "max_restarts": (GPU, "nodes: 1", "nodes: 1, max_restarts: 4"),
+    "max_run_hours": (QUEUED, "max_run_hours: 1", "max_run_hours: 2"),
     "host_network": (GPU, "nodes: 1", "nodes: 1, host_network: true"),
 }
 VERTEX = {
@@ -64,7 +68,10 @@ def two(new_lab: Lab) -> Workspace:
     root = new_lab()
     for name in ("Pulumi.lab.yaml", "Pulumi.lab-vision.yaml"):
         path = root / "stacks" / name
-        *head, gpus = path.read_text().partition("gpus:\n")
+        text = path.read_text()
+        for line, more in (("          h100: ", QUEUED_POOL), ("        h100: ", QUEUED_SHARE)):
+            text = text.replace(f"\n{line}", f"\n{line.removesuffix('h100: ')}{more}\n{line}")
+        *head, gpus = text.partition("gpus:\n")
         gpus, *rest = gpus.partition("    buckets:")
         path.write_text("".join([*head, gpus, "      more:\n", gpus, *rest]))
         other = path.read_text().replace("environment: lab", "environment: lob")

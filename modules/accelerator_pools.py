@@ -1,0 +1,82 @@
+"""The accelerator pools of one cluster, with the networks and policies that their VMs are joined by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pulumi
+from pulumi_gcp import container
+
+from modules.catalog.locations import region_of
+from modules.config.cluster import Cluster
+from modules.config.fleet import Pool, cluster_pools
+from modules.config.gpu_fabric import fabric_name, gpu_fabrics
+from modules.gke.node_pool import AcceleratorPool, AcceleratorPoolArgs
+from modules.gke.service_account import NodeServiceAccount
+from modules.gke.workload_policies import WorkloadPolicies, WorkloadPoliciesArgs, policy_topologies, policy_topology
+from modules.network.gpu_networks import GpuNetworks, GpuNetworksArgs
+from modules.scope import Scope
+
+Nic = container.NodePoolNetworkConfigAdditionalNodeNetworkConfigArgs
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterPoolsArgs:
+    """Which cluster; ``key`` is its key in the stack file, ``cluster`` its name in Google Cloud."""
+
+    scope: Scope
+    key: str
+    spec: Cluster
+    cluster: pulumi.Input[str]
+    nodes: NodeServiceAccount
+
+
+class ClusterPools:
+    """What was created for a cluster's pools: ``fabrics`` and their ``networks``, by the fabric's name."""
+
+    def __init__(self, args: ClusterPoolsArgs, opts: pulumi.ResourceOptions) -> None:
+        self.fabrics = gpu_fabrics(args.key, args.spec)
+        self.networks = {
+            fabric.name: GpuNetworks(
+                fabric.component, GpuNetworksArgs(scope=args.scope, cluster=args.key, fabric=fabric), opts
+            )
+            for fabric in self.fabrics.values()
+        }
+        pools = tuple(cluster_pools(args.key, args.spec))
+        policies = _policies(args, policy_topologies(pools), opts)
+        for pool in pools:
+            for gke_pool in pool.gke_pools:
+                AcceleratorPool(
+                    gke_pool.name,
+                    AcceleratorPoolArgs(
+                        scope=args.scope,
+                        pool=pool,
+                        gke_pool=gke_pool,
+                        cluster=args.cluster,
+                        location=args.spec.location,
+                        service_account=args.nodes,
+                        nics=self._nics(pool),
+                        workload_policy=policies.get(policy_topology(pool) or ""),
+                    ),
+                    opts,
+                )
+
+    def _nics(self, pool: Pool) -> list[Nic]:
+        name = fabric_name(pool)
+        if name is None:
+            return []
+        made = self.networks[name]
+        return [
+            Nic(network=made.networks[vpc.name], subnetwork=made.subnetworks[nic.name])
+            for vpc, nic in self.fabrics[name].nics(pool)
+        ]
+
+
+def _policies(
+    args: ClusterPoolsArgs, topologies: tuple[str, ...], opts: pulumi.ResourceOptions
+) -> dict[str, pulumi.Output[str]]:
+    if not topologies:
+        return {}
+    region = region_of(args.spec.location)
+    policies = WorkloadPoliciesArgs(scope=args.scope, cluster=args.key, region=region, topologies=topologies)
+    return WorkloadPolicies(f"{args.key}-slices", policies, opts).names

@@ -1,0 +1,49 @@
+"""Limits that an environment asks Google Cloud for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pulumi
+from pulumi_gcp import cloudquota
+
+from modules.config.names import quota_request_name
+from modules.config.quota_request import QuotaRequest
+from modules.project_names import short_name
+from modules.scope import Scope
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuotaRequestsArgs:
+    """``requests`` are the stack file's, by key."""
+
+    scope: Scope
+    requests: Mapping[str, QuotaRequest]
+
+
+class QuotaRequests(pulumi.ComponentResource):
+    """Quota preferences of the environment's project, one per request.
+
+    Google decides on them in its own time, so nothing waits for them. A preference cannot be deleted, and the API has
+    one for each quota and its dimensions: where somebody made it by hand, it has to be imported.
+    """
+
+    def __init__(self, name: str, args: QuotaRequestsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("training-platform:cloudquota:QuotaRequests", name, {}, opts)
+        for key, request in args.requests.items():
+            cloudquota.SQuotaPreference(
+                quota_request_name(key),
+                parent=f"projects/{args.scope.project}",
+                name=short_name(f"{args.scope.prefix}-{key}", 63),
+                service=request.service,
+                quota_id=request.quota_id,
+                dimensions=request.dimensions or None,
+                quota_config=cloudquota.SQuotaPreferenceQuotaConfigArgs(preferred_value=str(request.value)),
+                justification=request.justification,
+                contact_email=request.contact,
+                ignore_safety_checks=request.ignore_safety_check,
+                # Says what a deletion comes to: the provider would only forget it.
+                opts=pulumi.ResourceOptions(parent=self, retain_on_delete=True),
+            )
+        self.register_outputs({})

@@ -1,0 +1,147 @@
+"""The software that GPUDirect wants on nodes: a DaemonSet runs the image that brings it, and then waits.
+
+What each image expects of its node is from GoogleCloudPlatform/container-engine-accelerators (the installers in
+gpudirect-tcpx, gpudirect-tcpxo and gpudirect-rdma, read 2026-11-21); none of it was seen to run. Jobs on A3 High and
+A3 Mega also start a daemon of their own beside the training, which is not installed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+from pulumi_kubernetes.apps.v1 import DaemonSet
+
+from modules.catalog import MACHINE_TYPES
+from modules.manifest import labels, metadata
+from modules.scope import Scope
+
+NAMESPACE = "kube-system"
+SKIP_AWAIT = {"pulumi.com/skipAwait": "true"}  # nodes come and go, and no deployment waits for those that come
+ENTRY = "/scripts/container_entry.sh"
+SHELL, PAUSE, ARM = "node-shell", "node-pause", "-arm64"  # in the catalogue
+# TCPXO talks to its NICs through their PCI memory, which containers see below /dev only if it is mounted there. The
+# module and the rule for TCP are of the host, so the shell enters its namespaces.
+_APERTURES = """
+set -e
+iptables -C INPUT -p tcp -j ACCEPT 2>/dev/null || iptables -I INPUT -p tcp -j ACCEPT
+modprobe import-helper
+for device in $(lspci -D -d 1ae0:0084 | cut -d ' ' -f 1); do
+  place=/dev/aperture_devices/$device
+  mkdir -p "$place"
+  mountpoint -q "$place" || mount --bind "$(readlink -f "/sys/bus/pci/devices/$device")" "$place"
+  chmod a+rw "$place"/resource*
+done
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Software:
+    """What one kind of GPUDirect installs: folders of the node, where the image sees them, and what it then copies."""
+
+    image: str  # name in the catalogue
+    folders: Mapping[str, tuple[str, str]]  # volume -> path on the node, path in the container
+    copies: tuple[tuple[str, str], ...]  # from, to, both in the container
+    prepare: str | None = None  # run on the host first
+
+
+_NODE_LIBRARIES = {"lib": ("/var/lib", "/var/lib"), "bin": ("/home/kubernetes/bin", "/usr/local")}
+_GIB = "/usr/local/home/kubernetes/bin"
+_SOFTWARE: Mapping[str, _Software] = {
+    "TCPX": _Software(
+        image="node-tcpx", folders=_NODE_LIBRARIES, copies=(("/var/lib/tcpx/lib64", "/usr/local/nvidia/lib64"),)
+    ),
+    "TCPXO": _Software(
+        image="node-tcpxo",
+        folders=_NODE_LIBRARIES,
+        copies=(("/var/lib/tcpxo/lib64", "/usr/local/nvidia/lib64"),),
+        prepare=_APERTURES,
+    ),
+    "RDMA": _Software(
+        image="node-gib",
+        folders={
+            "libraries": ("/home/kubernetes/bin/nvidia/lib64", f"{_GIB}/nvidia/lib64"),
+            "gib": ("/home/kubernetes/bin/gib", f"{_GIB}/gib"),
+        },
+        copies=(("/var/lib/gib/lib64", f"{_GIB}/nvidia/lib64"), ("/var/lib/gib", f"{_GIB}/gib")),
+    ),
+}
+_ARM_HOSTS = frozenset(
+    machine.accelerator.gke_label
+    for machine in MACHINE_TYPES.values()
+    if machine.accelerator and machine.architecture == "arm64"
+)
+
+
+def installer(
+    name: str,
+    scope: Scope,
+    *,
+    gpudirect: str,
+    gpu: str,
+    images: Mapping[str, str],
+    opts: pulumi.ResourceOptions,
+) -> DaemonSet:
+    """Create the installer for nodes with one model of GPU, by the label that GKE gives them."""
+    software = _SOFTWARE[gpudirect]
+    called = f"nccl-{gpudirect.lower()}-installer-{gpu.removeprefix('nvidia-')}"
+    selector = {"training-platform/installer": called}
+    image = images[software.image + (ARM if gpu in _ARM_HOSTS else "")]
+    return DaemonSet(
+        f"{name}-installer",
+        metadata=metadata(scope, called, NAMESPACE, SKIP_AWAIT),
+        spec={
+            "selector": {"matchLabels": selector},
+            "updateStrategy": {"type": "RollingUpdate"},
+            "template": {
+                "metadata": {"labels": {**labels(scope), **selector}},
+                "spec": pod(software, gpu, image, images),
+            },
+        },
+        opts=opts,
+    )
+
+
+def pod(software: _Software, gpu: str, image: str, images: Mapping[str, str]) -> dict[str, Any]:
+    """Return the pod that every node with these GPUs runs: init containers that install, and one that waits."""
+    folders = software.folders.items()
+    steps = ["set -e", f"chmod 755 {ENTRY}", f"{ENTRY} install --install-nccl"]
+    steps += [f"mkdir -p {target} && cp -r {source}/. {target}" for source, target in software.copies]
+    install = {
+        "name": "install",
+        "image": image,
+        "command": [
+            "/bin/sh",
+            "-c",
+            "\n".join(steps),
+        ],
+        "securityContext": {"privileged": True},
+        "resources": {"requests": {"cpu": "150m"}},
+        "volumeMounts": [{"name": volume, "mountPath": inside} for volume, (_, inside) in folders],
+    }
+    return {
+        "priorityClassName": "system-node-critical",
+        "nodeSelector": {"cloud.google.com/gke-accelerator": gpu},
+        "tolerations": [{"operator": "Exists"}],  # of GPUs, of Arm, and of whatever a pool adds
+        "hostNetwork": True,
+        "hostPID": True,
+        "volumes": [
+            {"name": volume, "hostPath": {"path": path, "type": "DirectoryOrCreate"}} for volume, (path, _) in folders
+        ],
+        "initContainers": [*_preparing(software.prepare, images[SHELL]), install],
+        "containers": [
+            {"name": "wait", "image": images[PAUSE], "resources": {"requests": {"cpu": "1m", "memory": "8Mi"}}}
+        ],
+    }
+
+
+def _preparing(script: str | None, image: str) -> list[dict[str, Any]]:
+    """Return the container that runs a script in the namespaces of the host, of an image with ``nsenter``."""
+    if script is None:
+        return []
+    command = ["nsenter", "--target", "1", "--all", "--", "sh", "-c", script]
+    return [
+        {"name": "prepare", "image": image, "command": command, "securityContext": {"privileged": True}},
+    ]

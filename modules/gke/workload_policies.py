@@ -1,0 +1,65 @@
+"""Policies that join VMs into slices of TPU 7x or NVLink domains of GB200, which placement alone does not.
+
+One per region and topology, which pools of the same topology share. Sources: GKE docs, TPU Ironwood; Cluster Toolkit
+v1.95.0, resource-policy and examples gke-tpu-7x and gke-a4x (2026-06-25).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pulumi
+from pulumi_gcp import compute
+
+from modules.config.fleet import Pool
+from modules.project_names import NAME_LIMIT, short_name
+from modules.scope import Scope
+
+HIGH_THROUGHPUT = "HIGH_THROUGHPUT"
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkloadPoliciesArgs:
+    """Which topologies, of which cluster in which region."""
+
+    scope: Scope
+    cluster: str  # its key in the stack file
+    region: str
+    topologies: tuple[str, ...]
+
+
+class WorkloadPolicies(pulumi.ComponentResource):
+    """A cluster's workload policies; ``names`` are those in Google Cloud, by topology."""
+
+    names: dict[str, pulumi.Output[str]]
+
+    def __init__(self, name: str, args: WorkloadPoliciesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("training-platform:gke:WorkloadPolicies", name, {}, opts)
+        self.names = {}
+        for topology in args.topologies:
+            policy = compute.ResourcePolicy(
+                f"{name}-{topology}-policy",
+                project=args.scope.project,
+                region=args.region,
+                name=short_name(f"{args.scope.environment}-{args.cluster}-{topology}", NAME_LIMIT),
+                workload_policy=compute.ResourcePolicyWorkloadPolicyArgs(
+                    type=HIGH_THROUGHPUT, accelerator_topology=topology
+                ),
+                # A pool that uses it keeps it from going, and the name is taken meanwhile.
+                opts=pulumi.ResourceOptions(parent=self, delete_before_replace=True),
+            )
+            self.names[topology] = policy.name
+        self.register_outputs({})
+
+
+def policy_topology(pool: Pool) -> str | None:
+    """Return the topology of the workload policy that joins a pool's VMs; None where none does."""
+    if not pool.machine.workload_policy:
+        return None
+    return pool.machine.nvlink_domain or (pool.spec.topology if pool.multi_host else None)
+
+
+def policy_topologies(pools: Iterable[Pool]) -> tuple[str, ...]:
+    """Return every topology that the pools of a cluster need a workload policy of, each once."""
+    return tuple(dict.fromkeys(topology for topology in map(policy_topology, pools) if topology))

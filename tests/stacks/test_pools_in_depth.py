@@ -1,0 +1,320 @@
+"""Pools of every nature as a stack file says them: what is planned of them, and what is found wrong, with the fix."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from checks.recorder import Plan, record
+from modules.catalog import IMAGES
+from modules.config.finding import Finding
+from modules.config.fleet import flavors
+from modules.config.names import Locator
+from modules.config.source import parse_source
+from modules.config.stack import PROJECT, Stack, parse_stack
+from modules.config.workspace import Workspace, cross_check
+from modules.environment import build_environment
+from modules.quota.demand import stack_demand
+from modules.rules import evaluate, planned_demand, program, views_of_model, views_of_plan
+from modules.rules.view import View
+
+NODE_POOL = "gcp:container/nodePool:NodePool"
+KUBERNETES_NETWORK = "kubernetes:networking.gke.io/v1:Network"
+PARAMETERS = "kubernetes:networking.gke.io/v1:GKENetworkParamSet"
+RANGES = {"nodes": "10.10.0.0/20", "pods": "10.64.0.0/14", "services": "10.10.16.0/20"}
+T4 = {"machine_type": "n1-standard-16", "accelerator": "t4", "accelerator_count": 2, "zone": "us-central1-a"}
+A100 = {"machine_type": "a2-highgpu-8g", "zone": "us-central1-a", "max_nodes": 3}
+H100 = {"machine_type": "a3-highgpu-8g", "zone": "us-central1-a", "max_nodes": 3}
+V5E = {"machine_type": "ct5lp-hightpu-4t", "zone": "us-central1-a", "topology": "4x8"}
+IRONWOOD = {
+    "machine_type": "tpu7x-standard-4t",
+    "zone": "us-central1-c",
+    "topology": "4x4x4",
+    "capacity": "reservation",
+    "reservation": "seven",
+}
+
+
+def stack_of(pool: dict[str, Any], **fields: Any) -> Stack:
+    cluster = {"location": "us-central1", "version": "1.35", "subnet": RANGES, "node_pools": {"train": pool}, **fields}
+    section = {"project": "example-pools", "clusters": {"west": cluster}}
+    text = yaml.safe_dump({"config": {"training-platform:environment": section}})
+    stack = parse_stack("dev", parse_source(text, "stacks/Pulumi.dev.yaml"))
+    return cross_check(Workspace(Path(), {"dev": stack})).stacks["dev"]
+
+
+def plan_of(stack: Stack) -> Plan:
+    environment = stack.environment
+    assert environment is not None, [str(finding) for finding in stack.findings]
+
+    def build() -> None:
+        build_environment("dev", environment)
+
+    return record(build, project=PROJECT, stack_name="dev")
+
+
+def planned(pool: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    """Return the inputs of the GKE node pool that a pool becomes."""
+    pools = [each for each in plan_of(stack_of(pool, **fields)).of(NODE_POOL) if "train" in each.name]
+    return dict(pools[0].inputs)
+
+
+def found(pool: dict[str, Any], **fields: Any) -> list[Finding]:
+    """Return what is wrong with a stack of one pool: by the model where it rejects the file, else by the plan."""
+    stack = stack_of(pool, **fields)
+    if stack.section is None:
+        return list(stack.findings)
+    views = views_of_plan(plan_of(stack).resources, Locator(stack.section))
+    return evaluate(program(views, stack="dev", environment="dev", team=None, production=False), file=stack)
+
+
+NATURES: dict[str, dict[str, Any]] = {
+    "T4": {**T4, "max_nodes": 5},
+    "V100 by flex-start": {
+        "machine_type": "n1-highmem-8", "accelerator": "v100", "zone": "us-central1-a", "capacity": "flex-start",
+    },
+    "GPUDirect-TCPX": H100,
+    "GPUDirect-TCPXO": {**H100, "machine_type": "a3-megagpu-8g"},
+    "RDMA": {"machine_type": "a3-ultragpu-8g", "zone": "us-central1-b", "capacity": "spot", "max_nodes": 4},
+    "without GPUDirect": {**H100, "gpu_direct": False},
+    "compact": {**A100, "compact": True},
+    "partitioned": {**A100, "partition": "1g.5gb"},
+    "shared": {**A100, "sharing": {"strategy": "mps", "max_clients": 4}},
+    "latest driver": {**A100, "driver": "latest"},
+    "block SSD": {**A100, "local_ssd": {"count": 8, "use": "block"}},
+    "preloaded": {**A100, "preload_images": ["projects/example/global/images/torch"]},
+    "confidential": {
+        "machine_type": "a3-highgpu-1g", "zone": "us-central1-a", "capacity": "spot", "confidential": "TDX",
+    },
+    "more pods and a taint": {**A100, "max_pods": 64, "taints": {"team": {"value": "vision"}}},
+    "TPU 7x": IRONWOOD,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("nature", NATURES)
+def test_no_rule_refuses_a_pool_of_this_nature(nature: str) -> None:
+    assert [str(each) for each in found(NATURES[nature]) if each.severity == "error"] == []
+
+
+@pytest.mark.parametrize("nature", NATURES)
+def test_the_model_and_the_plan_agree_on_a_pool_of_this_nature(nature: str) -> None:
+    stack = stack_of(NATURES[nature])
+    plan = plan_of(stack)
+    workspace = Workspace(Path(), {"dev": stack})
+    assert stack.section is not None
+    of_model = views_of_model(stack, workspace)
+    of_plan = views_of_plan(plan.resources, Locator(stack.section))
+
+    assert comparable(of_model, of_model) == comparable(of_plan, of_model)
+    assert charged(stack_demand(stack, workspace)) == charged(planned_demand(plan.resources))
+
+
+def comparable(views: list[View], like: list[View]) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return the fields of views of the kinds that the model has."""
+    kinds = {type(view) for view in like}
+    return {(type(view).__name__, view.name): view.values() for view in views if type(view) in kinds}
+
+
+def charged(charges: Any) -> dict[Any, float]:
+    total: dict[Any, float] = {}
+    for charge in charges:
+        total[charge.keys] = total.get(charge.keys, 0) + charge.amount
+    return total
+
+
+def test_attached_gpus_are_asked_of_gke_and_charged() -> None:
+    stack = stack_of({**T4, "max_nodes": 5})
+    inputs = planned({**T4, "max_nodes": 5})
+    charges = stack_demand(stack, Workspace(Path(), {"dev": stack}))
+    amounts = {charge.key.quota_id: charge.amount for charge in charges if charge.holder.label == "train"}
+
+    (gpus,) = inputs["nodeConfig"]["guestAccelerators"]
+    assert (gpus["type"], gpus["count"]) == ("nvidia-tesla-t4", 2)
+    assert inputs["nodeConfig"]["machineType"] == "n1-standard-16"
+    assert inputs["nodeConfig"]["taints"] == [{"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"}]
+    assert amounts["NVIDIA-T4-GPUS-per-project-region"] == 5 * 2
+    assert amounts["GPUS-ALL-REGIONS-per-project"] == 5 * 2
+    assert amounts["CPUS-per-project-region"] == 5 * 16
+
+
+@pytest.mark.parametrize(
+    ("pool", "flavor", "places", "smallest"),
+    [
+        (T4, "t4", 2, 2),
+        (A100, "a100-40", 3 * 8, 8),
+        ({**A100, "partition": "1g.5gb", "capacity": "spot"}, "a100-40-1g-5gb-spot", 3 * 8 * 7, 1),
+        ({**A100, "sharing": {"max_clients": 4}}, "a100-40-time-sharing-4", 3 * 8 * 4, 1),
+        (
+            {**A100, "partition": "3g.20gb", "sharing": {"max_clients": 2}},
+            "a100-40-3g-20gb-time-sharing-2",
+            3 * 8 * 2 * 2,
+            1,
+        ),
+    ],
+)
+def test_kueue_counts_the_places_that_nodes_offer(
+    pool: dict[str, Any], flavor: str, places: int, smallest: int
+) -> None:
+    environment = stack_of(pool).environment
+    assert environment is not None
+    found_flavors = flavors("west", environment.clusters["west"])
+
+    assert list(found_flavors) == [flavor]
+    assert found_flavors[flavor].capacity_chips == places
+    assert found_flavors[flavor].chips_per_slice == smallest
+
+
+def test_further_cards_are_in_networks_that_kubernetes_knows_by_name() -> None:
+    plan = plan_of(stack_of(H100))
+    (pool,) = [each for each in plan.of(NODE_POOL) if each.name == "west-train-pool"]
+    parameters = plan.of(PARAMETERS)
+    cards = pool.inputs["networkConfig"]["additionalNodeNetworkConfigs"]
+
+    assert cards == [{"network": f"dev-west-tcpx-{n}", "subnetwork": f"dev-west-tcpx-{n}"} for n in (1, 2, 3, 4)]
+    assert {each.inputs["spec"]["vpc"] for each in parameters} == {card["network"] for card in cards}
+    assert {each.inputs["spec"]["deviceMode"] for each in parameters} == {"NetDevice"}
+    referred = {
+        each.inputs["spec"]["parametersRef"]["name"] for each in plan.of("kubernetes:networking.gke.io/v1:Network")
+    }
+    assert referred == {each.inputs["metadata"]["name"] for each in parameters}
+    (installer,) = plan.of("kubernetes:apps/v1:DaemonSet")
+    template = installer.inputs["spec"]["template"]["spec"]
+    assert template["nodeSelector"] == {"cloud.google.com/gke-accelerator": "nvidia-h100-80gb"}
+    assert template["initContainers"][-1]["image"] == IMAGES["node-tcpx"]
+
+
+def test_rdma_takes_no_firewall_rule_and_its_devices_say_so() -> None:
+    plan = plan_of(stack_of(NATURES["RDMA"]))
+    networks = {each.name: each.inputs for each in plan.of("gcp:compute/network:Network")}
+    firewalls = [each.name for each in plan.of("gcp:compute/firewall:Firewall") if "gpu-networks" in each.name]
+    modes = [
+        each.inputs["spec"]["deviceMode"] for each in plan.of("kubernetes:networking.gke.io/v1:GKENetworkParamSet")
+    ]
+
+    profile = networks["west-gpu-networks-rdma-us-central1-b-vpc"]["networkProfile"]
+    assert profile == "projects/example-pools/global/networkProfiles/us-central1-b-vpc-roce"
+    assert firewalls == ["west-gpu-networks-rdma-us-central1-b-gvnic-internal"]
+    assert sorted(modes) == ["NetDevice"] + ["RDMA"] * 8
+
+
+def test_a_workload_policy_joins_a_slice_of_tpu_7x() -> None:
+    plan = plan_of(stack_of(IRONWOOD))
+    (policy,) = plan.of("gcp:compute/resourcePolicy:ResourcePolicy")
+    (pool,) = [each for each in plan.of(NODE_POOL) if "train" in each.name]
+
+    assert policy.inputs["workloadPolicy"] == {"type": "HIGH_THROUGHPUT", "acceleratorTopology": "4x4x4"}
+    assert pool.inputs["placementPolicy"] == {
+        "type": "COMPACT", "tpuTopology": "4x4x4", "policyName": policy.inputs["name"],
+    }  # fmt: skip
+    assert "placementPolicy" in pool.options["ignoreChanges"]
+
+
+def test_maintenance_exclusions_reach_the_cluster() -> None:
+    maintenance = {"exclusions": {"deadline": {"start": "2026-12-01T00:00:00Z", "end": "2026-12-20T00:00:00Z"}}}
+    (cluster,) = plan_of(stack_of(A100, maintenance=maintenance)).of("gcp:container/cluster:Cluster")
+
+    assert cluster.inputs["maintenancePolicy"]["maintenanceExclusions"] == [
+        {
+            "exclusionName": "deadline",
+            "startTime": "2026-12-01T00:00:00Z",
+            "endTime": "2026-12-20T00:00:00Z",
+            "exclusionOptions": {"scope": "NO_UPGRADES"},
+        }
+    ]
+
+
+def test_a_flavors_pods_tolerate_the_taints_of_its_pools() -> None:
+    (flavor,) = plan_of(stack_of(NATURES["more pods and a taint"])).of(
+        "kubernetes:kueue.x-k8s.io/v1beta2:ResourceFlavor"
+    )
+
+    own = {"key": "team", "operator": "Equal", "value": "vision", "effect": "NoSchedule"}
+    assert own in flavor.inputs["spec"]["tolerations"]
+
+
+def test_512_slices_are_one_line_and_as_many_pools() -> None:
+    pools = plan_of(stack_of({**V5E, "topology": "8x16", "slices": 512}, subnet={**RANGES, "nodes": "10.16.0.0/17"}))
+    made = [each for each in pools.of(NODE_POOL) if "train" in each.name]
+
+    assert len(made) == 512
+    assert sum(each.inputs["autoscaling"]["maxNodeCount"] for each in made) * 4 == 512 * 8 * 16
+
+
+BAD: dict[str, tuple[dict[str, Any], dict[str, Any], str, str, str]] = {
+    "a shape with the right product": ({**V5E, "topology": "2x16"}, {}, "tpu-topology", "topology", "4x8"),
+    "no slices": ({**V5E, "slices": 0}, {}, "stack-model", "slices", "at least 1"),
+    "a letter too few": ({**H100, "machine_type": "a3-higpu-8g"}, {}, "stack-model", "machine_type", "a3-highgpu-8g"),
+    "a zone without the machine": ({**H100, "zone": "us-central1-f"}, {}, "machine-zone", "zone", "us-central1-a"),
+    "hyperdisk on a2": (
+        {**A100, "boot_disk": {"type": "hyperdisk-balanced"}}, {}, "boot-disk-type", "boot_disk.type", "pd-balanced",
+    ),
+    "blue-green and compact": (
+        {**A100, "compact": True, "upgrades": {"strategy": "blue-green"}}, {}, "placement-one-zone",
+        "upgrades.strategy", "SURGE",
+    ),
+    "blue-green of a slice": (
+        {**V5E, "upgrades": {"strategy": "blue-green"}}, {}, "placement-one-zone", "upgrades.strategy", "SURGE",
+    ),
+    "compact on n1": ({**T4, "compact": True}, {}, "placement-machine", "compact", "no placement policy"),
+    "compact by flex-start": (
+        {**A100, "compact": True, "capacity": "flex-start"}, {}, "placement-capacity", "compact", "no placement policy",
+    ),
+    "surge by flex-start": (
+        {**A100, "capacity": "flex-start", "upgrades": {"max_surge": 1}}, {}, "flex-start-upgrades", "upgrades",
+        'ignore_changes=["upgradeSettings"]',
+    ),
+    "repair by flex-start": (
+        {**A100, "capacity": "flex-start", "upgrades": {"auto_repair": True}}, {}, "flex-start-repair",
+        "upgrades.auto_repair", "false",
+    ),
+    "no upgrades in a channel": (
+        {**A100, "upgrades": {"auto_upgrade": False}}, {}, "channel-upgrades", "upgrades.auto_upgrade", "true",
+    ),
+    "3 T4": ({**T4, "accelerator_count": 3}, {}, "gpu-fixed-pair", "accelerator_count", "2"),
+    "T4 on a2": ({**A100, "accelerator": "t4"}, {}, "stack-model", "", "has GPUs of its own"),
+    "n1 without GPUs": ({**T4, "accelerator": None}, {}, "stack-model", "", "Allowed: t4, v100"),
+    "H100 attached": ({**T4, "accelerator": "h100"}, {}, "stack-model", "accelerator", "t4, v100"),
+    "GPU fields on TPUs": ({**V5E, "partition": "1g.5gb"}, {}, "stack-model", "", "it has no GPUs"),
+    "a partition of another GPU": ({**A100, "partition": "1g.10gb"}, {}, "gpu-sharing", "partition", "1g.5gb"),
+    "a partition of L4": (
+        {"machine_type": "g2-standard-8", "zone": "us-central1-a", "partition": "1g.5gb"}, {}, "gpu-sharing",
+        "partition", "none",
+    ),
+    "49 pods on a GPU": ({**A100, "sharing": {"max_clients": 49}}, {}, "gpu-sharing", "sharing.max_clients", "48"),
+    "1 pod on a shared GPU": ({**A100, "sharing": {"max_clients": 1}}, {}, "gpu-sharing", "sharing.max_clients", "2"),
+    "3 local SSDs": ({**A100, "local_ssd": {"count": 3}}, {}, "local-ssd-count", "local_ssd.count", "8"),
+    "fewer than bundled": ({**H100, "local_ssd": {"count": 8}}, {}, "local-ssd-count", "local_ssd.count", "16"),
+    "TDX on eight H100": ({**H100, "confidential": "TDX"}, {}, "confidential-gpu", "confidential", "none"),
+    "TDX on TPUs": ({**V5E, "confidential": "TDX"}, {}, "confidential-gpu", "confidential", "none"),
+    "257 pods": ({**A100, "max_pods": 257}, {}, "max-pods", "max_pods", "256"),
+    "GPU networks in the cluster's range": (
+        H100, {"gpu_networks": {"range": "10.64.0.0/16"}}, "gpu-network-range", "gpu_networks.range", "apart",
+    ),
+    "GPU networks too small": (
+        {**H100, "max_nodes": 5}, {"gpu_networks": {"range": "192.168.0.0/22"}}, "gpu-network-room",
+        "gpu_networks.range", "192.168.0.0/28",
+    ),
+    "a window of an hour": (
+        A100, {"maintenance": {"end": "2026-01-03T07:00:00Z"}}, "maintenance-window", "maintenance", "48 hours",
+    ),
+    "no upgrades for a quarter": (
+        A100,
+        {"maintenance": {"exclusions": {"q": {"start": "2026-10-01T00:00:00Z", "end": "2027-01-01T00:00:00Z"}}}},
+        "maintenance-exclusion", "maintenance.exclusions", "end 2026-10-31T00:00:00Z",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_a_finding_at_its_field_with_the_fix(case: str) -> None:
+    pool, fields, rule, at, fix = BAD[case]
+    (one,) = [each for each in found(pool, **fields) if each.rule == rule][:1] or [None]
+
+    assert one is not None, [str(each) for each in found(pool, **fields)]
+    section = "clusters.west" if fields else "clusters.west.node_pools.train"
+    assert one.path == f"{section}.{at}".rstrip(".")
+    assert fix in f"{one.nearest} {one.allowed} {one.message}"
+    assert one.position is not None
