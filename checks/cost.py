@@ -74,7 +74,7 @@ def _of_region(price: Price, capacity: Capacity, region: str) -> float | None:
 
 def _environment(environment: Environment) -> Iterable[Cost]:
     for pool in pools(environment):
-        yield machines_cost(pool.machine, pool.spec.capacity, pool.region, pool.min_nodes, pool.max_nodes)
+        yield machines_cost(pool.machine, pool.spec.charged, pool.region, pool.min_nodes, pool.max_nodes)
     for cluster in environment.clusters.values():
         system = cluster.system_pool
         machine = MACHINE_TYPES[system.machine_type]

@@ -1,4 +1,4 @@
-"""Where reports go: standard output, files that appear whole or not at all, and a line of progress on a terminal."""
+"""Where reports go: standard output, and files that appear whole or not at all."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import io
 import os
 import pkgutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -105,14 +105,3 @@ def _write_beside(path: Path, text: str) -> Path:
 
 def _ended(text: str) -> str:
     return text if text.endswith("\n") or not text else f"{text}\n"
-
-
-@contextmanager
-def progress_line() -> Iterator[Callable[[str], None]]:
-    """Yield a function that shows what is being done, on a terminal; in a pipe it stays quiet."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda _: None
-        return
-    with console.status("reading stack files") as status:
-        yield status.update

@@ -1,4 +1,4 @@
-"""Plans stacks by running the repository's own program, environments before the teams that refer to them."""
+"""Plans stacks by running the repository's own program."""
 
 from __future__ import annotations
 
@@ -8,23 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path as FilePath
 from typing import Any
 
+from checks.order import PlanningError
 from checks.recorder import ORGANIZATION, Plan, ProgramError, record
 from modules.config.stack import PROJECT, Stack
 from modules.config.workspace import Workspace
-
-
-class PlanningError(Exception):
-    """A stack that could not be planned; the message is one sentence that says where the program stopped."""
-
-
-def plan_order(workspace: Workspace, selected: Iterable[str]) -> list[Stack]:
-    """Return the stacks to plan for ``selected``: each environment once, before its teams; rejected ones left out."""
-    wanted = dict.fromkeys(selected)
-    homes = dict.fromkeys(workspace.stacks[name].environment_name for name in wanted)
-    names = dict.fromkeys([*homes, *wanted])
-    sound = {name: stack for name, stack in workspace.stacks.items() if not stack.findings}
-    stacks = [sound[name] for name in names if name in sound and sound[name].environment_name in sound]
-    return sorted(stacks, key=lambda stack: stack.team is not None)
 
 
 def plan_stacks(workspace: Workspace, stacks: Iterable[Stack]) -> Iterator[tuple[Stack, Plan]]:
@@ -32,8 +19,13 @@ def plan_stacks(workspace: Workspace, stacks: Iterable[Stack]) -> Iterator[tuple
     references: dict[str, Mapping[str, Any]] = {}
     for stack in stacks:
         plan = plan_stack(workspace.root, stack, references)
-        references[f"{ORGANIZATION}/{PROJECT}/{stack.name}"] = plan.outputs
+        references[reference(stack.name)] = plan.outputs
         yield stack, plan
+
+
+def reference(stack: str) -> str:
+    """Return the full name by which another stack's program refers to a stack."""
+    return f"{ORGANIZATION}/{PROJECT}/{stack}"
 
 
 def plan_stack(root: FilePath, stack: Stack, references: Mapping[str, Mapping[str, Any]]) -> Plan:

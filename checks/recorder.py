@@ -11,10 +11,8 @@ as an output, where the provider adds fields to it later). Tests under the engin
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any
@@ -23,6 +21,7 @@ import pulumi
 from google.protobuf import empty_pb2, struct_pb2
 from pulumi.runtime import mocks, proto, settings, stack, sync_await
 
+from checks.collector import collector_off
 from checks.wire import holds_unknown, plain_struct, wire_struct
 from modules.rules.planned import Planned
 
@@ -84,7 +83,7 @@ def record(
         finally:
             await _settle()
 
-    with _collector_off():
+    with collector_off():
         sync_await._sync_await(run())  # what the SDK itself runs a program with
     return monitor.plan
 
@@ -132,18 +131,6 @@ def _settings(monitor: Recorder, project: str, stack_name: str, root: FilePath) 
         callbacks=None,
         outputs=set(),
     )
-
-
-@contextmanager
-def _collector_off() -> Iterator[None]:
-    """Keep Python's cyclic collector from walking the growing plan again and again: a third of the time, and linear."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 class _NoMocks(mocks.Mocks):

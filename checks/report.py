@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from checks.cost import Cost
 from modules.config.environment import Environment
@@ -17,6 +17,7 @@ from modules.quota.ledger import CapacityLine, ProjectLedger
 from modules.rules.exemptions import Exempted
 
 if TYPE_CHECKING:  # a check of the model alone loads no Pulumi
+    from checks.base.comparison import Comparison
     from checks.recorder import Plan
     from modules.rules.planned import Planned
 
@@ -58,12 +59,23 @@ class AcceleratorRow:
     most: int
 
 
+class Known(NamedTuple):
+    """A finding that does not count, since it was there before; ``why`` says where it is known from."""
+
+    finding: Finding
+    why: str
+
+    def __str__(self) -> str:
+        """Return why it does not count, as reports say it below the finding."""
+        return f"known: {self.why}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class StackReport:
     """One stack: what it would create, what that holds and costs, and what is wrong with it.
 
     ``branches`` and ``resources`` are empty where the stack was not planned: ``fast``, or its file was rejected.
-    ``findings`` count, ``exempted`` ones do not.
+    ``findings`` count, ``exempted`` and ``known`` ones do not.
     """
 
     name: str
@@ -78,6 +90,7 @@ class StackReport:
     cost: Cost = field(default_factory=Cost)
     findings: tuple[Finding, ...] = ()
     exempted: tuple[Exempted, ...] = ()
+    known: tuple[Known, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +102,10 @@ class Report:
     ledgers: tuple[ProjectLedger, ...] = ()
     capacity: tuple[CapacityLine, ...] = ()
     findings: tuple[Finding, ...] = field(default=())  # about no single stack
+    known: tuple[Known, ...] = ()  # of those
+    known_stacks: frozenset[str] = frozenset()  # every stack that has a file, checked or not
     failures: tuple[str, ...] = ()
+    comparison: Comparison | None = None
 
     def all_findings(self) -> list[Finding]:
         """Return every finding that counts, of stacks first."""
@@ -98,6 +114,10 @@ class Report:
     def all_exempted(self) -> list[Exempted]:
         """Return every finding that an exemption covers."""
         return [exempted for stack in self.stacks for exempted in stack.exempted]
+
+    def all_known(self) -> list[Known]:
+        """Return every finding that does not count since it was there before."""
+        return [*(known for stack in self.stacks for known in stack.known), *self.known]
 
     def exit_code(self, *, strict: bool = False) -> int:
         """Return 0 for clean, 1 for findings (warnings only where ``strict``), 2 where something was not checked."""

@@ -2,33 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path as FilePath
-from typing import TYPE_CHECKING
 
+from checks.collector import collector_off
 from checks.cost import Cost, stack_cost
-from checks.report import Report, StackReport, accelerator_rows, branches, resource_tree, stack_kind
+from checks.outcome import Outcome, rule_findings
+from checks.planner import DEFAULT, Planner
+from checks.progress import Progress, quiet
+from checks.report import Report, StackReport, accelerator_rows, stack_kind
 from modules.catalog.nearest import find_nearest
 from modules.config.finding import Finding
-from modules.config.names import Locator
 from modules.config.section import enumeration
 from modules.config.stack import Stack
 from modules.config.workspace import Workspace, read_workspace
 from modules.quota.ledger import CapacityLine, ProjectLedger, capacity_ledger, project_ledgers, workspace_demand
+from modules.quota.requests import requested
 from modules.quota.snapshot import Snapshots, read_snapshots
-from modules.rules import PRODUCTION, evaluate, ledger_findings, program, views_of_model, views_of_plan
+from modules.rules import ledger_findings, views_of_model
 from modules.rules.exemptions import Exemptions, read_exemptions
-
-if TYPE_CHECKING:  # a check of the model alone loads no Pulumi
-    from checks.recorder import Plan
-
-Progress = Callable[[str], None]
 
 
 class UnknownStackError(Exception):
     """A stack that was asked for and has no file; the message names the nearest that has."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checked:
+    """A report, and what it was made from: all ledgers, and the outcome of each stack that was planned."""
+
+    report: Report
+    workspace: Workspace
+    ledgers: tuple[ProjectLedger, ...]
+    capacity: tuple[CapacityLine, ...]
+    outcomes: Mapping[str, Outcome]
 
 
 @dataclass
@@ -40,7 +49,7 @@ class _Check:
     ledgers: dict[str, ProjectLedger]
     capacity: list[CapacityLine]
     exemptions: Exemptions
-    plans: dict[str, Plan] = field(default_factory=dict)
+    outcomes: Mapping[str, Outcome] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
 
 
@@ -50,48 +59,71 @@ def run_check(
     today: date,
     selected: Sequence[str] = (),
     fast: bool = False,
-    progress: Progress = lambda _: None,
+    planner: Planner = DEFAULT,
+    progress: Progress = quiet,
 ) -> Report:
     """Check the selected stacks, or all; quotas and capacity are always summed over all of them.
 
     ``fast`` leaves out planning: the model and the rules over what it alone says. Raises UnknownStackError.
     """
+    names = selected or None
+    return check_stacks(root, today=today, names=names, fast=fast, planner=planner, progress=progress).report
+
+
+def check_stacks(
+    root: FilePath,
+    *,
+    today: date,
+    names: Sequence[str] | None = None,
+    fast: bool = False,
+    inputs: bool = False,
+    planner: Planner = DEFAULT,
+    progress: Progress = quiet,
+) -> Checked:
+    """Check the named stacks, which may be none, or all for None; ``inputs`` as an outcome has them.
+
+    Raises UnknownStackError.
+    """
+    with collector_off():  # 10,000 pools are millions of objects, none of them garbage
+        check = _read(root, today)
+        names = stack_names(check.workspace, names)
+    if not fast:
+        planned = planner.plan(check.workspace, names, inputs=inputs, progress=progress)
+        check.outcomes = planned.outcomes
+        check.failures += planned.failures
+    with collector_off():
+        report = _report(check, names, today, fast)
+    return Checked(
+        report=report,
+        workspace=check.workspace,
+        ledgers=tuple(check.ledgers.values()),
+        capacity=tuple(check.capacity),
+        outcomes=check.outcomes,
+    )
+
+
+def _read(root: FilePath, today: date) -> _Check:
     workspace = read_workspace(root)
-    names = _names(workspace, selected)
     snapshots = read_snapshots(root, today)
-    ledgers = project_ledgers(workspace_demand(workspace), snapshots)
+    ledgers = project_ledgers(workspace_demand(workspace), snapshots, requested(workspace))
     exemptions = read_exemptions(root, today)
     check = _Check(workspace, snapshots, ledgers, capacity_ledger(workspace), exemptions)
     check.failures += [*workspace.unreadable, *snapshots.unreadable, *exemptions.unreadable]
     if not workspace.stacks and not workspace.unreadable:
         check.failures.append(f"{root.name}/stacks has no file Pulumi.<stack>.yaml.")
-    if not fast:
-        _plan(check, names, progress)
-    return _report(check, names, today, fast)
+    return check
 
 
-def _names(workspace: Workspace, selected: Sequence[str]) -> list[str]:
+def stack_names(workspace: Workspace, selected: Sequence[str] | None) -> list[str]:
+    """Return the stacks to check, each once. Raises UnknownStackError."""
+    if selected is None:
+        return list(workspace.stacks)
     for name in selected:
         if name not in workspace.stacks:
             nearest = find_nearest(name, workspace.stacks)
             hint = f" Nearest: {nearest}." if nearest else ""
             raise UnknownStackError(f"There is no stack {name}. There are: {enumeration(workspace.stacks)}.{hint}")
-    return list(dict.fromkeys(selected)) or list(workspace.stacks)
-
-
-def _plan(check: _Check, names: Sequence[str], progress: Progress) -> None:
-    from checks.planning import PlanningError, plan_order, plan_stacks  # noqa: PLC0415 # loads Pulumi
-
-    order = plan_order(check.workspace, names)
-    plans = plan_stacks(check.workspace, order)
-    for stack in order:
-        progress(f"planning {stack.name}")
-        try:
-            planned, plan = next(plans)
-        except PlanningError as error:
-            check.failures.append(str(error))
-            return
-        check.plans[planned.name] = plan
+    return list(dict.fromkeys(selected))
 
 
 def _report(check: _Check, names: Collection[str], today: date, fast: bool) -> Report:
@@ -105,15 +137,18 @@ def _report(check: _Check, names: Collection[str], today: date, fast: bool) -> R
         ledgers=tuple(ledger for ledger in check.ledgers.values() if ledger.project in projects),
         capacity=tuple(line for line in check.capacity if line.environment in environments and line.shares),
         findings=(*check.snapshots.findings, *_exemption_findings(check, stacks)),
+        known_stacks=frozenset(check.workspace.stacks),
         failures=tuple(check.failures),
     )
 
 
 def _stack_report(check: _Check, stack: Stack, shared: Iterable[Finding], fast: bool) -> StackReport:
-    plan = check.plans.get(stack.name)
+    outcome = check.outcomes.get(stack.name)
     findings = [*stack.findings, *(finding for finding in shared if finding.stack == stack.name)]
-    if stack.section and not stack.findings and (fast or plan):
-        findings += _rule_findings(check.workspace, stack, plan)
+    if outcome:
+        findings += outcome.findings
+    elif fast and stack.section and not stack.findings:
+        findings += rule_findings(stack, views_of_model(stack, check.workspace))
     counted, exempted = check.exemptions.split(findings)
     return StackReport(
         name=stack.name,
@@ -121,9 +156,9 @@ def _stack_report(check: _Check, stack: Stack, shared: Iterable[Finding], fast: 
         file=stack.source.file,
         project=check.workspace.project_of(stack),
         environment=stack.environment_name,
-        planned=plan is not None,
-        branches=branches(plan) if plan else (),
-        resources=resource_tree(plan) if plan else (),
+        planned=outcome is not None,
+        branches=outcome.branches if outcome else (),
+        resources=outcome.resources if outcome else (),
         accelerators=accelerator_rows(stack.environment) if stack.environment else (),
         cost=stack_cost(stack.section) if stack.section else Cost(),
         findings=tuple(counted),
@@ -141,17 +176,3 @@ def _exemption_findings(check: _Check, stacks: Sequence[StackReport]) -> Iterabl
     known = check.workspace.stacks
     # A file that is no YAML has no name here, so an exemption for its stack may well be right.
     return (each for each in found if each.stack in known or not check.workspace.unreadable)
-
-
-def _rule_findings(workspace: Workspace, stack: Stack, plan: Plan | None) -> list[Finding]:
-    assert stack.section is not None
-    locator = Locator(stack.section)
-    views = views_of_plan(plan.resources, locator) if plan else views_of_model(stack, workspace)
-    whole = program(
-        views,
-        stack=stack.name,
-        environment=stack.environment_name,
-        team=stack.team.name if stack.team else None,
-        production=stack.environment_name in PRODUCTION,
-    )
-    return evaluate(whole, file=stack)

@@ -5,11 +5,20 @@ from __future__ import annotations
 import json
 
 from modules.config.schema import SCHEMA_FILE, stack_schema
+from modules.quota.snapshot_schema import SCHEMA_FILE as SNAPSHOT_SCHEMA_FILE
+from modules.quota.snapshot_schema import snapshot_schema
+from modules.rules.exemptions_schema import SCHEMA_FILE as EXEMPTIONS_SCHEMA_FILE
+from modules.rules.exemptions_schema import exemptions_schema
 from workloads.schema import SCHEMA_FILE as JOB_SCHEMA_FILE
 from workloads.schema import job_schema
 
 
 def schema_files() -> dict[str, str]:
     """Return the text of every generated schema by its path in the repository."""
-    schemas = {SCHEMA_FILE: stack_schema(), JOB_SCHEMA_FILE: job_schema()}
+    schemas = {
+        SCHEMA_FILE: stack_schema(),
+        SNAPSHOT_SCHEMA_FILE: snapshot_schema(),
+        EXEMPTIONS_SCHEMA_FILE: exemptions_schema(),
+        JOB_SCHEMA_FILE: job_schema(),
+    }
     return {file: json.dumps(schema, indent=2, ensure_ascii=False) + "\n" for file, schema in schemas.items()}

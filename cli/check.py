@@ -50,6 +50,23 @@ def check(
         str,
         typer.Option("--links", metavar="URL", help="What goes before the paths that Markdown and HTML link to."),
     ] = "",
+    base: Annotated[
+        str | None,
+        typer.Option("--base", metavar="REF", help="Show what changes since REF, such as origin/main."),
+    ] = None,
+    new_only: Annotated[
+        bool, typer.Option("--new-only", help="With --base: only findings that REF does not have fail.")
+    ] = False,
+    write_baseline: Annotated[
+        bool, typer.Option("--write-baseline", help="Write today's findings to stacks/baseline.yaml.")
+    ] = False,
+    jobs: Annotated[
+        int | None,
+        typer.Option("--jobs", min=1, metavar="N", help="Processes that plan; default: as many as there are cores."),
+    ] = None,
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Plan every stack, also those that nothing has changed for.")
+    ] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 for warnings too.")] = False,
     today: Annotated[
         str | None, typer.Option("--today", help="The day to judge dated files by, such as 2026-11-21.")
@@ -62,24 +79,54 @@ def check(
 
     Exit code 0: clean. 1: findings. 2: something could not be checked.
     """
-    from checks.output import OutputError, check_writable, print_report, progress_line, render, write_files
-    from checks.run import UnknownStackError, run_check
+    from checks import judge
+    from checks.base.tree import BaseError
+    from checks.cache import cache_folder
+    from checks.output import OutputError, check_writable, print_report, render, write_files
+    from checks.planner import Planner
+    from checks.progress import progress_bar
+    from checks.run import UnknownStackError
     from modules.config.clock import today as clock
     from modules.config.source import UnreadableError
 
+    _agree(base=base, new_only=new_only, write_baseline=write_baseline, fast=fast)
     printed, files = _printed(formats or [Format.text]), _files(outputs or ())
     folder = repository(root)
     try:
         check_writable(files)
         day = clock(folder, today)
-        with progress_line() as progress:
-            report = run_check(folder, today=day, selected=stacks or (), fast=fast, progress=progress)
+        planner = Planner(jobs=jobs, cache=None if no_cache else cache_folder())
+        with progress_bar() as progress:
+            if write_baseline:
+                report = judge.write_baseline(
+                    folder, today=day, selected=stacks or (), planner=planner, progress=progress
+                )
+            else:
+                report = judge.judge(
+                    folder,
+                    today=day,
+                    selected=stacks or (),
+                    fast=fast,
+                    base=base,
+                    new_only=new_only,
+                    planner=planner,
+                    progress=progress,
+                )
         for each in printed:
             print_report(report, each, links=links)
         write_files({path: render(report, each, links=links) for path, each in files.items()})
-    except (UnknownStackError, UnreadableError, OutputError) as error:
+    except (UnknownStackError, UnreadableError, OutputError, BaseError) as error:
         fail(str(error))
     raise typer.Exit(report.exit_code(strict=strict))
+
+
+def _agree(*, base: str | None, new_only: bool, write_baseline: bool, fast: bool) -> None:
+    if new_only and base is None:
+        fail("--new-only needs --base REF: it asks which findings are new since then.")
+    if write_baseline and base is not None:
+        fail("--write-baseline takes what all stacks have today: leave --base out.")
+    if write_baseline and fast:
+        fail("--write-baseline needs plans, for what the rules find in them: leave --fast out.")
 
 
 def _printed(formats: Sequence[Format]) -> list[output.Format]:

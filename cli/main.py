@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from cli import catalog, check, job, sandbox, schema
+from cli import catalog, check, job, quota, sandbox, sandbox_faults, schema
 
 app = typer.Typer(
     help="Plan, check and run an organisation's training platform on Google Cloud.",
@@ -19,7 +19,9 @@ app.command("check")(check.check)
 app.command("schema")(schema.schema)
 app.add_typer(catalog.app, name="catalog")
 app.add_typer(job.app, name="job")
+app.add_typer(quota.app, name="quota")
 app.add_typer(sandbox.app, name="sandbox")
+sandbox.app.add_typer(sandbox_faults.app, name="faults")
 
 
 def main() -> None:

@@ -19,15 +19,20 @@ def fingerprinted(findings: Iterable[Finding]) -> Iterator[tuple[Finding, str]]:
     It rests on rule, file, path and resource, so neither a moved line nor a changed amount makes a finding new. Of
     several findings that agree in all of these the fingerprints differ by their order.
     """
+    found = ordered(findings)
+    yield from zip(found, fingerprints(map(identity, found)), strict=True)
+
+
+def fingerprints(identities: Iterable[tuple[str, ...]]) -> Iterator[str]:
+    """Yield the fingerprint of each identity; of equal ones each has another."""
     seen: Counter[tuple[str, ...]] = Counter()
-    for finding in ordered(findings):
-        identity = _identity(finding)
-        seen[identity] += 1
-        text = "\0".join((*identity, str(seen[identity])))
-        yield finding, hashlib.sha256(text.encode()).hexdigest()
+    for each in identities:
+        seen[each] += 1
+        yield hashlib.sha256("\0".join((*each, str(seen[each]))).encode()).hexdigest()
 
 
-def _identity(finding: Finding) -> tuple[str, ...]:
+def identity(finding: Finding) -> tuple[str, ...]:
+    """Return what stays of a finding while it is the same: rule, file or stack, path, resource, and its subject."""
     end = _SUBJECT_ENDS.get(finding.rule)
     subject = finding.message.partition(end)[0] if end else ""
     return (finding.rule, finding.file or finding.stack or "", finding.path, finding.resource or "", subject)

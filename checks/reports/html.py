@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.resources import files
 
+from checks.base.comparison import Comparison, StackChange
 from checks.cost import Cost
 from checks.report import Report, ordered
+from checks.reports.changes import resource_rows, stack_title, summary, tables
 from checks.reports.element import Html, el, joined
 from checks.reports.html_bars import capacity_bars, quota_bars
 from checks.reports.html_stacks import stack_graph, stack_trees
@@ -64,6 +66,11 @@ def _sections(report: Report, links: str) -> Iterator[tuple[str, str, Html]]:
     if report.failures:
         yield "unchecked", "Not checked", el("ul", (el("li", failure) for failure in report.failures), cls="failures")
     yield "findings", "Findings", _findings(ordered(report.all_findings()), links)
+    if report.comparison:
+        yield "changes", "Changes", _changes(report.comparison)
+    if known := report.all_known():
+        items = (_finding(each.finding, links, el("p", str(each), cls="reason")) for each in known)
+        yield "known", "Known", el("ul", items, cls="findings")
     if exempted := report.all_exempted():
         yield "exempt", "Exempt", el("ul", (_exempted(each, links) for each in exempted), cls="findings")
     if report.ledgers:
@@ -110,6 +117,24 @@ def _place(finding: Finding, links: str) -> Html:
         return el("code", label)
     line = f"#L{at.line}" if finding.position else ""
     return el("a", el("code", label), href=f"{links}{at.file}{line}")
+
+
+def _changes(comparison: Comparison) -> Html:
+    stacks = (
+        el("details", el("summary", el("strong", stack_title(stack))), _changed(stack), open=len(stack.resources) < 50)
+        for stack in comparison.stacks
+        if not stack.empty
+    )
+    amounts = (joined(el("h3", each.title), _table(each.title, each.columns, each.rows)) for each in tables(comparison))
+    unknown = el("p", comparison.unknown) if comparison.unknown else ""
+    return joined(el("p", summary(comparison)), unknown, stacks, amounts)
+
+
+def _changed(stack: StackChange) -> Html:
+    rows = [(kind, name, "; ".join(inputs)) for kind, name, inputs in resource_rows(stack)]
+    return (
+        _table(f"Resources of {stack.name}", ("what", "resource", "inputs: before → after"), rows) if rows else Html()
+    )
 
 
 def _accelerators(report: Report) -> Html:

@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 from checks.report import Report, StackReport, ordered
+from checks.reports.json_changes import changes_document
 from modules.config.finding import Finding
 from modules.quota.ledger import CapacityLine, Line, ProjectLedger
 from modules.rules.exemptions import Exempted
@@ -24,7 +25,9 @@ def json_report(report: Report) -> str:
         "capacity": [_capacity(line) for line in report.capacity],
         "findings": [_finding(finding) for finding in ordered(report.all_findings())],
         "exempted": [_exempted(exempted) for exempted in report.all_exempted()],
+        "known": [{**_finding(known.finding), "known": known.why} for known in report.all_known()],
         "failures": list(report.failures),
+        **({"changes": changes_document(report.comparison)} if report.comparison else {}),
     }
     return json.dumps(document, indent=2)
 
@@ -55,24 +58,30 @@ def _ledger(ledger: ProjectLedger) -> dict[str, Any]:
     return {
         "project": ledger.project,
         "taken": ledger.snapshot.taken.isoformat() if ledger.snapshot else None,
-        "lines": [_line(line) for line in ledger.lines],
+        "lines": [line_document(line) for line in ledger.lines],
     }
 
 
-def _line(line: Line) -> dict[str, Any]:
-    limit = None if line.limit is None else -1 if math.isinf(line.limit) else line.limit
+def line_document(line: Line) -> dict[str, Any]:
+    """Return a limit and who holds what of it; ``requested`` is what stack files ask for, granted or not."""
     return {
         "service": line.key.service,
         "quota_id": line.key.quota_id,
         "location": line.key.location or None,
         "dimensions": dict(line.key.dimensions),
         "unit": line.unit,
-        "limit": limit,
+        "limit": _finite(line.limit),
         "used": line.used,
+        "requested": _finite(line.requested),
         "holders": [
             {"stack": held.holder.stack, "name": held.holder.label, "amount": held.amount} for held in line.holders
         ],
     }
+
+
+def _finite(amount: float | None) -> float | None:
+    """Return an amount as JSON can say it: -1 is unlimited."""
+    return -1 if amount is not None and math.isinf(amount) else amount
 
 
 def _capacity(line: CapacityLine) -> dict[str, Any]:

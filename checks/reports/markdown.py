@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from checks.base.comparison import Comparison
 from checks.report import Report, StackReport, ordered
+from checks.reports.changes import resource_rows, stack_title, summary, tables
 from checks.reports.wording import (
     NEARLY_FULL,
     advice,
@@ -31,6 +33,7 @@ MARKER = "<!-- training-platform check -->"
 """The first line, by which a pipeline finds its own comment to keep it current."""
 MOST_CHARACTERS = 60_000
 _MOST_OF_FINDINGS = 40_000
+_CHANGES = ("stack", "what", "resource", "inputs: before → after")
 _LINK_SAFE = str.maketrans({" ": "%20", "(": "%28", ")": "%29", "<": "%3C", ">": "%3E"})
 _ESCAPES = {character: f"\\{character}" for character in "\\`*_[]|~"}
 # An @ that is no part of an address would call somebody; a comment after it ends the name.
@@ -63,10 +66,14 @@ def _main(report: Report, links: str) -> Iterator[str]:
         yield "\n".join(f"- not checked: {escaped(failure)}" for failure in report.failures)
     if found := ordered(report.all_findings()):
         yield _findings(found, links)
+    if report.comparison:
+        yield escaped(summary(report.comparison)) + "."
+        if replaced := _resources_that(report.comparison, "replaced"):
+            yield table(_CHANGES, replaced)
     yield _quotas(report)
     if costs := [stack for stack in report.stacks if stack.cost.most or stack.cost.unpriced]:
         rows = [(stack.name, price(stack.cost) or "not known", price_note(stack.cost)) for stack in costs]
-        yield _table(("stack", "cost", ""), rows)
+        yield table(("stack", "cost", ""), rows)
 
 
 def _findings(found: Sequence[Finding], links: str) -> str:
@@ -114,25 +121,52 @@ def _quotas(report: Report) -> str:
     most = 60
     rest = f"\n\nand {len(rows) - most:,} more quotas" if len(rows) > most else ""
     columns = ("project", "location", f"quota above {NEARLY_FULL:.0%}", ">needs", ">limit", ">left", "held by")
-    return _table(columns, rows[:most]) + rest
+    return table(columns, rows[:most]) + rest
 
 
 def _folded(report: Report) -> Iterator[tuple[str, str]]:
+    if report.comparison:
+        yield from _changes(report.comparison)
+    if known := report.all_known():
+        listed = [(_where(each.finding), f"{said(each.finding)} ({each.finding.rule})", each.why) for each in known]
+        yield counted(len(known), "known finding"), table(("place", "finding", "known from"), listed)
     if exempted := report.all_exempted():
         exempt = [(_where(each.finding), f"{said(each.finding)} ({each.finding.rule})", str(each)) for each in exempted]
-        yield counted(len(exempted), "exempt finding"), _table(("place", "finding", "exemption"), exempt)
+        yield counted(len(exempted), "exempt finding"), table(("place", "finding", "exemption"), exempt)
     rows = [
         (stack.name, row.region, row.flavor, f"{row.least:,}", f"{row.most:,}", row.unit)
         for stack in report.stacks
         for row in stack.accelerators
     ]
     if rows:
-        yield "Accelerators", _table(("stack", "region", "flavor", ">min", ">max", ""), rows)
+        yield "Accelerators", table(("stack", "region", "flavor", ">min", ">max", ""), rows)
     if report.capacity:
         yield "Capacity that teams are promised", _capacity(report)
     for stack in report.stacks:
         if stack.branches:
             yield f"{escaped(stack.name)}: {counted(_resources(stack), 'resource')}", _branches(stack)
+
+
+def _changes(comparison: Comparison) -> Iterator[tuple[str, str]]:
+    """Yield what a change does beside what it replaces, which stands open above."""
+    titles = [escaped(stack_title(stack)) for stack in comparison.stacks if stack_title(stack) != stack.name]
+    rest = _resources_that(comparison, "removed", "changed", "added")
+    if rest or titles:
+        most = 200
+        left = f"\n\nand {len(rest) - most:,} more" if len(rest) > most else ""
+        lines = "".join(f"- {title}\n" for title in titles) + ("\n" if titles else "")
+        yield "Changed resources", lines + (table(_CHANGES, rest[:most]) + left if rest else "")
+    for each in tables(comparison):
+        yield f"{each.title}: before → after", table(each.columns, each.rows)
+
+
+def _resources_that(comparison: Comparison, *kinds: str) -> list[tuple[str, str, str, str]]:
+    return [
+        (stack.name, kind, name, "\n".join(inputs))
+        for stack in comparison.stacks
+        for kind, name, inputs in resource_rows(stack)
+        if kind in kinds
+    ]
 
 
 def _capacity(report: Report) -> str:
@@ -148,7 +182,7 @@ def _capacity(report: Report) -> str:
         )
         for line in report.capacity
     ]
-    return _table(("environment", "cluster", "flavor", ">holds", ">promised", ">free", "teams"), rows)
+    return table(("environment", "cluster", "flavor", ">holds", ">promised", ">free", "teams"), rows)
 
 
 def _branches(stack: StackReport) -> str:
@@ -160,7 +194,7 @@ def _branches(stack: StackReport) -> str:
         )
         for branch in stack.branches
     ]
-    return _table(("part", ">resources", "of which"), rows)
+    return table(("part", ">resources", "of which"), rows)
 
 
 def _resources(stack: StackReport) -> int:
@@ -172,7 +206,7 @@ def _where(finding: Finding) -> str:
     return f"{at.file}:{at.line}"
 
 
-def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table; a column whose head starts with ``>`` is set to the right, a cell in ``**`` stays bold."""
     heads = [column.removeprefix(">") for column in columns]
     rules = ["---:" if column.startswith(">") else "---" for column in columns]

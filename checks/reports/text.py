@@ -13,6 +13,7 @@ from rich.tree import Tree
 
 from checks.cost import Cost
 from checks.report import Report, StackReport, ordered
+from checks.reports.text_changes import changes_text
 from checks.reports.wording import (
     counted,
     fullness,
@@ -40,6 +41,8 @@ def print_report(report: Report, console: Console) -> None:
         console.print(_quota_table(ledger), Text())
     if report.capacity:
         console.print(_capacity_table(report.capacity), Text())
+    if report.comparison:
+        console.print(Group(*changes_text(report.comparison)))
     for line in _findings(report):
         console.print(line, soft_wrap=True)
     for failure in report.failures:
@@ -132,6 +135,8 @@ def _findings(report: Report) -> Iterator[Text]:
         yield finding_text(finding)
     for exempted in report.all_exempted():
         yield Text.assemble(("exempt ", "dim"), finding_text(exempted.finding), (f"\n  {exempted}", "dim"))
+    for known in report.all_known():
+        yield Text(f"known {finding_text(known.finding).plain}\n  {known}", style="dim")
 
 
 def finding_text(finding: Finding) -> Text:

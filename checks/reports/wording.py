@@ -8,11 +8,11 @@ from typing import Literal, NamedTuple
 from checks.cost import Cost
 from checks.report import Report
 from modules.config.finding import Finding
+from modules.quota.keys import short_quota_id
 from modules.quota.ledger import Line, shown
 
 NEARLY_FULL = 0.8
 Fullness = Literal["over", "unknown", "nearly", "fits"]
-_SUFFIXES = ("-per-project-region", "-per-project-zone", "-per-project", "PerProjectPerRegion", "PerRegion")
 
 
 class Verdict(NamedTuple):
@@ -45,6 +45,8 @@ def verdict(report: Report) -> Verdict:
     parts = [counted(count, severity) for severity, count in counts.items() if count]
     if exempt := len(report.all_exempted()):
         parts.append(f"{exempt:,} exempt")
+    if known := len(report.all_known()):
+        parts.append(f"{known:,} known")
     stacks = counted(len(report.stacks), "stack")
     if report.failures:
         return Verdict(
@@ -90,10 +92,7 @@ def fullness(line: Line) -> Fullness:
 
 def quota_name(line: Line) -> str:
     """Return a quota id without what a column for the location says, its dimensions beside it."""
-    name = line.key.quota_id
-    for suffix in _SUFFIXES:
-        name = name.removesuffix(suffix)
-    return " ".join([name, *(value for _, value in line.key.dimensions)])
+    return " ".join([short_quota_id(line.key.quota_id), *(value for _, value in line.key.dimensions)])
 
 
 def location(line: Line) -> str:

@@ -44,7 +44,7 @@ def test_the_example_of_a_finding_is_what_the_command_prints(tmp_path: Path) -> 
 def test_every_command_of_the_readme_exists() -> None:
     for command in set(re.findall(r"training-platform ((?:[a-z]+ ?)+)", README)):
         words = command.split()
-        known = {"check", "job", "catalog", "schema", "sandbox"}
+        known = {"check", "job", "catalog", "quota", "schema", "sandbox"}
         assert words[0] in known, command
 
 

@@ -28,7 +28,8 @@ def test_the_step_annotates_writes_the_summary_and_keeps_the_page(tmp_path: Path
     environment = {
         "PATH": f"{tmp_path}:{os.environ['PATH']}",
         "GITHUB_STEP_SUMMARY": str(summary),
-        "RUNNER_TEMP": str(tmp_path),
+        "BASE": "HEAD",
+        "REPORT": str(tmp_path / "report"),
         "LINKS": "https://git.example.com/o/r/blob/abc/",
         "PYTHONPATH": str(ROOT),
     }
@@ -40,6 +41,7 @@ def test_the_step_annotates_writes_the_summary_and_keeps_the_page(tmp_path: Path
     assert done.returncode == 0, done.stderr
     assert done.stdout.rstrip().endswith("5 stacks: clean")
     assert "### 5 stacks: clean" in summary.read_text()
-    assert keep["with"]["path"] == "${{ runner.temp }}/check.html"
-    assert (tmp_path / "check.html").read_text().startswith("<!DOCTYPE html>")
+    assert keep["with"]["path"] == step["env"]["REPORT"] == "${{ runner.temp }}/report"
+    assert {path.name for path in (tmp_path / "report").iterdir()} == {"check.html", "check.sarif", "comment.md"}
+    assert (tmp_path / "report" / "comment.md").read_text() == summary.read_text()
     assert workflow["permissions"] == {"contents": "read"}

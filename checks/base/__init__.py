@@ -1,0 +1,1 @@
+"""What a change does: the stacks of the work tree against those of the commit that it branched off from."""

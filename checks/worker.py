@@ -1,0 +1,55 @@
+"""One stack planned and judged, here or in a process of its own that goes on from stack to stack."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Mapping
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from checks.order import PlanningError
+from checks.outcome import encode, outcome_of
+from modules.config.source import UnreadableError
+from modules.config.stack import read_stack
+from modules.config.workspace import STACKS_FOLDER
+
+
+class Job(NamedTuple):
+    """A stack to plan; ``outputs`` has by stack what those export that it refers to."""
+
+    root: Path
+    name: str
+    outputs: Mapping[str, Mapping[str, Any]]
+    inputs: bool
+
+
+class Answer(NamedTuple):
+    """An encoded outcome, or the sentence that says why there is none."""
+
+    data: bytes | None
+    failure: str | None = None
+
+
+def plan(job: Job) -> Answer:
+    """Plan a stack and judge its plan."""
+    from checks.planning import plan_stack, reference  # noqa: PLC0415 # loads Pulumi
+
+    references = {reference(name): outputs for name, outputs in job.outputs.items()}
+    try:
+        stack = read_stack(job.root / STACKS_FOLDER / f"Pulumi.{job.name}.yaml", job.root)
+        planned = plan_stack(job.root, stack, references)
+    except (PlanningError, UnreadableError) as error:
+        return Answer(None, str(error))
+    return Answer(encode(outcome_of(stack, planned, inputs=job.inputs)))
+
+
+def serve(connection: Connection) -> None:
+    """Answer jobs until the other end closes; an interrupt is the parent's to handle."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    while True:
+        try:
+            job: Job = connection.recv()
+        except EOFError:
+            return
+        connection.send(plan(job))
