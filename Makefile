@@ -15,7 +15,7 @@ COMPILE := $(UV) pip compile --quiet --no-config --universal --python-version 3.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help setup check test lint format schema inventories bench test-engine lock clean
+.PHONY: help setup check test lint format schema inventories policy-pack bench test-engine lock clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -42,6 +42,9 @@ schema: $(RUNTIME) ## Write the JSON Schemas of stacks and jobs from their model
 
 inventories: $(RUNTIME) ## Write tests/inventories/ from the stacks' plans.
 	@$(BIN)/python tests/inventories/write.py
+
+policy-pack: $(RUNTIME) ## Build the folder to publish, build/policy-pack: docs/policies.md.
+	@$(BIN)/python -m policies.build build/policy-pack
 
 bench: $(DEVELOPMENT) ## Measure what benchmarks/ measures.
 	@$(BIN)/python -m benchmarks $(ARGS)

@@ -1,12 +1,8 @@
 """The policy pack; `pulumi preview --policy-pack policies` runs it."""
 
-from pulumi_policy import EnforcementLevel, PolicyPack
+from pathlib import Path
 
 from policies.pack import policies
+from policies.serving import serve
 
-PolicyPack(
-    "training-platform",
-    policies=policies(),
-    enforcement_level=EnforcementLevel.MANDATORY,
-    description="What Google Cloud, Kueue and the house refuse, on every planned resource",
-)
+serve(policies(Path(__file__).resolve().parents[1]))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import date
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from modules.config.clock import today
 from modules.config.finding import Finding
@@ -15,33 +16,37 @@ from modules.config.stack import Stack
 from modules.config.workspace import Workspace, read_workspace
 from modules.quota.demand import stack_demand
 from modules.quota.ledger import capacity_ledger, project_ledgers
+from modules.quota.requests import requested
 from modules.quota.snapshot import read_snapshots
-from modules.rules import Program, View, ledger_findings, program, views_of_plan
+from modules.rules import PRODUCTION, Program, View, ledger_findings, program, views_of_plan
 from modules.rules.exemptions import Exemptions, read_exemptions
 from modules.rules.planned import UNKNOWN, Planned
 from modules.rules.quota import demand_of_views
-
-NOT_COUNTED = (
-    "quotas are not checked: this pack stands in no checkout of the repository, so neither the project's limits nor "
-    "what other stacks ask is known here"
-)
+from policies import alone
+from policies.alone import given_snapshot
+from policies.settings import PRODUCTION_ENVIRONMENTS, SNAPSHOT
 
 
 class Checkout:
-    """A folder that may hold ``stacks/``; its files are read once, when first asked for."""
+    """A folder that may hold ``stacks/``; its files are read once, when first asked for.
 
-    def __init__(self, root: Path) -> None:
+    ``root`` is None for a program of another project: our stack files say nothing of it.
+    """
+
+    def __init__(self, root: Path | None) -> None:
         self.root = root
 
     @cached_property
     def workspace(self) -> Workspace | None:
         """All stack files; None where there are none."""
-        found = read_workspace(self.root)
-        return found if found.stacks else None
+        found = read_workspace(self.root) if self.root else None
+        return found if found and found.stacks else None
 
     @cached_property
     def exemptions(self) -> Exemptions:
         """What ``stacks/exemptions.yaml`` exempts today; nothing where it, or the clock, cannot be read."""
+        if self.root is None:
+            return Exemptions(date.min)
         try:
             return read_exemptions(self.root, today(self.root))
         except UnreadableError as error:
@@ -52,20 +57,22 @@ class Checkout:
         stack = self.workspace.stacks.get(name) if self.workspace else None
         return stack if stack and stack.section else None
 
-    def program(self, stack: str, planned: Iterable[Planned], production: Iterable[str]) -> Program:
+    def program(self, stack: str, planned: Iterable[Planned], settings: Mapping[str, Any]) -> Program:
         """Return a stack's planned resources as a program.
 
-        Without a stack file its environment is not known; it is production then where the stack's name, or the part
-        before its first dash, is one of the production environments.
+        Without a stack file its environment and team are what a policy's settings say, or not known; it is production
+        where the environment, the stack's name, or the part before its first dash is a production environment.
         """
         file = self.stack_file(stack)
-        names = {file.environment_name} if file else {stack, stack.partition("-")[0]}
+        environment = file.environment_name if file else settings.get("environment", UNKNOWN)
+        names = {environment} if file else {environment, stack, stack.partition("-")[0]}
+        team = _team_name(file) if file else settings.get("team")
         return program(
             self.views(stack, planned),
             stack=stack,
-            environment=file.environment_name if file else UNKNOWN,  # type: ignore[arg-type] # not decided, then
-            team=file.team.name if file and file.team else None,
-            production=not names.isdisjoint(production),
+            environment=environment,
+            team=team,
+            production=not names.isdisjoint(settings.get(PRODUCTION_ENVIRONMENTS, PRODUCTION)),
         )
 
     def views(self, stack: str, planned: Iterable[Planned]) -> list[View]:
@@ -73,13 +80,17 @@ class Checkout:
         file = self.stack_file(stack)
         return views_of_plan(planned, Locator(file.section) if file and file.section else None)
 
-    def quota_findings(self, stack: str, planned: Iterable[Planned]) -> tuple[list[Finding], list[str]]:
+    def quota_findings(
+        self, stack: str, planned: Iterable[Planned], settings: Mapping[str, Any]
+    ) -> tuple[list[Finding], list[str]]:
         """Return what both ledgers say of a stack, and a sentence for everything that they leave open.
 
-        This stack is counted from its plan, all others from their files.
+        This stack is counted from its plan, all others from their files. Without stack files it is counted alone,
+        against the snapshot of the settings.
         """
-        if self.workspace is None:
-            return [], [NOT_COUNTED]
+        if self.workspace is None or self.root is None:
+            given = settings.get(SNAPSHOT)
+            return alone.quota_findings(self.views(stack, planned), given_snapshot(given) if given else None)
         try:
             snapshots = read_snapshots(self.root, today(self.root))
         except UnreadableError as error:
@@ -88,7 +99,11 @@ class Checkout:
         for other in self.workspace.stacks.values():
             if other.name != stack:
                 charges += stack_demand(other, self.workspace)
-        ledgers = project_ledgers(charges, snapshots)
+        ledgers = project_ledgers(charges, snapshots, requested(self.workspace))
         found = ledger_findings(self.workspace, ledgers.values(), capacity_ledger(self.workspace))
-        unread = [*self.workspace.unreadable, *snapshots.unreadable]
+        unread = [*self.workspace.unreadable, *snapshots.unreadable, *map(str, snapshots.findings)]
         return [finding for finding in found if finding.stack == stack], [*unread, *map(str, notes)]
+
+
+def _team_name(file: Stack) -> str | None:
+    return file.team.name if file.team else None

@@ -3,7 +3,7 @@
 Rules of one resource are run before it is made, on its inputs. Rules across resources and quotas are run on the whole
 stack, on the inputs that were seen before: by then the engine hands out states, where a provider has filled in much
 that is not known yet. A mandatory policy never stops at an unknown value; what could not be decided is said by the
-advisory policies.
+advisory policies, which come last and say what the others left.
 """
 
 from __future__ import annotations
@@ -12,137 +12,219 @@ import inspect
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pulumi_policy import (
     EnforcementLevel,
     Policy,
-    PolicyConfigSchema,
     PolicyResource,
     ReportViolation,
     ResourceValidationArgs,
     ResourceValidationPolicy,
+    Severity,
     StackValidationArgs,
     StackValidationPolicy,
 )
 
 from modules.config.finding import Finding
-from modules.rules import PRODUCTION, RULES, Rule, evaluate
+from modules.config.stack import PROJECT
+from modules.rules import RULES, Rule, evaluate
 from modules.rules.exemptions import Exempted
 from modules.rules.from_plan import LABELS, MAKERS
 from modules.rules.planned import Planned
+from modules.rules.unregistered import LEDGER
 from policies.checkout import Checkout
-from policies.resources import options, planned
+from policies.remediation import FIXES
+from policies.resources import options, parse_urn, planned
+from policies.settings import ADVISORY_RULES, schema
 
-ROOT = Path(__file__).resolve().parents[1]
-SETTINGS = PolicyConfigSchema(
-    properties={
-        "productionEnvironments": {
-            "type": "array",
-            "items": {"type": "string"},
-            "default": list(PRODUCTION),
-            "description": "Environments in which nothing that holds data or jobs may be deleted by one command.",
-        }
-    }
-)
-ADVICE = "Warnings, and what is not decided before deployment; the policies of whole stacks need it."
-STACK_ADVICE = "What is not decided or counted of the whole stack."
+ADVICE = "Warnings, and what is not decided before deployment, of one resource."
+STACK_ADVICE = "Warnings, and what is not decided or counted, of the whole stack."
 QUOTA = "Quotas and capacity, with what all other stacks ask."
+SEVERITIES = {
+    "protection": Severity.CRITICAL,  # data is lost
+    "labels": Severity.MEDIUM,  # a house rule: Google Cloud takes it
+    "advice": Severity.LOW,
+    "stack-advice": Severity.LOW,
+}
+REFUSED = Severity.HIGH  # all others: the deployment fails, or never works
+_LEDGER_RULES = frozenset(rule.id for rule in LEDGER)
+_ELSEWHERE = Checkout(None)
 
 
-def policies(root: Path = ROOT) -> list[Policy]:
-    """Return the pack's policies; their names, by which an organisation sets levels, are those of the rule sets."""
+def policies(root: Path | None) -> list[Policy]:
+    """Return the pack's policies; their names, by which an organisation sets levels, are those of the rule sets.
+
+    ``root`` is the folder that may hold ``stacks/``, whose files say more of our own program's resources.
+    """
     return list(_Pack(Checkout(root)).policies())
 
 
+class _Said(NamedTuple):
+    """What is to be reported, and of which resource."""
+
+    text: str
+    urn: str | None = None
+
+
 class _Pack:
-    """The policies of one run of the engine; ``seen`` holds every resource's inputs by URN."""
+    """The policies of one run of the engine.
+
+    ``seen`` holds every resource's inputs by URN; ``left`` what is advice, by URN or stack and then by policy, until
+    the advisory policies say it. The engine may ask for several resources at once.
+    """
 
     def __init__(self, checkout: Checkout) -> None:
         self.checkout = checkout
         self.seen: dict[str, Planned] = {}
+        self.left: dict[str, dict[str, list[_Said]]] = {}
 
     def policies(self) -> Iterator[Policy]:
         sets: dict[str, list[Rule]] = {}
         for rule in RULES.values():
             sets.setdefault(rule.ruleset, []).append(rule)
-        alone = [rule for rule in RULES.values() if not rule.across]
-        yield self._of_resources("advice", alone, ADVICE, advisory=True)
         for name, rules in sets.items():
             make = self._of_stacks if any(rule.across for rule in rules) else self._of_resources
-            yield make(name, rules, _title(rules))
-        yield StackValidationPolicy("quota", QUOTA, self._quota)
-        across = [rule for rule in RULES.values() if rule.across]
-        yield self._of_stacks("stack-advice", across, STACK_ADVICE, advisory=True)
+            yield make(name, rules)
+        settings = schema("quota", _LEDGER_RULES)
+        yield StackValidationPolicy("quota", QUOTA, self._quota, config_schema=settings, severity=REFUSED)
+        yield self._resource_advice()
+        yield self._stack_advice()
 
-    def _of_resources(self, name: str, rules: list[Rule], title: str, *, advisory: bool = False) -> Policy:
-        def validate(args: ResourceValidationArgs, report: ReportViolation) -> None:
-            if args.resource_type not in MAKERS and args.resource_type not in LABELS:
-                return
+    def _of_resources(self, name: str, rules: list[Rule]) -> Policy:
+        def judge(args: ResourceValidationArgs) -> tuple[list[Finding], list[Finding]]:
             resource = self.seen[args.urn] = planned(args)
-            found = self._evaluate(resource.stack, [resource], rules, args.get_config())
-            for finding in found:
-                if self._is_advice(finding) is advisory:
-                    report(self._text(finding), None)
+            return self._judged(_at(args.urn), [resource], rules, args.get_config())
 
-        return ResourceValidationPolicy(name, title, validate, _level(advisory), SETTINGS)
+        def validate(args: ResourceValidationArgs, report: ReportViolation) -> None:
+            if args.resource_type in MAKERS or args.resource_type in LABELS:
+                home = self._home(_at(args.urn))
+                errors, advice = judge(args)
+                for finding in errors:
+                    report(_text(finding, home), None)
+                self.left.setdefault(args.urn, {})[name] = [_Said(_text(each, home)) for each in advice]
 
-    def _of_stacks(self, name: str, rules: list[Rule], title: str, *, advisory: bool = False) -> Policy:
+        def remediate(args: ResourceValidationArgs) -> Mapping[str, Any] | None:
+            rule, fix = FIXES[name]
+            if args.resource_type not in LABELS or rule not in {error.rule for error in judge(args)[0]}:
+                return None
+            place = _at(args.urn)
+            program = self._home(place).program(place.stack, [], args.get_config())
+            return args.props if fix(args.resource_type, args.props, program) else None  # type: ignore[arg-type]
+
+        return ResourceValidationPolicy(
+            name, _title(rules), validate,
+            config_schema=schema(name, (rule.id for rule in rules)),
+            remediate=remediate if name in FIXES else None,  # type: ignore[arg-type] # the SDK takes results at once too
+            severity=SEVERITIES.get(name, REFUSED),
+        )  # fmt: skip
+
+    def _of_stacks(self, name: str, rules: list[Rule]) -> Policy:
         def validate(args: StackValidationArgs, report: ReportViolation) -> None:
-            for stack, resources in self._stacks(args.resources).items():
-                found = self._evaluate(stack, resources.values(), rules, args.get_config())
-                sentences: list[str] = []
-                if advisory:
-                    charged, sentences = self.checkout.quota_findings(stack, resources.values())
-                    sentences += (f"nothing is exempt: {why}" for why in self.checkout.exemptions.unreadable)
-                    found += charged
-                self._report((each for each in found if self._is_advice(each) is advisory), resources, report)
-                for sentence in sentences:
-                    report(sentence, None)
+            for place, resources in self._stacks(args.resources).items():
+                judged = self._judged(place, resources.values(), rules, args.get_config())
+                self._report(name, place, judged, resources, report)
 
-        return StackValidationPolicy(name, title, validate, _level(advisory))
+        return StackValidationPolicy(
+            name, _title(rules), validate,
+            config_schema=schema(name, (rule.id for rule in rules)), severity=SEVERITIES.get(name, REFUSED),
+        )  # fmt: skip
 
     def _quota(self, args: StackValidationArgs, report: ReportViolation) -> None:
-        for stack, resources in self._stacks(args.resources).items():
-            found, _ = self.checkout.quota_findings(stack, resources.values())
-            self._report((each for each in found if not self._is_advice(each)), resources, report)
+        for place, resources in self._stacks(args.resources).items():
+            config, home = args.get_config(), self._home(place)
+            found, sentences = home.quota_findings(place.stack, resources.values(), config)
+            self._report("quota", place, self._sorted(home, found, config), resources, report)
+            sentences += (f"nothing is exempt: {why}" for why in home.exemptions.unreadable)
+            self.left[place.stack]["quota"] += map(_Said, sentences)
 
-    def _evaluate(
-        self, stack: str, resources: Iterable[Planned], rules: Iterable[Rule], config: Mapping[str, Any]
-    ) -> list[Finding]:
-        production = config.get("productionEnvironments", PRODUCTION)
-        whole = self.checkout.program(stack, resources, production)
-        return evaluate(whole, rules, self.checkout.stack_file(stack))
+    def _resource_advice(self) -> Policy:
+        def validate(args: ResourceValidationArgs, report: ReportViolation) -> None:
+            self._say(args.urn, report)
 
-    def _stacks(self, resources: Iterable[PolicyResource]) -> dict[str, dict[str, Planned]]:
+        level, severity = EnforcementLevel.ADVISORY, SEVERITIES["advice"]
+        return ResourceValidationPolicy("advice", ADVICE, validate, level, severity=severity)
+
+    def _stack_advice(self) -> Policy:
+        def validate(args: StackValidationArgs, report: ReportViolation) -> None:
+            for stack in {_at(resource.urn).stack for resource in args.resources}:
+                self._say(stack, report)
+
+        level, severity = EnforcementLevel.ADVISORY, SEVERITIES["stack-advice"]
+        return StackValidationPolicy("stack-advice", STACK_ADVICE, validate, level, severity=severity)
+
+    def _say(self, of: str, report: ReportViolation) -> None:
+        for said in self.left.pop(of, {}).values():
+            for each in said:
+                report(each.text, each.urn)
+
+    def _judged(
+        self, place: _Place, resources: Iterable[Planned], rules: Iterable[Rule], config: Mapping[str, Any]
+    ) -> tuple[list[Finding], list[Finding]]:
+        home = self._home(place)
+        whole = home.program(place.stack, resources, config)
+        return self._sorted(home, evaluate(whole, rules, home.stack_file(place.stack)), config)
+
+    def _sorted(
+        self, home: Checkout, found: Iterable[Finding], config: Mapping[str, Any]
+    ) -> tuple[list[Finding], list[Finding]]:
+        """Return the errors, and what is advice: by its severity, an exemption, or the policy's own config."""
+        errors: list[Finding] = []
+        advice: list[Finding] = []
+        for each in found:
+            counts = each.severity == "error" and each.rule not in config.get(ADVISORY_RULES, ())
+            (errors if counts and home.exemptions.of(each) is None else advice).append(each)
+        return errors, advice
+
+    def _stacks(self, resources: Iterable[PolicyResource]) -> dict[_Place, dict[str, Planned]]:
         """Return the resources of each stack by URN: their inputs where they were seen, else the engine's state.
 
         What a resource depends on comes from the engine: by it a rule knows what an unknown name means.
         """
-        stacks: dict[str, dict[str, Planned]] = {}
+        stacks: dict[_Place, dict[str, Planned]] = {}
         for resource in resources:
             seen = self.seen.get(resource.urn)
             each = replace(seen, options=options(resource)) if seen else planned(resource)
-            stacks.setdefault(each.stack, {})[resource.urn] = each
+            stacks.setdefault(_at(resource.urn), {})[resource.urn] = each
         return stacks
 
-    def _report(self, found: Iterable[Finding], resources: Mapping[str, Planned], report: ReportViolation) -> None:
+    def _report(
+        self,
+        policy: str,
+        place: _Place,
+        judged: tuple[list[Finding], list[Finding]],
+        resources: Mapping[str, Planned],
+        report: ReportViolation,
+    ) -> None:
         urns = {f"{resource.type} {resource.name}": urn for urn, resource in resources.items()}
-        for finding in found:
-            report(self._text(finding), urns.get(finding.resource or ""))
+        home = self._home(place)
+        errors, advice = ([_Said(_text(each, home), urns.get(each.resource or "")) for each in part] for part in judged)
+        for said in errors:
+            report(said.text, said.urn)
+        self.left.setdefault(place.stack, {})[policy] = advice
 
-    def _text(self, finding: Finding) -> str:
-        source = f" Source: {finding.source}." if finding.source else ""
-        entry = self.checkout.exemptions.of(finding)
-        exempt = f"\n  {Exempted(finding, entry)}" if entry else ""
-        return f"{finding}\n  Rule: {finding.rule}.{source}{exempt}"
-
-    def _is_advice(self, finding: Finding) -> bool:
-        return finding.severity != "error" or self.checkout.exemptions.of(finding) is not None
+    def _home(self, place: _Place) -> Checkout:
+        """Return where a program's stack files are: nowhere, unless it is our own."""
+        return self.checkout if place.project == PROJECT else _ELSEWHERE
 
 
-def _level(advisory: bool) -> EnforcementLevel | None:
-    return EnforcementLevel.ADVISORY if advisory else None
+class _Place(NamedTuple):
+    """A stack of a project."""
+
+    project: str
+    stack: str
+
+
+def _at(urn: str) -> _Place:
+    parts = parse_urn(urn)
+    return _Place(parts.project, parts.stack)
+
+
+def _text(finding: Finding, home: Checkout) -> str:
+    source = f" Source: {finding.source}." if finding.source else ""
+    entry = home.exemptions.of(finding)
+    exempt = f"\n  {Exempted(finding, entry)}" if entry else ""
+    return f"{finding}\n  Rule: {finding.rule}.{source}{exempt}"
 
 
 def _title(rules: list[Rule]) -> str:

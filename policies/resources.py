@@ -6,9 +6,25 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pulumi_policy import PolicyResource, ResourceValidationArgs
-from pulumi_policy.proxy import UnknownValueError
+from pulumi_policy.proxy import (
+    UNKNOWN_ARCHIVE_VALUE,
+    UNKNOWN_ARRAY_VALUE,
+    UNKNOWN_ASSET_VALUE,
+    UNKNOWN_BOOLEAN_VALUE,
+    UNKNOWN_NUMBER_VALUE,
+    UNKNOWN_OBJECT_VALUE,
+    UNKNOWN_STRING_VALUE,
+    UnknownValueError,
+)
 
 from modules.rules.planned import UNKNOWN, Planned
+
+_UNKNOWN_VALUES = frozenset(
+    (
+        UNKNOWN_ARCHIVE_VALUE, UNKNOWN_ARRAY_VALUE, UNKNOWN_ASSET_VALUE, UNKNOWN_BOOLEAN_VALUE, UNKNOWN_NUMBER_VALUE,
+        UNKNOWN_OBJECT_VALUE, UNKNOWN_STRING_VALUE,
+    )
+)  # fmt: skip
 
 
 class Urn(NamedTuple):
@@ -52,12 +68,15 @@ def _urn(resource: PolicyResource) -> Urn:
 
 
 def plain(value: Any) -> Any:
-    """Return a value without the wrappers that raise where something unknown is read: they would end a whole policy."""
+    """Return a value without the wrappers that raise where something unknown is read: they would end a whole policy.
+
+    A remediation is given its properties without those wrappers, and finds the marks of unknown values in them.
+    """
     if isinstance(value, Mapping):
         return {key: _read(value.__getitem__, key) for key in value}
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
         return [_read(value.__getitem__, index) for index in range(len(value))]
-    return value
+    return UNKNOWN if isinstance(value, str) and value in _UNKNOWN_VALUES else value
 
 
 def _read(get: Callable[[Any], Any], key: Any) -> Any:

@@ -1,31 +1,18 @@
-"""The pack's policies, called as pulumi_policy calls them."""
+"""What the policies of the pack say, and where."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pulumi_policy import (
-    EnforcementLevel,
-    Policy,
-    PolicyResource,
-    PolicyResourceOptions,
-    ResourceValidationArgs,
-    ResourceValidationPolicy,
-    StackValidationArgs,
-    StackValidationPolicy,
-)
-from pulumi_policy.policy import PolicyCustomTimeouts
-from pulumi_policy.proxy import UNKNOWN_NUMBER_VALUE, UNKNOWN_OBJECT_VALUE, unknown_checking_proxy
+from pulumi_policy import EnforcementLevel
+from pulumi_policy.proxy import UNKNOWN_NUMBER_VALUE, UNKNOWN_OBJECT_VALUE
 
 from modules.rules import RULES
 from policies.pack import policies
+from tests.policies.pack_run import NODE_POOL, SNAPSHOT, Run, pool, urn
 
-OPTIONS = PolicyResourceOptions(False, [], None, [], PolicyCustomTimeouts(0, 0, 0), [])
-NODE_POOL = "gcp:container/nodePool:NodePool"
 CLUSTER = "gcp:container/cluster:Cluster"
 STACK = """\
 config:
@@ -39,83 +26,6 @@ config:
           h100: {machine_type: a3-highgpu-8g, max_nodes: 4}
           v5e: {machine_type: ct5lp-hightpu-8t, topology: 2x4}
 """
-SNAPSHOT = """\
-project: example-train
-taken: "2026-11-01"
-limits:
-  compute.googleapis.com:
-    INSTANCES-per-project-region: [{limit: -1}]
-    IN-USE-ADDRESSES-per-project-region: [{limit: -1}]
-    N2-CPUS-per-project-region: [{limit: -1}]
-    CPUS-ALL-REGIONS-per-project: [{limit: -1}]
-    SSD-TOTAL-GB-per-project-region: [{limit: -1}]
-    LOCAL-SSD-TOTAL-STORAGE-PER-VM-FAMILY-per-project-region: [{limit: -1}]
-    TPU-LITE-PODSLICE-V5-per-project-region: [{limit: -1}]
-    GPUS-ALL-REGIONS-per-project: [{limit: -1}]
-    GPUS-PER-GPU-FAMILY-per-project-region: [{limit: 64, region: us-central1, gpu_family: NVIDIA_H100}]
-"""
-
-
-def urn(resource_type: str, name: str, stack: str) -> str:
-    return f"urn:pulumi:{stack}::training-platform::{resource_type}::{name}"
-
-
-Given = tuple[str, str, dict[str, Any]]  # type, name, inputs
-
-
-def pool(name: str = "main-h100-pool", most: Any = 4.0, size: Any = 200.0, **config: Any) -> Given:
-    node = {
-        "machineType": "a3-highgpu-8g",
-        "bootDisk": {"sizeGb": size, "diskType": "pd-ssd"},
-        "guestAccelerators": [{"type": "nvidia-h100-80gb", "count": 8.0}],
-        "ephemeralStorageLocalSsdConfig": {"localSsdCount": 16.0},
-        "resourceLabels": {"environment": "dev"},
-        "oauthScopes": ["https://www.googleapis.com/auth/cloud-platform"],
-        "serviceAccount": "nodes@example-train.iam.gserviceaccount.com",
-        **config,
-    }
-    inputs = {
-        "project": "example-train",
-        "location": "us-central1-a",
-        "nodeConfig": node,
-        "autoscaling": {"maxNodeCount": most},
-        "networkConfig": {"enablePrivateNodes": True},
-    }
-    return NODE_POOL, name, inputs
-
-
-class Run:
-    """One run of the pack: every resource is validated, then the whole stack."""
-
-    def __init__(self, root: Path, stack: str = "dev") -> None:
-        self.policies: dict[str, Policy] = {policy.name: policy for policy in policies(root)}
-        self.stack = stack
-        self.messages: dict[str, list[str]] = {}
-        self.urns: list[str | None] = []
-
-    def __call__(self, *resources: Given, state: Any = None, **config: Any) -> dict[str, list[str]]:
-        for kind, name, inputs in resources:
-            args = ResourceValidationArgs(
-                kind, unknown_checking_proxy(inputs), urn(kind, name, self.stack), name, OPTIONS, None, config
-            )
-            self._run(ResourceValidationPolicy, args)
-        self._run(StackValidationPolicy, StackValidationArgs(list(self._states(resources, state)), config))
-        return self.messages
-
-    def _states(self, resources: Iterable[Given], state: Any) -> Iterable[PolicyResource]:
-        for kind, name, inputs in resources:
-            props = unknown_checking_proxy(inputs if state is None else state)
-            yield PolicyResource(kind, props, urn(kind, name, self.stack), name, OPTIONS, None, None, [], {})
-
-    def _run(self, kind: type[Policy], args: Any) -> None:
-        for name, policy in self.policies.items():
-            if isinstance(policy, kind):
-                assert isinstance(policy, (ResourceValidationPolicy, StackValidationPolicy))
-                policy.validate(args, partial(self._report, name))
-
-    def _report(self, policy: str, message: str, where: str | None) -> None:
-        self.messages.setdefault(policy, []).append(message)
-        self.urns.append(where)
 
 
 @pytest.fixture
@@ -258,13 +168,18 @@ def test_outside_a_checkout_rules_hold_and_the_rest_is_said(tmp_path: Path) -> N
 
     assert found["disks"][0].startswith("dev: boot_disk.size_gb: is 9 GB\n")
     assert "quota" not in found
-    assert any("what other stacks ask is known here" in message for message in found["stack-advice"])
+    assert any("quotas are not checked" in message for message in found["stack-advice"])
     assert any("labels is not decided: environment is not known" in message for message in found["advice"])
 
 
 @pytest.mark.parametrize(
     ("stack", "config", "count"),
-    [("prod", {}, 1), ("prod-vision", {}, 1), ("dev", {}, 0), ("dev", {"productionEnvironments": ["dev"]}, 1)],
+    [
+        ("prod", {}, 1),
+        ("prod-vision", {}, 1),
+        ("dev", {}, 0),
+        ("dev", {"protection": {"productionEnvironments": ["dev"]}}, 1),
+    ],
 )
 def test_production_is_a_setting(tmp_path: Path, stack: str, config: dict[str, Any], count: int) -> None:
     cluster = {"name": "c", "deletionProtection": False}
