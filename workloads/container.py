@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from modules.project_names import bucket_id
@@ -10,14 +11,17 @@ from workloads.load import ResolvedJob
 OUTPUT_VARIABLE = "OUTPUT_URI"
 
 
-def container(job: ResolvedJob, image_key: str) -> dict[str, Any]:
-    """Return image, command, arguments and variables; ``image_key`` is what the image is called."""
-    spec = job.spec
+def container(job: ResolvedJob, image_key: str, platform: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Return image, command, arguments and variables; ``image_key`` is what the image is called.
+
+    ``platform`` are further variables, over which the job's own win.
+    """
+    spec, every = job.spec, {**(platform or {}), **variables(job)}
     return {
         image_key: spec.image,
         **({"command": list(spec.command)} if spec.command else {}),
         **({"args": list(spec.args)} if spec.args else {}),
-        "env": [{"name": name, "value": value} for name, value in variables(job).items()],
+        "env": [{"name": name, "value": value} for name, value in every.items()],
     }
 
 

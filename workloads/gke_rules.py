@@ -6,9 +6,11 @@ import math
 from collections.abc import Iterator
 
 from modules.config.finding import Finding
-from modules.config.fleet import Flavor
+from modules.config.fleet import Flavor, Pool
+from modules.config.section import enumeration
 from modules.config.team import Share
 from modules.quota.ledger import shown
+from workloads.gpu_direct import fabric_of, usable_pools
 from workloads.jobset import ROLE, gke_target, layout, shape
 from workloads.load import NAME_RULE, ResolvedJob, unknown_stacks
 
@@ -30,6 +32,7 @@ def gke_findings(job: ResolvedJob) -> list[Finding]:
         *_shapes(job, flavor),
         *_counts(job, flavor, right, count),
         *_slices(job, flavor, count),
+        *_networks(job, flavor),
         *_run(job),
         *_names(job),
     ]
@@ -57,10 +60,10 @@ def reach(job: ResolvedJob) -> tuple[int, float]:
 def _counts(job: ResolvedJob, flavor: Flavor, field: str, count: int) -> Iterator[Finding]:
     each, needed = demand(job) // count, demand(job)
     unit, resource = _unit(flavor), flavor.accelerator.resource
-    holds = (
-        sum(pool.max_chips for pool in flavor.pools if pool.machine.chips == shape(flavor).machine.chips)
-        + flavor.made_chips
-    )
+    nodes = gke_target(job)[0].nodes or 1
+    usable = usable_pools(flavor, nodes)
+    made = 0 if fabric_of(flavor, nodes) else flavor.made_chips  # pools that GKE makes have no networks between GPUs
+    holds = made + sum(pool.max_chips for pool in _large(flavor) if pool in usable)
     nominal, most = reach(job)
     team = f"team {job.team.name} has {nominal:,} and can have {shown(most)} with what it borrows"
     for rule, limit, why in (
@@ -104,6 +107,25 @@ def _slices(job: ResolvedJob, flavor: Flavor, count: int) -> Iterator[Finding]:
         )  # fmt: skip
 
 
+def _networks(job: ResolvedJob, flavor: Flavor) -> Iterator[Finding]:
+    """Find pools that a job over several VMs cannot use, and a pod that would be outside the networks between GPUs."""
+    gke, _ = gke_target(job)
+    fabric = fabric_of(flavor, gke.nodes or 1)
+    if fabric is None:
+        return
+    if gke.host_network:
+        message = f"pods of {flavor.name} have network cards of their own, which pods on the VM's network cannot have"
+        yield job.finding(("gke", "host_network"), message, rule="job-host-network", allowed="false", nearest="false")
+    usable = usable_pools(flavor, gke.nodes or 1)
+    others = [pool.name for pool in _large(flavor) if pool not in usable]
+    if others:
+        message = (
+            f"its pods are in the networks {fabric} between GPUs, and so run in pools "
+            f"{enumeration([pool.name for pool in usable])} and never in {enumeration(others)}"
+        )
+        yield job.finding(("gke", "flavor"), message, rule="job-flavor-networks", severity="warning")
+
+
 def _run(job: ResolvedJob) -> Iterator[Finding]:
     """Find a run that its VMs would not outlive. Source: GKE docs, queued provisioning, read 2026-04."""
     gke, flavor = gke_target(job)
@@ -128,6 +150,11 @@ def _names(job: ResolvedJob) -> Iterator[Finding]:
         fits = len(job.name) - (longest - LONGEST_NAME)
         message = f"names of its pods would have {longest} characters, and Kubernetes takes {LONGEST_NAME}"
         yield job.finding((), message, rule=NAME_RULE, allowed=f"a file name of at most {fits} characters")
+
+
+def _large(flavor: Flavor) -> list[Pool]:
+    """Return the pools whose VMs have as many chips as a pod of the job takes."""
+    return [pool for pool in flavor.pools if pool.machine.chips == shape(flavor).machine.chips]
 
 
 def _unit(flavor: Flavor) -> str:

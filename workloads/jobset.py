@@ -15,6 +15,7 @@ from modules.kueue.objects import local_queue_names, resource_flavor
 from modules.kueue.provisioning import MAX_RUN_PARAMETER
 from modules.project_names import SERVICE_ACCOUNT
 from workloads.container import container
+from workloads.gpu_direct import GpuDirect, gpu_direct
 from workloads.load import ResolvedJob
 from workloads.model import GkeTarget
 
@@ -78,18 +79,20 @@ def layout(gke: GkeTarget, flavor: Flavor) -> tuple[int, int]:
 
 
 def _job(job: ResolvedJob, gke: GkeTarget, flavor: Flavor, hosts: int) -> dict[str, Any]:
+    direct = gpu_direct(job)
+    metadata = {"metadata": {"annotations": dict(direct.annotations)}} if direct else {}
     return {
         "spec": {
             "parallelism": hosts,
             "completions": hosts,
             "completionMode": "Indexed",
             "backoffLimit": 0,  # a lost host stops its whole slice: the set restarts, never one pod
-            "template": {"spec": _pod(job, gke, flavor)},
+            "template": {**metadata, "spec": _pod(job, gke, flavor, direct)},
         }
     }
 
 
-def _pod(job: ResolvedJob, gke: GkeTarget, flavor: Flavor) -> dict[str, Any]:
+def _pod(job: ResolvedJob, gke: GkeTarget, flavor: Flavor, direct: GpuDirect | None) -> dict[str, Any]:
     # Kueue compares the selector with its flavors: one with all of a flavor's labels is a choice of that flavor.
     nodes = resource_flavor(flavor)
     network = {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"} if gke.host_network else {}
@@ -99,17 +102,29 @@ def _pod(job: ResolvedJob, gke: GkeTarget, flavor: Flavor) -> dict[str, Any]:
         "nodeSelector": nodes["nodeLabels"],
         "tolerations": nodes["tolerations"],
         **network,
-        "containers": [_container(job, flavor)],
+        **({"initContainers": list(direct.access.daemons)} if direct and direct.access.daemons else {}),
+        "containers": [_container(job, flavor, direct)],
+        **({"volumes": list(direct.access.volumes)} if direct else {}),
     }
 
 
-def _container(job: ResolvedJob, flavor: Flavor) -> dict[str, Any]:
+def _container(job: ResolvedJob, flavor: Flavor, direct: GpuDirect | None) -> dict[str, Any]:
     """Return the one container of a pod, which takes all chips of its VM; GKE refuses part of a TPU VM's."""
     chips = {flavor.accelerator.resource: str(shape(flavor).machine.chips)}
     ports = [{"containerPort": port} for port in _TPU_PORTS] if flavor.accelerator.kind == "tpu" else []
     return {
         "name": "training",
-        **container(job, "image"),
+        **container(job, "image", direct.variables if direct else None),
         **({"ports": ports} if ports else {}),
         "resources": {"requests": dict(chips), "limits": chips},
+        **_access(direct),
     }
+
+
+def _access(direct: GpuDirect | None) -> dict[str, Any]:
+    """Return what a container sees of its node for GPUDirect, and may do there."""
+    if direct is None:
+        return {}
+    access = direct.access
+    rights = {"securityContext": {"capabilities": {"add": list(access.capabilities)}}} if access.capabilities else {}
+    return {"volumeMounts": list(access.mounts), **rights}

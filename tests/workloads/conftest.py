@@ -12,6 +12,7 @@ import pytest
 from modules.config.finding import Finding
 from modules.config.source import parse_source
 from modules.config.workspace import Workspace, read_workspace
+from sandbox.kubernetes.crds import CrdSchema, load_crds
 from workloads.load import ResolvedJob, parse_job
 from workloads.model import Target
 from workloads.render import Rendered, judge
@@ -123,6 +124,15 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     workspace = read_workspace(write_lab(tmp_path_factory.mktemp("lab")))
     assert [str(found) for stack in workspace.stacks.values() for found in stack.findings] == []
     return workspace
+
+
+@pytest.fixture(scope="session")
+def schema() -> CrdSchema:
+    """The CRD of JobSets."""
+    folder = Path(__file__).parents[2].parent / "shared" / "schemas" / "jobset"
+    if not folder.is_dir():
+        pytest.skip("the upstream CRDs are not beside this checkout, in ../shared/schemas")
+    return load_crds(folder)["jobset.x-k8s.io", "v1alpha2", "JobSet"]
 
 
 @pytest.fixture

@@ -1,12 +1,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sandbox.kubernetes.crds import CrdSchema, load_crds
+from sandbox.kubernetes.crds import CrdSchema
 from workloads.jobset import jobset
 from workloads.load import ResolvedJob
 
@@ -18,14 +17,6 @@ SPOT = "gke: {cluster: tpus, flavor: tpu-v5e-4x4-spot, slices: 12}"
 GPU = "gke: {cluster: gpus, flavor: h100, nodes: 3}"
 PART = "gke: {cluster: gpus, flavor: a100-40, nodes: 2}"
 EXCLUSIVE = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "cloud.google.com/gke-nodepool"}
-
-
-@pytest.fixture(scope="module")
-def schema() -> CrdSchema:
-    folder = Path(__file__).parents[2].parent / "shared" / "schemas" / "jobset"
-    if not folder.is_dir():
-        pytest.skip("the upstream CRDs are not beside this checkout, in ../shared/schemas")
-    return load_crds(folder)["jobset.x-k8s.io", "v1alpha2", "JobSet"]
 
 
 def replicated(manifest: dict[str, Any]) -> dict[str, Any]:
@@ -156,14 +147,14 @@ def test_tpu_hosts_open_the_ports_by_which_they_find_each_other(take: Take) -> N
 
 
 def test_the_network_of_the_node_comes_with_dns_for_peers(take: Take) -> None:
-    on, off = (pod(jobset(take(GPU.replace("3", f"3, host_network: {value}")))) for value in ("true", "false"))
+    on, off = (pod(jobset(take(PART.replace("2}", f"2, host_network: {value}}}")))) for value in ("true", "false"))
 
     assert (on["hostNetwork"], on["dnsPolicy"]) == (True, "ClusterFirstWithHostNet")
     assert off.keys().isdisjoint({"hostNetwork", "dnsPolicy"})
 
 
 def test_the_container_runs_what_the_file_says(take: Take) -> None:
-    found = container(jobset(take(f"command: [python, -m]\nargs: [train]\nenv: {{B: one, A: two}}\n{GPU}")))
+    found = container(jobset(take(f"command: [python, -m]\nargs: [train]\nenv: {{B: one, A: two}}\n{PART}")))
 
     assert found["image"] == "registry.example.com/train:1"
     assert (found["command"], found["args"]) == (["python", "-m"], ["train"])
@@ -171,13 +162,13 @@ def test_the_container_runs_what_the_file_says(take: Take) -> None:
 
 
 def test_the_output_is_a_folder_of_the_teams_bucket(take: Take) -> None:
-    found = container(jobset(take(f"output: checkpoints\n{GPU}", file="jobs/vision/second.yaml")))
+    found = container(jobset(take(f"output: checkpoints\n{PART}", file="jobs/vision/second.yaml")))
 
     assert found["env"] == [{"name": "OUTPUT_URI", "value": "gs://example-lab-lab-vision-checkpoints/second"}]
 
 
 def test_a_variable_of_the_file_wins(take: Take) -> None:
-    found = container(jobset(take(f"output: checkpoints\nenv: {{OUTPUT_URI: elsewhere}}\n{GPU}")))
+    found = container(jobset(take(f"output: checkpoints\nenv: {{OUTPUT_URI: elsewhere}}\n{PART}")))
 
     assert found["env"] == [{"name": "OUTPUT_URI", "value": "elsewhere"}]
 
