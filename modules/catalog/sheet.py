@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from modules.catalog import loader
 from modules.catalog.types import Band, MachineType, Price, Quota, QuotaId
+from modules.catalog.ways import further_ways
 
 Value = str | int | float | bool | list[str] | None
 
@@ -85,13 +86,20 @@ def sheets(catalog: loader.Catalog | None = None) -> list[Sheet]:
         Sheet(
             kind=kind,
             name=name,
-            facts=tuple(_Facts(quotas).of(row)),
+            facts=(*_Facts(quotas).of(row), *_ways(row)),
             source=row.source,
             families=tuple(dict.fromkeys(_families(row))),
         )
         for kind, rows in KINDS.items()
         for name, row in getattr(whole, rows).items()
     ]
+
+
+def _ways(row: Any) -> Iterator[Fact]:
+    """Yield what follows from a machine's fields: whether it can be had in ways that are not charged apart."""
+    if isinstance(row, MachineType):
+        for way in further_ways(row):
+            yield Fact(f"ways.{way.name}", way.offered, "(on request)" if way.on_request else "", way.unverified)
 
 
 def _families(row: Any) -> Iterator[str]:

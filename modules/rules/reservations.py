@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from modules.catalog.ways import has_blocks
 from modules.config.fleet import RESERVED_LABELS
 from modules.rules.cluster_views import PoolSettings, Reservation
 from modules.rules.registry import Draft, finding, rule
@@ -71,7 +72,7 @@ def reservation_room(reservation: Reservation, program: Program) -> Iterator[Dra
 def reservation_blocks(each: PoolSettings) -> Iterator[Draft]:
     """Find a block of a reservation of machines that no source says have blocks: those not joined by GPUDirect."""
     machine = each.pool.machine
-    if machine is not None and machine.gpudirect is None and "/reservationBlocks/" in (each.reservation_path or ""):
+    if machine is not None and not has_blocks(machine) and "/reservationBlocks/" in (each.reservation_path or ""):
         message = f"reservations of {machine.name} are not known to have blocks"
         yield finding(each, "reservation_path", message, allowed="the reservation without a block")
 
