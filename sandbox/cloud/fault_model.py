@@ -44,8 +44,9 @@ class Stockout(Fault):
     """A zone, or each zone of a region, has no VMs of a machine type left, or no slice of a TPU topology.
 
     The operation that asks for them fails ``after_seconds`` (half an hour at Google). GKE leaves the pool in an error
-    state and goes on asking: once the fault is over, the pool is well. Pools on a reservation and those that begin
-    without VMs are not hit. Sources: terraform-provider-google pull 10121 and no. 3304, read 2026-11-21.
+    state and goes on asking: once the fault is over, the pool is well; before ``after_seconds``, so is the operation.
+    Pools on a reservation and those that begin without VMs are not hit. That the operation ends well is inferred; other
+    sources: terraform-provider-google pull 10121 and no. 3304, read 2026-11-21.
     """
 
     machine_type: MachineTypeName

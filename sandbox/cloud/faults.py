@@ -81,10 +81,10 @@ class Faults:
         kept = {name: each for name, each in self._added.items() if project not in (None, each.fault.project)}
         self._added = kept
 
-    def over(self, name: str) -> bool:
-        """Whether a fault was cleared, or its time is past."""
+    def over(self, name: str, at: float) -> bool:
+        """Whether a fault was cleared, or its time is past at another."""
         added = self._added.get(name)
-        return added is None or added.past(self._clock.now())
+        return added is None or added.past(at)
 
     def first(self, kind: type[Some], project: str, what: str, fits: Callable[[Some], bool]) -> tuple[str, Some] | None:
         """Return name and fault of the first of a kind that hits, and write down ``what`` it hit."""

@@ -78,7 +78,7 @@ def _run_out(name: str, fault: Stockout, started: Started, meta: Json, now: floa
     if started.kind == _POOL and (started.work.action == "update" or not found.everywhere):
         left["status"] = "RUNNING_WITH_ERROR"
     if started.kind in (_CLUSTER, _POOL):
-        meta["recovers"] = {"after": name, "changes": meta["changes"]}
+        meta["recovers"] = {"after": name, "due": meta["due"], "changes": meta["changes"]}
     meta["due"] = now + fault.after_seconds
     meta["error"] = ["RESOURCE_EXHAUSTED", found.message]
     meta["changes"] = [[started.work.target, left, False]]

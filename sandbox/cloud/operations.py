@@ -1,7 +1,8 @@
 """Operations: what a change is while it is under way, in each API's own shape.
 
 An operation is a resource too, and so survives a restart: ``meta`` holds when it is due and what then happens, as
-data. Every request first settles what is due. A fault may hold an operation back, or undo its end once it is over.
+data. Every request first settles what is due. A fault may hold an operation back, or let it fail; that is undone once
+the fault is over, be it before the operation's end or after.
 """
 
 from __future__ import annotations
@@ -82,8 +83,8 @@ class Interference(Protocol):
     def strike(self, started: Started, meta: Json, now: float) -> None:
         """Change when an operation ends, and what then happens: ``due``, ``changes``, ``error`` and the like."""
 
-    def over(self, name: str) -> bool:
-        """Whether a fault is there no more."""
+    def over(self, name: str, at: float) -> bool:
+        """Whether a fault is there no more, or would not be at a time."""
 
 
 class Operations:
@@ -113,6 +114,8 @@ class Operations:
         """End every operation that is due, in order, and let recover what waited for a fault to be over."""
         now = self._clock.now()
         self._pending = {name for name in self._pending if self._store.get(name)}
+        for record in self._under_way():
+            self._relieve(record, now)
         due = [each for each in self._under_way() if each.meta["due"] <= now and not self._held(each, now)]
         for record in sorted(due, key=lambda each: (each.meta["due"], each.meta["serial"])):
             self._end(record)
@@ -156,15 +159,24 @@ class Operations:
         fault = record.meta.get("held_by")
         if fault is None:
             return False
-        if not self._faults.over(fault):
+        if not self._faults.over(fault, now):
             return True
         record.meta["due"] = now
         return False
 
+    def _relieve(self, record: Record, now: float) -> None:
+        """Let an operation under way end well after all, where the fault by which it would fail is over before that."""
+        meta = record.meta
+        if "recovers" not in meta or not self._faults.over(meta["recovers"]["after"], min(now, meta["due"])):
+            return
+        well = meta.pop("recovers")
+        del meta["error"]
+        meta |= {"due": max(now, well["due"]), "changes": well["changes"]}
+
     def _recover(self, name: str) -> None:
         """Let a resource be as if its operation had not failed, where that was for a fault that is over."""
         record = self._store.get(name)
-        if record is not None and not self._faults.over(record.meta["recovers"]["after"]):
+        if record is not None and not self._faults.over(record.meta["recovers"]["after"], self._clock.now()):
             return
         self._recovering.discard(name)
         if record is None:

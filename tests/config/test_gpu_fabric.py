@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from ipaddress import IPv4Network
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import pytest
 
+from modules.catalog import MACHINE_TYPES, REGIONS
+from modules.catalog.locations import zones_in
 from modules.config.cluster import Cluster
 from modules.config.fleet import Pool, cluster_pools
 from modules.config.gpu_fabric import GpuFabric, fabric_name, gpu_fabrics
@@ -96,6 +98,22 @@ def test_no_two_subnets_of_a_cluster_overlap() -> None:
     assert len(cidrs) == 4 + 8 + 5 * 9
     assert not [pair for pair in combinations(cidrs, 2) if pair[0].overlaps(pair[1])]
     assert all(cidr.subnet_of(IPv4Network("192.168.0.0/16")) and cidr.prefixlen == 23 for cidr in cidrs)
+
+
+@pytest.mark.parametrize("region", sorted(REGIONS))
+def test_every_kind_of_gpudirect_in_every_zone_of_a_region_has_subnets_of_its_own(region: str) -> None:
+    kinds = [name for name, machine in MACHINE_TYPES.items() if machine.gpudirect]
+    pools = {
+        f"p{number}": {"machine_type": kind, "zone": zone, "capacity": "reservation", "reservation": "any"}
+        for number, (kind, zone) in enumerate(product(kinds, zones_in(region)))
+    }
+    found = gpu_fabrics("c", cluster(pools, location=region))
+    cidrs = [IPv4Network(nic.cidr) for fabric in found.values() for vpc in fabric.vpcs for nic in vpc.nics]
+
+    assert set(found) == {"tcpx", "tcpxo", *(f"rdma-{zone}" for zone in zones_in(region))}
+    assert len(cidrs) == len(set(cidrs)) == 4 + 8 + 9 * len(zones_in(region))
+    assert {cidr.prefixlen for cidr in cidrs} == {16 + 7}
+    assert all(cidr.subnet_of(IPv4Network("192.168.0.0/16")) for cidr in cidrs)
 
 
 def test_another_pool_moves_no_subnet() -> None:

@@ -28,6 +28,8 @@ limits:
       - {limit: 64, region: us-central1}
     INSTANCES-per-project-region:
       - {limit: 10, region: us-central1}
+    NETWORKS-per-project: [{limit: 15}]
+    SUBNETWORKS-per-project: [{limit: 2}]
     SSD-TOTAL-GB-per-project-region:
       - {limit: 2000, region: us-central1}
   file.googleapis.com:

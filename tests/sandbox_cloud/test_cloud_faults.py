@@ -91,6 +91,36 @@ def test_a_sold_out_machine_fails_the_operation_and_leaves_the_pool_in_error_unt
     assert "statusMessage" not in well
 
 
+@pytest.mark.parametrize(("takes", "well"), [(10, 30), (45, 45)])
+def test_an_operation_that_finds_vms_before_it_gives_up_ends_well(
+    http: httpx.Client, add: Callable[..., None], pass_time: Callable[[float], None], takes: int, well: int
+) -> None:
+    http.put("/_sandbox/settings", json={"durations": {"container.nodePools": float(takes)}})
+    add("stockouts", machine_type="e2-standard-4", location="us-central1-a", after_seconds=60, for_seconds=30)
+
+    operation = http.post(f"/{POOLS}", json=pool()).json()
+    pass_time(well - 1)
+    assert http.get(f"/{POOLS}/cpu").json()["status"] == "PROVISIONING"
+    pass_time(1)
+
+    assert http.get(f"/{POOLS}/cpu").json()["status"] == "RUNNING"
+    ended = http.get(f"/container/v1/{LOCATION}/operations/{operation['name']}").json()
+    assert ended["status"] == "DONE"
+    assert "error" not in ended
+
+
+def test_an_operation_that_gave_up_before_there_were_vms_failed_whenever_it_is_looked_at(
+    http: httpx.Client, add: Callable[..., None], pass_time: Callable[[float], None]
+) -> None:
+    add("stockouts", machine_type="e2-standard-4", location="us-central1-a", after_seconds=60, for_seconds=61)
+
+    operation = http.post(f"/{POOLS}", json=pool()).json()
+    pass_time(1000)
+
+    assert "error" in http.get(f"/container/v1/{LOCATION}/operations/{operation['name']}").json()
+    assert http.get(f"/{POOLS}/cpu").json()["status"] == "RUNNING"
+
+
 @pytest.mark.parametrize(
     ("body", "status"),
     [

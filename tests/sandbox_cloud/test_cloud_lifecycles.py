@@ -185,6 +185,14 @@ def test_ranges_of_one_network_do_not_overlap(ask: Client) -> None:
     ask.done("POST", subnets, {**body, "ipCidrRange": "10.1.0.0/20"})
 
 
+def test_networks_that_are_not_joined_may_have_the_same_range(ask: Client) -> None:
+    ask.network()
+    ask.done("POST", f"{COMPUTE}/global/networks", {"name": "gpu", "autoCreateSubnetworks": False})
+    body = {"name": "gpu", "network": "global/networks/gpu", "ipCidrRange": "10.0.0.0/20"}
+
+    ask.done("POST", f"{COMPUTE}/regions/us-central1/subnetworks", body)
+
+
 def test_a_stale_fingerprint_is_refused(ask: Client) -> None:
     ask.network()
     path = f"{COMPUTE}/regions/us-central1/subnetworks/nodes"

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from modules.rules.from_rest import views_of_rest
+from modules.rules.network_views import Network, Subnet
 from modules.rules.views import BootDisk, NodePool
 from sandbox.cloud.masks import apply_mask, mask_paths, merge
 from tests.sandbox_cloud.conftest import LOCATION, PROJECT, Client
@@ -74,6 +75,30 @@ def test_a_node_pools_body_is_read_into_views() -> None:
     assert (pool.flex_start, pool.spot, pool.auto_repair, pool.auto_upgrade) == (True, False, False, True)
     assert (pool.tpu_topology, pool.hosts, pool.capacity) == ("4x8", 8, "flex-start")
     assert (disk.of, disk.size_gb, disk.disk_type) == ("gke", 100, "pd-balanced")
+
+
+def test_networks_and_subnetworks_are_read_into_views(ask: Client) -> None:
+    ask.network()
+    base = f"projects/{PROJECT}"
+    bodies = {
+        (collection, path): ask.done("GET", f"compute/v1/{base}/{path}")
+        for collection, path in (
+            ("compute.networks", "global/networks/net"),
+            ("compute.subnetworks", "regions/us-central1/subnetworks/nodes"),
+        )
+    }
+
+    network, subnet = (
+        view
+        for (collection, path), body in bodies.items()
+        for view in views_of_rest(collection, body, project=PROJECT, name=f"{base}/{path}")
+    )
+
+    assert isinstance(network, Network)
+    assert (network.project, network.network, network.mtu, network.profile) == (PROJECT, "net", 1460, None)
+    assert isinstance(subnet, Subnet)
+    assert (subnet.region, subnet.subnetwork, subnet.network) == ("us-central1", "nodes", "net")
+    assert (subnet.cidr, subnet.ranges) == ("10.0.0.0/20", {"pods": "10.64.0.0/16", "services": "10.65.0.0/20"})
 
 
 def test_a_collection_that_no_rule_reads_has_no_views() -> None:

@@ -8,6 +8,7 @@ from sandbox.cloud.cloud import Cloud
 from sandbox.cloud.settings import Settings
 from tests.sandbox_cloud.conftest import LOCATION, PROJECT, ZONE, Client, Json
 
+NETWORKS = f"compute/v1/projects/{PROJECT}/global/networks"
 POOLS = f"container/v1/{LOCATION}/clusters/one/nodePools"
 
 
@@ -86,6 +87,57 @@ def test_filestore_is_refused_with_429(ask: Client) -> None:
     assert (refused.code, refused.body["error"]["status"]) == (429, "RESOURCE_EXHAUSTED")
     ask.done("DELETE", f"file/v1/{ZONE}/instances/a")
     ask.done("POST", f"file/v1/{ZONE}/instances", body, instanceId="b")
+
+
+def network(name: str) -> Json:
+    return {"name": name, "autoCreateSubnetworks": False}
+
+
+def subnet(name: str, cidr: str) -> Json:
+    return {"name": name, "network": f"projects/{PROJECT}/global/networks/net", "ipCidrRange": cidr}
+
+
+def project_usage(client: Client, metric: str) -> tuple[float, float]:
+    project = client.done("GET", f"compute/v1/projects/{PROJECT}")
+    return next((each["usage"], each["limit"]) for each in project["quotas"] if each["metric"] == metric)
+
+
+def test_the_last_network_that_fits_is_taken_and_the_next_refused(ask: Client) -> None:
+    for number in range(15):
+        ask.done("POST", NETWORKS, network(f"gpu-{number}"))
+    assert project_usage(ask, "NETWORKS") == (15, 15)
+
+    refused = ask("POST", NETWORKS, network("more"))
+
+    assert (refused.code, refused.body["error"]["errors"][0]["reason"]) == (403, "quotaExceeded")
+    assert refused.message == "Quota 'NETWORKS' exceeded.  Limit: 15.0 globally."
+    assert ask("GET", f"{NETWORKS}/more").code == 404
+    ask.done("DELETE", f"{NETWORKS}/gpu-0")
+    ask.done("POST", NETWORKS, network("more"))
+
+
+def test_subnetworks_are_charged_over_all_regions_of_a_project(ask: Client) -> None:
+    ask.network()
+    base = f"compute/v1/projects/{PROJECT}/regions"
+    ask.done("POST", f"{base}/us-west4/subnetworks", subnet("west", "10.1.0.0/20"))
+    assert project_usage(ask, "SUBNETWORKS") == (2, 2)
+
+    refused = ask("POST", f"{base}/us-east4/subnetworks", subnet("east", "10.2.0.0/20"))
+
+    assert (refused.code, refused.message) == (403, "Quota 'SUBNETWORKS' exceeded.  Limit: 2.0 globally.")
+    ask.done("DELETE", f"{base}/us-west4/subnetworks/west")
+    ask.done("POST", f"{base}/us-east4/subnetworks", subnet("east", "10.2.0.0/20"))
+
+
+def test_a_changed_subnetwork_is_not_charged_again(ask: Client) -> None:
+    ask.network()
+    base = f"compute/v1/projects/{PROJECT}/regions/us-central1/subnetworks"
+    ask.done("POST", base, subnet("second", "10.1.0.0/20"))
+    body = ask.done("GET", f"{base}/second")
+
+    ask.done("PATCH", f"{base}/second", {"privateIpGoogleAccess": True, "fingerprint": body["fingerprint"]})
+
+    assert project_usage(ask, "SUBNETWORKS") == (2, 2)
 
 
 def test_cloud_quotas_reads_the_limits_back(ask: Client) -> None:

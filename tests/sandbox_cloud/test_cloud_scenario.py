@@ -11,6 +11,7 @@ from sandbox.cloud.cloud import Cloud
 from sandbox.cloud.fault_model import Scenario
 from sandbox.cloud.scenario import ScenarioError, parse_scenario, read_scenario
 from sandbox.cloud.server import serve
+from tests.sandbox_cloud.conftest import OTHER, PROJECT
 
 ROOT = Path(__file__).parents[2]
 
@@ -89,4 +90,6 @@ def test_the_control_api_adds_lists_and_clears_and_says_what_it_cannot(cloud: Cl
         found = http.get("/faults").json()
         assert [(each["name"], each["section"], each["fired"]) for each in found] == [("away", "bursts", 0)]
         assert found[0]["fault"] == {"code": 503, "times": 2}
+        http.post("/faults", content=f"expired_tokens: {{ours: {{project: {PROJECT}}}, theirs: {{project: {OTHER}}}}}")
+        assert http.delete("/faults", params={"project": OTHER}).json() == {"left": ["away", "ours"]}
         assert http.delete("/faults").json() == {"left": []}
