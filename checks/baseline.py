@@ -108,7 +108,7 @@ def read_baseline(root: Path) -> Baseline:
     except ValidationError as error:
         wrong += rejections(error, BaselineFile, source, (), "")
     if wrong:
-        return Baseline(unreadable=tuple(" ".join(str(each).split()) for each in wrong))
+        return Baseline(unreadable=tuple(each.one_line for each in wrong))
     places = {each.fingerprint: source.position(("findings", index)) for index, each in enumerate(file.findings)}
     return Baseline(file.findings, places)
 

@@ -39,9 +39,9 @@ class OutputError(Exception):
 
 def print_report(report: Report, to: Format, *, links: str = "") -> None:
     """Print a report in one format; text has colours on a terminal."""
-    if to == "text":
-        console = Console(highlight=False)
-        print_text(report, console if console.is_terminal else Console(highlight=False, width=_LOG_WIDTH))
+    console = Console(highlight=False)
+    if to == "text" and console.is_terminal:
+        print_text(report, console)
         return
     sys.stdout.write(_ended(render(report, to, links=links)))
 
@@ -51,7 +51,7 @@ def render(report: Report, to: Format, *, links: str = "") -> str:
     if to == "text":
         plain = io.StringIO()
         print_text(report, Console(highlight=False, width=_LOG_WIDTH, file=plain))
-        return plain.getvalue()
+        return "\n".join(line.rstrip() for line in plain.getvalue().splitlines())  # tables are padded to their width
     writer = pkgutil.resolve_name(_WRITERS[to])  # imported when it is asked for: nobody waits for the others
     return str(writer(report, links) if to in _LINKING else writer(report))
 
@@ -78,11 +78,11 @@ def write_files(texts: Mapping[Path, str]) -> None:
             if temporary != path:
                 temporary.replace(path.resolve())
     except OSError as error:
-        for path, temporary in beside.items():
-            if temporary != path:
+        for other, temporary in beside.items():
+            if temporary != other:
                 with suppress(OSError):
                     temporary.unlink(missing_ok=True)
-        raise OutputError(f"{error.filename} cannot be written: {error.strerror}.") from error
+        raise OutputError(f"{path} cannot be written: {error.strerror}.") from error
 
 
 def _write_beside(path: Path, text: str) -> Path:
@@ -96,10 +96,10 @@ def _write_beside(path: Path, text: str) -> Path:
         temporary.write_text(_ended(text), encoding="utf-8")
         if target.exists():
             temporary.chmod(target.stat().st_mode)
-    except OSError as error:
+    except OSError:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
-        raise OSError(error.errno, error.strerror, str(path)) from error
+        raise
     return temporary
 
 

@@ -109,6 +109,8 @@ def _read(root: FilePath, today: date) -> _Check:
     exemptions = read_exemptions(root, today)
     check = _Check(workspace, snapshots, ledgers, capacity_ledger(workspace), exemptions)
     check.failures += [*workspace.unreadable, *snapshots.unreadable, *exemptions.unreadable]
+    spoilt = dict.fromkeys(each.file for each in snapshots.findings if each.severity == "error")
+    check.failures += [f"{file} has errors, so what fits its limits cannot be said." for file in spoilt]
     if not workspace.stacks and not workspace.unreadable:
         check.failures.append(f"{root.name}/stacks has no file Pulumi.<stack>.yaml.")
     return check

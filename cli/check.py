@@ -112,9 +112,11 @@ def check(
                     planner=planner,
                     progress=progress,
                 )
-        for each in printed:
-            print_report(report, each, links=links)
-        write_files({path: render(report, each, links=links) for path, each in files.items()})
+        try:  # files first: nothing that reads standard output can keep them from being written
+            write_files({path: render(report, each, links=links) for path, each in files.items()})
+        finally:
+            for each in printed:
+                print_report(report, each, links=links)
     except (UnknownStackError, UnreadableError, OutputError, BaseError) as error:
         fail(str(error))
     raise typer.Exit(report.exit_code(strict=strict))

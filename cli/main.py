@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 
 import typer
@@ -26,6 +27,8 @@ sandbox.app.add_typer(sandbox_faults.app, name="faults")
 
 def main() -> None:
     """Run the command; an interrupt ends it quietly with 130, as shells expect."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # an arrow that a terminal of another encoding has not is a "?"
     try:
         app()
     except KeyboardInterrupt:

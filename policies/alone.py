@@ -58,7 +58,7 @@ def _parsed(source: Source) -> Snapshot:
     project = source.value.get("project") if isinstance(source.value, dict) else None
     snapshot, found = parse_snapshot(str(project), source)
     if snapshot is None or found:
-        raise SnapshotError("; ".join(" ".join(str(each).split()) for each in found))
+        raise SnapshotError("; ".join(each.one_line for each in found))
     return snapshot
 
 

@@ -40,7 +40,7 @@ from policies.settings import ADVISORY_RULES, schema
 
 ADVICE = "Warnings, and what is not decided before deployment, of one resource."
 STACK_ADVICE = "Warnings, and what is not decided or counted, of the whole stack."
-QUOTA = "Quotas and capacity, with what all other stacks ask."
+QUOTA = "Quotas and capacity, with what the other stacks of a checkout ask."
 SEVERITIES = {
     "protection": Severity.CRITICAL,  # data is lost
     "labels": Severity.MEDIUM,  # a house rule: Google Cloud takes it

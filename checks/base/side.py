@@ -143,6 +143,7 @@ def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
 def _stack(stack: StackReport, checked: Checked) -> SideStack:
     outcome = checked.outcomes.get(stack.name)
     cost = stack.cost
+    priced = cost.read is not None or not (cost.unpriced or stack.kind == "rejected")
     return SideStack(
         name=stack.name,
         kind=stack.kind,
@@ -151,8 +152,8 @@ def _stack(stack: StackReport, checked: Checked) -> SideStack:
             SideAccelerators(region=row.region, flavor=row.flavor, unit=row.unit, most=row.most)
             for row in stack.accelerators
         ),
-        least_usd=cost.least if cost.read else None,
-        most_usd=cost.most if cost.read else None,
+        least_usd=cost.least if priced else None,
+        most_usd=cost.most if priced else None,
     )
 
 

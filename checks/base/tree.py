@@ -75,6 +75,8 @@ class _Git:
 def _merge_base(git: _Git, ref: str) -> str:
     if git.run("rev-parse", "--verify", "--quiet", "HEAD^{commit}") is None:
         raise BaseError("This repository has no commit yet, so there is no base to compare with: leave --base out.")
+    if not ref.strip():
+        raise BaseError("--base names no commit: give a branch, such as origin/main.")
     named = git.run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
     if named is None:
         raise BaseError(_unknown(git, ref))

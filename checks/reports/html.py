@@ -131,7 +131,7 @@ def _changes(comparison: Comparison) -> Html:
 
 
 def _changed(stack: StackChange) -> Html:
-    rows = [(kind, name, "; ".join(inputs)) for kind, name, inputs in resource_rows(stack)]
+    rows = [(kind, name, joined(el("div", each) for each in inputs)) for kind, name, inputs in resource_rows(stack)]
     return (
         _table(f"Resources of {stack.name}", ("what", "resource", "inputs: before → after"), rows) if rows else Html()
     )

@@ -43,7 +43,7 @@ def print_overview(overview: Overview, by: By, console: Console) -> None:
 def print_plans(plans: Iterable[ProjectPlan], console: Console) -> None:
     """Print what each project has to ask for, what would do instead, and the lines for the stack file."""
     for plan in plans:
-        console.print(Group(*_plan(plan)), Text())
+        console.print(Group(*_plan(plan)), Text(), crop=False)  # lines to paste are whole, however long
 
 
 def _section(section: Section, by: By, console: Console) -> Group:

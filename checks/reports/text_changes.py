@@ -40,4 +40,4 @@ def _stack(stack: StackChange) -> Iterator[RenderableType]:
     for kind, name, inputs in resource_rows(stack):
         yield Text.assemble("    ", (f"{kind:<8}", _STYLES[kind]), f" {name}")
         for line in inputs:
-            yield Text(f"               {line}", style="dim")
+            yield Padding(Text(line, style="dim"), (0, 0, 0, 15), expand=False)

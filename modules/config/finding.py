@@ -48,6 +48,12 @@ class Finding:
             help_parts.append(f"Nearest: {self.nearest}")
         return f"{subject}\n  {' '.join(help_parts)}" if help_parts else subject
 
+    @property
+    def one_line(self) -> str:
+        """The finding where there is room for one line alone."""
+        subject, _, help_text = str(self).partition("\n  ")
+        return ". ".join(" ".join(part.split()) for part in (subject, help_text) if part)
+
 
 def dotted(path: Path) -> str:
     """Return a path as people write it: ``node_pools.h100.labels[0]``."""

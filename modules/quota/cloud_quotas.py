@@ -179,4 +179,8 @@ def _error(answer: Response) -> tuple[str, set[str]]:
 
 
 def _line(error: Exception) -> str:
-    return " ".join(str(error).split()).rstrip(".")[:300]
+    """Return what went wrong on one line: of what the system said, where the error comes of that, its words alone."""
+    root: BaseException = error
+    while root.__context__ is not None:
+        root = root.__context__
+    return " ".join(str(root if isinstance(root, OSError) else error).split()).rstrip(".")[:300]

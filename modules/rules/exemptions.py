@@ -165,7 +165,7 @@ def parse_exemptions(source: Source, today: date) -> Exemptions:
     except ValidationError as error:
         wrong += rejections(error, ExemptionsFile, source, (), "")
     if wrong:
-        return Exemptions(today, unreadable=tuple(" ".join(str(each).split()) for each in wrong))
+        return Exemptions(today, unreadable=tuple(each.one_line for each in wrong))
     entries = (
         Entry(each, source.position(("exemptions", index, "rule"))) for index, each in enumerate(file.exemptions)
     )

@@ -106,6 +106,17 @@ def test_a_resource_is_added_changed_replaced_or_removed(repository: Any) -> Non
     assert [(each.path, each.old, each.new) for each in pool.forcing] == [("nodeConfig.spot", None, True)]
 
 
+def test_a_team_without_machines_costs_nothing(repository: Any) -> None:
+    path = repository.path("small-vision")
+    path.write_text(path.read_text(encoding="utf-8").partition("    vertex:")[0], encoding="utf-8")
+
+    cost = one(repository.compare(fast=True)).most_usd
+
+    assert cost.after == 0
+    assert cost.delta is not None
+    assert cost.delta < 0
+
+
 def test_a_renamed_team_is_compared_with_itself(repository: Any) -> None:
     repository.path("small-vision").rename(repository.path("small-sight"))
 
@@ -266,6 +277,7 @@ def test_without_a_repository_or_git_there_is_no_base(repository: Any, monkeypat
     ("arguments", "said"),
     [
         (["--base", "nowhere"], "There is no commit nowhere"),
+        (["--base", ""], "--base names no commit: give a branch"),
         (["--new-only"], "--new-only needs --base"),
         (["--write-baseline", "--base", "main"], "leave --base out"),
         (["--write-baseline", "--fast"], "leave --fast out"),

@@ -95,6 +95,17 @@ def test_an_exemption_without_a_reason_is_exit_code_2_and_exempts_nothing(copy: 
     assert "error stacks/Pulumi.dev.yaml" in done.stdout
 
 
+def test_what_is_wrong_with_the_file_is_a_sentence_before_what_is_allowed(copy: Path) -> None:
+    (copy / "stacks" / "exemptions.yaml").write_text(EXEMPTION.replace("ml@example.com", "somebody"))
+
+    (said,) = run_check(copy, today=TODAY, fast=True).failures
+
+    assert said == (
+        "stacks/exemptions.yaml:6:5: exemptions[0].owner: 'somebody' does not have the right form. "
+        "Allowed: an address such as ml-platform@example.com."
+    )
+
+
 def test_the_text_report_lists_what_is_exempt_and_counts_it(copy: Path) -> None:
     plant(copy)
 

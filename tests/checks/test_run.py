@@ -108,6 +108,31 @@ def test_an_unreadable_file_is_exit_code_2_and_hides_no_other_stack(copy: Path) 
     assert len(report.stacks) == 5
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    ["{limit: -5, region: us-central1}", "{limit: 5, region: us-central1, unit: GiBB}", "{limit: 5}"],
+    ids=["a negative limit", "an unknown unit", "a missing region"],
+)
+def test_a_snapshot_with_an_error_is_exit_code_2_beside_its_finding(wrong: str, copy: Path) -> None:
+    snapshot = copy / "stacks" / "quotas" / "example-train-prod.yaml"
+    right = "{limit: 10000, region: us-central1}"
+    text = snapshot.read_text(encoding="utf-8")
+    assert right in text
+    snapshot.write_text(text.replace(right, wrong), encoding="utf-8")
+
+    report = run_check(copy, today=TODAY, fast=True)
+
+    found = [each for each in errors(report) if each.rule == "quota-snapshot"]
+    line = text[: text.index(right)].count("\n") + 1
+    assert [(each.file, each.position and each.position.line) for each in found] == [
+        ("stacks/quotas/example-train-prod.yaml", line)
+    ]
+    assert report.exit_code() == 2
+    assert report.failures == (
+        "stacks/quotas/example-train-prod.yaml has errors, so what fits its limits cannot be said.",
+    )
+
+
 def test_a_program_that_fails_is_exit_code_2_with_one_sentence(copy: Path) -> None:
     (copy / "__main__.py").write_text("raise KeyError('boom')\n", encoding="utf-8")
 

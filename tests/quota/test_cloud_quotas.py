@@ -147,6 +147,14 @@ def test_a_server_that_is_not_there_is_one_sentence() -> None:
         listed(requests.ConnectionError("no"))
 
 
+def test_a_connection_that_fails_is_told_in_the_system_s_words_alone() -> None:
+    failed = requests.ConnectionError("HTTPSConnectionPool(host='x', port=443): Max retries exceeded with url: /x")
+    failed.__context__ = ConnectionRefusedError(111, "Connection refused")
+
+    with pytest.raises(QuotasError, match=r" does not answer: \[Errno 111\] Connection refused\.$"):
+        listed(failed)
+
+
 def test_credentials_that_have_ended_say_how_to_log_in() -> None:
     with pytest.raises(QuotasError, match=r"The credentials do not work: over\. Log in with: gcloud auth"):
         listed(exceptions.RefreshError("over"))

@@ -184,6 +184,16 @@ def test_a_plan_says_the_request_and_the_lines_to_paste(repository: Path) -> Non
     assert "**64**" in run(repository, "plan", "--format", "markdown").stdout
 
 
+def test_a_line_to_paste_is_whole_however_long_it_is(repository: Path) -> None:
+    edit(repository, PROD, "- limit: 216", "- limit: 150")
+
+    text = run(repository, "plan", "--project", "example-train-prod").stdout
+
+    request = yaml.safe_load(text[text.index("quota_requests:") :])["quota_requests"]["gpus-all-regions"]
+    said = "h100 of prod 64, h100-mega of prod 64, a100 of prod 32 and 1 more."
+    assert request["justification"] == f"GPUs of the training platform: {said}"
+
+
 def test_a_pull_of_what_is_there_changes_the_day_alone(repository: Path, google: str) -> None:
     before = (repository / PROD).read_text()
 

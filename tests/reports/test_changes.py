@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from typing import Any, get_args
 
 import pytest
+from rich.console import Console
 
 from checks.base.changes import (
     AcceleratorChange,
@@ -20,6 +22,7 @@ from checks.base.comparison import Comparison, StackChange
 from checks.output import Format, render
 from checks.report import Known, Report
 from checks.reports.changes import MOST_INPUTS, amount, resource_rows, summary
+from checks.reports.text import print_report
 from modules.quota.keys import QuotaKey
 
 NODE_POOL = "gcp:container/nodePool:NodePool"
@@ -86,6 +89,19 @@ def test_markdown_shows_what_is_replaced_and_folds_the_rest(report: Report) -> N
     assert "c-h100-pool" in open_part
     assert "bucket-&lt;b&gt;-bucket" not in open_part
     assert "bucket-&lt;b&gt;-bucket" in folded
+
+
+def test_an_input_that_is_wider_than_the_terminal_goes_on_below_itself(report: Report) -> None:
+    terminal = Console(file=io.StringIO(), width=44)
+
+    print_report(report, terminal)
+
+    lines = terminal.file.getvalue().splitlines()  # type: ignore[attr-defined] # a StringIO
+    first = next(number for number, line in enumerate(lines) if "autoscaling" in line)
+    assert [line.rstrip() for line in lines[first : first + 2]] == [
+        f"{' ' * 15}autoscaling.maxNodeCount: 8 →",
+        f"{' ' * 15}6",
+    ]
 
 
 def test_a_page_escapes_the_names_of_resources(report: Report) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import stat
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,8 @@ from xml.etree import ElementTree as Xml
 import pytest
 from typer.testing import CliRunner, Result
 
-from checks.output import FORMATS, OutputError, check_writable, render, write_files
+from checks import output
+from checks.output import FORMATS, OutputError, check_writable, print_report, render, write_files
 from checks.report import Report
 from cli.check import Format
 from cli.main import app
@@ -118,6 +121,47 @@ def test_the_command_ends_with_2_where_a_file_cannot_be_written(
     assert done.exit_code == 2
     assert "x.sarif cannot be written: No space left on device." in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_files_are_written_although_nobody_reads_standard_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def closed(*_: object, **__: object) -> None:
+        raise BrokenPipeError(32, "Broken pipe")
+
+    monkeypatch.setattr(output, "print_report", closed)
+
+    check(f"--output=sarif={tmp_path / 'x.sarif'}")
+
+    assert json.loads((tmp_path / "x.sarif").read_text())["version"] == "2.1.0"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full is Linux's")
+def test_a_device_that_is_full_is_named() -> None:
+    with pytest.raises(OutputError, match=r"/dev/full cannot be written: No space left on device\."):
+        write_files({Path("/dev/full"): "text"})
+
+
+def test_in_a_log_no_line_ends_in_blanks(spoiled: Report, capsys: pytest.CaptureFixture[str]) -> None:
+    print_report(spoiled, "text")
+
+    printed = capsys.readouterr().out
+    assert [line for line in printed.splitlines() if line != line.rstrip()] == []
+    assert printed == f"{render(spoiled, 'text')}\n"
+
+
+def test_a_terminal_of_another_encoding_gets_the_report_nevertheless() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "cli.main", "check", "--fast"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        encoding="ascii",
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert "5 stacks: clean" in done.stdout
 
 
 def test_a_file_keeps_its_mode_and_a_link_stays_a_link(tmp_path: Path) -> None:

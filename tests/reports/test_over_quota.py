@@ -57,7 +57,10 @@ def test_it_is_found_at_its_line_with_who_holds_the_rest_and_what_fits(over: Pla
     assert mine.position is not None
     assert mine.position.line == line
     assert mine.message.endswith(SAID)
-    assert (mine.allowed, mine.nearest) == ("8 GPUs", "replicas 4 for search; or request 9 GPUs")
+    assert (mine.allowed, mine.nearest) == (
+        "8 GPUs",
+        "replicas 4 for search; or request 9 GPUs (training-platform quota plan)",
+    )
     assert (theirs.stack, theirs.path) == ("prod-vision", "vertex.persistent_resources.tuning.max_replicas")
     assert report.exit_code() == 1
 
