@@ -13,7 +13,7 @@ from modules.config.fleet import Pool, cluster_pools
 from modules.config.gpu_fabric import fabric_name, gpu_fabrics
 from modules.gke.node_pool import AcceleratorPool, AcceleratorPoolArgs
 from modules.gke.service_account import NodeServiceAccount
-from modules.gke.workload_policies import WorkloadPolicies, WorkloadPoliciesArgs, policy_topologies, policy_topology
+from modules.gke.workload_policies import WorkloadPolicies, WorkloadPoliciesArgs, policy_topologies
 from modules.network.gpu_networks import GpuNetworks, GpuNetworksArgs
 from modules.scope import Scope
 
@@ -56,7 +56,7 @@ class ClusterPools:
                         location=args.spec.location,
                         service_account=args.nodes,
                         nics=self._nics(pool),
-                        workload_policy=policies.get(policy_topology(pool) or ""),
+                        workload_policy=policies.get(pool.policy_topology or ""),
                     ),
                     opts,
                 )

@@ -101,6 +101,13 @@ class Pool:
         return self.max_chips * self.places_per_gpu
 
     @property
+    def policy_topology(self) -> str | None:
+        """The topology of the workload policy that joins its VMs; None where none does."""
+        if not self.machine.workload_policy:
+            return None
+        return self.machine.nvlink_domain or (self.spec.topology if self.multi_host else None)
+
+    @property
     def chips_per_slice(self) -> int:
         """The smallest number that one job can be given: a slice's chips, one VM's GPUs, a place on a shared GPU."""
         return self.hosts * self.machine.chips if self.places_per_gpu == 1 else 1

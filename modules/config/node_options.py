@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from modules.catalog import ACCELERATORS
-from modules.config.section import Section, one_of
+from modules.config.section import DISK_IMAGE, Section, one_of
 
 _ATTACHED = {name: gpu for name, gpu in ACCELERATORS.items() if gpu.attachment is not None}
 AttachedGpuName = Annotated[str, AfterValidator(one_of("GPU that is attached to other machines", _ATTACHED))]
@@ -49,6 +49,11 @@ class Upgrades(Section):
     max_unavailable: int = Field(default=1, ge=0, description="VMs fewer while upgrading.")
     soak_minutes: int = Field(default=60, ge=0, description="blue-green: the old VMs' stay after the last batch.")
 
+    @property
+    def says_how(self) -> bool:
+        """Whether the stack file says how a pool is upgraded, rather than whether."""
+        return bool({"strategy", "max_surge", "max_unavailable", "soak_minutes"} & self.model_fields_set)
+
 
 class NodeOptions(Section):
     """GPUs attached to machines that have none of their own, networks between GPUs, placement, disks, upkeep."""
@@ -65,8 +70,8 @@ class NodeOptions(Section):
     partition: str | None = Field(default=None, description="Size of the partitions (MIG) of each GPU, as 1g.10gb.")
     sharing: GpuSharing | None = None
     local_ssd: LocalSsd = LocalSsd()
-    preload_images: tuple[str, ...] = Field(
-        default=(), description="Disk images with container images, PROJECT/global/images/NAME, that start at once."
+    preload_images: tuple[Annotated[str, Field(pattern=DISK_IMAGE)], ...] = Field(
+        default=(), description="Disk images with container images, projects/P/global/images/NAME, that start at once."
     )
     confidential: Literal["TDX", "SEV", "SEV_SNP"] | None = Field(
         default=None, description="Confidential nodes of this technology."

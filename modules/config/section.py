@@ -77,6 +77,7 @@ QUOTA_ID = r"^[A-Za-z0-9][A-Za-z0-9_-]*$"
 _HOST = r"^[a-z0-9.-]+\.[a-z]{2,}$"
 RESERVATION_NAME = r"^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$"
 RESERVATION_OR_ANY = r"^(\*|[a-z]([a-z0-9-]{0,61}[a-z0-9])?)$"
+DISK_IMAGE = r"^(projects/[a-z0-9.:-]+/)?global/images/[a-z]([a-z0-9-]{0,61}[a-z0-9])?$"
 _TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"
 FORMS = {
     _NAME: "lower-case letters, digits and dashes, a letter first, at most 30",
@@ -92,6 +93,7 @@ FORMS = {
     RESERVATION_NAME: "lower-case letters, digits and dashes, a letter first, at most 63",
     REQUEST_NAME: "lower-case letters, digits and dashes, a letter first, at most 57",
     SERVICE: "a service such as compute.googleapis.com",
+    DISK_IMAGE: "a disk image such as projects/example/global/images/torch",
     QUOTA_ID: "a quota id such as CPUS-per-project-region",
 }
 """What the patterns of this model mean, in words for people."""

@@ -89,19 +89,15 @@ def installer(
     called = f"nccl-{gpudirect.lower()}-installer-{gpu.removeprefix('nvidia-')}"
     selector = {"training-platform/installer": called}
     image = images[software.image + (ARM if gpu in _ARM_HOSTS else "")]
-    return DaemonSet(
-        f"{name}-installer",
-        metadata=metadata(scope, called, NAMESPACE, SKIP_AWAIT),
-        spec={
-            "selector": {"matchLabels": selector},
-            "updateStrategy": {"type": "RollingUpdate"},
-            "template": {
-                "metadata": {"labels": {**labels(scope), **selector}},
-                "spec": pod(software, gpu, image, images),
-            },
+    spec: Any = {
+        "selector": {"matchLabels": selector},
+        "updateStrategy": {"type": "RollingUpdate"},
+        "template": {
+            "metadata": {"labels": {**labels(scope), **selector}},
+            "spec": pod(software, gpu, image, images),
         },
-        opts=opts,
-    )
+    }
+    return DaemonSet(f"{name}-installer", metadata=metadata(scope, called, NAMESPACE, SKIP_AWAIT), spec=spec, opts=opts)
 
 
 def pod(software: _Software, gpu: str, image: str, images: Mapping[str, str]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from modules.gke.gpu_node import (
 )
 from modules.gke.node_config import common_node_config
 from modules.gke.service_account import NodeServiceAccount
-from modules.gke.upkeep import management, says_how, upgrade_settings
+from modules.gke.upkeep import management, upgrade_settings
 from modules.scope import Scope
 
 # A VM's block of the pods' range is twice its pods, rounded up to a power of two: a /27 for 16, so that a /16 holds
@@ -140,7 +140,7 @@ def _flex_start(spec: NodePoolSpec) -> bool:
 def _ignored(args: AcceleratorPoolArgs) -> Iterator[str]:
     """Yield the inputs whose changes are not sent."""
     yield "initialNodeCount"  # it matters at creation alone, and a change of it would replace the pool
-    if args.pool.spec.charged == "flex-start" and not says_how(args.pool.spec):
+    if args.pool.spec.charged == "flex-start" and not args.pool.spec.upgrades.says_how:
         yield "upgradeSettings"  # what GKE writes there is nothing that the provider could send back
     if args.workload_policy is not None:
         yield "placementPolicy"  # GKE keeps it without its type, and each difference would replace the pool

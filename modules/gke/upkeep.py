@@ -23,7 +23,7 @@ def upgrade_settings(spec: NodePool) -> container.NodePoolUpgradeSettingsArgs | 
     unless the stack file says something, which a rule then finds. A slice is recreated as a whole whatever this says.
     """
     upgrades = spec.upgrades
-    if spec.charged == "flex-start" and not says_how(spec):
+    if spec.charged == "flex-start" and not upgrades.says_how:
         return None
     if upgrades.strategy == "blue-green":
         batch = container.NodePoolUpgradeSettingsBlueGreenSettingsStandardRolloutPolicyArgs(
@@ -38,8 +38,3 @@ def upgrade_settings(spec: NodePool) -> container.NodePoolUpgradeSettingsArgs | 
     return container.NodePoolUpgradeSettingsArgs(
         strategy="SURGE", max_surge=upgrades.max_surge, max_unavailable=upgrades.max_unavailable
     )
-
-
-def says_how(spec: NodePool) -> bool:
-    """Whether the stack file says how a pool is upgraded, rather than whether."""
-    return bool({"strategy", "max_surge", "max_unavailable", "soak_minutes"} & spec.upgrades.model_fields_set)

@@ -53,13 +53,6 @@ class WorkloadPolicies(pulumi.ComponentResource):
         self.register_outputs({})
 
 
-def policy_topology(pool: Pool) -> str | None:
-    """Return the topology of the workload policy that joins a pool's VMs; None where none does."""
-    if not pool.machine.workload_policy:
-        return None
-    return pool.machine.nvlink_domain or (pool.spec.topology if pool.multi_host else None)
-
-
 def policy_topologies(pools: Iterable[Pool]) -> tuple[str, ...]:
     """Return every topology that the pools of a cluster need a workload policy of, each once."""
-    return tuple(dict.fromkeys(topology for topology in map(policy_topology, pools) if topology))
+    return tuple(dict.fromkeys(topology for topology in (pool.policy_topology for pool in pools) if topology))

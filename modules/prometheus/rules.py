@@ -7,6 +7,7 @@ Monitoring instead: its metrics carry other labels, so a rule here would find no
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,9 @@ from modules.scope import MANAGED_BY, Scope
 _RULES = Path(__file__).parent / "data" / "rules.yaml"
 
 
+@cache
 def cluster_rules() -> dict[str, Any]:
-    """Return the spec of the platform's ClusterRules."""
+    """Return the spec of the platform's ClusterRules, read once: every cluster has the same."""
     spec: dict[str, Any] = yaml.safe_load(_RULES.read_text(encoding="utf-8"))
     return spec
 

@@ -32,7 +32,7 @@ class Alternatives:
     def of(self, line: Line, held: Held) -> Iterator[str]:
         """Yield what else would do for a holder, what is most like its wish first; at last, the limit to ask for."""
         yield from self.today(line, held)
-        yield f"request {shown(line.used)} {line.unit}"
+        yield f"request {shown(line.used)} {line.unit} (training-platform quota plan)"
 
     def today(self, line: Line, held: Held) -> Iterator[str]:
         """Yield what would fit today's limits for a holder, what is most like its wish first."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from ipaddress import IPv4Network, ip_network
 
 from modules.catalog.locations import region_of
@@ -24,7 +25,7 @@ RESERVED_ADDRESSES = 4  # of a subnet's primary range
 @rule("pod-range", ruleset="addresses", across=True, facts=("CLU-13",), source=_ARITHMETIC)
 def pod_range(cluster: Cluster, program: Program) -> Iterator[Draft]:
     """Find a range of pods that does not hold a block for every node that the pools may reach."""
-    subnet = _subnet_of(cluster, program)
+    subnet = subnet_named(cluster.subnetwork, program)
     room = network_of(subnet.ranges.get(cluster.pods_range or "")) if subnet else None
     if subnet is None or room is None:
         return
@@ -48,7 +49,7 @@ def pod_range(cluster: Cluster, program: Program) -> Iterator[Draft]:
 @rule("node-range", ruleset="addresses", across=True, facts=("CLU-13",), source=_ARITHMETIC)
 def node_range(cluster: Cluster, program: Program) -> Iterator[Draft]:
     """Find a subnet with fewer addresses than the pools may have nodes."""
-    subnet = _subnet_of(cluster, program)
+    subnet = subnet_named(cluster.subnetwork, program)
     room = network_of(subnet.cidr) if subnet else None
     if subnet is None or room is None:
         return
@@ -174,7 +175,7 @@ def filestore_region(instance: Filestore, program: Program) -> Iterator[Draft]:
 )
 def subnet_region(cluster: Cluster, program: Program) -> Iterator[Draft]:
     """Find a cluster whose subnet is in another region."""
-    subnet = _subnet_of(cluster, program)
+    subnet = subnet_named(cluster.subnetwork, program)
     if subnet is not None and subnet.region and subnet.region != region_of(cluster.location):
         message = f"subnet {subnet.name} is in {subnet.region}, and the cluster in {region_of(cluster.location)}"
         yield finding(cluster, "subnetwork", message, allowed="one region", nearest=region_of(cluster.location))
@@ -185,9 +186,9 @@ def _block(pods: int) -> int:
     return max(16, 1 << (2 * pods - 1).bit_length())
 
 
-def _subnet_of(cluster: Cluster, program: Program) -> Subnet | None:
-    reference = cluster.subnetwork
-    return program.once(_subnets).get(reference) if reference else None
+def subnet_named(reference: str | None, program: Program) -> Subnet | None:
+    """Return a subnet of the program by its logical name or its name in Google Cloud."""
+    return program.once(_subnets).get(reference) if isinstance(reference, str) else None
 
 
 def _subnets(program: Program) -> dict[str, Subnet]:
@@ -217,6 +218,7 @@ def _named_ranges(subnet: Subnet) -> Iterator[tuple[str, str, IPv4Network]]:
             yield field, subnet.name, room
 
 
+@lru_cache(maxsize=4096)
 def network_of(text: str | None) -> IPv4Network | None:
     """Return a range of IPv4; None for what is none, a name or a version 6."""
     try:

@@ -1,4 +1,4 @@
-"""Views of what a plan alone says of clusters and pools: settings that no line of a stack file decides."""
+"""Views of settings of clusters and pools, most of which no line of a stack file decides."""
 
 from __future__ import annotations
 
@@ -57,6 +57,9 @@ class ClusterSettings(Settings):
     exclusions: tuple[Exclusion, ...]
 
 
+_LIMITS = {"cpu": "cpu", "memory": "memory_gb"}
+
+
 class Limit(NamedTuple):
     """A limit of node auto-provisioning: vCPUs, GB of memory, chips or GPUs over all pools of the cluster."""
 
@@ -86,9 +89,22 @@ class AutoProvisioning(Settings):
     strategy: str | None
     max_surge: int | None
 
+    def path(self, name: str) -> Path:
+        """Return where a field stands; a limit, by the name of its resource, stands at a line of its own."""
+        if name not in _LIMITS and self.known("limits") and any(each.resource == name for each in self.limits):
+            return (*super().path("limits"), "accelerators", name)
+        return (*super().path("limits"), _LIMITS[name]) if name in _LIMITS else super().path(name)
+
     def limit(self, resource: str) -> int | None:
         """Return the limit of a resource; None where it has none."""
         return next((each.maximum for each in self.limits if each.resource == resource), None)
+
+
+class Taint(NamedTuple):
+    """What keeps pods off nodes; the effect as GKE spells it, ``NO_SCHEDULE``."""
+
+    key: str | None
+    effect: str | None
 
 
 class Nic(NamedTuple):
@@ -102,7 +118,7 @@ class Nic(NamedTuple):
 class PoolSettings(Settings):
     """A node pool's settings beside those of ``pool``; ``upgrades`` says whether its upgrades are written at all.
 
-    ``taints`` are keys. ``replaced_first`` says whether a replacement waits for the old pool to go, None where whoever
+    ``replaced_first`` says whether a replacement waits for the old pool to go, None where whoever
     planned does not say.
     """
 
@@ -139,7 +155,7 @@ class PoolSettings(Settings):
     scopes: tuple[str, ...]
     service_account: str | None
     tags: int
-    taints: tuple[str, ...]
+    taints: tuple[Taint, ...]
     provisioned: bool  # IOPS or throughput of the boot disk
     disk_type: str | None
     storage_pools: int

@@ -96,10 +96,17 @@ def max_run_duration(pool: NodePool) -> Iterator[Draft]:
     source="Compute docs, accelerator-optimized machines and TPU machines; GKE cluster-autoscaler 7d25050, dwsDisabled",
 )
 def capacity_offered(pool: NodePool) -> Iterator[Draft]:
-    """Find a machine type that cannot be had in the way that is asked."""
+    """Find a machine type that cannot be had in the way that is asked.
+
+    A CPU machine with GPUs that it does not take is none that can be had at all, which ``gpu-fixed-pair`` finds.
+    """
     machine = pool.machine
-    if machine is not None and pool.capacity not in machine.capacities:
+    if machine is None or (machine.kind == "cpu" and pool.accelerator_type is not None):
+        return
+    if pool.capacity not in machine.capacities:
         message = f"{machine.name} cannot be had as {pool.capacity}"
+        if pool.consume_reservation == "ANY_RESERVATION":
+            message += ", which VMs of any reservation are where none fits"
         nearest = next(iter(machine.capacities), None)
         yield finding(pool, "capacity", message, allowed=", ".join(machine.capacities), nearest=nearest)
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from modules.config.fleet import GPU_DIRECT_LABEL, GPU_DIRECT_OFF
-from modules.rules.addresses import RESERVED_ADDRESSES, network_of
+from modules.rules.addresses import RESERVED_ADDRESSES, network_of, subnet_named
 from modules.rules.cluster_views import PoolSettings
 from modules.rules.inputs import named
 from modules.rules.network_views import Firewall, Network, Subnet
@@ -151,16 +151,15 @@ def gpu_network_room(subnet: Subnet, program: Program) -> Iterator[Draft]:
 def gpu_network_range(each: PoolSettings, program: Program) -> Iterator[Draft]:
     """Find a further interface in a range that overlaps addresses of its own cluster, of which nodes reach one."""
     cluster = cluster_of(each.pool, program) if each.nics else None
-    if cluster is None:
+    own = subnet_named(cluster.subnetwork, program) if cluster else None
+    if cluster is None or own is None:
         return
-    subnets = program.of(Subnet)
-    own = [subnet for subnet in subnets if named(cluster.subnetwork, subnet, "subnetwork")]
-    taken = [room for subnet in own for room in map(network_of, (subnet.cidr, *subnet.ranges.values())) if room]
-    further = [subnet for subnet in subnets if any(named(nic.subnetwork, subnet, "subnetwork") for nic in each.nics)]
-    for subnet in further:
-        room = network_of(subnet.cidr)
+    taken = [room for room in map(network_of, (own.cidr, *own.ranges.values())) if room]
+    for nic in each.nics:
+        subnet = subnet_named(nic.subnetwork, program)
+        room = network_of(subnet.cidr) if subnet else None
         clash = next((other for other in taken if room is not None and room.overlaps(other)), None)
-        if clash:
+        if subnet is not None and clash is not None:
             message = f"{room} of {subnet.name} overlaps {clash} of cluster {cluster.name}"
             yield finding(subnet, "cidr", message, allowed="a range apart from nodes, pods and services")
             return

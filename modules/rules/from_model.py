@@ -6,30 +6,28 @@ only a plan has (``Labelled``, ``ExternalAddress``) are left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 from modules.catalog import MACHINE_TYPES
 from modules.catalog.locations import region_of
 from modules.config import names
 from modules.config.cluster import Cluster as ClusterSpec
 from modules.config.environment import Environment
-from modules.config.gpu_fabric import gpu_fabrics
+from modules.config.fleet import cluster_pools
+from modules.config.gpu_fabric import GpuFabric, gpu_fabrics
 from modules.config.stack import Stack
 from modules.config.team import PersistentResource, Team
 from modules.config.workspace import Workspace
 from modules.rules import from_plan as types
 from modules.rules.model_pools import Maker, accelerator_pools, boot_disk, system_pool
+from modules.rules.model_settings import NETWORK, cluster_settings, compute_class, uncut
 from modules.rules.network_views import Subnet
-from modules.rules.planned import UNKNOWN
 from modules.rules.view import View
 from modules.rules.views import Bucket, Cluster, Filestore, Flavor, FlavorQuota, Gateway, PersistentPool
 
 COHORT = "training-platform"
-NETWORK = "network-vpc"
 PODS_RANGE = "pods"
 SERVICES_RANGE = "services"
-NAME_LIMIT = 63
 
 
 def views_of_model(stack: Stack, workspace: Workspace) -> list[View]:
@@ -43,7 +41,7 @@ def views_of_model(stack: Stack, workspace: Workspace) -> list[View]:
 
 def _environment(make: Maker, environment: Environment, workspace: Workspace) -> Iterator[View]:
     for name, cluster in environment.clusters.items():
-        yield Cluster(
+        view = Cluster(
             **make.head(types.CLUSTER, f"{name}-cluster"),
             project=make.project,
             cluster=make.cluster(name),
@@ -58,10 +56,16 @@ def _environment(make: Maker, environment: Environment, workspace: Workspace) ->
             pods_range=PODS_RANGE,
             max_pods=None,
         )
+        fabrics = gpu_fabrics(name, cluster)
+        yield view
+        yield from cluster_settings(view, cluster)
         yield _subnet(make, name, cluster)
-        yield from _gpu_subnets(make, name, cluster)
+        yield from _gpu_subnets(make, name, fabrics.values())
         yield from system_pool(make, name, cluster)
-        yield from accelerator_pools(make, name, cluster)
+        yield from accelerator_pools(make, name, cluster, fabrics)
+        for key, spec in cluster.compute_classes.items():
+            head = make.head(types.COMPUTE_CLASS, f"{names.compute_class_name(name, key)}-object")
+            yield compute_class(head, key, spec, cluster_pools(name, cluster))
         for flavor in workspace.flavors(make.stack, name).values():
             head = make.head(types.RESOURCE_FLAVOR, f"{name}-flavors-{flavor.name}")
             yield Flavor(
@@ -88,8 +92,8 @@ def _subnet(make: Maker, name: str, cluster: ClusterSpec) -> Subnet:
     )
 
 
-def _gpu_subnets(make: Maker, name: str, cluster: ClusterSpec) -> Iterator[Subnet]:
-    for fabric in gpu_fabrics(name, cluster).values():
+def _gpu_subnets(make: Maker, name: str, fabrics: Iterable[GpuFabric]) -> Iterator[Subnet]:
+    for fabric in fabrics:
         for vpc in fabric.vpcs:
             for nic in vpc.nics:
                 called = f"{make.environment}-{name}-{nic.name}"
@@ -97,16 +101,11 @@ def _gpu_subnets(make: Maker, name: str, cluster: ClusterSpec) -> Iterator[Subne
                     **make.head(types.SUBNETWORK, f"{fabric.component}{nic.name.removeprefix(fabric.name)}-subnet"),
                     project=make.project,
                     region=fabric.region,
-                    subnetwork=_uncut(called),
+                    subnetwork=uncut(called),
                     network=f"{fabric.component}{vpc.name.removeprefix(fabric.name)}-vpc",
                     cidr=nic.cidr,
                     ranges={},
                 )
-
-
-def _uncut(name: str) -> Any:
-    """Return a name that Google Cloud takes as it is; the component cuts a longer one, in a way of its own."""
-    return name if len(name) <= NAME_LIMIT else UNKNOWN
 
 
 def _filestores(make: Maker, environment: Environment) -> Iterator[View]:
@@ -159,14 +158,11 @@ def _persistent_resource(make: Maker, name: str, resource: PersistentResource) -
     support = machine.accelerator.vertex if machine.accelerator and machine.kind == "gpu" else None
     accelerator = support.accelerator_type if support else None
     scales = resource.max_replicas is not None
-    resource_id: Any = f"{make.prefix}-{name}"
-    if len(resource_id) > NAME_LIMIT:
-        resource_id = UNKNOWN  # the component cuts it, in a way of its own
     yield PersistentPool(
         **head,
         project=make.project,
         region=resource.region,
-        resource_id=resource_id,
+        resource_id=uncut(f"{make.prefix}-{name}"),
         machine_type=machine.name,
         accelerator_type=accelerator,
         accelerator_count=machine.chips if accelerator else None,

@@ -24,6 +24,7 @@ BUCKET = "gcp:storage/bucket:Bucket"
 ROUTER_NAT = "gcp:compute/routerNat:RouterNat"
 CLUSTER_QUEUE = "kubernetes:kueue.x-k8s.io/v1beta2:ClusterQueue"
 RESOURCE_FLAVOR = "kubernetes:kueue.x-k8s.io/v1beta2:ResourceFlavor"
+COMPUTE_CLASS = "kubernetes:cloud.google.com/v1:ComputeClass"
 
 MAKERS: Mapping[str, Callable[[Resource], Iterator[View]]] = {
     CLUSTER: gke_inputs.cluster,
@@ -45,7 +46,7 @@ MAKERS: Mapping[str, Callable[[Resource], Iterator[View]]] = {
     "gcp:compute/instance:Instance": cloud_inputs.interfaces,
     "gcp:compute/instanceTemplate:InstanceTemplate": cloud_inputs.interfaces,
     RESOURCE_FLAVOR: kueue_inputs.flavor,
-    "kubernetes:cloud.google.com/v1:ComputeClass": class_inputs.compute_class,
+    COMPUTE_CLASS: class_inputs.compute_class,
     CLUSTER_QUEUE: kueue_inputs.cluster_queue,
 }
 

@@ -10,12 +10,21 @@ from modules.catalog.locations import is_zone
 from modules.catalog.types import MachineType
 from modules.config.cluster import Cluster
 from modules.config.environment import Environment
-from modules.config.fleet import ZONES_OF_A_REGIONAL_CLUSTER, GkePool, Pool, cluster_pools, pool_labels
+from modules.config.fleet import (
+    SYSTEM_POOL_SURGE,
+    ZONES_OF_A_REGIONAL_CLUSTER,
+    GkePool,
+    Pool,
+    cluster_pools,
+    pool_labels,
+)
+from modules.config.gpu_fabric import GpuFabric
 from modules.config.names import Locator, system_pool_name
 from modules.config.node_options import Upgrades
 from modules.config.stack import Stack
 from modules.rules.from_plan import NODE_POOL
 from modules.rules.inputs import last_part
+from modules.rules.model_settings import pool_settings, system_pool_settings
 from modules.rules.view import View
 from modules.rules.views import BootDisk, NodePool
 
@@ -75,8 +84,8 @@ class Maker:
         return f"{self.environment}-{name}"
 
 
-def accelerator_pools(make: Maker, name: str, cluster: Cluster) -> Iterator[View]:
-    """Yield the views of a cluster's pools with TPUs or GPUs, two for each GKE node pool."""
+def accelerator_pools(make: Maker, name: str, cluster: Cluster, fabrics: Mapping[str, GpuFabric]) -> Iterator[View]:
+    """Yield the views of a cluster's pools with TPUs or GPUs: two for each GKE node pool, three with settings."""
     for pool in cluster_pools(name, cluster):
         for gke_pool in pool.gke_pools:
             head = make.head(NODE_POOL, f"{gke_pool.name}-pool")
@@ -89,8 +98,11 @@ def accelerator_pools(make: Maker, name: str, cluster: Cluster) -> Iterator[View
                 **_capacity(pool),
                 **_placement(pool),
             }
-            yield _node_pool(make, head, pool.machine, values)
-            yield boot_disk(head, "gke", pool.machine, pool.spec.boot_disk.type, pool.spec.boot_disk.size_gb)
+            view = _node_pool(make, head, pool.machine, values)
+            disk = boot_disk(head, "gke", pool.machine, pool.spec.boot_disk.type, pool.spec.boot_disk.size_gb)
+            yield view
+            yield from pool_settings(view, pool, disk.disk_type, fabrics, make.cluster(name))
+            yield disk
 
 
 def system_pool(make: Maker, name: str, cluster: Cluster) -> Iterator[View]:
@@ -108,8 +120,11 @@ def system_pool(make: Maker, name: str, cluster: Cluster) -> Iterator[View]:
         "total_max_nodes": spec.max_nodes,
         "location_policy": "BALANCED",
     }
-    yield _node_pool(make, head, machine, values)
-    yield boot_disk(head, "gke", machine, spec.boot_disk.type, spec.boot_disk.size_gb)
+    view = _node_pool(make, head, machine, values)
+    disk = boot_disk(head, "gke", machine, spec.boot_disk.type, spec.boot_disk.size_gb)
+    yield view
+    yield system_pool_settings(view, disk.disk_type, SYSTEM_POOL_SURGE)
+    yield disk
 
 
 def boot_disk(head: dict[str, Any], of: str, machine: MachineType, disk_type: str | None, size_gb: int) -> BootDisk:
@@ -156,8 +171,7 @@ def _capacity(pool: Pool) -> dict[str, Any]:
 
 
 def _upkeep(upgrades: Upgrades, *, flex: bool) -> dict[str, Any]:
-    says_how = {"strategy", "max_surge", "max_unavailable", "soak_minutes"} & upgrades.model_fields_set
-    written = not flex or bool(says_how)
+    written = not flex or upgrades.says_how
     return {
         "auto_repair": not flex if upgrades.auto_repair is None else upgrades.auto_repair,
         "auto_upgrade": upgrades.auto_upgrade,

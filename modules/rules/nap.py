@@ -32,7 +32,7 @@ def auto_provisioning_limits(each: AutoProvisioning) -> Iterator[Draft]:
             have = each.limit(resource)
             if have is not None and have < least:
                 message = f"the limit of {resource} is {have:,}, and one {smallest.name} has {least:,.0f}"
-                yield finding(each, "limits", message, allowed=f"at least {least:,.0f}", nearest=f"{least:.0f}")
+                yield finding(each, resource, message, allowed=f"at least {least:,.0f}", nearest=f"{least:.0f}")
 
 
 @rule(

@@ -131,6 +131,20 @@ def node_labels(pool: NodePool) -> Iterator[Draft]:
             yield finding(pool, "node_labels", message, allowed=f"at most {LABEL_VALUE}", nearest=value[:LABEL_VALUE])
 
 
+@rule(
+    "node-taints",
+    ruleset="nodes",
+    owner="house",
+    source="Kubernetes API, validation of a node's taints: unique by key and effect (general knowledge)",
+)
+def node_taints(each: PoolSettings) -> Iterator[Draft]:
+    """Find a taint that is on the nodes twice, such as the one that every pool of GPUs is given."""
+    for taint in dict.fromkeys(each.taints):
+        if each.taints.count(taint) > 1:
+            message = f"the nodes have taint {taint.key} with effect {taint.effect} already"
+            yield finding(each, "taints", message, allowed="taints of other keys, or none")
+
+
 @rule("node-tags", ruleset="nodes", facts=("NAM-03",), source=f"{_SCHEMA}, resource_manager_tags")
 def node_tags(each: PoolSettings) -> Iterator[Draft]:
     """Find more resource manager tags than nodes take."""

@@ -21,7 +21,7 @@ def cluster_of(pool: NodePool, program: Program) -> Cluster | None:
 
 
 def settings_of(cluster: Cluster, program: Program) -> ClusterSettings | None:
-    """Return the settings of a cluster; None where the views are of the model, which has none."""
+    """Return the settings of a cluster; None where nobody says any."""
     return program.once(_settings).get(cluster.name)
 
 

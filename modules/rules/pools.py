@@ -84,16 +84,20 @@ def surge_upgrades(each: PoolSettings) -> Iterator[Draft]:
     source=f"{_SCHEMA}, upgrade_settings; Cluster Toolkit v1.95.0, whose default adds no VM",
 )
 def upgrade_room(each: PoolSettings) -> Iterator[Draft]:
-    """Find upgrades of TPUs or GPUs that need more of them than the pool may have: quota is charged for no more."""
+    """Find upgrades of reserved TPUs or GPUs that need more of them than the pool may have; quotas are charged for it.
+
+    A slice over several hosts is recreated as one and needs no more.
+    """
     pool, machine = each.pool, each.pool.machine
     if machine is None or machine.accelerator is None or not each.upgrades:
         return
+    if pool.capacity != "reservation" or pool.hosts > 1:
+        return
     if pool.upgrade_strategy == "BLUE_GREEN":
-        message = f"blue-green upgrades need room for {2 * pool.most_vms} {machine.name}"
-        yield finding(pool, "upgrade_strategy", message, allowed="SURGE without a further VM", nearest="SURGE")
+        message = f"blue-green upgrades need room for {2 * pool.most_vms} {machine.name} in the reservation"
+        yield finding(pool, "upgrade_strategy", message, allowed="surge without a further VM", nearest="surge")
     elif each.max_surge:
-        source = "reservation" if pool.capacity == "reservation" else "quota"
-        message = f"upgrades take {each.max_surge} {machine.name} beyond the pool's most out of the {source}"
+        message = f"upgrades take {each.max_surge} {machine.name} beyond the pool's most out of the reservation"
         yield finding(each, "max_surge", message, allowed="0", nearest=0)
 
 

@@ -134,14 +134,13 @@ def _auto_provisioning(each: AutoProvisioning, views: Iterable[View], project: s
     """Yield what auto-provisioning may add to the pools of its cluster that the program makes."""
     names = {each.cluster.name, each.cluster.cluster if each.cluster.known("cluster") else None}
     pools = [view for view in views if isinstance(view, NodePool) and view.known("cluster") and view.cluster in names]
-    path = (*each.path("limits"), "accelerators")
     label = f"auto-provisioning of {each.origin[-1] if each.origin else each.name}"
     location = each.zones[0] if len(each.zones) == 1 else each.cluster.location
     for limit in each.limits:
         own = sum(pool.most_vms * pool.machine.chips for pool in pools if pool.machine and _is_of(pool, limit.resource))
         chips = max(0, (limit.maximum or 0) - own)
         for usage in accelerator_usage(project, limit.resource, chips, location) if chips else ():
-            yield usage.by(Holder(each.stack, each.path("limits"), label, (*path, limit.resource), 1))
+            yield usage.by(Holder(each.stack, each.path("limits"), label, each.path(limit.resource), 1))
 
 
 def _is_of(pool: NodePool, gke_label: str) -> bool:

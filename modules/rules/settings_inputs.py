@@ -14,6 +14,7 @@ from modules.rules.cluster_views import (
     PoolSettings,
     Reservation,
     ResourcePolicy,
+    Taint,
     Window,
 )
 from modules.rules.inputs import Inputs, Resource, any_of, either, last_part
@@ -70,7 +71,7 @@ def _window(window: Inputs) -> Any:
 
 
 def _exclusions(inputs: Inputs) -> Any:
-    rows = [
+    rows: list[Any] = [
         Exclusion(
             each.text("exclusionName"),
             each.text("startTime"),
@@ -166,8 +167,8 @@ def _nics(inputs: Inputs) -> Any:
 
 
 def _taints(node: Inputs) -> Any:
-    keys = tuple(each.text("key") for each in node.items("taints"))
-    return UNKNOWN if UNKNOWN in keys else keys
+    taints: tuple[Any, ...] = tuple(Taint(each.text("key"), each.text("effect")) for each in node.items("taints"))
+    return UNKNOWN if any(UNKNOWN in taint for taint in taints) else taints
 
 
 def _disk(node: Inputs) -> dict[str, Any]:

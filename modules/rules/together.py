@@ -200,7 +200,7 @@ def auto_provisioning_room(each: AutoProvisioning, program: Program) -> Iterator
         if limit is not None and amount > limit:
             message = f"the limit of {resource} is {limit:,}, and the declared pools may use {amount:,.0f}"
             allowed = f"at least {amount:,.0f}, and what new pools need"
-            yield finding(each, "limits", message, allowed=allowed, nearest=f"{amount:.0f}")
+            yield finding(each, resource, message, allowed=allowed, nearest=f"{amount:.0f}")
 
 
 def _takes_any_pod(each: PoolSettings) -> bool:

@@ -82,7 +82,7 @@ def placement_one_zone(pool: NodePool) -> Iterator[Draft]:
         yield finding(pool, "zones", message, allowed="exactly one zone", nearest=next(iter(pool.zones), None))
     if pool.upgrade_strategy == "BLUE_GREEN":
         message = "compact placement does not go with blue-green upgrades"
-        yield finding(pool, "upgrade_strategy", message, allowed="SURGE", nearest="SURGE")
+        yield finding(pool, "upgrade_strategy", message, allowed="surge", nearest="surge")
 
 
 def illegal(pool: NodePool, machine: MachineType, topology: str) -> Draft:

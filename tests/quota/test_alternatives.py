@@ -51,8 +51,14 @@ def test_enough_quota_is_no_finding(build: Build, limits: Limits) -> None:
 
 
 def test_limit_to_ask_for_is_what_all_holders_need(build: Build, limits: Limits) -> None:
-    assert nearest(build, limits, H100, here=31) == ["max_nodes 3 for h100", f"request {4 * 8} GPUs"]
-    assert nearest(build, limits, H100, all=31) == ["max_nodes 3 for h100", f"request {4 * 8} GPUs"]
+    assert nearest(build, limits, H100, here=31) == [
+        "max_nodes 3 for h100",
+        f"request {4 * 8} GPUs (training-platform quota plan)",
+    ]
+    assert nearest(build, limits, H100, all=31) == [
+        "max_nodes 3 for h100",
+        f"request {4 * 8} GPUs (training-platform quota plan)",
+    ]
 
 
 @pytest.mark.parametrize(("spot", "named"), [(4 * 8, True), (4 * 8 - 1, False)])
@@ -76,7 +82,9 @@ def test_other_region_is_named_where_the_machine_and_quota_for_it_are(
 
 
 def test_shortage_of_all_regions_sends_nobody_to_another(build: Build, limits: Limits) -> None:
-    assert nearest(build, limits, H100, all=0, there=1000, spot=1000) == ["request 32 GPUs"]
+    assert nearest(build, limits, H100, all=0, there=1000, spot=1000) == [
+        "request 32 GPUs (training-platform quota plan)"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,10 @@ def test_demand_over_the_limit_says_who_holds_what_and_what_fits(build: Build, l
     assert finding.rule == "quota-exceeded"
     assert finding.message == f"{H100} (NVIDIA_H100) in us-central1 needs 64, of which h100 48 and eval 16"
     assert finding.allowed == "63 GPUs"
-    assert finding.nearest == f"max_nodes {(63 - 16) // 8} for h100; or request {6 * 8 + 2 * 8} GPUs"
+    assert (
+        finding.nearest
+        == f"max_nodes {(63 - 16) // 8} for h100; or request {6 * 8 + 2 * 8} GPUs (training-platform quota plan)"
+    )
     assert finding.path == "clusters.main.node_pools.h100.max_nodes"
     assert finding.file == "stacks/Pulumi.dev.yaml"
     assert finding.position is not None
@@ -56,7 +59,10 @@ def test_demand_over_the_limit_says_who_holds_what_and_what_fits(build: Build, l
 
 @pytest.mark.parametrize(
     ("limit", "nearest"),
-    [(16 + 8, "max_nodes 1 for h100; or request 64 GPUs"), (16 + 7, "request 64 GPUs")],
+    [
+        (16 + 8, "max_nodes 1 for h100; or request 64 GPUs (training-platform quota plan)"),
+        (16 + 7, "request 64 GPUs (training-platform quota plan)"),
+    ],
 )
 def test_nothing_fits_where_others_hold_the_limit_alone(build: Build, limits: Limits, limit: int, nearest: str) -> None:
     (finding,) = verdict(build(dev=POOLS), limits(LISTED % limit))
@@ -70,7 +76,7 @@ def test_nearest_never_falls_below_the_fields_own_minimum(build: Build, limits: 
 
     (finding,) = verdict(build(dev=pools), limits(LISTED % 8))
 
-    assert finding.nearest == f"request {3 * 8} GPUs"
+    assert finding.nearest == f"request {3 * 8} GPUs (training-platform quota plan)"
 
 
 def test_every_holding_stack_gets_its_own_finding_that_names_the_others(build: Build, limits: Limits) -> None:
@@ -79,8 +85,8 @@ def test_every_holding_stack_gets_its_own_finding_that_names_the_others(build: B
     found = verdict(build(dev=POOLS, stage=other), limits(LISTED % 64))
 
     assert [(finding.stack, finding.nearest) for finding in found] == [
-        ("dev", "max_nodes 2 for h100; or request 96 GPUs"),
-        ("stage", "request 96 GPUs"),
+        ("dev", "max_nodes 2 for h100; or request 96 GPUs (training-platform quota plan)"),
+        ("stage", "request 96 GPUs (training-platform quota plan)"),
     ]
     assert found[0].message.endswith("needs 96, of which h100 48, big of stage 32 and eval 16")
     assert found[1].message.endswith("needs 96, of which h100 of dev 48, big 32 and eval of dev 16")

@@ -18,6 +18,7 @@ from modules.rules.cluster_views import (
     PoolSettings,
     Reservation,
     ResourcePolicy,
+    Taint,
     Window,
 )
 from modules.rules.network_views import Account, Firewall, Network, RoleGrant, StorageClass, Subnet, VolumeClaim
@@ -236,7 +237,7 @@ POOL_SETTINGS: dict[str, Any] = {
     "scopes": ("https://www.googleapis.com/auth/cloud-platform",),
     "service_account": "nodes@example-train.iam.gserviceaccount.com",
     "tags": 0,
-    "taints": ("nvidia.com/gpu",),
+    "taints": (Taint("nvidia.com/gpu", "NO_SCHEDULE"),),
     "provisioned": False,
     "disk_type": "pd-balanced",
     "storage_pools": 0,

@@ -11,6 +11,7 @@ from modules.config.workspace import Workspace, read_workspace
 from modules.quota.ledger import capacity_ledger, project_ledgers, workspace_demand
 from modules.quota.snapshot import read_snapshots
 from modules.rules import View, evaluate, ledger_findings, program, views_of_model
+from modules.rules.cluster_views import ClusterSettings, PoolSettings
 from modules.rules.network_views import Subnet
 from modules.rules.views import BootDisk, Cluster, Filestore, Flavor, FlavorQuota, Gateway, NodePool, PersistentPool
 
@@ -30,10 +31,23 @@ def test_environment_has_a_view_of_everything_that_rules_read(workspace: Workspa
     found = views_of_model(workspace.stacks["prod"], workspace)
     kinds = {type(view) for view in found}
 
-    assert kinds == {Cluster, NodePool, BootDisk, Filestore, Flavor, Gateway, Subnet}
+    settings = {ClusterSettings, PoolSettings}
+    assert kinds == {Cluster, NodePool, BootDisk, Filestore, Flavor, Gateway, Subnet} | settings
     assert sum(isinstance(view, Cluster) for view in found) == 3
     # 3 system pools; v4: 2 + 2 slices; v5e: 1 pool of hosts + 4 slices; 4 GPU pools.
     assert sum(isinstance(view, NodePool) for view in found) == 3 + 4 + 5 + 4
+
+
+def test_settings_are_viewed_where_the_file_says_any_and_where_gpus_have_networks(workspace: Workspace) -> None:
+    found = views_of_model(workspace.stacks["prod"], workspace)
+
+    assert {view.name for view in found if isinstance(view, PoolSettings)} == {
+        "us-central2-system-pool",
+        "us-west4-system-pool",
+        "us-central1-system-pool",
+        "us-central1-h100-pool",
+        "us-central1-h100-mega-pool",
+    }
 
 
 def test_slice_pool_has_the_hosts_of_one_slice(workspace: Workspace) -> None:

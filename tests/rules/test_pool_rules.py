@@ -12,6 +12,7 @@ from modules.rules import View
 
 Make = Callable[..., View]
 Check = Callable[..., list[Finding]]
+T4 = {"accelerator_type": "nvidia-tesla-t4"}
 
 
 @pytest.mark.parametrize(
@@ -239,6 +240,9 @@ def test_queued_vms_take_no_longest_life(check: Check, gpu_pool: Make) -> None:
         ("ct4p-hightpu-4t", {"flex_start": True}, 1),
         ("ct4p-hightpu-4t", {"queued": True}, 1),
         ("ct4p-hightpu-4t", {"consume_reservation": "SPECIFIC_RESERVATION"}, 0),
+        ("n1-standard-8", {**T4, "accelerator_count": 4, "flex_start": True}, 0),
+        ("n1-standard-8", {**T4, "accelerator_count": 3, "flex_start": True}, 0),  # the pair is what is wrong
+        ("n1-standard-8", {"accelerator_type": None, "accelerator_count": None, "flex_start": True}, 1),
     ],
 )
 def test_machine_can_be_had_in_the_way_that_is_asked(

@@ -18,7 +18,7 @@ HEAD = {"stack", "type", "name", "origin"}
 UNREAD = {
     "addresses", "checks", "cidr", "clashing", "compute_class", "connect_mode", "count", "default_machine", "disk_gb",
     "flavor", "gpu_topology", "group", "ignored", "makes_pools", "mtu", "network", "pods_range", "ports", "profile",
-    "project", "queue", "ranges", "release_channel", "reservation", "resource", "specific", "taints", "tolerated",
+    "project", "queue", "ranges", "release_channel", "reservation", "resource", "specific", "tolerated",
     "zone",
 }  # fmt: skip
 

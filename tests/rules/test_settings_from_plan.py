@@ -15,6 +15,7 @@ from modules.rules.cluster_views import (
     PoolSettings,
     Reservation,
     ResourcePolicy,
+    Taint,
 )
 from modules.rules.from_plan import CLUSTER, FILESTORE, NODE_POOL, SUBNETWORK
 from modules.rules.network_views import Account, Firewall, Network, RoleGrant, StorageClass, Subnet, VolumeClaim
@@ -118,6 +119,13 @@ def test_auto_provisioning_is_a_view_where_it_is_on() -> None:
     assert (view.disk_type, view.disk_gb, view.strategy, view.max_surge) == ("pd-ssd", 200, "SURGE", 1)
     assert (view.limit("cpu"), view.limit("memory")) == (100, None)
     assert views(AutoProvisioning, CLUSTER, clusterAutoscaling={"enabled": False}) == []
+    limits = {"enabled": True, "resourceLimits": [{"resourceType": "nvidia-l4", "maximum": 8}]}
+    named = one(AutoProvisioning, CLUSTER, clusterAutoscaling=limits)
+    assert [named.path(name) for name in ("limits", "memory", "nvidia-l4")] == [
+        ("auto_provisioning",),
+        ("auto_provisioning", "memory_gb"),
+        ("auto_provisioning", "accelerators", "nvidia-l4"),
+    ]
     assert views(AutoProvisioning, CLUSTER) == []
     assert not one(AutoProvisioning, CLUSTER, clusterAutoscaling={"enabled": True}).written
 
@@ -145,7 +153,7 @@ def test_settings_of_nodes_are_read() -> None:
         oauthScopes=["cloud-platform"],
         serviceAccount="a@p.iam.gserviceaccount.com",
         resourceManagerTags={"a": "b"},
-        taints=[{"key": "nvidia.com/gpu"}],
+        taints=[{"key": "nvidia.com/gpu", "effect": "NO_SCHEDULE"}],
         storagePools=["pool"],
     )
 
@@ -155,7 +163,7 @@ def test_settings_of_nodes_are_read() -> None:
     assert (view.confidential, view.maintenance, view.shutdown_seconds) == ("TDX", "PERIODIC", 30)
     assert (view.reservation_path, view.metadata_mode) == ("r/reservationBlocks/b", "GKE_METADATA")
     assert (view.scopes, view.service_account) == (("cloud-platform",), "a@p.iam.gserviceaccount.com")
-    assert (view.tags, view.taints, view.storage_pools) == (1, ("nvidia.com/gpu",), 1)
+    assert (view.tags, view.taints, view.storage_pools) == (1, (Taint("nvidia.com/gpu", "NO_SCHEDULE"),), 1)
     assert (view.ignored, view.replaced_first) == (("initialNodeCount",), True)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from modules.config.finding import Finding
 from modules.rules import RULES, View
-from modules.rules.cluster_views import Exclusion, Limit, Nic, Window
+from modules.rules.cluster_views import Exclusion, Limit, Nic, Taint, Window
 from modules.rules.planned import UNKNOWN
 
 Make = Callable[..., View]
@@ -20,6 +20,8 @@ T4 = {"machine_type": "n1-standard-8", "accelerator_type": "nvidia-tesla-t4", "a
 IRONWOOD = {"machine_type": "tpu7x-standard-4t", "tpu_topology": "4x4x4"}
 GB200 = {"machine_type": "a4x-highgpu-4g", "accelerator_type": "nvidia-gb200", "accelerator_count": 4}
 COMPACT = {"placement_type": "COMPACT"}
+RESERVED = {"consume_reservation": "SPECIFIC_RESERVATION"}
+TAINT = Taint("team", "NO_SCHEDULE")
 NICS = tuple(Nic(f"net-{index}", None) for index in range(4))
 
 
@@ -201,10 +203,17 @@ ROWS: list[Row] = [
     ("gpudirect-interfaces", "gpu_settings", {"node_labels": {}, "max_nodes": 2}, 1),
     ("gpudirect-interfaces", "gpu_settings", {"node_labels": {}, "network_profile": "auto"}, 0),
     ("gpudirect-interfaces", "gpu_settings", {"node_labels": {}, "machine_type": "a2-highgpu-8g"}, 0),
-    ("upgrade-room", "gpu_settings", {"max_surge": 0}, 0),
-    ("upgrade-room", "gpu_settings", {"max_surge": 1}, 1),
-    ("upgrade-room", "gpu_settings", {"upgrade_strategy": "BLUE_GREEN"}, 1),
-    ("upgrade-room", "gpu_settings", {"max_surge": 1, "upgrades": False}, 0),
+    ("upgrade-room", "gpu_settings", {**RESERVED, "max_surge": 0}, 0),
+    ("upgrade-room", "gpu_settings", {**RESERVED, "max_surge": 1}, 1),
+    ("upgrade-room", "gpu_settings", {**RESERVED, "upgrade_strategy": "BLUE_GREEN"}, 1),
+    ("upgrade-room", "gpu_settings", {**RESERVED, "max_surge": 1, "upgrades": False}, 0),
+    ("upgrade-room", "gpu_settings", {"max_surge": 1}, 0),
+    ("upgrade-room", "gpu_settings", {"upgrade_strategy": "BLUE_GREEN"}, 0),
+    ("upgrade-room", "slice_settings", {**RESERVED, "max_surge": 1}, 0),
+    ("node-taints", "gpu_settings", {}, 0),
+    ("node-taints", "gpu_settings", {"taints": (TAINT, TAINT._replace(effect="NO_EXECUTE"))}, 0),
+    ("node-taints", "gpu_settings", {"taints": (TAINT, TAINT)}, 1),
+    ("node-taints", "gpu_settings", {"taints": (TAINT, TAINT, TAINT)}, 1),
     ("upgrade-room", "system_settings", {"max_surge": 1}, 0),
     ("slice-upgrades", "slice_settings", {"max_surge": 0}, 0),
     ("slice-upgrades", "slice_settings", {"max_surge": 1}, 1),

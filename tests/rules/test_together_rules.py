@@ -9,7 +9,7 @@ import pytest
 
 from modules.config.finding import Finding
 from modules.rules import View
-from modules.rules.cluster_views import Limit, Nic
+from modules.rules.cluster_views import Limit, Nic, Taint
 from modules.rules.planned import UNKNOWN
 
 Make = Callable[..., View]
@@ -98,7 +98,7 @@ ACROSS: list[tuple[str, dict[str, dict[str, Any]], tuple[str, ...], int]] = [
     ("queued-tpu", {"gpu_pool": {"flex_start": True, "machine_type": "ct6e-standard-4t"}}, (), 0),
     ("system-pool", {}, (), 0),
     ("system-pool", {}, ("system_settings",), 1),
-    ("system-pool", {"system_settings": {"taints": ("own",)}}, (), 1),
+    ("system-pool", {"system_settings": {"taints": (Taint("own", "NO_SCHEDULE"),)}}, (), 1),
     ("system-pool", {"system_settings": {"total_min_nodes": 0}}, (), 1),
     ("system-pool", {"system_settings": {"total_min_nodes": 1}}, (), 0),
     ("system-pool", {"cluster_settings": {"remove_default_pool": False}}, ("system_settings",), 0),

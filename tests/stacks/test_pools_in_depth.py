@@ -19,6 +19,7 @@ from modules.config.workspace import Workspace, cross_check
 from modules.environment import build_environment
 from modules.quota.demand import stack_demand
 from modules.rules import evaluate, planned_demand, program, views_of_model, views_of_plan
+from modules.rules.cluster_views import PoolSettings
 from modules.rules.view import View
 
 NODE_POOL = "gcp:container/nodePool:NodePool"
@@ -67,7 +68,16 @@ def found(pool: dict[str, Any], **fields: Any) -> list[Finding]:
     stack = stack_of(pool, **fields)
     if stack.section is None:
         return list(stack.findings)
-    views = views_of_plan(plan_of(stack).resources, Locator(stack.section))
+    return judged(stack, views_of_plan(plan_of(stack).resources, Locator(stack.section)))
+
+
+def found_unplanned(pool: dict[str, Any], **fields: Any) -> list[Finding]:
+    """Return what is wrong with a stack of one pool by its file alone."""
+    stack = stack_of(pool, **fields)
+    return judged(stack, views_of_model(stack, Workspace(Path(), {"dev": stack}))) or list(stack.findings)
+
+
+def judged(stack: Stack, views: list[View]) -> list[Finding]:
     return evaluate(program(views, stack="dev", environment="dev", team=None, production=False), file=stack)
 
 
@@ -113,9 +123,14 @@ def test_the_model_and_the_plan_agree_on_a_pool_of_this_nature(nature: str) -> N
 
 
 def comparable(views: list[View], like: list[View]) -> dict[tuple[str, str], dict[str, Any]]:
-    """Return the fields of views of the kinds that the model has."""
+    """Return the fields of views of the kinds that the model has; of settings, those of the pools that say any."""
     kinds = {type(view) for view in like}
-    return {(type(view).__name__, view.name): view.values() for view in views if type(view) in kinds}
+    settled = {view.name for view in like if isinstance(view, PoolSettings)}
+    return {
+        (type(view).__name__, view.name): view.values()
+        for view in views
+        if type(view) in kinds and not (isinstance(view, PoolSettings) and view.name not in settled)
+    }
 
 
 def charged(charges: Any) -> dict[Any, float]:
@@ -253,10 +268,10 @@ BAD: dict[str, tuple[dict[str, Any], dict[str, Any], str, str, str]] = {
     ),
     "blue-green and compact": (
         {**A100, "compact": True, "upgrades": {"strategy": "blue-green"}}, {}, "placement-one-zone",
-        "upgrades.strategy", "SURGE",
+        "upgrades.strategy", "surge",
     ),
     "blue-green of a slice": (
-        {**V5E, "upgrades": {"strategy": "blue-green"}}, {}, "placement-one-zone", "upgrades.strategy", "SURGE",
+        {**V5E, "upgrades": {"strategy": "blue-green"}}, {}, "placement-one-zone", "upgrades.strategy", "surge",
     ),
     "compact on n1": ({**T4, "compact": True}, {}, "placement-machine", "compact", "no placement policy"),
     "compact by flex-start": (
@@ -272,6 +287,24 @@ BAD: dict[str, tuple[dict[str, Any], dict[str, Any], str, str, str]] = {
     ),
     "no upgrades in a channel": (
         {**A100, "upgrades": {"auto_upgrade": False}}, {}, "channel-upgrades", "upgrades.auto_upgrade", "true",
+    ),
+    "the taint of GPUs once more": (
+        {**A100, "taints": {"nvidia.com/gpu": {"value": "present"}}}, {}, "node-taints", "taints", "other keys",
+    ),
+    "an image by its name alone": (
+        {**A100, "preload_images": ["torch"]}, {}, "stack-model", "preload_images[0]", "projects/example/global/images",
+    ),
+    "any reservation of what is never on demand": (
+        {"machine_type": "a4-highgpu-8g", "zone": "us-central1-b", "capacity": "reservation", "reservation": "any"}, {},
+        "capacity-offered", "capacity", "where none fits",
+    ),
+    "a limit below one machine": (
+        H100, {"auto_provisioning": {"cpu": 99_999, "memory_gb": 99_999, "accelerators": {"nvidia-b200": 7}}},
+        "auto-provisioning-limits", "auto_provisioning.accelerators.nvidia-b200", "8",
+    ),
+    "a limit that the pools use up": (
+        H100, {"auto_provisioning": {"cpu": 207, "memory_gb": 99_999}}, "auto-provisioning-room",
+        "auto_provisioning.cpu", "at least",
     ),
     "3 T4": ({**T4, "accelerator_count": 3}, {}, "gpu-fixed-pair", "accelerator_count", "2"),
     "T4 on a2": ({**A100, "accelerator": "t4"}, {}, "stack-model", "", "has GPUs of its own"),
@@ -311,10 +344,12 @@ BAD: dict[str, tuple[dict[str, Any], dict[str, Any], str, str, str]] = {
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input_is_a_finding_at_its_field_with_the_fix(case: str) -> None:
     pool, fields, rule, at, fix = BAD[case]
-    (one,) = [each for each in found(pool, **fields) if each.rule == rule][:1] or [None]
+    findings = found(pool, **fields)
+    one = next((each for each in findings if each.rule == rule), None)
 
-    assert one is not None, [str(each) for each in found(pool, **fields)]
+    assert one is not None, [str(each) for each in findings]
     section = "clusters.west" if fields else "clusters.west.node_pools.train"
     assert one.path == f"{section}.{at}".rstrip(".")
     assert fix in f"{one.nearest} {one.allowed} {one.message}"
     assert one.position is not None
+    assert set(findings) == set(found_unplanned(pool, **fields))

@@ -55,6 +55,14 @@ config:
             priorities:
               - node_pools: [spot]
               - {machine_type: a3-highgpu-8g, capacity: flex-start, max_wait_minutes: 30}
+          slices:
+            priorities:
+              - {machine_type: ct5lp-hightpu-4t, topology: 4x4, capacity: reservation, reservation: v5e}
+              - machine_type: ct5lp-hightpu-4t
+                topology: 4x4
+                capacity: spot
+                zones: [us-central1-a]
+                max_run_hours: 24
 """
 
 
@@ -118,4 +126,4 @@ def test_queued_nodes_have_a_check_and_a_class_has_an_object(plan: Plan) -> None
 
     assert kinds.count(f"{KUEUE}:AdmissionCheck") == 1
     assert kinds.count(f"{KUEUE}:ProvisioningRequestConfig") == 1
-    assert kinds.count("kubernetes:cloud.google.com/v1:ComputeClass") == 1
+    assert kinds.count("kubernetes:cloud.google.com/v1:ComputeClass") == 2
