@@ -79,7 +79,7 @@ def record(
     async def run() -> None:
         asyncio.get_running_loop().set_exception_handler(_drop_repeated)
         try:
-            await stack.run_in_stack(lambda: _ignore(program()))
+            await stack.run_in_stack(lambda: _finish(program))
         finally:
             await _settle()
 
@@ -113,8 +113,16 @@ def _drop_repeated(_loop: asyncio.AbstractEventLoop, _context: dict[str, Any]) -
     """Say nothing of errors that nobody awaited: they repeat, for every output, the one that was raised."""
 
 
-def _ignore(_result: object) -> None:
-    """Drop a program's result: anything awaitable that it returned is not ours to await."""
+async def _finish(program: Callable[[], object]) -> None:
+    """Run a program, and wait for its outputs together: the SDK goes through all of them again after each that comes.
+
+    What the program returns is dropped: anything awaitable in it is not ours to await. Errors are the SDK's to raise.
+    """
+    program()
+    while waiting := [output for output in settings.SETTINGS.outputs if not output.done()]:
+        done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_EXCEPTION)
+        if any(not output.cancelled() and output.exception() for output in done):
+            return
 
 
 def _settings(monitor: Recorder, project: str, stack_name: str, root: FilePath) -> mocks.MockSettings:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import signal
+import gc
 from collections.abc import Mapping
+from functools import cache
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -45,11 +46,18 @@ def plan(job: Job) -> Answer:
 
 
 def serve(connection: Connection) -> None:
-    """Answer jobs until the other end closes; an interrupt is the parent's to handle."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Answer jobs until the other end closes."""
     while True:
         try:
             job: Job = connection.recv()
         except EOFError:
             return
         connection.send(plan(job))
+        _keep_loaded()
+
+
+@cache
+def _keep_loaded() -> None:
+    """Take what is loaded by now out of the collector's sight, once: it would walk all of Pulumi after each plan."""
+    gc.collect()
+    gc.freeze()

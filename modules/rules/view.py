@@ -10,7 +10,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any, ClassVar, TypeVar, cast
 
 from modules.config.finding import Path
@@ -73,12 +73,17 @@ class _Guard:
         return value
 
 
-@cache
+_GUARDED: dict[type[View], type[View]] = {}
+
+
 def _guarded(kind: type[View]) -> type[View]:
     """Return the class of a kind's views that have unknown fields; it is called as the kind is, also in a repr."""
     if issubclass(kind, _Guard):
         return kind
-    return type(kind.__name__, (_Guard, kind), {"__qualname__": kind.__qualname__, "__module__": kind.__module__})
+    if kind not in _GUARDED:
+        names = {"__qualname__": kind.__qualname__, "__module__": kind.__module__}
+        _GUARDED[kind] = type(kind.__name__, (_Guard, kind), names)
+    return _GUARDED[kind]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -73,7 +73,12 @@ def test_environments_are_planned_before_their_teams_and_hand_over_their_outputs
     copy: Path, monkeypatch: pytest.MonkeyPatch, outcome: Outcome
 ) -> None:
     jobs: list[Job] = []
-    monkeypatch.setattr(module, "plan", lambda job: jobs.append(job) or Answer(encode(outcome)))
+
+    def stand_in(job: Job) -> Answer:
+        jobs.append(job)
+        return Answer(encode(outcome))
+
+    monkeypatch.setattr(module, "plan", stand_in)
 
     run_check(copy, today=TODAY, planner=Planner(jobs=1))
 
@@ -133,17 +138,17 @@ def test_what_is_edited_while_it_is_planned_is_not_kept(
     copy: Path, tmp_path: Path, planned: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     planner = Planner(jobs=1, cache=tmp_path / "cache")
-    stand_in, path = module.plan, copy / "stacks" / "Pulumi.prod-nlp.yaml"
+    path = copy / "stacks" / "Pulumi.prod-nlp.yaml"
     text = path.read_text(encoding="utf-8")
 
     def edited(job: Job) -> Answer:
         path.write_text(text + "# changed\n", encoding="utf-8")
-        return stand_in(job)
+        return Answer(EMPTY)
 
-    monkeypatch.setattr(module, "plan", edited)
-    run_check(copy, today=TODAY, planner=planner)
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "plan", edited)
+        run_check(copy, today=TODAY, planner=planner)
     path.write_text(text, encoding="utf-8")
-    planned.clear()
     run_check(copy, today=TODAY, planner=planner)
 
     assert planned == ["prod-nlp"]

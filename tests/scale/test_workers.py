@@ -88,7 +88,19 @@ def test_an_interrupt_ends_the_check_and_all_of_its_processes(copy: Path, tmp_pa
     os.mkfifo(pipe)
     program = f"import os, signal\nopen({str(pipe)!r}, 'w').write(str(os.getpid()))\nsignal.pause()\n"
     (copy / "__main__.py").write_text(program, encoding="utf-8")
-    command = [sys.executable, "-m", "cli.main", "check", "dev", "prod", "--no-cache", "--jobs", "2", "--root", copy]
+    command = [
+        sys.executable,
+        "-m",
+        "cli.main",
+        "check",
+        "dev",
+        "prod",
+        "--no-cache",
+        "--jobs",
+        "2",
+        "--root",
+        str(copy),
+    ]
     check = subprocess.Popen(command, cwd=ROOT, start_new_session=True, stderr=subprocess.PIPE, text=True)
     planning = int(pipe.read_text(encoding="utf-8"))  # waits for a process that plans
 
