@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Final, NoReturn
 
 import typer
 
+from cli.options import takes
 from cli.root import fail, repository
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Run the real Pulumi engine against a local Google Cloud.", no_args_is_help=True)
 
 StackName = Annotated[str, typer.Argument(help="A stack of stacks/.", metavar="STACK")]
-Place = Annotated[Path | None, typer.Option("--workspace", help="Where everything is kept; default: .sandbox/.")]
 Durations = Annotated[
     list[str] | None,
     typer.Option("--duration", help="How long operations take: container.clusters=6, *=1, or real.", metavar="KIND=S"),
@@ -41,19 +41,30 @@ ApiServer = Annotated[
 Scenario = Annotated[
     Path | None, typer.Option("--scenario", help="A file of what is to go wrong meanwhile.", metavar="FILE")
 ]
+Place = Annotated[Path | None, typer.Option("--workspace", help="Where everything is kept; default: .sandbox/.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Install the Pulumi CLI without asking, where it is missing.")]
 Root = Annotated[Path | None, typer.Option("--root", help="The repository; default: the one around this folder.")]
 
+_WHERE: Final = ("workspace", "root")
+_RUN: Final = ("parallel", "yes", *_WHERE)
 
-@dataclass(frozen=True)
-class _Place:
-    """Which repository, where its sandbox is, and whether the CLI may be downloaded unasked."""
 
-    root: Path | None
-    workspace: Path | None
-    yes: bool = False
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the commands can be told; each takes the options that mean something to it."""
+
+    durations: Durations = None
+    parallel: Parallel = None
+    crds: Crds = None
+    render: Render = None
+    api_server: ApiServer = False
+    scenario: Scenario = None
+    workspace: Place = None
+    yes: Yes = False
+    root: Root = None
 
     def folder(self) -> Folder:
+        """Return where the sandbox is."""
         from sandbox.run.folder import folder_at
 
         return folder_at(repository(self.root), self.workspace)
@@ -66,103 +77,61 @@ class _Place:
 
 
 @app.command("up")
+@takes(Options, "durations", "crds", "render", "api_server", "scenario", *_RUN)
 def up(
     stack: StackName,
     *,
     resume: Annotated[
         bool, typer.Option("--resume", help="Take over from a killed run: its lock, and what it had begun.")
     ] = False,
-    durations: Durations = None,
-    parallel: Parallel = None,
-    crds: Crds = None,
-    render: Render = None,
-    api_server: ApiServer = False,
-    scenario: Scenario = None,
-    workspace: Place = None,
-    yes: Yes = False,
-    root: Root = None,
+    options: Options,
 ) -> None:
     """Bring a stack up, and a team's environment before it.
 
     Exit code 0: done. 1: the engine or the cloud refused. 2: it could not be tried.
     """
-    place = _Place(root, workspace, yes)
-    with _session(
-        stack,
-        place,
-        durations=durations,
-        parallel=parallel,
-        crds=crds,
-        render=render,
-        api_server=api_server,
-        scenario=scenario,
-    ) as session:
+    with _session(stack, options) as session:
         for summary in session.up(stack, resume=resume):
             _print(summary)
 
 
 @app.command("preview")
-def preview(
-    stack: StackName,
-    *,
-    parallel: Parallel = None,
-    crds: Crds = None,
-    workspace: Place = None,
-    yes: Yes = False,
-    root: Root = None,
-) -> None:
+@takes(Options, "crds", *_RUN)
+def preview(stack: StackName, *, options: Options) -> None:
     """Say what an up would change; a team's environment must be up."""
-    with _session(stack, _Place(root, workspace, yes), parallel=parallel, crds=crds) as session:
+    with _session(stack, options) as session:
         _print(session.preview(stack))
 
 
 @app.command("refresh")
-def refresh(
-    stack: StackName,
-    *,
-    parallel: Parallel = None,
-    crds: Crds = None,
-    scenario: Scenario = None,
-    workspace: Place = None,
-    yes: Yes = False,
-    root: Root = None,
-) -> None:
+@takes(Options, "crds", "scenario", *_RUN)
+def refresh(stack: StackName, *, options: Options) -> None:
     """Take what the local cloud holds into the state."""
-    place = _Place(root, workspace, yes)
-    with _session(stack, place, parallel=parallel, crds=crds, scenario=scenario) as session:
+    with _session(stack, options) as session:
         _print(session.refresh(stack))
 
 
 @app.command("destroy")
+@takes(Options, "durations", "scenario", *_RUN)
 def destroy(
     stack: StackName,
     *,
     lift_protection: Annotated[
         bool, typer.Option("--lift-protection", help="Take all protection from the stack first.")
     ] = False,
-    durations: Durations = None,
-    parallel: Parallel = None,
-    scenario: Scenario = None,
-    workspace: Place = None,
-    yes: Yes = False,
-    root: Root = None,
+    options: Options,
 ) -> None:
     """Delete everything of a stack; a protected one is refused."""
-    place = _Place(root, workspace, yes)
-    with _session(stack, place, durations=durations, parallel=parallel, scenario=scenario) as session:
+    with _session(stack, options) as session:
         _print(session.destroy(stack, lift=lift_protection))
 
 
 @app.command("serve")
+@takes(Options, "durations", "crds", "api_server", "scenario", *_WHERE)
 def serve(
     *,
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Of the local cloud; 0 takes a free one.")] = 0,
-    durations: Durations = None,
-    crds: Crds = None,
-    api_server: ApiServer = False,
-    scenario: Scenario = None,
-    workspace: Place = None,
-    root: Root = None,
+    options: Options,
 ) -> None:
     """Serve the local cloud until interrupted, for this command's other runs or an engine run by hand.
 
@@ -177,13 +146,14 @@ def serve(
     from sandbox.run.session import read_stacks
 
     with _problems():
-        folder, seconds = _Place(root, workspace).folder(), parse_durations(durations or ())
-        mode, stacks = choose_mode(folder, api_server=api_server, render=None), read_stacks(folder.root, ())
+        folder, seconds, crds = options.folder(), parse_durations(options.durations or ()), options.crds or ()
+        mode = choose_mode(folder, api_server=options.api_server, render=None)
+        stacks = read_stacks(folder.root, ())
         with (
             folder.alone(),
-            serving(folder, stacks, durations=seconds, crds=crds or (), port=port, binaries=mode.binaries) as servers,
+            serving(folder, stacks, durations=seconds, crds=crds, port=port, binaries=mode.binaries) as servers,
             announced(folder, servers),
-            playing(servers.cloud, scenario),
+            playing(servers.cloud, options.scenario),
         ):
             for line in settings_lines(servers, endpoints(servers.cloud)):
                 typer.echo(line)
@@ -192,45 +162,37 @@ def serve(
 
 
 @app.command("status")
-def status(*, workspace: Place = None, root: Root = None) -> None:
+@takes(Options, *_WHERE)
+def status(*, options: Options) -> None:
     """Say what the sandbox holds, and which quota that uses."""
     from sandbox.run.session import read_stacks
     from sandbox.run.status import status_lines
 
     with _problems():
-        folder = _Place(root, workspace).folder()
+        folder = options.folder()
         for line in status_lines(folder, read_stacks(folder.root, ())):
             typer.echo(line)
 
 
 @contextmanager
-def _session(
-    stack: str,
-    place: _Place,
-    *,
-    durations: list[str] | None = None,
-    parallel: int | None = None,
-    crds: list[Path] | None = None,
-    render: Path | None = None,
-    api_server: bool = False,
-    scenario: Path | None = None,
-) -> Iterator[Session]:
+def _session(stack: str, options: Options) -> Iterator[Session]:
     from rich.console import Console
 
     from sandbox.run.durations import parse_durations
     from sandbox.run.engine import PARALLEL
-    from sandbox.run.session import Options, session
+    from sandbox.run.session import Options as RunOptions
+    from sandbox.run.session import session
 
     with _problems():
-        options = Options(
-            durations=parse_durations(durations or ()),
-            parallel=parallel or PARALLEL,
-            crds=tuple(crds or ()),
-            render=render,
-            api_server=api_server,
-            scenario=scenario,
+        settings = RunOptions(
+            durations=parse_durations(options.durations or ()),
+            parallel=options.parallel or PARALLEL,
+            crds=tuple(options.crds or ()),
+            render=options.render,
+            api_server=options.api_server,
+            scenario=options.scenario,
         )
-        with session(place.folder(), [stack], options, console=Console(stderr=True), ask=place.ask) as made:
+        with session(options.folder(), [stack], settings, console=Console(stderr=True), ask=options.ask) as made:
             yield made
 
 
