@@ -12,6 +12,7 @@ from pulumi.automation._stack import ImportResource  # a parameter of a public m
 from pulumi.automation.errors import CommandError, ConcurrentUpdateError, StackNotFoundError
 
 from sandbox.run.problems import RunFailed
+from sandbox.run.protection import with_way_out
 from sandbox.run.resume import Pending
 from sandbox.run.timeline import Timeline
 
@@ -146,7 +147,7 @@ def _run(timeline: Timeline, call: Callable[[], object]) -> None:
             "with --resume."
         ) from error
     except CommandError as error:
-        raise RunFailed("\n".join(timeline.errors) or _last_words(str(error))) from error
+        raise RunFailed(with_way_out("\n".join(timeline.errors)) or _last_words(str(error))) from error
 
 
 def _last_words(text: str) -> str:

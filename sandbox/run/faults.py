@@ -98,10 +98,16 @@ def playing(port: int, scenario: Path | None) -> Iterator[None]:
 
 
 def fault_lines(faults: Sequence[Mapping[str, Any]], before: Mapping[str, int]) -> Iterator[str]:
-    """Yield what each fault hit since it had hit as often as ``before`` says."""
+    """Yield what each fault hit since it had hit as often as ``before`` says, and which hit nothing."""
+    idle = []
     for each in faults:
         hits = each["fired"] - before.get(each["name"], 0)
-        events = [event["what"] for event in each["events"]][-hits:] if hits else []
+        about = f"{each['name']} ({each['section'].replace('_', ' ')})"
+        if not hits:
+            idle.append(about)
+            continue
+        events = [event["what"] for event in each["events"]][-hits:]
         more = f" and {hits - _SHOWN} more" if hits > _SHOWN else ""
-        what = f"hit {hits}: {', '.join(events[:_SHOWN])}{more}" if hits else "hit nothing"
-        yield f"Fault {each['name']} ({each['section'].replace('_', ' ')}) {what}."
+        yield f"Fault {about} hit {hits}: {', '.join(events[:_SHOWN])}{more}."
+    if idle:
+        yield f"Hit nothing: {', '.join(idle)}."

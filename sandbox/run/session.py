@@ -147,7 +147,7 @@ class Session:
         if command == "up":
             self.folder.remember(name, timeline.failed_creates if problem else [])
         if problem is not None:
-            raise RunFailed(str(problem), summary)
+            raise RunFailed(str(problem) + _way_on(name, timeline), summary)
         return summary
 
     def _total(self, name: str, command: str, kept: int) -> int | None:
@@ -277,6 +277,13 @@ def read_stacks(root: Path, names: Sequence[str]) -> Workspace:
             raise CannotRun(f"{name!r} is no stack. Allowed: {', '.join(workspace.stacks)}.{hint}")
         _refuse_rejected(stack, workspace)
     return workspace
+
+
+def _way_on(name: str, timeline: Timeline) -> str:
+    """Return what to do once creates have failed; another ``up`` might find in its way what they left behind."""
+    if not timeline.failed_creates:
+        return ""
+    return f"\nTo go on: `training-platform sandbox up {name} --resume`, which first clears away what is half made."
 
 
 def _refuse_rejected(stack: Stack, workspace: Workspace) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from sandbox.cloud import operations
 from sandbox.cloud.cloud import Cloud
+from sandbox.cloud.scenario import parse_scenario
 from tests.sandbox_cloud.conftest import LOCATION, PROJECT, ZONE, Client, Json
 
 COMPUTE = f"compute/v1/projects/{PROJECT}"
@@ -54,6 +55,40 @@ def test_an_operation_under_way_is_never_dropped(
 
     assert ask.done("GET", f"{COMPUTE}/global/operations/{long['name']}")["status"] == "RUNNING"
     assert len(kept(cloud)) == 2  # it, and the newest
+
+
+def test_an_operation_that_an_earlier_server_began_is_never_dropped(
+    make: Callable[..., Cloud], time: list[float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(operations, "KEPT", 1)
+    ask = Client(make(tmp_path / "cloud.json"))
+    ask.enable(PROJECT, "compute")
+    ask.cloud.settings = ask.cloud.settings.model_copy(update={"durations": {"compute.networks": 1000.0}})
+    long = ask.done("POST", f"{COMPUTE}/global/networks", {"name": "long"})
+
+    after = Client(make(tmp_path / "cloud.json"))
+    for index in range(4):
+        time[0] += 61
+        after.done("POST", f"{COMPUTE}/global/networks", {"name": f"net-{index}"})
+
+    assert after.done("GET", f"{COMPUTE}/global/operations/{long['name']}")["status"] == "RUNNING"
+
+
+def test_a_pool_that_waits_for_vms_gets_them_however_many_operations_end_meanwhile(
+    cloud: Cloud, ask: Client, time: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(operations, "KEPT", 1)
+    ask.network()
+    ask.cluster()
+    cloud.faults.add(parse_scenario("stockouts: {a: {machine_type: e2-standard-4, location: us-central1}}", "s.yaml"))
+    ask.done("POST", POOLS, pool("e2-standard-4"))
+    for index in range(2):
+        time[0] += 61
+        ask.done("POST", f"{COMPUTE}/global/networks", {"name": f"net-{index}"})
+
+    cloud.faults.clear_all()
+
+    assert ask.done("GET", f"{POOLS}/cpu")["status"] == "RUNNING"
 
 
 def pool(machine_type: str) -> Json:

@@ -26,6 +26,8 @@ AWAY = "bursts:\n  away: {code: 503, service: file}\n"
 POOL = "urn:pulumi:small::training-platform::gcp:container/nodePool:NodePool::main-system-pool"
 CLUSTER = "urn:pulumi:small::training-platform::gcp:container/cluster:Cluster::main-cluster"
 HOMES = "urn:pulumi:small::training-platform::gcp:filestore/instance:Instance::homes"
+POOL_INPUTS = {"project": "p", "location": "us-central1", "cluster": "main", "name": "system"}
+POOL_ID = "projects/p/locations/us-central1/clusters/main/nodePools/system"
 HOMES_ID = "projects/p/locations/us-central1-a/instances/homes"
 
 Command = Callable[..., tuple[int, str]]
@@ -61,7 +63,7 @@ def scenario(tmp_path: Path) -> Path:
 
 def test_faults_of_a_server_are_added_listed_and_cleared(served: Servers, command: Command, scenario: Path) -> None:
     assert command("faults", "add", str(scenario)) == (0, "added: away\n")
-    assert command("faults", "list") == (0, "Fault away (bursts) hit nothing.\n")
+    assert command("faults", "list") == (0, "Hit nothing: away (bursts).\n")
     assert command("faults", "add", str(scenario))[0] == 2
     code, said = command("faults", "clear", "awy")
     assert code == 2
@@ -107,7 +109,7 @@ def test_what_a_fault_hit_in_this_run_is_told_and_what_it_hit_before_is_not() ->
     assert list(fault_lines([fault], {"a": 2})) == [
         "Fault a (failed operations) hit 5: create 2, create 3, create 4 and 2 more."
     ]
-    assert list(fault_lines([fault], {"a": 7})) == ["Fault a (failed operations) hit nothing."]
+    assert list(fault_lines([fault], {"a": 7})) == ["Hit nothing: a (failed operations)."]
 
 
 @pytest.mark.parametrize(
@@ -125,7 +127,8 @@ def test_what_a_server_that_runs_could_not_be_told_is_refused(
 
 
 def holding(**status: str) -> Holdings:
-    return Holdings({"pool": {"status": status.get("pool", "RUNNING")}, HOMES_ID: {"state": "ERROR"}}, frozenset())
+    pool = {"status": status.get("pool", "RUNNING")}
+    return Holdings({"pool": pool, POOL_ID: pool, HOMES_ID: {"state": "ERROR"}}, frozenset())
 
 
 def test_a_pool_in_error_and_a_cluster_whose_create_failed_are_made_anew() -> None:
@@ -136,6 +139,10 @@ def test_a_pool_in_error_and_a_cluster_whose_create_failed_are_made_anew() -> No
     assert half_made([pool], [], holding(pool="ERROR")) == [HalfMade(POOL, "pool", in_state=True)]
     assert half_made([pool | {"initErrors": None}], [], holding(pool="ERROR")) == [
         HalfMade(POOL, "pool", in_state=True)
+    ]
+    begun = {"type": "creating", "resource": {**pool, "custom": True, "inputs": POOL_INPUTS}}
+    assert half_made([pool | {"id": POOL_ID}], [begun], holding(pool="ERROR")) == [
+        HalfMade(POOL, POOL_ID, in_state=True)
     ]
     assert half_made([cluster], [], holding()) == [HalfMade(CLUSTER, "cluster", in_state=True)]
     assert half_made([cluster | {"initErrors": []}], [], holding()) == []

@@ -113,6 +113,7 @@ def test_serve_prints_what_a_stack_file_needs() -> None:
 
     assert "  gcp:containerCustomEndpoint: http://127.0.0.1:1234/container/v1beta1/" in lines
     assert "  gcp:pollInterval: 100ms" in lines
+    assert "  gcp:batching: " + '{"sendAfter":"500ms"}' in lines  # the provider's own 3 s add up to 9 for an API
     assert any("PULUMI_DEBUG_PROVIDERS=kubernetes:5678" in line for line in lines)
 
 
