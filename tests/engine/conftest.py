@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from checks.planning import plan_order, plan_stacks
+from checks.order import plan_order
+from checks.planning import plan_stacks
 from checks.recorder import Plan
 from modules.config.workspace import read_workspace
 from modules.rules.planned import UNKNOWN

@@ -70,16 +70,36 @@ class Sandbox:
         assert killed or process.returncode == 0, output
         return killed
 
+    def up_with_kills(self, stack: str, every: int) -> tuple[int, int]:
+        """Bring a stack up and kill the run after every so many operations, until one ends.
+
+        Return the number of kills, and of operations that were under way then.
+        """
+        kills = under_way = 0
+        while self.kill(self._more(stack, every), "up", stack, "--resume", "--duration", "*=1"):
+            kills += 1
+            under_way += len(self.folder.pending(stack))
+            assert kills < 40
+        return kills, under_way
+
+    def _more(self, stack: str, count: int) -> Callable[[], bool]:
+        goal = len(self.folder.resources(stack)) + count
+        return lambda: len(self.folder.resources(stack)) >= goal
+
 
 @pytest.fixture
 def sandbox(tmp_path: Path) -> Sandbox:
     """Make a repository with the stack ``small``, and give its sandbox."""
-    root = tmp_path / "repository"
+    return small(tmp_path / "repository")
+
+
+def small(root: Path, stack: str = STACK) -> Sandbox:
+    """Make a repository with one stack, ``small``, and give its sandbox."""
     (root / "stacks").mkdir(parents=True)
     for name in ("Pulumi.yaml", "__main__.py"):
         shutil.copy(ROOT / name, root / name)
     (root / "modules").symlink_to(ROOT / "modules")
-    (root / "stacks" / "Pulumi.small.yaml").write_text(STACK)
+    (root / "stacks" / "Pulumi.small.yaml").write_text(stack)
     return Sandbox(root)
 
 

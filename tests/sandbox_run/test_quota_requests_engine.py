@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
 from sandbox.cloud.store import Store
-from tests.sandbox_run.conftest import Sandbox
+from tests.sandbox_run.conftest import Sandbox, small
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
+STACK = """\
+config:
+  training-platform:environment:
+    project: example-train-small
+    clusters:
+      main:
+        location: us-central1-a
+        subnet: {nodes: 10.12.0.0/20, pods: 10.66.0.0/16, services: 10.12.16.0/20}
+        system_pool: {machine_type: e2-standard-8, min_nodes: 1, max_nodes: 1}
+"""
 REQUEST = """\
     quota_requests:
       h100:
@@ -27,10 +38,9 @@ def preferences(sandbox: Sandbox) -> list[dict[str, object]]:
     return [each.body for each in held if "/quotaPreferences/" in each.name]
 
 
-def test_a_request_comes_up_once_and_stays_when_it_is_taken_out(sandbox: Sandbox) -> None:
+def test_a_request_comes_up_once_and_stays_when_it_is_taken_out(tmp_path: Path) -> None:
+    sandbox = small(tmp_path / "repository", STACK + REQUEST)
     path = sandbox.folder.root / "stacks" / "Pulumi.small.yaml"
-    without = path.read_text()
-    path.write_text(without + REQUEST)
 
     ran = sandbox("up", "small")
     assert ran.returncode == 0, ran.stdout + ran.stderr
@@ -52,7 +62,7 @@ def test_a_request_comes_up_once_and_stays_when_it_is_taken_out(sandbox: Sandbox
     assert changed.returncode == 0, changed.stdout + changed.stderr
     assert [each["quotaConfig"]["preferredValue"] for each in preferences(sandbox)] == ["128"]  # type: ignore[index]
 
-    path.write_text(without)
+    path.write_text(STACK)
     taken_out = sandbox("up", "small")
     assert taken_out.returncode == 0, taken_out.stdout + taken_out.stderr
     assert len(preferences(sandbox)) == 1

@@ -6,7 +6,6 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -74,12 +73,8 @@ def test_a_stack_lives_and_a_protected_one_does_not_die_unasked(sandbox: Sandbox
 
 def test_a_run_killed_at_every_tenth_operation_ends_as_one_that_was_not(sandbox: Sandbox, tmp_path: Path) -> None:
     folder = sandbox.folder
-    kills, imported = 0, 0
 
-    while sandbox.kill(_ten_more(folder), "up", "small", "--resume", "--duration", "*=1"):
-        kills += 1
-        imported += len(folder.pending("small"))
-        assert kills < 40
+    kills, imported = sandbox.up_with_kills("small", 10)
 
     assert kills >= 3
     assert imported
@@ -91,11 +86,6 @@ def test_a_run_killed_at_every_tenth_operation_ends_as_one_that_was_not(sandbox:
     assert whole("up", "small").returncode == 0
     assert state(folder) == state(whole.folder)
     assert held(folder) == held(whole.folder)
-
-
-def _ten_more(folder: Folder) -> Callable[[], bool]:
-    goal = len(folder.resources("small")) + 10
-    return lambda: len(folder.resources("small")) >= goal
 
 
 def _copy_of(root: Path, target: Path) -> Path:

@@ -1,0 +1,40 @@
+"""The local cloud takes what the real provider asks for a pool of every machine, in every way that it can be had."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from sandbox.cloud.cloud import Cloud
+from sandbox.cloud.endpoints import endpoints
+from sandbox.cloud.projects import Projects
+from sandbox.cloud.server import serve
+from sandbox.run.environment import variable
+from sandbox.run.servers import provider_settings
+from tests.catalog.test_every_family_plans import environment
+from tests.engine.workspace import Workspace
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
+
+
+def test_a_pool_of_every_family_comes_up(tmp_path: Path, kubernetes: int) -> None:
+    section = environment()
+    settings = provider_settings({}) | {"training-platform:environment": section}
+    cloud = Cloud(Projects({}, {section["project"]}))  # without a snapshot of its quotas, so without limits
+    place = Workspace(tmp_path, kubernetes)
+    # Nobody asks for this state, and writing it after every operation takes the engine longer than the rest.
+    place.environment |= {"PULUMI_EXPERIMENTAL": "true", "PULUMI_SKIP_CHECKPOINTS": "true"}
+    (place.root / "stacks" / "Pulumi.every.yaml").write_text(yaml.safe_dump({"config": settings}), encoding="utf-8")
+    place.init("every")
+
+    with serve(cloud) as port:
+        place.environment |= {variable(setting): url for setting, url in endpoints(port).items()}
+        ran = place.run("up", "--stack", "every", "--yes", "--skip-preview", "--parallel", "1000")
+
+    assert ran.returncode == 0, ran.stdout[-5000:] + ran.stderr[-5000:]
+    pools = {each.name: each.body["status"] for each in cloud.store.all() if "/nodePools/" in each.name}
+    wanted = sum(len(cluster["node_pools"]) + 1 for cluster in section["clusters"].values())  # and a system pool each
+    assert len(pools) == wanted
+    assert set(pools.values()) == {"RUNNING"}

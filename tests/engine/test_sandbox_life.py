@@ -1,0 +1,237 @@
+"""The life of every stack of the repository, in the local Google Cloud under the real engine and the real gcp plugin.
+
+The tests are stages of one life, in their order: what an earlier one changes, it puts right. One server serves them
+all, so that stacks of different projects are at work at once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from checks.recorder import Plan
+from modules.config.workspace import read_workspace
+from sandbox.run.folder import Folder
+from sandbox.run.servers import announced, serving
+from sandbox.run.session import read_stacks
+from tests.engine.workspace import ROOT
+from tests.sandbox_run.conftest import Sandbox
+from tests.sandbox_run.test_run_engine import held
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(1200)]
+
+STACKS = read_workspace(ROOT).stacks
+ENVIRONMENTS = [name for name, stack in STACKS.items() if not stack.team]
+TEAMS = [name for name, stack in STACKS.items() if stack.team]
+SCHEMAS = ROOT.parent / "shared" / "schemas"  # the upstream CRDs, where they are beside this checkout
+# What a project keeps: that an API is enabled, its number, the pool of its clusters' identities.
+KEPT = re.compile(r"(serviceusage|cloudresourcemanager)/|iam/projects/[\w-]+/identityPool|cloudquotas/")
+KILL_EVERY = int(os.environ.get("TRAINING_PLATFORM_KILL_EVERY", "80"))
+"""After how many operations a run of ``dev`` is killed; 10 finds more, and takes that much longer."""
+EDITS = {
+    "dev": ("max_run_hours: 24\n            max_nodes: 2", "max_run_hours: 24\n            max_nodes: 1"),
+    "prod": ("capacity_gib: 10240", "capacity_gib: 20480"),
+    "prod-vision": ("h100-reservation: {nominal_quota: 24,", "h100-reservation: {nominal_quota: 16,"),
+}
+"""A field of a stack file, and another value for it."""
+PLANNED = {
+    "dev": {("update", "us-central1-h100-pool")},
+    "prod": {("update", "filestore-datasets-instance")},
+    "prod-vision": {("update", "share-us-central1-queues-cluster-queue")},
+}
+"""What these edits plan."""
+
+Ran = subprocess.CompletedProcess[str]
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """The sandbox of a copy of the repository, whose local cloud listens on ``port``."""
+
+    sandbox: Sandbox
+    port: int
+
+    def each(self, command: str, stacks: Iterable[str], *args: str) -> dict[str, Ran]:
+        """Run a command on several stacks at once."""
+        names = list(stacks)
+        with ThreadPoolExecutor(len(names)) as threads:
+            return dict(zip(names, threads.map(lambda name: self.sandbox(command, name, *args), names), strict=True))
+
+    def steps(self, stack: str) -> set[tuple[str, str]]:
+        """Return what the last run of a stack did, or would do, to which resource."""
+        summary = json.loads(self.sandbox.folder.summary(stack).read_text())
+        return {(step["op"], step["name"]) for step in summary["steps"]}
+
+    def identity(self, stack: str, name: str) -> str:
+        """Return the id of a resource by its logical name."""
+        (found,) = [each for each in self.sandbox.folder.resources(stack) if each["urn"].endswith(f"::{name}")]
+        return str(found["id"])
+
+    def ask(self, verb: str, path: str, body: object = None) -> Any:
+        """Call the local cloud as anybody may who has access to the project."""
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=30)
+        with closing(connection):
+            connection.request(verb, f"/{path}", json.dumps(body), {"Authorization": "Bearer other"})
+            answer = connection.getresponse()
+            content = json.load(answer)
+        assert answer.status == 200, content
+        return content
+
+
+def repository(root: Path) -> Sandbox:
+    """Copy what a stack needs of the repository, and give the copy's sandbox."""
+    root.mkdir()
+    for name in ("Pulumi.yaml", "__main__.py"):
+        shutil.copy(ROOT / name, root / name)
+    for name in ("stacks", "modules"):
+        shutil.copytree(ROOT / name, root / name)
+    return Sandbox(root)
+
+
+def state(folder: Folder, stack: str) -> set[tuple[str, str]]:
+    """Return the types and names of what a stack has."""
+    return {(each["type"], each["urn"].split("::", 3)[-1]) for each in folder.resources(stack)}
+
+
+def unchanged(command: str, stack: str, ran: Ran) -> bool:
+    return re.match(rf"{stack}: {command} done: \d+ unchanged\n", ran.stdout) is not None
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    sandbox = repository(tmp_path_factory.mktemp("fleet") / "repository")
+    folder, crds = sandbox.folder, [SCHEMAS] if SCHEMAS.is_dir() else []
+    with (
+        folder.alone(),
+        serving(folder, read_stacks(folder.root, ()), durations={}, crds=crds) as servers,
+        announced(folder, servers),
+    ):
+        yield Fleet(sandbox, servers.cloud)
+
+
+@dataclass(frozen=True)
+class Up:
+    """How every stack came up, and what the local cloud held when only the environments were."""
+
+    ran: dict[str, Ran]
+    environments: Counter[str]
+
+
+@pytest.fixture(scope="module")
+def brought_up(fleet: Fleet) -> Up:
+    environments = fleet.each("up", ENVIRONMENTS)
+    before = held(fleet.sandbox.folder)
+    return Up(environments | fleet.each("up", TEAMS), before)
+
+
+@pytest.fixture(scope="module")
+def looked_at(fleet: Fleet, brought_up: Up) -> dict[str, dict[str, Ran]]:
+    return {command: fleet.each(command, STACKS) for command in ("refresh", "up")}
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_a_stack_comes_up_with_all_that_check_planned(
+    stack: str, fleet: Fleet, brought_up: Up, plans: dict[str, Plan]
+) -> None:
+    ran = brought_up.ran[stack]
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    planned = {(each.type, each.name) for each in plans[stack].resources}
+    assert len(planned) > 40
+    assert planned <= state(fleet.sandbox.folder, stack)
+
+
+@pytest.mark.parametrize("stack", STACKS)
+@pytest.mark.parametrize("command", ["refresh", "up"])
+def test_what_is_up_does_not_drift_and_a_second_up_changes_nothing(
+    command: str, stack: str, looked_at: dict[str, dict[str, Ran]]
+) -> None:
+    ran = looked_at[command][stack]
+    assert unchanged(command, stack, ran), ran.stdout + ran.stderr
+
+
+def test_a_change_of_one_field_plans_just_that(fleet: Fleet, brought_up: Up) -> None:
+    files = {name: fleet.sandbox.folder.root / "stacks" / f"Pulumi.{name}.yaml" for name in EDITS}
+    before = {name: path.read_text() for name, path in files.items()}
+    for name, (old, new) in EDITS.items():
+        assert before[name].count(old) == 1
+        files[name].write_text(before[name].replace(old, new))
+
+    ran = fleet.each("preview", EDITS)
+    for name, path in files.items():
+        path.write_text(before[name])
+
+    assert {name: each.stderr for name, each in ran.items() if each.returncode} == {}
+    assert {name: fleet.steps(name) for name in EDITS} == PLANNED
+
+
+def test_what_changed_behind_pulumis_back_is_found_and_put_right(fleet: Fleet, brought_up: Up) -> None:
+    instance, policy = (fleet.identity("dev", name) for name in ("filestore-homes-instance", "alerts-GpuXid"))
+    share = fleet.ask("GET", f"file/v1/{instance}")["fileShares"][0]
+    larger = {"fileShares": [{**share, "capacityGb": "2048"}]}
+    fleet.ask("PATCH", f"file/v1/{instance}?updateMask=fileShares", larger)
+    fleet.ask("DELETE", f"monitoring/v3/{policy}")
+
+    found = fleet.sandbox("refresh", "dev")
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert re.match(r"dev: refresh done: 1 deleted, \d+ unchanged, 1 updated\n", found.stdout), found.stdout
+
+    mended = fleet.sandbox("up", "dev")
+    assert mended.returncode == 0, mended.stdout + mended.stderr
+    assert fleet.steps("dev") == {("update", "filestore-homes-instance"), ("create", "alerts-GpuXid")}
+    assert fleet.ask("GET", f"file/v1/{instance}")["fileShares"] == [share]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="kills by /proc")
+def test_an_up_that_is_killed_time_and_again_ends_as_one_that_was_not(
+    fleet: Fleet, brought_up: Up, tmp_path: Path
+) -> None:
+    sandbox = repository(tmp_path / "repository")
+    folder = sandbox.folder
+
+    kills, imported = sandbox.up_with_kills("dev", KILL_EVERY)
+
+    assert kills >= 2
+    assert imported
+    assert folder.pending("dev") == []
+    assert unchanged("up", "dev", sandbox("up", "dev"))
+    assert state(folder, "dev") == state(fleet.sandbox.folder, "dev")
+    alone = {name: count for name, count in brought_up.environments.items() if "/example-train-dev" in name}
+    assert held(folder) == alone
+
+
+def test_a_shipped_stack_does_not_die_unasked(fleet: Fleet, brought_up: Up) -> None:
+    before = held(fleet.sandbox.folder)
+
+    refused = fleet.each("destroy", ["dev", "prod", "prod-vision"])
+
+    assert {name: each.returncode for name, each in refused.items()} == dict.fromkeys(refused, 1)
+    assert "dev-vision is still up in dev: destroy it first." in refused["dev"].stderr
+    assert "prod-nlp, prod-vision is still up in prod: destroy it first." in refused["prod"].stderr
+    assert "prod-vision is protected: " in refused["prod-vision"].stderr
+    assert held(fleet.sandbox.folder) == before
+
+
+def test_with_its_protection_lifted_a_stack_leaves_only_what_google_keeps(fleet: Fleet, brought_up: Up) -> None:
+    gone = fleet.each("destroy", TEAMS, "--lift-protection")
+    protected = fleet.sandbox("destroy", "prod")
+    gone |= fleet.each("destroy", ENVIRONMENTS, "--lift-protection")
+
+    assert protected.returncode == 1
+    assert "prod is protected: " in protected.stderr
+    assert {name: each.stderr for name, each in gone.items() if each.returncode} == {}
+    assert {name: state(fleet.sandbox.folder, name) for name in STACKS} == {name: set() for name in STACKS}
+    assert [name for name in held(fleet.sandbox.folder) if not KEPT.match(name)] == []
