@@ -1,0 +1,55 @@
+"""Runs a command as a whole process and says what it took; prints tables."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+BIN = Path(sys.executable).parent
+PROGRAM = str(BIN / "training-platform")
+
+
+class Run(NamedTuple):
+    """One run of a command and its children: seconds of wall clock and CPU, and the most memory of any one process."""
+
+    wall: float
+    cpu: float
+    peak_mib: float
+
+
+def run(
+    command: Sequence[str],
+    *,
+    cwd: Path = ROOT,
+    env: Mapping[str, str] | None = None,
+    accept: Collection[int] = (0,),
+    out: Path = Path(os.devnull),
+) -> Run:
+    """Run a command and return what it took; ends the benchmark where its exit code is none that is accepted."""
+    environment = {**os.environ, **(env or {})}
+    start = time.perf_counter()
+    with out.open("wb") as output, subprocess.Popen(command, cwd=cwd, env=environment, stdout=output) as process:
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode not in accept:
+        raise SystemExit(f"{' '.join(command)} ended with {process.returncode}")
+    return Run(time.perf_counter() - start, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
+
+
+def spread(values: Sequence[float]) -> str:
+    """Return the median with the least and the most."""
+    return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
+
+
+def table(title: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print a Markdown table."""
+    print(f"\n## {title}\n")
+    for row in (head, ["---"] * len(head), *rows):
+        print(f"| {' | '.join(str(cell) for cell in row)} |", flush=True)

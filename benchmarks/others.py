@@ -1,0 +1,114 @@
+"""Beside checkov and conftest, over the same clusters and pools, one of them per environment with a disk too large.
+
+They get the plan as ``terraform show -json`` prints it and do not plan; ``check`` reads the stack files, plans with the
+program that deploys them, and decides quotas and capacity besides. So the rows say what each one decides, and how many
+of the planted disks it finds. A tool is taken from PATH, or from where ``$CHECKOV`` and ``$CONFTEST`` say.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks.faults import FAULTS
+from benchmarks.fleet import Shape, write_fleet
+from benchmarks.measure import PROGRAM, run, table
+from benchmarks.terraform import terraform_plan
+from modules.catalog import BOOT_DISK_LIMITS
+from modules.config.workspace import read_workspace
+
+RUNS = 2
+SHAPE = Shape(environments=20, pools=50)
+RULE = "boot-disk-size"
+POLICY = """\
+package main
+
+import rego.v1
+
+deny contains message if {
+	some each in input.planned_values.root_module.resources
+	each.type == "google_container_node_pool"
+	some config in each.values.node_config
+	config.disk_size_gb > %d
+	message := sprintf("%%s: boot disk of %%d GB", [each.address, config.disk_size_gb])
+}
+"""
+
+
+class Tool(NamedTuple):
+    """A tool, what it decides here, and how to count the planted disks in what it prints."""
+
+    name: str
+    decides: str
+    command: Sequence[str]
+    found: Callable[[Any], int]
+    env: Mapping[str, str] = {}
+
+
+def measure() -> None:
+    """Run every tool over one fleet, turn by turn, and print a table."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_fleet(folder / "fleet", SHAPE, FAULTS[RULE])
+        plan = terraform_plan(read_workspace(folder / "fleet"))
+        (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
+        (folder / "policy.rego").write_text(POLICY % BOOT_DISK_LIMITS["gke"].max_gb, encoding="utf-8")
+        rows = [_row(tool, folder) for tool in _tools(folder)]
+    size = len(plan["planned_values"]["root_module"]["resources"])
+    table(
+        f"Side by side: {SHAPE.environments * SHAPE.pools:,} pools, {size:,} resources in the Terraform plan; "
+        f"{SHAPE.environments} disks too large; best of {RUNS} runs",
+        ("tool", "decides", "wall s", "CPU s", "peak MiB", "planted disks found"),
+        rows,
+    )
+
+
+def _tools(folder: Path) -> list[Tool]:
+    fleet, plan = str(folder / "fleet"), str(folder / "plan.json")
+    ours = [PROGRAM, "check", "--format", "json", "--root", fleet]
+    checkov = [
+        _place("checkov"), "--file", plan, "--framework", "terraform_plan", "--skip-download", "--compact", "--quiet",
+        "--soft-fail", "--output", "json",
+    ]  # fmt: skip
+    conftest = [_place("conftest"), "test", plan, "--policy", str(folder / "policy.rego"), "--no-fail", "-o", "json"]
+    cache = {"XDG_CACHE_HOME": str(folder / "cache")}
+    return [
+        Tool("`check --fast`", "all rules on the model, quotas, capacity", [*ours, "--fast"], _ours),
+        Tool("`check --no-cache`", "plans; all rules, quotas, capacity", [*ours, "--no-cache"], _ours),
+        Tool("`check`, nothing changed", "the same, from the cache", ours, _ours, cache),
+        Tool("checkov", "its own checks of GKE resources", checkov, _checkov),
+        Tool("conftest", "one rule of ours in Rego: the disk's size", conftest, _conftest),
+    ]
+
+
+def _place(tool: str) -> str:
+    return os.environ.get(tool.upper()) or shutil.which(tool) or ""
+
+
+def _row(tool: Tool, folder: Path) -> Sequence[object]:
+    if not tool.command[0]:
+        return tool.name, tool.decides, "not installed", "", "", ""
+    out = folder / "out.json"
+    _, *runs = (run(tool.command, env=tool.env, out=out, accept=(0, 1)) for _ in range(RUNS + 1))  # a warm-up first
+    best = min(runs, key=lambda each: each.wall)
+    found = tool.found(json.loads(out.read_text(encoding="utf-8")))
+    cpu = min(each.cpu for each in runs)
+    return tool.name, tool.decides, f"{best.wall:.2f}", f"{cpu:.2f}", f"{best.peak_mib:.0f}", found
+
+
+def _ours(report: Any) -> int:
+    return sum(finding["rule"] == RULE for finding in report["findings"])
+
+
+def _checkov(report: Any) -> int:
+    failed = report["results"]["failed_checks"]
+    return sum("disk" in each["check_name"].lower() and "size" in each["check_name"].lower() for each in failed)
+
+
+def _conftest(report: Any) -> int:
+    return sum(len(each.get("failures") or ()) for each in report)

@@ -1,0 +1,106 @@
+"""Model, ledgers and rules in one process, without Pulumi, over organisations of growing size."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from benchmarks.fleet import TODAY, Shape, write_fleet
+from benchmarks.measure import ROOT, table
+from checks.collector import collector_off
+from checks.outcome import rule_findings
+from modules.config.finding import Finding
+from modules.config.source import read_source
+from modules.config.stack import Stack, parse_stack, stack_name
+from modules.config.workspace import Workspace, cross_check
+from modules.quota.ledger import capacity_ledger, project_ledgers, workspace_demand
+from modules.quota.requests import requested
+from modules.quota.snapshot import read_snapshots
+from modules.rules import ledger_findings, views_of_model
+
+RUNS = 3
+SIZES = (1_000, 5_000, 10_000)
+POOLS = 50  # of an environment
+TARGETS = {1_000: 0.3, 10_000: 3.0}
+PARTS = ("read YAML", "model", "ledgers", "rules")
+T = TypeVar("T")
+
+
+def measure() -> None:
+    """Measure each size in processes of their own, and print a table."""
+    rows = []
+    first = None
+    for size in SIZES:
+        with tempfile.TemporaryDirectory() as folder:
+            write_fleet(Path(folder), Shape(environments=size // POOLS, pools=POOLS))
+            runs = [_in_a_process(Path(folder)) for _ in range(RUNS)]
+        best = {part: min(run[part] for run in runs) for part in PARTS}
+        judged = best["model"] + best["ledgers"] + best["rules"]
+        each = judged / size * 1e6
+        first = first or each
+        target = f"{TARGETS[size]:.1f}" if size in TARGETS else ""
+        times = [f"{best[part]:.2f}" for part in PARTS]
+        memory = f"{max(run['peak MiB'] for run in runs):.0f}"
+        rows.append((f"{size:,}", *times, f"**{judged:.2f}**", target, f"{each:.0f}", f"{each / first:.2f}", memory))
+    table(
+        f"Rules and ledgers in process, CPU seconds, best of {RUNS} runs",
+        ("pools", *PARTS, "model + ledgers + rules", "target", "µs a pool", "times the first row", "peak MiB"),
+        rows,
+    )
+
+
+def main(root: Path) -> None:
+    """Check a fleet step by step, and print what each step took."""
+    assert not any(name.split(".")[0] == "pulumi" for name in sys.modules)
+    with collector_off():
+        spent, findings = _timed(root)
+    assert not findings, findings[:3]
+    spent["peak MiB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps(spent))
+
+
+def _timed(root: Path) -> tuple[dict[str, float], list[object]]:
+    spent = dict.fromkeys(PARTS, 0.0)
+
+    def of(part: str, step: Callable[[], T]) -> T:
+        start = time.process_time()
+        result = step()
+        spent[part] += time.process_time() - start
+        return result
+
+    paths = sorted((root / "stacks").glob("Pulumi.*.yaml"))
+    sources = of("read YAML", lambda: {stack_name(path) or "": read_source(path, path.name) for path in paths})
+    snapshots = of("read YAML", lambda: read_snapshots(root, TODAY))
+    stacks = of("model", lambda: {name: parse_stack(name, source) for name, source in sources.items()})
+    workspace = of("model", lambda: cross_check(Workspace(root, stacks)))
+    charges = of("ledgers", lambda: workspace_demand(workspace))
+    ledgers = of("ledgers", lambda: project_ledgers(charges, snapshots, requested(workspace)))
+    capacity = of("ledgers", lambda: capacity_ledger(workspace))
+    found: list[object] = list(of("ledgers", lambda: ledger_findings(workspace, ledgers.values(), capacity)))
+    for stack in workspace.stacks.values():
+        found += [*stack.findings, *of("rules", partial(_judged, stack, workspace))]
+    return spent, found
+
+
+def _judged(stack: Stack, workspace: Workspace) -> list[Finding]:
+    return rule_findings(stack, views_of_model(stack, workspace))
+
+
+def _in_a_process(root: Path) -> dict[str, float]:
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.rules", str(root)], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    spent: dict[str, float] = json.loads(done.stdout)
+    return spent
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
