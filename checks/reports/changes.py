@@ -32,8 +32,12 @@ def summary(comparison: Comparison) -> str:
     done = ", ".join(f"{counts[kind]:,} {kind}" for kind in KINDS if counts[kind]) or "no resource differs"
     stacks = counted(len(comparison.stacks), "stack")
     others = f"; {counted(comparison.others, 'other')} cannot be affected" if comparison.others else ""
-    said = "not known" if comparison.unknown else done
-    return f"Since {comparison.ref} ({comparison.commit[:12]}): {said} in {stacks}{others}"
+    since = f"Since {comparison.ref} ({comparison.commit[:12]})"
+    if comparison.unknown:
+        return f"{since}: not known in {stacks}{others}"
+    if not comparison.stacks:
+        return f"{since}: nothing that a stack depends on"
+    return f"{since}: {done} in {stacks}{others}"
 
 
 def stack_title(stack: StackChange) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
@@ -64,6 +65,13 @@ SHOWN = ("text", "markdown", "html")
 @pytest.fixture
 def report(one: Callable[..., Report]) -> Report:
     return one(comparison=CHANGES)
+
+
+@pytest.mark.parametrize("to", SHOWN)
+def test_a_change_that_affects_no_stack_says_so(to: Format, one: Callable[..., Report]) -> None:
+    text = render(one(comparison=replace(CHANGES, stacks=(), others=5)), to).replace("\\", "")
+
+    assert "Since origin/main (0123456789ab): nothing that a stack depends on" in text
 
 
 @pytest.mark.parametrize("to", SHOWN)

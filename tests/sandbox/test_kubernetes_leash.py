@@ -34,8 +34,11 @@ def wait_until(holds: Callable[[], bool]) -> None:
 
 
 def is_there(pid: int) -> bool:
-    stat = Path(f"/proc/{pid}/stat")
-    return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z"
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:  # also where it ends between the opening of the file and its reading
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"
 
 
 def test_a_program_ends_when_it_is_told_and_its_words_are_in_the_log(tmp_path: Path) -> None:
