@@ -119,22 +119,25 @@ def evaluate(program: Program, rules: Iterable[Rule] | None = None, file: Stack 
     section have wrong alike, such as the slices of a pool, is said once.
     """
     found: dict[tuple[object, ...], Finding] = {}
+
+    def keep(each: Rule, draft: Draft) -> None:
+        same = draft.view.origin or draft.view.name
+        found.setdefault((each.id, same, draft.path, draft.message, draft.allowed), _finding(each, draft, file))
+
     for each in RULES.values() if rules is None else rules:
         views: Iterable[View] = [program] if each.reads is Program else program.of(each.reads)
         for view in views:
-            for draft in _run(each, view, program):
-                same = draft.view.origin or draft.view.name
-                key = (each.id, same, draft.path, draft.message, draft.allowed)
-                found.setdefault(key, _finding(each, draft, file))
+            try:
+                for draft in each.check(view, program) if each.whole else each.check(view):
+                    keep(each, draft)
+            except NeedsUnknown as unknown:
+                keep(each, _undecided(each, unknown))
     return list(found.values())
 
 
-def _run(each: Rule, view: View, program: Program) -> Iterator[Draft]:
-    try:
-        yield from each.check(view, program) if each.whole else each.check(view)
-    except NeedsUnknown as unknown:
-        message = f"{each.id} is not decided: {unknown.field} is not known before deployment"
-        yield Draft(view=unknown.view, path=unknown.view.path(unknown.field), message=message, severity="note")
+def _undecided(each: Rule, unknown: NeedsUnknown) -> Draft:
+    message = f"{each.id} is not decided: {unknown.field} is not known before deployment"
+    return Draft(view=unknown.view, path=unknown.view.path(unknown.field), message=message, severity="note")
 
 
 def _finding(each: Rule, draft: Draft, file: Stack | None) -> Finding:

@@ -45,7 +45,7 @@ class View:
 
     def __post_init__(self) -> None:
         """Guard the fields, where one of them is not known: a look at every reading of every view would be slow."""
-        if any(value is UNKNOWN for value in vars(self).values()):
+        if UNKNOWN in vars(self).values():
             object.__setattr__(self, "__class__", _guarded(type(self)))
 
     def path(self, name: str) -> Path:
