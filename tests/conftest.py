@@ -10,8 +10,13 @@ from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from modules.scope import Scope
+
+settings.register_profile("repeatable", derandomize=True, deadline=None)
+settings.register_profile("random", deadline=None, print_blob=True)
+settings.load_profile("repeatable")  # a change fails by its own faults alone; --hypothesis-profile=random finds others
 
 TOOLS = {
     "engine": ("pulumi", "pulumi-language-python", "pulumi-resource-gcp"),
