@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from sandbox.cloud.discovery import Api, Method
 from sandbox.cloud.store import Record
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 Style = Literal["compute", "container", "longrunning"]
+COMPUTE_LINK: Final = "https://www.googleapis.com/compute/v1/"
+CONTAINER_LINK: Final = "https://container.googleapis.com/v1/"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from sandbox.cloud.fault_model import FailedOperation, OperationFault, SlowOperation, Stockout, StuckPool
 from sandbox.cloud.faults import Faults
-from sandbox.cloud.operations import Started
 from sandbox.cloud.stockouts import is_short, shortage
+from sandbox.cloud.work import Started
 
 Json = dict[str, Any]
 _CLUSTER: Final = "container.clusters"

@@ -1,4 +1,4 @@
-"""Operations: what a change is while it is under way, in each API's own shape.
+"""Operations: what a change is while it is under way.
 
 An operation is a resource too, and so survives a restart: ``meta`` holds when it is due and what then happens, as
 data. Every request first settles what is due. A fault may hold an operation back, or let it fail; that is undone once
@@ -8,83 +8,18 @@ the fault is over, be it before the operation's end or after.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
-from uuid import UUID
+from typing import Any, Final
 
 from sandbox.cloud.clock import Clock, stamp
-from sandbox.cloud.model import Style
+from sandbox.cloud.operation_bodies import begun, end, path_of
 from sandbox.cloud.store import Record, Store
+from sandbox.cloud.work import Interference, Started, Work
 
 Json = dict[str, Any]
-COMPUTE_LINK: Final = "https://www.googleapis.com/compute/v1/"
-CONTAINER_LINK: Final = "https://container.googleapis.com/v1/"
 # How many operations of a project that are done are kept, and for how long each is kept at least, in seconds. Google
 # keeps its own for days; a client asks for one until it has seen it done, and the gcp provider every 10 s at most.
 KEPT: Final = 500
 KEPT_SECONDS: Final = 60.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class Change:
-    """What happens when an operation is done: ``fields`` are merged into ``target``, or it is deleted."""
-
-    target: str
-    fields: Json = field(default_factory=dict)
-    delete: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class Work:
-    """An operation to start: on which resource, of which type (``insert``, ``CREATE_CLUSTER``), for how long.
-
-    ``response`` and its ``schema`` are what a google.longrunning operation answers in the end; None is the target's
-    body as it then is. ``where`` is the path below which the operation is named; empty: the target's location.
-    ``grows`` says of a change that it asks for VMs; a create always may.
-    """
-
-    style: Style
-    service: str
-    project: str
-    target: str
-    type: str
-    seconds: float
-    changes: Sequence[Change] = ()
-    response: Json | None = None
-    schema: str = ""
-    where: str | None = None
-    grows: bool = False
-
-    @property
-    def action(self) -> str:
-        """What it does to its target: create, update or delete."""
-        begins = self.type.lower().partition("_")[0]
-        return {"insert": "create", "create": "create", "delete": "delete"}.get(begins, "update")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Started:
-    """An operation that is about to start; ``children`` are the node pools of its target, where that is a cluster."""
-
-    kind: str  # service and collection, container.nodePools
-    work: Work
-    record: Record | None  # its target
-    children: Sequence[Record]
-
-    def __str__(self) -> str:
-        """Return it as the record of a fault has it."""
-        return f"{self.work.action} {self.work.target}"
-
-
-class Interference(Protocol):
-    """What makes operations go wrong on purpose."""
-
-    def strike(self, started: Started, meta: Json, now: float) -> None:
-        """Change when an operation ends, and what then happens: ``due``, ``changes``, ``error`` and the like."""
-
-    def over(self, name: str, at: float) -> bool:
-        """Whether a fault is there no more, or would not be at a time."""
 
 
 class Operations:
@@ -131,8 +66,8 @@ class Operations:
 
     def _record(self, work: Work) -> Record:
         serial, now = self._store.serial(), self._clock.now()
-        path = _path(work, serial, now)
-        body = _BODIES[work.style](work, path, serial, stamp(now))
+        path = path_of(work, serial, now)
+        body = begun(work, path, serial, stamp(now))
         meta = {
             "due": now + work.seconds,
             "serial": serial,
@@ -213,14 +148,7 @@ class Operations:
             self._change(target, fields, delete=delete)
         meta, body = record.meta, record.body
         target = self._store.get(meta["target"])
-        if meta["style"] == "longrunning":
-            _end_longrunning(body, meta, target.body if target else {})
-        else:
-            body.update(
-                {"status": "DONE", "endTime": stamp(meta["due"])}
-                | ({"progress": 100} if meta["style"] == "compute" else {})
-            )
-            _end_with_error(body, meta)
+        end(body, meta, target.body if target else {})
         meta["ended"] = meta["due"]
         for key in ("due", "changes", "response", "held_by"):
             meta.pop(key, None)
@@ -230,94 +158,3 @@ class Operations:
             self._recovering.add(record.name)
         else:
             self._forget(record)
-
-
-def _path(work: Work, serial: int, now: float) -> str:
-    """Return where an operation is found: beside its target, in the target's location."""
-    unique = UUID(int=(serial * 0x9E3779B97F4A7C15F39CC0605CEDC835) % 2**128)
-    name = f"operation-{int(now * 1000)}-{unique}" if work.style != "longrunning" else f"{unique}"
-    if work.where is not None:
-        return f"{work.where}operations/{name}"
-    parts = work.target.split("/")[1:]
-    place = parts[: 3 if parts[2] == "global" else 4]
-    return "/".join([*place, "operations", name])
-
-
-def _compute(work: Work, path: str, serial: int, now: str) -> Json:
-    parts = path.split("/")
-    place = {parts[2][:-1]: COMPUTE_LINK + "/".join(parts[:4])} if parts[2] in ("zones", "regions") else {}
-    return {
-        "kind": "compute#operation",
-        "id": str(10**18 + serial),
-        "name": parts[-1],
-        "operationType": work.type,
-        "targetLink": COMPUTE_LINK + work.target.partition("/")[2],
-        "status": "RUNNING",
-        "progress": 0,
-        "insertTime": now,
-        "startTime": now,
-        "selfLink": COMPUTE_LINK + path,
-        **place,
-    }
-
-
-def _container(work: Work, path: str, _serial: int, now: str) -> Json:
-    return {
-        "name": path.rpartition("/")[2],
-        "zone": path.split("/")[3],
-        "location": path.split("/")[3],
-        "operationType": work.type,
-        "status": "RUNNING",
-        "startTime": now,
-        "selfLink": CONTAINER_LINK + path,
-        "targetLink": CONTAINER_LINK + work.target.partition("/")[2],
-    }
-
-
-def _longrunning(work: Work, path: str, _serial: int, now: str) -> Json:
-    return {
-        "name": path,
-        "metadata": {
-            "@type": f"type.googleapis.com/google.cloud.{work.service}.OperationMetadata",
-            "createTime": now,
-            "target": work.target.partition("/")[2],
-            "verb": work.type,
-        },
-        "done": False,
-    }
-
-
-_BODIES: Final = {"compute": _compute, "container": _container, "longrunning": _longrunning}
-
-
-def _end_longrunning(body: Json, meta: Json, target: Json) -> None:
-    body["done"] = True
-    body["metadata"]["endTime"] = stamp(meta["due"])
-    if "error" in meta:
-        code, message = meta["error"]
-        body["error"] = {"code": _CODES.get(code, 13), "message": message}
-        return
-    response = target if meta["response"] is None else meta["response"]
-    body["response"] = {"@type": f"type.googleapis.com/{meta['schema'] or 'google.protobuf.Empty'}", **response}
-
-
-def _end_with_error(body: Json, meta: Json) -> None:
-    if "error" not in meta:
-        return
-    code, message = meta["error"]
-    if meta["style"] == "compute":
-        body["error"] = {"errors": [{"code": code, "message": message}]}
-        body["httpErrorStatusCode"], body["httpErrorMessage"] = 400, "BAD REQUEST"
-    else:
-        body["statusMessage"] = message
-        body["error"] = {"code": _CODES.get(code, 13), "message": message}
-
-
-_CODES: Final = {
-    "INVALID_ARGUMENT": 3,
-    "NOT_FOUND": 5,
-    "RESOURCE_EXHAUSTED": 8,
-    "FAILED_PRECONDITION": 9,
-    "INTERNAL": 13,
-    "UNAVAILABLE": 14,
-}

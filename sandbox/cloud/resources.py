@@ -12,9 +12,9 @@ from sandbox.cloud import paging
 from sandbox.cloud.errors import ApiError, already_exists, conflict
 from sandbox.cloud.masks import apply_mask, mask_paths, merge
 from sandbox.cloud.model import Call, Json, Kind
-from sandbox.cloud.operations import Change, Work
 from sandbox.cloud.policies import read_policy, write_policy
 from sandbox.cloud.store import Record
+from sandbox.cloud.work import Change, Work
 
 if TYPE_CHECKING:
     from sandbox.cloud.cloud import Cloud

@@ -11,8 +11,8 @@ from typing import Final
 
 from modules.catalog.locations import region_of
 from sandbox.cloud.fault_model import Stockout
-from sandbox.cloud.operations import Started
 from sandbox.cloud.store import Record
+from sandbox.cloud.work import Started
 
 _VERTEX: Final = "aiplatform.persistentResources"
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from sandbox.cloud.errors import in_use, not_found
-from sandbox.cloud.model import Call, Fill, Json, Kind, Service
-from sandbox.cloud.operations import COMPUTE_LINK
+from sandbox.cloud.model import COMPUTE_LINK, Call, Fill, Json, Kind, Service
 from sandbox.cloud.services import compute_changes, compute_places
 from sandbox.cloud.services.compute_networks import (
     fill_address,

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 from sandbox.cloud import resources
 from sandbox.cloud.errors import ApiError
 from sandbox.cloud.model import Call, Handler, Json
-from sandbox.cloud.operations import Work
 from sandbox.cloud.services.compute_networks import read_range
 from sandbox.cloud.store import Record
+from sandbox.cloud.work import Work
 
 if TYPE_CHECKING:
     from sandbox.cloud.cloud import Cloud

@@ -7,8 +7,7 @@ from ipaddress import IPv4Network, ip_network
 from typing import TYPE_CHECKING, Final
 
 from sandbox.cloud.errors import ApiError
-from sandbox.cloud.model import Call, Json
-from sandbox.cloud.operations import COMPUTE_LINK
+from sandbox.cloud.model import COMPUTE_LINK, Call, Json
 from sandbox.cloud.store import Record
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from sandbox.cloud import paging
 from sandbox.cloud.errors import not_found
-from sandbox.cloud.model import Call, Handler, Json
-from sandbox.cloud.operations import COMPUTE_LINK
+from sandbox.cloud.model import COMPUTE_LINK, Call, Handler, Json
 from sandbox.cloud.quota import finite, metric
 from sandbox.cloud.services.places import regions, zones
 

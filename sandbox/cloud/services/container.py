@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from sandbox.cloud import refusals
 from sandbox.cloud.errors import ApiError
-from sandbox.cloud.model import Call, Json, Kind, Service
-from sandbox.cloud.operations import CONTAINER_LINK
+from sandbox.cloud.model import CONTAINER_LINK, Call, Json, Kind, Service
 from sandbox.cloud.resources import etag
 from sandbox.cloud.services.cluster_defaults import CHANNEL_VERSIONS, fill_cluster
 from sandbox.cloud.services.container_changes import HANDLERS, check_free

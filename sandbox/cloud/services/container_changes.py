@@ -9,12 +9,12 @@ from sandbox.cloud import refusals
 from sandbox.cloud.errors import ApiError, conflict, failed_precondition
 from sandbox.cloud.masks import merge
 from sandbox.cloud.model import Call, Handler, Json
-from sandbox.cloud.operations import Change, Work
 from sandbox.cloud.resources import etag
 from sandbox.cloud.services.cluster_defaults import fill_cluster, resolve_version
 from sandbox.cloud.services.instance_groups import group_urls, put_groups
 from sandbox.cloud.services.pool_defaults import fill_pool
 from sandbox.cloud.store import Record
+from sandbox.cloud.work import Change, Work
 
 if TYPE_CHECKING:
     from sandbox.cloud.cloud import Cloud

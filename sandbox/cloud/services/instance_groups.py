@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING
 
-from sandbox.cloud.operations import COMPUTE_LINK
+from sandbox.cloud.model import COMPUTE_LINK
 from sandbox.cloud.store import Record
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 from sandbox.cloud import paging
 from sandbox.cloud.errors import ApiError, failed_precondition, invalid
 from sandbox.cloud.model import Call, Json, Service
-from sandbox.cloud.operations import Work
 from sandbox.cloud.projects import number
 from sandbox.cloud.store import Record
+from sandbox.cloud.work import Work
 
 if TYPE_CHECKING:
     from sandbox.cloud.cloud import Cloud
