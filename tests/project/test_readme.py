@@ -39,15 +39,3 @@ def test_the_example_of_a_finding_is_what_the_command_prints(tmp_path: Path) -> 
 
     assert result.exit_code == 1
     assert result.stdout.endswith(example.split("\n", 1)[1])
-
-
-def test_every_command_of_the_readme_exists() -> None:
-    for command in set(re.findall(r"training-platform ((?:[a-z]+ ?)+)", README)):
-        words = command.split()
-        known = {"check", "job", "catalog", "quota", "schema", "sandbox"}
-        assert words[0] in known, command
-
-
-def test_every_page_that_the_readme_links_to_exists() -> None:
-    for target in re.findall(r"\]\(([^)#]+)\)", README):
-        assert (ROOT / target).exists(), target
