@@ -71,7 +71,7 @@ class Cloud:
         read = read_body(api, method, body)
         project, resolved = self._project(route, parameters)
         call = Call(api=api, method=method, path=resolved, parameters=parameters, body=read, project=project)
-        definition = SERVICES.get(service, Service(name=service))
+        definition = self.service(call)
         if definition.needs_enabling and project and self.settings.check_services:
             self._check_enabled(api, project)
         return self._dispatch(definition, call)
@@ -133,6 +133,10 @@ class Cloud:
             raise errors.unimplemented(call.method.id)
         return resources.ACTIONS[action](self, kind, call)
 
+    def service(self, call: Call) -> Service:
+        """Return what a call's service adds to its documents."""
+        return SERVICES.get(call.service, Service(name=call.service))
+
     def existing(self, name: str) -> Record:
         """Return a resource. Raises ApiError where there is none."""
         record = self.store.get(name)
@@ -172,7 +176,8 @@ class Cloud:
 
 
 def _get_operation(cloud: Cloud, call: Call) -> Json:
-    return cloud.existing(call.name).body
+    """Return an operation as it is; who waits for one asks again, as Google's ``wait`` may have it too."""
+    return cloud.existing(call.name.removesuffix("/wait")).body  # Compute Engine's verb is a part of the path
 
 
 def _list_operations(cloud: Cloud, call: Call) -> Json:
@@ -180,8 +185,4 @@ def _list_operations(cloud: Cloud, call: Call) -> Json:
     return {("items" if call.service == "compute" else "operations"): found}
 
 
-def _wait_operation(cloud: Cloud, call: Call) -> Json:
-    return cloud.existing(call.name).body
-
-
-_OPERATIONS: Final = {"get": _get_operation, "list": _list_operations, "wait": _wait_operation}
+_OPERATIONS: Final = {"get": _get_operation, "list": _list_operations, "wait": _get_operation}

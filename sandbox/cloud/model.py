@@ -96,9 +96,15 @@ class Kind:
 
 @dataclass(frozen=True, kw_only=True)
 class Service:
-    """What a service adds to its documents: kinds, and handlers by ``<collection>.<action>``."""
+    """What a service adds to its documents: kinds, and handlers by ``<collection>.<action>``.
+
+    ``package`` is that of its messages without the version, ``google.cloud.filestore``; ``metadata`` makes what its
+    google.longrunning operations say of themselves. Generated clients read both by the names that they have.
+    """
 
     name: str
+    package: str = ""
+    metadata: Callable[[Cloud, Call, Kind, Record], Json] | None = None
     kinds: tuple[Kind, ...] = ()
     handlers: Mapping[str, Handler] = field(default_factory=dict)
     needs_enabling: bool = True

@@ -70,17 +70,8 @@ def _container(work: Work, path: str, _serial: int, now: str) -> Json:
     }
 
 
-def _longrunning(work: Work, path: str, _serial: int, now: str) -> Json:
-    return {
-        "name": path,
-        "metadata": {
-            "@type": f"type.googleapis.com/google.cloud.{work.service}.OperationMetadata",
-            "createTime": now,
-            "target": work.target.partition("/")[2],
-            "verb": work.type,
-        },
-        "done": False,
-    }
+def _longrunning(work: Work, path: str, _serial: int, _now: str) -> Json:
+    return {"name": path, **({"metadata": work.metadata} if work.metadata else {}), "done": False}
 
 
 _BEGUN: Final = {"compute": _compute, "container": _container, "longrunning": _longrunning}
@@ -88,7 +79,11 @@ _BEGUN: Final = {"compute": _compute, "container": _container, "longrunning": _l
 
 def _end_longrunning(body: Json, meta: Json, target: Json) -> None:
     body["done"] = True
-    body["metadata"]["endTime"] = stamp(meta["due"])
+    metadata = body.get("metadata", {})
+    if "createTime" in metadata:
+        metadata["endTime"] = stamp(meta["due"])
+    if "genericMetadata" in metadata:
+        metadata["genericMetadata"]["updateTime"] = stamp(meta["due"])
     if "error" in meta:
         code, message = meta["error"]
         body["error"] = {"code": _CODES.get(code, 13), "message": message}

@@ -6,12 +6,12 @@ import base64
 import copy
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from sandbox.cloud import paging
 from sandbox.cloud.errors import ApiError, already_exists, conflict
 from sandbox.cloud.masks import apply_mask, mask_paths, merge
-from sandbox.cloud.model import Call, Json, Kind
+from sandbox.cloud.model import Call, Json, Kind, Style
 from sandbox.cloud.policies import read_policy, write_policy
 from sandbox.cloud.store import Record
 from sandbox.cloud.work import Change, Work
@@ -110,13 +110,8 @@ def delete(cloud: Cloud, kind: Kind, call: Call) -> Json:
     if kind.states:
         record.body[kind.states[0]] = kind.states[4]
         cloud.store.put(record)
-    work = Work(
-        style=kind.style, service=call.service, project=record.project, target=record.name,
-        type=f"DELETE_{_upper(kind)}" if kind.style == "container" else "delete", seconds=cloud.seconds(call, kind),
-        changes=[Change(target=record.name, delete=True)],
-        response={},
-    )  # fmt: skip
-    return cloud.operations.start(work)
+    change = Change(target=record.name, delete=True)
+    return _started(cloud, kind, call, record, ("delete", f"DELETE_{_upper(kind)}"), changes=[change], response={})
 
 
 def get_policy(cloud: Cloud, kind: Kind, call: Call) -> Json:  # noqa: ARG001 # an action is given the kind
@@ -192,12 +187,25 @@ def _answer(cloud: Cloud, kind: Kind, call: Call, record: Record, types: tuple[s
     if kind.states:
         record.body[kind.states[0]] = kind.states[at]
         changes = [Change(target=record.name, fields={kind.states[0]: kind.states[2]})]
-    work = Work(
-        style=kind.style, service=call.service, project=record.project, target=record.name,
-        type=types[1] if kind.style == "container" else types[0], seconds=cloud.seconds(call, kind), changes=changes,
-        schema=f"google.cloud.{call.service}.{call.api.version}.{kind.schema}",
-    )  # fmt: skip
-    return cloud.operations.start(work)
+    schema = f"{cloud.service(call).package}.{call.api.version}.{kind.schema}"
+    return _started(cloud, kind, call, record, types, changes=changes, schema=schema)
+
+
+def _started(cloud: Cloud, kind: Kind, call: Call, record: Record, types: tuple[str, str], **work: Any) -> Json:
+    """Start an operation on a resource; ``types`` are what Compute Engine calls it, and what GKE does."""
+    describe = cloud.service(call).metadata
+    return cloud.operations.start(
+        Work(
+            style=cast(Style, kind.style),
+            service=call.service,
+            project=record.project,
+            target=record.name,
+            type=types[1] if kind.style == "container" else types[0],
+            seconds=cloud.seconds(call, kind),
+            metadata=describe(cloud, call, kind, record) if describe else {},
+            **work,
+        )
+    )
 
 
 def _upper(kind: Kind) -> str:

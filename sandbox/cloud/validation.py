@@ -176,14 +176,25 @@ class _Reader:
         return str(number) if kind == "string" else number
 
     def _text(self, schema: Json, form: str, value: Any, path: str) -> Any:
+        if "enum" in schema:
+            return self._choice(schema["enum"], value, path)
         if not isinstance(value, str):
-            return self._wrong(path, "TYPE_ENUM" if "enum" in schema else "TYPE_STRING", value)
-        if "enum" in schema and value not in schema["enum"] and value:
-            allowed = ", ".join(each for each in schema["enum"] if not each.endswith("_UNSPECIFIED"))
-            return self._wrong(path, "TYPE_ENUM", value, f"; allowed: {allowed}")
+            return self._wrong(path, "TYPE_STRING", value)
         if not _well_formed(form, value):
             return self._wrong(path, f"TYPE_{form.upper().replace('-', '_')}", value)
         return value
+
+    def _choice(self, values: list[str], value: Any, path: str) -> Any:
+        """Read the name of an enum's value, or its number, as generated clients send it.
+
+        Documents give no numbers: a number is taken for the place in the list, which is right where none was skipped.
+        """
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(values):
+            return values[value]
+        if value == "" or value in values:
+            return value
+        allowed = ", ".join(each for each in values if not each.endswith("_UNSPECIFIED"))
+        return self._wrong(path, "TYPE_ENUM", value, f"; allowed: {allowed}")
 
     def _wrong(self, path: str, kind: str, value: Any, more: str = "") -> None:
         shown = f'"{value}"' if isinstance(value, str) else str(value)

@@ -26,8 +26,9 @@ class Work:
     """An operation to start: on which resource, of which type (``insert``, ``CREATE_CLUSTER``), for how long.
 
     ``response`` and its ``schema`` are what a google.longrunning operation answers in the end; None is the target's
-    body as it then is. ``where`` is the path below which the operation is named; empty: the target's location.
-    ``grows`` says of a change that it asks for VMs; a create always may.
+    body as it then is. ``metadata`` is what it says of itself meanwhile. ``where`` is the path below which the
+    operation is named; empty: the target's location. ``grows`` says of a change that it asks for VMs; a create always
+    may.
     """
 
     style: Style
@@ -39,6 +40,7 @@ class Work:
     changes: Sequence[Change] = ()
     response: Json | None = None
     schema: str = ""
+    metadata: Json = field(default_factory=dict)
     where: str | None = None
     grows: bool = False
 

@@ -1,12 +1,10 @@
-"""The app over HTTP, with Google's own client and without."""
+"""The app over HTTP."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -15,12 +13,6 @@ from sandbox.cloud.cloud import Cloud
 from sandbox.cloud.endpoints import endpoints
 from sandbox.cloud.server import serve
 from tests.sandbox_cloud.conftest import LOCATION, PROJECT, Client
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore", FutureWarning)  # google.api_core announces the end of this Python
-    import httplib2  # type: ignore[import-untyped]
-    from googleapiclient.discovery import build  # type: ignore[import-untyped]
-    from googleapiclient.errors import HttpError  # type: ignore[import-untyped]
 
 
 @pytest.fixture
@@ -33,50 +25,6 @@ def port(cloud: Cloud, ask: Client) -> Iterator[int]:
 def http(port: int) -> Iterator[httpx.Client]:
     with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
         yield client
-
-
-@pytest.fixture
-def google(port: int) -> Iterator[Callable[..., Any]]:
-    """Return a maker of Google's discovery-based clients of this server."""
-    opened = []
-
-    def made(service: str, version: str, below: str = "") -> Any:
-        options = {"api_endpoint": f"http://127.0.0.1:{port}/{service}/{below}"}
-        http = httplib2.Http(proxy_info=None)
-        opened.append(http)
-        return build(service, version, http=http, static_discovery=True, client_options=options)
-
-    yield made
-    for each in opened:
-        each.close()
-
-
-def test_googles_client_takes_a_cluster_through_its_life(google: Callable[..., Any]) -> None:
-    compute, gke = google("compute", "v1", "compute/v1/"), google("container", "v1").projects().locations()
-    compute.networks().insert(project=PROJECT, body={"name": "net", "autoCreateSubnetworks": False}).execute()
-    subnet = {"name": "nodes", "network": f"projects/{PROJECT}/global/networks/net", "ipCidrRange": "10.0.0.0/20"}
-    compute.subnetworks().insert(project=PROJECT, region="us-central1", body=subnet).execute()
-    google("iam", "v1").projects().serviceAccounts().create(
-        name=f"projects/{PROJECT}", body={"accountId": "node-account"}
-    ).execute()
-    cluster = {"name": "one", "initialNodeCount": 1, "network": "net", "subnetwork": "nodes"}
-
-    operation = gke.clusters().create(parent=LOCATION, body={"cluster": cluster}).execute()
-    assert gke.operations().get(name=f"{LOCATION}/operations/{operation['name']}").execute()["status"] == "DONE"
-
-    pool = {"name": "cpu", "initialNodeCount": 1, "config": {"machineType": "e2-standard-4"}}
-    pools = gke.clusters().nodePools()
-    with pytest.raises(HttpError, match=r"Unknown name .*size"):
-        pools.create(parent=f"{LOCATION}/clusters/one", body={"nodePool": {**pool, "size": 1}}).execute()
-    pools.create(parent=f"{LOCATION}/clusters/one", body={"nodePool": pool}).execute()
-    assert [each["name"] for each in pools.list(parent=f"{LOCATION}/clusters/one").execute()["nodePools"]] == [
-        "cpu",
-        "default-pool",
-    ]
-    pools.delete(name=f"{LOCATION}/clusters/one/nodePools/cpu").execute()
-    gke.clusters().delete(name=f"{LOCATION}/clusters/one").execute()
-    with pytest.raises(HttpError, match="404"):
-        gke.clusters().get(name=f"{LOCATION}/clusters/one").execute()
 
 
 def test_the_server_can_be_reached_from_this_machine_alone(port: int) -> None:

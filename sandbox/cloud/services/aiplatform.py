@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sandbox.cloud.errors import ApiError
 from sandbox.cloud.model import Call, Json, Kind, Service
@@ -45,8 +45,22 @@ def _tensorboard(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
         record.body["blobStoragePathPrefix"] = f"cloud-ai-platform-{record.id[-8:]}"
 
 
+_VERBS: Final = {"create": "Create", "patch": "Update", "update": "Update"}
+
+
+def _metadata(cloud: Cloud, call: Call, kind: Kind, _record: Record) -> Json:
+    verb = _VERBS.get(call.method.action)
+    name = f"{verb}{kind.schema}OperationMetadata" if verb else "DeleteOperationMetadata"
+    return {
+        "@type": f"type.googleapis.com/google.cloud.aiplatform.{call.api.version}.{name}",
+        "genericMetadata": {"createTime": cloud.time(), "updateTime": cloud.time()},
+    }
+
+
 SERVICE = Service(
     name="aiplatform",
+    package="google.cloud.aiplatform",
+    metadata=_metadata,
     kinds=(
         Kind(
             collection="persistentResources",

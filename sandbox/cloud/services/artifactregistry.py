@@ -32,8 +32,14 @@ def _fill(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
     body["updateTime"] = now
 
 
+def _metadata(_cloud: Cloud, call: Call, _kind: Kind, _record: Record) -> Json:
+    return {"@type": f"type.googleapis.com/google.devtools.artifactregistry.{call.api.version}.OperationMetadata"}
+
+
 SERVICE = Service(
     name="artifactregistry",
+    package="google.devtools.artifactregistry",
+    metadata=_metadata,
     kinds=(
         Kind(collection="repositories", schema="Repository", style="longrunning", id_in="repositoryId", fill=_fill),
     ),

@@ -78,8 +78,17 @@ def _snapshot(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
         record.body |= {"name": f"{call.path}/{record.id}", "createTime": cloud.time()}
 
 
+def _metadata(cloud: Cloud, call: Call, _kind: Kind, record: Record) -> Json:
+    return {
+        "@type": "type.googleapis.com/google.cloud.common.OperationMetadata", "createTime": cloud.time(),
+        "target": record.name.partition("/")[2], "verb": call.method.action, "apiVersion": call.api.version,
+    }  # fmt: skip
+
+
 SERVICE = Service(
     name="file",
+    package="google.cloud.filestore",
+    metadata=_metadata,
     kinds=(
         Kind(
             collection="instances",

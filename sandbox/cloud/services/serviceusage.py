@@ -114,6 +114,10 @@ def _operation(cloud: Cloud, call: Call, verb: str, response: Json, schema: str)
         style="longrunning", service=call.service, project=call.project, target=call.name, type=verb,
         seconds=cloud.settings.seconds("serviceusage.services"), response=response,
         schema=f"google.api.serviceusage.{call.api.version}.{schema}", where="",
+        metadata={
+            "@type": f"type.googleapis.com/google.api.serviceusage.{call.api.version}.OperationMetadata",
+            "resourceNames": [call.path],
+        },
     )  # fmt: skip
     return cloud.operations.start(work)
 
