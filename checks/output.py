@@ -59,9 +59,9 @@ def render(report: Report, to: Format, *, links: str = "") -> str:
 def check_writable(paths: Mapping[Path, Format]) -> None:
     """Raise OutputError for a file that surely cannot be written, so that nobody waits for a check in vain."""
     for path in paths:
-        if path.is_dir():
+        if os.path.isdir(path):  # unlike Path.is_dir, of a name that is too long it says no  # noqa: PTH112
             raise OutputError(f"{path} cannot be written: it is a folder; name a file in it.")
-        if not path.parent.is_dir():
+        if not os.path.isdir(path.parent):  # noqa: PTH112
             raise OutputError(f"{path} cannot be written: there is no folder {path.parent}.")
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import sys
 
 import typer
 
-from cli import catalog, check, job, quota, sandbox, sandbox_faults, schema
+from cli import catalog, check, job, quota, quota_request, sandbox, sandbox_faults, schema
+from cli.streams import standard_streams
 
 app = typer.Typer(
     help="Plan, check and run an organisation's training platform on Google Cloud.",
@@ -21,18 +21,18 @@ app.command("schema")(schema.schema)
 app.add_typer(catalog.app, name="catalog")
 app.add_typer(job.app, name="job")
 app.add_typer(quota.app, name="quota")
+quota.app.command("request")(quota_request.request)
 app.add_typer(sandbox.app, name="sandbox")
 sandbox.app.add_typer(sandbox_faults.app, name="faults")
 
 
 def main() -> None:
     """Run the command; an interrupt ends it quietly with 130, as shells expect."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # an arrow that a terminal of another encoding has not is a "?"
-    try:
-        app()
-    except KeyboardInterrupt:
-        sys.exit(130)
+    with standard_streams():
+        try:
+            app()
+        except KeyboardInterrupt:
+            sys.exit(130)
 
 
 if __name__ == "__main__":

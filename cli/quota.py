@@ -73,17 +73,19 @@ def show(
     wanted = Selection(
         projects=projects or (), regions=regions or (), quotas=quotas or (), stacks=stacks or (), teams=teams or ()
     )
-    overview = _overview(root, today)
+    overview = overview_of(root, today)
     try:
         chosen = select(overview, wanted)
     except UnknownNameError as error:
-        _say_not_counted(overview)
+        say_not_counted(overview)
         fail(str(error))
     if output_format is Format.text:
         print_overview(chosen, by.value, quota_console())
     else:
         typer.echo(
-            overview_json(chosen) if output_format is Format.json else overview_markdown(chosen, by.value).rstrip()
+            overview_json(chosen, by.value)
+            if output_format is Format.json
+            else overview_markdown(chosen, by.value).rstrip()
         )
     raise typer.Exit(2 if overview.not_counted else 0)
 
@@ -106,8 +108,8 @@ def plan(
     from modules.quota.overview import Selection, UnknownNameError, select
     from modules.quota.plan import plan_requests
 
-    overview = _overview(root, today)
-    _say_not_counted(overview)
+    overview = overview_of(root, today)
+    say_not_counted(overview)
     try:
         chosen = select(overview, Selection(projects=projects or ()))
     except UnknownNameError as error:
@@ -147,8 +149,8 @@ def pull(
     from modules.quota.snapshot import read_snapshots
 
     folder = repository(root)
-    overview = _overview(root, today)
-    _say_not_counted(overview)
+    overview = overview_of(root, today)
+    say_not_counted(overview)
     address = (endpoint or ENDPOINT).rstrip("/") + "/"
     try:
         day = clock(folder, today)
@@ -178,7 +180,8 @@ def pull(
         _say_pulled(each, day, dry_run=dry_run)
 
 
-def _overview(root: Path | None, today: str | None) -> Overview:
+def overview_of(root: Path | None, today: str | None) -> Overview:
+    """Return both ledgers of a repository; ends the command where the clock cannot be read."""
     from modules.config.clock import today as clock
     from modules.config.source import UnreadableError
     from modules.quota.overview import read_overview
@@ -212,10 +215,9 @@ def _text(folder: Path, project: str, snapshots: Snapshots) -> str | None:
     from modules.quota.snapshot import FOLDER
 
     file = f"{FOLDER}/{project}.yaml"
-    spoilt = [str(each) for each in snapshots.findings if each.file == file and each.severity == "error"]
-    spoilt += [each for each in snapshots.unreadable if each.startswith(f"{file}:")]
-    if spoilt:
-        fail(f"{spoilt[0]}\nMend the file, or delete it to have a new one; nothing was written.")
+    spoilt = {each.file for each in snapshots.findings if each.severity == "error"}
+    if file in spoilt or any(each.startswith(f"{file}:") for each in snapshots.unreadable):
+        fail(f"{file} cannot be kept as it is: mend it, or delete it to have a new one; nothing was written.")
     path = folder / file
     return path.read_text(encoding="utf-8-sig") if path.exists() else None
 
@@ -239,6 +241,7 @@ def _say_pulled(pulled: Pulled, day: date, *, dry_run: bool) -> None:
         typer.echo(f"  not listed, though stacks need it: {quota_id}")
 
 
-def _say_not_counted(overview: Overview) -> None:
+def say_not_counted(overview: Overview) -> None:
+    """Say on standard error what is missing in an overview."""
     for sentence in overview.not_counted:
         typer.echo(f"training-platform: not counted: {sentence}", err=True)

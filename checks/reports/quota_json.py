@@ -1,4 +1,4 @@
-"""``quota show`` and ``quota plan`` as JSON, for programs: stable keys, whatever the sections of the other formats."""
+"""``quota show`` and ``quota plan`` as JSON, for programs: whole ledgers, then the sections of the other formats."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ from collections.abc import Iterable
 from typing import Any
 
 from checks.reports.json_report import FORMAT_VERSION, line_document
+from checks.reports.quota_rows import By, Section, sections
 from modules.quota.ledger import CapacityLine, Line
 from modules.quota.overview import Overview, may_borrow, may_lend
 from modules.quota.plan import ProjectPlan
 
 
-def overview_json(overview: Overview) -> str:
-    """Return both ledgers; an unlimited quota has ``limit`` -1, an unknown one null, and neither has anything left."""
+def overview_json(overview: Overview, by: By) -> str:
+    """Return both ledgers; an unlimited quota has ``limit`` -1, an unknown one null, and neither has anything left.
+
+    A row of ``sections`` names a line by its quota; ``has`` is what the section's stack or team has of it.
+    """
     document = {
         "version": FORMAT_VERSION,
         "today": overview.today.isoformat(),
@@ -26,6 +30,8 @@ def overview_json(overview: Overview) -> str:
             for ledger in overview.ledgers
         ],
         "capacity": [_capacity(line, overview) for line in overview.capacity],
+        "by": by,
+        "sections": [_section(section) for section in sections(overview, by)],
         "not_known": list(overview.unknown()),
         "not_counted": list(overview.not_counted),
     }
@@ -58,6 +64,21 @@ def plans_json(plans: Iterable[ProjectPlan]) -> str:
         ],
     }
     return json.dumps(document, indent=2)
+
+
+def _section(section: Section) -> dict[str, Any]:
+    rows = [
+        {
+            "project": row.line.key.project,
+            "service": row.line.key.service,
+            "quota_id": row.line.key.quota_id,
+            "location": row.line.key.location or None,
+            "dimensions": dict(row.line.key.dimensions),
+            "has": row.mine,
+        }
+        for row in section.rows
+    ]
+    return {"title": section.title, "rows": rows}
 
 
 def _line(line: Line, overview: Overview) -> dict[str, Any]:

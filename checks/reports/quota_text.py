@@ -10,8 +10,8 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from checks.reports.quota_rows import By, Row, Section, all_holders, limit_and_request, sections, taken
-from checks.reports.wording import counted, fullness, headroom, limit, location, quota_name
+from checks.reports.quota_rows import By, Row, Section, all_holders, sections, taken
+from checks.reports.wording import counted, fullness, headroom, limit, limit_and_request, location, quota_name
 from modules.quota.ledger import CapacityLine, shown
 from modules.quota.overview import Overview, may_borrow, may_lend
 from modules.quota.plan import NeededRequest, ProjectPlan, request_lines
@@ -119,7 +119,7 @@ def _plan(plan: ProjectPlan) -> Iterator[RenderableType]:
     yield Text(f"  {verdict_of(plan)}", style="bold")
     if lines := request_lines(plan):
         assert plan.stack is not None  # whose file the lines are for
-        yield Text(f"\n  In {plan.stack.source.file}, in the environment's section:\n")
+        yield Text(f"\n  In {plan.stack.source.file}, in the environment's section, where quota request writes them:\n")
         yield Text("\n".join(f"    {line}" for line in lines), no_wrap=True, overflow="ignore")
     elif plan.needed:
         yield Text(f"  {NO_HOME}")

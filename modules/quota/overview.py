@@ -82,8 +82,8 @@ def read_overview(root: FilePath, today: date) -> Overview:
     workspace = read_workspace(root)
     snapshots = read_snapshots(root, today)
     ledgers = project_ledgers(workspace_demand(workspace), snapshots, requested(workspace))
-    spoilt = [str(each).splitlines()[0] for each in snapshots.findings if each.severity == "error"]
-    rejected = [_first(stack) for stack in workspace.stacks.values() if stack.section is None]
+    spoilt = [each.one_line for each in snapshots.findings if each.severity == "error"]
+    rejected = [each for stack in workspace.stacks.values() if stack.section is None for each in _rejection(stack)]
     return Overview(
         today=today,
         workspace=workspace,
@@ -180,6 +180,6 @@ def _in(name: str, wanted: Collection[str]) -> bool:
     return not wanted or name in wanted
 
 
-def _first(stack: Stack) -> str:
-    first = next(iter(stack.findings), None)
-    return str(first).splitlines()[0] if first else f"{stack.source.file} says neither environment nor team"
+def _rejection(stack: Stack) -> list[str]:
+    said = [each.one_line for each in stack.findings if each.severity == "error"]
+    return said or [f"{stack.source.file} says neither environment nor team"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterable, Iterator
@@ -71,15 +72,24 @@ def request_lines(plan: ProjectPlan) -> list[str]:
     """Return the lines of YAML for a stack file, without the indentation of its section; none where all fits."""
     if not plan.needed or plan.environment is None:
         return []
-    contact = plan.environment.alerts.emails[0] if plan.environment.alerts.emails else '""  # whom Google may ask'
-    lines = ["quota_requests:"]
-    for need in plan.needed:
-        lines += [f"  {need.name}:", f"    service: {need.line.key.service}", f"    quota_id: {need.line.key.quota_id}"]
-        if need.dimensions:
-            pairs = ", ".join(f"{name}: {value}" for name, value in need.dimensions.items())
-            lines.append(f"    dimensions: {{{pairs}}}")
-        lines += [f"    value: {need.value}", f"    justification: {_justification(need)}", f"    contact: {contact}"]
-    return lines
+    contact = contact_of(plan.environment) or '""  # whom Google may ask'
+    entries = (entry_lines(need, contact=contact) for need in plan.needed)
+    return ["quota_requests:", *(f"  {line}" for entry in entries for line in entry)]
+
+
+def contact_of(environment: Environment) -> str | None:
+    """Return whom Google may ask about an environment's limits: the first who gets its alerts."""
+    return next(iter(environment.alerts.emails), None)
+
+
+def entry_lines(need: NeededRequest, *, contact: str, justification: str | None = None) -> list[str]:
+    """Return one request as lines of YAML, from its name on; without another justification it names who holds what."""
+    lines = [f"{need.name}:", f"  service: {need.line.key.service}", f"  quota_id: {need.line.key.quota_id}"]
+    if need.dimensions:
+        pairs = ", ".join(f"{name}: {value}" for name, value in need.dimensions.items())
+        lines.append(f"  dimensions: {{{pairs}}}")
+    why = json.dumps(justification or _justification(need), ensure_ascii=False)  # a text in YAML too, whatever is in it
+    return [*lines, f"  value: {need.value}", f"  justification: {why}", f"  contact: {contact}"]
 
 
 def _project_plan(ledger: ProjectLedger, workspace: Workspace) -> ProjectPlan:
@@ -131,4 +141,4 @@ def _justification(need: NeededRequest) -> str:
     largest = need.line.holders[:MOST_HOLDERS]
     held = ", ".join(f"{each.holder.label} of {each.holder.stack} {shown(each.amount)}" for each in largest)
     rest = f" and {len(need.line.holders) - MOST_HOLDERS} more" if len(need.line.holders) > MOST_HOLDERS else ""
-    return f'"{need.line.unit} of the training platform: {held}{rest}."'
+    return f"{need.line.unit} of the training platform: {held}{rest}."

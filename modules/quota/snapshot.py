@@ -15,12 +15,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path as FilePath
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from pydantic import ConfigDict, Field, ValidationError, field_validator
 from pydantic_core import PydanticCustomError
 
-from modules.config.finding import Finding
+from modules.config.finding import Finding, Path
 from modules.config.rejection import rejections
 from modules.config.section import QUOTA_ID, SERVICE, ProjectId, Section
 from modules.config.source import Source, UnreadableError, read_source
@@ -30,6 +30,8 @@ from modules.quota.snapshot_checks import OTHERS, RULE, row_findings, snapshot_f
 FOLDER = "stacks/quotas"
 AGE_RULE = "quota-snapshot-age"
 FRESH_DAYS = 30
+
+_STAND_INS = {"limit": 1, "region": OTHERS, "zone": OTHERS}
 
 Dimension = Annotated[str, Field(min_length=1)]
 QuotaIdName = Annotated[str, Field(pattern=QUOTA_ID)]
@@ -85,6 +87,14 @@ class SnapshotFile(Section):
     project: ProjectId
     taken: date
     limits: dict[ServiceName, dict[QuotaIdName, tuple[Limit, ...]]]
+
+
+class Row(NamedTuple):
+    """A row and where it stands; ``whole`` says whether its dimensions are all that the file gives it."""
+
+    path: Path
+    limit: Limit
+    whole: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,22 +158,48 @@ def read_snapshots(root: FilePath, today: date) -> Snapshots:
 
 
 def parse_snapshot(project: str, source: Source) -> tuple[Snapshot | None, list[Finding]]:
-    """Return the snapshot that a file called after ``project`` holds, None where it is rejected, and every finding."""
-    found = list(source.findings)
-    try:
-        data = SnapshotFile.model_validate_json(json.dumps(source.value))
-    except ValidationError as error:
-        rejected = rejections(error, SnapshotFile, source, (), "")
-        return None, found + [dataclasses.replace(each, rule=RULE, stack=None) for each in rejected]
-    found.extend(_inside(data, project, source))
+    """Return the snapshot that a file called after ``project`` holds, None where it is rejected, and every finding.
+
+    What is right of a rejected file is judged as well, so that all that is wrong comes at once.
+    """
+    data, found = _shape(source)
+    named = source.value.get("project") if isinstance(source.value, dict) else None
+    if isinstance(named, str) and named != project and not any(each.path == "project" for each in found):
+        message = f"is {named!r} in a file that is called after {project!r}"
+        found.append(snapshot_finding(source, ("project",), message, allowed=project, nearest=project))
+    found = [*source.findings, *found, *row_findings(_rows(source.value), source)]
+    if data is None:
+        return None, found
     return Snapshot(project=data.project, taken=data.taken, limits=data.limits, source=source), found
 
 
-def _inside(data: SnapshotFile, project: str, source: Source) -> Iterator[Finding]:
-    if data.project != project:
-        message = f"is {data.project!r} in a file that is called after {project!r}"
-        yield snapshot_finding(source, ("project",), message, allowed=project)
-    yield from row_findings(data, source)
+def _shape(source: Source) -> tuple[SnapshotFile | None, list[Finding]]:
+    try:
+        return SnapshotFile.model_validate_json(json.dumps(source.value)), []
+    except ValidationError as error:
+        rejected = rejections(error, SnapshotFile, source, (), "")
+        return None, [dataclasses.replace(each, rule=RULE, stack=None) for each in rejected]
+
+
+def _rows(value: object) -> Iterator[Row]:
+    """Yield every row of a file's value; of one that the model rejects, what is right of it."""
+    limits = value.get("limits") if isinstance(value, dict) else None
+    for service, ids in limits.items() if isinstance(limits, dict) else ():
+        for quota_id, rows in ids.items() if isinstance(ids, dict) else ():
+            for index, row in enumerate(rows if isinstance(rows, list) else ()):
+                if isinstance(row, dict):
+                    yield _row(("limits", service, quota_id, index), row)
+
+
+def _row(path: Path, given: Mapping[str, object]) -> Row:
+    """Return a row; what stands in for a wrong limit or place is one that nothing is said against."""
+    try:
+        return Row(path, Limit.model_validate(given), whole=True)
+    except ValidationError as error:
+        wrong = {detail["loc"][0] for detail in error.errors()}
+    right = {name: value for name, value in given.items() if name not in wrong}
+    stand_ins = {name: value for name, value in _STAND_INS.items() if name in wrong}
+    return Row(path, Limit.model_validate({**right, **stand_ins}), whole=wrong <= {"limit", "unit"})
 
 
 def _age(snapshot: Snapshot, today: date) -> Iterator[Finding]:

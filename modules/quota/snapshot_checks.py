@@ -1,8 +1,9 @@
-"""What can be wrong in a snapshot whose shape is right: a row that no quota of the catalogue could have."""
+"""What can be wrong in a snapshot beside its shape: a row that no quota of the catalogue could have."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from modules.catalog import LOCATIONS_READ, REGIONS, ZONES
@@ -13,32 +14,29 @@ from modules.config.source import Source
 from modules.quota.known_quotas import KnownQuota, known_quotas, misspelt_quota_id, units
 
 if TYPE_CHECKING:
-    from modules.quota.snapshot import Limit, SnapshotFile
+    from modules.quota.snapshot import Limit, Row
 
 RULE = "quota-snapshot"
 OTHERS = "others"
 """The region or zone of a row that holds for every place that no other row names."""
 
 
-def row_findings(data: SnapshotFile, source: Source) -> Iterator[Finding]:
+def row_findings(rows: Iterable[Row], source: Source) -> Iterator[Finding]:
     """Yield what is wrong with the rows; what our catalogue may be too old to judge is a warning."""
-    for service, ids in data.limits.items():
-        for quota_id, rows in ids.items():
-            path: Path = ("limits", service, quota_id)
-            known = known_quotas().get((service, quota_id))
-            if known is None and (nearest := misspelt_quota_id(service, quota_id)):
-                yield _unknown_id(source, path, nearest)
-            seen: dict[tuple[tuple[str, str], ...], int] = {}
-            for index, row in enumerate(rows):
-                at = (*path, index)
-                first = seen.setdefault(row.dimensions, index)
-                if first != index:
-                    line = source.position((*path, first)).line
-                    message = f"has the same dimensions as line {line}"
-                    yield snapshot_finding(source, at, message, allowed="one limit for each")
-                yield from _unit(row, known, source, at)
-                yield from _place(row, known, source, at)
-                yield from _dimensions(row, known, source, at)
+    first: dict[tuple[object, ...], Path] = {}
+    for quota, of_quota in groupby(rows, key=lambda row: row.path[:-1]):
+        service, quota_id = map(str, quota[1:])
+        known = known_quotas().get((service, quota_id))
+        if known is None and (nearest := misspelt_quota_id(service, quota_id)):
+            yield _unknown_id(source, quota, nearest)
+        for at, row, whole in of_quota:
+            before = first.setdefault((*quota, row.dimensions), at) if whole else at
+            if before != at:
+                message = f"has the same dimensions as line {source.position(before).line}"
+                yield snapshot_finding(source, at, message, allowed="one limit for each")
+            yield from _unit(row, known, source, at)
+            yield from _place(row, known, source, at)
+            yield from _dimensions(row, known, source, at)
 
 
 def snapshot_finding(
@@ -97,5 +95,5 @@ def _dimensions(row: Limit, known: KnownQuota | None, source: Source, at: Path) 
         if name not in known.dimensions:
             message = f"{name!r} is no dimension of {at[-2]} that the catalogue knows, so no charge meets this row"
             allowed = enumeration(known.dimensions) or "no dimension beside its place"
-            nearest = find_nearest(name, known.dimensions)
+            nearest = find_nearest(name, {*known.dimensions, known.per} - {"project"})
             yield snapshot_finding(source, (*at, name), message, allowed=allowed, nearest=nearest, severity="warning")

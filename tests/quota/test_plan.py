@@ -92,7 +92,8 @@ def test_a_region_is_named_where_the_largest_holder_would_fit_today(
 ) -> None:
     (need,) = plan(build(dev=POOLS), limits, here=0, there=there).needed
 
-    assert need.instead == ((f"dev/h100: region us-east4 ({there} left)",) if named else ())
+    wanted = f"dev/h100: zone us-east4-a, us-east4-b, us-east4-c ({there} GPUs left)"
+    assert need.instead == ((wanted,) if named else ())
 
 
 def test_lines_to_paste_are_a_request_that_the_model_and_the_rules_take(build: Build, limits: Limits) -> None:

@@ -117,6 +117,22 @@ def test_sections_are_by_whoever_holds_something(repository: Path, by: str, titl
     assert [line.split(" ", 2)[2] for line in text.splitlines() if line.startswith(f"### {by.capitalize()}")] == titles
 
 
+def test_sections_have_what_each_team_has_in_json_too(repository: Path) -> None:
+    by_team = shown(repository, "--by", "team")
+    by_region = shown(repository, "--by", "region", "--region", "us-west4")
+
+    has = {
+        (section["title"], row["quota_id"], row["location"]): row["has"]
+        for section in by_team["sections"]
+        for row in section["rows"]
+    }
+    assert by_team["by"] == "team"
+    assert has["vision", "CustomModelTrainingA100GPUsPerProjectPerRegion", "us-central1"] == 4
+    assert has["platform", "GPUS-PER-GPU-FAMILY-per-project-region", "us-central1"] == 64
+    assert [section["title"] for section in by_region["sections"]] == ["us-west4"]
+    assert {row["has"] for row in by_region["sections"][0]["rows"]} == {None}
+
+
 def test_what_snapshots_leave_open_is_said(repository: Path) -> None:
     edit(repository, PROD, "TPU-PODSLICE-V4-per", "TPU-V2-per")
 
@@ -166,6 +182,22 @@ def test_a_file_that_is_not_counted_is_named_and_ends_with_2(  # noqa: PLR0917
     assert said in done.output
     assert "not counted" in done.output
     assert "Traceback" not in done.output
+
+
+@pytest.mark.parametrize("command", ["show", "plan", "pull"])
+def test_every_error_of_the_files_is_said_with_what_is_allowed(repository: Path, command: str) -> None:
+    edit(repository, PROD, "- limit: 1200", "- {limit: -7, unit: GPUs}")
+    edit(repository, PROD, "{limit: 72, region: us-central1, gpu_family", "{limit: 72, gpu_family")
+    edit(repository, "stacks/Pulumi.prod-vision.yaml", "replicas: 1", "replicas: one\n          machin: x")
+
+    done = run(repository, command)
+
+    said = [line.partition("not counted: ")[2] for line in done.output.splitlines() if "not counted: " in line]
+    assert done.exit_code == 2
+    assert len(said) == 5
+    assert sum("Pulumi.prod-vision.yaml:" in each for each in said) == 2
+    assert sum(f"{PROD}:" in each for each in said) == 3
+    assert all("Allowed: " in each for each in said)
 
 
 def test_a_plan_says_the_request_and_the_lines_to_paste(repository: Path) -> None:

@@ -106,12 +106,75 @@ def test_spoilt_file_is_a_finding_at_its_line(old: str, new: str, path: str, lin
     assert found[0].severity == "error"
 
 
+EVERYTHING_WRONG = """\
+project: example-trai
+taken: "2026-11-01"
+limits:
+  compute.googleapis.com:
+    GPUS-ALL-REGIONS-per-project:
+      - {limit: -2, unit: TPUs}
+      - 7
+    CPUS-per-project-region:
+      - {limit: 10}
+      - {limit: many, region: us-central1}
+      - {limit: 4, region: null, unit: GB}
+      - {limit: -5}
+      - {region: us-west4, zone: us-west4-a}
+    SSD-TOTAL-GB-per-project-region: 500
+    DISKS-TOTAL-GB-per-project-region:
+      - {limit: 5, region: us-centrl1, unit: gb}
+"""
+
+
+def test_all_that_is_wrong_comes_at_once_each_at_its_place() -> None:
+    found = {
+        (f"{each.position.line}:{each.position.column}", each.message.split(",")[0], each.nearest)
+        for each in parse(EVERYTHING_WRONG)
+        if each.position
+    }
+
+    assert found == {
+        ("1:1", "is 'example-trai' in a file that is called after 'example-train'", "example-train"),
+        ("6:10", "is -2", "-1"),
+        ("6:21", "'TPUs' is not what GPUS-ALL-REGIONS-per-project is counted in", "GPUs"),
+        ("7:9", "7 is not a mapping", None),
+        ("9:9", "names no region", "region: others"),
+        ("10:10", "'many' is not a whole number", None),
+        ("11:20", "says nothing", None),
+        ("11:34", "'GB' is not what CPUS-per-project-region is counted in", "vCPUs"),
+        ("12:10", "is -5", "-1"),
+        ("12:9", "has the same dimensions as line 9", None),
+        ("12:9", "names no region", "region: others"),
+        ("13:9", "is missing", None),
+        ("13:28", "CPUS-per-project-region is counted by region", None),
+        ("14:5", "500 is not a list", None),
+        ("16:20", "'us-centrl1' is no region that the catalogue knows", "us-central1"),
+        ("16:40", "'gb' is not what DISKS-TOTAL-GB-per-project-region is counted in", "GB"),
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "limits: 5",
+        "limits: {compute.googleapis.com: 5}",
+        "limits: {compute.googleapis.com: {A: {limit: 1}}}",
+        "- 1",
+        "limits: {compute.googleapis.com: {A: [[1], null]}}",
+    ],
+)
+def test_a_file_of_another_shape_is_rejected_and_no_traceback(text: str) -> None:
+    assert [each.severity for each in parse(text)].count("error") >= 1
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said", "nearest"),
     [
         ("GPUS-ALL-REGIONS", "GPU-ALL-REGIONS", "no quota id that the catalogue knows", "GPUS-ALL-REGIONS-per-project"),
         ("region: us-west4", "region: us-west44", "no region that the catalogue knows", "us-west4"),
         ("gpu_family:", "gpu_famly:", "no dimension of GPUS-PER-GPU-FAMILY", "gpu_family"),
+        ("region: us-central1}", "region: us-central1, rgion: us-west4}", "no dimension of CPUS", "region"),
     ],
 )
 def test_what_the_catalogue_may_be_too_old_to_know_is_a_warning(old: str, new: str, said: str, nearest: str) -> None:
@@ -171,7 +234,3 @@ def test_one_unreadable_snapshot_hides_no_other(tmp_path: Path) -> None:
     assert set(snapshots.by_project) == {"example-train"}
     assert len(snapshots.unreadable) == 1
     assert snapshots.unreadable[0].startswith("stacks/quotas/broken.yaml:")
-
-
-def test_empty_snapshot_is_a_finding_and_no_traceback() -> None:
-    assert parse("") != []
