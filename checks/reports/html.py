@@ -120,21 +120,23 @@ def _place(finding: Finding, links: str) -> Html:
 
 
 def _changes(comparison: Comparison) -> Html:
-    stacks = (
-        el("details", el("summary", el("strong", stack_title(stack))), _changed(stack), open=len(stack.resources) < 50)
-        for stack in comparison.stacks
-        if not stack.empty
-    )
+    stacks = (_changed(stack) for stack in comparison.stacks if not stack.empty)
     amounts = (joined(el("h3", each.title), _table(each.title, each.columns, each.rows)) for each in tables(comparison))
     unknown = el("p", comparison.unknown) if comparison.unknown else ""
     return joined(el("p", summary(comparison)), unknown, stacks, amounts)
 
 
 def _changed(stack: StackChange) -> Html:
-    rows = [(kind, name, joined(el("div", each) for each in inputs)) for kind, name, inputs in resource_rows(stack)]
-    return (
-        _table(f"Resources of {stack.name}", ("what", "resource", "inputs: before → after"), rows) if rows else Html()
-    )
+    title = el("strong", stack_title(stack))
+    rows = [
+        (el("span", kind, cls=kind), name, joined(el("div", each) for each in inputs))
+        for kind, name, inputs in resource_rows(stack)
+    ]
+    if not rows:
+        return el("p", title, cls="plain")
+    columns = ("what", "resource", "inputs: before → after")
+    table = _table(f"Resources of {stack.name}", columns, rows, cls="stacked")
+    return el("details", el("summary", title), table, open=len(stack.resources) < 50)
 
 
 def _accelerators(report: Report) -> Html:
@@ -159,12 +161,12 @@ def _cost(report: Report) -> Html:
     return joined(_table("Cost", ("stack", "cost", "what it rests on"), rows), el("p", note, cls="note"))
 
 
-def _table(label: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Html:
+def _table(label: str, columns: Sequence[str], rows: Iterable[Sequence[str]], cls: str | None = None) -> Html:
     """Return a table that scrolls in itself where it is too wide; a column that starts with ``>`` is set right."""
     sides = ["number" if column.startswith(">") else None for column in columns]
     head = el(
         "tr", (el("th", each.lstrip(">"), scope="col", cls=side) for each, side in zip(columns, sides, strict=True))
     )
     body = (el("tr", (el("td", cell, cls=side) for cell, side in zip(row, sides, strict=True))) for row in rows)
-    table = el("table", el("thead", head), el("tbody", body))
+    table = el("table", el("thead", head), el("tbody", body), cls=cls)
     return el("div", table, cls="scroll", tabindex="0", role="region", aria_label=label)

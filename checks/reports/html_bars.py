@@ -48,12 +48,14 @@ def _quota(line: Line) -> Html:
     numbers = f"{shown(line.used)} of {limit(line)} {line.unit}, {left}"
     if line.limit is not None and math.isinf(line.limit):
         numbers = f"{shown(line.used)} {line.unit}, unlimited"
+    asked = line.open_request
+    request = el("small", f"{shown(asked)} requested") if asked is not None else ""
     parts = [(f"{held.holder.stack}/{held.holder.label}", held.amount) for held in line.holders]
     return el(
         "li",
         el("span", quota_name(line), " ", el("em", state) if state else "", cls="name"),
-        _bar(parts, line.limit),
-        el("span", numbers, cls="numbers"),
+        _bar(parts, line.limit, asked),
+        el("span", numbers, " ", request, cls="numbers"),
         el("span", held_by(line), cls="held"),
         cls=full,
     )
@@ -73,27 +75,34 @@ def _capacity(line: CapacityLine) -> Html:
     )
 
 
-def _bar(parts: Iterable[tuple[str, float]], most: float | None) -> Html:
-    """Return a bar with a part for each holder; where more is held than may be, a mark stands at the limit.
+def _bar(parts: Iterable[tuple[str, float]], most: float | None, asked: float | None = None) -> Html:
+    """Return a bar with a part for each holder, as long as what may be held, is held, or is asked for.
 
-    The numbers beside it say the same, so the bar itself is hidden from who cannot see it.
+    Where it is longer than what may be held a mark stands there, and from there an outline to what is asked for. The
+    numbers beside it say the same, so the bar itself is hidden from who cannot see it.
     """
     held = list(parts)
     used = sum(amount for _, amount in held)
     if most is None or math.isinf(most):
         return el("span", cls="bar", aria_hidden="true")
-    scale = max(used, most) or 1
-    return el("span", _parts(held, scale), _mark(used, most), cls="bar", aria_hidden="true")
+    scale = max(used, most, asked or 0) or 1
+    outline = _outline(most / scale, asked / scale, f"{shown(asked)} requested") if asked is not None else ""
+    mark = el("b", style=f"left:{_percent(most / scale)}") if scale > most else ""
+    return el("span", _parts(held, scale), outline, mark, cls="bar", aria_hidden="true")
 
 
 def _parts(held: Iterable[tuple[str, float]], scale: float) -> Iterator[Html]:
     for name, amount in held:
         if amount:
-            yield el("i", style=f"width:{100 * amount / scale:.2f}%", title=f"{name} {shown(amount)}")
+            yield el("i", style=f"width:{_percent(amount / scale)}", title=f"{name} {shown(amount)}")
 
 
-def _mark(used: float, most: float) -> Html:
-    return el("b", style=f"left:{100 * most / used:.2f}%") if used > most else Html("")
+def _outline(start: float, end: float, title: str) -> Html:
+    return el("u", style=f"left:{_percent(start)};width:{_percent(end - start)}", title=title)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2f}%"
 
 
 def _share(line: Line) -> float:

@@ -45,7 +45,7 @@ def _stack(stack: StackReport, *, whole: bool) -> Html:
     count = counted(sum(branch.count for branch in stack.branches), "resource") if stack.planned else "not planned"
     summary = el("summary", el("strong", stack.name), f" {kind}, {count}")
     if not stack.planned:
-        return el("p", el("strong", stack.name), f" {kind}, not planned")
+        return el("p", el("strong", stack.name), f" {kind}, not planned", cls="plain")
     if whole:
         return el("details", summary, el("ul", map(_resource, stack.resources), cls="tree"))
     parts = (

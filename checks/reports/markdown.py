@@ -17,7 +17,7 @@ from checks.reports.wording import (
     fullness,
     headroom,
     held_by,
-    limit,
+    limit_and_request,
     location,
     place,
     price,
@@ -108,20 +108,20 @@ def _quotas(report: Report) -> str:
             location(line),
             f"{quota_name(line)} ({line.unit})",
             f"**{shown(line.used)}**" if line.over else shown(line.used),
-            limit(line),
+            limit_and_request(line),
             headroom(line),
             held_by(line),
         )
         for ledger in report.ledgers
         for line in sorted(ledger.lines, key=lambda each: (not each.over, each.key.location or "~", each.key))
-        if fullness(line) != "fits"
+        if fullness(line) != "fits" or line.open_request is not None
     ]
     if not rows:
         return f"No quota is more than {NEARLY_FULL:.0%} full." if report.ledgers else "No quotas were counted."
     most = 60
     rest = f"\n\nand {len(rows) - most:,} more quotas" if len(rows) > most else ""
-    columns = ("project", "location", f"quota above {NEARLY_FULL:.0%}", ">needs", ">limit", ">left", "held by")
-    return table(columns, rows[:most]) + rest
+    quotas = f"quota above {NEARLY_FULL:.0%} or requested"
+    return table(("project", "location", quotas, ">needs", ">limit", ">left", "held by"), rows[:most]) + rest
 
 
 def _folded(report: Report) -> Iterator[tuple[str, str]]:

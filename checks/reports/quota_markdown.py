@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from checks.reports.markdown import escaped, table
-from checks.reports.quota_rows import By, Section, all_holders, limit_and_request, sections, taken
+from checks.reports.quota_rows import By, Section, all_holders, sections, taken
 from checks.reports.quota_text import NO_HOME, section_head, verdict_of
-from checks.reports.wording import headroom, limit, location, quota_name
+from checks.reports.wording import headroom, limit, limit_and_request, location, quota_name
 from modules.quota.ledger import shown
 from modules.quota.overview import Overview, may_borrow, may_lend
 from modules.quota.plan import ProjectPlan, request_lines

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple, get_args
 
-from checks.reports.wording import limit, location, quota_name
+from checks.reports.wording import location, quota_name
 from modules.quota.ledger import Held, Line, ProjectLedger, shown
 from modules.quota.overview import Overview
 
@@ -46,12 +46,6 @@ def sections(overview: Overview, by: By) -> list[Section]:
 def taken(ledger: ProjectLedger) -> str:
     """Return of when a project's limits are."""
     return f"limits of {ledger.snapshot.taken}" if ledger.snapshot else "no snapshot of its limits"
-
-
-def limit_and_request(line: Line) -> str:
-    """Return a limit, and what is asked for beyond it, which is none yet."""
-    pending = line.open_request
-    return limit(line) + ("" if pending is None else f" ({shown(pending)} requested)")
 
 
 def all_holders(line: Line) -> str:

@@ -19,7 +19,7 @@ from checks.reports.wording import (
     fullness,
     headroom,
     held_by,
-    limit,
+    limit_and_request,
     location,
     price,
     price_note,
@@ -101,7 +101,7 @@ def _quota_table(ledger: ProjectLedger) -> Group:
         table.columns[column].justify = "right"
     for line in sorted(ledger.lines, key=lambda each: (each.key.location or "~", each.key)):
         style = _FULLNESS[fullness(line)]
-        cells = (f"{quota_name(line)} ({line.unit})", shown(line.used), limit(line), headroom(line))
+        cells = (f"{quota_name(line)} ({line.unit})", shown(line.used), limit_and_request(line), headroom(line))
         table.add_row(location(line), *(Text(cell, style=style) for cell in cells), Text(held_by(line), style="dim"))
     return Group(Rule(title, align="left", style="dim"), Padding(table, (0, 0, 0, 2), expand=False))
 

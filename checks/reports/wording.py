@@ -105,6 +105,12 @@ def limit(line: Line) -> str:
     return "?" if line.limit is None else shown(line.limit)
 
 
+def limit_and_request(line: Line) -> str:
+    """Return a limit, and what is asked for beyond it, which is none yet."""
+    pending = line.open_request
+    return limit(line) + ("" if pending is None else f" ({shown(pending)} requested)")
+
+
 def headroom(line: Line) -> str:
     """Return what is left of a limit as people write it."""
     return "?" if line.headroom is None else shown(line.headroom)

@@ -56,6 +56,31 @@ exemptions:
   - {rule: labels, stack: prod, path: alerts, reason: once, owner: ml@example.com, expires: "2026-11-20"}
   - {rule: labels, stack: dev, path: alerts, reason: once, owner: ml@example.com, expires: "2027-11-20"}
 """
+REQUESTS = """\
+    quota_requests:
+      more-h100:
+        service: compute.googleapis.com
+        quota_id: GPUS-PER-GPU-FAMILY-per-project-region
+        dimensions: {region: us-central1, gpu_family: NVIDIA_H100}
+        value: 96
+        justification: Two teams train at once.
+        contact: ml-platform@example.com
+      more-v4:
+        service: compute.googleapis.com
+        quota_id: TPU-PODSLICE-V4-per-project-region
+        dimensions: {region: us-central2}
+        value: 256
+        justification: A second cube.
+        contact: ml-platform@example.com
+      granted:
+        service: compute.googleapis.com
+        quota_id: N2-CPUS-per-project-region
+        dimensions: {region: us-central2}
+        value: 48
+        justification: System nodes.
+        contact: ml-platform@example.com
+    filestore:
+"""
 
 
 def finding(message: str = "is 9 GB", **fields: Any) -> Finding:
@@ -104,7 +129,8 @@ def spoiled(tmp_path_factory: pytest.TempPathFactory) -> Report:
         shutil.copy(ROOT / name, folder / name)
     prod = folder / "stacks" / "Pulumi.prod.yaml"
     text = prod.read_text().replace("size_gb: 200}", "size_gb: 700000}")
-    prod.write_text(text.replace("            max_nodes: 8\n", "            max_nodes: 10\n"))
+    text = text.replace("            max_nodes: 8\n", "            max_nodes: 10\n")
+    prod.write_text(text.replace("    filestore:\n", REQUESTS, 1))
     nlp = folder / "stacks" / "Pulumi.prod-nlp.yaml"
     nlp.write_text(nlp.read_text().replace("name: nlp", "name: '<img src=x> | @nlp'"))
     (folder / "stacks" / "exemptions.yaml").write_text(EXEMPTIONS)

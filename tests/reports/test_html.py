@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from checks.base.changes import Amount, InputChange, Kind, ResourceChange
+from checks.base.comparison import Comparison, StackChange
+from checks.output import render
 from checks.report import Report, Resource
 from checks.reports import html_stacks
 from checks.reports.element import Html, el
 from checks.reports.html import html_report
+from checks.reports.markdown import markdown_report
 from modules.quota.ledger import shown
 
 Build = Callable[..., Any]
@@ -146,13 +151,68 @@ def test_a_team_alone_is_drawn_below_its_environment(clean: Report) -> None:
     assert picture.count("<path ") == 1
 
 
-def test_an_over_full_bar_is_marked_at_the_limit(spoiled: Report) -> None:
-    text = html_report(spoiled)
-    (line,) = (line for each in spoiled.ledgers for line in each.lines if line.over and "NVIDIA_H100)" in str(line.key))
-    assert line.limit
+def row(text: str, name: str) -> str:
+    """Return the bar of a quota with the numbers beside it."""
+    return next(part for part in text.split("<li") if f'class="name">{name} ' in part)
 
-    assert f'<b style="left:{100 * line.limit / line.used:.2f}%"></b>' in text
-    assert f"{shown(line.used)} of {shown(line.limit)} GPUs, {shown(line.used - line.limit)} too many" in text
+
+def test_an_over_full_bar_is_marked_at_the_limit(spoiled: Report) -> None:
+    mega = row(html_report(spoiled), "PREEMPTIBLE-NVIDIA-H100-MEGA-GPUS")
+
+    assert '<b style="left:80.00%"></b>' in mega  # 64 of 80
+    assert "80 of 64 GPUs, 16 too many" in mega
+    assert "requested" not in mega
+
+
+@pytest.mark.parametrize(
+    ("name", "mark", "outline", "held"),
+    [
+        ("GPUS-PER-GPU-FAMILY NVIDIA_H100", 72 / 96, 24 / 96, 80 / 96),
+        ("TPU-PODSLICE-V4", 192 / 256, 64 / 256, 128 / 256),
+    ],
+)
+def test_what_is_requested_is_outlined_from_the_limit_on(
+    spoiled: Report, name: str, mark: float, outline: float, held: float
+) -> None:
+    (bar,) = (part for part in html_report(spoiled).split("<li") if f'class="name">{name} ' in part and "<u " in part)
+
+    assert f'<b style="left:{mark:.2%}"></b>' in bar
+    assert f'<u style="left:{mark:.2%};width:{outline:.2%}"' in bar
+    assert f'<i style="width:{held:.2%}"' in bar
+
+
+def test_a_request_that_the_limit_already_allows_is_not_shown(spoiled: Report) -> None:
+    assert html_report(spoiled).count("<u ") == 2  # of three requests
+
+
+@pytest.mark.parametrize("writer", [html_report, markdown_report, partial(render, to="text")])
+def test_every_format_for_people_shows_what_is_requested(
+    writer: Callable[[Report], str], spoiled: Report, clean: Report
+) -> None:
+    assert "96 requested" in writer(spoiled)
+    assert "256 requested" in writer(spoiled)
+    assert "requested<" not in writer(clean)
+    assert "requested)" not in writer(clean)
+
+
+@pytest.fixture
+def changed(one: Build, tmp_path: Path) -> str:
+    """Return the address of a page with a replaced, a changed, an added and a removed resource."""
+    inputs = tuple(InputChange(f"nodeConfig.labels.{name}", "a" * 40, "b" * 40, name == "x") for name in "xyz")
+    inputs_of: dict[Kind, tuple[InputChange, ...]] = {
+        "replaced": inputs,
+        "removed": (),
+        "changed": inputs[1:],
+        "added": (),
+    }
+    resources = tuple(
+        ResourceChange(kind=kind, type="gcp:container/nodePool:NodePool", name=f"us-central1-{kind}-pool", inputs=given)
+        for kind, given in inputs_of.items()
+    )
+    stack = StackChange(name="prod", kind="changed", resources=resources, least_usd=Amount(0, 0), most_usd=Amount(0, 0))
+    path = tmp_path / "changed.html"
+    path.write_text(html_report(one(comparison=Comparison(ref="main", commit="0" * 40, stacks=(stack,)))))
+    return path.as_uri()
 
 
 @pytest.fixture(scope="module")
@@ -187,6 +247,19 @@ def test_every_text_can_be_read_on_what_is_behind_it(page: Any, file: str, schem
 
 
 @pytest.mark.browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1280])
+def test_what_a_change_does_can_be_read_at_any_width(page: Any, changed: str, width: int, scheme: str) -> None:
+    page.open(changed, width=width, scheme=scheme)
+
+    right = page.run("document.querySelector('#changes table.stacked').getBoundingClientRect().right")
+
+    assert page.run("document.documentElement.scrollWidth") <= width
+    assert right <= width  # nothing has to be scrolled into sight
+    assert page.run(CONTRAST)[0][0] >= 4.5
+
+
+@pytest.mark.browser
 def test_light_and_dark_follow_the_reader(page: Any, file: str) -> None:
     backs = []
     for scheme in ("light", "dark"):
@@ -207,7 +280,8 @@ def test_bars_are_as_long_as_what_is_held(page: Any, file: str, spoiled: Report)
     })""")
 
     lines = {
-        f"{shown(line.used)} of {shown(line.limit)} {line.unit}": min(1, line.used / line.limit)
+        f"{shown(line.used)} of {shown(line.limit)} {line.unit}": line.used
+        / max(line.used, line.limit, line.open_request or 0)
         for each in spoiled.ledgers
         for line in each.lines
         if line.limit
