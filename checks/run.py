@@ -23,6 +23,7 @@ from modules.quota.requests import requested
 from modules.quota.snapshot import Snapshots, read_snapshots
 from modules.rules import ledger_findings, views_of_model
 from modules.rules.exemptions import Exemptions, read_exemptions
+from modules.rules.suggestions import Suggestions
 
 
 class UnknownStackError(Exception):
@@ -130,7 +131,8 @@ def stack_names(workspace: Workspace, selected: Sequence[str] | None) -> list[st
 
 def _report(check: _Check, names: Collection[str], today: date, fast: bool) -> Report:
     shared = ledger_findings(check.workspace, check.ledgers.values(), check.capacity)
-    stacks = tuple(_stack_report(check, check.workspace.stacks[name], shared, fast) for name in names)
+    suggestions = Suggestions(check.workspace, check.ledgers)
+    stacks = tuple(_stack_report(check, check.workspace.stacks[name], shared, suggestions, fast) for name in names)
     projects = {stack.project for stack in stacks}
     environments = {stack.environment for stack in stacks}
     return Report(
@@ -144,13 +146,15 @@ def _report(check: _Check, names: Collection[str], today: date, fast: bool) -> R
     )
 
 
-def _stack_report(check: _Check, stack: Stack, shared: Iterable[Finding], fast: bool) -> StackReport:
+def _stack_report(
+    check: _Check, stack: Stack, shared: Iterable[Finding], suggestions: Suggestions, fast: bool
+) -> StackReport:
     outcome = check.outcomes.get(stack.name)
     findings = [*stack.findings, *(finding for finding in shared if finding.stack == stack.name)]
     if outcome:
-        findings += outcome.findings
+        findings += suggestions.to(outcome.findings)
     elif fast and stack.section and not stack.findings:
-        findings += rule_findings(stack, views_of_model(stack, check.workspace))
+        findings += suggestions.to(rule_findings(stack, views_of_model(stack, check.workspace)))
     counted, exempted = check.exemptions.split(findings)
     return StackReport(
         name=stack.name,

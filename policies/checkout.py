@@ -15,13 +15,14 @@ from modules.config.source import UnreadableError
 from modules.config.stack import Stack
 from modules.config.workspace import Workspace, read_workspace
 from modules.quota.demand import stack_demand
-from modules.quota.ledger import capacity_ledger, project_ledgers
+from modules.quota.ledger import capacity_ledger, project_ledgers, workspace_demand
 from modules.quota.requests import requested
 from modules.quota.snapshot import read_snapshots
 from modules.rules import PRODUCTION, Program, View, ledger_findings, program, views_of_plan
 from modules.rules.exemptions import Exemptions, read_exemptions
 from modules.rules.planned import UNKNOWN, Planned
 from modules.rules.quota import demand_of_views
+from modules.rules.suggestions import Suggestions
 from policies import alone
 from policies.alone import given_snapshot
 from policies.settings import PRODUCTION_ENVIRONMENTS, SNAPSHOT
@@ -79,6 +80,20 @@ class Checkout:
         """Return the views of planned resources, each with its section of the stack file where there is one."""
         file = self.stack_file(stack)
         return views_of_plan(planned, Locator(file.section) if file and file.section else None)
+
+    def suggested(self, findings: list[Finding]) -> list[Finding]:
+        """Return what rules found, with what the limits say of it, by the stack files; as found without them."""
+        return self._suggestions.to(findings) if findings and self._suggestions else findings
+
+    @cached_property
+    def _suggestions(self) -> Suggestions | None:
+        if self.workspace is None or self.root is None:
+            return None
+        try:
+            snapshots = read_snapshots(self.root, today(self.root))
+        except UnreadableError:
+            return None  # the policy of quotas says why
+        return Suggestions(self.workspace, project_ledgers(workspace_demand(self.workspace), snapshots))
 
     def quota_findings(
         self, stack: str, planned: Iterable[Planned], settings: Mapping[str, Any]

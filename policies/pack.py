@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from pulumi_policy import (
     EnforcementLevel,
     Policy,
+    PolicyConfigSchema,
     PolicyResource,
     ReportViolation,
     ResourceValidationArgs,
@@ -32,23 +33,21 @@ from modules.rules import RULES, Rule, evaluate
 from modules.rules.exemptions import Exempted
 from modules.rules.from_plan import LABELS, MAKERS
 from modules.rules.planned import Planned
-from modules.rules.unregistered import LEDGER
 from policies.checkout import Checkout
 from policies.remediation import FIXES
 from policies.resources import options, parse_urn, planned
-from policies.settings import ADVISORY_RULES, schema
+from policies.settings import ADVICE, ADVISORY_RULES, QUOTA, STACK_ADVICE, settings
 
-ADVICE = "Warnings, and what is not decided before deployment, of one resource."
-STACK_ADVICE = "Warnings, and what is not decided or counted, of the whole stack."
-QUOTA = "Quotas and capacity, with what the other stacks of a checkout ask."
+_ADVICE = "Warnings, and what is not decided before deployment, of one resource."
+_STACK_ADVICE = "Warnings, and what is not decided or counted, of the whole stack."
+_QUOTA = "Quotas and capacity, with what the other stacks of a checkout ask."
 SEVERITIES = {
     "protection": Severity.CRITICAL,  # data is lost
     "labels": Severity.MEDIUM,  # a house rule: Google Cloud takes it
-    "advice": Severity.LOW,
-    "stack-advice": Severity.LOW,
+    ADVICE: Severity.LOW,
+    STACK_ADVICE: Severity.LOW,
 }
 REFUSED = Severity.HIGH  # all others: the deployment fails, or never works
-_LEDGER_RULES = frozenset(rule.id for rule in LEDGER)
 _ELSEWHERE = Checkout(None)
 
 
@@ -86,8 +85,7 @@ class _Pack:
         for name, rules in sets.items():
             make = self._of_stacks if any(rule.across for rule in rules) else self._of_resources
             yield make(name, rules)
-        settings = schema("quota", _LEDGER_RULES)
-        yield StackValidationPolicy("quota", QUOTA, self._quota, config_schema=settings, severity=REFUSED)
+        yield StackValidationPolicy(QUOTA, _QUOTA, self._quota, config_schema=_schema(QUOTA), severity=REFUSED)
         yield self._resource_advice()
         yield self._stack_advice()
 
@@ -114,7 +112,7 @@ class _Pack:
 
         return ResourceValidationPolicy(
             name, _title(rules), validate,
-            config_schema=schema(name, (rule.id for rule in rules)),
+            config_schema=_schema(name),
             remediate=remediate if name in FIXES else None,  # type: ignore[arg-type] # the SDK takes results at once too
             severity=SEVERITIES.get(name, REFUSED),
         )  # fmt: skip
@@ -127,31 +125,31 @@ class _Pack:
 
         return StackValidationPolicy(
             name, _title(rules), validate,
-            config_schema=schema(name, (rule.id for rule in rules)), severity=SEVERITIES.get(name, REFUSED),
+            config_schema=_schema(name), severity=SEVERITIES.get(name, REFUSED),
         )  # fmt: skip
 
     def _quota(self, args: StackValidationArgs, report: ReportViolation) -> None:
         for place, resources in self._stacks(args.resources).items():
             config, home = args.get_config(), self._home(place)
             found, sentences = home.quota_findings(place.stack, resources.values(), config)
-            self._report("quota", place, self._sorted(home, found, config), resources, report)
+            self._report(QUOTA, place, self._sorted(home, found, config), resources, report)
             sentences += (f"nothing is exempt: {why}" for why in home.exemptions.unreadable)
-            self.left[place.stack]["quota"] += map(_Said, sentences)
+            self.left[place.stack][QUOTA] += map(_Said, sentences)
 
     def _resource_advice(self) -> Policy:
         def validate(args: ResourceValidationArgs, report: ReportViolation) -> None:
             self._say(args.urn, report)
 
-        level, severity = EnforcementLevel.ADVISORY, SEVERITIES["advice"]
-        return ResourceValidationPolicy("advice", ADVICE, validate, level, severity=severity)
+        level, severity = EnforcementLevel.ADVISORY, SEVERITIES[ADVICE]
+        return ResourceValidationPolicy(ADVICE, _ADVICE, validate, level, severity=severity)
 
     def _stack_advice(self) -> Policy:
         def validate(args: StackValidationArgs, report: ReportViolation) -> None:
             for stack in {_at(resource.urn).stack for resource in args.resources}:
                 self._say(stack, report)
 
-        level, severity = EnforcementLevel.ADVISORY, SEVERITIES["stack-advice"]
-        return StackValidationPolicy("stack-advice", STACK_ADVICE, validate, level, severity=severity)
+        level, severity = EnforcementLevel.ADVISORY, SEVERITIES[STACK_ADVICE]
+        return StackValidationPolicy(STACK_ADVICE, _STACK_ADVICE, validate, level, severity=severity)
 
     def _say(self, of: str, report: ReportViolation) -> None:
         for said in self.left.pop(of, {}).values():
@@ -163,7 +161,7 @@ class _Pack:
     ) -> tuple[list[Finding], list[Finding]]:
         home = self._home(place)
         whole = home.program(place.stack, resources, config)
-        return self._sorted(home, evaluate(whole, rules, home.stack_file(place.stack)), config)
+        return self._sorted(home, home.suggested(evaluate(whole, rules, home.stack_file(place.stack))), config)
 
     def _sorted(
         self, home: Checkout, found: Iterable[Finding], config: Mapping[str, Any]
@@ -225,6 +223,10 @@ def _text(finding: Finding, home: Checkout) -> str:
     entry = home.exemptions.of(finding)
     exempt = f"\n  {Exempted(finding, entry)}" if entry else ""
     return f"{finding}\n  Rule: {finding.rule}.{source}{exempt}"
+
+
+def _schema(policy: str) -> PolicyConfigSchema:
+    return PolicyConfigSchema(properties=dict(settings()[policy]))
 
 
 def _title(rules: list[Rule]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 
 from modules import catalog
@@ -25,3 +26,9 @@ def region_of(location: str) -> str:
 def zones_in(region: str) -> tuple[str, ...]:
     """Return the zones of a region that we know, sorted; none for a region that we do not know."""
     return tuple(sorted(zone for zone in catalog.ZONES if region_of(zone) == region))
+
+
+def nearest_first(zone: str, zones: Iterable[str]) -> list[str]:
+    """Return zones in the order in which they would do instead of one: its region's, its continent's, all others."""
+    region, continent = region_of(zone), zone.partition("-")[0]
+    return sorted(zones, key=lambda each: (region_of(each) != region, each.partition("-")[0] != continent, each))

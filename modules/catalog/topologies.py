@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
+from modules import catalog
 from modules.catalog.nearest import find_nearest
 from modules.catalog.types import MachineType, TopologyRule, chips_in, parse_topology, render_topology
+
+SHOWN = 16  # shapes that a finding lists
 
 
 def hosts(machine: MachineType, topology: str) -> int | None:
@@ -32,6 +36,18 @@ def legal_topologies(machine: MachineType) -> Iterator[str]:
     rule = _rule(machine)
     if rule is not None:
         yield from (shape for shape in rule.legal_shapes() if legal_for(machine, shape))
+
+
+def topologies_text(machine: MachineType) -> str:
+    """Return the shapes that this machine can make as one line, the first ``SHOWN`` of them."""
+    first = list(islice(legal_topologies(machine), SHOWN + 1))
+    return ", ".join(first[:SHOWN]) + (" and larger ones" if len(first) > SHOWN else "")
+
+
+def other_machine(machine: MachineType, topology: str) -> str | None:
+    """Return the machine type of the same family that can make a shape which this one cannot, None where none can."""
+    of_family = (each for each in catalog.MACHINE_TYPES.values() if each.accelerator is machine.accelerator)
+    return next((each.name for each in of_family if legal_for(each, topology)), None)
 
 
 def nearest_topology(machine: MachineType, topology: str) -> str | None:

@@ -1,4 +1,4 @@
-"""What else one could do where a quota is short: a smaller slice, other capacity, another region, a larger limit.
+"""What else one could do where a pool does not fit: a smaller slice, other capacity, another zone, a larger limit.
 
 All of it is read from the same snapshot and the same demand as the shortage; that machines are to be had there too is
 nobody's promise.
@@ -8,26 +8,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 from modules.catalog import MACHINE_TYPES
 from modules.catalog.locations import region_of
 from modules.catalog.topologies import legal_topologies
 from modules.catalog.types import MachineType, QuotaId, chips_in
-from modules.config.node_pool import NodePool
+from modules.config.fleet import Pool, cluster_pools
 from modules.config.workspace import Workspace
-from modules.quota.keys import QuotaKey, quota_key
+from modules.quota.keys import Holder, quota_key
 from modules.quota.ledger import Held, Line, ProjectLedger, shown
-
-MOST_REGIONS = 3  # that a finding names
+from modules.quota.room import Limits, named
 
 
 class Alternatives:
-    """The ways out of a project's shortages."""
+    """The ways out where pools of a project's stacks do not fit."""
 
     def __init__(self, ledger: ProjectLedger, workspace: Workspace) -> None:
-        self._ledger = ledger
+        self.project = ledger.project
+        self.limits = Limits(ledger)
         self._workspace = workspace
+        self._pools: dict[tuple[str, str], dict[str, Pool]] = {}  # by stack and cluster
 
     def of(self, line: Line, held: Held) -> Iterator[str]:
         """Yield what else would do for a holder, what is most like its wish first; at last, the limit to ask for."""
@@ -36,63 +37,57 @@ class Alternatives:
 
     def today(self, line: Line, held: Held) -> Iterator[str]:
         """Yield what would fit today's limits for a holder, what is most like its wish first."""
-        pool = self._pool(held)
-        accelerator = pool.machine.accelerator if pool else None
-        quotas = accelerator.quotas if accelerator else {}
-        mine = next((quota for quota in quotas.values() if _is(line.key, quota)), None)
-        if pool is not None and mine is not None:
-            yield from _smaller_slice(pool, line, held)
-            yield from self._other_capacity(pool, line, held)
-            yield from self._other_regions(pool, mine, line, held)
+        pool = self.pool(held.holder)
+        quotas = pool.accelerator.quotas if pool else {}
+        if pool is None or not any(_is(line, quota) for quota in quotas.values()):
+            return
+        room = (line.limit or 0) - (line.used - held.amount)
+        if room < (chips_in(pool.spec.topology or "") or 0) and (smaller := largest_slice(pool, room)):
+            yield f"topology {smaller} for {held.holder.label}"
+        short = {capacity for capacity, quota in quotas.items() if _is(line, quota)}
+        yield from (text for capacity, text in self.capacities(pool) if capacity not in short)
+        yield from self._other_regions(pool, line, held)
 
-    def _pool(self, held: Held) -> NodePool | None:
-        stack = self._workspace.stacks.get(held.holder.stack)
-        parts = held.holder.path
+    def pool(self, holder: Holder) -> Pool | None:
+        """Return the pool of a stack file that a holder is, None for all else."""
+        stack = self._workspace.stacks.get(holder.stack)
+        parts = holder.path
         if stack is None or stack.environment is None or len(parts) != 4 or parts[2] != "node_pools":
             return None
-        cluster = stack.environment.clusters.get(str(parts[1]))
-        return cluster.node_pools.get(str(parts[3])) if cluster else None
+        where = (stack.name, str(parts[1]))
+        if where not in self._pools:
+            cluster = stack.environment.clusters.get(where[1])
+            self._pools[where] = {pool.name: pool for pool in cluster_pools(where[1], cluster)} if cluster else {}
+        return self._pools[where].get(str(parts[3]))
 
-    def _other_capacity(self, pool: NodePool, line: Line, held: Held) -> Iterator[str]:
-        accelerator = pool.machine.accelerator
+    def capacities(self, pool: Pool) -> Iterator[tuple[str, str]]:
+        """Yield each other way to get a pool's VMs whose quota holds them, and what people call it.
+
+        A reservation has to be there, so it is none of them.
+        """
         for capacity in pool.machine.capacities:
-            quota = accelerator.quotas.get(capacity) if accelerator else None
-            if quota is None or capacity in (pool.charged, "reservation") or _is(line.key, quota):
+            quota = pool.accelerator.quotas.get(capacity)
+            if quota is None or capacity in (pool.spec.charged, "reservation"):
                 continue
-            left = self._left(quota_key(self._ledger.project, quota, line.key.location))
-            if left >= held.amount:
+            left = self.limits.left(quota_key(self.project, quota, pool.zone or pool.region))
+            if left is not None and left >= pool.max_chips:
                 queued = " or queued-provisioning" if capacity == "flex-start" and pool.machine.kind == "gpu" else ""
-                yield f"capacity {capacity}{queued}, with {shown(left)} of {quota.quota_id} left"
+                yield capacity, f"capacity {capacity}{queued}, with {shown(left)} of {quota.quota_id} left"
 
-    def _other_regions(self, pool: NodePool, quota: QuotaId, line: Line, held: Held) -> Iterator[str]:
-        if quota.per != "region":
-            return
-        regions = sorted({region_of(zone) for zone in pool.machine.zones} - {line.key.location})
-        left = {region: self._left(quota_key(self._ledger.project, quota, region)) for region in regions}
-        named = [f"{region} ({shown(room)} left)" for region, room in left.items() if room >= held.amount]
-        if named:
-            yield f"region {', '.join(named[:MOST_REGIONS])}"
-
-    def _left(self, key: QuotaKey) -> float:
-        """Return what is left of a limit, 0 where it is not known."""
-        snapshot = self._ledger.snapshot
-        limit = snapshot.limit(key) if snapshot else None
-        return (limit or 0) - self._used.get(key, 0)
-
-    @cached_property
-    def _used(self) -> dict[QuotaKey, float]:
-        return {line.key: line.used for line in self._ledger.lines}
+    def _other_regions(self, pool: Pool, line: Line, held: Held) -> Iterator[str]:
+        """Yield zones elsewhere whose limits hold the pool; where all regions are short together, there are none."""
+        rooms = self.limits.elsewhere(held.holder.stack, pool)
+        fitting = [room for room in rooms if room.fits and region_of(room.zone) != line.key.location]
+        if fitting:
+            yield f"zone {named(fitting, line.unit)}"
 
 
-def _smaller_slice(pool: NodePool, line: Line, held: Held) -> Iterator[str]:
-    """Yield the largest slice that fits as often as the pool asks for, where its own does not even once."""
-    chips, limit = chips_in(pool.topology or "") or 0, line.limit or 0
-    room = limit - (line.used - held.amount)
-    if pool.machine.kind != "tpu" or not chips or math.isinf(room) or room >= chips:
-        return
-    fitting = [shape for size, shape in _shapes(pool.machine_type) if size * pool.slices <= room]
-    if fitting:
-        yield f"topology {fitting[-1]} for {held.holder.label}"
+def largest_slice(pool: Pool, room: float) -> str | None:
+    """Return the largest slice of which ``room`` chips hold as many as a pool has; None for GPUs, and if none fits."""
+    if pool.machine.kind != "tpu" or math.isinf(room):
+        return None
+    fitting = [shape for size, shape in _shapes(pool.machine.name) if size * pool.spec.slices <= room]
+    return fitting[-1] if fitting else None
 
 
 @lru_cache(maxsize=64)
@@ -101,5 +96,6 @@ def _shapes(machine_type: str) -> tuple[tuple[int, str], ...]:
     return tuple((chips_in(shape) or 0, shape) for shape in legal_topologies(machine))
 
 
-def _is(key: QuotaKey, quota: QuotaId) -> bool:
+def _is(line: Line, quota: QuotaId) -> bool:
+    key = line.key
     return (key.service, key.quota_id, key.dimensions) == (quota.service, quota.quota_id, quota.dimensions)

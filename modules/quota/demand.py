@@ -55,10 +55,10 @@ def _environment(stack: str, project: str, environment: Environment) -> Iterator
             yield usage.by(holder)
 
 
-def _pool(stack: str, project: str, pool: Pool) -> Iterator[Charge]:
+def pool_vms(project: str, pool: Pool) -> VmUsage:
+    """Return the VMs of a pool at its maximum, without those that it has only while it is upgraded."""
     spec = pool.spec
-    field, value = ("max_nodes", spec.max_nodes) if pool.machine.kind == "gpu" else ("slices", spec.slices)
-    vms = VmUsage(
+    return VmUsage(
         project=project,
         machine_type=spec.machine_type,
         nodes=pool.max_nodes,
@@ -70,6 +70,12 @@ def _pool(stack: str, project: str, pool: Pool) -> Iterator[Charge]:
         accelerator_type=pool.accelerator.gke_label,
         accelerator_count=pool.machine.chips,
     )
+
+
+def _pool(stack: str, project: str, pool: Pool) -> Iterator[Charge]:
+    spec = pool.spec
+    field, value = ("max_nodes", spec.max_nodes) if pool.machine.kind == "gpu" else ("slices", spec.slices)
+    vms = pool_vms(project, pool)
     least = max(1, spec.min_nodes, spec.min_slices)
     for usage in vm_usage(vms):
         yield usage.by(Holder(stack, pool.path, pool.name, (*pool.path, field), usage.amount / value, least))
@@ -112,7 +118,7 @@ def _auto_provisioning(stack: str, project: str, name: str, cluster: Cluster) ->
     location = spec.zones[0] if spec and len(spec.zones) == 1 else cluster.location
     for label, chips in made_chips(name, cluster).items():
         holder = Holder(stack, path, f"auto-provisioning of {name}", (*path, "accelerators", label), 1)
-        for usage in accelerator_usage(project, label, chips, location) if chips else ():
+        for usage in accelerator_usage(project, label, chips, location, spec.cpu) if spec and chips else ():
             yield usage.by(holder)
 
 

@@ -6,6 +6,7 @@ The catalogue says which quota a capacity is charged to, and which to none.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
@@ -67,17 +68,24 @@ def vm_usage(usage: VmUsage) -> list[Usage]:
     return [Usage(keys, amount * usage.nodes, unit) for keys, amount, unit in each]
 
 
-def accelerator_usage(project: str, gke_label: str, chips: int, location: str) -> list[Usage]:
+def accelerator_usage(project: str, gke_label: str, chips: int, location: str, most_vcpus: int) -> list[Usage]:
     """Return what chips or GPUs charge whose machines nobody knows yet, on demand where they can be had so.
 
-    Their vCPUs and disks are left out: they follow from the machine types that pods will ask for.
+    Of their vCPUs it is the fewest that machines with so many chips have, ``most_vcpus`` at most, where all of these
+    charge one quota. Disks are left out: they follow from the machine types that pods will ask for.
     """
     accelerator = next((each for each in ACCELERATORS.values() if each.gke_label == gke_label), None)
     if accelerator is None or not accelerator.quotas:
         return []
-    quota = accelerator.quotas.get("on-demand") or next(iter(accelerator.quotas.values()))
+    capacity: Capacity = "on-demand" if "on-demand" in accelerator.quotas else next(iter(accelerator.quotas))
     everywhere = [GENERAL_QUOTAS["gpus-all-regions"]] if accelerator.kind == "gpu" else []
-    return [_usage(project, location, chips, each) for each in (quota, *everywhere)]
+    charged = [_usage(project, location, chips, each) for each in (accelerator.quotas[capacity], *everywhere)]
+    machines = [each for each in MACHINE_TYPES.values() if each.accelerator is accelerator]
+    quotas = {each.cpu_quota.get(capacity) for each in machines}
+    if len(quotas) == 1 and (quota := quotas.pop()):
+        vcpus = min(most_vcpus, math.ceil(chips * min(each.vcpus / each.chips for each in machines)))
+        charged += [_usage(project, location, vcpus, each) for each in (quota, GENERAL_QUOTAS["cpus-all-regions"])]
+    return charged
 
 
 def vertex_usage(usage: VertexUsage) -> list[Usage]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from modules.catalog import MACHINE_TYPES
-from modules.catalog.locations import is_zone, region_of
+from modules.catalog.locations import is_zone, nearest_first, region_of
 from modules.catalog.nearest import find_nearest
+from modules.catalog.types import MachineType
 from modules.config.section import enumeration
 from modules.rules.registry import Draft, finding, rule
 from modules.rules.views import NodePool
@@ -39,11 +40,14 @@ def machine_zone(pool: NodePool) -> Iterator[Draft]:
     if machine is None:
         return
     for zone in pool.zones or ((pool.location,) if is_zone(pool.location) else ()):
-        missing = zone in machine.missing_zones
-        if missing or (machine.zones and zone not in machine.zones):
-            message = f"{machine.name} is not listed in {zone}; the list may be older than the zone ({machine.source})"
-            allowed = _offered(machine.zones, region_of(zone)) if machine.zones else None
-            yield finding(pool, "zones", message, allowed=allowed, nearest=_nearest_zone(zone, machine.zones))
+        if not _listed(machine, zone):
+            gpus = f" with {pool.accelerator_type}" if MACHINE_TYPES[machine.name].kind != machine.kind else ""
+            message = (
+                f"{machine.name}{gpus} is not listed in {zone}; the list may be older than the zone ({machine.source})"
+            )
+            allowed = _offered(machine, region_of(zone)) or None
+            nearest = next(iter(nearest_first(zone, machine.zones)), None)
+            yield finding(pool, "zones", message, allowed=allowed, nearest=nearest)
 
 
 @rule(
@@ -62,7 +66,7 @@ def pool_zone(pool: NodePool) -> Iterator[Draft]:
     allowed = enumeration(offered) or f"no zone of {region}, as far as we know"
     nearest = next(iter(sorted(offered)), None)
     if not offered and machine.zones:
-        allowed += f"; {_offered(machine.zones, region)}"
+        allowed += f"; {_offered(machine, region)}"
     if not pool.zones and not is_zone(pool.location):
         message = (
             f"is missing: GKE would put {machine.name} into every zone of {region}, and count every number per zone"
@@ -74,16 +78,16 @@ def pool_zone(pool: NodePool) -> Iterator[Draft]:
             yield finding(pool, "zones", message, allowed=allowed, nearest=nearest)
 
 
-def _offered(zones: tuple[str, ...], region: str) -> str:
-    """Return where a machine is: the zones of a region if it has any, and the other regions."""
-    here = enumeration([zone for zone in zones if region_of(zone) == region])
-    elsewhere = enumeration({region_of(zone) for zone in zones} - {region}, most=40)
+def _listed(machine: MachineType, zone: str) -> bool:
+    """Whether a zone has the machine as far as we know; where no zones are known, whether its region has."""
+    if machine.zones or not machine.regions:
+        return zone not in machine.missing_zones and (not machine.zones or zone in machine.zones)
+    return region_of(zone) in machine.regions
+
+
+def _offered(machine: MachineType, region: str) -> str:
+    """Return where a machine is: the zones of a region if it has any there, and the other regions."""
+    here = enumeration([zone for zone in machine.zones if region_of(zone) == region])
+    elsewhere = enumeration({*map(region_of, machine.zones), *machine.regions} - {region}, most=40)
     parts = ([here] if here else []) + ([f"regions {elsewhere}"] if elsewhere else [])
     return "; ".join(parts)
-
-
-def _nearest_zone(zone: str, zones: tuple[str, ...]) -> str | None:
-    """Return another zone of the region, else one of the same continent, else the first that there is."""
-    region, continent = region_of(zone), zone.partition("-")[0]
-    ordered = sorted(zones, key=lambda each: (region_of(each) != region, each.partition("-")[0] != continent, each))
-    return ordered[0] if ordered else None

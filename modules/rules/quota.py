@@ -136,10 +136,11 @@ def _auto_provisioning(each: AutoProvisioning, views: Iterable[View], project: s
     pools = [view for view in views if isinstance(view, NodePool) and view.known("cluster") and view.cluster in names]
     label = f"auto-provisioning of {each.origin[-1] if each.origin else each.name}"
     location = each.zones[0] if len(each.zones) == 1 else each.cluster.location
+    vcpus = each.limit("cpu") or 0
     for limit in each.limits:
         own = sum(pool.most_vms * pool.machine.chips for pool in pools if pool.machine and _is_of(pool, limit.resource))
         chips = max(0, (limit.maximum or 0) - own)
-        for usage in accelerator_usage(project, limit.resource, chips, location) if chips else ():
+        for usage in accelerator_usage(project, limit.resource, chips, location, vcpus) if chips else ():
             yield usage.by(Holder(each.stack, each.path("limits"), label, each.path(limit.resource), 1))
 
 

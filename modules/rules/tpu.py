@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
 
-from modules.catalog.topologies import legal_for, legal_topologies, nearest_topology
+from modules.catalog.topologies import legal_for, nearest_topology, other_machine, topologies_text
 from modules.catalog.types import MachineType, chips_in
 from modules.rules.registry import Draft, finding, rule
 from modules.rules.views import NodePool
 
 _XPK = "xpk 367c838, nodepool.py and system_characteristics.py, read 2026-06-25"
-_SHOWN = 16  # shapes that a finding lists
 
 
 @rule(
@@ -39,7 +37,8 @@ def tpu_single_host_placement(pool: NodePool) -> Iterator[Draft]:
         return
     if chips_in(topology) == machine.chips:
         message = f"one {machine.name} is the whole slice {topology}, and GKE refuses a TPU topology for it"
-        yield finding(pool, "tpu_topology", message, allowed="no placement policy")
+        allowed = "no placement policy: GKE labels such nodes with the topology by itself"
+        yield finding(pool, "tpu_topology", message, allowed=allowed, nearest="no placement_policy")
 
 
 @rule(
@@ -87,7 +86,8 @@ def placement_one_zone(pool: NodePool) -> Iterator[Draft]:
 
 def illegal(pool: NodePool, machine: MachineType, topology: str) -> Draft:
     """Return the finding about a topology that a machine cannot make."""
-    first = list(islice(legal_topologies(machine), _SHOWN + 1))
-    allowed = ", ".join(first[:_SHOWN]) + (" and larger ones" if len(first) > _SHOWN else "")
     message = f"{topology!r} is no slice that {machine.name} can make"
-    return finding(pool, "tpu_topology", message, allowed=allowed, nearest=nearest_topology(machine, topology))
+    allowed, nearest = topologies_text(machine), nearest_topology(machine, topology)
+    if other := other_machine(machine, topology):
+        nearest = f"{nearest}; or machine type {other} for {topology}"
+    return finding(pool, "tpu_topology", message, allowed=allowed, nearest=nearest)

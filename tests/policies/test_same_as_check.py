@@ -32,7 +32,8 @@ from policies.pack import policies
 from tests.policies.pack_run import marked, urn
 
 ROOT = Path(__file__).parents[2]
-PLANTED = {  # in prod's file: an error of one resource, and one of the ledgers
+PLANTED = {  # in prod's file: an error of one resource, one of the ledgers, and a warning that needs both
+    "zone: us-central1-b": "zone: us-central1-f",
     "boot_disk: {type: pd-ssd, size_gb: 200}": "boot_disk: {type: pd-ssd, size_gb: 700000}",
     "max_nodes: 8\n            boot_disk: {size_gb: 200}": "max_nodes: 12\n            boot_disk: {size_gb: 200}",
 }

@@ -7,7 +7,16 @@ from typing import Any
 import pytest
 
 from modules.quota.keys import Holder
-from modules.quota.usage import Usage, VertexUsage, VmUsage, filestore_usage, nat_usage, vertex_usage, vm_usage
+from modules.quota.usage import (
+    Usage,
+    VertexUsage,
+    VmUsage,
+    accelerator_usage,
+    filestore_usage,
+    nat_usage,
+    vertex_usage,
+    vm_usage,
+)
 
 
 def vms(machine_type: str, **changes: Any) -> VmUsage:
@@ -125,3 +134,26 @@ def test_nat_charges_one_address() -> None:
 
     assert usage.by(Holder("dev", (), "NAT")).amount == 1
     assert str(usage.keys[0]) == "IN-USE-ADDRESSES-per-project-region in us-west4"
+
+
+def auto_provisioned(gke_label: str, chips: int, most_vcpus: int = 99_999) -> dict[str, float]:
+    return amounts(accelerator_usage("example-train", gke_label, chips, "us-central1", most_vcpus))
+
+
+def test_auto_provisioned_a100_charge_the_fewest_vcpus_that_they_can_have() -> None:
+    charged = auto_provisioned("nvidia-tesla-a100", 32)
+
+    assert charged["NVIDIA-A100-GPUS-per-project-region"] == charged["GPUS-ALL-REGIONS-per-project"] == 32
+    assert charged["A2-CPUS-per-project-region"] == 32 * 96 / 16  # as many as a2-megagpu-16g has of them
+    assert charged["CPUS-ALL-REGIONS-per-project"] == 32 * 96 / 16
+
+
+def test_auto_provisioned_vcpus_stay_below_the_limit_of_cpu() -> None:
+    assert auto_provisioned("nvidia-tesla-a100", 32, 191)["A2-CPUS-per-project-region"] == 191
+    assert auto_provisioned("nvidia-tesla-a100", 32, 192)["A2-CPUS-per-project-region"] == 192
+    assert auto_provisioned("nvidia-tesla-a100", 32, 193)["A2-CPUS-per-project-region"] == 192
+
+
+@pytest.mark.parametrize("gke_label", ["nvidia-h100-80gb", "tpu-v5-lite-podslice", "nvidia-tesla-t4"])
+def test_machines_whose_vcpus_no_quota_of_their_own_counts_charge_none(gke_label: str) -> None:
+    assert [quota for quota in auto_provisioned(gke_label, 32) if "CPUS" in quota] == []

@@ -36,6 +36,9 @@ def test_machine_type_outside_the_catalogue_is_found(
         ("ct4p-hightpu-4t", "us-central1-a", 1),
         ("e2-standard-4", "us-central1-a", 0),
         ("e2-standard-4", "us-central2-b", 1),
+        ("a4x-highgpu-4g", "us-east4-b", 0),  # of which only regions are known
+        ("a4x-highgpu-4g", "us-west1-a", 1),
+        ("ct5l-hightpu-4t", "us-west1-a", 0),  # of which nothing is known
     ],
 )
 def test_zone_without_the_machine_is_a_warning_with_the_lists_date(
@@ -63,6 +66,22 @@ def test_zone_without_the_machine_has_its_regions_others_for_nearest_then_other_
 
     assert finding.nearest == nearest
     assert (finding.allowed or "").startswith(allowed)
+
+
+def test_region_without_a_machine_whose_zones_nobody_lists_names_the_others(check: Check, gpu_pool: Make) -> None:
+    (finding,) = check("machine-zone", gpu_pool(machine_type="a4x-highgpu-4g", zones=("us-west1-a",)))
+
+    assert finding.allowed == "regions europe-west4, us-central1, us-east1, us-east4"
+    assert finding.nearest is None
+
+
+def test_zone_without_the_gpus_that_are_attached_names_them(check: Check, gpu_pool: Make) -> None:
+    v100 = {"machine_type": "n1-standard-8", "accelerator_type": "nvidia-tesla-v100", "accelerator_count": 1}
+
+    (finding,) = check("machine-zone", gpu_pool(**v100, zones=("us-west4-a",)))
+
+    assert finding.message.startswith("n1-standard-8 with nvidia-tesla-v100 is not listed in us-west4-a")
+    assert check("machine-zone", gpu_pool(**v100, zones=("us-west1-a",))) == []
 
 
 def test_region_without_the_machine_names_those_that_have_it(check: Check, gpu_pool: Make) -> None:
@@ -144,8 +163,8 @@ def test_gpus_are_attached_in_numbers_that_the_machine_takes(
         (("spot", "queued"), 1),
     ],
 )
-def test_vms_are_had_in_one_way(check: Check, gpu_pool: Make, asked: tuple[str, ...], count: int) -> None:
-    found = check("one-provisioning-model", gpu_pool(**dict.fromkeys(asked, True)))
+def test_vms_are_had_in_one_way(check: Check, gpu_settings: Make, asked: tuple[str, ...], count: int) -> None:
+    found = check("one-provisioning-model", gpu_settings(**dict.fromkeys(asked, True)))
 
     assert [finding.path for finding in found] == ["section.capacity"] * count
 
@@ -164,6 +183,18 @@ def test_spot_and_flex_start_take_no_reservation(
 
 def test_on_demand_may_take_reservations(check: Check, gpu_pool: Make) -> None:
     assert check("no-reservation-affinity", gpu_pool(consume_reservation=None)) == []
+
+
+@pytest.mark.parametrize(
+    ("affinity", "count"), [("ANY_RESERVATION", 1), ("SPECIFIC_RESERVATION", 0), ("NO_RESERVATION", 0), (None, 0)]
+)
+def test_tpus_take_a_reservation_by_its_name(
+    check: Check, slice_pool: Make, gpu_pool: Make, affinity: str | None, count: int
+) -> None:
+    found = check("tpu-reservation-name", slice_pool(consume_reservation=affinity))
+
+    assert [(each.severity, each.path) for each in found] == [("warning", "section.reservation")] * count
+    assert check("tpu-reservation-name", gpu_pool(consume_reservation=affinity)) == []
 
 
 @pytest.mark.parametrize(("name", "count"), [("h100-training", 0), (None, 1)])

@@ -19,7 +19,7 @@ Check = Callable[..., list[Finding]]
         ("ct5lp-hightpu-4t", "8x4", "4x8"),
         ("ct5lp-hightpu-4t", "3x4", "4x4"),
         ("ct5lp-hightpu-4t", "16x32", "16x16"),
-        ("ct5lp-hightpu-8t", "4x4", "2x4"),
+        ("ct5lp-hightpu-8t", "4x4", "2x4; or machine type ct5lp-hightpu-4t for 4x4"),
         ("ct4p-hightpu-4t", "2x2x4", None),
         ("ct4p-hightpu-4t", "8x4x4", None),
         ("ct4p-hightpu-4t", "16x16x16", None),
@@ -128,6 +128,11 @@ def test_compact_placement_is_in_one_zone(
         ({"cloud.google.com/gke-tpu-accelerator": "tpu-v5p-slicee"}, ["tpu-v5p-slice"]),
         ({"cloud.google.com/gke-tpu-accelerator": "nvidia-h100-80gb"}, [None]),
         ({"cloud.google.com/gke-accelerator": "nvidia-h100-80gb"}, []),
+        ({"cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice", "cloud.google.com/gke-tpu-topology": "8x16"}, []),
+        (
+            {"cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice", "cloud.google.com/gke-tpu-topology": "16x8"},
+            ["8x16"],
+        ),
         ({"cloud.google.com/gke-accelerator": "nvidia-h100-80g"}, ["nvidia-h100-80gb"]),
         ({}, []),
     ],
@@ -138,3 +143,12 @@ def test_flavor_selects_accelerators_as_gke_calls_them(
     found = check("flavor-accelerator", flavor(node_labels=labels))
 
     assert [finding.nearest for finding in found] == nearest
+
+
+def test_a_shape_that_a_pool_has_too_is_found_at_the_pool_alone(check: Check, flavor: Make, slice_pool: Make) -> None:
+    labels = {
+        "cloud.google.com/gke-tpu-accelerator": "tpu-v5-lite-podslice", "cloud.google.com/gke-tpu-topology": "4x5",
+    }  # fmt: skip
+
+    assert len(check("flavor-accelerator", flavor(node_labels=labels), slice_pool())) == 1
+    assert check("flavor-accelerator", flavor(node_labels=labels), slice_pool(tpu_topology="4x5")) == []
