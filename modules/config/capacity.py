@@ -8,6 +8,7 @@ Source: GKE docs, TPUs with future reservation in calendar mode, read 2026-11-21
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from datetime import date
 from typing import Annotated, Any, Literal
 
@@ -15,6 +16,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from modules.catalog.types import Capacity as ChargedCapacity
+from modules.config.misfit import Misfit, refuse
 from modules.config.section import RESERVATION_NAME, RESERVATION_OR_ANY, ProjectId, Section
 
 Capacity = Literal["on-demand", "spot", "flex-start", "queued-provisioning", "reservation"]
@@ -59,14 +61,17 @@ class Reservation(Section):
 
     @model_validator(mode="after")
     def _parts_are_of_one(self) -> Reservation:
+        refuse(self._misfits())
+        return self
+
+    def _misfits(self) -> Iterator[Misfit]:
         of_one = sorted({"project", "block", "sub_block", "starts", "ends"} & self.model_fields_set)
         if self.any and of_one:
-            _refuse(f"any reservation has no {', '.join(of_one)}", "any alone, or a name", "any", ("name",))
+            yield Misfit(("name",), f"any reservation has no {', '.join(of_one)}", "any alone, or a name", "any")
         if self.sub_block and not self.block:
-            _refuse("the sub-block's block is missing", "block and sub_block", None, ("sub_block",))
+            yield Misfit(("sub_block",), "the sub-block's block is missing", "block and sub_block")
         if self.starts and self.ends and self.ends < self.starts:
-            _refuse(f"{self.ends} is before it starts", f"{self.starts} or later", self.starts, ("ends",))
-        return self
+            yield Misfit(("ends",), f"{self.ends} is before it starts", f"{self.starts} or later", self.starts)
 
     @property
     def any(self) -> bool:
@@ -100,14 +105,11 @@ ReservationRef = Annotated[
 ]
 
 
-def check_reservation(capacity: Capacity, reservation: Reservation | None) -> None:
-    """Refuse a reservation of VMs that are had in another way, and reserved VMs that name no reservation."""
+def reservation_misfits(capacity: Capacity, reservation: Reservation | None) -> Iterator[Misfit]:
+    """Yield a reservation of VMs that are had in another way, and reserved VMs that name no reservation."""
     if capacity == "reservation" and reservation is None:
-        _refuse("is reservation, and no reservation is named", "reservation: NAME beside it", None, ("capacity",))
+        yield Misfit(("capacity",), "is reservation, and no reservation is named", "reservation: NAME beside it")
     if capacity != "reservation" and reservation is not None:
         message = f"{capacity} VMs do not come from a reservation, and one is named"
-        _refuse(message, "capacity: reservation, or no reservation", "capacity: reservation", ("reservation",))
-
-
-def _refuse(message: str, allowed: str, nearest: str | None, at: tuple[str, ...]) -> None:
-    raise PydanticCustomError("capacity", message, {"allowed": allowed, "nearest": nearest, "at": at})
+        allowed = "capacity: reservation, or no reservation"
+        yield Misfit(("reservation",), message, allowed, "capacity: reservation")

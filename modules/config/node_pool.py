@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated
 
 from pydantic import AfterValidator, Field, model_validator
 
 from modules.catalog import ACCELERATORS, MACHINE_TYPES
 from modules.catalog.attachments import as_asked, gpu_counts
+from modules.catalog.topologies import legal_topologies, topologies_text
 from modules.catalog.types import Capacity as ChargedCapacity
-from modules.catalog.types import MachineType
-from modules.config.capacity import Capacity, ReservationRef, charged_as, check_reservation
+from modules.catalog.types import MachineType, chips_in
+from modules.config.capacity import Capacity, ReservationRef, charged_as, reservation_misfits
+from modules.config.misfit import Misfit, refuse
 from modules.config.node_options import GPU_ONLY, NodeOptions
 from modules.config.section import DiskTypeName, MachineTypeName, Section, Zone, one_of
 
@@ -20,6 +23,8 @@ _WITH_CHIPS = {
     for name, machine in MACHINE_TYPES.items()
     if machine.kind != "cpu" or any(gpu_counts(machine, gpu) for gpu in _GPUS)
 }
+_NO_FIELD, _LEAVE_OUT = "no such field", "leave it out"
+_IN_SLICES = {"max_nodes": "slices", "min_nodes": "min_slices"}  # what counts GPU VMs, and what counts slices
 _CPU_ONLY = {name: machine for name, machine in MACHINE_TYPES.items() if machine.kind == "cpu"}
 AcceleratorMachineName = Annotated[str, AfterValidator(one_of("machine type with TPUs or GPUs", _WITH_CHIPS))]
 CpuMachineName = Annotated[str, AfterValidator(one_of("machine type without TPUs or GPUs", _CPU_ONLY))]
@@ -46,7 +51,7 @@ class SystemPool(Section):
 
     @model_validator(mode="after")
     def _ordered(self) -> SystemPool:
-        _least_and_most("min_nodes", self.min_nodes, "max_nodes", self.max_nodes)
+        refuse(_above("min_nodes", self.min_nodes, "max_nodes", self.max_nodes))
         return self
 
 
@@ -82,47 +87,69 @@ class NodePool(NodeOptions):
             return MACHINE_TYPES[self.machine_type]
         return as_asked(self.machine_type, self.accelerator, self.accelerator_count)
 
-    @model_validator(mode="after")
-    def _gpus_are_attached_where_there_are_none(self) -> NodePool:
-        kind = MACHINE_TYPES[self.machine_type].kind
-        wrong = sorted({"accelerator", "accelerator_count"} & self.model_fields_set)
-        if kind != "cpu" and wrong:
-            chips = "TPUs" if kind == "tpu" else "GPUs"
-            raise ValueError(f"{', '.join(wrong)}: {self.machine_type} has {chips} of its own")
-        if kind == "cpu" and self.accelerator is None:
-            names = ", ".join(gpu.name for gpu in _GPUS)
-            raise ValueError(f"accelerator is missing: {self.machine_type} has no GPUs of its own. Allowed: {names}")
-        return self
-
     @property
     def charged(self) -> ChargedCapacity:
         """The capacity by which the catalogue lists the machine type and quotas are charged."""
         return charged_as(self.capacity)
 
     @model_validator(mode="after")
-    def _counts_fit_the_kind(self) -> NodePool:
-        tpu = self.machine.kind == "tpu"
-        foreign = {"min_nodes", "max_nodes"} if tpu else {"topology", "slices", "min_slices"}
-        if wrong := sorted(foreign & self.model_fields_set):
-            instead = "topology, slices and min_slices" if tpu else "min_nodes and max_nodes"
-            raise ValueError(f"{', '.join(wrong)} do not go with {self.machine_type}; it takes {instead}")
-        if tpu and (of_gpus := sorted(GPU_ONLY & self.model_fields_set)):
-            raise ValueError(f"{', '.join(of_gpus)} do not go with {self.machine_type}: it has no GPUs")
-        if tpu and self.topology is None:
-            raise ValueError(f"topology is missing: {self.machine_type} is a TPU, and a slice has a shape")
-        _least_and_most("min_slices", self.min_slices, "slices", self.slices)
-        _least_and_most("min_nodes", self.min_nodes, "max_nodes", self.max_nodes)
+    def _fields_go_together(self) -> NodePool:
+        refuse(self._misfits())
         return self
 
-    @model_validator(mode="after")
-    def _reservation_is_named(self) -> NodePool:
-        check_reservation(self.capacity, self.reservation)
-        return self
+    def _misfits(self) -> Iterator[Misfit]:
+        own = MACHINE_TYPES[self.machine_type]
+        tpu = own.kind == "tpu"
+        yield from self._attached(own)
+        miscounted = list(self._miscounted(own))
+        yield from miscounted
+        if tpu:
+            yield from self._unfit_for_slices(own)
+        if not miscounted:  # else the count that was meant is written in the other kind's field
+            least, most = ("min_slices", "slices") if tpu else ("min_nodes", "max_nodes")
+            yield from _above(least, getattr(self, least), most, getattr(self, most))
+        yield from reservation_misfits(self.capacity, self.reservation)
+
+    def _attached(self, own: MachineType) -> Iterator[Misfit]:
+        """Yield GPUs attached to a machine with chips of its own, and a machine without to which none are."""
+        if own.kind == "cpu" and self.accelerator is None:
+            names = [gpu.name for gpu in _GPUS]
+            message = f"is missing: {own.name} has no GPUs of its own"
+            yield Misfit(("accelerator",), message, ", ".join(names), f"accelerator: {names[0]}")
+        if own.kind != "cpu":
+            chips = "TPUs" if own.kind == "tpu" else "GPUs"
+            for field in sorted({"accelerator", "accelerator_count"} & self.model_fields_set):
+                yield Misfit((field,), f"{own.name} has {chips} of its own", _NO_FIELD, _LEAVE_OUT)
+
+    def _miscounted(self, own: MachineType) -> Iterator[Misfit]:
+        """Yield counts of VMs for TPUs, and of slices for GPUs, with the counts that they would be."""
+        if own.kind == "tpu":
+            hosts = max(1, (chips_in(self.topology or "") or 1) // own.chips)
+            counts = {nodes: f"{slices}: {-(-getattr(self, nodes) // hosts)}" for nodes, slices in _IN_SLICES.items()}
+            message, allowed = "which has TPUs", "topology, slices and min_slices"
+        else:
+            counts = {slices: f"{nodes}: {getattr(self, slices)}" for nodes, slices in _IN_SLICES.items()}
+            counts["topology"] = _LEAVE_OUT
+            message, allowed = "which has GPUs", "min_nodes and max_nodes"
+        for field, nearest in counts.items():
+            if field in self.model_fields_set:
+                yield Misfit((field,), f"does not go with {own.name}, {message}", allowed, nearest)
+
+    def _unfit_for_slices(self, own: MachineType) -> Iterator[Misfit]:
+        """Yield settings of GPUs, and a missing topology."""
+        for field in sorted(GPU_ONLY & self.model_fields_set):
+            yield Misfit((field,), f"{own.name} has no GPUs", _NO_FIELD, _LEAVE_OUT)
+        if self.topology is None:
+            smallest = next(legal_topologies(own), None)
+            message = f"is missing: {own.name} is a TPU, and a slice has a shape"
+            yield Misfit(("topology",), message, topologies_text(own), f"topology: {smallest}" if smallest else None)
 
 
-def _least_and_most(least_name: str, least: int, most_name: str, most: int) -> None:
+def _above(least_name: str, least: int, most_name: str, most: int) -> Iterator[Misfit]:
+    """Yield the least of something where it is more than the most."""
     if least > most:
-        raise ValueError(f"{least_name} ({least}) is more than {most_name} ({most})")
+        message = f"is {least}, which is more than {most_name} ({most})"
+        yield Misfit((least_name,), message, f"at most {most}, or {most_name} of at least {least}", str(most))
 
 
 __all__ = ["BootDisk", "Capacity", "MachineTypeName", "NodePool", "SystemPool"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
@@ -10,6 +10,7 @@ from pydantic_core import ErrorDetails
 
 from modules.catalog.nearest import find_nearest
 from modules.config.finding import Finding, Path, dotted
+from modules.config.misfit import Misfit
 from modules.config.section import FORMS, enumeration
 from modules.config.source import Source
 
@@ -37,24 +38,31 @@ def rejections(
     error: ValidationError, model: type[BaseModel], source: Source, below: Path, stack: str
 ) -> list[Finding]:
     """Return one finding per rejected value; ``below`` is where the model's section stands in the file."""
-    return [_finding(detail, model, source, below, stack) for detail in error.errors(include_url=False)]
+    return [
+        Finding(
+            rule=RULE,
+            severity="error",
+            message=misfit.message,
+            stack=stack,
+            file=source.file,
+            position=source.position((*below, *misfit.at)),
+            path=dotted(misfit.at),
+            allowed=misfit.allowed,
+            nearest=misfit.nearest,
+        )
+        for detail in error.errors(include_url=False)
+        for misfit in _misfits(detail, model)
+    ]
 
 
-def _finding(detail: ErrorDetails, model: type[BaseModel], source: Source, below: Path, stack: str) -> Finding:
+def _misfits(detail: ErrorDetails, model: type[BaseModel]) -> Iterator[Misfit]:
+    """Yield what one error of the model is about, by paths below the model's section."""
     context: Mapping[str, Any] = detail.get("ctx", {})
-    path = tuple(part for part in detail["loc"] if part != "[key]") + tuple(context.get("at", ()))
-    message, allowed, nearest = _explain(detail, context, model, path)
-    return Finding(
-        rule=RULE,
-        severity="error",
-        message=message,
-        stack=stack,
-        file=source.file,
-        position=source.position((*below, *path)),
-        path=dotted(path),
-        allowed=allowed,
-        nearest=nearest,
-    )
+    section = tuple(part for part in detail["loc"] if part != "[key]")
+    path = section + tuple(context.get("at", ()))
+    yield Misfit(path, *_explain(detail, context, model, path))
+    for each in context.get("more", ()):
+        yield each._replace(at=section + each.at)
 
 
 def _explain(

@@ -109,6 +109,16 @@ def test_a_flavor_s_nodes_carry_the_labels_that_jobs_select_by() -> None:
     }
 
 
+GB200 = {"machine_type": "a4x-highgpu-4g", "capacity": "reservation", "reservation": "nvl", "max_nodes": 18}
+
+
+def test_pods_of_a_flavor_tolerate_what_gke_taints_its_nodes_with() -> None:
+    named = flavors("c", cluster(arm=GB200, amd={"machine_type": "a2-highgpu-8g"}))
+
+    assert named["gb200-reservation"].tolerated == {"nvidia.com/gpu": "present", "kubernetes.io/arch": "arm64"}
+    assert named["a100-40"].tolerated == {"nvidia.com/gpu": "present"}
+
+
 def test_a_resource_is_traced_back_to_the_section_that_asked_for_it() -> None:
     section = read_workspace(ROOT).stacks["prod"].section
     assert section is not None

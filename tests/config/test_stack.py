@@ -81,19 +81,26 @@ def test_an_unquoted_version_is_a_finding_that_asks_for_quotes() -> None:
 def test_a_gpu_pool_takes_no_topology() -> None:
     (finding,) = edited("max_nodes: 8\n", "slices: 8\n").findings
 
-    assert "slices do not go with a3-highgpu-8g" in finding.message
+    assert finding.path == "clusters.us-central1.node_pools.h100.slices"
+    assert finding.message == "does not go with a3-highgpu-8g, which has GPUs"
+    assert finding.nearest == "max_nodes: 8"
 
 
 def test_a_tpu_pool_needs_a_topology() -> None:
     (finding,) = edited("            topology: 4x4x4\n", "").findings
 
-    assert "topology is missing" in finding.message
+    assert finding.path == "clusters.us-central2.node_pools.v4-cube.topology"
+    assert finding.message.startswith("is missing")
+    assert finding.nearest == "topology: 2x2x1"
 
 
 def test_fewest_above_most_names_both() -> None:
     (finding,) = edited("min_nodes: 4", "min_nodes: 9").findings
 
-    assert finding.message == "min_nodes (9) is more than max_nodes (8)"
+    assert finding.message == "is 9, which is more than max_nodes (8)"
+    assert finding.position is not None
+    assert finding.position.line == line_of("min_nodes: 4")
+    assert finding.nearest == "8"
 
 
 def test_a_reservation_without_the_capacity_is_found() -> None:

@@ -1,0 +1,30 @@
+"""Fields of a section that do not go together: each is found at its own line, and all of them at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from pydantic_core import PydanticCustomError
+
+
+class Misfit(NamedTuple):
+    """A field, by its path below the section, that does not go with the others; what it takes instead."""
+
+    at: tuple[str | int, ...]
+    message: str
+    allowed: str | None = None
+    nearest: str | None = None
+
+
+def refuse(misfits: Iterable[Misfit]) -> None:
+    """Raise one error for all misfits, if there are any; its context holds the first, and the others as ``more``.
+
+    Pydantic stops at the first error of a section, so several checks that raise would hide each other.
+    """
+    found = tuple(misfits)
+    if not found:
+        return
+    first, *more = found
+    context = {"at": first.at, "allowed": first.allowed, "nearest": first.nearest, "more": tuple(more)}
+    raise PydanticCustomError("misfit", first.message.replace("{", "{{"), context)
