@@ -34,6 +34,7 @@ def attached(machine: MachineType, accelerator: Accelerator, count: int) -> Mach
         accelerator=accelerator,
         chips=count,
         capacities=attachment.capacities,
+        calendar=attachment.calendar,
         zones=attachment.zones,
         missing_zones=(),
         cpu_quota=_with_flex_start(machine.cpu_quota, attachment.capacities),

@@ -12,7 +12,7 @@ from datetime import date
 from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, NamedTuple, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import yaml
 
@@ -162,4 +162,10 @@ def _named_tuple(hint: Any, value: Any, place: Place, references: Mapping[type, 
     return hint(*(_convert(part, item, place.at(name), references) for (name, part), item in parts))
 
 
-_CONTAINERS: dict[Any, Callable[..., Any]] = {Literal: _literal, UnionType: _optional, tuple: _tuple, dict: _dict}
+_CONTAINERS: dict[Any, Callable[..., Any]] = {
+    Literal: _literal,
+    UnionType: _optional,
+    Union: _optional,  # what ``Literal[...] | None`` becomes
+    tuple: _tuple,
+    dict: _dict,
+}

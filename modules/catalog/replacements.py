@@ -36,6 +36,11 @@ def fields(resource_type: str, *, sometimes: bool = True) -> frozenset[str]:
     return found | _sometimes().get(resource_type, frozenset()) if sometimes else found
 
 
+def recreating(resource_type: str) -> frozenset[str]:
+    """Return the fields whose change leaves a resource in its place, and makes its VMs anew: what runs on them ends."""
+    return _recreates().get(resource_type, frozenset())
+
+
 def forces(resource_type: str, path: str, came_or_went: str | None = None, *, also: Iterable[str] = ()) -> bool:
     """Whether the change of one input replaces its resource.
 
@@ -81,9 +86,14 @@ def _sometimes() -> Mapping[str, frozenset[str]]:
     return _section("sometimes")
 
 
+@cache
+def _recreates() -> Mapping[str, frozenset[str]]:
+    return _section("recreates")
+
+
 def _section(name: str) -> dict[str, frozenset[str]]:
     content, place = read_file(FILE), Place(FILE)
-    known_keys(content, ("types", "sometimes"), place)
+    known_keys(content, ("types", "sometimes", "recreates"), place)
     rows = mapping(content[name], place.at(name))
     return {each: frozenset(_fields(parts, place.at(name).at(each))) for each, parts in rows.items()}
 

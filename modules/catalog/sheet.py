@@ -11,6 +11,7 @@ from datetime import date
 from typing import Any, NamedTuple
 
 from modules.catalog import loader
+from modules.catalog.topologies import SHOWN, hosts, legal_topologies
 from modules.catalog.types import Band, MachineType, Price, Quota, QuotaId
 from modules.catalog.ways import further_ways
 
@@ -46,7 +47,7 @@ _UNITS = {
     "partitions": "instances per GPU",
     "accelerator.partitions": "instances per GPU",
 }
-_OWN = ("name", "source")  # of the row itself, which the sheet says apart from its facts
+_OWN = ("name", "source", "calendar")  # of the row itself, which the sheet says apart, the last among ``ways``
 
 
 class Fact(NamedTuple):
@@ -86,13 +87,23 @@ def sheets(catalog: loader.Catalog | None = None) -> list[Sheet]:
         Sheet(
             kind=kind,
             name=name,
-            facts=(*_Facts(quotas).of(row), *_ways(row)),
+            facts=(*_Facts(quotas).of(row), *_slices(row), *_ways(row)),
             source=row.source,
             families=tuple(dict.fromkeys(_families(row))),
         )
         for kind, rows in KINDS.items()
         for name, row in getattr(whole, rows).items()
     ]
+
+
+def _slices(row: Any) -> Iterator[Fact]:
+    """Yield what follows from the shapes of a family and the chips of a machine: its slices, with the VMs of each."""
+    shapes = list(legal_topologies(row)) if isinstance(row, MachineType) else []
+    if shapes:
+        first = [f"{shape} of {hosts(row, shape)}" for shape in shapes[:SHOWN]]
+        rest = len(shapes) - SHOWN
+        largest = f"{rest} more up to {shapes[-1]} of {hosts(row, shapes[-1])}"
+        yield Fact("slices", first + ([largest] if rest > 0 else []), "VMs")
 
 
 def _ways(row: Any) -> Iterator[Fact]:

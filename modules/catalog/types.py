@@ -19,6 +19,7 @@ __all__ = [
     "Attachment",
     "Band",
     "BootDiskLimits",
+    "Calendar",
     "Capacity",
     "Chart",
     "DiskType",
@@ -40,6 +41,8 @@ __all__ = [
 
 Kind = Literal["tpu", "gpu", "cpu"]
 Capacity = Literal["on-demand", "spot", "flex-start", "reservation"]
+Calendar = Literal["offered", "on-request", "none"]
+"""Future reservations in calendar mode: ``on-request`` is for projects that Google lets in."""
 
 
 class QuotaId(NamedTuple):
@@ -113,8 +116,9 @@ class GpuCount(NamedTuple):
 class Attachment:
     """How a GPU without machine types of its own is attached to VMs of ``families`` (``n1-standard``).
 
-    ``capacities``, ``zones`` and ``minimum_gke`` are those of a VM with the GPU, and take the place of the machine
-    type's own; ``vertex_counts`` is narrower than ``counts``. ``modules.catalog.attachments`` makes the row of both.
+    ``capacities``, ``calendar``, ``zones`` and ``minimum_gke`` are of a VM with the GPU, and take the place of the
+    machine type's own; ``vertex_counts`` is narrower than ``counts``. ``modules.catalog.attachments`` makes the row of
+    both.
     """
 
     families: tuple[str, ...]
@@ -123,6 +127,7 @@ class Attachment:
     capacities: tuple[Capacity, ...]
     zones: tuple[str, ...]
     source: str
+    calendar: Calendar | None = None
     minimum_gke: dict[str, str] = field(default_factory=dict)
     unverified: tuple[str, ...] = ()
 
@@ -181,7 +186,7 @@ class MachineType:
     takes, the default first. ``capacities`` lists the ways in which it can be had. ``zones`` lists the zones that
     offer it by our source, empty where every zone may (CPU machines) but those in ``missing_zones``; both lists age.
     ``regions`` are those that a source names beside them, without their zones. ``allowlisted`` are the capacities that
-    Google opens to a project on request.
+    Google opens to a project on request. ``calendar`` is None where no source says whether there is such a thing.
     ``single_host`` is the topology of a one-host slice, None where the machine has none; ``multi_host`` says whether
     it can be part of a larger slice. A capacity that is absent from ``cpu_quota`` charges its vCPUs to none;
     ``vertex_cpu_quota`` is charged instead when Vertex starts the machine. ``gpudirect_minimum_gke`` holds, for each
@@ -206,6 +211,7 @@ class MachineType:
     local_ssd: LocalSsd = field(default_factory=LocalSsd)
     single_host: str | None = None
     multi_host: bool = False
+    calendar: Calendar | None = None
     nics: int = 1
     max_gbps: int | None = None
     gpudirect: str | None = None

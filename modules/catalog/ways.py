@@ -1,8 +1,9 @@
 """Ways to get a machine beside the four that are charged apart, as far as a source says.
 
 Sources: GKE docs, flex-start with queued provisioning (2026-04): wherever flex-start is; Cluster Toolkit v1.95.0 for
-blocks, by the labels that its machines have; Compute docs, future reservation requests in calendar mode, read
-2026-11-21 from a stored copy whose list of GPU machines is missing, and TPU machines (2026-08-26) for TPU 7x.
+blocks, by the labels that its machines have. Calendar mode is in the machine's own row: Compute API reference,
+Reservation.ReservationMode (2026-01-10), has it for A3 and later GPUs, and for TPUs; Cloud TPU docs, calendar mode,
+name v5e, v5p and v6e (both read 2026-11-21); Compute docs, TPU machines (2026-08-26), TPU 7x for projects let in.
 """
 
 from __future__ import annotations
@@ -10,9 +11,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from modules.catalog.types import MachineType
-
-_CALENDAR = ("ct5lp-", "ct5p-", "ct6e-")  # TPU v5e, v5p and v6e
-_CALENDAR_ON_REQUEST = ("tpu7x-",)
 
 
 class Way(NamedTuple):
@@ -45,11 +43,11 @@ def further_ways(machine: MachineType) -> tuple[Way, ...]:
         Way("queued-provisioning", queued, unverified=queued and machine.kind == "tpu"),
         Way("reservation-block", blocks),
         Way("reservation-sub-block", blocks, unverified=bool(blocks)),
-        Way("calendar", _calendar(machine), on_request=machine.name.startswith(_CALENDAR_ON_REQUEST)),
+        _calendar(machine),
     )
 
 
-def _calendar(machine: MachineType) -> bool | None:
-    if "reservation" not in machine.capacities:
-        return False
-    return machine.name.startswith(_CALENDAR + _CALENDAR_ON_REQUEST) or None
+def _calendar(machine: MachineType) -> Way:
+    known = machine.calendar if "reservation" in machine.capacities else "none"
+    offered = None if known is None else known != "none"
+    return Way("calendar", offered, "calendar" in machine.unverified, on_request=known == "on-request")

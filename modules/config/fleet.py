@@ -28,6 +28,7 @@ ZONES_OF_A_REGIONAL_CLUSTER = 3  # GKE's default; counts per zone multiply by it
 GPU_DIRECT_LABEL, GPU_DIRECT_OFF = "training-platform/gpu-direct", "off"
 QUEUED_LABEL = "cloud.google.com/gke-queued"
 CLASS_LABEL = "cloud.google.com/compute-class"
+ARCHITECTURE_LABEL = "kubernetes.io/arch"
 RESERVED_LABELS = ("training-platform/reserved-from", "training-platform/reserved-until")
 _CAPACITY_ORDER: tuple[Capacity, ...] = ("reservation", "on-demand", "flex-start", "queued-provisioning", "spot")
 _CAPACITY_LABELS: Mapping[Capacity, Mapping[str, str]] = {
@@ -73,6 +74,15 @@ class Pool:
     def multi_host(self) -> bool:
         """Whether a slice spans several VMs, and so is a GKE node pool of its own."""
         return self.hosts > 1
+
+    @property
+    def tolerated(self) -> dict[str, str]:
+        """Taints that GKE gives its nodes for what they are, as key and value; the effect of each is NoSchedule.
+
+        Of Arm: GKE docs, prepare to deploy an Arm workload in a Standard cluster, read 2026-11-21.
+        """
+        arm = {ARCHITECTURE_LABEL: "arm64"} if self.machine.architecture == "arm64" else {}
+        return {self.accelerator.resource: "present", **arm}
 
     @property
     def max_nodes(self) -> int:
@@ -162,7 +172,7 @@ class Flavor:
     @property
     def tolerated(self) -> dict[str, str]:
         """Taints of its nodes that pods have to tolerate, as key and value; the effect of each is NoSchedule."""
-        taints = {self.accelerator.resource: "present"}
+        taints = {key: value for pool in self.pools for key, value in pool.tolerated.items()}
         if self.compute_class:
             taints[CLASS_LABEL] = self.compute_class
         return taints | ({QUEUED_LABEL: "true"} if self.by_request else {})

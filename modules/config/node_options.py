@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from modules.catalog import ACCELERATORS
-from modules.config.section import DISK_IMAGE, Section, one_of
+from modules.config.section import DISK_IMAGE, Section, enumeration, one_of
 
 _ATTACHED = {name: gpu for name, gpu in ACCELERATORS.items() if gpu.attachment is not None}
 AttachedGpuName = Annotated[str, AfterValidator(one_of("GPU that is attached to other machines", _ATTACHED))]
@@ -58,7 +58,9 @@ class Upgrades(Section):
 class NodeOptions(Section):
     """GPUs attached to machines that have none of their own, networks between GPUs, placement, disks, upkeep."""
 
-    accelerator: AttachedGpuName | None = Field(default=None, description="GPU attached to an n1 machine: t4 or v100.")
+    accelerator: AttachedGpuName | None = Field(
+        default=None, description=f"GPU attached to a machine that has none of its own: {enumeration(_ATTACHED)}."
+    )
     accelerator_count: int = Field(default=1, ge=1, description="GPUs attached to each VM.")
     gpu_direct: bool = Field(
         default=True, description="Networks for GPUDirect on machines that have it; without, jobs stay within a VM."

@@ -40,11 +40,14 @@ def _cpu() -> Profile:
 def _accelerated(pool: Pool, node_labels: dict[str, str], notebooks: Notebooks) -> Profile:
     """Return a pool's profile; its VM may have to be started first, which takes minutes, or capacity."""
     resource = pool.accelerator.resource
-    toleration = {"key": resource, "operator": "Equal", "value": "present", "effect": "NoSchedule"}
+    tolerations = [
+        {"key": key, "operator": "Equal", "value": value, "effect": "NoSchedule"}
+        for key, value in pool.tolerated.items()
+    ]
     override: Profile = {
         # The flavor's labels are those of all machine types with this accelerator; GKE sets the last on every node.
         "node_selector": {**node_labels, "node.kubernetes.io/instance-type": pool.machine.name},
-        "tolerations": [toleration],
+        "tolerations": tolerations,
     }
     if pool.machine.kind == "gpu" and notebooks.image is None:
         override["image"] = IMAGES["notebook-gpu"]

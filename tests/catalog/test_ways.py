@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from modules.catalog import MACHINE_TYPES
+from modules.catalog import ACCELERATORS, MACHINE_TYPES
+from modules.catalog.attachments import with_gpus
 from modules.catalog.sheet import Fact, sheets
-from modules.catalog.ways import further_ways
+from modules.catalog.ways import Way, further_ways
 
 
 def ways(name: str) -> dict[str, bool | None]:
@@ -16,14 +17,17 @@ def ways(name: str) -> dict[str, bool | None]:
 @pytest.mark.parametrize(
     ("name", "queued", "block", "calendar"),
     [
-        ("a3-highgpu-8g", True, True, None),
+        ("a3-highgpu-8g", True, True, True),
         ("a3-highgpu-1g", True, False, False),  # no reservation of it
-        ("a3-edgegpu-8g", False, True, None),  # no flex-start
-        ("a4x-highgpu-4g", False, True, None),
-        ("g2-standard-4", True, None, None),
+        ("a3-edgegpu-8g", False, True, True),  # no flex-start
+        ("a4x-highgpu-4g", False, True, True),
+        ("a2-ultragpu-8g", True, None, False),  # calendar mode starts with A3
+        ("g2-standard-4", True, None, False),
+        ("g4-standard-48", True, None, None),
         ("ct6e-standard-4t", True, None, True),
         ("tpu7x-standard-4t", True, None, True),
-        ("ct4p-hightpu-4t", False, None, None),
+        ("ct5l-hightpu-4t", False, None, None),
+        ("ct4p-hightpu-4t", False, None, False),
     ],
 )
 def test_a_machine_can_be_had_as_its_sources_say(
@@ -41,6 +45,7 @@ def test_a_machine_can_be_had_as_its_sources_say(
     ("name", "unverified"),
     [
         ("a3-highgpu-8g", {"reservation-sub-block"}),
+        ("a3-edgegpu-8g", {"calendar", "reservation-sub-block"}),
         ("a3-highgpu-1g", set()),
         ("ct6e-standard-4t", {"queued-provisioning"}),
         ("tpu7x-standard-4t", {"queued-provisioning"}),
@@ -48,6 +53,12 @@ def test_a_machine_can_be_had_as_its_sources_say(
 )
 def test_what_sources_leave_open_is_marked(name: str, unverified: set[str]) -> None:
     assert {way.name for way in further_ways(MACHINE_TYPES[name]) if way.unverified} == unverified
+
+
+def test_attached_gpus_are_had_as_their_own_row_says() -> None:
+    t4 = with_gpus("n1-standard-8", ACCELERATORS["t4"].gke_label, 1)
+
+    assert Way("calendar", offered=False) in further_ways(t4)
 
 
 def test_machines_without_accelerators_have_no_further_ways() -> None:

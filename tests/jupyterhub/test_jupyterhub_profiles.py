@@ -79,13 +79,25 @@ def test_a_vm_with_one_gpu_leaves_no_choice(cluster: Build, notebooks: Section) 
     assert list(profile["profile_options"]["gpus"]["choices"]) == ["gpus-1"]
 
 
-@pytest.mark.parametrize(("pool", "key"), [(HOST, "google.com/tpu"), (GPUS, "nvidia.com/gpu")])
-def test_a_notebook_tolerates_the_taint_of_its_nodes(
-    cluster: Build, notebooks: Section, pool: dict[str, object], key: str
+ARM: dict[str, object] = {"machine_type": "a4x-highgpu-4g", "capacity": "reservation", "reservation": "nvl"}
+
+
+@pytest.mark.parametrize(
+    ("pool", "taints"),
+    [
+        (HOST, {"google.com/tpu": "present"}),
+        (GPUS, {"nvidia.com/gpu": "present"}),
+        (ARM, {"nvidia.com/gpu": "present", "kubernetes.io/arch": "arm64"}),
+    ],
+)
+def test_a_notebook_tolerates_the_taints_of_its_nodes(
+    cluster: Build, notebooks: Section, pool: dict[str, object], taints: dict[str, str]
 ) -> None:
     override = only(cluster(pool=pool), notebooks())["kubespawner_override"]
 
-    assert override["tolerations"] == [{"key": key, "operator": "Equal", "value": "present", "effect": "NoSchedule"}]
+    assert override["tolerations"] == [
+        {"key": key, "operator": "Equal", "value": value, "effect": "NoSchedule"} for key, value in taints.items()
+    ]
 
 
 def test_gpu_notebooks_have_an_image_with_cuda_unless_the_stack_names_one(cluster: Build, notebooks: Section) -> None:
