@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from checks.planner import DEFAULT, Planner
 from checks.progress import Progress, quiet
 from checks.report import Report
 from checks.run import run_check
+from policies.config_files import wrong_configs
 
 
 def judge(
@@ -32,10 +34,10 @@ def judge(
     baseline = known.read_baseline(root)
     if base is None:
         report = run_check(root, today=today, selected=selected, fast=fast, planner=planner, progress=progress)
-        return baseline.apply(report)
+        return _with_configs(root, baseline.apply(report))
     from checks.base.compare import check_against  # noqa: PLC0415 # nobody else waits for it
 
-    return check_against(
+    report = check_against(
         root,
         base,
         today=today,
@@ -46,6 +48,7 @@ def judge(
         planner=planner,
         progress=progress,
     )
+    return _with_configs(root, report)
 
 
 def write_baseline(
@@ -56,8 +59,13 @@ def write_baseline(
     Where something could not be checked nothing is written. Raises UnknownStackError, and OutputError.
     """
     baseline = known.read_baseline(root)
-    report = run_check(root, today=today, selected=selected, planner=planner, progress=progress)
+    report = _with_configs(root, run_check(root, today=today, selected=selected, planner=planner, progress=progress))
     if report.failures or baseline.unreadable:
         return baseline.apply(report)
     write_files({root / known.FILE: known.baseline_text(report, baseline, today)})
     return known.read_baseline(root).apply(report)
+
+
+def _with_configs(root: Path, report: Report) -> Report:
+    """Return the report with what is wrong in the policy pack's configs: the deployment would end there."""
+    return replace(report, failures=(*report.failures, *wrong_configs(root)))

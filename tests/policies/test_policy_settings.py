@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 import pytest
-from jsonschema import Draft7Validator
 from pulumi.runtime.proto import analyzer_pb2
 from pulumi_policy import EnforcementLevel, Policy, Severity
+from typer.testing import CliRunner
 
+from cli.main import app
+from policies.config_files import wrong_configs
 from policies.pack import policies
-from policies.serving import servicer
-from policies.settings import wrong_settings
+from policies.serving import CheckedServicer
+from policies.settings import LEVELS, settings, wrong_settings
 from tests.policies.pack_run import SNAPSHOT, Run, pool
 
 POLICIES = Path(__file__).parents[2] / "policies"
-LEVELS = {each.value for each in EnforcementLevel}
 
 
 @pytest.fixture(scope="module")
 def pack() -> dict[str, Policy]:
     return {policy.name: policy for policy in policies(None)}
+
+
+def test_the_policies_that_a_config_may_name_are_those_of_the_pack(pack: dict[str, Policy]) -> None:
+    assert list(settings()) == list(pack)
+    assert set(LEVELS) == {each.value for each in EnforcementLevel}
 
 
 def test_every_setting_has_a_type_and_says_what_it_is_for(pack: dict[str, Policy]) -> None:
@@ -47,27 +53,89 @@ def test_severities_tell_data_loss_from_house_rules_and_advice(pack: dict[str, P
         ({"labls": {}}, "there is no policy 'labls'. Allowed: addresses, "),
         ({"labels": {"enviroment": "dev"}}, "labels has no setting 'enviroment'. Allowed: advisoryRules, "),
         ({"all": {"level": 1}}, "all has no setting 'level'. Allowed: enforcementLevel."),
+        (
+            {"labels": "advisry"},
+            "'advisry' is no enforcement level. Allowed: advisory, mandatory, remediate, disabled.",
+        ),
+        ({"labels": {"enforcementLevel": 1}}, "1 is no enforcement level."),
+        ({"labels": 5}, "5 is no enforcement level."),
+        ({"labels": {"environment": 5}}, "5 has the wrong type. Allowed: a text."),
+        ({"disks": {"advisoryRules": "boot-disk-size"}}, "'boot-disk-size' has the wrong type. Allowed: a list."),
+        ({"disks": {"advisoryRules": ["boot-dsk-size"]}}, "'boot-dsk-size' is no rule of disks. Allowed: boot-disk-"),
+        ({"quota": {"snapshot": 5}}, "5 has the wrong type. Allowed: a text or limits."),
         ({"quota": {"snapshot": "nowhere.yaml"}}, "quota.snapshot: nowhere.yaml: cannot be read: "),
         ({"quota": {"snapshot": {"project": "example-train"}}}, "quota.snapshot: the snapshot in the policy pack's"),
     ],
 )
-def test_what_is_wrong_is_said(config: dict[str, Any], said: str, pack: dict[str, Policy]) -> None:
-    (sentence,) = wrong_settings(pack.values(), config)
+def test_what_is_wrong_is_said(config: dict[str, Any], said: str) -> None:
+    (wrong,) = wrong_settings(config)
 
-    assert sentence.startswith(said)
-
-
-def test_the_nearest_name_is_named(pack: dict[str, Policy]) -> None:
-    found = wrong_settings(pack.values(), {"labls": {}, "labels": {"enviroment": "dev"}})
-
-    assert [each.rpartition("Nearest: ")[2] for each in found] == ["labels", "environment"]
+    assert str(wrong).startswith(said)
 
 
-def test_a_right_config_is_taken(pack: dict[str, Policy], tmp_path: Path) -> None:
+def test_the_nearest_name_is_named() -> None:
+    found = wrong_settings({
+        "labls": {},
+        "labels": {"enviroment": "dev", "enforcementLevel": "mandtory"},
+        "disks": {"advisoryRules": ["boot-disk-size", "boot-dsk-type"]},
+    })  # fmt: skip
+
+    assert [(each.path, each.nearest) for each in found] == [
+        (("labls",), "labels"),
+        (("labels", "enviroment"), "environment"),
+        (("labels", "enforcementLevel"), "mandatory"),
+        (("disks", "advisoryRules", 1), "boot-disk-type"),
+    ]
+
+
+def test_a_right_config_is_taken(tmp_path: Path) -> None:
     (tmp_path / "limits.yaml").write_text(SNAPSHOT)
-    config = {"all": {}, "labels": {"environment": "dev"}, "quota": {"snapshot": str(tmp_path / "limits.yaml")}}
+    config = {
+        "all": {},
+        "labels": {"environment": "dev", "enforcementLevel": "remediate"},
+        "disks": {"advisoryRules": ["boot-disk-size"]},
+        "tpu": "disabled",
+        "quota": {"snapshot": "limits.yaml"},
+    }
 
-    assert wrong_settings(pack.values(), config) == []
+    assert list(wrong_settings(config, tmp_path)) == []
+
+
+def test_the_files_of_a_repository_are_checked_with_line_and_column(tmp_path: Path) -> None:
+    folder = tmp_path / "policies" / "config"
+    folder.mkdir(parents=True)
+    (folder / "a.json").write_text('{\n  "labls": "advisory",\n\t"labels": {"enviroment": "dev", "team": 5}\n}\n')
+    (folder / "b.json").write_text('{"labels": "advisory",}')
+    (folder / "c.json").write_text("[]")
+    (folder / "d.json").write_text('{"labels": "advisory"}')
+    (folder / "e.json").write_bytes(b'{"labels": "\xff"}')
+
+    found = list(wrong_configs(tmp_path))
+
+    assert [each.partition(": ")[0] for each in found] == [
+        "policies/config/a.json:2:3",
+        "policies/config/a.json:3:13",
+        "policies/config/a.json:3:34",
+        "policies/config/b.json:1:23",
+        "policies/config/c.json:1:1",
+        "policies/config/e.json",
+    ]
+    assert found[0].endswith("Nearest: labels")
+
+
+def test_a_check_with_a_wrong_config_ends_with_2_and_says_all_of_it(tmp_path: Path) -> None:
+    shutil.copytree(POLICIES.parent / "stacks", tmp_path / "stacks")
+    shutil.copytree(POLICIES / "config", tmp_path / "policies" / "config")
+    shutil.copy(POLICIES.parent / "Pulumi.yaml", tmp_path)
+    command = ["check", "--fast", "--root", str(tmp_path)]
+    right = CliRunner().invoke(app, command)
+    (tmp_path / "policies" / "config" / "prod.json").write_text('{"labls": {}, "quota": "mandtory"}')
+
+    wrong = CliRunner().invoke(app, command)
+
+    assert (right.exit_code, wrong.exit_code) == (0, 2)
+    assert "not checked: policies/config/prod.json:1:2: labls: there is no policy 'labls'." in wrong.stdout
+    assert "not checked: policies/config/prod.json:1:15: quota: 'mandtory' is no enforcement level." in wrong.stdout
 
 
 class Refused(Exception):
@@ -82,8 +150,8 @@ class Context:
 def configure(name: str, pack: dict[str, Policy]) -> None:
     request = analyzer_pb2.ConfigureAnalyzerRequest()
     request.policyConfig[name].enforcementLevel = analyzer_pb2.ADVISORY
-    made = servicer(list(pack.values()))("p", "1.0.0", list(pack.values()), EnforcementLevel.MANDATORY)
-    made.Configure(request, Context())  # type: ignore[no-untyped-call]
+    made = CheckedServicer("p", "1.0.0", list(pack.values()), EnforcementLevel.MANDATORY)
+    made.Configure(request, Context())
 
 
 def test_the_engine_is_refused_a_config_with_a_wrong_name(pack: dict[str, Policy]) -> None:
@@ -95,20 +163,9 @@ def test_the_engine_may_configure_a_policy_that_the_pack_has(pack: dict[str, Pol
     configure("labels", pack)
 
 
-@pytest.mark.parametrize("name", ["dev", "staging", "prod"])
-def test_the_config_of_each_environment_is_one_that_the_pack_takes(name: str, pack: dict[str, Policy]) -> None:
-    config = json.loads((POLICIES / "config" / f"{name}.json").read_text())
-    settings = {
-        policy: each if isinstance(each, dict) else {"enforcementLevel": each} for policy, each in config.items()
-    }
-    levels = {each.pop("enforcementLevel") for each in settings.values() if "enforcementLevel" in each}
-
-    assert wrong_settings(pack.values(), settings) == []
-    assert levels <= LEVELS
-    for policy, each in settings.items():
-        known = pack[policy].config_schema
-        assert known
-        Draft7Validator({"type": "object", "properties": known.properties}).validate(each)
+def test_the_configs_that_come_along_are_ones_that_the_pack_takes() -> None:
+    assert len(list((POLICIES / "config").glob("*.json"))) == 3
+    assert list(wrong_configs(POLICIES.parent)) == []
 
 
 def test_an_advisory_rule_of_a_mandatory_policy_is_advice(tmp_path: Path) -> None:
