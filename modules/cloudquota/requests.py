@@ -43,7 +43,12 @@ class QuotaRequests(pulumi.ComponentResource):
                 justification=request.justification,
                 contact_email=request.contact,
                 ignore_safety_checks=request.ignore_safety_check,
-                # Says what a deletion comes to: the provider would only forget it.
-                opts=pulumi.ResourceOptions(parent=self, retain_on_delete=True),
+                opts=pulumi.ResourceOptions(
+                    parent=self,
+                    # Says what a deletion comes to: the provider would only forget it.
+                    retain_on_delete=True,
+                    # An environment under another name keeps its preferences: Google takes no second one for a quota.
+                    ignore_changes=["name"],
+                ),
             )
         self.register_outputs({})

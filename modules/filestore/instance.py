@@ -65,6 +65,9 @@ class FilestoreInstance(pulumi.ComponentResource):
                 protect=protected,
                 # The name is fixed, and taken until the old instance is gone.
                 delete_before_replace=True,
+                # The provider takes another name for a change in place, sends none of it, and looks for an instance of
+                # that name from then on: the old one, with its data, would be lost from sight.
+                replace_on_changes=["name"],
                 # Short of quota, the provider would otherwise retry in silence for up to ten days.
                 custom_timeouts=pulumi.CustomTimeouts(create="30m"),
             ),

@@ -103,3 +103,7 @@ def test_a_spoilt_request_is_a_finding_at_its_field(old: str, new: str, path: st
     assert said in str(found[0])
     assert found[0].position is not None
     assert found[0].position.line > 4
+
+
+def test_another_name_of_the_environment_asks_for_no_second_preference(scope: Scope) -> None:
+    assert deploy(scope).one(PREFERENCE, "quota-cpus").options["ignoreChanges"] == ["name"]

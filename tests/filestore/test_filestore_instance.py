@@ -115,6 +115,10 @@ def test_the_fixed_name_is_free_before_it_is_taken_again() -> None:
     assert deploy().one(INSTANCE).options["deleteBeforeReplace"] is True
 
 
+def test_another_name_is_another_instance_and_never_one_that_is_lost_from_sight() -> None:
+    assert deploy().one(INSTANCE).options["replaceOnChanges"] == ["name"]
+
+
 def test_all_but_the_address_is_known_before_the_instance_exists() -> None:
     assert deploy().outputs == {
         "ip": UNKNOWN,
