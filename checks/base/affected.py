@@ -44,12 +44,21 @@ def affected(changed: Iterable[str], head: Workspace, base: Workspace) -> Affect
 def renamings(head: Workspace, base: Workspace) -> dict[str, str]:
     """Return the old name of every stack that is the same under a new one: the same team, or project and clusters.
 
-    A team of a renamed environment is the same team. Where several could be meant, none is.
+    A team of a renamed environment is the same team. Where several could be meant, none is, unless a file says it.
     """
-    gone = [stack for name, stack in base.stacks.items() if name not in head.stacks]
-    new = [stack for name, stack in head.stacks.items() if name not in base.stacks]
-    environments = _pairs(new, gone, {})
-    return environments | _pairs(new, gone, environments, teams=True)
+    gone = {name: stack for name, stack in base.stacks.items() if name not in head.stacks}
+    new = {name: stack for name, stack in head.stacks.items() if name not in base.stacks}
+    said = {name: was for name, stack in new.items() if (was := declared(stack)) in gone}
+    for name, was in said.items():
+        new.pop(name)
+        gone.pop(was, None)
+    environments = said | _pairs(new.values(), gone.values(), {})
+    return environments | _pairs(new.values(), gone.values(), environments, teams=True)
+
+
+def declared(stack: Stack) -> str:
+    """Return what a stack file says that the stack was called before; empty where it does not."""
+    return (stack.section.renamed_from if stack.section else None) or ""
 
 
 def _pairs(

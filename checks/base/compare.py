@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from checks.base.affected import Affected, affected
+from checks.base.affected import Affected, affected, declared
 from checks.base.changes import (
     accelerator_changes,
     capacity_changes,
@@ -31,7 +31,7 @@ from checks.planner import DEFAULT, Planner
 from checks.progress import Progress, quiet
 from checks.report import Report
 from checks.reports.fingerprints import fingerprints
-from checks.run import check_stacks, stack_names
+from checks.run import UnknownStackError, check_stacks, stack_names
 from modules.config.finding import Finding
 from modules.config.workspace import STACKS_FOLDER, Workspace, read_workspace
 
@@ -63,6 +63,7 @@ def check_against(
         head_files, base_files = read_workspace(root), read_workspace(tree.root)
         scope = affected(tree.changed, head_files, base_files)
         if selected:
+            _refuse_old_names(selected, scope, ref)
             scope = _narrowed(scope, stack_names(head_files, selected))
         head = check_stacks(
             root, today=today, names=scope.head, fast=fast, inputs=True, planner=planner, progress=progress
@@ -78,9 +79,28 @@ def check_against(
             comparison = replace(comparison, unknown=str(error))
         found = [*guard(comparison, head.workspace, base_files), *_unknown(comparison, head.workspace)]
     report = baseline.apply(_with_findings(head.report, found))
+    report = replace(report, failures=(*report.failures, *_undeclared(scope, head_files, ref)))
     if new_only:
         report = set_aside(report, dict.fromkeys(_known(base, scope), f"{ref} has it as well"))
     return replace(report, comparison=comparison)
+
+
+def _refuse_old_names(selected: Sequence[str], scope: Affected, ref: str) -> None:
+    for name, was in scope.renamed.items():
+        if was in selected:
+            raise UnknownStackError(f"There is no stack {was} any more: what {ref} calls {was} is called {name} now.")
+
+
+def _undeclared(scope: Affected, head: Workspace, ref: str) -> Iterator[str]:
+    """Say of stacks with another name that nobody here knows whether what is deployed has it too."""
+    for name, was in scope.renamed.items():
+        stack = head.stacks[name]
+        if name in scope.head and declared(stack) != was:
+            yield (
+                f"{stack.source.file}: is what {ref} calls {was}, and Pulumi makes all of a stack that it does not know "
+                f"a second time. Rename what is deployed, with `pulumi stack rename {name} --stack {was}`, and say so in "
+                f"the file: renamed_from: {was}"
+            )
 
 
 def _narrowed(scope: Affected, selected: Collection[str]) -> Affected:

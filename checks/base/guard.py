@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from checks.base.changes import InputChange, ResourceChange
 from checks.base.comparison import Comparison, StackChange
 from checks.base.fields import field_of
+from modules.catalog.replacements import general, recreating
 from modules.config.environment import Environment
 from modules.config.finding import Finding, Path, Severity, dotted
 from modules.config.names import Locator
@@ -24,6 +25,9 @@ GUARDED = {
 }
 """Resource types whose replacement loses data, running jobs, or capacity that may not be had again."""
 LIFT = "deletion_protection: false"
+_PREFERENCE = "gcp:cloudquota/sQuotaPreference:SQuotaPreference"
+_LIMIT_OF_REQUEST = ("service", "quotaId", "dimensions")
+_MOST_INPUTS = 3  # that a finding names; the list of changes has all
 _LOSES = {
     "cluster": "everything that runs in it ends",
     "node pool": "its jobs end, and its capacity may not be had again",
@@ -46,10 +50,14 @@ def guard(comparison: Comparison, head: Workspace, base: Workspace) -> Iterator[
     """
     for change in comparison.stacks:
         new, old = _side(head, change.name), _side(base, change.was or change.name)
-        if new is None or change.unknown:
+        if new is None:
+            continue
+        if change.unknown:
             continue
         yield from _replaced(change, new, old)
+        yield from _recreated(change, new, old)
         yield from _removed(change, new, old)
+        yield from _moved(change, new)
         if old is not None and new.protects:
             yield from _left_off(change, new, old)
 
@@ -70,7 +78,9 @@ def _replaced(change: StackChange, new: _Side, old: _Side | None) -> Iterator[Fi
             continue
         what = GUARDED[resources[0].type]
         inputs = {each.path: each for resource in resources for each in resource.forcing}
-        said = ", ".join(map(_said, inputs.values()))
+        said = ", ".join(map(_said, list(inputs.values())[:_MOST_INPUTS]))
+        if len(inputs) > _MOST_INPUTS:
+            said += f" and {len(inputs) - _MOST_INPUTS} more"
         count = f"{len(resources)} {what}s" if len(resources) > 1 else f"the {what} {resources[0].name}"
         field = field_of(next(iter(inputs.values())), path, new.stack, old.stack if old else None)
         yield _finding(
@@ -78,6 +88,23 @@ def _replaced(change: StackChange, new: _Side, old: _Side | None) -> Iterator[Fi
             f"replaces {count}: {said}; {_LOSES[what]}",
             resource=f"{resources[0].type} {resources[0].name}",
             allowed=f"{LIFT} in {dotted(path)}, if that is meant" if new.protects else "a replacement that is meant",
+        )  # fmt: skip
+
+
+def _recreated(change: StackChange, new: _Side, old: _Side | None) -> Iterator[Finding]:
+    """Find pools that stay while GKE makes their VMs anew, which the provider calls a change in place."""
+    sections: dict[Path, list[InputChange]] = {}
+    for resource in change.resources:
+        path = _guarded(new.stack, resource) if resource.kind == "changed" else None
+        anew = [each for each in resource.inputs if general(each.path) in recreating(resource.type)]
+        if path is not None and anew:
+            sections.setdefault(path, []).extend(anew)
+    for path, inputs in sections.items():
+        said = ", ".join(dict.fromkeys(map(_said, inputs)))
+        yield _finding(
+            "recreated-nodes", "warning", new.stack, field_of(inputs[0], path, new.stack, old.stack if old else None),
+            f"GKE makes the VMs of the pool anew, one after another: {said}; the jobs on them end",
+            allowed="a change that is meant, after the pool's jobs",
         )  # fmt: skip
 
 
@@ -96,6 +123,24 @@ def _removed(change: StackChange, new: _Side, old: _Side | None) -> Iterator[Fin
         resource=f"{gone[0].type} {names[0]}",
         allowed=f"a deployment with {LIFT} before this change",
     )  # fmt: skip
+
+
+def _moved(change: StackChange, new: _Side) -> Iterator[Finding]:
+    """Find a request that is to be one for another limit: Google takes a new amount for it, and nothing else.
+
+    Source: Cloud Quotas API v1 protos, QuotaPreference, where dimensions are immutable, and the gcp provider, which
+    sends the change as an update; read 2026-11-21. That service and quota id are so too is inferred.
+    """
+    assert new.stack.section is not None
+    for resource in change.resources:
+        moved = [each for each in resource.inputs if each.path.startswith(_LIMIT_OF_REQUEST)]
+        if resource.type == _PREFERENCE and resource.kind == "changed" and moved:
+            path = Locator(new.stack.section).path(resource.name) or ()
+            yield _finding(
+                "quota-request-moved", "error", new.stack, path,
+                f"is to ask for another limit: {', '.join(map(_said, moved))}; Google changes the amount alone",
+                resource=f"{resource.type} {resource.name}", allowed="another name for the request",
+            )  # fmt: skip
 
 
 def _left_off(change: StackChange, new: _Side, old: _Side) -> Iterator[Finding]:

@@ -95,8 +95,11 @@ def _unknown(git: _Git, ref: str) -> str:
     known = git.run("for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/remotes", "refs/tags") or ""
     nearest = find_nearest(ref, known.split())
     hint = f" Nearest: {nearest}." if nearest else ""
+    if git.run("check-ref-format", "--branch", ref) is None:  # such as HEAD~999: nobody can fetch that
+        return f"There is no commit {ref} in this clone: name another.{hint}"
     remote, _, branch = ref.partition("/")
-    fetch = f"git fetch {remote} {branch}" if branch else f"git fetch origin {ref}"
+    known_remote = remote in (git.run("remote") or "origin").split()
+    fetch = f"git fetch {remote} {branch}" if branch and known_remote else f"git fetch origin {ref}"
     return f"There is no commit {ref} in this clone: fetch it, as with `{fetch}`, or name another.{hint}"
 
 

@@ -75,6 +75,9 @@ class Environment(Section):
     """Everything of one environment: project, network, clusters with their pools, Filestore, in-cluster software."""
 
     project: ProjectId
+    renamed_from: Name | None = Field(
+        default=None, description="The stack's name before `pulumi stack rename`; only `check --base` reads it."
+    )
     labels: Labels = Field(default={}, description="On every resource, beside environment and managed-by.")
     deletion_protection: bool = Field(default=True, description="What holds data or capacity refuses deletion.")
     google_groups_domain: HostName | None = Field(

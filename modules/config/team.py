@@ -91,6 +91,9 @@ class Team(Section):
     project: ProjectId | None = Field(
         default=None, description="Where buckets and Vertex live; default: environment's."
     )
+    renamed_from: Name | None = Field(
+        default=None, description="The stack's name before `pulumi stack rename`; only `check --base` reads it."
+    )
     labels: Labels = Field(default={}, description="On every resource, beside team, environment and managed-by.")
     members: Members = Field(min_length=1)
     shares: dict[Name, dict[str, Share]] = Field(default={}, description="Cluster, then flavor, then share.")

@@ -43,8 +43,10 @@ FILES = (
 
 CHANGES = (
     Description("replacement", "changes", "Find capacity or data that a change replaces, with what forces it."),
+    Description("recreated-nodes", "changes", "Find pools whose VMs a change makes anew under their jobs.", "warning"),
     Description("protected-removal", "changes", "Find what a change removes and the engine protects.", "warning"),
     Description("protection-left-off", "changes", "Find protection that was lifted and is not needed off.", "warning"),
+    Description("quota-request-moved", "changes", "Find a quota request that becomes one for another limit."),
     Description("base-not-planned", "changes", "Find what cannot be compared with the base of a change.", "warning"),
 )
 """What a change does that it must not do in silence; only ``check --base`` sees it."""

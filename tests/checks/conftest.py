@@ -74,6 +74,13 @@ class Repository:
         path.write_text(text.replace(old, new, 1), encoding="utf-8")
         return text[: text.index(old)].count("\n") + 1 + new.rstrip("\n").count("\n")
 
+    def rename(self, stack: str, name: str) -> None:
+        """Give a stack another name, and say in its file that what is deployed has it too."""
+        self.path(stack).rename(self.path(name))
+        section = "environment" if name.count("-") == 0 else "team"
+        head = f"  training-platform:{section}:\n"
+        self.edit(name, head, f"{head}    renamed_from: {stack}\n")
+
     def commit(self) -> None:
         """Commit what the work tree has."""
         self.git("add", "--all")

@@ -118,7 +118,7 @@ def test_a_team_without_machines_costs_nothing(repository: Any) -> None:
 
 
 def test_a_renamed_team_is_compared_with_itself(repository: Any) -> None:
-    repository.path("small-vision").rename(repository.path("small-sight"))
+    repository.rename("small-vision", "small-sight")
 
     found = repository.compare()
 
@@ -128,7 +128,7 @@ def test_a_renamed_team_is_compared_with_itself(repository: Any) -> None:
 
 
 def test_a_renamed_environment_and_its_teams_are_compared_with_themselves(repository: Any) -> None:
-    repository.path("small").rename(repository.path("tiny"))
+    repository.rename("small", "tiny")
     repository.edit("small-vision", "environment: small", "environment: tiny")
 
     found = repository.compare(fast=True)
@@ -137,6 +137,47 @@ def test_a_renamed_environment_and_its_teams_are_compared_with_themselves(reposi
         ("tiny", "renamed", "small"),
         ("small-vision", "changed", None),
     ]
+
+
+def test_a_stack_under_another_name_ends_with_2_until_its_file_says_that_what_is_deployed_has_it(
+    repository: Any,
+) -> None:
+    repository.path("small-vision").rename(repository.path("small-sight"))
+
+    silent = repository.compare(fast=True)
+    repository.edit(
+        "small-sight", "    environment: small\n", "    environment: small\n    renamed_from: small-vision\n"
+    )
+    said = repository.compare(fast=True)
+
+    assert silent.exit_code() == 2
+    assert len(silent.failures) == 1
+    assert silent.failures[0].startswith("stacks/Pulumi.small-sight.yaml: is what main calls small-vision, and Pulumi")
+    assert "`pulumi stack rename small-sight --stack small-vision`" in silent.failures[0]
+    assert (said.exit_code(), said.failures, one(said).was) == (1, (), "small-vision")  # it has no snapshot of limits
+
+
+def test_which_of_two_teams_was_renamed_is_as_the_file_says(repository: Any) -> None:
+    old = repository.path("small-vision").read_text(encoding="utf-8")
+    repository.path("small-vision").unlink()
+    for name, more in (("sight", "renamed_from: small-vision"), ("sound", "labels: {new: one}")):
+        text = old.replace("environment: small\n", f"environment: small\n    {more}\n").replace(
+            "name: vision", f"name: {name}"
+        )
+        repository.path(f"small-{name}").write_text(text, encoding="utf-8")
+
+    found = {each.name: each.kind for each in comparison(repository.compare(fast=True)).stacks}
+
+    assert found == {"small-sight": "renamed", "small-sound": "added"}
+
+
+def test_the_old_name_of_a_renamed_stack_is_refused_with_the_new_one(repository: Any) -> None:
+    repository.rename("small-vision", "small-sight")
+
+    done = CliRunner().invoke(app, ["check", "small-vision", "--base", "main", "--root", str(repository.root)])
+
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "what main calls small-vision is called small-sight now." in done.stderr
 
 
 def test_another_team_under_another_name_is_one_removed_and_one_added(repository: Any) -> None:
@@ -233,6 +274,22 @@ def test_a_repository_below_the_top_of_a_checkout_is_compared_with_its_own_folde
 def test_a_branch_that_does_not_exist_is_refused_with_the_nearest(repository: Any) -> None:
     with pytest.raises(BaseError, match=r"no commit mian in this clone: fetch it.*Nearest: main\."):
         repository.compare(base="mian")
+
+
+@pytest.mark.parametrize(
+    ("base", "said"),
+    [
+        ("origin/nothing", "fetch it, as with `git fetch origin nothing`, or name another"),
+        ("topic/nothing", "fetch it, as with `git fetch origin topic/nothing`, or name another"),
+        ("HEAD~999", "no commit HEAD~999 in this clone: name another"),
+        ("HEAD:stacks", "no commit HEAD:stacks in this clone: name another"),
+    ],
+)
+def test_what_to_fetch_is_said_where_it_can_be_fetched(repository: Any, base: str, said: str) -> None:
+    with pytest.raises(BaseError) as refused:
+        repository.compare(base=base)
+
+    assert said in str(refused.value)
 
 
 def test_a_name_that_looks_like_an_option_is_no_option(repository: Any) -> None:

@@ -7,11 +7,18 @@ from typing import Any
 import pytest
 
 from modules.config.finding import Finding
+from modules.rules.unregistered import describe
 
 CAPACITY = "            capacity: on-demand\n"
 SPOT = "            capacity: spot\n"
 LIFT = "            deletion_protection: false\n"
-CHANGES = ("replacement", "protected-removal", "protection-left-off")
+CHANGES = (
+    "replacement",
+    "protected-removal",
+    "protection-left-off",
+    "quota-request-moved",
+    "recreated-nodes",
+)
 
 
 def found(repository: Any, stack: str = "small") -> list[Finding]:
@@ -49,6 +56,37 @@ def test_a_replacement_is_an_error_at_the_field_that_forces_it(
     assert "deletion_protection: false" in (finding.allowed or "")
 
 
+def test_another_machine_type_replaces_a_pool_of_which_the_provider_would_make_the_vms_anew(repository: Any) -> None:
+    repository.git("switch", "--quiet", "main")
+    repository.edit("small", "topology: 4x4", "topology: 2x2")  # of one host, so that the pool keeps its name
+    repository.commit()
+    repository.git("switch", "--quiet", "--create", "next")
+    repository.edit("small", "topology: 2x2", "topology: 2x4")
+    line = repository.edit("small", "ct5lp-hightpu-4t", "ct5lp-hightpu-8t")
+
+    (finding,) = found(repository)
+
+    assert (finding.rule, finding.severity) == ("replacement", "error")
+    assert finding.path == "clusters.c.node_pools.tpu.machine_type"
+    assert finding.message.startswith("replaces the node pool c-tpu-pool: nodeConfig.machineType from ")
+    assert finding.position is not None
+    assert finding.position.line == line
+
+
+def test_a_larger_boot_disk_warns_that_vms_are_made_anew(repository: Any) -> None:
+    repository.edit("small", CAPACITY, "            boot_disk: {size_gb: 300}\n" + CAPACITY)
+
+    (finding,) = found(repository)
+
+    assert (finding.rule, finding.severity) == ("recreated-nodes", "warning")
+    assert describe(finding.rule).group == "changes"
+    assert finding.path == "clusters.c.node_pools.gpu.boot_disk.size_gb"
+    assert "nodeConfig.bootDisk.sizeGb from 100 to 300" in finding.message
+    assert finding.position is not None
+    lines = repository.path("small").read_text().splitlines()
+    assert lines[finding.position.line - 1].strip() == "boot_disk: {size_gb: 300}"
+
+
 def test_a_cluster_that_moves_is_said_with_all_that_goes_with_it(repository: Any) -> None:
     repository.edit("small", "location: us-central1-a\n        subnet", "location: us-central1-b\n        subnet")
 
@@ -56,6 +94,33 @@ def test_a_cluster_that_moves_is_said_with_all_that_goes_with_it(repository: Any
 
     assert "replaces the cluster c-cluster: location from " in findings["clusters.c.location"]
     assert {"clusters.c.node_pools.gpu", "clusters.c.node_pools.tpu"} <= set(findings)
+
+
+def test_an_environment_under_another_name_replaces_all_that_has_its_name(repository: Any) -> None:
+    repository.rename("small", "tiny")
+    repository.edit("small-vision", "environment: small", "environment: tiny")
+
+    findings = {each.path: each for each in found(repository, "tiny")}
+
+    homes = findings["filestore.homes"]
+    assert (homes.severity, homes.file) == ("error", "stacks/Pulumi.tiny.yaml")
+    assert homes.message == (
+        'replaces the Filestore instance filestore-homes-instance: name from "small-homes" to "tiny-homes"; '
+        "all of its data is lost"
+    )
+    assert 'name from "small-c" to "tiny-c"' in findings["clusters.c"].message
+
+
+def test_a_finding_names_three_of_many_inputs_that_force_it(repository: Any) -> None:
+    repository.rename("small", "tiny")
+    repository.edit("small-vision", "environment: small", "environment: tiny")
+    repository.edit("tiny", "a2-highgpu-8g", "a2-highgpu-4g")
+    repository.edit("tiny", CAPACITY, SPOT)
+
+    (pool,) = (each for each in found(repository, "tiny") if each.path.startswith("clusters.c.node_pools.gpu"))
+
+    assert pool.message.count(" from ") == 3
+    assert " more; its jobs end" in pool.message
 
 
 def test_the_slices_of_a_pool_are_one_finding(repository: Any) -> None:
@@ -155,9 +220,51 @@ def test_only_new_findings_count_and_a_moved_line_makes_none_new(repository: Any
 
 
 def test_findings_of_a_renamed_stack_are_not_new(repository: Any) -> None:
-    repository.path("small-vision").rename(repository.path("small-sight"))
+    repository.rename("small-vision", "small-sight")
 
     report = repository.compare(new=True)
 
-    assert [str(each) for each in report.all_findings() if each.severity == "error"] == []
+    assert report.all_findings() == []
     assert {each.finding.rule for each in report.all_known()} == {"quota-no-snapshot"}
+
+
+REQUEST = """\
+    project: example-small
+    quota_requests:
+      disks:
+        service: compute.googleapis.com
+        quota_id: SSD-TOTAL-GB-per-project-region
+        dimensions: {region: us-central1}
+        value: 4000
+        justification: More pools.
+        contact: ml-platform@example.com
+"""
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (("{region: us-central1}", "{region: us-west4}"), 'dimensions.region from "us-central1" to "us-west4"'),
+        (("SSD-TOTAL-GB", "DISKS-TOTAL-GB"), "quotaId from "),
+        (("value: 4000", "value: 5000"), None),
+        (("      disks:", "      more-disks:"), None),
+    ],
+    ids=["dimension", "quota-id", "amount", "name"],
+)
+def test_a_request_for_another_limit_under_the_same_name_is_an_error_at_the_request(
+    repository: Any, edit: tuple[str, str], said: str | None
+) -> None:
+    repository.git("switch", "--quiet", "main")
+    repository.edit("small", "    project: example-small\n", REQUEST)
+    repository.commit()
+    repository.git("switch", "--quiet", "--create", "next")
+    repository.edit("small", *edit)
+
+    findings = found(repository)
+
+    assert len(findings) == (said is not None)
+    for each in findings:
+        assert (each.rule, each.severity, each.path) == ("quota-request-moved", "error", "quota_requests.disks")
+        assert each.position == (5, 7)
+        assert said is not None
+        assert said in each.message
