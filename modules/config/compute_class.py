@@ -17,7 +17,8 @@ from pydantic_core import PydanticCustomError
 from modules.catalog import MACHINE_TYPES
 from modules.catalog.nearest import find_nearest
 from modules.catalog.types import Capacity as ChargedCapacity
-from modules.config.capacity import ReservationRef, check_reservation
+from modules.config.capacity import ReservationRef, reservation_misfits
+from modules.config.misfit import Misfit, refuse
 from modules.config.node_pool import BootDisk, NodePool
 from modules.config.section import Name, Section, Zone, enumeration, one_of, unique
 
@@ -52,11 +53,19 @@ class Priority(Section):
         ):
             context = {"allowed": "node_pools alone, or machine_type with what goes with it", "nearest": None}
             raise PydanticCustomError("one_kind", "a priority is either of pools or of machines", context)
-        if self.machine_type is not None and (MACHINE_TYPES[self.machine_type].kind == "tpu") != bool(self.topology):
-            context = {"allowed": "a topology for TPUs, none for GPUs", "nearest": None}
-            raise PydanticCustomError("topology", f"{self.machine_type} and its topology do not go together", context)
-        check_reservation(self.capacity, self.reservation)
+        refuse(self._misfits())
         return self
+
+    def _misfits(self) -> Iterator[Misfit]:
+        if self.machine_type is not None and (MACHINE_TYPES[self.machine_type].kind == "tpu") != bool(self.topology):
+            message = f"{self.machine_type} and its topology do not go together"
+            yield Misfit(("topology",), message, "a topology for TPUs, none for GPUs")
+        yield from reservation_misfits(self.capacity, self.reservation)
+
+    @property
+    def names_reservation(self) -> bool:
+        """Whether its VMs come from a reservation by name; GKE then takes zones beside that name, and nowhere else."""
+        return self.reservation is not None and not self.reservation.any
 
     @property
     def as_pool(self) -> NodePool:

@@ -21,7 +21,8 @@ class Maintenance(Section):
     """When GKE may upgrade, in UTC: by default at weekends, in 24 of the week's 168 hours.
 
     GKE recreates a TPU slice as a whole to upgrade it, and jobs start from their last checkpoint. It asks for 48 hours
-    in every 32 days. ``start`` and ``end`` only anchor the recurrence: the default is a Saturday.
+    in every 32 days, or of late 92, in parts of 4 at least. ``start`` and ``end`` only anchor the recurrence: the
+    default is a Saturday.
     """
 
     start: Time = "2026-01-03T06:00:00Z"

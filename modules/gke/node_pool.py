@@ -151,8 +151,9 @@ def _options(parent: pulumi.Resource, args: AcceleratorPoolArgs) -> pulumi.Resou
         parent=parent,
         # A replacement gives up capacity that may not come back, and ends every job on it.
         protect=args.scope.deletion_protection and args.pool.spec.deletion_protection,
-        # The provider takes another topology for a change in place, and then sends none of it.
-        replace_on_changes=["placementPolicy"],
+        # The provider takes another topology for a change in place, and then sends none of it; another machine type it
+        # sends, and GKE then recreates every VM of the pool under its jobs. As replacements the guard meets both.
+        replace_on_changes=["placementPolicy", "nodeConfig.machineType"],
         depends_on=args.service_account.bindings,  # nodes without their roles do not join or pull
         ignore_changes=list(_ignored(args)),
         # Neither the name nor the capacity is there twice.

@@ -15,7 +15,8 @@ def compute_class(resource: Resource) -> Iterator[View]:
     """Yield the view of a ComputeClass."""
     inputs = resource.inputs
     rows = inputs.get("spec", "priorities")
-    listed: list[Any] = [_priority(each) for each in inputs.items("spec", "priorities")]
+    default = inputs.count("spec", "priorityDefaults", "location", "zones")
+    listed: list[Any] = [_priority(each, default) for each in inputs.items("spec", "priorities")]
     known = rows is not UNKNOWN and not any(part is UNKNOWN for row in listed for part in row)
     yield ComputeClass(
         **resource.head,
@@ -25,7 +26,8 @@ def compute_class(resource: Resource) -> Iterator[View]:
     )
 
 
-def _priority(row: Inputs) -> ClassPriority:
+def _priority(row: Inputs, zones: Any) -> ClassPriority:
+    own = row.get("location")
     return ClassPriority(
         written=tuple(sorted(row.value)) if isinstance(row.value, dict) else UNKNOWN,  # type: ignore[arg-type]
         node_pools=row.texts("nodepools"),
@@ -37,4 +39,5 @@ def _priority(row: Inputs) -> ClassPriority:
         tpu=row.get("tpu") is not None,
         accelerator=either(row.text("tpu", "type"), row.text("gpu", "type")),
         wait_seconds=row.whole("capacityCheckWaitTimeSeconds"),
+        zones=zones if own is None and row.get("nodepools") is None else row.count("location", "zones"),
     )

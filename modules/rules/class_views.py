@@ -9,11 +9,14 @@ from modules.catalog import MACHINE_TYPES
 from modules.catalog.types import Capacity, MachineType
 from modules.rules.view import Settings
 
+ONLY_RESERVED = ("Specific", "AnyThenFail")  # affinities that never fall back to on-demand VMs
+
 
 class ClassPriority(NamedTuple):
     """One priority as the object has it; ``written`` lists its fields, ``reservations`` counts those by name.
 
-    ``accelerator`` is the TPU or GPU type as GKE spells it, ``wait_seconds`` how long GKE looks here before it goes on.
+    ``accelerator`` is the TPU or GPU type as GKE spells it, ``wait_seconds`` how long GKE looks here before it goes on,
+    ``zones`` counts those of its location, the class's default one included.
     """
 
     written: tuple[str, ...]
@@ -26,6 +29,7 @@ class ClassPriority(NamedTuple):
     tpu: bool
     accelerator: str | None
     wait_seconds: int | None
+    zones: int = 0
 
     @property
     def machine(self) -> MachineType | None:
@@ -39,7 +43,7 @@ class ClassPriority(NamedTuple):
             return "flex-start"
         if self.spot:
             return "spot"
-        return "reservation" if self.affinity == "Specific" else "on-demand"
+        return "reservation" if self.affinity in ONLY_RESERVED else "on-demand"
 
 
 @dataclass(frozen=True, kw_only=True)

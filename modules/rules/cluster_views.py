@@ -132,6 +132,8 @@ class PoolSettings(Settings):
     }
 
     pool: NodePool
+    spot_twice: bool  # both spellings of spot
+    min_cpu_platform: str | None
     image_type: str | None
     gvnic: bool
     fast_socket: bool
@@ -183,11 +185,15 @@ class ResourcePolicy(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class Reservation(Settings):
-    """A reservation of VMs in one zone."""
+    """A reservation of VMs in one zone; ``local_ssds`` and GPUs are those that it lists, for each VM."""
 
     project: str
     zone: str
     reservation: str | None
     machine_type: str | None
+    accelerator_type: str | None
+    accelerator_count: int | None
+    min_cpu_platform: str | None
+    local_ssds: int
     count: int | None
     specific: bool

@@ -16,6 +16,9 @@ DATAPLANE_V2 = "ADVANCED_DATAPATH"
 NAME_LENGTH = 40
 MOST_TAGS = 5
 DEFAULT_MACHINE = "e2-medium"
+ROUTES = "ROUTES"
+MAX_PODS = (8, 256)
+PODS_SOURCE = "compute-class-api 8067eae, maxPodsPerNode; terraform-provider-google-beta 93c65b2, max_pods_per_node"
 
 
 @rule("cluster-name", ruleset="clusters", facts=("NAM-03",), source="GKE API, Cluster.name: at most 40 characters")
@@ -65,6 +68,20 @@ def default_pool(each: ClusterSettings) -> Iterator[Draft]:
     elif each.node_version != each.cluster.version:
         message = f"node_version is {each.node_version}, and min_master_version {each.cluster.version}"
         yield finding(each, "node_version", message, allowed="the same at creation", nearest=each.cluster.version)
+
+
+@rule("default-max-pods", ruleset="clusters", facts=("CLU-13",), source=PODS_SOURCE)
+def default_max_pods(each: ClusterSettings) -> Iterator[Draft]:
+    """Find a number of pods per node that GKE does not take for the pools that say none, or does not take at all."""
+    pods = each.cluster.max_pods
+    if pods is None:
+        return
+    if each.networking_mode == ROUTES:
+        message = "pods per node are set, and the cluster gives pods no range of their own"
+        yield finding(each, "max_pods", message, allowed="networking_mode VPC_NATIVE", nearest="VPC_NATIVE")
+    if not MAX_PODS[0] <= pods <= MAX_PODS[1]:
+        message, nearest = f"{pods} pods per node", min(max(pods, MAX_PODS[0]), MAX_PODS[1])
+        yield finding(each, "max_pods", message, allowed="8 to 256", nearest=nearest)
 
 
 @rule("cluster-zones", ruleset="clusters", facts=("CLU-05", "REG-02"), source=f"{_SCHEMA}; Cluster Toolkit v1.95.0")

@@ -13,9 +13,10 @@ from modules.rules.registry import Draft, finding, rule
 from modules.rules.view import Program
 from modules.rules.views import Cluster
 
-_TYPES = "GKE cluster-autoscaler, types of cloud.google.com/v1, read 2026-11-21"
+_TYPES = "compute-class-api 8067eae (2026-08-21), types of cloud.google.com/v1 and what they validate, read 2026-11-21"
 _DOCS = "GKE docs, about custom ComputeClasses, read 2026-11-21"
 CLASS_LABEL = "cloud.google.com/compute-class"
+BESIDE_POOLS = frozenset({"allocationStrategy", "nodepools", "priorityScore"})
 CLASSES = "1.30.3-gke.1451000"
 AUTO_CREATION = "1.33.3-gke.1136000"
 
@@ -26,13 +27,17 @@ def compute_class_priority(each: ComputeClass) -> Iterator[Draft]:
     for place, priority in enumerate(each.priorities, 1):
         for message, allowed in _clashes(priority):
             yield finding(each, "priorities", f"priority {place}: {message}", allowed=allowed)
+    scores = sum("priorityScore" in priority.written for priority in each.priorities)
+    if 0 < scores < len(each.priorities):
+        message = f"{scores} of {len(each.priorities)} priorities have a priorityScore"
+        yield finding(each, "priorities", message, allowed="one in each priority, or in none")
 
 
 def _clashes(priority: ClassPriority) -> Iterator[tuple[str, str]]:
     written = set(priority.written)
-    if "nodepools" in written and len(written) > 1:
-        others = ", ".join(sorted(written - {"nodepools"}))
-        yield f"nodepools excludes {others}", "nodepools alone"
+    others = written - BESIDE_POOLS
+    if "nodepools" in written and others:
+        yield f"nodepools excludes {', '.join(sorted(others))}", "nodepools alone"
     if {"machineType", "machineFamily"} <= written:
         yield "machineType and machineFamily exclude each other", "one of the two"
     if "machineType" in written and written & {"minCores", "minMemoryGb"}:
@@ -60,12 +65,19 @@ def compute_class_capacity(each: ComputeClass) -> Iterator[Draft]:
     "compute-class-reservation",
     ruleset="compute-classes",
     facts=("CON-02", "CON-14"),
-    source="GKE cluster-autoscaler 7d25050, reservation matcher",
+    source="GKE cluster-autoscaler 7d25050, reservation matcher; google/skills, gke-compute-classes, read 2026-11-21",
 )
 def compute_class_reservation(each: ComputeClass) -> Iterator[Draft]:
-    """Find TPUs, spot or flex-start VMs that are to take any reservation: TPUs take one by name, the others none."""
+    """Find TPUs, spot or flex-start VMs that are to take any reservation: TPUs take one by name, the others none.
+
+    The zones of a reservation by name stand beside its name: GKE refuses a priority that has zones of its own, too.
+    """
     for place, priority in enumerate(each.priorities, 1):
-        if priority.tpu and priority.affinity == "AnyBestEffort":
+        if priority.affinity == "Specific" and priority.zones:
+            message = f"priority {place}: zones beside reservations by name"
+            allowed = "reservations.specific[].zones alone"
+            yield finding(each, "priorities", message, allowed=allowed, nearest="reservations.specific[].zones")
+        if priority.tpu and priority.affinity in ("AnyBestEffort", "AnyThenFail"):
             message = f"priority {place}: TPUs that GKE makes pools for take a reservation by its name alone"
             yield finding(each, "priorities", message, allowed="affinity Specific or None", nearest="Specific")
         if (priority.spot or priority.flex_start) and priority.affinity not in (None, "None"):

@@ -17,12 +17,15 @@ RUN_SECONDS = (30, 120 * DAY)
 
 
 @rule("one-provisioning-model", ruleset="consumption", facts=("CON-01",), source=f"{_TOOLKIT}; xpk 367c838")
-def one_provisioning_model(pool: NodePool) -> Iterator[Draft]:
+def one_provisioning_model(each: PoolSettings) -> Iterator[Draft]:
     """Find a pool that is asked for in two ways; queued provisioning goes with flex-start alone."""
+    pool = each.pool
     asked = [name for name in ("spot", "flex_start", "queued") if getattr(pool, name)]
     if "spot" in asked and len(asked) > 1:
         message = f"{' and '.join(asked).replace('_', '-')} exclude each other"
         yield finding(pool, "spot", message, allowed="one way to get VMs", nearest=asked[1].replace("_", "-"))
+    if each.spot_twice:
+        yield finding(pool, "spot", "spot and preemptible exclude each other", allowed="spot alone", nearest="spot")
 
 
 @rule("no-reservation-affinity", ruleset="consumption", facts=("CON-02",), source=_TOOLKIT)
@@ -46,12 +49,28 @@ def reservation_named(pool: NodePool) -> Iterator[Draft]:
         yield finding(pool, "reservation", "is missing: the affinity asks for one reservation", allowed="its name")
 
 
+@rule(
+    "tpu-reservation-name",
+    ruleset="consumption",
+    severity="warning",
+    facts=("CON-14",),
+    source="GKE cluster-autoscaler 7d25050, reservation matcher, of pools that GKE makes; of others it is inferred",
+)
+def tpu_reservation_name(pool: NodePool) -> Iterator[Draft]:
+    """Find TPUs that are to take any reservation: GKE takes one of TPUs by its name alone, as far as we know."""
+    machine = pool.machine
+    if machine is not None and machine.kind == "tpu" and pool.consume_reservation == "ANY_RESERVATION":
+        message = f"{machine.name} takes a reservation by its name alone: its slices would come on demand, or never"
+        allowed = "the reservation's name, or capacity on-demand without one"
+        yield finding(pool, "reservation", message, allowed=allowed, nearest="the reservation's name")
+
+
 @rule("flex-start-scaling", ruleset="consumption", facts=("CON-03",), source=f"{_TOOLKIT}; {_DWS}")
 def flex_start_scaling(pool: NodePool) -> Iterator[Draft]:
     """Find a flex-start or queued pool that does not scale from zero."""
     if pool.capacity != "flex-start":
         return
-    if pool.max_nodes is None and pool.total_max_nodes is None:
+    if not pool.autoscales:
         yield finding(pool, "max_nodes", "flex-start pools have to autoscale", allowed="autoscaling from 0")
     for field in ("initial_nodes", "node_count", "min_nodes", "total_min_nodes"):
         count = getattr(pool, field)
@@ -119,10 +138,12 @@ def capacity_offered(pool: NodePool) -> Iterator[Draft]:
     source=f"xpk 367c838; {_TOOLKIT}",
 )
 def location_policy_any(pool: NodePool) -> Iterator[Draft]:
-    """Find scarce VMs spread evenly over zones: a job of several would wait for the scarcest zone."""
+    """Find scarce VMs that the autoscaler spreads over zones: a job of several would wait for the scarcest zone."""
     machine = pool.machine
     several = pool.capacity in ("spot", "flex-start") or len(pool.zones) > 1
-    if machine is not None and machine.accelerator is not None and several and pool.location_policy != "ANY":
+    if machine is None or machine.accelerator is None or not several or not pool.autoscales:
+        return
+    if pool.location_policy != "ANY":
         message = f"{pool.capacity} VMs are sought zone by zone ({pool.location_policy or 'BALANCED by default'})"
         yield finding(pool, "location_policy", message, allowed="ANY", nearest="ANY")
 

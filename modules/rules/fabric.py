@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
+from modules.config.finding import Severity
 from modules.config.fleet import GPU_DIRECT_LABEL, GPU_DIRECT_OFF
 from modules.rules.addresses import RESERVED_ADDRESSES, network_of, subnet_named
 from modules.rules.cluster_views import PoolSettings
@@ -89,12 +90,13 @@ def rdma_network(each: PoolSettings, program: Program) -> Iterator[Draft]:
     for network in networks:
         rdma = bool(machine.rdma_nics) and network.profile is not None
         if network.mtu != machine.gpudirect_mtu and (rdma or not machine.rdma_nics):
-            message = (
-                f"VPC {network.name} has an MTU of {network.mtu or 1460}, and GPUDirect-{machine.gpudirect} another"
-            )
-            severity = None if rdma else "warning"  # refused; without RDMA only slower
+            said = f"has an MTU of {network.mtu}" if network.mtu else "has no MTU written"
+            message = f"VPC {network.name} {said}, and GPUDirect-{machine.gpudirect} wants {machine.gpudirect_mtu}"
+            # Another one is refused for RDMA, and only slower without; what a profile gives where none is written was
+            # not read.
+            severity: Severity | None = None if rdma and network.mtu else "warning"
             allowed = machine.gpudirect_mtu
-            yield finding(each, "nics", message, allowed=allowed, nearest=allowed, severity=severity)  # type: ignore[arg-type]
+            yield finding(each, "nics", message, allowed=allowed, nearest=allowed, severity=severity)
         if rdma:
             yield from _profile(each, network, program)
     all_own = len({nic.network for nic in each.nics}) == len(networks)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 
-from modules.catalog import ACCELERATORS
+from modules.catalog import ACCELERATORS, MACHINE_TYPES
 from modules.catalog.nearest import find_nearest
-from modules.catalog.topologies import legal_for
-from modules.catalog.types import Kind
-from modules.config.fleet import FLAVOR_LABEL, QUEUED_LABEL
+from modules.catalog.topologies import legal_for, nearest_topology
+from modules.catalog.types import Kind, MachineType
+from modules.config.fleet import ARCHITECTURE_LABEL, FLAVOR_LABEL, QUEUED_LABEL
 from modules.config.section import enumeration
 from modules.rules.registry import Draft, finding, rule
 from modules.rules.tpu import illegal
@@ -16,9 +17,13 @@ from modules.rules.view import Program
 from modules.rules.views import Flavor, FlavorQuota, NodePool
 
 TOPOLOGY_LABEL = "cloud.google.com/gke-tpu-topology"
+TPU_LABEL = "cloud.google.com/gke-tpu-accelerator"
 ACCELERATOR_LABELS: Mapping[str, Kind] = {
-    "cloud.google.com/gke-tpu-accelerator": "tpu",
+    TPU_LABEL: "tpu",
     "cloud.google.com/gke-accelerator": "gpu",
+}
+_ARM = {
+    each.accelerator.gke_label for each in MACHINE_TYPES.values() if each.accelerator and each.architecture == "arm64"
 }
 
 
@@ -51,15 +56,27 @@ def tpu_flavor_topology(pool: NodePool, program: Program) -> Iterator[Draft]:
     facts=("TPU-15",),
     source="xpk #1173; ray #53914; GKE cluster-autoscaler 7d25050, system labels",
 )
-def flavor_accelerator(flavor: Flavor) -> Iterator[Draft]:
-    """Find a flavor that selects nodes by an accelerator that GKE does not call so: no node carries the label."""
+def flavor_accelerator(flavor: Flavor, program: Program) -> Iterator[Draft]:
+    """Find a flavor that selects nodes by an accelerator, or a shape of slices, that no node is labelled with.
+
+    A pool of the same shape is found by a rule of its own.
+    """
     for label, kind in ACCELERATOR_LABELS.items():
         value = flavor.node_labels.get(label)
-        names = sorted({each.gke_label for each in ACCELERATORS.values() if each.kind == kind})
+        names = _labels_of(kind) if value is not None else ()
         if value is not None and value not in names:
             message = f"flavor {flavor.flavor} selects {label} {value}, which no node carries"
             nearest = find_nearest(value, names)
             yield finding(flavor, "node_labels", message, allowed=enumeration(names, most=40), nearest=nearest)
+    topology = flavor.node_labels.get(TOPOLOGY_LABEL)
+    model = flavor.node_labels.get(TPU_LABEL)
+    machines = _machines_of(model) if topology and model else ()
+    if not topology or not machines or any(legal_for(machine, topology) for machine in machines):
+        return
+    if not any(pool.known("tpu_topology") and pool.tpu_topology == topology for pool in program.of(NodePool)):
+        message = f"flavor {flavor.flavor} selects slices of {topology}, which {model} does not come in"
+        nearest = nearest_topology(max(machines, key=lambda machine: machine.multi_host), topology)
+        yield finding(flavor, "node_labels", message, allowed="a shape of its slices", nearest=nearest)
 
 
 @rule(
@@ -88,6 +105,36 @@ def queued_flavor_toleration(flavor: Flavor) -> Iterator[Draft]:
     if QUEUED_LABEL in flavor.node_labels and QUEUED_LABEL not in flavor.tolerated:
         message = f"flavor {flavor.flavor} selects queued nodes and does not tolerate their taint"
         yield finding(flavor, "tolerated", message, allowed=f"{QUEUED_LABEL}=true:NoSchedule", nearest=QUEUED_LABEL)
+
+
+@rule(
+    "arm-flavor-toleration",
+    ruleset="flavors",
+    severity="warning",
+    facts=("GPU-07",),
+    source="GKE docs, prepare to deploy an Arm workload in a Standard cluster, read 2026-11-21",
+)
+def arm_flavor_toleration(flavor: Flavor) -> Iterator[Draft]:
+    """Find a flavor of Arm nodes whose pods do not tolerate the taint that GKE puts on them.
+
+    Pods that select the architecture are given the toleration by GKE.
+    """
+    selected = {flavor.node_labels.get(label) for label in ACCELERATOR_LABELS} & _ARM
+    if selected and ARCHITECTURE_LABEL not in {*flavor.tolerated, *flavor.node_labels}:
+        message = f"flavor {flavor.flavor} selects Arm nodes and does not tolerate their taint"
+        taint = f"{ARCHITECTURE_LABEL}=arm64:NoSchedule"
+        yield finding(flavor, "tolerated", message, allowed=taint, nearest=ARCHITECTURE_LABEL)
+
+
+@cache
+def _labels_of(kind: Kind) -> tuple[str, ...]:
+    return tuple(sorted({each.gke_label for each in ACCELERATORS.values() if each.kind == kind}))
+
+
+@cache
+def _machines_of(model: str) -> tuple[MachineType, ...]:
+    rows = MACHINE_TYPES.values()
+    return tuple(each for each in rows if each.accelerator and each.accelerator.gke_label == model)
 
 
 def _selected(flavor: str | None, program: Program) -> str | None:

@@ -33,8 +33,11 @@ from modules.rules.views import Cluster, NodePool
 
 NETWORK = "network-vpc"
 NAME_LIMIT = 63
+_AUTO_PROVISIONED = ("clusterAutoscaling.enabled", "clusterAutoscaling.resourceLimits")
 _DECIDED = frozenset(NodeOptions.model_fields) - {"accelerator", "accelerator_count", "local_ssd", "max_pods"}
 _ALIKE: Mapping[str, Any] = {
+    "spot_twice": False,
+    "min_cpu_platform": None,
     "image_type": COS,
     "gvnic": True,
     "fast_socket": False,
@@ -82,7 +85,7 @@ def cluster_settings(view: Cluster, cluster: ClusterSpec) -> Iterator[View]:
         network_policy=False,
         dataplane_policies=False,
         autopilot=False,
-        clashing=(*(("clusterAutoscaling",) if auto else ()), "removeDefaultNodePool", "enableShieldedNodes"),
+        clashing=(*_AUTO_PROVISIONED * bool(auto), "removeDefaultNodePool", "enableShieldedNodes"),
         zones=(),
         node_version=None,
         remove_default_pool=True,
@@ -217,10 +220,11 @@ def _priority(priority: Priority, pools: Mapping[str, Pool]) -> ClassPriority:
         spot=priority.capacity == "spot",
         flex_start=priority.capacity == "flex-start",
         affinity="None" if reservation is None else "AnyBestEffort" if reservation.any else "Specific",
-        reservations=int(reservation is not None and not reservation.any),
+        reservations=int(priority.names_reservation),
         tpu=machine.kind == "tpu",
         accelerator=machine.accelerator.gke_label,
         wait_seconds=priority.max_wait_minutes * 60 if priority.max_wait_minutes else None,
+        zones=0 if priority.names_reservation else len(priority.zones),
     )
 
 
@@ -229,7 +233,7 @@ def _written(priority: Priority, kind: str) -> Iterator[str]:
     optional = {
         "spot": priority.capacity == "spot",
         "flexStart": priority.capacity == "flex-start",
-        "location": bool(priority.zones),
+        "location": bool(priority.zones) and not priority.names_reservation,
         "maxRunDurationSeconds": priority.max_run_hours is not None,
         "capacityCheckWaitTimeSeconds": priority.max_wait_minutes is not None,
     }

@@ -25,6 +25,12 @@ def settings_of(cluster: Cluster, program: Program) -> ClusterSettings | None:
     return program.once(_settings).get(cluster.name)
 
 
+def settings_of_pool(pool: NodePool, program: Program) -> ClusterSettings | None:
+    """Return the settings of a pool's cluster; None where another program makes it. Raises as ``cluster_of`` does."""
+    cluster = cluster_of(pool, program)
+    return settings_of(cluster, program) if cluster else None
+
+
 def pools_of(cluster: Cluster, program: Program) -> list[NodePool]:
     """Return the node pools that the program makes in a cluster."""
     return program.once(_pools).get(cluster.name, [])

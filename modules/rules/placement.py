@@ -43,10 +43,11 @@ def placement_size(pool: NodePool) -> Iterator[Draft]:
     if pool.placement_type != COMPACT or machine is None or machine.compact_max_nodes is None:
         return
     if pool.most_vms > machine.compact_max_nodes:
-        field = "max_nodes" if pool.total_max_nodes is None else "total_max_nodes"
         message = f"{pool.most_vms:,} {machine.name} cannot be placed together"
         most = machine.compact_max_nodes
-        yield finding(pool, field, message, allowed=f"at most {most:,} a pool", nearest=f"several pools of {most:,}")
+        yield finding(
+            pool, "max_nodes", message, allowed=f"at most {most:,} a pool", nearest=f"several pools of {most:,}"
+        )
 
 
 @rule("placement-capacity", ruleset="placement", facts=("PLC-02",), source=_TOOLKIT)

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from modules.rules.cluster_views import PoolSettings
-from modules.rules.clusters import NAME_LENGTH
+from modules.rules.clusters import MAX_PODS, NAME_LENGTH, PODS_SOURCE
+from modules.rules.of_cluster import pools_of
 from modules.rules.registry import Draft, finding, rule
-from modules.rules.views import NodePool
+from modules.rules.view import Program
+from modules.rules.views import Cluster, NodePool
 
+_LIMITS = "GKE docs, quotas and limits, copies of 2025; that newer versions take 65,000 nodes is (unverified)"
+NODES_UNASKED, MOST_NODES, MOST_NODES_IN_A_ZONE = 5_000, 15_000, 1_000
 _SCHEMA = "terraform-provider-google-beta 93c65b2, node pools, read 2026-08-21"
 
 
@@ -53,17 +57,40 @@ def pool_bounds(pool: NodePool) -> Iterator[Draft]:
             )
 
 
-@rule(
-    "max-pods",
-    ruleset="pools",
-    facts=("CLU-13",),
-    source="GKE's range of pods per node; general knowledge (unverified)",
-)
+@rule("max-pods", ruleset="pools", facts=("CLU-13",), source=PODS_SOURCE)
 def max_pods(pool: NodePool) -> Iterator[Draft]:
     """Find a number of pods per node that GKE does not take."""
-    if pool.max_pods is not None and not 8 <= pool.max_pods <= 256:
-        nearest = min(max(pool.max_pods, 8), 256)
-        yield finding(pool, "max_pods", f"{pool.max_pods} pods per node", allowed="8 to 256", nearest=nearest)
+    low, high = MAX_PODS
+    if pool.max_pods is not None and not low <= pool.max_pods <= high:
+        nearest = min(max(pool.max_pods, low), high)
+        yield finding(pool, "max_pods", f"{pool.max_pods} pods per node", allowed=f"{low} to {high}", nearest=nearest)
+
+
+@rule("pool-nodes", ruleset="pools", severity="warning", owner="house", source=_LIMITS)
+def pool_nodes(pool: NodePool) -> Iterator[Draft]:
+    """Find a pool that may have more VMs in a zone than GKE's page of limits says.
+
+    Slices are left alone, since Google lists larger ones; so may other machines be taken, as sources on A4 say.
+    """
+    most = pool.most_vms // pool.zone_count
+    if most > MOST_NODES_IN_A_ZONE and pool.hosts == 1:
+        message = f"{most:,} VMs of one pool in one zone: GKE's page of limits says {MOST_NODES_IN_A_ZONE:,}"
+        allowed = f"at most {MOST_NODES_IN_A_ZONE:,} a pool, or more where Google says so"
+        yield finding(pool, "max_nodes", message, allowed=allowed, nearest=MOST_NODES_IN_A_ZONE)
+
+
+@rule("cluster-nodes", ruleset="together", severity="warning", across=True, owner="house", source=_LIMITS)
+def cluster_nodes(cluster: Cluster, program: Program) -> Iterator[Draft]:
+    """Find a cluster whose pools may reach more VMs than GKE makes unasked, or at all."""
+    nodes = sum(pool.most_vms for pool in pools_of(cluster, program))
+    if nodes <= NODES_UNASKED:
+        return
+    if nodes > MOST_NODES:
+        message = f"its pools may have {nodes:,} VMs, and GKE's page of limits says {MOST_NODES:,}"
+        yield finding(cluster, "cluster", message, allowed=f"at most {MOST_NODES:,}, or several clusters")
+    else:
+        message = f"its pools may have {nodes:,} VMs: GKE makes more than {NODES_UNASKED:,} on request, in a region"
+        yield finding(cluster, "cluster", message, allowed="a regional cluster, and a limit that Google has raised")
 
 
 @rule("surge-upgrades", ruleset="pools", facts=("CON-16",), source=f"{_SCHEMA}, upgrade_settings")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from modules.catalog import MACHINE_TYPES
 from modules.catalog.ways import has_blocks
 from modules.config.fleet import RESERVED_LABELS
 from modules.rules.cluster_views import PoolSettings, Reservation
 from modules.rules.registry import Draft, finding, rule
-from modules.rules.view import Program
+from modules.rules.view import Program, View
 from modules.rules.views import NodePool
 
 _TOOLKIT = "Cluster Toolkit v1.95.0, gke-node-pool, read 2026-06-25"
@@ -31,6 +32,8 @@ def reservation_fits(each: PoolSettings, program: Program) -> Iterator[Draft]:
             f"reservation {reservation.name} is of {reservation.machine_type}, and the pool of {pool.machine_type}"
         )
         yield finding(pool, "machine_type", message, allowed=reservation.machine_type, nearest=reservation.machine_type)
+    else:
+        yield from _of_other_vms(each, reservation)
     if not reservation.specific:
         message = f"reservation {reservation.name} is open to all: specific_reservation_required is false"
         yield finding(pool, "reservation", message, allowed="specific_reservation_required", nearest="true")
@@ -91,6 +94,33 @@ def reservation_ahead(pool: NodePool) -> Iterator[Draft]:
     if opens and least:
         message = f"the reservation opens on {opens}, and {least:,} VMs are to be there at once"
         yield finding(pool, "min_nodes", message, allowed="0 until it is open", nearest=0)
+
+
+def _of_other_vms(each: PoolSettings, reservation: Reservation) -> Iterator[Draft]:
+    """Find VMs of the machine type that differ otherwise; what comes with it may be left out of a reservation."""
+    pool, machine = each.pool, MACHINE_TYPES.get(each.pool.machine_type or "")
+    attached = machine is not None and machine.kind == "cpu"
+    gpus = (pool.accelerator_type, pool.accelerator_count)
+    reserved = (reservation.accelerator_type, reservation.accelerator_count)
+    if gpus != reserved and (attached or reservation.accelerator_type is not None):
+        yield _differ(pool, "accelerator_type", reservation, _count(reserved), _count(gpus))
+    if each.min_cpu_platform != reservation.min_cpu_platform:
+        have, want = (platform or "none" for platform in (each.min_cpu_platform, reservation.min_cpu_platform))
+        yield _differ(each, "min_cpu_platform", reservation, f"CPU platform {want}", f"CPU platform {have}")
+    bundled = machine.local_ssd.bundled if machine is not None else None
+    ssds = pool.local_ssd_count or 0
+    if ssds != reservation.local_ssds and (reservation.local_ssds or not bundled):
+        have, want = f"{ssds} local SSDs", f"{reservation.local_ssds} local SSDs"
+        yield _differ(pool, "local_ssd_count", reservation, want, have)
+
+
+def _differ(view: View, field: str, reservation: Reservation, want: str, have: str) -> Draft:
+    message = f"VMs of reservation {reservation.name} have {want}, and the pool's {have}"
+    return finding(view, field, message, allowed=want, nearest=want)
+
+
+def _count(gpus: tuple[str | None, int | None]) -> str:
+    return f"{gpus[1]} of {gpus[0]}" if gpus[0] else "no GPUs"
 
 
 def _surge(each: PoolSettings) -> bool:

@@ -27,8 +27,10 @@ NETWORK = "gcp:compute/network:Network"
 SUBNETWORK = "gcp:compute/subnetwork:Subnetwork"
 # What an Autopilot cluster decides by itself; the provider refuses these beside it.
 _AUTOPILOT_DECIDES = (
-    "clusterAutoscaling", "networkPolicy", "removeDefaultNodePool", "defaultMaxPodsPerNode", "enableShieldedNodes",
-    "nodePools", "enableIntranodeVisibility",
+    "clusterAutoscaling.enabled", "clusterAutoscaling.resourceLimits", "networkPolicy", "removeDefaultNodePool",
+    "defaultMaxPodsPerNode", "enableShieldedNodes", "nodePools", "enableIntranodeVisibility",
+    "addonsConfig.networkPolicyConfig", "addonsConfig.dnsCacheConfig", "addonsConfig.statefulHaConfig",
+    "binaryAuthorization.enabled",
 )  # fmt: skip
 
 
@@ -84,7 +86,7 @@ def _exclusions(inputs: Inputs) -> Any:
 
 
 def _clashing(inputs: Inputs) -> Any:
-    values = {name: inputs.get(name) for name in _AUTOPILOT_DECIDES}
+    values = {name: inputs.get(*name.split(".")) for name in _AUTOPILOT_DECIDES}
     if UNKNOWN in values.values():
         return UNKNOWN
     return tuple(name for name, value in values.items() if value not in (None, False))
@@ -120,6 +122,8 @@ def pool_settings(resource: Resource, pool: NodePool) -> View:
     return PoolSettings(
         **resource.head,
         pool=pool,
+        spot_twice=node.flag("spot", default=False) is True and node.flag("preemptible", default=False) is True,
+        min_cpu_platform=node.text("minCpuPlatform"),
         image_type=node.text("imageType"),
         gvnic=node.flag("gvnic", "enabled", default=False),
         fast_socket=node.flag("fastSocket", "enabled", default=False),
@@ -206,12 +210,18 @@ def resource_policy(resource: Resource) -> Iterator[View]:
 def reservation(resource: Resource) -> Iterator[View]:
     """Yield the view of a reservation."""
     inputs = resource.inputs
+    vm = Inputs(inputs.get("specificReservation", "instanceProperties"))
+    gpus = next(vm.items("guestAccelerators"), Inputs(None))
     yield Reservation(
         **resource.head,
         project=resource.project,
         zone=resource.place("zone"),
         reservation=inputs.text("name"),
-        machine_type=inputs.text("specificReservation", "instanceProperties", "machineType"),
+        machine_type=vm.text("machineType"),
+        accelerator_type=gpus.text("acceleratorType"),
+        accelerator_count=gpus.whole("acceleratorCount"),
+        min_cpu_platform=vm.text("minCpuPlatform"),
+        local_ssds=vm.count("localSsds"),
         count=inputs.whole("specificReservation", "count"),
         specific=inputs.flag("specificReservationRequired", default=False),
     )

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 
 from modules.catalog.locations import region_of
 from modules.rules.cluster_views import AutoProvisioning, ClusterSettings, PoolSettings, ResourcePolicy
+from modules.rules.clusters import ROUTES
 from modules.rules.inputs import named
 from modules.rules.nap import BUILT_IN
 from modules.rules.network_views import Account, RoleGrant
-from modules.rules.of_cluster import cluster_of, pool_settings_of, pools_of, settings_of
+from modules.rules.of_cluster import pool_settings_of, pools_of, settings_of_pool
 from modules.rules.placement import PROVISION_ONLY
 from modules.rules.registry import Draft, finding, rule
 from modules.rules.view import Program
@@ -56,13 +57,20 @@ def inline_pools(each: ClusterSettings, program: Program) -> Iterator[Draft]:
 
 
 @rule("autopilot-pools", ruleset="together", across=True, facts=("CLU-06",), source=f"{_SCHEMA}, ConflictsWith")
-def autopilot_pools(pool: NodePool, program: Program) -> Iterator[Draft]:
+def autopilot_pools(each: ClusterSettings, program: Program) -> Iterator[Draft]:
     """Find a node pool of a cluster that makes its own."""
-    cluster = cluster_of(pool, program)
-    settings = settings_of(cluster, program) if cluster else None
-    if settings is not None and settings.autopilot:
-        message = f"{settings.cluster.name} is an Autopilot cluster, and takes no node pools"
+    for pool in pools_of(each.cluster, program) if each.autopilot else ():
+        message = f"{each.cluster.name} is an Autopilot cluster, and takes no node pools"
         yield finding(pool, "cluster", message, allowed="pods with selectors, or a ComputeClass")
+
+
+@rule("routes-max-pods", ruleset="together", across=True, facts=("CLU-13",), source=f"{_SCHEMA}, max_pods_per_node")
+def routes_max_pods(each: ClusterSettings, program: Program) -> Iterator[Draft]:
+    """Find pods per node of a pool whose cluster gives pods no range of their own."""
+    for pool in pools_of(each.cluster, program) if each.networking_mode == ROUTES else ():
+        if pool.max_pods is not None:
+            message = f"pods per node are set, and cluster {each.cluster.name} gives pods no range of their own"
+            yield finding(pool, "max_pods", message, allowed="a VPC-native cluster, or no max_pods_per_node")
 
 
 @rule("dranet-cluster", ruleset="together", across=True, facts=("NET-04",), source=_TOOLKIT)
@@ -70,8 +78,7 @@ def dranet_cluster(each: PoolSettings, program: Program) -> Iterator[Draft]:
     """Find an accelerator network profile, or further interfaces, in a cluster that was not made for them."""
     if each.network_profile is None and not each.nics:
         return
-    cluster = cluster_of(each.pool, program)
-    settings = settings_of(cluster, program) if cluster else None
+    settings = settings_of_pool(each.pool, program)
     if settings is not None and settings.datapath != "ADVANCED_DATAPATH":
         message = f"further networks of nodes need Dataplane V2, which {settings.cluster.name} lacks"
         yield finding(each, "nics", message, allowed="datapath_provider ADVANCED_DATAPATH, at creation")
@@ -91,8 +98,7 @@ def workload_identity(each: PoolSettings, program: Program) -> Iterator[Draft]:
     """Find nodes that hide their account from pods in a cluster that gives pods none."""
     if each.metadata_mode != "GKE_METADATA":
         return
-    cluster = cluster_of(each.pool, program)
-    settings = settings_of(cluster, program) if cluster else None
+    settings = settings_of_pool(each.pool, program)
     if settings is not None and not settings.workload_pool:
         message = f"mode GKE_METADATA needs a workload pool, and cluster {settings.cluster.name} has none"
         project = settings.cluster.project or "PROJECT"
@@ -210,7 +216,7 @@ def _takes_any_pod(each: PoolSettings) -> bool:
 
 def _least(pool: NodePool) -> int:
     counts = (pool.total_min_nodes, pool.min_nodes)
-    if pool.max_nodes is None and pool.total_max_nodes is None:
+    if not pool.autoscales:
         counts = (pool.node_count, pool.initial_nodes)
         if counts == (None, None):
             return 1  # GKE's own default for a pool that says nothing

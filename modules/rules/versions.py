@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from modules.config.finding import Severity
 from modules.rules.cluster_views import AutoProvisioning, PoolSettings
 from modules.rules.gke_version import FULL, below, floor_of, parse
 from modules.rules.nap import accelerators
@@ -15,6 +16,7 @@ from modules.rules.views import Cluster, NodePool
 _GKE = "GKE docs: node pool auto-creation, flex-start, TPU Ironwood, GPUs in Standard, read 2026-04"
 _SCHEMA = "terraform-provider-google-beta 93c65b2, node_config, read 2026-08-21"
 DRIVER_BY_DEFAULT = "1.30.1-gke.1156000"
+DRIVER_OF_AUTO_PROVISIONED = "1.32.2-gke.1297000"
 FAST_SOCKET = "1.25.2-gke.1700"
 SECONDARY_DISKS = "1.28.3-gke.106700"
 DRANET = "1.34.1-gke.1829001"
@@ -28,7 +30,8 @@ def gke_floor(pool: NodePool, program: Program) -> Iterator[Draft]:
     machine = pool.machine
     if machine is None or not machine.minimum_gke:
         return
-    for what in ("pool", pool.capacity):
+    how = "queued-provisioning" if pool.queued and not pool.flex_start else pool.capacity  # it is older than flex-start
+    for what in ("pool", how):
         floor = machine.minimum_gke.get(what)
         subject = machine.name if what == "pool" else f"{machine.name} by {what}"
         if floor:
@@ -70,10 +73,13 @@ def feature_floor(each: PoolSettings, program: Program) -> Iterator[Draft]:
             yield from _floor(each, version_of(each.pool, program), floor, subject)
 
 
-@rule("auto-provisioning-floor", ruleset="versions", across=True, facts=("TPU-12", "GPU-07"), source=_GKE)
+@rule("auto-provisioning-floor", ruleset="versions", across=True, facts=("TPU-12", "GPU-05", "GPU-07"), source=_GKE)
 def auto_provisioning_floor(each: AutoProvisioning) -> Iterator[Draft]:
-    """Find a GKE version that makes no pools of an accelerator by itself yet."""
+    """Find a GKE version that makes no pools of an accelerator by itself yet, or makes them without its driver."""
     for limit, machines in accelerators(each):
+        if machines[0].kind == "gpu":
+            subject = f"the driver of auto-provisioned {limit.resource}"
+            yield from _floor(each, each.cluster.version, DRIVER_OF_AUTO_PROVISIONED, subject)
         floors = [machine.minimum_gke.get("auto-provisioning") for machine in machines]
         known = [floor for floor in floors if floor]
         if known and len(known) == len(floors):
@@ -134,9 +140,9 @@ def pool_version(pool: NodePool, program: Program) -> Iterator[Draft]:
         return
     width = min(len(nodes), len(control))
     if nodes[:width] > control[:width]:
-        severity = "error" if len(control) == FULL else "warning"  # the control plane's lowest may be passed
+        severity: Severity = "error" if len(control) == FULL else "warning"  # the control plane's lowest may be passed
         message = f"version {pool.version} is newer than the control plane's {cluster.version}"
-        yield finding(pool, "version", message, allowed=f"at most {cluster.version}", severity=severity)  # type: ignore[arg-type]
+        yield finding(pool, "version", message, allowed=f"at most {cluster.version}", severity=severity)
     elif nodes[0] == control[0] and control[1] - nodes[1] > MOST_MINORS_OLDER:
         message = f"version {pool.version} is {control[1] - nodes[1]} minor versions behind {cluster.version}"
         yield finding(pool, "version", message, allowed=f"at most {MOST_MINORS_OLDER} behind", severity="warning")

@@ -179,6 +179,11 @@ class NodePool(View):
         return "reservation" if self.consume_reservation == "SPECIFIC_RESERVATION" else "on-demand"
 
     @property
+    def autoscales(self) -> bool:
+        """Whether it has a most of VMs, per zone or over all."""
+        return self.max_nodes is not None or self.total_max_nodes is not None
+
+    @property
     def hosts(self) -> int:
         """VMs of one slice as ``tpu_topology`` asks for them, rounded up; 1 without one, or where it is no topology."""
         if not self.tpu_topology or not self.machine or not self.machine.chips:

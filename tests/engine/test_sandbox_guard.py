@@ -62,3 +62,35 @@ def test_a_protected_pool_is_replaced_or_removed_only_where_the_stack_file_lifts
     removed = sandbox("up", "small")
     assert removed.returncode == 0, removed.stdout + removed.stderr
     assert pools(sandbox) == {"system": "e2-standard-8", "h100": "a2-highgpu-8g"}
+
+
+SLICES = """\
+          v5e:
+            machine_type: ct5lp-hightpu-4t
+            zone: us-central1-a
+            topology: 2x2
+            capacity: spot
+            slices: 2
+"""
+LARGER = SLICES.replace("4t", "8t").replace("2x2", "2x4")
+
+
+def test_another_machine_type_of_one_host_slices_replaces_their_pool_where_the_stack_file_lifts_that(
+    tmp_path: Path,
+) -> None:
+    sandbox = small(tmp_path / "repository", STACK + SLICES)
+    file = sandbox.folder.root / "stacks" / "Pulumi.small.yaml"
+    ran = sandbox("up", "small")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+    file.write_text(STACK + LARGER)
+    refused = sandbox("up", "small")
+    assert refused.returncode == 1
+    assert "main-v5e-pool: " in refused.stderr
+    assert pools(sandbox)["v5e"] == "ct5lp-hightpu-4t"
+
+    file.write_text(STACK + LARGER + LIFT)
+    replaced = sandbox("up", "small")
+    assert replaced.returncode == 0, replaced.stdout + replaced.stderr
+    assert {("delete-replaced", "main-v5e-pool"), ("create-replacement", "main-v5e-pool")} <= steps(sandbox)
+    assert pools(sandbox)["v5e"] == "ct5lp-hightpu-8t"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pulumi
 import pytest
 from pulumi_gcp import container
 
@@ -197,4 +196,4 @@ def test_limits_are_named_as_gke_names_them(deploy: Callable[[Callable[[], None]
 
 
 def test_a_cluster_without_limits_makes_no_pools_by_itself() -> None:
-    assert cluster_autoscaling(None, pulumi.Output.from_input("nodes@example.com")) is None
+    assert cluster_autoscaling(None, "nodes@example.com") is None

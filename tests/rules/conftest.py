@@ -214,6 +214,8 @@ SETTINGS: dict[str, Any] = {
     "exclusions": (),
 }
 POOL_SETTINGS: dict[str, Any] = {
+    "spot_twice": False,
+    "min_cpu_platform": None,
     "image_type": "COS_CONTAINERD",
     "gvnic": True,
     "fast_socket": False,
@@ -327,6 +329,10 @@ def reservation() -> Make:
         zone="us-central1-a",
         reservation="training",
         machine_type="a3-highgpu-8g",
+        accelerator_type=None,
+        accelerator_count=None,
+        min_cpu_platform=None,
+        local_ssds=0,
         count=4,
         specific=True,
     )

@@ -24,14 +24,15 @@ V4 = {"machineType": "ct4p-hightpu-4t", "tpu": {"type": "tpu-v4-podslice", "coun
 V5E = {"machineType": "ct5lp-hightpu-4t", "tpu": {"type": "tpu-v5-lite-podslice", "count": 4, "topology": "4x4"}}
 FLEX = {"flexStart": {"enabled": True}}
 ANY = {"reservations": {"affinity": "AnyBestEffort"}}
+ZONE = {"location": {"zones": ["us-central1-a"]}}
 SPECIFIC = {"reservations": {"affinity": "Specific", "specific": [{"name": "one"}]}}
 
 
-def of(*priorities: dict[str, Any]) -> View:
+def of(*priorities: dict[str, Any], **spec: Any) -> View:
     """Return the view of a class with these priorities, as an object would have them."""
     inputs = {
         "metadata": {"name": "h100"},
-        "spec": {"priorities": list(priorities), "nodePoolAutoCreation": {"enabled": True}},
+        "spec": {"priorities": list(priorities), "nodePoolAutoCreation": {"enabled": True}, **spec},
     }
     (view,) = views_of_plan([Planned(stack="dev", type=CLASS, name="h100", inputs=inputs)])
     return view
@@ -40,9 +41,11 @@ def of(*priorities: dict[str, Any]) -> View:
 PRIORITIES = [
     ("compute-class-priority", {"nodepools": ["h100"]}, 0),
     ("compute-class-priority", {"nodepools": ["h100"], "spot": True}, 1),
+    ("compute-class-priority", {"nodepools": ["h100"], "allocationStrategy": "lowest-cost"}, 0),
     ("compute-class-priority", {**H100, "spot": True}, 0),
     ("compute-class-priority", {**H100, "spot": True, "flexStart": {"enabled": False}}, 0),
     ("compute-class-priority", {**H100, "spot": True, **FLEX}, 1),
+    ("compute-class-priority", {"machineType": "a3-highgpu-8g", "machineFamily": "a3"}, 1),
     ("compute-class-priority", {**H100, "machineFamily": "a3"}, 1),
     ("compute-class-priority", {"machineFamily": "a3", "minCores": 8}, 0),
     ("compute-class-priority", {**H100, "minCores": 8}, 1),
@@ -55,11 +58,17 @@ PRIORITIES = [
     ("compute-class-capacity", {**H100, **FLEX}, 0),
     ("compute-class-capacity", {"machineType": "a3-highgpu-1g"}, 1),
     ("compute-class-capacity", {"machineType": "a3-highgpu-1g", "spot": True}, 0),
+    ("compute-class-capacity", {"machineType": "a4-highgpu-8g", **ANY}, 1),
+    ("compute-class-capacity", {"machineType": "a4-highgpu-8g", "reservations": {"affinity": "AnyThenFail"}}, 0),
     ("compute-class-capacity", {**V4, "spot": True}, 0),
     ("compute-class-capacity", {**V4, **FLEX}, 1),
     ("compute-class-reservation", {**H100, **ANY}, 0),
     ("compute-class-reservation", {**V5E, **ANY}, 1),
+    ("compute-class-reservation", {**V5E, "reservations": {"affinity": "AnyThenFail"}}, 1),
     ("compute-class-reservation", {**V5E, **SPECIFIC}, 0),
+    ("compute-class-reservation", {**H100, **SPECIFIC, **ZONE}, 1),
+    ("compute-class-reservation", {**H100, **SPECIFIC, "location": {"locationPolicy": "ANY"}}, 0),
+    ("compute-class-reservation", {**H100, **ANY, **ZONE}, 0),
     ("compute-class-reservation", {**H100, **ANY, "spot": True}, 1),
     ("compute-class-reservation", {**H100, **SPECIFIC, **FLEX}, 1),
     ("compute-class-reservation", {**H100, "reservations": {"affinity": "None"}, "spot": True}, 0),
@@ -75,6 +84,29 @@ def test_a_priority_is_refused_for_what_would_never_bring_a_node(
     assert [finding.rule for finding in found] == [rule] * findings
     assert all(finding.allowed for finding in found)
     assert all(finding.message.startswith("priority 2: ") for finding in found)
+
+
+@pytest.mark.parametrize(("scores", "findings"), [((), 0), ((1,), 1), ((2,), 1), ((1, 2), 0)])
+def test_every_priority_has_a_score_or_none_has(check: Check, scores: tuple[int, ...], findings: int) -> None:
+    rows: list[dict[str, Any]] = [{"nodepools": ["first"]}, {**H100, "spot": True}]
+    scored = [{**row, **({"priorityScore": 5} if place in scores else {})} for place, row in enumerate(rows, 1)]
+
+    assert len(check("compute-class-priority", of(*scored))) == findings
+
+
+@pytest.mark.parametrize(
+    ("priority", "findings"),
+    [
+        ({**H100, **SPECIFIC}, 1),
+        ({**H100, **ANY}, 0),
+        ({"nodepools": ["h100"]}, 0),
+        ({**H100, **SPECIFIC, "location": {}}, 0),
+    ],
+)
+def test_zones_of_the_whole_class_are_those_of_a_priority_without_its_own(
+    check: Check, priority: dict[str, Any], findings: int
+) -> None:
+    assert len(check("compute-class-reservation", of(priority, priorityDefaults=ZONE))) == findings
 
 
 @pytest.mark.parametrize(
@@ -148,6 +180,28 @@ def test_pods_of_queued_nodes_tolerate_their_taint(check: Check, flavor: Make) -
     assert len(check("queued-flavor-toleration", flavor(node_labels=labels))) == 1
     assert check("queued-flavor-toleration", flavor(node_labels=labels, tolerated=(QUEUED,))) == []
     assert check("queued-flavor-toleration", flavor()) == []
+
+
+ARCHITECTURE = "kubernetes.io/arch"
+GB200 = {"cloud.google.com/gke-accelerator": "nvidia-gb200"}
+
+
+@pytest.mark.parametrize(
+    ("labels", "tolerated", "findings"),
+    [
+        (GB200, ("nvidia.com/gpu",), 1),
+        (GB200, ("nvidia.com/gpu", ARCHITECTURE), 0),
+        ({**GB200, ARCHITECTURE: "arm64"}, ("nvidia.com/gpu",), 0),
+        ({"cloud.google.com/gke-accelerator": "nvidia-b200"}, ("nvidia.com/gpu",), 0),
+        ({}, (), 0),
+    ],
+)
+def test_pods_of_arm_nodes_tolerate_their_taint(
+    check: Check, flavor: Make, labels: dict[str, str], tolerated: tuple[str, ...], findings: int
+) -> None:
+    found = check("arm-flavor-toleration", flavor(node_labels=labels, tolerated=tolerated))
+
+    assert len(found) == findings
 
 
 @pytest.mark.parametrize(

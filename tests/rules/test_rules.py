@@ -17,9 +17,9 @@ HEAD = {"stack", "type", "name", "origin"}
 # Fields that decide nothing for a flawless view: they are there for ledgers and messages, or matter beside others.
 UNREAD = {
     "addresses", "checks", "cidr", "clashing", "compute_class", "connect_mode", "count", "default_machine", "disk_gb",
-    "flavor", "gpu_topology", "group", "ignored", "makes_pools", "mtu", "network", "pods_range", "ports", "profile",
-    "project", "queue", "ranges", "release_channel", "reservation", "resource", "specific", "tolerated",
-    "zone",
+    "flavor", "gpu_topology", "group", "ignored", "local_ssds", "makes_pools", "min_cpu_platform", "mtu", "network",
+    "pods_range", "ports", "profile", "project", "queue", "ranges", "release_channel", "reservation", "resource",
+    "specific", "tolerated", "zone",
 }  # fmt: skip
 
 

@@ -91,6 +91,11 @@ def test_settings_of_a_cluster_are_read() -> None:
     assert view.dataplane_policies
     assert view.autopilot
     assert view.clashing == ("networkPolicy", "removeDefaultNodePool", "nodePools")
+    assert one(ClusterSettings, CLUSTER, None, clusterAutoscaling={"autoProvisioningDefaults": {}}).clashing == ()
+    scaled = one(
+        ClusterSettings, CLUSTER, None, clusterAutoscaling={"enabled": True}, addonsConfig={"dnsCacheConfig": {}}
+    )
+    assert scaled.clashing == ("clusterAutoscaling.enabled", "addonsConfig.dnsCacheConfig")
     assert (view.zones, view.node_version, view.remove_default_pool) == (("us-central1-a",), "1.34", True)
     assert (view.initial_nodes, view.inline_pools, view.tags) == (1, 2, 1)
     assert (view.default_machine, view.workload_pool) == ("n2-standard-2", "p.svc.id.goog")
@@ -133,6 +138,9 @@ def test_auto_provisioning_is_a_view_where_it_is_on() -> None:
 def test_settings_of_nodes_are_read() -> None:
     view = settings(
         {"ignoreChanges": ["initialNodeCount"], "deleteBeforeReplace": True},
+        spot=True,
+        preemptible=True,
+        minCpuPlatform="Intel Skylake",
         imageType="COS_CONTAINERD",
         gvnic={"enabled": True},
         fastSocket={"enabled": True},
@@ -165,6 +173,9 @@ def test_settings_of_nodes_are_read() -> None:
     assert (view.scopes, view.service_account) == (("cloud-platform",), "a@p.iam.gserviceaccount.com")
     assert (view.tags, view.taints, view.storage_pools) == (1, (Taint("nvidia.com/gpu", "NO_SCHEDULE"),), 1)
     assert (view.ignored, view.replaced_first) == (("initialNodeCount",), True)
+    assert (view.spot_twice, view.min_cpu_platform) == (True, "Intel Skylake")
+    assert not settings(spot=True).spot_twice
+    assert not settings(preemptible=True).spot_twice
 
 
 def test_whoever_gives_no_options_does_not_say_how_a_pool_is_replaced() -> None:
@@ -246,7 +257,11 @@ def test_placement_and_reservations_are_read() -> None:
         },
         groupPlacementPolicy={"maxDistance": 2.0, "gpuTopology": "1x72"},
     )  # fmt: skip
-    instance = {"count": 4.0, "instanceProperties": {"machineType": "a3-highgpu-8g"}}
+    vm = {
+        "machineType": "n1-standard-8", "minCpuPlatform": "Intel Skylake", "localSsds": [{}, {}],
+        "guestAccelerators": [{"acceleratorType": "nvidia-tesla-t4", "acceleratorCount": 2.0}],
+    }  # fmt: skip
+    instance = {"count": 4.0, "instanceProperties": vm}
     kind = "gcp:compute/reservation:Reservation"
     held = one(Reservation, kind, name="r", specificReservation=instance, specificReservationRequired=True)
 
@@ -257,7 +272,9 @@ def test_placement_and_reservations_are_read() -> None:
         "PROVISION_ONLY",
     )
     assert (policy.topology_distance, policy.max_distance, policy.gpu_topology) == ("BLOCK", 2, "1x72")
-    assert (held.reservation, held.machine_type, held.count, held.specific) == ("r", "a3-highgpu-8g", 4, True)
+    assert (held.reservation, held.machine_type, held.count, held.specific) == ("r", "n1-standard-8", 4, True)
+    assert (held.accelerator_type, held.accelerator_count) == ("nvidia-tesla-t4", 2)
+    assert (held.min_cpu_platform, held.local_ssds) == ("Intel Skylake", 2)
     assert not one(Reservation, kind).specific
 
 

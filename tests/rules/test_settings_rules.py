@@ -9,7 +9,7 @@ import pytest
 
 from modules.config.finding import Finding
 from modules.rules import RULES, View
-from modules.rules.cluster_views import Exclusion, Limit, Nic, Taint, Window
+from modules.rules.cluster_views import Limit, Nic, Taint
 from modules.rules.planned import UNKNOWN
 
 Make = Callable[..., View]
@@ -23,16 +23,6 @@ COMPACT = {"placement_type": "COMPACT"}
 RESERVED = {"consume_reservation": "SPECIFIC_RESERVATION"}
 TAINT = Taint("team", "NO_SCHEDULE")
 NICS = tuple(Nic(f"net-{index}", None) for index in range(4))
-
-
-def window(start: str, end: str, recurrence: str) -> Window:
-    """Return a window on a Saturday."""
-    return Window(f"2026-01-03T{start}:00Z", f"2026-01-03T{end}:00Z", recurrence)
-
-
-def excluded(start: str, end: str, scope: str = "NO_UPGRADES") -> Exclusion:
-    """Return an exclusion from midnight to midnight."""
-    return Exclusion("freeze", f"{start}T00:00:00Z", f"{end}T00:00:00Z", scope)
 
 
 ROWS: list[Row] = [
@@ -100,6 +90,19 @@ ROWS: list[Row] = [
     ("max-pods", "gpu_pool", {"max_pods": 256}, 0),
     ("max-pods", "gpu_pool", {"max_pods": 257}, 1),
     ("max-pods", "gpu_pool", {"max_pods": None}, 0),
+    ("pool-nodes", "gpu_pool", {"max_nodes": 1_000}, 0),
+    ("pool-nodes", "gpu_pool", {"max_nodes": 1_001}, 1),
+    ("pool-nodes", "gpu_pool", {"max_nodes": 1_001, "zones": ("us-central1-a", "us-central1-b")}, 1),
+    ("pool-nodes", "gpu_pool", {"max_nodes": None, "total_max_nodes": 2_000, "zones": ()}, 0),
+    ("pool-nodes", "slice_pool", {"max_nodes": 1_001}, 0),
+    ("default-max-pods", "cluster_settings", {"max_pods": 7}, 1),
+    ("default-max-pods", "cluster_settings", {"max_pods": 8}, 0),
+    ("default-max-pods", "cluster_settings", {"max_pods": 256}, 0),
+    ("default-max-pods", "cluster_settings", {"max_pods": 257}, 1),
+    ("default-max-pods", "cluster_settings", {"max_pods": 110, "networking_mode": "ROUTES"}, 1),
+    ("default-max-pods", "cluster_settings", {"networking_mode": "ROUTES"}, 0),
+    ("one-provisioning-model", "gpu_settings", {"spot": True, "spot_twice": True}, 1),
+    ("one-provisioning-model", "gpu_settings", {"spot": True, "flex_start": True, "spot_twice": True}, 2),
     ("node-image", "gpu_settings", {}, 0),
     ("node-image", "gpu_settings", {"fast_socket": True}, 0),
     ("node-image", "gpu_settings", {"fast_socket": True, "gvnic": False}, 1),
@@ -187,6 +190,9 @@ ROWS: list[Row] = [
     ("workload-policy-drift", "slice_settings", {**IRONWOOD, "ignored": ("placementPolicy",)}, 0),
     ("workload-policy-drift", "slice_settings", {**IRONWOOD, "ignored": None}, 0),
     ("workload-policy-drift", "slice_settings", {}, 0),
+    ("workload-policy-drift", "slice_settings", {**IRONWOOD, "tpu_topology": "2x2x1"}, 0),
+    ("workload-policy-missing", "slice_settings", {**IRONWOOD, "tpu_topology": "2x2x1"}, 0),
+    ("workload-policy-missing", "slice_settings", {**IRONWOOD, "tpu_topology": "2x2x2"}, 1),
     ("resource-policy", "resource_policy", {}, 0),
     ("resource-policy", "resource_policy", {"topology_distance": "BLOCK"}, 1),
     ("resource-policy", "resource_policy", {"workload_type": "HIGH_AVAILABILITY"}, 1),
@@ -218,24 +224,6 @@ ROWS: list[Row] = [
     ("slice-upgrades", "slice_settings", {"max_surge": 0}, 0),
     ("slice-upgrades", "slice_settings", {"max_surge": 1}, 1),
     ("slice-upgrades", "gpu_settings", {"max_surge": 1}, 0),
-    ("maintenance-window", "cluster_settings", {"window": None}, 0),
-    ("maintenance-window", "cluster_settings", {"window": window("06:00", "12:00", "FREQ=WEEKLY;BYDAY=SA,SU")}, 0),
-    ("maintenance-window", "cluster_settings", {"window": window("06:00", "11:59", "FREQ=WEEKLY;BYDAY=SA,SU")}, 1),
-    ("maintenance-window", "cluster_settings", {"window": window("06:00", "07:30", "FREQ=DAILY")}, 0),
-    ("maintenance-window", "cluster_settings", {"window": window("06:00", "07:29", "FREQ=DAILY")}, 1),
-    ("maintenance-window", "cluster_settings", {"window": window("06:00", "06:00", "FREQ=DAILY")}, 1),
-    ("maintenance-window", "cluster_settings", {"window": window("06:00", "07:00", "FREQ=MONTHLY;BYDAY=1SA")}, 0),
-    ("maintenance-exclusion", "cluster_settings", {"exclusions": (excluded("2026-12-01", "2026-12-31"),)}, 0),
-    ("maintenance-exclusion", "cluster_settings", {"exclusions": (excluded("2026-12-01", "2027-01-01"),)}, 1),
-    ("maintenance-exclusion", "cluster_settings", {"exclusions": (excluded("2026-12-02", "2026-12-02"),)}, 1),
-    (
-        "maintenance-exclusion",
-        "cluster_settings",
-        {"exclusions": (excluded("2026-12-01", "2027-03-01", "NO_MINOR_UPGRADES"),)},
-        0,
-    ),
-    ("maintenance-exclusion", "cluster_settings", {"exclusions": (excluded("2026-12-01", "2026-12-02"),) * 3}, 0),
-    ("maintenance-exclusion", "cluster_settings", {"exclusions": (excluded("2026-12-01", "2026-12-02"),) * 4}, 1),
     ("gpudirect-interfaces", "gpu_settings", {"nics": NICS[:3]}, 1),
     ("gpudirect-interfaces", "gpu_settings", {"nics": NICS, "machine_type": "a3-megagpu-8g"}, 1),
     ("gpudirect-own-networks", "gpu_settings", {"nics": NICS}, 0),
@@ -279,6 +267,8 @@ ROWS: list[Row] = [
         0,
     ),
     ("location-policy-any", "gpu_pool", {"zones": ("us-central1-a", "us-central1-b")}, 0),
+    ("location-policy-any", "gpu_pool", {"spot": True, "location_policy": None, "max_nodes": None}, 0),
+    ("location-policy-any", "gpu_pool", {"spot": True, "location_policy": None, "total_max_nodes": 4}, 1),
     (
         "location-policy-any",
         "gpu_pool",

@@ -21,6 +21,12 @@ GB200 = {"machine_type": "a4x-highgpu-4g"}
 RDMA = {"machine_type": "a3-ultragpu-8g", "nics": (Nic("roce", None),)}
 ONE_NIC = {"nics": (Nic("vpc", "subnet"),)}  # in the cluster's own subnet
 RESERVED = {"consume_reservation": "SPECIFIC_RESERVATION", "reservation": "training", "reservation_path": "training"}
+ON_N1 = {
+    "machine_type": "n1-standard-8", "accelerator_type": "nvidia-tesla-t4", "accelerator_count": 1,
+    "local_ssd_count": None,
+}  # fmt: skip
+OF_N1 = {"machine_type": "n1-standard-8", "accelerator_type": "nvidia-tesla-t4", "accelerator_count": 1}
+NO_GPUS = {"accelerator_type": None, "accelerator_count": None}
 # What each part of the program is built from; a spoiled one replaces or adds to these.
 PARTS = (
     "cluster", "cluster_settings", "nap", "gpu_pool", "gpu_settings", "system_pool", "system_settings",
@@ -63,6 +69,8 @@ ACROSS: list[tuple[str, dict[str, dict[str, Any]], tuple[str, ...], int]] = [
     ("gke-floor", {"cluster": {"version": "1.32.2-gke.1651999"}, "gpu_pool": {"flex_start": True}}, (), 1),
     ("gke-floor", {"cluster": {"version": "1.32.2-gke.1652000"}, "gpu_pool": {"flex_start": True}}, (), 0),
     ("gke-floor", {"cluster": {"version": "1.32.2-gke.1651999"}}, (), 0),
+    ("gke-floor", {"cluster": {"version": "1.32.2-gke.1651999"}, "gpu_pool": {"queued": True}}, (), 0),
+    ("gke-floor", {"gpu_pool": {"flex_start": True, "queued": True, "version": "1.31.1-gke.1"}}, (), 1),
     ("gke-floor", {"gpu_pool": {"flex_start": True, "version": "1.31.1-gke.1"}}, (), 1),
     ("gke-floor", {"gpu_pool": IRONWOOD, "cluster": {"version": "1.33"}}, (), 1),
     ("gke-floor", {"gpu_pool": {**IRONWOOD, "cluster": "other"}, "cluster": {"version": "1.33"}}, (), 0),
@@ -74,10 +82,14 @@ ACROSS: list[tuple[str, dict[str, dict[str, Any]], tuple[str, ...], int]] = [
     ("feature-floor", {"gpu_settings": {"driver": None, "version": "1.30.1-gke.1155999"}}, (), 1),
     ("feature-floor", {"gpu_settings": {"driver": None, "version": "1.30.1-gke.1156000"}}, (), 0),
     ("feature-floor", {"gpu_settings": {"fast_socket": True, "version": "1.25.2-gke.1699"}}, (), 1),
+    ("feature-floor", {"gpu_settings": {"fast_socket": True, "version": "1.25.2-gke.1700", "driver": "LATEST"}}, (), 0),
     ("feature-floor", {"gpu_settings": {"secondary_disks": 1, "version": "1.28.3-gke.106699"}}, (), 1),
+    ("feature-floor", {"gpu_settings": {"secondary_disks": 1, "version": "1.28.3-gke.106700"}}, (), 0),
     ("feature-floor", {"gpu_settings": {"network_profile": "auto", "version": "1.34.1-gke.1829000"}}, (), 1),
     ("feature-floor", {"gpu_settings": {"network_profile": "auto", "version": "1.34.1-gke.1829001"}}, (), 0),
     ("auto-provisioning-floor", {}, (), 0),
+    ("auto-provisioning-floor", {"nap": {"version": "1.32.2-gke.1296999"}}, (), 1),
+    ("auto-provisioning-floor", {"nap": {"version": "1.32.2-gke.1297000"}}, (), 0),
     ("auto-provisioning-floor", {"nap": {"limits": (Limit("tpu7x", 64),), "version": "1.34.1-gke.2540999"}}, (), 1),
     ("auto-provisioning-floor", {"nap": {"limits": (Limit("tpu7x", 64),), "version": "1.34.1-gke.2541000"}}, (), 0),
     ("channel-upgrades", {}, (), 0),
@@ -108,6 +120,16 @@ ACROSS: list[tuple[str, dict[str, dict[str, Any]], tuple[str, ...], int]] = [
     ("inline-pools", {"cluster_settings": {"inline_pools": 1}}, ("gpu_pool", "system_pool"), 0),
     ("autopilot-pools", {}, (), 0),
     ("autopilot-pools", {"cluster_settings": {"autopilot": True}}, ("system_pool",), 1),
+    ("cluster-nodes", {"gpu_pool": {"max_nodes": 4_994}}, (), 0),  # beside the system pool's 6
+    ("cluster-nodes", {"gpu_pool": {"max_nodes": 4_995}}, (), 1),
+    ("routes-max-pods", {}, (), 0),
+    ("routes-max-pods", {"cluster_settings": {"networking_mode": "ROUTES"}}, ("system_pool",), 1),
+    (
+        "routes-max-pods",
+        {"cluster_settings": {"networking_mode": "ROUTES"}, "gpu_pool": {"max_pods": None}},
+        ("system_pool",),
+        0,
+    ),
     ("dranet-cluster", {"gpu_settings": {"network_profile": "auto"}}, (), 0),
     ("dranet-cluster", {"cluster_settings": {"datapath": None}}, (), 0),
     ("dranet-cluster", {"gpu_settings": {"network_profile": "auto"}, "cluster_settings": {"datapath": None}}, (), 1),
@@ -163,6 +185,15 @@ ACROSS: list[tuple[str, dict[str, dict[str, Any]], tuple[str, ...], int]] = [
     ("reservation-fits", {"gpu_settings": {**RESERVED, "zones": ("us-central1-b",)}}, (), 1),
     ("reservation-fits", {"gpu_settings": {**RESERVED, "machine_type": "a3-megagpu-8g"}}, (), 1),
     ("reservation-fits", {"gpu_settings": RESERVED, "reservation": {"specific": False}}, (), 1),
+    ("reservation-fits", {"gpu_settings": RESERVED, "reservation": {"min_cpu_platform": "Intel Skylake"}}, (), 1),
+    ("reservation-fits", {"gpu_settings": {**RESERVED, "min_cpu_platform": "Intel Skylake"}}, (), 1),
+    ("reservation-fits", {"gpu_settings": RESERVED, "reservation": {"local_ssds": 16}}, (), 0),
+    ("reservation-fits", {"gpu_settings": RESERVED, "reservation": {"local_ssds": 15}}, (), 1),
+    ("reservation-fits", {"gpu_settings": {**RESERVED, **ON_N1}, "reservation": OF_N1}, (), 0),
+    ("reservation-fits", {"gpu_settings": {**RESERVED, **ON_N1, "accelerator_count": 2}, "reservation": OF_N1}, (), 1),
+    ("reservation-fits", {"gpu_settings": {**RESERVED, **ON_N1}, "reservation": {**OF_N1, **NO_GPUS}}, (), 1),
+    ("reservation-fits", {"gpu_settings": {**RESERVED, **ON_N1, "local_ssd_count": 1}, "reservation": OF_N1}, (), 1),
+    ("reservation-fits", {"gpu_settings": RESERVED, "reservation": {**OF_N1, "machine_type": None}}, (), 1),
     ("reservation-fits", {"gpu_settings": {**RESERVED, "reservation_path": "x"}, "reservation": {"zone": "z"}}, (), 0),
     (
         "reservation-fits",
@@ -195,6 +226,7 @@ ACROSS: list[tuple[str, dict[str, dict[str, Any]], tuple[str, ...], int]] = [
     ("node-range", {"subnet": {"cidr": "10.10.0.0/29"}}, (), 1),
     ("ranges-overlap", {}, (), 0),
     ("ranges-overlap", {"subnet": {"cidr": "10.64.255.0/24"}}, (), 1),
+    ("ranges-overlap", {"subnet": {"cidr": "10.64.255.255/32"}}, (), 1),
     ("ranges-overlap", {"subnet": {"cidr": "10.65.0.0/24"}}, (), 0),
     ("webhook-firewall", {}, (), 0),
     ("webhook-firewall", {}, ("firewall",), 1),
@@ -320,6 +352,15 @@ def test_queued_flex_start_tpus_are_refused_before_1_35_and_disputed_after(
     assert found.severity == severity
 
 
+@pytest.mark.parametrize(("nodes", "said"), [(14_994, "on request"), (14_995, "says 15,000")])
+def test_a_cluster_of_many_nodes_has_a_limit_above_the_one_that_is_raised(
+    nodes: int, said: str, run: Callable[..., list[Finding]]
+) -> None:
+    (found,) = run("cluster-nodes", (), gpu_pool={"max_nodes": nodes})
+
+    assert said in found.message
+
+
 def test_webhooks_out_of_reach_are_an_error_where_kueue_is(
     check: Check, network: Make, flavor: Make, cluster_settings: Make
 ) -> None:
@@ -332,6 +373,27 @@ def test_pool_whose_cluster_is_not_named_yet_is_of_the_only_one(run: Callable[..
     found = run("gke-floor", (), gpu_pool={**IRONWOOD, "cluster": UNKNOWN}, cluster={"version": "1.33"})
 
     assert [each.severity for each in found] == ["warning"]
+
+
+@pytest.mark.parametrize(("mtu", "severity"), [(1460, "error"), (None, "warning"), (8896, None)])
+def test_another_mtu_is_refused_for_rdma_and_one_that_is_not_written_only_said(
+    mtu: int | None, severity: str | None, run: Callable[..., list[Finding]]
+) -> None:
+    network = {"name": "roce", "profile": "us-central1-a-vpc-roce", "mtu": mtu}
+
+    assert [each.severity for each in run("rdma-network", (), gpu_settings=RDMA, network=network)] == (
+        [severity] if severity else []
+    )
+
+
+@pytest.mark.parametrize(("count", "findings"), [(7, 1), (8, 0)])
+def test_a_vpc_for_rdma_has_a_subnet_for_each_interface(
+    check: Check, flawless: dict[str, Make], count: int, findings: int
+) -> None:
+    vpc = flawless["network"](name="roce", profile="us-central1-a-vpc-roce")
+    subnets = [flawless["subnet"](name=f"roce-{index}", network="roce") for index in range(count)]
+
+    assert len(check("rdma-network", vpc, flawless["gpu_settings"](**RDMA), *subnets)) == findings
 
 
 def test_two_instances_do_not_share_a_range(check: Check, filestore: Make) -> None:

@@ -251,11 +251,16 @@ def test_a_flavors_pods_tolerate_the_taints_of_its_pools() -> None:
 
 
 def test_512_slices_are_one_line_and_as_many_pools() -> None:
-    pools = plan_of(stack_of({**V5E, "topology": "8x16", "slices": 512}, subnet={**RANGES, "nodes": "10.16.0.0/17"}))
-    made = [each for each in pools.of(NODE_POOL) if "train" in each.name]
+    ranges = {**RANGES, "nodes": "10.16.0.0/17", "pods": "100.64.0.0/12"}
+    stack = stack_of({**V5E, "topology": "8x16", "slices": 512}, subnet=ranges)
+    plan = plan_of(stack)
+    made = [each for each in plan.of(NODE_POOL) if "train" in each.name]
+    assert stack.section is not None
+    found_in_it = judged(stack, views_of_plan(plan.resources, Locator(stack.section)))
 
     assert len(made) == 512
     assert sum(each.inputs["autoscaling"]["maxNodeCount"] for each in made) * 4 == 512 * 8 * 16
+    assert [each.rule for each in found_in_it if each.severity != "note"] == ["cluster-nodes"]  # 16,384 VMs
 
 
 BAD: dict[str, tuple[dict[str, Any], dict[str, Any], str, str, str]] = {
@@ -298,6 +303,10 @@ BAD: dict[str, tuple[dict[str, Any], dict[str, Any], str, str, str]] = {
         {"machine_type": "a4-highgpu-8g", "zone": "us-central1-b", "capacity": "reservation", "reservation": "any"}, {},
         "capacity-offered", "capacity", "where none fits",
     ),
+    "any reservation of TPUs": (
+        {**V5E, "capacity": "reservation", "reservation": "any"}, {}, "tpu-reservation-name", "reservation",
+        "the reservation's name",
+    ),
     "a limit below one machine": (
         H100, {"auto_provisioning": {"cpu": 99_999, "memory_gb": 99_999, "accelerators": {"nvidia-b200": 7}}},
         "auto-provisioning-limits", "auto_provisioning.accelerators.nvidia-b200", "8",
@@ -307,10 +316,10 @@ BAD: dict[str, tuple[dict[str, Any], dict[str, Any], str, str, str]] = {
         "auto_provisioning.cpu", "at least",
     ),
     "3 T4": ({**T4, "accelerator_count": 3}, {}, "gpu-fixed-pair", "accelerator_count", "2"),
-    "T4 on a2": ({**A100, "accelerator": "t4"}, {}, "stack-model", "", "has GPUs of its own"),
-    "n1 without GPUs": ({**T4, "accelerator": None}, {}, "stack-model", "", "Allowed: t4, v100"),
+    "T4 on a2": ({**A100, "accelerator": "t4"}, {}, "stack-model", "accelerator", "has GPUs of its own"),
+    "n1 without GPUs": ({**T4, "accelerator": None}, {}, "stack-model", "accelerator", "t4, v100"),
     "H100 attached": ({**T4, "accelerator": "h100"}, {}, "stack-model", "accelerator", "t4, v100"),
-    "GPU fields on TPUs": ({**V5E, "partition": "1g.5gb"}, {}, "stack-model", "", "it has no GPUs"),
+    "GPU fields on TPUs": ({**V5E, "partition": "1g.5gb"}, {}, "stack-model", "partition", "has no GPUs"),
     "a partition of another GPU": ({**A100, "partition": "1g.10gb"}, {}, "gpu-sharing", "partition", "1g.5gb"),
     "a partition of L4": (
         {"machine_type": "g2-standard-8", "zone": "us-central1-a", "partition": "1g.5gb"}, {}, "gpu-sharing",
@@ -331,12 +340,12 @@ BAD: dict[str, tuple[dict[str, Any], dict[str, Any], str, str, str]] = {
         "gpu_networks.range", "192.168.0.0/28",
     ),
     "a window of an hour": (
-        A100, {"maintenance": {"end": "2026-01-03T07:00:00Z"}}, "maintenance-window", "maintenance", "48 hours",
+        A100, {"maintenance": {"end": "2026-01-03T07:00:00Z"}}, "maintenance-window", "maintenance", "4 hours",
     ),
     "no upgrades for a quarter": (
         A100,
         {"maintenance": {"exclusions": {"q": {"start": "2026-10-01T00:00:00Z", "end": "2027-01-01T00:00:00Z"}}}},
-        "maintenance-exclusion", "maintenance.exclusions", "end 2026-10-31T00:00:00Z",
+        "maintenance-exclusion", "maintenance.exclusions", "end 2026-12-30T00:00:00Z",
     ),
 }  # fmt: skip
 
