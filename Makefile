@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip --quiet --no-input --disable-pip-version-check
 RUNTIME := .venv/.runtime
 DEVELOPMENT := .venv/.development
 COMPILE := $(UV) pip compile --quiet --no-config --universal --python-version 3.11 --generate-hashes \
-	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(if $(UPGRADE),--upgrade)
+	--no-emit-index-url --no-emit-find-links --no-strip-extras --custom-compile-command "make lock" $(if $(UPGRADE),--upgrade)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
