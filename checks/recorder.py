@@ -19,10 +19,10 @@ from typing import Any
 
 import pulumi
 from google.protobuf import empty_pb2, struct_pb2
-from pulumi.runtime import mocks, proto, settings, stack, sync_await
+from pulumi.runtime import mocks, proto, settings, stack
 
-from checks.collector import collector_off
-from checks.wire import holds_unknown, plain_struct, wire_struct
+from checks.program_loop import run_in_loop
+from checks.wire import holds_unknown, plain, plain_struct, wire_struct
 from modules.rules.planned import Planned
 
 ORGANIZATION = "organization"  # what a self-managed backend calls the one organisation it has
@@ -70,21 +70,11 @@ def record(
     name (``organization/project/stack``). ``root`` is the folder of ``Pulumi.yaml``. Raises ProgramError for what the
     engine would refuse; errors of the program itself pass through.
     """
-    sync_await._ensure_event_loop()  # type: ignore[no-untyped-call] # before the mocks: one made later waits for ever
     monitor = Recorder(stack_name, references or {})
     settings.configure(_settings(monitor, project, stack_name, root))
     settings.set_root_resource(None)  # type: ignore[arg-type] # the last plan's root survives in a context variable
     pulumi.runtime.set_all_config(_texts(config or {}))
-
-    async def run() -> None:
-        asyncio.get_running_loop().set_exception_handler(_drop_repeated)
-        try:
-            await stack.run_in_stack(lambda: _finish(program))
-        finally:
-            await _settle()
-
-    with collector_off():
-        sync_await._sync_await(run())  # what the SDK itself runs a program with
+    run_in_loop(stack.run_in_stack(lambda: _finish(program)))
     return monitor.plan
 
 
@@ -99,18 +89,6 @@ def _text(value: Any) -> str:
     if isinstance(value, str):
         return value
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-
-
-async def _settle() -> None:
-    """End what a failed program left waiting: its outputs would hold up, or warn in, the next plan."""
-    waiting = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in waiting:
-        task.cancel()
-    await asyncio.gather(*waiting, return_exceptions=True)
-
-
-def _drop_repeated(_loop: asyncio.AbstractEventLoop, _context: dict[str, Any]) -> None:
-    """Say nothing of errors that nobody awaited: they repeat, for every output, the one that was raised."""
 
 
 async def _finish(program: Callable[[], object]) -> None:
@@ -221,6 +199,7 @@ class Recorder(mocks.MockMonitor):
             "deleteBeforeReplace": request.deleteBeforeReplace,
             "ignoreChanges": list(request.ignoreChanges),
             "replaceOnChanges": list(request.replaceOnChanges),
+            "replacementTrigger": plain(request.replacement_trigger),
             "dependsOn": sorted({self._urns[urn] for urn in request.dependencies if urn in self._urns}),
             "provider": self._urns.get(_provider_urn(request), (None, None))[1],
             "customTimeouts": {k: getattr(times, k) for k in ("create", "update", "delete") if getattr(times, k)},

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from checks.base.side import Side, SideResource, SideStack
+from checks.base.side import TRIGGER, Side, SideResource, SideStack
 from modules.catalog import replacements
 from modules.quota.keys import QuotaKey
 
@@ -166,6 +166,8 @@ def _inputs(old: SideResource, new: SideResource) -> Iterator[InputChange]:
     for path in sorted({*old.inputs, *new.inputs}):
         was, now = old.inputs.get(path), new.inputs.get(path)
         if was == now or any(replacements.covers(ignored, path) for ignored in new.ignored):
+            continue
+        if path == TRIGGER and None in (was, now):  # one that comes or goes triggers nothing
             continue
         outermost = _only_on_one_side(path, old.inputs if was is None else new.inputs) if None in (was, now) else None
         forces = replacements.forces(new.type, path, outermost, also=new.replacing)

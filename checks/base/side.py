@@ -18,6 +18,8 @@ if TYPE_CHECKING:  # a check of the model alone loads no Pulumi
     from checks.run import Checked
 
 LATER = "(known after deployment)"
+TRIGGER = "replacementTrigger"
+"""What a program registers beside the inputs, so that a change of it replaces the resource; here it is an input."""
 
 
 class _Plain(BaseModel):
@@ -112,13 +114,14 @@ def side_of(checked: Checked) -> Side:
 
 def side_resource(planned: Planned) -> SideResource:
     """Return a planned resource as a comparison looks at it."""
+    trigger = {TRIGGER: planned.options[TRIGGER]} if TRIGGER in planned.options else {}
     return SideResource(
         type=planned.type,
         name=planned.name,
-        inputs=leaves(planned.inputs),
+        inputs=leaves({**planned.inputs, **trigger}),
         protected=bool(planned.options.get("protect")),
         ignored=tuple(planned.options.get("ignoreChanges", ())),
-        replacing=tuple(planned.options.get("replaceOnChanges", ())),
+        replacing=(*planned.options.get("replaceOnChanges", ()), *trigger),
     )
 
 

@@ -154,6 +154,8 @@ def _options(parent: pulumi.Resource, args: AcceleratorPoolArgs) -> pulumi.Resou
         # The provider takes another topology for a change in place, and then sends none of it; another machine type it
         # sends, and GKE then recreates every VM of the pool under its jobs. As replacements the guard meets both.
         replace_on_changes=["placementPolicy", "nodeConfig.machineType"],
+        # Where changes of the placement are not sent, another slice is another pool all the same.
+        replacement_trigger=args.pool.policy_topology if args.workload_policy is not None else None,
         depends_on=args.service_account.bindings,  # nodes without their roles do not join or pull
         ignore_changes=list(_ignored(args)),
         # Neither the name nor the capacity is there twice.

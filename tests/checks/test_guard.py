@@ -73,6 +73,23 @@ def test_another_machine_type_replaces_a_pool_of_which_the_provider_would_make_t
     assert finding.position.line == line
 
 
+def test_another_topology_replaces_slices_whose_placement_is_not_sent(repository: Any) -> None:
+    repository.git("switch", "--quiet", "main")
+    repository.edit(
+        "small", "ct5lp-hightpu-4t\n            topology: 4x4", "tpu7x-standard-4t\n            topology: 2x2x2"
+    )
+    repository.commit()
+    repository.git("switch", "--quiet", "--create", "next")
+    line = repository.edit("small", "topology: 2x2x2", "topology: 2x2x4")
+
+    (finding,) = found(repository)
+
+    assert (finding.rule, finding.path) == ("replacement", "clusters.c.node_pools.tpu.topology")
+    assert 'replaces 2 node pools: replacementTrigger from "2x2x2" to "2x2x4"' in finding.message
+    assert finding.position is not None
+    assert finding.position.line == line
+
+
 def test_a_larger_boot_disk_warns_that_vms_are_made_anew(repository: Any) -> None:
     repository.edit("small", CAPACITY, "            boot_disk: {size_gb: 300}\n" + CAPACITY)
 

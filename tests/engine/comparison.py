@@ -136,6 +136,7 @@ def _planned_options(resource: Planned) -> Json:
         "retainOnDelete": options.get("retainOnDelete", False),
         "ignoreChanges": options.get("ignoreChanges", []),
         "replaceOnChanges": options.get("replaceOnChanges", []),
+        "replacementTrigger": options.get("replacementTrigger"),
         "dependsOn": sorted(options.get("dependsOn", [])),
         "customTimeouts": {name: _seconds(time) for name, time in options.get("customTimeouts", {}).items()},
     }
@@ -152,6 +153,7 @@ def _seen_options(state: Json) -> Json:
         "retainOnDelete": state.get("retainOnDelete", False),
         "ignoreChanges": state.get("ignoreChanges", []),
         "replaceOnChanges": state.get("replaceOnChanges", []),
+        "replacementTrigger": state.get("replacementTrigger"),
         "dependsOn": sorted({key_of(urn) for urn in state.get("dependencies", ())}),
         "customTimeouts": state.get("customTimeouts", {}),
     }

@@ -65,32 +65,42 @@ def test_a_protected_pool_is_replaced_or_removed_only_where_the_stack_file_lifts
 
 
 SLICES = """\
-          v5e:
-            machine_type: ct5lp-hightpu-4t
-            zone: us-central1-a
-            topology: 2x2
+          slices:
+            machine_type: {machine}
+            zone: {zone}
+            topology: {topology}
             capacity: spot
             slices: 2
 """
-LARGER = SLICES.replace("4t", "8t").replace("2x2", "2x4")
+HOSTS = {"machine": "ct5lp-hightpu-4t", "zone": "us-central1-a", "topology": "2x2"}
+CUBES = {"machine": "tpu7x-standard-4t", "zone": "us-central1-c", "topology": "2x2x2"}
 
 
-def test_another_machine_type_of_one_host_slices_replaces_their_pool_where_the_stack_file_lifts_that(
-    tmp_path: Path,
+@pytest.mark.parametrize(
+    ("before", "change", "pool"),
+    [
+        (HOSTS, {"machine": "ct5lp-hightpu-8t", "topology": "2x4"}, "slices"),
+        (CUBES, {"topology": "2x2x4"}, "slices-0"),
+    ],
+    ids=["machine-type", "topology-of-a-policy"],
+)
+def test_what_the_provider_would_change_in_place_or_not_at_all_replaces_where_the_stack_file_lifts_that(
+    tmp_path: Path, before: dict[str, str], change: dict[str, str], pool: str
 ) -> None:
-    sandbox = small(tmp_path / "repository", STACK + SLICES)
+    sandbox = small(tmp_path / "repository", STACK + SLICES.format(**before))
     file = sandbox.folder.root / "stacks" / "Pulumi.small.yaml"
     ran = sandbox("up", "small")
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
-    file.write_text(STACK + LARGER)
+    after = SLICES.format(**before | change)
+    file.write_text(STACK + after)
     refused = sandbox("up", "small")
     assert refused.returncode == 1
-    assert "main-v5e-pool: " in refused.stderr
-    assert pools(sandbox)["v5e"] == "ct5lp-hightpu-4t"
+    assert f"main-{pool}-pool: " in refused.stderr
+    assert pools(sandbox)[pool] == before["machine"]
 
-    file.write_text(STACK + LARGER + LIFT)
+    file.write_text(STACK + after + LIFT)
     replaced = sandbox("up", "small")
     assert replaced.returncode == 0, replaced.stdout + replaced.stderr
-    assert {("delete-replaced", "main-v5e-pool"), ("create-replacement", "main-v5e-pool")} <= steps(sandbox)
-    assert pools(sandbox)["v5e"] == "ct5lp-hightpu-8t"
+    assert {("delete-replaced", f"main-{pool}-pool"), ("create-replacement", f"main-{pool}-pool")} <= steps(sandbox)
+    assert pools(sandbox)[pool] == (before | change)["machine"]
