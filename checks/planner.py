@@ -69,6 +69,7 @@ class Planner:
     def _work(self, agenda: Agenda, progress: Progress) -> Iterator[tuple[str, bytes]]:
         """Plan all that waits, and yield each encoded outcome as it comes."""
         total = len(agenda.stacks)
+        progress("planning", agenda.done, total)  # loading Pulumi takes longer than reading the files did
         for name, answer in self._answers(agenda):
             agenda.take(name, answer)
             progress(f"planned {name}", agenda.done, total)

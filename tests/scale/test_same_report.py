@@ -178,7 +178,7 @@ def test_progress_counts_every_stack(copy: Path, planned: list[str]) -> None:
         progress=lambda what, done=0, total=0: shown.append((what, done, total)),
     )
 
-    assert shown[0] == ("planned dev", 1, 5)
+    assert shown[:2] == [("planning", 0, 5), ("planned dev", 1, 5)]
     assert shown[-1] == ("planned prod-vision", 5, 5)
 
 
