@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import math
 from typing import Any
+
+from pydantic_core import to_json
 
 from checks.report import Report, StackReport, ordered
 from checks.reports.json_changes import changes_document
@@ -29,7 +30,8 @@ def json_report(report: Report) -> str:
         "failures": list(report.failures),
         **({"changes": changes_document(report.comparison)} if report.comparison else {}),
     }
-    return json.dumps(document, indent=2)
+    # Indented, the standard library's JSON takes five times as long.
+    return to_json(document, indent=2, ensure_ascii=True).decode()
 
 
 def _stack(stack: StackReport) -> dict[str, Any]:
