@@ -9,6 +9,7 @@ import yaml
 
 from modules.config.workspace import read_workspace
 from pipelines.operator.objects import main, object_name
+from sandbox.kubernetes.crds import load_crds
 
 ROOT = Path(__file__).parents[2]
 
@@ -27,6 +28,19 @@ def test_every_stack_file_has_an_object_and_a_team_waits_for_its_environment(
     assert before["prod"] == []
     assert before["prod-vision"] == ["prod"]
     assert all(spec["destroyOnFinalize"] is False for spec in found.values())
+
+
+def test_the_operator_takes_every_object(capsys: pytest.CaptureFixture[str]) -> None:
+    folder = ROOT.parent / "shared" / "schemas" / "pulumi-operator"
+    if not folder.is_dir():
+        pytest.skip("the operator's CRDs are not beside this checkout, in ../shared/schemas")
+    kind = load_crds(folder)["pulumi.com", "v1", "Stack"]
+
+    main(ROOT)
+
+    objects = list(yaml.safe_load_all(capsys.readouterr().out))
+    assert {each["metadata"]["name"]: kind.errors(each) for each in objects if kind.errors(each)} == {}
+    assert kind.errors({**objects[0], "spec": {**objects[0]["spec"], "bogus": 1}}) == ["spec.bogus: unknown field"]
 
 
 def test_a_rejected_stack_file_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

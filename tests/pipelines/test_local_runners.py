@@ -1,0 +1,164 @@
+"""The pipelines as local runners and linters of their services take them; a test skips where its tool is not on PATH.
+
+No container and no network: jobs run in the shell, and what they call is a stand-in that says what it was given.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+WORKFLOWS = Path(".github/workflows")
+REPOSITORY = "example/training-platform"
+REMOTE = "gcl-origin"  # where the runners read the repository's name, and gitlab-ci-local looks first
+MAKEFILE = 'check:\n\t@echo "make check $(ARGS)"\nsetup:\n\t@echo "make setup"\n'
+EACH_STACK = '#!/bin/sh\necho "each-stack $*"\n'
+ACTION = "{name: stand-in, runs: {using: composite, steps: [{run: 'true', shell: bash}]}}"
+PROVIDER = {"WORKLOAD_IDENTITY_PROVIDER": "projects/1/locations/global/workloadIdentityPools/ci/providers/some"}
+VARIABLES = tuple(text for key, value in PROVIDER.items() for text in ("--var", f"{key}={value}"))
+REQUEST = {"CI_PIPELINE_SOURCE": "merge_request_event", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main"}
+OURS = {**REQUEST, **PROVIDER, "CI_MERGE_REQUEST_SOURCE_PROJECT_ID": "1", "CI_PROJECT_ID": "1"}
+FORK = {**OURS, "CI_MERGE_REQUEST_SOURCE_PROJECT_ID": "2"}
+MERGED = {"CI_PIPELINE_SOURCE": "push", "CI_COMMIT_BRANCH": "main", "CI_DEFAULT_BRANCH": "main"}
+SCHEDULE = {**MERGED, "CI_PIPELINE_SOURCE": "schedule"}
+
+
+def needs(*tools: str) -> pytest.MarkDecorator:
+    missing = [tool for tool in tools if shutil.which(tool) is None]
+    return pytest.mark.skipif(bool(missing), reason=f"not on PATH: {', '.join(missing)}")
+
+
+def run(folder: Path, *command: str) -> str:
+    home = {"HOME": str(folder.parent), "XDG_CACHE_HOME": str(folder.parent / "cache"), "NO_COLOR": "1", "CI": "true"}
+    ran = subprocess.run(
+        command, cwd=folder, env={**os.environ, **home},
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stdout
+    return ran.stdout
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A clone of a repository with the pipelines' files, where ``make`` and ``each-stack`` say what they were given."""
+    origin, clone = tmp_path / "origin", tmp_path / "clone"
+    shutil.copytree(ROOT / ".github", origin / ".github")
+    shutil.copy(ROOT / ".gitlab-ci.yml", origin)
+    (origin / "Makefile").write_text(MAKEFILE)
+    (origin / "pipelines").mkdir()
+    (origin / "pipelines" / "each-stack").write_text(EACH_STACK)
+    (origin / "pipelines" / "each-stack").chmod(0o755)
+    run(origin, "git", "init", "--quiet", "--initial-branch", "main")
+    run(origin, "git", "add", ".")
+    run(origin, "git", "-c", "user.name=some", "-c", "user.email=some@example.com", "commit", "--quiet", "-m", "base")
+    run(tmp_path, "git", "clone", "--quiet", "--branch", "main", str(origin), str(clone))
+    run(clone, "git", "switch", "--quiet", "--create", "feature")
+    run(clone, "git", "remote", "add", REMOTE, f"git@github.com:{REPOSITORY}.git")
+    return clone
+
+
+def gitlab(folder: Path, variables: dict[str, str], *arguments: str) -> str:
+    given = [text for key, value in variables.items() for text in ("--variable", f"{key}={value}")]
+    known = ("--ignore-predefined-vars", ",".join(variables), "--force-shell-executor")
+    return run(folder, "gitlab-ci-local", *arguments, *known, *given)
+
+
+@needs("gitlab-ci-local", "rsync")
+@pytest.mark.parametrize(
+    ("variables", "jobs"),
+    [
+        (REQUEST, {"check": "on_success"}),
+        (OURS, {"check": "on_success", "preview: [dev]": "on_success", "preview: [prod]": "on_success"}),
+        (FORK, {"check": "on_success"}),
+        (MERGED, {}),
+        ({**MERGED, **PROVIDER}, {"up dev": "on_success", "up prod": "manual"}),
+        ({**MERGED, **PROVIDER, "CI_COMMIT_BRANCH": "feature"}, {}),
+        (SCHEDULE, {}),
+        ({**SCHEDULE, **PROVIDER}, dict.fromkeys(("drift: [dev]", "drift: [prod]", "quotas"), "on_success")),
+    ],
+)
+def test_gitlab_runs_these_jobs_and_no_others(checkout: Path, variables: dict[str, str], jobs: dict[str, str]) -> None:
+    said = gitlab(checkout, variables, "--list-json")
+    listed: list[dict[str, Any]] = json.loads(said[said.index("[\n") :])
+
+    assert {job["name"]: job["when"] for job in listed if job["when"] != "never"} == jobs
+
+
+@needs("gitlab-ci-local", "rsync")
+def test_gitlab_checks_a_merge_request_against_its_target(checkout: Path) -> None:
+    for file in ("code-quality.json", "junit.xml", "check.html"):
+        (checkout / file).touch()  # the job's artifacts, which the stand-in does not write
+
+    said = gitlab(checkout, REQUEST, "check")
+
+    assert "make check --base origin/main --new-only --format text" in said
+
+
+def act(folder: Path, event: str, workflow: str, *arguments: str, payload: dict[str, Any]) -> str:
+    """Run a workflow in the shell; every action of others is a stand-in that does nothing."""
+    action = folder.parent / "action"
+    action.mkdir(exist_ok=True)
+    (action / "action.yml").write_text(ACTION)
+    (folder.parent / "event.json").write_text(json.dumps(payload))
+    used = {
+        name
+        for file in (ROOT / ".github").rglob("*.yml")
+        for name in re.findall(r"uses: ([\w-]+/[^ ]+@\w+)", file.read_text())
+    }
+    instead = [text for name in sorted(used) for text in ("--local-repository", f"{name}={action}")]
+    where = ("-W", str(WORKFLOWS / workflow), "--eventpath", str(folder.parent / "event.json"))
+    return run(
+        folder, "act", event, *where, "--remote-name", REMOTE, "-P", "ubuntu-latest=-self-hosted", *instead, *arguments
+    )
+
+
+def pull_request(head: str) -> dict[str, Any]:
+    return {
+        "repository": {"full_name": REPOSITORY, "default_branch": "main"},
+        "pull_request": {"number": 7, "base": {"ref": "main"}, "head": {"ref": "feature", "repo": {"full_name": head}}},
+    }
+
+
+@needs("act")
+def test_github_checks_a_pull_request_against_its_base(checkout: Path) -> None:
+    said = act(checkout, "pull_request", "check.yml", payload=pull_request("somebody/fork"))
+
+    assert "make check --base origin/main --new-only --format text --format github" in said
+
+
+@needs("act")
+@pytest.mark.parametrize(("head", "stacks"), [("somebody/fork", []), (REPOSITORY, ["dev", "prod"])])
+def test_github_previews_what_is_no_fork(checkout: Path, head: str, stacks: list[str]) -> None:
+    said = act(checkout, "pull_request", "preview.yml", *VARIABLES, payload=pull_request(head))
+
+    assert sorted(re.findall(r"each-stack (\w+) preview --diff", said)) == stacks
+
+
+@needs("act")
+@pytest.mark.parametrize(("variables", "stacks"), [((), []), (VARIABLES, ["dev", "prod"])])
+def test_github_deploys_a_merge_environment_by_environment(
+    checkout: Path, variables: tuple[str, ...], stacks: list[str]
+) -> None:
+    said = act(checkout, "push", "up.yml", *variables, payload={"ref": "refs/heads/main"})
+
+    assert re.findall(r"each-stack (\w+) up --yes", said) == stacks
+
+
+@needs("actionlint")
+def test_actionlint_finds_nothing() -> None:
+    files = [str(file) for file in (ROOT / WORKFLOWS).glob("*.yml")]
+
+    assert run(ROOT, "actionlint", *files) == ""
+
+
+@needs("zizmor")
+def test_zizmor_finds_nothing_worse_than_a_hint() -> None:
+    run(ROOT, "zizmor", "--offline", "--no-progress", "--min-severity", "medium", ".github")  # fails on a finding
