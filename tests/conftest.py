@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import shutil
+import signal
 import socket
 from collections.abc import Callable, Generator, Iterator
 from typing import Any
@@ -24,6 +25,12 @@ TOOLS = {
 }
 FOLDERS = {"kube": "KUBEBUILDER_ASSETS"}
 """The variable that names the folder of a marker's tools, where that is not PATH."""
+
+
+def pytest_configure() -> None:
+    """Hear interrupts where a shell started the tests in the background: else their programs would be deaf to them."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
