@@ -13,7 +13,7 @@ SECONDS = 30
 
 
 def test_the_engine_may_interrupt_the_pack_until_it_has_ended() -> None:
-    command = [sys.executable, str(ROOT / "policies")]
+    command = [sys.executable, "-u", str(ROOT / "policies")]  # unbuffered, as the engine starts it
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as pack:
         assert pack.stdout
         assert int(pack.stdout.readline()) > 0  # the port it answers on
