@@ -10,7 +10,11 @@ from pathlib import Path
 from benchmarks.fleet import Shape, stack_file, write_fleet
 from benchmarks.measure import PROGRAM, Run, run, table
 
-SHAPES = (Shape(environments=100, pools=50), Shape(environments=200, pools=50))
+SHAPES = (
+    Shape(environments=100, pools=50),
+    Shape(environments=200, pools=50, teams=0),
+    Shape(environments=200, pools=50),
+)
 
 
 def measure() -> None:
@@ -26,14 +30,15 @@ def _measure(shape: Shape) -> None:
         write_fleet(fleet, shape)
         rows = [("every stack new", "120", _check(fleet, cache))]
         rows.append(("nothing changed", "", _check(fleet, cache)))
-        _touch(fleet, "env007-team0")
-        rows.append(("one team's file changed", "10", _check(fleet, cache)))
+        if shape.teams:
+            _touch(fleet, "env007-team0")
+            rows.append(("one team's file changed", "10", _check(fleet, cache)))
         _touch(fleet, "env007")
         rows.append(("one environment's file changed", "", _check(fleet, cache)))
         size = sum(path.stat().st_size for path in cache.rglob("*") if path.is_file()) / 2**20
         shutil.rmtree(cache)
     table(
-        f"{shape.stacks} stacks: {shape.environments} environments of {shape.pools} pools, and a team in each; "
+        f"{shape.stacks} stacks: {shape.environments} environments of {shape.pools} pools, {shape.teams} team in each; "
         f"{os.cpu_count()} cores, cache {size:.0f} MiB",
         ("check", "wall s", "target", "CPU s", "peak MiB of the largest process"),
         [(name, f"{took.wall:.1f}", goal, f"{took.cpu:.1f}", f"{took.peak_mib:.0f}") for name, goal, took in rows],
