@@ -45,8 +45,8 @@ Place = Annotated[Path | None, typer.Option("--workspace", help="Where everythin
 Yes = Annotated[bool, typer.Option("--yes", help="Install the Pulumi CLI without asking, where it is missing.")]
 Root = Annotated[Path | None, typer.Option("--root", help="The repository; default: the one around this folder.")]
 
-_WHERE: Final = ("workspace", "root")
-_RUN: Final = ("parallel", "yes", *_WHERE)
+WHERE: Final = ("workspace", "root")
+_RUN: Final = ("parallel", "yes", *WHERE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +127,7 @@ def destroy(
 
 
 @app.command("serve")
-@takes(Options, "durations", "crds", "api_server", "scenario", *_WHERE)
+@takes(Options, "durations", "crds", "api_server", "scenario", *WHERE)
 def serve(
     *,
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Of the local cloud; 0 takes a free one.")] = 0,
@@ -162,7 +162,7 @@ def serve(
 
 
 @app.command("status")
-@takes(Options, *_WHERE)
+@takes(Options, *WHERE)
 def status(*, options: Options) -> None:
     """Say what the sandbox holds, and which quota that uses."""
     from sandbox.run.session import read_stacks

@@ -9,6 +9,7 @@ from checks.base.changes import InputChange
 from checks.base.side import leaves
 from modules.config.finding import Path
 from modules.config.names import sections
+from modules.config.source import value_at
 from modules.config.stack import Stack
 
 
@@ -40,9 +41,7 @@ def _changed(section: Path, new: Stack, old: Stack) -> Iterator[tuple[Path, set[
 
 
 def _values(stack: Stack, section: Path) -> dict[str, Any]:
-    value: Any = stack.source.value
-    for part in (*stack.below, *section):
-        value = value.get(part) if isinstance(value, dict) else None
+    value = value_at(stack.source.value, (*stack.below, *section))
     return leaves(value) if isinstance(value, dict) else {}
 
 

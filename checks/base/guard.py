@@ -50,9 +50,7 @@ def guard(comparison: Comparison, head: Workspace, base: Workspace) -> Iterator[
     """
     for change in comparison.stacks:
         new, old = _side(head, change.name), _side(base, change.was or change.name)
-        if new is None:
-            continue
-        if change.unknown:
+        if new is None or change.unknown:
             continue
         yield from _replaced(change, new, old)
         yield from _recreated(change, new, old)

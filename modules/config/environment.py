@@ -15,6 +15,7 @@ from modules.config.section import (
     Cidr,
     Email,
     FilestoreTierName,
+    FormerName,
     HostName,
     ImageName,
     Labels,
@@ -75,9 +76,7 @@ class Environment(Section):
     """Everything of one environment: project, network, clusters with their pools, Filestore, in-cluster software."""
 
     project: ProjectId
-    renamed_from: Name | None = Field(
-        default=None, description="The stack's name before `pulumi stack rename`; only `check --base` reads it."
-    )
+    renamed_from: FormerName = None
     labels: Labels = Field(default={}, description="On every resource, beside environment and managed-by.")
     deletion_protection: bool = Field(default=True, description="What holds data or capacity refuses deletion.")
     google_groups_domain: HostName | None = Field(

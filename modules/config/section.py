@@ -100,6 +100,9 @@ FORMS = {
 
 Name = Annotated[str, Field(pattern=_NAME)]
 """A name of ours: lower-case letters, digits and dashes, at most 30 characters (GKE stops at 40 with our suffixes)."""
+FormerName = Annotated[
+    Name | None, Field(description="The stack's name before `pulumi stack rename`; only `check --base` reads it.")
+]
 ProjectId = Annotated[str, Field(pattern=_PROJECT, description="A Google Cloud project id.")]
 Member = Annotated[
     str,

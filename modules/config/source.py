@@ -83,6 +83,13 @@ def parse_source(text: str, file: str) -> Source:
     return source
 
 
+def value_at(value: Any, path: Path) -> Any:
+    """Return what stands at a path of mappings inside a file's value, None where nothing does."""
+    for part in path:
+        value = value.get(part) if isinstance(value, dict) else None
+    return value
+
+
 class _Reader:
     """Turns YAML nodes into values, noting the place of each."""
 

@@ -11,6 +11,7 @@ from modules.config.fallback import Fallback, check_order
 from modules.config.node_pool import BootDisk
 from modules.config.section import (
     DiskTypeName,
+    FormerName,
     Labels,
     MachineTypeName,
     Members,
@@ -91,9 +92,7 @@ class Team(Section):
     project: ProjectId | None = Field(
         default=None, description="Where buckets and Vertex live; default: environment's."
     )
-    renamed_from: Name | None = Field(
-        default=None, description="The stack's name before `pulumi stack rename`; only `check --base` reads it."
-    )
+    renamed_from: FormerName = None
     labels: Labels = Field(default={}, description="On every resource, beside team, environment and managed-by.")
     members: Members = Field(min_length=1)
     shares: dict[Name, dict[str, Share]] = Field(default={}, description="Cluster, then flavor, then share.")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from modules.config.finding import Path
-from modules.config.source import Source, UnreadableError, parse_source
+from modules.config.source import Source, UnreadableError, parse_source, value_at
 from modules.quota.plan import NeededRequest, ProjectPlan, contact_of, entry_lines
 
 _KEY = "quota_requests"
@@ -41,7 +41,7 @@ def with_requests(plan: ProjectPlan, text: str, *, contact: str | None = None, j
         raise RequestError(f"{plan.stack.source.file} has no alerts.emails: say whom Google may ask, with --contact.")
     source = parse_source(text, plan.stack.source.file)
     path = (*plan.stack.below, _KEY)
-    here = _at(source.value, path)
+    here = value_at(source.value, path)
     had = here if isinstance(here, dict) else {}
     new = [need for need in plan.needed if need.name not in had]
     entries = {need.name: entry_lines(need, contact=contact, justification=justification) for need in new}
@@ -82,7 +82,7 @@ def _applied(edits: list[_Edit], lines: list[str], newline: str) -> str:
 def _verify(written: str, before: Source, path: Path, plan: ProjectPlan, entries: dict[str, list[str]]) -> None:
     """Raise RequestError unless the text says what the file said, with the requests, and nothing else."""
     wanted = deepcopy(before.value)
-    section = _at(wanted, path[:-1])
+    section = value_at(wanted, path[:-1])
     requests = section[_KEY] = section.get(_KEY) or {}
     for need in plan.needed:
         if need.name in entries:
@@ -99,9 +99,3 @@ def _verify(written: str, before: Source, path: Path, plan: ProjectPlan, entries
             f"{before.file}:{line}: is laid out so that no line of {_KEY} can be written: give each key a line of its "
             "own, or paste what `training-platform quota plan` prints."
         )
-
-
-def _at(value: Any, path: Path) -> Any:
-    for part in path:
-        value = value.get(part) if isinstance(value, dict) else None
-    return value

@@ -8,6 +8,7 @@ from modules.catalog import MACHINE_TYPES
 from modules.catalog.locations import is_zone, region_of
 from modules.rules.cluster_views import ClusterSettings
 from modules.rules.registry import Draft, finding, rule
+from modules.rules.view import View
 from modules.rules.views import Cluster
 
 _TOOLKIT = "Cluster Toolkit v1.95.0, gke-cluster, preconditions, read 2026-06-25"
@@ -79,9 +80,15 @@ def default_max_pods(each: ClusterSettings) -> Iterator[Draft]:
     if each.networking_mode == ROUTES:
         message = "pods per node are set, and the cluster gives pods no range of their own"
         yield finding(each, "max_pods", message, allowed="networking_mode VPC_NATIVE", nearest="VPC_NATIVE")
-    if not MAX_PODS[0] <= pods <= MAX_PODS[1]:
-        message, nearest = f"{pods} pods per node", min(max(pods, MAX_PODS[0]), MAX_PODS[1])
-        yield finding(each, "max_pods", message, allowed="8 to 256", nearest=nearest)
+    yield from pods_beyond(each, pods)
+
+
+def pods_beyond(view: View, pods: int) -> Iterator[Draft]:
+    """Find a number of pods per node, ``max_pods`` of a view, that GKE does not take."""
+    low, high = MAX_PODS
+    if not low <= pods <= high:
+        nearest = min(max(pods, low), high)
+        yield finding(view, "max_pods", f"{pods} pods per node", allowed=f"{low} to {high}", nearest=nearest)
 
 
 @rule("cluster-zones", ruleset="clusters", facts=("CLU-05", "REG-02"), source=f"{_SCHEMA}; Cluster Toolkit v1.95.0")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from modules.rules.cluster_views import PoolSettings
-from modules.rules.clusters import MAX_PODS, NAME_LENGTH, PODS_SOURCE
+from modules.rules.clusters import NAME_LENGTH, PODS_SOURCE, pods_beyond
 from modules.rules.of_cluster import pools_of
 from modules.rules.registry import Draft, finding, rule
 from modules.rules.view import Program
@@ -60,10 +60,8 @@ def pool_bounds(pool: NodePool) -> Iterator[Draft]:
 @rule("max-pods", ruleset="pools", facts=("CLU-13",), source=PODS_SOURCE)
 def max_pods(pool: NodePool) -> Iterator[Draft]:
     """Find a number of pods per node that GKE does not take."""
-    low, high = MAX_PODS
-    if pool.max_pods is not None and not low <= pool.max_pods <= high:
-        nearest = min(max(pool.max_pods, low), high)
-        yield finding(pool, "max_pods", f"{pool.max_pods} pods per node", allowed=f"{low} to {high}", nearest=nearest)
+    if pool.max_pods is not None:
+        yield from pods_beyond(pool, pool.max_pods)
 
 
 @rule("pool-nodes", ruleset="pools", severity="warning", owner="house", source=_LIMITS)

@@ -11,19 +11,15 @@ from modules.config.workspace import Workspace
 from modules.quota.ledger import project_ledgers, workspace_demand
 from modules.quota.snapshot import Snapshots
 from modules.quota.verdict import quota_findings
+from tests.quota.conftest import UNLIMITED
 
 Build = Callable[..., Workspace]
 Limits = Callable[[str], Snapshots]
 H100 = "node_pools: {h100: {machine_type: a3-highgpu-8g, zone: us-central1-a, max_nodes: 4}}"
 SLICE = "node_pools: {v5e: {machine_type: ct5lp-hightpu-4t, zone: us-central1-a, topology: %s, slices: %d}}"
-LISTED = """
-    compute.googleapis.com:
-      INSTANCES-per-project-region: [{limit: -1}]
-      IN-USE-ADDRESSES-per-project-region: [{limit: -1}]
-      CPUS-per-project-region: [{limit: -1}]
-      CPUS-ALL-REGIONS-per-project: [{limit: -1}]
-      NETWORKS-per-project: [{limit: -1}]
-      SUBNETWORKS-per-project: [{limit: -1}]
+LISTED = (
+    UNLIMITED
+    + """\
       SSD-TOTAL-GB-per-project-region: [{limit: -1}]
       LOCAL-SSD-TOTAL-STORAGE-PER-VM-FAMILY-per-project-region: [{limit: -1}]
       GPUS-ALL-REGIONS-per-project: [{limit: %(all)s}]
@@ -36,6 +32,7 @@ LISTED = """
       TPU-LITE-PODSLICE-V5-per-project-region: [{limit: %(tpu)s, region: us-central1}]
       PREEMPTIBLE-TPU-LITE-PODSLICE-V5-per-project-region: [{limit: 0}]
 """
+)
 PLENTY = {"all": 1000, "here": 1000, "there": 0, "spot": 0, "tpu": 1000}
 
 

@@ -12,19 +12,16 @@ from modules.quota.ledger import project_ledgers, workspace_demand
 from modules.quota.snapshot import Snapshots
 from modules.rules import evaluate, program, views_of_model
 from modules.rules.suggestions import Suggestions
+from tests.quota.conftest import UNLIMITED
 
 Build = Callable[..., Workspace]
 Limits = Callable[[str], Snapshots]
-UNLIMITED = """
-    compute.googleapis.com:
-      INSTANCES-per-project-region: [{limit: -1}]
-      IN-USE-ADDRESSES-per-project-region: [{limit: -1}]
-      CPUS-per-project-region: [{limit: -1}]
-      CPUS-ALL-REGIONS-per-project: [{limit: -1}]
-      NETWORKS-per-project: [{limit: -1}]
-      SUBNETWORKS-per-project: [{limit: -1}]
+LISTED = (
+    UNLIMITED
+    + """\
       GPUS-ALL-REGIONS-per-project: [{limit: 1000}]
 """
+)
 DISKS = """\
       SSD-TOTAL-GB-per-project-region: [{limit: -1}]
       LOCAL-SSD-TOTAL-STORAGE-PER-VM-FAMILY-per-project-region: [{limit: -1}]
@@ -37,7 +34,7 @@ V5E = "{machine_type: ct5lp-hightpu-4t, zone: us-central1-a, topology: %s, slice
 def family(**regions: int) -> str:
     rows = "".join(f"\n        - {{limit: {most}, region: {key.replace('_', '-')}, gpu_family: NVIDIA_H100}}"
                    for key, most in regions.items())  # fmt: skip
-    return f"{UNLIMITED}{DISKS}      GPUS-PER-GPU-FAMILY-per-project-region:{rows}\n"
+    return f"{LISTED}{DISKS}      GPUS-PER-GPU-FAMILY-per-project-region:{rows}\n"
 
 
 def one(build: Build, snapshots: Snapshots, pools: str, rule: str) -> Finding:
@@ -95,7 +92,7 @@ def test_a_reservation_that_no_quota_counts_fits_wherever_the_machine_is(build: 
         "capacity: reservation, reservation: training}"
     )
 
-    assert one(build, limits(UNLIMITED + DISKS), pool, "machine-zone").nearest == "us-central1-a (no limit)"
+    assert one(build, limits(LISTED + DISKS), pool, "machine-zone").nearest == "us-central1-a (no limit)"
 
 
 def test_where_no_quota_holds_the_pool_the_request_is_named(build: Build, limits: Limits) -> None:
@@ -107,7 +104,7 @@ def test_where_no_quota_holds_the_pool_the_request_is_named(build: Build, limits
 
 
 def test_a_limit_that_the_snapshot_does_not_list_is_called_unknown(build: Build, limits: Limits) -> None:
-    found = zone(build, limits(UNLIMITED + DISKS))
+    found = zone(build, limits(LISTED + DISKS))
 
     assert (found.allowed or "").startswith("offered, quota not known: us-central1-a, us-central1-b, us-central1-c")
     assert found.nearest == ("us-central1-a; its limits are not known: training-platform quota pull example-train")
@@ -133,7 +130,7 @@ def test_another_limit_that_is_short_there_counts_too(build: Build, limits: Limi
     ],
 )
 def test_a_way_to_get_vms_is_named_with_its_quota(build: Build, limits: Limits, spot: int, nearest: str) -> None:
-    text = f"{UNLIMITED}{DISKS}      PREEMPTIBLE-NVIDIA-H100-GPUS-per-project-region: [{{limit: {spot}}}]\n"
+    text = f"{LISTED}{DISKS}      PREEMPTIBLE-NVIDIA-H100-GPUS-per-project-region: [{{limit: {spot}}}]\n"
     pool = "h100: {machine_type: a3-highgpu-4g, zone: us-central1-a, max_nodes: 4}"
 
     assert one(build, limits(text), pool, "capacity-offered").nearest == nearest
@@ -151,7 +148,7 @@ def test_a_way_to_get_vms_is_named_with_its_quota(build: Build, limits: Limits, 
 def test_a_slice_that_the_quota_holds_is_named_beside_the_legal_one(
     build: Build, limits: Limits, asked: tuple[str, int], chips: int, nearest: str
 ) -> None:
-    text = f"{UNLIMITED}{DISKS}      TPU-LITE-PODSLICE-V5-per-project-region: [{{limit: {chips}}}]\n"
+    text = f"{LISTED}{DISKS}      TPU-LITE-PODSLICE-V5-per-project-region: [{{limit: {chips}}}]\n"
 
     assert one(build, limits(text), f"v5e: {V5E % asked}", "tpu-topology").nearest == nearest
 

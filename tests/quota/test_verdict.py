@@ -9,6 +9,7 @@ from modules.config.workspace import Workspace
 from modules.quota.ledger import capacity_ledger, project_ledgers, workspace_demand
 from modules.quota.snapshot import Snapshots
 from modules.quota.verdict import capacity_findings, quota_findings
+from tests.quota.conftest import UNLIMITED
 
 Build = Callable[..., Workspace]
 Limits = Callable[[str], Snapshots]
@@ -18,19 +19,15 @@ POOLS = """
       h100: {machine_type: a3-highgpu-8g, zone: us-central1-a, max_nodes: 6}
       eval: {machine_type: a3-highgpu-8g, zone: us-central1-b, max_nodes: 2}
 """
-LISTED = """
-    compute.googleapis.com:
-      INSTANCES-per-project-region: [{limit: -1}]
-      IN-USE-ADDRESSES-per-project-region: [{limit: -1}]
-      CPUS-per-project-region: [{limit: -1}]
-      CPUS-ALL-REGIONS-per-project: [{limit: -1}]
-      NETWORKS-per-project: [{limit: -1}]
-      SUBNETWORKS-per-project: [{limit: -1}]
+LISTED = (
+    UNLIMITED
+    + """\
       SSD-TOTAL-GB-per-project-region: [{limit: -1}]
       LOCAL-SSD-TOTAL-STORAGE-PER-VM-FAMILY-per-project-region: [{limit: -1}]
       GPUS-ALL-REGIONS-per-project: [{limit: -1}]
       GPUS-PER-GPU-FAMILY-per-project-region: [{limit: %d, region: us-central1, gpu_family: NVIDIA_H100}]
 """
+)
 
 
 def verdict(workspace: Workspace, snapshots: Snapshots) -> list[Finding]:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -12,6 +12,7 @@ from modules.quota.snapshot import read_snapshots
 from sandbox.cloud.clock import Clock
 from sandbox.cloud.cloud import Cloud
 from sandbox.cloud.projects import Projects
+from sandbox.cloud.server import serve
 from sandbox.cloud.store import Store
 
 PROJECT = "example-lab"
@@ -129,3 +130,10 @@ def ask(cloud: Cloud) -> Client:
     client = Client(cloud)
     client.enable(PROJECT, *APIS)
     return client
+
+
+@pytest.fixture
+def port(cloud: Cloud, ask: Client) -> Iterator[int]:  # the project of ``ask`` has its APIs
+    """Return the port on which a cloud is served in which the project has its APIs."""
+    with serve(cloud) as bound:
+        yield bound

@@ -8,21 +8,13 @@ from typing import Any
 
 import pytest
 
-from sandbox.cloud.cloud import Cloud
-from sandbox.cloud.server import serve
-from tests.sandbox_cloud.conftest import LOCATION, PROJECT, ZONE, Client
+from tests.sandbox_cloud.conftest import LOCATION, PROJECT, ZONE
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", FutureWarning)  # google.api_core announces the end of this Python
     import httplib2  # type: ignore[import-untyped]
     from googleapiclient.discovery import build  # type: ignore[import-untyped]
     from googleapiclient.errors import HttpError  # type: ignore[import-untyped]
-
-
-@pytest.fixture
-def port(cloud: Cloud, ask: Client) -> Iterator[int]:  # the project of ``ask`` has its APIs
-    with serve(cloud) as bound:
-        yield bound
 
 
 @pytest.fixture

@@ -6,13 +6,10 @@ That of GKE speaks gRPC alone; that of Vertex AI brings a dozen libraries.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 
 import pytest
 from google.auth.credentials import AnonymousCredentials
 
-from sandbox.cloud.cloud import Cloud
-from sandbox.cloud.server import serve
 from tests.sandbox_cloud.conftest import PROJECT, ZONE, Client
 
 with warnings.catch_warnings():
@@ -24,12 +21,6 @@ with warnings.catch_warnings():
     from google.cloud.filestore_v1.services.cloud_filestore_manager.transports import CloudFilestoreManagerRestTransport
 
 SECONDS = 20  # that a client waits for an operation of no length
-
-
-@pytest.fixture
-def port(cloud: Cloud, ask: Client) -> Iterator[int]:  # the project of ``ask`` has its APIs
-    with serve(cloud) as bound:
-        yield bound
 
 
 def test_the_generated_client_takes_a_firewall_through_its_life(port: int, ask: Client) -> None:

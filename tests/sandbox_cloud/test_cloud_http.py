@@ -11,14 +11,7 @@ import pytest
 
 from sandbox.cloud.cloud import Cloud
 from sandbox.cloud.endpoints import endpoints
-from sandbox.cloud.server import serve
 from tests.sandbox_cloud.conftest import LOCATION, PROJECT, Client
-
-
-@pytest.fixture
-def port(cloud: Cloud, ask: Client) -> Iterator[int]:
-    with serve(cloud) as bound:
-        yield bound
 
 
 @pytest.fixture
