@@ -44,7 +44,7 @@ inventories: $(RUNTIME) ## Write tests/inventories/ from the stacks' plans.
 	@$(BIN)/python tests/inventories/write.py
 
 policy-pack: $(RUNTIME) ## Build the folder to publish, build/policy-pack: docs/policies.md.
-	@$(BIN)/python -m policies.build build/policy-pack
+	@$(BIN)/python -m training_platform.policy.build build/policy-pack
 
 bench: $(DEVELOPMENT) ## Measure what benchmarks/ measures.
 	@$(BIN)/python -m benchmarks $(ARGS)

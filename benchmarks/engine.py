@@ -13,11 +13,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks.measure import PROGRAM, ROOT, run, spread, table
-from checks.planner import Planner
-from checks.run import run_check
-from modules.config.clock import today
-from sandbox.kubernetes.server import serve
 from tests.engine.workspace import Workspace
+from training_platform.checks.planning.planner import Planner
+from training_platform.checks.run import run_check
+from training_platform.config.reading.clock import today
+from training_platform.sandbox.kubernetes.server import serve
 
 RUNS = 5
 STACK = "dev"

@@ -16,18 +16,18 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from modules.catalog import MACHINE_TYPES
-from modules.catalog.locations import is_zone, region_of
-from modules.catalog.topologies import hosts, legal_topologies
-from modules.catalog.types import Capacity, MachineType
-from modules.config.clock import CLOCK_FILE
-from modules.config.environment import Environment
-from modules.config.fleet import flavors
-from modules.config.stack import SECTIONS
-from modules.config.workspace import STACKS_FOLDER, read_workspace
-from modules.quota.ledger import project_ledgers, workspace_demand
-from modules.quota.snapshot import FOLDER as QUOTAS_FOLDER
-from modules.quota.snapshot import Snapshots
+from training_platform.catalog import MACHINE_TYPES
+from training_platform.catalog.locations import is_zone, region_of
+from training_platform.catalog.topologies import hosts, legal_topologies
+from training_platform.catalog.types import Capacity, MachineType
+from training_platform.config.expansion.pools import flavors
+from training_platform.config.reading.clock import CLOCK_FILE
+from training_platform.config.spec.environment import Environment
+from training_platform.config.spec.stack import SECTIONS
+from training_platform.config.workspace import STACKS_FOLDER, read_workspace
+from training_platform.quota.ledger import project_ledgers, workspace_demand
+from training_platform.quota.snapshot import FOLDER as QUOTAS_FOLDER
+from training_platform.quota.snapshot import Snapshots
 
 TODAY = date(2026, 11, 21)
 FILES_OF_THE_PROGRAM = ("Pulumi.yaml", "__main__.py")

@@ -19,8 +19,8 @@ from benchmarks.faults import FAULTS
 from benchmarks.fleet import Shape, write_fleet
 from benchmarks.measure import PROGRAM, run, table
 from benchmarks.terraform import terraform_plan
-from modules.catalog import BOOT_DISK_LIMITS
-from modules.config.workspace import read_workspace
+from training_platform.catalog import BOOT_DISK_LIMITS
+from training_platform.config.workspace import read_workspace
 
 RUNS = 2
 SHAPE = Shape(environments=20, pools=50)

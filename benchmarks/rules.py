@@ -15,16 +15,16 @@ from typing import TypeVar
 
 from benchmarks.fleet import TODAY, Shape, write_fleet
 from benchmarks.measure import ROOT, table
-from checks.collector import collector_off
-from checks.outcome import rule_findings
-from modules.config.finding import Finding
-from modules.config.source import read_source
-from modules.config.stack import Stack, parse_stack, stack_name
-from modules.config.workspace import Workspace, cross_check
-from modules.quota.ledger import capacity_ledger, project_ledgers, workspace_demand
-from modules.quota.requests import requested
-from modules.quota.snapshot import read_snapshots
-from modules.rules import ledger_findings, views_of_model
+from training_platform.checks.planning.garbage_collector import collector_off
+from training_platform.checks.planning.outcome import rule_findings
+from training_platform.config.reading.finding import Finding
+from training_platform.config.reading.source import read_source
+from training_platform.config.spec.stack import Stack, parse_stack, stack_name
+from training_platform.config.workspace import Workspace, cross_check
+from training_platform.quota.ledger import capacity_ledger, project_ledgers, workspace_demand
+from training_platform.quota.requests import requested
+from training_platform.quota.snapshot import read_snapshots
+from training_platform.rules import ledger_findings, views_of_model
 
 RUNS = 3
 SIZES = (1_000, 5_000, 10_000)

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from modules.config.cluster import Cluster
-from modules.config.environment import Environment
-from modules.config.fleet import GkePool, Pool, cluster_pools
-from modules.config.workspace import Workspace
+from training_platform.config.expansion.pools import GkePool, Pool, cluster_pools
+from training_platform.config.spec.cluster import Cluster
+from training_platform.config.spec.environment import Environment
+from training_platform.config.workspace import Workspace
 
 Json = dict[str, Any]
 PROVIDER = "registry.terraform.io/hashicorp/google"

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_gcp import container
 
-from modules.catalog.locations import region_of
-from modules.config.cluster import Cluster
-from modules.config.fleet import Pool, cluster_pools
-from modules.config.gpu_fabric import fabric_name, gpu_fabrics
 from modules.gke.node_pool import AcceleratorPool, AcceleratorPoolArgs
 from modules.gke.service_account import NodeServiceAccount
 from modules.gke.workload_policies import WorkloadPolicies, WorkloadPoliciesArgs, policy_topologies
 from modules.network.gpu_networks import GpuNetworks, GpuNetworksArgs
-from modules.scope import Scope
+from training_platform.catalog.locations import region_of
+from training_platform.config.expansion.gpu_fabric import fabric_name, gpu_fabrics
+from training_platform.config.expansion.pools import Pool, cluster_pools
+from training_platform.config.spec.cluster import Cluster
+from training_platform.resources.scope import Scope
 
 Nic = container.NodePoolNetworkConfigAdditionalNodeNetworkConfigArgs
 

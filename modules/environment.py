@@ -10,11 +10,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from modules.accelerator_pools import ClusterPools, ClusterPoolsArgs
-from modules.catalog.locations import region_of
 from modules.cloudquota.requests import QuotaRequests, QuotaRequestsArgs
-from modules.config.cluster import Cluster
-from modules.config.environment import Environment
-from modules.config.names import filestore_name, notebooks_name, system_pool_name
 from modules.filestore.instance import FilestoreInstance, FilestoreInstanceArgs
 from modules.filestore.storage_class import FilestoreClass, FilestoreClassArgs, class_name, tiers
 from modules.filestore.volume import FilestoreVolume, FilestoreVolumeArgs
@@ -42,14 +38,18 @@ from modules.project.services import (
 )
 from modules.prometheus.monitoring import JOBSET, KUEUE, ControllerMonitoring, ControllerMonitoringArgs
 from modules.prometheus.rules import AlertRules, AlertRulesArgs
-from modules.scope import Scope, environment_scope
 from modules.storage.images import ImageRepository, ImageRepositoryArgs
+from training_platform.catalog.locations import region_of
+from training_platform.config.names import filestore_name, notebooks_name, system_pool_name
+from training_platform.config.spec.cluster import Cluster
+from training_platform.config.spec.environment import Environment
+from training_platform.resources.scope import Scope, environment_scope
 
 HOME_CLAIM = "homes"
 
 
 def build_environment(name: str, environment: Environment) -> dict[str, Any]:
-    """Create everything of an environment stack and return what it exports (see ``modules/outputs.py``)."""
+    """Create everything of an environment stack and return what it exports (``resources/environment_outputs.py``)."""
     scope = environment_scope(name, environment)
     enable_apis(scope, (*ENVIRONMENT_APIS, *((QUOTA_API,) if environment.quota_requests else ())))
     regions = tuple(region_of(cluster.location) for cluster in environment.clusters.values())

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import pulumi
 from pulumi_kubernetes.helm import v3 as helm
 
-from modules.catalog.types import Chart
-from modules.config.environment import ChartOverride
 from modules.gke.kubernetes_provider import leaves_out_releases
+from training_platform.catalog.types import Chart
+from training_platform.config.spec.environment import ChartOverride
 
 _PATHS = ("/", "./", "../")
 _REVISIONS = 10  # each is a Secret that holds all of the chart's objects

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pulumi
 from pulumi_kubernetes.meta.v1 import ObjectMetaArgs
 
-from modules.scope import MANAGED_BY, Scope
+from training_platform.resources.scope import MANAGED_BY, Scope
 
 MANAGED_BY_LABEL = "app.kubernetes.io/managed-by"
 

@@ -8,10 +8,10 @@ from pathlib import Path as FilePath
 
 import pulumi
 
-from modules.config.finding import Finding
-from modules.config.source import Source, UnreadableError, read_source
-from modules.config.stack import PROJECT, SECTIONS, Stack, parse_stack, read_stack, stack_name
-from modules.config.workspace import STACKS_FOLDER, Workspace, cross_check
+from training_platform.config.reading.finding import Finding
+from training_platform.config.reading.source import Source, UnreadableError, read_source
+from training_platform.config.spec.stack import PROJECT, SECTIONS, Stack, parse_stack, read_stack, stack_name
+from training_platform.config.workspace import STACKS_FOLDER, Workspace, cross_check
 
 
 def selected_stack() -> tuple[Stack, Workspace]:

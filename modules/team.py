@@ -8,22 +8,13 @@ from typing import Any, TypeVar
 
 import pulumi
 
-from modules.config.environment import Environment
-from modules.config.fleet import Flavor
-from modules.config.names import bucket_name, directory_name, persistent_resource_name, share_name
-from modules.config.stack import PROJECT
-from modules.config.team import Directory, Team
-from modules.config.workspace import Workspace
 from modules.environment import enable_apis
 from modules.filestore.instance import reaches
 from modules.filestore.volume import FilestoreVolume, FilestoreVolumeArgs
 from modules.gke.cluster import cluster_name
 from modules.gke.kubernetes_provider import cluster_provider
 from modules.kueue.queues import TeamQueues, TeamQueuesArgs
-from modules.outputs import EnvironmentOutputs, OutputsError, parse_outputs
 from modules.project.services import TEAM_APIS
-from modules.project_names import SERVICE_ACCOUNT
-from modules.scope import Scope, environment_scope, team_scope
 from modules.storage.bucket import Bucket, BucketArgs
 from modules.storage.grants import RepositoryRef
 from modules.storage.images import repository_id
@@ -32,6 +23,15 @@ from modules.tenancy.cluster_access import ClusterConnect, ClusterConnectArgs
 from modules.tenancy.namespace import TeamNamespace, TeamNamespaceArgs
 from modules.vertex.persistent_resource import PersistentResource, PersistentResourceArgs
 from modules.vertex.tensorboard import Tensorboard, TensorboardArgs
+from training_platform.config.expansion.pools import Flavor
+from training_platform.config.names import bucket_name, directory_name, persistent_resource_name, share_name
+from training_platform.config.spec.environment import Environment
+from training_platform.config.spec.stack import PROJECT
+from training_platform.config.spec.team import Directory, Team
+from training_platform.config.workspace import Workspace
+from training_platform.resources.cloud_names import SERVICE_ACCOUNT
+from training_platform.resources.environment_outputs import EnvironmentOutputs, OutputsError, parse_outputs
+from training_platform.resources.scope import Scope, environment_scope, team_scope
 
 Given = TypeVar("Given")
 Found = TypeVar("Found")

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from policies.pack import policies
-from policies.serving import serve
+from training_platform.policy.pack import policies
+from training_platform.policy.serving import serve
 
 serve(policies(Path(__file__).resolve().parents[1]))

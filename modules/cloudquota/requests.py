@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_gcp import cloudquota
 
-from modules.config.names import quota_request_name
-from modules.config.quota_request import QuotaRequest
-from modules.project_names import short_name
-from modules.scope import Scope
+from training_platform.config.names import quota_request_name
+from training_platform.config.spec.quota_request import QuotaRequest
+from training_platform.resources.cloud_names import short_name
+from training_platform.resources.scope import Scope
 
 
 @dataclass(frozen=True, kw_only=True)

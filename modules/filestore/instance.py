@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_gcp import filestore
 
-from modules.catalog.locations import region_of
-from modules.config.cluster import Cluster
-from modules.config.environment import Filestore
-from modules.project_names import short_name
-from modules.scope import Scope
+from training_platform.catalog.locations import region_of
+from training_platform.config.spec.cluster import Cluster
+from training_platform.config.spec.environment import Filestore
+from training_platform.resources.cloud_names import short_name
+from training_platform.resources.scope import Scope
 
 
 @dataclass(frozen=True, kw_only=True)

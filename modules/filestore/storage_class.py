@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_kubernetes import storage
 
-from modules.catalog import FILESTORE_TIERS
-from modules.config.cluster import Cluster
-from modules.config.environment import Environment
 from modules.filestore.instance import reaches
 from modules.manifest import metadata
-from modules.scope import Scope
+from training_platform.catalog import FILESTORE_TIERS
+from training_platform.config.spec.cluster import Cluster
+from training_platform.config.spec.environment import Environment
+from training_platform.resources.scope import Scope
 
 PROVISIONER = "filestore.csi.storage.gke.io"
 

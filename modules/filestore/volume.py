@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_kubernetes import core, meta
 
-from modules.config.environment import Filestore
 from modules.filestore.instance import instance_name
 from modules.filestore.storage_class import PROVISIONER
 from modules.manifest import labels, metadata
-from modules.scope import Scope
+from training_platform.config.spec.environment import Filestore
+from training_platform.resources.scope import Scope
 
 
 @dataclass(frozen=True, kw_only=True)

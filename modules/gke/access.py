@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_gcp import projects
 
-from modules.scope import Scope
+from training_platform.resources.scope import Scope
 
 # Everything in the clusters, and the right to connect to their DNS-based endpoints.
 ADMIN_ROLE = "roles/container.admin"

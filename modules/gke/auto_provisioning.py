@@ -5,8 +5,8 @@ from __future__ import annotations
 import pulumi
 from pulumi_gcp import container
 
-from modules.config.auto_provisioning import AutoProvisioning
 from modules.gke.node_config import OAUTH_SCOPES
+from training_platform.config.spec.auto_provisioning import AutoProvisioning
 
 
 def cluster_autoscaling(

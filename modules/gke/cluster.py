@@ -7,15 +7,15 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_gcp import container
 
-from modules.catalog import MACHINE_TYPES
-from modules.config.cluster import Cluster
-from modules.config.maintenance import Maintenance
-from modules.config.node_pool import SystemPool
 from modules.gke.auto_provisioning import cluster_autoscaling
 from modules.gke.node_config import OAUTH_SCOPES
 from modules.gke.service_account import NodeServiceAccount
 from modules.network.cluster_subnet import PODS_RANGE, SERVICES_RANGE
-from modules.scope import Scope
+from training_platform.catalog import MACHINE_TYPES
+from training_platform.config.spec.cluster import Cluster
+from training_platform.config.spec.maintenance import Maintenance
+from training_platform.config.spec.node_pool import SystemPool
+from training_platform.resources.scope import Scope
 
 # The list replaces GKE's default. DCGM is GPUs, JOBSET is training jobs; those of TPUs are in SYSTEM_COMPONENTS, and
 # Kueue has none: it is scraped. KUBELET and CADVISOR want 1.29.3-gke.1093000, JOBSET 1.32.1-gke.1357001.

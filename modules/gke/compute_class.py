@@ -14,15 +14,15 @@ from typing import Any
 import pulumi
 from pulumi_kubernetes.apiextensions import CustomResource
 
-from modules.config.capacity import Reservation
-from modules.config.cluster import Cluster
-from modules.config.compute_class import ComputeClass, Priority
-from modules.config.fleet import Pool, cluster_pools
-from modules.config.names import compute_class_name
-from modules.config.node_pool import NodePool
 from modules.gke.node_pool import node_pool_name
 from modules.manifest import metadata
-from modules.scope import Scope
+from training_platform.config.expansion.pools import Pool, cluster_pools
+from training_platform.config.names import compute_class_name
+from training_platform.config.spec.capacity import Reservation
+from training_platform.config.spec.cluster import Cluster
+from training_platform.config.spec.compute_class import ComputeClass, Priority
+from training_platform.config.spec.node_pool import NodePool
+from training_platform.resources.scope import Scope
 
 API_VERSION = "cloud.google.com/v1"
 KIND = "ComputeClass"

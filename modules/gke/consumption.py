@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pulumi_gcp import container
 
-from modules.config.fleet import CLASS_LABEL, Pool
-from modules.config.node_pool import NodePool
+from training_platform.config.expansion.pools import CLASS_LABEL, Pool
+from training_platform.config.spec.node_pool import NodePool
 
 RESERVATION_KEY = "compute.googleapis.com/reservation-name"
 

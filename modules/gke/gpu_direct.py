@@ -15,11 +15,11 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_kubernetes.apiextensions import CustomResource
 
-from modules.catalog import IMAGES
-from modules.config.gpu_fabric import GpuFabric
 from modules.gke.gpu_installers import installer
 from modules.manifest import metadata
-from modules.scope import Scope
+from training_platform.catalog import IMAGES
+from training_platform.config.expansion.gpu_fabric import GpuFabric
+from training_platform.resources.scope import Scope
 
 API_VERSION = "networking.gke.io/v1"
 PARAMETERS = "GKENetworkParamSet"

@@ -14,9 +14,9 @@ from typing import Any
 import pulumi
 from pulumi_kubernetes.apps.v1 import DaemonSet
 
-from modules.catalog import MACHINE_TYPES
 from modules.manifest import labels, metadata
-from modules.scope import Scope
+from training_platform.catalog import MACHINE_TYPES
+from training_platform.resources.scope import Scope
 
 NAMESPACE = "kube-system"
 SKIP_AWAIT = {"pulumi.com/skipAwait": "true"}  # nodes come and go, and no deployment waits for those that come

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pulumi_gcp import container
 
-from modules.catalog.types import MachineType
-from modules.config.node_options import GpuSharing
-from modules.config.node_pool import NodePool
+from training_platform.catalog.types import MachineType
+from training_platform.config.spec.node_options import GpuSharing
+from training_platform.config.spec.node_pool import NodePool
 
 _DRIVERS = {"default": "DEFAULT", "latest": "LATEST", "disabled": "INSTALLATION_DISABLED"}
 _STRATEGIES = {"time-sharing": "TIME_SHARING", "mps": "MPS"}

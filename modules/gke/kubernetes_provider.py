@@ -7,7 +7,7 @@ import json
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from modules.config.stack import PROJECT
+from training_platform.config.spec.stack import PROJECT
 
 RENDER_TO = "renderTo"
 KUBECONFIGS = "kubeconfigs"

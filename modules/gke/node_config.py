@@ -7,9 +7,9 @@ from typing import TypedDict
 import pulumi
 from pulumi_gcp import container
 
-from modules.catalog.types import MachineType
-from modules.config.node_pool import BootDisk
-from modules.scope import Scope
+from training_platform.catalog.types import MachineType
+from training_platform.config.spec.node_pool import BootDisk
+from training_platform.resources.scope import Scope
 
 # The default scopes hold read-only storage: every checkpoint would fail to be written, whatever IAM says.
 OAUTH_SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_gcp import container
 
-from modules.config.fleet import ZONES_OF_A_REGIONAL_CLUSTER, GkePool, Pool, pool_labels
-from modules.config.node_pool import NodePool as NodePoolSpec
 from modules.gke.consumption import class_taints, queued_provisioning, reservation_affinity
 from modules.gke.gpu_node import (
     confidential_nodes,
@@ -21,7 +19,9 @@ from modules.gke.gpu_node import (
 from modules.gke.node_config import common_node_config
 from modules.gke.service_account import NodeServiceAccount
 from modules.gke.upkeep import management, upgrade_settings
-from modules.scope import Scope
+from training_platform.config.expansion.pools import ZONES_OF_A_REGIONAL_CLUSTER, GkePool, Pool, pool_labels
+from training_platform.config.spec.node_pool import NodePool as NodePoolSpec
+from training_platform.resources.scope import Scope
 
 # A VM's block of the pods' range is twice its pods, rounded up to a power of two: a /27 for 16, so that a /16 holds
 # 2,048 VMs, and a /26 for 32, 1,024 VMs. A host of a slice runs one training pod beside some ten of GKE's own (xpk

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_gcp import projects, serviceaccount
 
-from modules.project_names import account_id
-from modules.scope import Scope
+from training_platform.resources.cloud_names import account_id
+from training_platform.resources.scope import Scope
 
 # What a node needs to join, log and report (the first), and to pull images from the project's repositories. Pods have
 # accounts of their own by Workload Identity. Source: GKE docs on hardening, least-privilege node accounts.

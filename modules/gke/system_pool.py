@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_gcp import container
 
-from modules.catalog import MACHINE_TYPES
-from modules.catalog.locations import is_zone
-from modules.config.fleet import SYSTEM_POOL_SURGE, ZONES_OF_A_REGIONAL_CLUSTER
-from modules.config.node_pool import SystemPool as SystemPoolSpec
 from modules.gke.node_config import common_node_config
 from modules.gke.service_account import NodeServiceAccount
-from modules.scope import Scope
+from training_platform.catalog import MACHINE_TYPES
+from training_platform.catalog.locations import is_zone
+from training_platform.config.expansion.pools import SYSTEM_POOL_SURGE, ZONES_OF_A_REGIONAL_CLUSTER
+from training_platform.config.spec.node_pool import SystemPool as SystemPoolSpec
+from training_platform.resources.scope import Scope
 
 POOL_NAME = "system"
 # A /25 of the pods' range per VM: half of what GKE's default of 110 pods takes, and more than controllers fill.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pulumi_gcp import container
 
-from modules.config.node_pool import NodePool
+from training_platform.config.spec.node_pool import NodePool
 
 
 def management(spec: NodePool) -> container.NodePoolManagementArgs:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_gcp import compute
 
-from modules.config.fleet import Pool
-from modules.project_names import NAME_LIMIT, short_name
-from modules.scope import Scope
+from training_platform.config.expansion.pools import Pool
+from training_platform.resources.cloud_names import NAME_LIMIT, short_name
+from training_platform.resources.scope import Scope
 
 HIGH_THROUGHPUT = "HIGH_THROUGHPUT"
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import pulumi
 
-from modules.catalog import CHARTS
-from modules.config.environment import ChartOverride
 from modules.helm import chart_ref, install_release, release_args
-from modules.jobset.values import values
+from training_platform.catalog import CHARTS
+from training_platform.config.spec.environment import ChartOverride
+from training_platform.resources.jobset import values
 
 
 @dataclass(frozen=True, kw_only=True)

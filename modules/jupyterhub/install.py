@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_kubernetes import core
 
-from modules.catalog import CHARTS
-from modules.config.cluster import Cluster, Notebooks
-from modules.config.environment import ChartOverride
 from modules.helm import chart_ref, install_release, release_args
-from modules.jupyterhub.values import values
 from modules.manifest import metadata
-from modules.scope import Scope
+from training_platform.catalog import CHARTS
+from training_platform.config.spec.cluster import Cluster, Notebooks
+from training_platform.config.spec.environment import ChartOverride
+from training_platform.resources.jupyterhub.values import values
+from training_platform.resources.scope import Scope
 
 
 @dataclass(frozen=True, kw_only=True)

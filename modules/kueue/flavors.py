@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_kubernetes.apiextensions import CustomResource
 
-from modules.config.cluster import Cluster
-from modules.config.fleet import Flavor, flavors
-from modules.kueue.objects import API_VERSION, resource_flavor
 from modules.kueue.priority import WorkloadPriorityClass
-from modules.kueue.provisioning import CONFIG, admission_check, provisioning_request_config, queued
 from modules.manifest import metadata
-from modules.scope import Scope
+from training_platform.config.expansion.pools import Flavor, flavors
+from training_platform.config.spec.cluster import Cluster
+from training_platform.resources.kueue.objects import API_VERSION, resource_flavor
+from training_platform.resources.kueue.provisioning import CONFIG, admission_check, provisioning_request_config, queued
+from training_platform.resources.scope import Scope
 
 
 @dataclass(frozen=True, kw_only=True)

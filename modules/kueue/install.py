@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import pulumi
 
-from modules.catalog import CHARTS
-from modules.config.cluster import Cluster
-from modules.config.environment import ChartOverride
 from modules.helm import chart_ref, install_release, release_args
-from modules.kueue.values import values
-from modules.scope import Scope
+from training_platform.catalog import CHARTS
+from training_platform.config.spec.cluster import Cluster
+from training_platform.config.spec.environment import ChartOverride
+from training_platform.resources.kueue.values import values
+from training_platform.resources.scope import Scope
 
 
 @dataclass(frozen=True, kw_only=True)

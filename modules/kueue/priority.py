@@ -5,7 +5,7 @@ from __future__ import annotations
 import pulumi
 from pulumi_kubernetes.meta.v1 import ObjectMetaArgs
 
-from modules.kueue.objects import API_VERSION
+from training_platform.resources.kueue.objects import API_VERSION
 
 
 class WorkloadPriorityClass(pulumi.CustomResource):

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 import pulumi
 from pulumi_kubernetes.apiextensions import CustomResource
 
-from modules.config.fallback import Fallback
-from modules.config.fleet import Flavor
-from modules.config.team import Share
-from modules.kueue.objects import API_VERSION, cluster_queue, local_queue, local_queue_names
 from modules.manifest import metadata
-from modules.scope import Scope
+from training_platform.config.expansion.pools import Flavor
+from training_platform.config.spec.fallback import Fallback
+from training_platform.config.spec.team import Share
+from training_platform.resources.kueue.objects import API_VERSION, cluster_queue, local_queue, local_queue_names
+from training_platform.resources.scope import Scope
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_gcp import monitoring
 
-from modules.config import environment
-from modules.monitoring.alert_rules import AlertRule, alert_rules
-from modules.project_names import slug
-from modules.scope import Scope
+from training_platform.config.spec import environment
+from training_platform.resources.cloud_names import slug
+from training_platform.resources.monitoring.alert_rules import AlertRule, alert_rules
+from training_platform.resources.scope import Scope
 
 EVALUATION = "60s"  # as often as GKE's system metrics come
 

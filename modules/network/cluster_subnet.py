@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_gcp import compute
 
-from modules.catalog.locations import region_of
-from modules.config.cluster import Cluster
-from modules.scope import Scope
+from training_platform.catalog.locations import region_of
+from training_platform.config.spec.cluster import Cluster
+from training_platform.resources.scope import Scope
 
 PODS_RANGE = "pods"
 SERVICES_RANGE = "services"

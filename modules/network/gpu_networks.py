@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_gcp import compute
 
-from modules.config.gpu_fabric import GpuFabric, GpuVpc
-from modules.project_names import NAME_LIMIT, short_name
-from modules.scope import Scope
+from training_platform.config.expansion.gpu_fabric import GpuFabric, GpuVpc
+from training_platform.resources.cloud_names import NAME_LIMIT, short_name
+from training_platform.resources.scope import Scope
 
 PROTOCOLS = ("tcp", "udp", "icmp")
 

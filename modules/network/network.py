@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_gcp import compute
 
-from modules.scope import Scope
+from training_platform.resources.scope import Scope
 
 # The largest packets that a VPC takes, so that traffic between hosts and from Filestore spends less on headers. The
 # VMs of a network must stop before a change of it reaches them. What leaves the VPC is clamped to what its path takes.

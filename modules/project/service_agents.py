@@ -9,7 +9,7 @@ import pulumi
 from pulumi_gcp import projects
 
 from modules.project.services import ProjectServices, Transformation, api_of, short_api, wait_for
-from modules.scope import Scope
+from training_platform.resources.scope import Scope
 
 AGENT_ROLES: Mapping[str, tuple[str, ...]] = {
     "aiplatform.googleapis.com": ("roles/aiplatform.serviceAgent",),

@@ -14,11 +14,11 @@ import pulumi
 from pulumi_kubernetes import core, rbac
 from pulumi_kubernetes.apiextensions import CustomResource
 
-from modules.catalog import CHARTS
-from modules.jobset.values import POD_LABELS as JOBSET_POD_LABELS
-from modules.kueue.values import POD_LABELS as KUEUE_POD_LABELS
 from modules.manifest import metadata
-from modules.scope import Scope
+from training_platform.catalog import CHARTS
+from training_platform.resources.jobset import POD_LABELS as JOBSET_POD_LABELS
+from training_platform.resources.kueue.values import POD_LABELS as KUEUE_POD_LABELS
+from training_platform.resources.scope import Scope
 
 API_VERSION = "monitoring.googleapis.com/v1"
 COLLECTOR = {"kind": "ServiceAccount", "name": "collector", "namespace": "gmp-system"}

@@ -17,7 +17,7 @@ from pulumi_kubernetes.apiextensions import CustomResource
 
 from modules.manifest import metadata
 from modules.prometheus.monitoring import API_VERSION
-from modules.scope import MANAGED_BY, Scope
+from training_platform.resources.scope import MANAGED_BY, Scope
 
 _RULES = Path(__file__).parent / "data" / "rules.yaml"
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_gcp import storage
 
-from modules.config import team
-from modules.project_names import bucket_id
-from modules.scope import Scope
+from training_platform.config.spec import team
+from training_platform.resources.cloud_names import bucket_id
+from training_platform.resources.scope import Scope
 
 UPLOAD_DAYS = 7  # a multipart upload that has not ended by then was given up, and its parts are paid for
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_gcp import artifactregistry
 
-from modules.config import environment
-from modules.project_names import short_name
-from modules.scope import Scope
+from training_platform.config.spec import environment
+from training_platform.resources.cloud_names import short_name
+from training_platform.resources.scope import Scope
 
 UNTAGGED_SECONDS = 30 * 24 * 3600
 

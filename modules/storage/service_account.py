@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_gcp import projects, serviceaccount
 
-from modules.project_names import jobs_account_id, slug
-from modules.scope import Scope
 from modules.storage.grants import RepositoryRef, grant_bucket, grant_repository
+from training_platform.resources.cloud_names import jobs_account_id, slug
+from training_platform.resources.scope import Scope
 
 # In the team's project: start and read Vertex AI jobs, write metrics, write logs.
 PROJECT_ROLES = ("roles/aiplatform.user", "roles/monitoring.metricWriter", "roles/logging.logWriter")

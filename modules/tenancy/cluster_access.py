@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_gcp import projects
 
-from modules.project_names import slug
-from modules.scope import Scope
+from training_platform.resources.cloud_names import slug
+from training_platform.resources.scope import Scope
 
 # To find a cluster and to connect to its DNS-based endpoint (container.clusters.get and .connect), and no right inside
 # it. That the role holds the second permission is (unverified).

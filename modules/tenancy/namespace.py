@@ -9,9 +9,9 @@ from pulumi_kubernetes import core, networking, rbac
 from pulumi_kubernetes.meta.v1 import LabelSelectorArgs
 
 from modules.manifest import metadata
-from modules.project_names import SERVICE_ACCOUNT
-from modules.scope import Scope
-from modules.tenancy.access import MEMBER_RULES, subjects
+from training_platform.resources.cloud_names import SERVICE_ACCOUNT
+from training_platform.resources.scope import Scope
+from training_platform.resources.tenancy import MEMBER_RULES, subjects
 
 COLLECTOR_NAMESPACE = "gmp-system"  # of Managed Prometheus
 _MEMBERS = "members"

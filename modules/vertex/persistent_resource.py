@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_gcp import vertex
 
-from modules.catalog import MACHINE_TYPES
-from modules.config import team
-from modules.project_names import persistent_resource_id
-from modules.scope import Scope
+from training_platform.catalog import MACHINE_TYPES
+from training_platform.config.spec import team
+from training_platform.resources.cloud_names import persistent_resource_id
+from training_platform.resources.scope import Scope
 
 POOL_ID = "machines"
 # Of the input that autoscaling changes behind the program's back, as the engine writes paths.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_gcp import vertex
 
-from modules.scope import Scope
+from training_platform.resources.scope import Scope
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,8 +16,8 @@ from typing import Any
 import typer
 import yaml
 
-from modules.config.stack import PROJECT, Stack
-from modules.config.workspace import Workspace, read_workspace
+from training_platform.config.spec.stack import PROJECT, Stack
+from training_platform.config.workspace import Workspace, read_workspace
 
 SETTINGS = Path(__file__).with_name("settings.yaml")
 NAMESPACE = "pulumi"

@@ -9,10 +9,10 @@ import pytest
 from benchmarks.faults import FAULTS
 from benchmarks.fleet import TODAY, Shape, write_fleet
 from benchmarks.terraform import terraform_plan
-from checks.run import run_check
-from modules.catalog import ACCELERATORS
-from modules.config.fleet import pools
-from modules.config.workspace import read_workspace
+from training_platform.catalog import ACCELERATORS
+from training_platform.checks.run import run_check
+from training_platform.config.expansion.pools import pools
+from training_platform.config.workspace import read_workspace
 
 SHAPE = Shape(environments=3, pools=24, teams=2)
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from checks.recorder import Plan
-from modules.rules.planned import UNKNOWN, Planned
 from tests.engine.workspace import STACK, Json, Key, Preview, key_of
+from training_platform.checks.planning.recorder import Plan
+from training_platform.resources.planned import UNKNOWN, Planned
 
 UNKNOWN_IN_PREVIEW = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 DEFAULT_PROVIDER = re.compile(r"default(_\d+)*\Z")

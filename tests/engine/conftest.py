@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from checks.order import plan_order
-from checks.planning import plan_stacks
-from checks.recorder import Plan
-from modules.config.workspace import read_workspace
-from modules.rules.planned import UNKNOWN
-from sandbox.kubernetes.server import serve
 from tests.engine.workspace import ROOT, MakeWorkspace, Workspace
+from training_platform.checks.planning.order import plan_order
+from training_platform.checks.planning.recorder import Plan
+from training_platform.checks.planning.stack_plan import plan_stacks
+from training_platform.config.workspace import read_workspace
+from training_platform.resources.planned import UNKNOWN
+from training_platform.sandbox.kubernetes.server import serve
 
 PLAUSIBLE = {"endpoint": "gke-0123456789.us-central1.gke.goog", "ip": "10.128.0.2"}
 """What a deployment would tell, by the name of the output."""

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from checks.recorder import record
-from modules.config.source import parse_source
-from modules.config.stack import PROJECT
 from tests.engine.workspace import Workspace
+from training_platform.checks.planning.recorder import record
+from training_platform.config.reading.source import parse_source
+from training_platform.config.spec.stack import PROJECT
 
 STACK = "dev"
 FILE = r"""

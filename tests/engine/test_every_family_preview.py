@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from tests.catalog.test_every_family_plans import NODE_POOL, environment
 from tests.engine.workspace import MakeWorkspace
+from tests.training_platform.catalog.test_every_family_plans import NODE_POOL, environment
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
 

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import pytest
 
-from checks.report import Report
-from checks.run import run_check
-from modules.config.clock import today
 from tests.engine.workspace import MakeWorkspace, Preview
+from training_platform.checks.report import Report
+from training_platform.checks.run import run_check
+from training_platform.config.reading.clock import today
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from policies.build import build
 from tests.engine.workspace import ROOT, Preview, Workspace
+from training_platform.policy.build import build
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from checks.planning import plan_stack
-from checks.recorder import ORGANIZATION, Plan
-from modules.config.stack import PROJECT
-from modules.config.workspace import read_workspace
 from tests.engine.comparison import different_inputs, different_options, different_outputs, missing
 from tests.engine.workspace import ROOT, MakeWorkspace, Preview
+from training_platform.checks.planning.recorder import ORGANIZATION, Plan
+from training_platform.checks.planning.stack_plan import plan_stack
+from training_platform.config.spec.stack import PROJECT
+from training_platform.config.workspace import read_workspace
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
 

@@ -9,10 +9,10 @@ from textwrap import dedent
 
 import pytest
 
-from checks.recorder import Plan, record
-from modules.config.stack import PROJECT
 from tests.engine.comparison import different_inputs, different_options, different_outputs, missing
 from tests.engine.workspace import Workspace
+from training_platform.checks.planning.recorder import Plan, record
+from training_platform.config.spec.stack import PROJECT
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
 

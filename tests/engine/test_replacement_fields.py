@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from modules.catalog import replacements
+from training_platform.catalog import replacements
 
 ROOT = Path(__file__).parents[2]
 PLANNED = sorted(

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sandbox.cloud.cloud import Cloud
-from sandbox.cloud.endpoints import endpoints
-from sandbox.cloud.projects import Projects
-from sandbox.cloud.server import serve
-from sandbox.run.environment import variable
-from sandbox.run.servers import provider_settings
-from tests.catalog.test_every_family_plans import environment
 from tests.engine.workspace import Workspace
+from tests.training_platform.catalog.test_every_family_plans import environment
+from training_platform.sandbox.cloud.cloud import Cloud
+from training_platform.sandbox.cloud.endpoints import endpoints
+from training_platform.sandbox.cloud.projects import Projects
+from training_platform.sandbox.cloud.server import serve
+from training_platform.sandbox.run.environment import variable
+from training_platform.sandbox.run.servers import provider_settings
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 

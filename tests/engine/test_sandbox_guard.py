@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.cloud.store import Store
-from tests.sandbox_run.conftest import STACK, Sandbox, small
+from tests.training_platform.sandbox.run.conftest import STACK, Sandbox, small
+from training_platform.sandbox.cloud.store import Store
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1200)]
 

@@ -23,14 +23,14 @@ from typing import Any
 
 import pytest
 
-from checks.recorder import Plan
-from modules.config.workspace import read_workspace
-from sandbox.run.folder import Folder
-from sandbox.run.servers import announced, serving
-from sandbox.run.session import read_stacks
 from tests.engine.workspace import ROOT
-from tests.sandbox_run.conftest import Sandbox
-from tests.sandbox_run.test_run_engine import held
+from tests.training_platform.sandbox.run.conftest import Sandbox
+from tests.training_platform.sandbox.run.test_run_engine import held
+from training_platform.checks.planning.recorder import Plan
+from training_platform.config.workspace import read_workspace
+from training_platform.sandbox.run.folder import Folder
+from training_platform.sandbox.run.servers import announced, serving
+from training_platform.sandbox.run.session import read_stacks
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1200)]
 

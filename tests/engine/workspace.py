@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from modules.config.stack import PROJECT
+from training_platform.config.spec.stack import PROJECT
 
 ROOT = Path(__file__).parents[2]
 COPIED = ("Pulumi.yaml", "__main__.py", "modules", "policies", "stacks")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from checks.inventory import inventory
-from checks.order import plan_order
-from checks.planning import plan_stacks
-from modules.config.workspace import read_workspace
+from training_platform.checks.inventory import inventory
+from training_platform.checks.planning.order import plan_order
+from training_platform.checks.planning.stack_plan import plan_stacks
+from training_platform.config.workspace import read_workspace
 
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parents[1]

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from checks.run import run_check
-from modules.config.clock import today
-from modules.config.finding import Finding
+from training_platform.checks.run import run_check
+from training_platform.config.reading.clock import today
+from training_platform.config.reading.finding import Finding
 
 ROOT = Path(__file__).parents[2]
 V5E_HOST = (

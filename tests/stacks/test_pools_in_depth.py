@@ -8,19 +8,19 @@ from typing import Any
 import pytest
 import yaml
 
-from checks.recorder import Plan, record
-from modules.catalog import IMAGES
-from modules.config.finding import Finding
-from modules.config.fleet import flavors
-from modules.config.names import Locator
-from modules.config.source import parse_source
-from modules.config.stack import PROJECT, Stack, parse_stack
-from modules.config.workspace import Workspace, cross_check
 from modules.environment import build_environment
-from modules.quota.demand import stack_demand
-from modules.rules import evaluate, planned_demand, program, views_of_model, views_of_plan
-from modules.rules.cluster_views import PoolSettings
-from modules.rules.view import View
+from training_platform.catalog import IMAGES
+from training_platform.checks.planning.recorder import Plan, record
+from training_platform.config.expansion.pools import flavors
+from training_platform.config.names import Locator
+from training_platform.config.reading.finding import Finding
+from training_platform.config.reading.source import parse_source
+from training_platform.config.spec.stack import PROJECT, Stack, parse_stack
+from training_platform.config.workspace import Workspace, cross_check
+from training_platform.quota.demand import stack_demand
+from training_platform.rules import evaluate, planned_demand, program, views_of_model, views_of_plan
+from training_platform.rules.views.gke_settings import PoolSettings
+from training_platform.rules.views.view import View
 
 NODE_POOL = "gcp:container/nodePool:NodePool"
 KUBERNETES_NETWORK = "kubernetes:networking.gke.io/v1:Network"

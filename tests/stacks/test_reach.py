@@ -15,15 +15,15 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from checks.recorder import ORGANIZATION, Plan, record
-from modules.config.environment import Environment
-from modules.config.finding import dotted
-from modules.config.source import parse_source
-from modules.config.stack import PROJECT, Stack, parse_stack
-from modules.config.team import Team
-from modules.config.workspace import Workspace, cross_check
 from modules.environment import build_environment
 from modules.team import build_team
+from training_platform.checks.planning.recorder import ORGANIZATION, Plan, record
+from training_platform.config.reading.finding import dotted
+from training_platform.config.reading.source import parse_source
+from training_platform.config.spec.environment import Environment
+from training_platform.config.spec.stack import PROJECT, Stack, parse_stack
+from training_platform.config.spec.team import Team
+from training_platform.config.workspace import Workspace, cross_check
 
 ROOT = Path(__file__).parents[2]
 

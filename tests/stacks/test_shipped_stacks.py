@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from checks.inventory import inventory
-from checks.order import plan_order
-from checks.planning import plan_stacks
-from checks.recorder import Plan
-from modules.config.names import Locator
-from modules.config.stack import Stack
-from modules.config.workspace import Workspace, read_workspace
 from modules.project.services import SERVICES_OF
-from modules.quota.demand import stack_demand
-from modules.quota.keys import QuotaKey
-from modules.rules import View, planned_demand, views_of_model, views_of_plan
-from modules.rules.cluster_views import PoolSettings
+from training_platform.checks.inventory import inventory
+from training_platform.checks.planning.order import plan_order
+from training_platform.checks.planning.recorder import Plan
+from training_platform.checks.planning.stack_plan import plan_stacks
+from training_platform.config.names import Locator
+from training_platform.config.spec.stack import Stack
+from training_platform.config.workspace import Workspace, read_workspace
+from training_platform.quota.demand import stack_demand
+from training_platform.quota.keys import QuotaKey
+from training_platform.rules import View, planned_demand, views_of_model, views_of_plan
+from training_platform.rules.views.gke_settings import PoolSettings
 
 ROOT = Path(__file__).parents[2]
 NAMES = sorted(path.stem.removeprefix("Pulumi.") for path in (ROOT / "stacks").glob("Pulumi.*.yaml"))

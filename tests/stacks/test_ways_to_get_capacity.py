@@ -8,16 +8,16 @@ from typing import Any
 import pulumi
 import pytest
 
-from checks.recorder import Plan, record
-from modules.config.names import Locator
-from modules.config.source import parse_source
-from modules.config.stack import PROJECT, parse_stack
-from modules.config.workspace import Workspace, cross_check
 from modules.environment import build_environment
-from modules.quota.demand import stack_demand
-from modules.quota.keys import Charge
-from modules.rules import evaluate, program, views_of_model, views_of_plan
-from modules.rules.quota import demand_of_views
+from training_platform.checks.planning.recorder import Plan, record
+from training_platform.config.names import Locator
+from training_platform.config.reading.source import parse_source
+from training_platform.config.spec.stack import PROJECT, parse_stack
+from training_platform.config.workspace import Workspace, cross_check
+from training_platform.quota.demand import stack_demand
+from training_platform.quota.keys import Charge
+from training_platform.rules import evaluate, program, views_of_model, views_of_plan
+from training_platform.rules.planned_quota import demand_of_views
 
 ROOT = Path(__file__).parents[2]
 KUEUE = "kubernetes:kueue.x-k8s.io/v1beta2"

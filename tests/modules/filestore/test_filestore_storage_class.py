@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import re
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+import pytest
+
+from modules.filestore.storage_class import FilestoreClass, FilestoreClassArgs, class_name, tiers
+from training_platform.catalog import FILESTORE_TIERS
+from training_platform.checks.planning.recorder import Plan, record
+from training_platform.config.spec.cluster import Cluster, Subnet
+from training_platform.config.spec.environment import Environment, Filestore
+from training_platform.resources.scope import Scope
+
+CLASS = "kubernetes:storage.k8s.io/v1:StorageClass"
+LABELS = {"managed-by": "training-platform", "environment": "prod"}
+SUBNET = Subnet(nodes="10.0.0.0/20", pods="10.1.0.0/16", services="10.2.0.0/20")
+
+
+def deploy(tier: str = "ZONAL", *, protected: bool = True) -> Plan:
+    scope = Scope(
+        environment="prod", team=None, project="example-train-prod", labels=LABELS, deletion_protection=protected
+    )
+
+    def program() -> None:
+        provider = kubernetes.Provider("us-central1-kubernetes", kubeconfig="{}")
+        args = FilestoreClassArgs(scope=scope, tier=tier, network="prod")
+        made = FilestoreClass("us-central1-filestore", args, pulumi.ResourceOptions(providers=[provider]))
+        pulumi.export("class_name", made.class_name)
+
+    return record(program, project="training-platform", stack_name="prod")
+
+
+def test_claims_make_instances_in_the_platforms_own_network() -> None:
+    plan = deploy()
+
+    assert plan.one(CLASS, "us-central1-filestore-class").inputs == {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {
+            "name": "filestore-zonal",
+            "labels": {**LABELS, "app.kubernetes.io/managed-by": "training-platform"},
+        },
+        "provisioner": "filestore.csi.storage.gke.io",
+        "parameters": {
+            "tier": "zonal",
+            "network": "prod",
+            "labels": "environment=prod,managed-by=training-platform",
+        },
+        "volumeBindingMode": "WaitForFirstConsumer",
+        "allowVolumeExpansion": True,
+        "reclaimPolicy": "Retain",
+    }
+    assert plan.outputs == {"class_name": "filestore-zonal"}
+
+
+def test_without_deletion_protection_a_deleted_claim_takes_its_instance_along() -> None:
+    assert deploy(protected=False).one(CLASS).inputs["reclaimPolicy"] == "Delete"
+
+
+@pytest.mark.parametrize("tier", FILESTORE_TIERS)
+def test_a_tier_is_called_what_the_driver_calls_it(tier: str) -> None:
+    inputs = deploy(tier).one(CLASS).inputs
+
+    assert inputs["parameters"]["tier"] == FILESTORE_TIERS[tier].csi_tier
+    assert re.fullmatch(r"filestore-[a-z]+(-[a-z]+)*", inputs["metadata"]["name"])
+
+
+def test_no_two_tiers_share_a_class() -> None:
+    assert len({class_name(tier) for tier in FILESTORE_TIERS}) == len(FILESTORE_TIERS)
+
+
+def test_what_kubernetes_will_not_change_makes_the_class_anew() -> None:
+    options = deploy().one(CLASS).options
+
+    assert options["replaceOnChanges"] == ["reclaimPolicy"]
+    assert options["deleteBeforeReplace"] is True
+
+
+def test_the_class_is_made_through_the_clusters_provider() -> None:
+    assert deploy().one(CLASS).options["provider"] == "us-central1-kubernetes"
+
+
+def test_a_cluster_gets_a_class_for_each_tier_of_its_region_once() -> None:
+    near = Cluster(location="us-central1", subnet=SUBNET)
+    environment = Environment(
+        project="example-train-prod",
+        clusters={"near": near, "far": Cluster(location="us-west4", subnet=SUBNET)},
+        filestore={
+            "homes": Filestore(location="us-central1-a", tier="ZONAL", capacity_gib=1024),
+            "scratch": Filestore(location="us-central1-b", tier="ZONAL", capacity_gib=1024),
+            "datasets": Filestore(location="us-central1", tier="REGIONAL", capacity_gib=1024),
+            "other": Filestore(location="europe-west4-a", tier="BASIC_HDD", capacity_gib=1024),
+        },
+    )
+
+    assert tiers(environment, near) == ("REGIONAL", "ZONAL")
+    assert tiers(environment, environment.clusters["far"]) == ()

@@ -1,0 +1,151 @@
+"""Objects of kinds that GKE itself brings: only fields that their published types have, with values that these take.
+
+GKE publishes the Go types of these kinds and no CRD that could stand here. What the tests hold of them is said in a
+table: the path of each field that we may write, and what its value is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from modules.gke.compute_class import compute_class
+from tests.stacks.test_pools_in_depth import NATURES, PARAMETERS, plan_of, stack_of
+from training_platform.config.expansion.pools import cluster_pools
+from training_platform.config.spec.cluster import Cluster
+
+Takes = Callable[[Any], bool]
+RANGES = {"nodes": "10.0.0.0/20", "pods": "10.64.0.0/16", "services": "10.1.0.0/20"}
+POOLS = {
+    "slices": {"machine_type": "ct5lp-hightpu-4t", "zone": "us-west4-a", "topology": "4x8", "slices": 2},
+    "h100": {"machine_type": "a3-highgpu-8g", "zone": "us-west4-a"},
+}
+V5E = {"machine_type": "ct5lp-hightpu-4t", "topology": "4x8", "zones": ("us-west4-a",)}
+H100 = {"machine_type": "a3-highgpu-8g", "zones": ("us-west4-a",)}
+RESERVATION = {"name": "h100", "project": "example-shared", "block": "b1", "sub_block": "s1"}
+
+
+def text(value: object) -> bool:
+    """Whether a value is a text that says something."""
+    return isinstance(value, str) and value != ""
+
+
+def flag(value: object) -> bool:
+    """Whether a value is a truth value."""
+    return isinstance(value, bool)
+
+
+def one_of(*names: str) -> Takes:
+    """Return what takes these texts alone."""
+    return lambda value: value in names
+
+
+def whole(least: int, most: int | None = None) -> Takes:
+    """Return what takes whole numbers in a range."""
+    return lambda value: type(value) is int and value >= least and (most is None or value <= most)
+
+
+# GoogleCloudPlatform/compute-class-api 8067eae (2026-08-21), api/cloud.google.com/v1/types.go, read 2026-11-21.
+COMPUTE_CLASS: Mapping[str, Takes] = {
+    "activeMigration.optimizeRulePriority": flag,
+    "autoscalingPolicy.consolidationDelayMinutes": whole(1, 1440),
+    "nodePoolAutoCreation.enabled": flag,
+    "nodePoolConfig.serviceAccount": text,
+    "whenUnsatisfiable": one_of("ScaleUpAnyway", "DoNotScaleUp"),
+    "priorities[].capacityCheckWaitTimeSeconds": whole(1, 86_400),
+    "priorities[].flexStart.enabled": flag,
+    "priorities[].gpu.count": whole(0),
+    "priorities[].gpu.driverVersion": one_of("default", "latest", "autoinstall-disabled"),
+    "priorities[].gpu.type": text,
+    "priorities[].location.zones[]": text,
+    "priorities[].machineType": lambda value: text(value) and len(value) <= 100,
+    "priorities[].maxRunDurationSeconds": whole(0),
+    "priorities[].nodepools[]": text,
+    "priorities[].reservations.affinity": one_of("Specific", "AnyBestEffort", "None", "AnyThenFail"),
+    "priorities[].reservations.specific[].name": text,
+    "priorities[].reservations.specific[].project": text,
+    "priorities[].reservations.specific[].reservationBlock.name": text,
+    "priorities[].reservations.specific[].reservationBlock.reservationSubBlock.name": text,
+    "priorities[].reservations.specific[].zones[]": text,
+    "priorities[].spot": flag,
+    "priorities[].storage.bootDiskSize": whole(10),
+    "priorities[].storage.bootDiskType": one_of("pd-balanced", "pd-standard", "pd-ssd", "hyperdisk-balanced"),
+    "priorities[].tpu.count": whole(0),
+    "priorities[].tpu.topology": text,
+    "priorities[].tpu.type": text,
+}
+# GoogleCloudPlatform/gke-networking-api 34c617f (2025-12-12), apis/network/v1, read 2026-11-21.
+PARAM_SET: Mapping[str, Takes] = {
+    "deviceMode": one_of("DPDK-VFIO", "NetDevice", "RDMA"), "vpc": text, "vpcSubnet": text,
+}  # fmt: skip
+NETWORK: Mapping[str, Takes] = {
+    "parametersRef.group": one_of("networking.gke.io"),
+    "parametersRef.kind": one_of("GKENetworkParamSet"),
+    "parametersRef.name": text,
+    "type": one_of("L2", "L3", "Device"),
+}
+
+CLASSES: dict[str, tuple[dict[str, Any], ...]] = {
+    "pools": ({"node_pools": ("slices", "h100")[:1]},),
+    "spot slices": ({**V5E, "capacity": "spot", "max_run_hours": 24, "max_wait_minutes": 30},),
+    "flex-start": ({**H100, "capacity": "flex-start", "max_run_hours": 24, "max_wait_minutes": 1440},),
+    "on demand": (H100,),
+    "a reservation": ({**H100, "capacity": "reservation", "reservation": RESERVATION},),
+    "any reservation": ({**H100, "capacity": "reservation", "reservation": "any"},),
+}
+
+
+def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the path of every plain value, ``[]`` for a place in a list."""
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from leaves(inner, f"{path}.{name}" if path else name)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from leaves(inner, f"{path}[]")
+    else:
+        yield path, value
+
+
+def refused(spec: Mapping[str, Any], known: Mapping[str, Takes]) -> list[str]:
+    """Return what of an object its type does not have, or not so."""
+    return [f"{path}: {value!r}" for path, value in leaves(spec) if path not in known or not known[path](value)]
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_a_compute_class_has_only_fields_that_its_type_has(name: str) -> None:
+    said = {"consolidation_delay_minutes": 10, "active_migration": True, "priorities": CLASSES[name]}
+    cluster = Cluster.model_validate(
+        {"location": "us-west4", "subnet": RANGES, "node_pools": POOLS, "compute_classes": {"best": said}}
+    )
+    pools = {pool.name: pool for pool in cluster_pools("west", cluster)}
+    spec = compute_class(cluster.compute_classes["best"], pools, "nodes@example.com")
+
+    assert refused(spec, COMPUTE_CLASS) == []
+    assert spec["priorities"]
+
+
+def test_zones_of_a_reservation_by_name_stand_beside_its_name_and_nowhere_else() -> None:
+    said = {"priorities": CLASSES["a reservation"]}
+    cluster = Cluster.model_validate({"location": "us-west4", "subnet": RANGES, "compute_classes": {"best": said}})
+    (priority,) = compute_class(cluster.compute_classes["best"], {}, "nodes@example.com")["priorities"]
+
+    (specific,) = priority["reservations"]["specific"]
+    assert specific["zones"] == ["us-west4-a"]
+    assert "location" not in priority
+
+
+@pytest.mark.parametrize("nature", ["GPUDirect-TCPX", "GPUDirect-TCPXO", "RDMA"])
+def test_networks_have_only_fields_that_their_types_have(nature: str) -> None:
+    plan = plan_of(stack_of(NATURES[nature]))
+    networks = plan.of("kubernetes:networking.gke.io/v1:Network")
+    parameters = plan.of(PARAMETERS)
+
+    assert networks
+    assert [each for one in networks for each in refused(one.inputs["spec"], NETWORK)] == []
+    assert [each for one in parameters for each in refused(one.inputs["spec"], PARAM_SET)] == []
+    assert len({one.inputs["spec"]["vpcSubnet"] for one in parameters}) == len(parameters) == len(networks)
+    assert all(re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", one.inputs["metadata"]["name"]) for one in networks)

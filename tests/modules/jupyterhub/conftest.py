@@ -1,0 +1,37 @@
+"""What the tests of JupyterHub share: clusters with notebooks, a scope."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from training_platform.config.spec.cluster import Cluster, Notebooks
+
+SUBNET = {"nodes": "10.0.0.0/20", "pods": "10.64.0.0/16", "services": "10.1.0.0/20"}
+
+
+@pytest.fixture
+def cluster() -> Callable[..., Cluster]:
+    """Return a function that makes a cluster in one zone: ``cluster(gpus={"machine_type": ...})``."""
+
+    def build(**pools: object) -> Cluster:
+        return Cluster.model_validate({"location": "us-central1-a", "subnet": SUBNET, "node_pools": pools})
+
+    return build
+
+
+@pytest.fixture
+def notebooks() -> Callable[..., Notebooks]:
+    """Return a function that makes the section of a stack file."""
+
+    def build(**changes: object) -> Notebooks:
+        section = {
+            "filestore": "homes",
+            "host": "notebooks.example.com",
+            "oauth_client_id": "notebooks.apps.example.com",
+            "allowed_domain": "example.com",
+        }
+        return Notebooks.model_validate({**section, **changes})
+
+    return build

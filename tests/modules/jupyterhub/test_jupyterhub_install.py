@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+import pytest
+
+from modules.jupyterhub.install import JupyterHub, JupyterHubArgs
+from training_platform.catalog import CHARTS, IMAGES
+from training_platform.checks.planning.recorder import Plan, record
+from training_platform.config.spec.cluster import Cluster, Notebooks
+from training_platform.config.spec.environment import ChartOverride
+from training_platform.resources.jupyterhub.values import values
+from training_platform.resources.scope import Scope
+
+RELEASE = "kubernetes:helm.sh/v3:Release"
+NAMESPACE = "kubernetes:core/v1:Namespace"
+Build = Callable[..., Cluster]
+Section = Callable[..., Notebooks]
+
+
+def plan(scope: Scope, cluster: Cluster, notebooks: Notebooks, chart: ChartOverride | None = None) -> Plan:
+    def program() -> None:
+        provider = kubernetes.Provider("cluster", kubeconfig="{}")
+        args = JupyterHubArgs(
+            scope=scope, cluster_name="main", cluster=cluster, notebooks=notebooks, home_claim="homes", chart=chart
+        )
+        hub = JupyterHub("main-notebooks", args, pulumi.ResourceOptions(provider=provider))
+        pulumi.export("namespace", hub.namespace)
+
+    return record(program, project="training-platform", stack_name="prod")
+
+
+@pytest.fixture
+def found(cluster: Build, notebooks: Section) -> Any:
+    return values("main", cluster(), notebooks(), "homes")
+
+
+def test_the_chart_is_the_catalogues(scope: Scope, cluster: Build, notebooks: Section) -> None:
+    release = plan(scope, cluster(), notebooks()).one(RELEASE, "main-notebooks-release")
+
+    assert (release.inputs["chart"], release.inputs["version"]) == ("jupyterhub", CHARTS["jupyterhub"].version)
+    assert release.inputs["repositoryOpts"] == {"repo": CHARTS["jupyterhub"].repository}
+    assert release.inputs["name"] == "jupyterhub"
+    assert release.options["provider"] == "cluster"
+
+
+def test_its_namespace_is_ours_labelled_and_there_before_it(scope: Scope, cluster: Build, notebooks: Section) -> None:
+    made = plan(scope, cluster(), notebooks())
+    namespace, release = made.one(NAMESPACE), made.one(RELEASE)
+
+    assert namespace.inputs["metadata"]["name"] == release.inputs["namespace"] == "jupyterhub"
+    assert namespace.inputs["metadata"]["labels"]["environment"] == "prod"
+    assert release.inputs["createNamespace"] is False
+    assert (NAMESPACE, "main-notebooks-namespace") in release.options["dependsOn"]
+    assert made.outputs["namespace"] == "jupyterhub"
+
+
+@pytest.mark.parametrize("protected", [True, False])
+def test_homes_are_protected_with_the_environment(
+    scope: Scope, cluster: Build, notebooks: Section, *, protected: bool
+) -> None:
+    own = dataclasses.replace(scope, deletion_protection=protected)
+
+    assert plan(own, cluster(), notebooks()).one(NAMESPACE).options.get("protect", False) is protected
+
+
+def test_the_first_deployment_does_not_wait_for_a_secret_made_by_hand(
+    scope: Scope, cluster: Build, notebooks: Section
+) -> None:
+    release = plan(scope, cluster(), notebooks()).one(RELEASE)
+
+    assert (release.inputs["skipAwait"], release.inputs["atomic"]) == (True, False)
+
+
+def test_the_hub_is_not_on_the_internet(found: Any) -> None:
+    assert found["proxy"]["service"]["type"] == "ClusterIP"
+
+
+def test_only_accounts_of_the_domain_sign_in_through_google(found: Any) -> None:
+    config = found["hub"]["config"]
+
+    assert config["JupyterHub"]["authenticator_class"] == "google"
+    assert config["GoogleOAuthenticator"] == {
+        "client_id": "notebooks.apps.example.com",
+        "oauth_callback_url": "https://notebooks.example.com/hub/oauth_callback",
+        "hosted_domain": ["example.com"],
+        "allow_all": True,
+    }
+
+
+def test_the_client_secret_is_named_and_not_written(cluster: Build, notebooks: Section) -> None:
+    other = notebooks(oauth_secret={"name": "sign-in", "key": "google"})
+    env = values("main", cluster(), other, "homes")["hub"]["extraEnv"]
+
+    assert env == {"OAUTH_CLIENT_SECRET": {"valueFrom": {"secretKeyRef": {"name": "sign-in", "key": "google"}}}}
+
+
+def test_homes_are_folders_of_one_claim_that_belong_to_their_users(found: Any) -> None:
+    single = found["singleuser"]
+    (owner,) = single["initContainers"]
+    (mount,) = owner["volumeMounts"]
+
+    assert single["storage"]["type"] == "static"
+    assert single["storage"]["static"] == {"pvcName": "homes", "subPath": "{username}"}
+    assert owner["command"] == ["chown", "1000:100", single["storage"]["homeMountPath"]]
+    assert owner["securityContext"]["runAsUser"] == 0
+    assert mount == {"name": "home", "mountPath": single["storage"]["homeMountPath"], "subPath": "{username}"}
+
+
+def test_a_notebook_has_time_for_its_vm_to_start_and_gives_it_back_when_idle(found: Any) -> None:
+    assert found["singleuser"]["startTimeout"] == 30 * 60
+    assert found["cull"] == {"enabled": True, "timeout": 60 * 60, "every": 300}
+
+
+def test_notebooks_reach_the_metadata_server(found: Any) -> None:
+    assert found["singleuser"]["cloudMetadata"]["blockWithIptables"] is False
+    assert found["singleuser"]["networkPolicy"]["egressAllowRules"]["cloudMetadataServer"] is True
+
+
+def test_neither_scheduler_nor_pullers_of_the_chart_run(found: Any) -> None:
+    assert found["scheduling"] == {"userScheduler": {"enabled": False}, "userPlaceholder": {"enabled": False}}
+    assert found["prePuller"] == {"hook": {"enabled": False}, "continuous": {"enabled": False}}
+
+
+def test_the_image_is_the_catalogues_unless_the_stack_names_one(cluster: Build, notebooks: Section) -> None:
+    ours = values("main", cluster(), notebooks(image="r.example.com:443/lab@sha256:12ab"), "homes")["singleuser"]
+    default = values("main", cluster(), notebooks(), "homes")["singleuser"]
+
+    assert ours["image"] == {"name": "r.example.com:443/lab@sha256", "tag": "12ab"}
+    assert ours["initContainers"][0]["image"] == "r.example.com:443/lab@sha256:12ab"
+    assert "{name}:{tag}".format(**default["image"]) == IMAGES["notebook"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("host", "lab.example.com"),
+        ("oauth_client_id", "lab.apps.example.com"),
+        ("oauth_secret", {"name": "other"}),
+        ("oauth_secret", {"key": "other"}),
+        ("allowed_domain", "research.example.com"),
+        ("image", "r.example.com/lab:2"),
+    ],
+)
+def test_every_field_of_the_section_reaches_the_release(
+    scope: Scope, cluster: Build, notebooks: Section, field: str, value: object
+) -> None:
+    def inputs(section: Notebooks) -> Any:
+        return plan(scope, cluster(), section).one(RELEASE).inputs
+
+    assert inputs(notebooks()) != inputs(notebooks(**{field: value}))
+
+
+def test_a_stack_file_picks_another_version(scope: Scope, cluster: Build, notebooks: Section) -> None:
+    release = plan(scope, cluster(), notebooks(), ChartOverride(version="4.4.1")).one(RELEASE)
+
+    assert release.inputs["version"] == "4.4.1"

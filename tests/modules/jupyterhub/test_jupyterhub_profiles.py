@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from training_platform.catalog import IMAGES
+from training_platform.config.expansion.pools import FLAVOR_LABEL
+from training_platform.config.spec.cluster import Cluster, Notebooks
+from training_platform.resources.jupyterhub.profiles import Profile, profiles
+
+Build = Callable[..., Cluster]
+Section = Callable[..., Notebooks]
+HOST: dict[str, object] = {"machine_type": "ct5lp-hightpu-8t", "topology": "2x4"}
+SLICE: dict[str, object] = {"machine_type": "ct5lp-hightpu-4t", "topology": "4x8"}
+GPUS: dict[str, object] = {"machine_type": "a3-highgpu-8g"}
+
+
+def only(cluster: Cluster, notebooks: Notebooks) -> Any:
+    """Return the one profile beside the CPU's."""
+    _, profile = profiles("main", cluster, notebooks)
+    return profile
+
+
+def by_slug(found: list[Profile]) -> dict[str, Profile]:
+    return {profile["slug"]: profile for profile in found}
+
+
+def test_each_single_host_pool_has_a_profile_and_no_other_has(cluster: Build, notebooks: Section) -> None:
+    found = profiles("main", cluster(host=HOST, slices=SLICE, gpus=GPUS), notebooks())
+
+    assert list(by_slug(found)) == ["cpu", "pool-host", "pool-gpus"]
+
+
+def test_a_pool_called_cpu_has_a_profile_of_its_own(cluster: Build, notebooks: Section) -> None:
+    found = profiles("main", cluster(cpu=GPUS), notebooks())
+
+    assert len(by_slug(found)) == 2
+
+
+def test_who_does_not_choose_takes_no_accelerator(cluster: Build, notebooks: Section) -> None:
+    found = profiles("main", cluster(host=HOST, gpus=GPUS), notebooks())
+
+    assert [profile["slug"] for profile in found if profile.get("default")] == ["cpu"]
+    assert found[0]["kubespawner_override"].keys() == {"cpu_guarantee", "cpu_limit", "mem_guarantee", "mem_limit"}
+
+
+def test_a_tpu_notebook_takes_all_chips_of_a_host_of_that_shape(cluster: Build, notebooks: Section) -> None:
+    override = only(cluster(host={**HOST, "capacity": "spot"}), notebooks())["kubespawner_override"]
+
+    assert override["extra_resource_limits"] == {"google.com/tpu": str(2 * 4)}
+    assert override["node_selector"] == {
+        FLAVOR_LABEL: "tpu-v5e-2x4-spot",
+        "cloud.google.com/gke-spot": "true",
+        "cloud.google.com/gke-tpu-accelerator": "tpu-v5-lite-podslice",
+        "cloud.google.com/gke-tpu-topology": "2x4",
+        "node.kubernetes.io/instance-type": "ct5lp-hightpu-8t",
+    }
+
+
+def test_a_gpu_notebook_takes_one_gpu_unless_all_are_asked_for(cluster: Build, notebooks: Section) -> None:
+    profile = only(cluster(gpus=GPUS), notebooks())
+    choices = profile["profile_options"]["gpus"]["choices"]
+    limits = {
+        name: choice["kubespawner_override"]["extra_resource_limits"]["nvidia.com/gpu"]
+        for name, choice in choices.items()
+    }
+
+    assert limits == {"gpus-1": "1", "gpus-8": "8"}
+    assert [name for name, choice in choices.items() if choice["default"]] == ["gpus-1"]
+    # Dictionaries of a choice are merged into the profile's, so the profile itself asks for none.
+    assert "extra_resource_limits" not in profile["kubespawner_override"]
+
+
+def test_a_vm_with_one_gpu_leaves_no_choice(cluster: Build, notebooks: Section) -> None:
+    profile = only(cluster(gpus={"machine_type": "a2-highgpu-1g"}), notebooks())
+
+    assert list(profile["profile_options"]["gpus"]["choices"]) == ["gpus-1"]
+
+
+ARM: dict[str, object] = {"machine_type": "a4x-highgpu-4g", "capacity": "reservation", "reservation": "nvl"}
+
+
+@pytest.mark.parametrize(
+    ("pool", "taints"),
+    [
+        (HOST, {"google.com/tpu": "present"}),
+        (GPUS, {"nvidia.com/gpu": "present"}),
+        (ARM, {"nvidia.com/gpu": "present", "kubernetes.io/arch": "arm64"}),
+    ],
+)
+def test_a_notebook_tolerates_the_taints_of_its_nodes(
+    cluster: Build, notebooks: Section, pool: dict[str, object], taints: dict[str, str]
+) -> None:
+    override = only(cluster(pool=pool), notebooks())["kubespawner_override"]
+
+    assert override["tolerations"] == [
+        {"key": key, "operator": "Equal", "value": value, "effect": "NoSchedule"} for key, value in taints.items()
+    ]
+
+
+def test_gpu_notebooks_have_an_image_with_cuda_unless_the_stack_names_one(cluster: Build, notebooks: Section) -> None:
+    ours = only(cluster(gpus=GPUS), notebooks(image="r.example.com/notebook:1"))["kubespawner_override"]
+
+    assert only(cluster(gpus=GPUS), notebooks())["kubespawner_override"]["image"] == IMAGES["notebook-gpu"]
+    assert "image" not in ours
+    assert "image" not in only(cluster(host=HOST), notebooks())["kubespawner_override"]

@@ -1,0 +1,34 @@
+"""What the tests of Kueue share: clusters, a scope, the upstream CRDs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from training_platform.config.spec.cluster import Cluster
+from training_platform.sandbox.kubernetes.crds import CrdSchema, load_crds
+
+Build = Callable[..., Cluster]
+Crds = dict[tuple[str, str, str], CrdSchema]
+SUBNET = {"nodes": "10.0.0.0/20", "pods": "10.64.0.0/16", "services": "10.1.0.0/20"}
+
+
+@pytest.fixture
+def cluster() -> Build:
+    """Return a function that makes a cluster in one zone: ``cluster(gpus={"machine_type": ...})``."""
+
+    def build(**pools: object) -> Cluster:
+        return Cluster.model_validate({"location": "us-central1-a", "subnet": SUBNET, "node_pools": pools})
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def crds() -> Crds:
+    """The upstream CRDs, which are not part of this repository."""
+    folder = Path(__file__).parents[3].parent / "shared" / "schemas" / "kueue"
+    if not folder.is_dir():
+        pytest.skip("the upstream CRDs are not beside this checkout, in ../shared/schemas")
+    return load_crds(folder)

@@ -1,0 +1,135 @@
+"""Flavors, priorities and queues as registered, for the sample stacks too: names, schemas, order of deletion."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+import pytest
+
+from modules.kueue.flavors import Flavors, FlavorsArgs
+from modules.kueue.queues import TeamQueues, TeamQueuesArgs
+from training_platform.checks.planning.recorder import Plan, record
+from training_platform.config.expansion.pools import flavors
+from training_platform.config.spec.cluster import Cluster
+from training_platform.config.spec.team import Share
+from training_platform.config.workspace import read_workspace
+from training_platform.resources.planned import Planned
+from training_platform.resources.scope import Scope
+from training_platform.sandbox.kubernetes.crds import CrdSchema
+
+ROOT = Path(__file__).parents[3]
+KUEUE = "kubernetes:kueue.x-k8s.io/v1beta2"
+Build = Callable[..., Cluster]
+Crds = dict[tuple[str, str, str], CrdSchema]
+GPUS: dict[str, object] = {"machine_type": "a3-highgpu-8g", "max_nodes": 4}
+
+
+def recorded(program: Callable[[pulumi.ResourceOptions], object]) -> Plan:
+    def with_provider() -> None:
+        program(pulumi.ResourceOptions(provider=kubernetes.Provider("cluster", kubeconfig="{}")))
+
+    return record(with_provider, project="training-platform", stack_name="prod")
+
+
+def cluster_objects(scope: Scope, name: str, cluster: Cluster, priorities: dict[str, int]) -> Plan:
+    args = FlavorsArgs(scope=scope, cluster_name=name, cluster=cluster, priorities=priorities)
+    return recorded(lambda opts: Flavors(f"{name}-flavors", args, opts))
+
+
+def team_queues(scope: Scope, cluster: Cluster, shares: dict[str, Share], name: str = "main") -> Plan:
+    team = dataclasses.replace(scope, team="vision", labels={**scope.labels, "team": "vision"})
+    args = TeamQueuesArgs(scope=team, team="vision", shares=shares, flavors=flavors(name, cluster), namespace="vision")
+    return recorded(lambda opts: TeamQueues(f"share-{name}", args, opts))
+
+
+def named(plan: Plan, kind: str) -> dict[str, Planned]:
+    return {resource.inputs["metadata"]["name"]: resource for resource in plan.of(f"{KUEUE}:{kind}")}
+
+
+def refusals(plan: Plan, crds: Crds) -> list[str]:
+    objects = [resource for resource in plan.resources if resource.type.startswith(KUEUE)]
+    assert objects
+    return [
+        f"{resource.name}: {error}"
+        for resource in objects
+        for error in crds["kueue.x-k8s.io", "v1beta2", resource.type.rpartition(":")[2]].errors(resource.inputs)
+    ]
+
+
+def test_each_flavor_of_the_cluster_has_an_object_of_its_own_name(scope: Scope, cluster: Build, crds: Crds) -> None:
+    made = cluster(a=GPUS, b={**GPUS, "capacity": "spot"}, c={**GPUS, "capacity": "spot"})
+    plan = cluster_objects(scope, "main", made, {})
+
+    assert set(named(plan, "ResourceFlavor")) == {"h100", "h100-spot"}
+    assert refusals(plan, crds) == []
+
+
+def test_priorities_have_their_value_beside_their_metadata(scope: Scope, cluster: Build, crds: Crds) -> None:
+    plan = cluster_objects(scope, "main", cluster(), {"low": 100, "urgent": 2000})
+    classes = named(plan, "WorkloadPriorityClass")
+
+    assert {name: resource.inputs["value"] for name, resource in classes.items()} == {"low": 100, "urgent": 2000}
+    assert all("spec" not in resource.inputs for resource in classes.values())
+    assert refusals(plan, crds) == []
+
+
+def test_all_queues_of_a_namespace_lead_to_the_teams_cluster_queue(scope: Scope, cluster: Build, crds: Crds) -> None:
+    plan = team_queues(scope, cluster(a=GPUS), {"h100": Share(nominal_quota=16)})
+    local = named(plan, "LocalQueue")
+
+    assert set(named(plan, "ClusterQueue")) == {"vision"}
+    assert set(local) == {"vision", "default"}
+    for queue in local.values():
+        assert queue.inputs["metadata"]["namespace"] == "vision"
+        assert queue.inputs["spec"] == {"clusterQueue": "vision"}
+    assert refusals(plan, crds) == []
+
+
+def test_local_queues_go_before_the_cluster_queue_that_waits_for_them(scope: Scope, cluster: Build) -> None:
+    plan = team_queues(scope, cluster(a=GPUS), {"h100": Share(nominal_quota=16)})
+
+    for queue in plan.of(f"{KUEUE}:LocalQueue"):
+        assert (f"{KUEUE}:ClusterQueue", "share-main-cluster-queue") in queue.options["dependsOn"]
+
+
+@pytest.mark.parametrize(("field", "value"), [("nominal_quota", 24), ("borrowing_limit", 8), ("lending_limit", 8)])
+def test_every_field_of_a_share_reaches_the_queue(scope: Scope, cluster: Build, field: str, value: int) -> None:
+    def queue(share: Share) -> Any:
+        return team_queues(scope, cluster(a=GPUS), {"h100": share}).one(f"{KUEUE}:ClusterQueue").inputs
+
+    assert queue(Share(nominal_quota=16)) != queue(Share.model_validate({"nominal_quota": 16, field: value}))
+
+
+def test_every_object_is_in_the_cluster_and_says_whose_it_is(scope: Scope, cluster: Build) -> None:
+    plans = [
+        cluster_objects(scope, "main", cluster(a=GPUS), {"low": 1}),
+        team_queues(scope, cluster(a=GPUS), {"h100": Share(nominal_quota=16)}),
+    ]
+    objects = [resource for plan in plans for resource in plan.resources if resource.type.startswith(KUEUE)]
+
+    assert {resource.options["provider"] for resource in objects} == {"cluster"}
+    for resource in objects:
+        labels = resource.inputs["metadata"]["labels"]
+        assert labels["environment"] == "prod"
+        assert labels["app.kubernetes.io/managed-by"] == "training-platform"
+        assert ("team" in labels) is resource.type.endswith("Queue")
+
+
+def test_the_sample_stacks_ask_for_nothing_that_the_crds_refuse(scope: Scope, crds: Crds) -> None:
+    workspace = read_workspace(ROOT)
+    environments = list(workspace.environments())
+    for stack, environment in environments:
+        for name, spec in environment.clusters.items():
+            assert refusals(cluster_objects(scope, name, spec, environment.priorities), crds) == [], stack.name
+    shares = [
+        (home.clusters[name], share, name) for _, team, home in workspace.teams() for name, share in team.shares.items()
+    ]
+    assert environments
+    assert shares
+    for spec, share, name in shares:
+        assert refusals(team_queues(scope, spec, share, name), crds) == []

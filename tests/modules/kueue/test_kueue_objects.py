@@ -1,0 +1,194 @@
+"""Kueue's objects: what its CRDs and its webhooks (v0.19.2) take, and which nodes and quotas they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from training_platform.config.expansion.pools import FLAVOR_LABEL, Flavor, flavors
+from training_platform.config.spec.cluster import Cluster
+from training_platform.config.spec.team import Share
+from training_platform.resources.kueue.objects import (
+    API_VERSION,
+    cluster_queue,
+    local_queue,
+    local_queue_names,
+    resource_flavor,
+)
+from training_platform.sandbox.kubernetes.crds import CrdSchema
+
+Build = Callable[..., Cluster]
+Crds = dict[tuple[str, str, str], CrdSchema]
+POOLS: dict[str, object] = {
+    "spot": {"machine_type": "ct5lp-hightpu-4t", "topology": "4x8", "capacity": "spot"},
+    "h100": {"machine_type": "a3-highgpu-8g"},
+    "reserved": {"machine_type": "a3-highgpu-8g", "capacity": "reservation", "reservation": "h100"},
+    "slices": {"machine_type": "ct5lp-hightpu-4t", "topology": "4x8"},
+    "small": {"machine_type": "ct5lp-hightpu-8t", "topology": "2x4"},
+}
+SHARES = st.builds(
+    lambda nominal, borrowing, lending: Share(
+        nominal_quota=nominal,
+        borrowing_limit=borrowing,
+        lending_limit=None if lending is None else lending % (nominal + 1),
+    ),
+    *(st.integers(0, 10_000), st.none() | st.integers(0, 10_000), st.none() | st.integers(0, 10_000)),
+)
+
+
+@pytest.fixture
+def fleet(cluster: Build) -> dict[str, Flavor]:
+    return flavors("main", cluster(**POOLS))
+
+
+def share(nominal: int = 8, borrowing: int | None = None, lending: int | None = None) -> Share:
+    return Share(nominal_quota=nominal, borrowing_limit=borrowing, lending_limit=lending)
+
+
+def webhook_errors(spec: dict[str, Any]) -> Iterator[str]:
+    """Say what validateClusterQueueSpec of pkg/webhooks refuses and no schema can."""
+    groups = spec["resourceGroups"]
+    covered = [resource for group in groups for resource in group["coveredResources"]]
+    names = [flavor["name"] for group in groups for flavor in group["flavors"]]
+    if len(covered) != len(set(covered)) or len(names) != len(set(names)):
+        yield "a resource or a flavor is in two places"
+    if len(covered) > 256 or len(names) > 256:
+        yield "more than 256 resources or flavors"
+    for group in groups:
+        for flavor in group["flavors"]:
+            if [quota["name"] for quota in flavor["resources"]] != group["coveredResources"]:
+                yield f"{flavor['name']} does not list coveredResources in their order"
+            for quota in flavor["resources"]:
+                yield from quota_errors(quota, in_cohort=bool(spec.get("cohortName")))
+    preemption = spec["preemption"]
+    borrowing = preemption.get("borrowWithinCohort", {}).get("policy", "Never")
+    if borrowing != "Never" and preemption.get("reclaimWithinCohort", "Never") == "Never":
+        yield "borrowWithinCohort without reclaimWithinCohort"
+
+
+def quota_errors(quota: dict[str, str], *, in_cohort: bool) -> Iterator[str]:
+    amounts = {name: int(amount) for name, amount in quota.items() if name != "name"}
+    if any(amount < 0 for amount in amounts.values()):
+        yield "a negative quantity"
+    if not in_cohort and amounts.keys() & {"borrowingLimit", "lendingLimit"}:
+        yield "a limit without a cohort"
+    if amounts.get("lendingLimit", 0) > amounts["nominalQuota"]:
+        yield "lends more than it has"
+
+
+def refusals(crds: Crds, kind: str, spec: dict[str, Any]) -> list[str]:
+    obj = {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": "some"}, "spec": spec}
+    return crds["kueue.x-k8s.io", "v1beta2", kind].errors(obj)
+
+
+def test_every_flavor_is_one_that_the_crd_takes(fleet: dict[str, Flavor], crds: Crds) -> None:
+    assert [
+        error for flavor in fleet.values() for error in refusals(crds, "ResourceFlavor", resource_flavor(flavor))
+    ] == []
+
+
+def test_a_flavor_stands_for_the_nodes_of_its_pools(fleet: dict[str, Flavor]) -> None:
+    assert resource_flavor(fleet["tpu-v5e-4x8-spot"])["nodeLabels"] == {
+        FLAVOR_LABEL: "tpu-v5e-4x8-spot",
+        "cloud.google.com/gke-spot": "true",
+        "cloud.google.com/gke-tpu-accelerator": "tpu-v5-lite-podslice",
+        "cloud.google.com/gke-tpu-topology": "4x8",
+    }
+
+
+@pytest.mark.parametrize(("name", "key"), [("tpu-v5e-4x8", "google.com/tpu"), ("h100", "nvidia.com/gpu")])
+def test_a_flavors_pods_tolerate_the_taint_of_its_nodes(fleet: dict[str, Flavor], name: str, key: str) -> None:
+    assert resource_flavor(fleet[name])["tolerations"] == [
+        {"key": key, "operator": "Equal", "value": "present", "effect": "NoSchedule"}
+    ]
+
+
+def test_a_queue_counts_each_accelerator_in_a_group_of_its_own(fleet: dict[str, Flavor], crds: Crds) -> None:
+    spec = cluster_queue("vision", {"h100": share(), "tpu-v5e-4x8": share(), "tpu-v5e-2x4": share()}, fleet)
+
+    assert {
+        group["coveredResources"][0]: {flavor["name"] for flavor in group["flavors"]} for group in groups(spec)
+    } == {
+        "nvidia.com/gpu": {"h100"},
+        "google.com/tpu": {"tpu-v5e-4x8", "tpu-v5e-2x4"},
+    }
+    assert refusals(crds, "ClusterQueue", spec) == []
+    assert list(webhook_errors(spec)) == []
+
+
+def groups(spec: dict[str, Any]) -> list[dict[str, Any]]:
+    return [group for group in spec["resourceGroups"] if group["flavors"]]
+
+
+def test_what_is_paid_for_is_tried_first_whatever_the_order_of_the_shares(fleet: dict[str, Flavor]) -> None:
+    wanted = {"tpu-v5e-4x8-spot": share(), "h100": share(), "tpu-v5e-4x8": share(), "h100-reservation": share()}
+    spec = cluster_queue("vision", wanted, fleet)
+
+    assert {
+        group["coveredResources"][0]: [flavor["name"] for flavor in group["flavors"]] for group in groups(spec)
+    } == {
+        "nvidia.com/gpu": ["h100-reservation", "h100"],
+        "google.com/tpu": ["tpu-v5e-4x8", "tpu-v5e-4x8-spot"],
+    }
+
+
+def test_limits_are_written_only_where_they_are_given(fleet: dict[str, Flavor]) -> None:
+    spec = cluster_queue("vision", {"h100": share(24, borrowing=0, lending=16), "h100-reservation": share(8)}, fleet)
+    (group,) = spec["resourceGroups"]
+    quotas = {flavor["name"]: flavor["resources"] for flavor in group["flavors"]}
+
+    assert quotas == {
+        "h100": [{"name": "nvidia.com/gpu", "nominalQuota": "24", "borrowingLimit": "0", "lendingLimit": "16"}],
+        "h100-reservation": [{"name": "nvidia.com/gpu", "nominalQuota": "8"}],
+    }
+
+
+def test_only_the_teams_own_namespace_reaches_its_queue(fleet: dict[str, Flavor]) -> None:
+    selector = cluster_queue("vision", {"h100": share()}, fleet)["namespaceSelector"]
+
+    assert selector == {"matchLabels": {"kubernetes.io/metadata.name": "vision"}}
+
+
+def test_teams_borrow_within_one_cohort_and_take_back_what_they_lent(fleet: dict[str, Flavor]) -> None:
+    vision, nlp = (cluster_queue(team, {"h100": share()}, fleet) for team in ("vision", "nlp"))
+
+    assert vision["cohortName"] == nlp["cohortName"]
+    assert vision["preemption"] == {"withinClusterQueue": "LowerPriority", "reclaimWithinCohort": "Any"}
+
+
+def test_a_queue_of_no_flavor_is_still_a_queue(fleet: dict[str, Flavor], crds: Crds) -> None:
+    spec = cluster_queue("vision", {}, fleet)
+
+    assert spec["resourceGroups"] == []
+    assert refusals(crds, "ClusterQueue", spec) == []
+
+
+def test_a_share_of_an_unknown_flavor_is_not_dropped_in_silence(fleet: dict[str, Flavor]) -> None:
+    with pytest.raises(KeyError, match="h200"):
+        cluster_queue("vision", {"h200": share(), "h100": share()}, fleet)
+
+
+def test_jobs_name_the_teams_queue_or_none() -> None:
+    assert local_queue_names("vision") == ("vision", "default")
+    assert local_queue_names("default") == ("default",)
+
+
+def test_a_local_queue_is_one_that_the_crd_takes(crds: Crds) -> None:
+    assert local_queue("vision") == {"clusterQueue": "vision"}
+    assert refusals(crds, "LocalQueue", local_queue("vision")) == []
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(data=st.data())
+def test_no_shares_make_a_queue_that_kueue_refuses(fleet: dict[str, Flavor], crds: Crds, data: st.DataObject) -> None:
+    names = data.draw(st.lists(st.sampled_from(list(fleet)), unique=True))
+    shares = {name: data.draw(SHARES) for name in names}
+    spec = cluster_queue("vision", shares, fleet)
+
+    assert refusals(crds, "ClusterQueue", spec) == []
+    assert list(webhook_errors(spec)) == []
+    assert {flavor["name"] for group in spec["resourceGroups"] for flavor in group["flavors"]} == set(names)

@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import promql_parser
+import pytest
+from pydantic import ValidationError
+
+from training_platform.resources.monitoring.alert_rules import UNTRIED, AlertRule, alert_rules
+
+RULES = alert_rules()
+CLUSTERS = ("prod-us-central1", "prod-us-west4")
+LIMIT_CHARACTERS, LIMIT_BYTES = 8192, 10240  # of the documentation of an alert policy
+ROW: dict[str, Any] = {
+    "title": "Something",
+    "severity": "WARNING",
+    "needs": "system",
+    "for_seconds": 30,
+    "expr": 'up{cluster=~"${clusters}"} == 0',
+    "meaning": "It is so.",
+    "action": "Look.",
+    "source": "nowhere",
+}
+
+
+def selectors(query: str) -> list[promql_parser.VectorSelector]:
+    found: list[promql_parser.VectorSelector] = []
+
+    def visit(node: object) -> bool:
+        if isinstance(node, promql_parser.MatrixSelector):
+            node = node.vector_selector
+        if isinstance(node, promql_parser.VectorSelector):
+            found.append(node)
+        return True
+
+    promql_parser.walk(promql_parser.parse(query), pre_visit=visit)
+    return found
+
+
+def clusters_matched(selector: promql_parser.VectorSelector, label: str) -> str:
+    (value,) = [matcher.value for matcher in selector.matchers.matchers if matcher.name == label]
+    return value
+
+
+def test_what_google_cloud_measures_itself_is_watched() -> None:
+    assert {name for name, rule in RULES.items() if rule.needs == "system"} == {
+        "AcceleratorIdle",
+        "GcsFuseErrors",
+        "JobSetGoodputLow",
+        "NodeInterruptions",
+        "NodeNotReady",
+        "TpuNodePoolUnavailable",
+        "TpuTensorcoreIdle",
+    }
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_every_expression_is_promql(name: str) -> None:
+    assert promql_parser.parse(RULES[name].query(CLUSTERS)).prettify()
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_no_expression_looks_at_clusters_of_another_environment(name: str) -> None:
+    rule = RULES[name]
+    label = "cluster_name" if rule.needs == "system" else "cluster"
+    found = selectors(rule.query(CLUSTERS))
+
+    assert found
+    matched = {clusters_matched(selector, label) for selector in found}
+    assert matched == (set(CLUSTERS) if rule.each_cluster else {"|".join(CLUSTERS)})
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_system_metrics_say_which_resource_they_are_of(name: str) -> None:
+    rule = RULES[name]
+    for selector in selectors(rule.query(CLUSTERS)):
+        labels = {matcher.name for matcher in selector.matchers.matchers}
+        assert (rule.needs == "system") == ("monitored_resource" in labels)
+        assert (rule.needs == "system") == str(selector.name).startswith("kubernetes_io:")
+
+
+@pytest.mark.parametrize("query", ["up{", "sum by up", "rate(up)", "up == on"])
+def test_a_broken_expression_is_no_promql(query: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        promql_parser.parse(query)
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_who_is_told_reads_what_it_means_what_to_do_and_that_the_threshold_is_untried(name: str) -> None:
+    text = RULES[name].documentation
+
+    assert RULES[name].meaning in text
+    assert f"**What to do:** {RULES[name].action}" in text
+    assert text.endswith(UNTRIED)
+    assert len(text) <= LIMIT_CHARACTERS
+    assert len(text.encode()) <= LIMIT_BYTES
+
+
+def test_no_two_rules_have_one_title() -> None:
+    assert len({rule.title for rule in RULES.values()}) == len(RULES)
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_a_rules_name_is_a_prometheus_label_name(name: str) -> None:
+    assert re.fullmatch(r"[a-zA-Z_][a-zA-Z0-9_]*", name)
+
+
+def test_a_rule_for_each_cluster_is_true_where_it_is_true_for_one() -> None:
+    rule = AlertRule(**{**ROW, "each_cluster": True, "expr": 'absent(up{cluster="${cluster}"})'})
+
+    assert rule.query(("a", "b")) == 'absent(up{cluster="a"}) or absent(up{cluster="b"})'
+
+
+def test_other_rules_match_all_clusters_at_once() -> None:
+    assert AlertRule(**ROW).query(("a", "b")) == 'up{cluster=~"a|b"} == 0'
+
+
+def test_a_placeholder_of_the_other_kind_is_refused() -> None:
+    with pytest.raises(KeyError, match="clusters"):
+        AlertRule(**{**ROW, "each_cluster": True}).query(("a",))
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("severity", "PAGE"),
+        ("needs", "loki"),
+        ("for_seconds", -30),
+        ("for_seconds", 31),
+        ("title", ""),
+        ("expr", ""),
+        ("meaning", ""),
+        ("action", ""),
+        ("source", ""),
+        ("runbook", "a key that no rule has"),
+    ],
+)
+def test_a_spoiled_rule_is_refused(field: str, value: Any) -> None:
+    assert AlertRule(**ROW).for_seconds == 30
+    with pytest.raises(ValidationError, match=field):
+        AlertRule(**{**ROW, field: value})

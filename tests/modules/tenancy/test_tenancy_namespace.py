@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import dataclasses
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+import pytest
+
+from modules.tenancy.namespace import TeamNamespace, TeamNamespaceArgs
+from training_platform.checks.planning.recorder import Plan, record
+from training_platform.resources.scope import Scope
+from training_platform.resources.tenancy import MEMBER_RULES
+
+NAMESPACE = "kubernetes:core/v1:Namespace"
+RBAC = "kubernetes:rbac.authorization.k8s.io/v1"
+SCOPE = Scope(
+    environment="prod",
+    team="vision",
+    project="example-train-prod",
+    labels={"environment": "prod", "team": "vision", "managed-by": "training-platform"},
+    deletion_protection=True,
+)
+EMAIL = "prod-vision-jobs@example-train-prod.iam.gserviceaccount.com"
+
+
+def plan(scope: Scope = SCOPE, members: tuple[str, ...] = ("group:vision@example.com",)) -> Plan:
+    def program() -> None:
+        provider = kubernetes.Provider("cluster", kubeconfig="{}")
+        args = TeamNamespaceArgs(
+            scope=scope, team="vision", members=members, google_service_account=pulumi.Output.from_input(EMAIL)
+        )
+        namespace = TeamNamespace("share-main", args, pulumi.ResourceOptions(provider=provider))
+        pulumi.export("namespace", namespace.namespace)
+
+    return record(program, project="training-platform", stack_name="prod-vision")
+
+
+def test_the_namespace_has_the_teams_name_and_labels() -> None:
+    made = plan()
+    metadata = made.one(NAMESPACE, "share-main-namespace").inputs["metadata"]
+
+    assert metadata["name"] == "vision"
+    assert metadata["labels"] == {**SCOPE.labels, "app.kubernetes.io/managed-by": "training-platform"}
+    assert made.outputs["namespace"] == "vision"
+
+
+@pytest.mark.parametrize("protected", [True, False])
+def test_what_runs_in_it_is_protected_with_the_environment(*, protected: bool) -> None:
+    made = plan(dataclasses.replace(SCOPE, deletion_protection=protected))
+
+    assert made.one(NAMESPACE).options.get("protect", False) is protected
+
+
+def test_jobs_act_as_the_teams_account_in_google_cloud() -> None:
+    account = plan().one("kubernetes:core/v1:ServiceAccount").inputs["metadata"]
+
+    assert (account["name"], account["namespace"]) == ("training", "vision")
+    assert account["annotations"] == {"iam.gke.io/gcp-service-account": EMAIL}
+
+
+def test_members_get_the_rights_of_members_in_this_namespace_alone() -> None:
+    made = plan(members=("group:vision@example.com", "user:ada@example.com", "domain:example.com"))
+    role, binding = made.one(f"{RBAC}:Role").inputs, made.one(f"{RBAC}:RoleBinding").inputs
+
+    assert [(rule["apiGroups"], rule["resources"], rule["verbs"]) for rule in role["rules"]] == [
+        ([rule.api_group], list(rule.resources), list(rule.verbs)) for rule in MEMBER_RULES
+    ]
+    assert (binding["roleRef"]["kind"], binding["roleRef"]["name"]) == ("Role", role["metadata"]["name"])
+    assert [(subject["kind"], subject["name"]) for subject in binding["subjects"]] == [
+        ("Group", "vision@example.com"),
+        ("User", "ada@example.com"),
+    ]
+    assert {subject["apiGroup"] for subject in binding["subjects"]} == {"rbac.authorization.k8s.io"}
+    assert made.of(f"{RBAC}:ClusterRoleBinding") == []
+
+
+def test_only_the_teams_own_pods_and_the_scrape_of_metrics_get_in() -> None:
+    spec = plan().one("kubernetes:networking.k8s.io/v1:NetworkPolicy").inputs["spec"]
+
+    assert spec["podSelector"] == {}
+    assert spec["policyTypes"] == ["Ingress"]
+    assert spec["ingress"] == [
+        {
+            "from": [
+                {"podSelector": {}},
+                {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "gmp-system"}}},
+            ]
+        }
+    ]
+
+
+def test_everything_is_in_the_namespace_and_after_it() -> None:
+    others = [resource for resource in plan().resources if "metadata" in resource.inputs and resource.type != NAMESPACE]
+
+    assert len(others) == 4
+    for resource in others:
+        assert resource.inputs["metadata"]["namespace"] == "vision"
+        assert (NAMESPACE, "share-main-namespace") in resource.options["dependsOn"]
+        assert resource.options["provider"] == "cluster"

@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pulumi
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from modules.vertex.persistent_resource import PersistentResource, PersistentResourceArgs
+from training_platform.catalog import MACHINE_TYPES
+from training_platform.checks.planning.recorder import Plan, record
+from training_platform.config.spec import team
+from training_platform.resources.cloud_names import persistent_resource_id
+from training_platform.resources.planned import UNKNOWN
+from training_platform.resources.scope import Scope
+
+RESOURCE = "gcp:vertex/aiPersistentResource:AiPersistentResource"
+LABELS = {"environment": "prod", "team": "vision", "managed-by": "training-platform"}
+names = st.from_regex(r"[a-z]([a-z0-9-]{0,28}[a-z0-9])?", fullmatch=True)
+
+
+def scope(environment: str = "prod", name: str = "vision") -> Scope:
+    return Scope(environment=environment, team=name, project="example-vision", labels=LABELS, deletion_protection=True)
+
+
+def deploy(**fields: Any) -> Plan:
+    spec = team.PersistentResource(**{"region": "us-central1", "machine_type": "a2-highgpu-1g", **fields})
+
+    def program() -> None:
+        made = PersistentResource("vertex-tuning", PersistentResourceArgs(scope=scope(), key="tuning", spec=spec))
+        pulumi.export("resource_id", made.resource_id)
+        pulumi.export("resource_name", made.resource_name)
+
+    return record(program, project="training-platform", stack_name="prod-vision")
+
+
+def pool(plan: Plan) -> dict[str, Any]:
+    (found,) = plan.one(RESOURCE).inputs["resourcePools"]
+    assert isinstance(found, dict)
+    return found
+
+
+def test_the_stack_file_decides_what_the_resource_is() -> None:
+    plan = deploy()
+
+    assert plan.one(RESOURCE, "vertex-tuning-persistent-resource").inputs == {
+        "name": "prod-vision-tuning",
+        "displayName": "prod-vision-tuning",
+        "project": "example-vision",
+        "location": "us-central1",
+        "resourcePools": [
+            {
+                "id": "machines",
+                "machineSpec": {
+                    "machineType": "a2-highgpu-1g",
+                    "acceleratorType": "NVIDIA_TESLA_A100",
+                    "acceleratorCount": 1,
+                },
+                "replicaCount": "1",
+                "diskSpec": {"bootDiskType": "pd-ssd", "bootDiskSizeGb": 100},
+            }
+        ],
+        "resourceRuntimeSpec": {"serviceAccountSpec": {"enableCustomServiceAccount": True}},
+        "labels": LABELS,
+    }
+    assert plan.outputs == {"resource_id": "prod-vision-tuning", "resource_name": UNKNOWN}
+    assert [resource.type for resource in plan.resources if resource.custom] == [RESOURCE]
+
+
+def test_counts_are_texts_and_autoscaling_has_both_bounds() -> None:
+    scaled = pool(deploy(replicas=2, max_replicas=4))
+
+    assert scaled["replicaCount"] == "2"
+    assert scaled["autoscalingSpec"] == {"minReplicaCount": "2", "maxReplicaCount": "4"}
+
+
+def test_without_max_replicas_nothing_scales() -> None:
+    plan = deploy(replicas=3)
+
+    assert pool(plan)["replicaCount"] == "3"
+    assert "autoscalingSpec" not in pool(plan)
+    assert "ignoreChanges" not in plan.one(RESOURCE).options
+
+
+def test_the_autoscalers_count_is_not_undone() -> None:
+    assert deploy(max_replicas=4).one(RESOURCE).options["ignoreChanges"] == ["resourcePools[*].replicaCount"]
+
+
+def test_bounds_that_vertex_refuses_still_build() -> None:
+    assert pool(deploy(replicas=2, max_replicas=2))["autoscalingSpec"] == {
+        "minReplicaCount": "2",
+        "maxReplicaCount": "2",
+    }
+
+
+@pytest.mark.parametrize(
+    ("disk", "wanted"),
+    [
+        ({}, {"bootDiskType": "pd-ssd", "bootDiskSizeGb": 100}),
+        ({"size_gb": 200}, {"bootDiskType": "pd-ssd", "bootDiskSizeGb": 200}),
+        ({"type": "pd-standard"}, {"bootDiskType": "pd-standard", "bootDiskSizeGb": 100}),
+        ({"type": "pd-balanced", "size_gb": 700_000}, {"bootDiskType": "pd-balanced", "bootDiskSizeGb": 700_000}),
+    ],
+)
+def test_both_fields_of_the_disk_are_always_written(disk: dict[str, object], wanted: dict[str, object]) -> None:
+    assert pool(deploy(boot_disk=disk))["diskSpec"] == wanted
+
+
+def test_a_disk_without_a_type_is_no_disk_of_vertex() -> None:
+    with pytest.raises(ValidationError, match=r"boot_disk\.type"):
+        deploy(boot_disk={"type": None})
+
+
+@pytest.mark.parametrize("machine", [name for name, machine in MACHINE_TYPES.items() if machine.vertex])
+def test_gpus_are_spelt_out_and_nothing_else_is(machine: str) -> None:
+    row = MACHINE_TYPES[machine]
+    spec = pool(deploy(machine_type=machine))["machineSpec"]
+
+    if row.kind == "gpu":
+        assert row.accelerator
+        assert row.accelerator.vertex
+        assert spec == {
+            "machineType": machine,
+            "acceleratorType": row.accelerator.vertex.accelerator_type,
+            "acceleratorCount": row.chips,
+        }
+    else:
+        assert spec == {"machineType": machine}
+
+
+def test_an_eight_gpu_machine_counts_eight() -> None:
+    assert pool(deploy(machine_type="a3-highgpu-8g"))["machineSpec"] == {
+        "machineType": "a3-highgpu-8g",
+        "acceleratorType": "NVIDIA_H100_80GB",
+        "acceleratorCount": 8,
+    }
+
+
+def test_the_region_reaches_the_resource() -> None:
+    assert deploy(region="us-east1").one(RESOURCE).inputs["location"] == "us-east1"
+
+
+def test_the_fixed_name_is_free_before_it_is_taken_again_and_machines_have_time_to_start() -> None:
+    options = deploy().one(RESOURCE).options
+
+    assert options["deleteBeforeReplace"] is True
+    assert options["customTimeouts"] == {"create": "60m", "update": "60m", "delete": "60m"}
+
+
+def test_an_id_of_63_characters_stays_whole_and_one_more_is_cut() -> None:
+    assert persistent_resource_id(scope("e" * 20, "t" * 20), "k" * 21) == f"{'e' * 20}-{'t' * 20}-{'k' * 21}"
+    assert re.fullmatch(r"e{20}-t{20}-k{14}-[0-9a-f]{6}", persistent_resource_id(scope("e" * 20, "t" * 20), "k" * 22))
+
+
+@given(names, names, names)
+def test_every_resource_has_an_id_that_vertex_takes(environment: str, name: str, key: str) -> None:
+    assert re.fullmatch(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?", persistent_resource_id(scope(environment, name), key))

@@ -1,0 +1,49 @@
+"""What the pages tell people to run, open and write exists."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from datetime import date
+from pathlib import Path
+
+import pytest
+import typer
+
+from training_platform.cli.main import app
+from training_platform.config.workspace import read_workspace
+from training_platform.jobs.render import check_job
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+COMMANDS = typer.main.get_command(app)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_page_links_to_what_exists(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
+        assert "://" in target or (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_page_names_commands_and_options_that_exist(page: Path) -> None:
+    for line in re.findall(r"training-platform ([a-z][^`#|\n]*)", page.read_text(encoding="utf-8")):
+        command, words = COMMANDS, line.split()
+        while isinstance(command, typer.core.TyperGroup) and words and not words[0].startswith("-"):
+            assert words[0] in command.commands, line
+            command = command.commands[words.pop(0)]
+        options = {name for each in command.params for name in each.opts}
+        assert {word.partition("=")[0] for word in words if word.startswith("--")} <= options, line
+
+
+def test_the_example_of_a_job_is_a_job_of_the_samples(tmp_path: Path) -> None:
+    for name in ("stacks", "Pulumi.yaml"):
+        (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, tmp_path / name)
+    (example,) = re.findall(
+        r"^```yaml\n(.*?)^```$", (ROOT / "docs" / "jobs.md").read_text("utf-8"), re.DOTALL | re.MULTILINE
+    )
+    file = tmp_path / "jobs" / "nlp" / "pretrain.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text(example, encoding="utf-8")
+
+    assert list(check_job(file, tmp_path, read_workspace(tmp_path), date(2026, 11, 2))) == []

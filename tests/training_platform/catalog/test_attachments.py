@@ -1,0 +1,127 @@
+"""GPUs that are attached to CPU machines: which go together, and the row that the two make."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from training_platform.catalog import ACCELERATORS, MACHINE_TYPES, ZONES
+from training_platform.catalog.attachments import attached, gpu_counts
+from training_platform.catalog.types import Accelerator, MachineType
+
+T4, V100 = ACCELERATORS["t4"], ACCELERATORS["v100"]
+
+
+def n1(vcpus: int, accelerator: str = "t4", count: int = 4) -> MachineType:
+    """Return the row of an n1-standard machine with GPUs that it takes."""
+    row = attached(MACHINE_TYPES[f"n1-standard-{vcpus}"], ACCELERATORS[accelerator], count)
+    assert row is not None
+    return row
+
+
+@pytest.mark.parametrize(
+    ("machine", "of_t4", "of_v100"),
+    [
+        ("n1-standard-1", (1, 2, 4), (1, 2, 4, 8)),
+        ("n1-standard-8", (1, 2, 4), (1, 2, 4, 8)),
+        ("n1-standard-16", (1, 2, 4), (2, 4, 8)),
+        ("n1-standard-32", (1, 2, 4), (4, 8)),
+        ("n1-standard-64", (4,), (8,)),
+        ("n1-highmem-96", (4,), (8,)),
+        ("n2-standard-8", (), ()),
+        ("e2-standard-8", (), ()),
+        ("a2-highgpu-1g", (), ()),
+        ("g2-standard-4", (), ()),
+    ],
+)
+def test_a_vm_takes_as_many_gpus_as_its_vcpus_allow(
+    machine: str, of_t4: tuple[int, ...], of_v100: tuple[int, ...]
+) -> None:
+    row = MACHINE_TYPES[machine]
+
+    assert (gpu_counts(row, T4), gpu_counts(row, V100)) == (of_t4, of_v100)
+
+
+def test_vcpus_are_counted_up_to_the_bound_and_not_one_more() -> None:
+    at_most = replace(MACHINE_TYPES["n1-standard-8"], vcpus=12)
+
+    assert gpu_counts(at_most, V100)[0] == 1
+    assert gpu_counts(replace(at_most, vcpus=13), V100)[0] == 2
+
+
+@pytest.mark.parametrize("name", [name for name in ACCELERATORS if name not in {"t4", "v100"}])
+def test_other_accelerators_come_with_their_machines(name: str) -> None:
+    machine = MACHINE_TYPES["n1-standard-8"]
+
+    assert ACCELERATORS[name].attachment is None
+    assert gpu_counts(machine, ACCELERATORS[name]) == ()
+    assert attached(machine, ACCELERATORS[name], 1) is None
+
+
+@pytest.mark.parametrize(("machine", "count"), [("n1-standard-8", 3), ("n1-standard-64", 1), ("n2-standard-8", 1)])
+def test_a_pair_that_does_not_exist_has_no_row(machine: str, count: int) -> None:
+    assert attached(MACHINE_TYPES[machine], T4, count) is None
+
+
+def test_the_row_is_the_machine_with_the_gpus_places_and_capacities() -> None:
+    row, host = n1(8, count=2), MACHINE_TYPES["n1-standard-8"]
+
+    assert (row.name, row.kind, row.accelerator, row.chips) == ("n1-standard-8", "gpu", T4, 2)
+    assert (row.vcpus, row.memory_gb, row.boot_disk_types) == (host.vcpus, host.memory_gb, host.boot_disk_types)
+    assert row.capacities == ("on-demand", "spot", "flex-start", "reservation")
+    assert "us-west2-b" in row.zones
+    assert set(row.zones) <= ZONES
+    assert "us-east1-d" not in n1(8, "v100").zones
+    assert row.minimum_gke == {"flex-start": "1.32.2-gke.1652000"}
+    assert host.chips == 0
+
+
+def test_its_vcpus_are_charged_in_every_capacity() -> None:
+    charged = {capacity: quota.quota_id for capacity, quota in n1(8).cpu_quota.items()}
+
+    assert charged == {
+        "on-demand": "CPUS-per-project-region",
+        "reservation": "CPUS-per-project-region",
+        "spot": "PREEMPTIBLE-CPUS-per-project-region",
+        "flex-start": "PREEMPTIBLE-CPUS-per-project-region",
+    }
+
+
+def test_its_price_is_the_sum_of_both_where_both_are_known() -> None:
+    price, host = n1(8, count=2).price, MACHINE_TYPES["n1-standard-8"].price
+
+    assert price is not None
+    assert host is not None
+    whole = host.usd["on-demand"]["us-central1"] + 2 * 0.35
+    assert price.usd == {"on-demand": {"us-central1": pytest.approx(whole)}, "reservation": {"us-central1": whole}}
+    assert price.unit == "vm"
+    assert price.read == min(host.read, T4.price.read if T4.price else host.read)
+    assert attached(replace(MACHINE_TYPES["n1-standard-8"], price=None), T4, 2) == replace(n1(8, count=2), price=None)
+
+
+@pytest.mark.parametrize(
+    ("vcpus", "accelerator", "count", "taken"),
+    [(4, "t4", 1, True), (32, "t4", 1, False), (32, "t4", 2, True), (32, "v100", 4, True), (2, "t4", 1, False)],
+)
+def test_vertex_takes_fewer_pairs(vcpus: int, accelerator: str, count: int, taken: bool) -> None:
+    row = n1(vcpus, accelerator, count)
+
+    assert row.vertex is taken
+    assert ("vertex" in row.unverified) == (accelerator == "t4")
+
+
+@pytest.mark.parametrize("accelerator", [T4, V100], ids=["t4", "v100"])
+def test_every_family_that_is_named_has_machines(accelerator: Accelerator) -> None:
+    assert accelerator.attachment is not None
+    families = {name.rpartition("-")[0] for name in MACHINE_TYPES}
+    assert set(accelerator.attachment.families) <= families
+    assert str(accelerator.attachment.counts[0]) in {"1 with up to 48 vCPUs", "1 with up to 12 vCPUs"}
+
+
+def test_zones_that_lack_the_machine_are_not_repeated_beside_those_that_have_the_gpu() -> None:
+    host = replace(MACHINE_TYPES["n1-standard-8"], missing_zones=("us-central2-b",))
+
+    row = attached(host, T4, 1)
+    assert row is not None
+    assert row.missing_zones == ()

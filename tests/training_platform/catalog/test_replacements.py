@@ -1,0 +1,90 @@
+import importlib
+from typing import Any
+
+import pytest
+from pulumi._types import input_type_py_to_pulumi_names
+
+from training_platform.catalog import replacements
+
+NODE_POOL = "gcp:container/nodePool:NodePool"
+FILESTORE = "gcp:filestore/instance:Instance"
+
+
+@pytest.mark.parametrize(
+    ("path", "forces"),
+    [
+        ("nodeConfig.spot", True),
+        ("nodeConfig.guestAccelerators[0].type", True),
+        ("nodeConfig.reservationAffinity.values", True),
+        ("nodeConfig.metadata.anything", True),
+        ("nodeConfig.machineType", False),
+        ("nodeConfig.bootDisk.sizeGb", False),
+        ("autoscaling.maxNodeCount", False),
+        ("placementPolicy.tpuTopology", False),
+    ],
+)
+def test_a_field_of_a_node_pool_replaces_it_or_not(path: str, forces: bool) -> None:
+    assert replacements.forces(NODE_POOL, path) is forces
+
+
+def test_what_makes_vms_anew_leaves_the_pool_in_its_place() -> None:
+    fields = replacements.recreating(NODE_POOL)
+
+    assert {"nodeConfig.machineType", "nodeConfig.bootDisk.sizeGb"} <= fields
+    assert not any(replacements.forces(NODE_POOL, field) for field in fields)
+    assert replacements.recreating(FILESTORE) == frozenset()
+
+
+def test_a_part_that_comes_or_goes_counts_as_the_part() -> None:
+    assert replacements.forces(NODE_POOL, "placementPolicy.tpuTopology", "placementPolicy")
+    assert replacements.forces(FILESTORE, "networks[1].ipAddresses", "networks[1]")
+    assert not replacements.forces(NODE_POOL, "autoscaling.maxNodeCount", "autoscaling")
+
+
+def test_what_a_program_registers_as_replacing_covers_all_below_it_and_no_longer_name() -> None:
+    assert replacements.forces(NODE_POOL, "placementPolicy.tpuTopology", also=["placementPolicy"])
+    assert not replacements.forces(NODE_POOL, "nodeConfig.machineType", also=["nodeConfig.machine"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "forces"),
+    [
+        ("kubernetes:core/v1:Namespace", "metadata.name", True),
+        ("kubernetes:core/v1:Namespace", "metadata.labels.team", False),
+        ("kubernetes:rbac.authorization.k8s.io/v1:RoleBinding", "roleRef.name", True),
+        ("kubernetes:rbac.authorization.k8s.io/v1:RoleBinding", "subjects[0].name", False),
+        ("kubernetes:helm.sh/v3:Release", "name", True),
+        ("kubernetes:helm.sh/v3:Release", "metadata.name", False),
+    ],
+)
+def test_objects_are_replaced_under_another_name_and_releases_by_their_own(kind: str, path: str, forces: bool) -> None:
+    assert replacements.forces(kind, path) is forces
+
+
+def test_of_a_type_that_the_table_lacks_nothing_is_known() -> None:
+    assert not replacements.known("gcp:pubsub/topic:Topic")
+    assert not replacements.forces("gcp:pubsub/topic:Topic", "name")
+    assert replacements.known("kubernetes:core/v1:Namespace")
+
+
+GCP = sorted(each for each in replacements.types() if each.startswith("gcp:"))
+
+
+@pytest.mark.parametrize("kind", GCP)
+def test_every_field_is_an_input_of_the_released_sdk(kind: str) -> None:
+    _, module, name = kind.split(":")
+    package: Any = importlib.import_module(f"pulumi_gcp.{module.split('/')[0]}")
+
+    for field in replacements.fields(kind) | replacements.recreating(kind):
+        arguments = getattr(package, f"{name}Args")
+        for part in field.removesuffix(".*").replace("[*]", "").split("."):
+            names = {text: python for python, text in input_type_py_to_pulumi_names(arguments).items()}
+            assert part in names, f"{kind} has no {field}"
+            arguments = _inner(package, arguments, names[part])
+
+
+def _inner(package: Any, arguments: Any, name: str) -> Any:
+    """Return the class of an argument's value, None where it is a plain one."""
+    text = str(arguments.__init__.__annotations__[name]).replace("ArgsDict", "")
+    found = [word for word in text.replace("'", " ").split() if word.endswith("Args")]
+    return getattr(package, found[0]) if found else None

@@ -1,0 +1,118 @@
+"""Sheets of facts: nothing that a row says is left out, and no mark of what is unverified is lost."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from training_platform.catalog import MACHINE_TYPES
+from training_platform.catalog.fact_sheets import KINDS, Fact, Sheet, sheets
+from training_platform.catalog.loader import default, load
+
+DATA = Path(__file__).parents[3] / "training_platform" / "catalog" / "data"
+FAMILY = """\
+quotas:
+  z9: {service: compute.googleapis.com, quota_id: Z9-GPUS, unit: GPUs, source: invented, unverified: [quota_id]}
+accelerators:
+  z9:
+    {kind: gpu, title: Z9, gke_label: z9, hbm_gb: 7, peak_bf16_tflops: 1.5, topologies: null, quotas: {spot: z9},
+     fallback: {}, vertex: null, partitions: {}, source: invented, unverified: [hbm_gb]}
+machine_types:
+  z9:
+    rows:
+      z9-max-2g:
+        {kind: gpu, accelerator: z9, chips: 2, vcpus: 8, memory_gb: 16, boot_disk_types: [pd-ssd],
+         capacities: [on-demand, spot], zones: [us-central1-a], cpu_quota: {}, source: invented,
+         price: {unit: gpu, read: 2026-11-01, source: invented, usd: {spot: {us-central1: 1.25}, on-demand: {"*": 3}}},
+         unverified: [price.spot, capacities.spot]}
+"""
+
+
+def sheet(name: str, known: list[Sheet] | None = None) -> Sheet:
+    (found,) = (each for each in (known or sheets()) if each.name == name)
+    return found
+
+
+def fact(name: str, field: str) -> Fact:
+    (found,) = (each for each in sheet(name).facts if each.field == field)
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_row_has_a_sheet_with_every_field_and_its_source(kind: str) -> None:
+    rows = getattr(default(), KINDS[kind])
+    known = {each.name: each for each in sheets() if each.kind == kind}
+
+    assert list(known) == list(rows)
+    for name, row in rows.items():
+        heads = {each.field.partition(".")[0] for each in known[name].facts}
+        apart = {"name", "source", "unverified", "calendar"}  # the last is among the ways to get a machine
+        assert {field.name for field in fields(row)} - heads == apart & {field.name for field in fields(row)}
+        assert known[name].source == row.source
+
+
+def test_no_mark_is_lost() -> None:
+    for kind, rows in KINDS.items():
+        for name, row in getattr(default(), rows).items():
+            (found,) = (each for each in sheets() if (each.kind, each.name) == (kind, name))
+            shown = [field.replace("price.usd.", "price.").removeprefix("ways.") for field in found.unverified]
+            for mark in row.unverified:
+                assert any(f"{each}.".startswith(f"{mark}.") for each in shown), (name, mark)
+
+
+def test_a_fact_has_its_unit() -> None:
+    assert fact("a3-megagpu-8g", "memory_gb") == Fact("memory_gb", 1872.0, "GB")
+    assert fact("a3-megagpu-8g", "chips") == Fact("chips", 8, "GPUs")
+    assert fact("ct5lp-hightpu-4t", "chips") == Fact("chips", 4, "chips")
+    assert fact("ct5lp-hightpu-4t", "price.usd.on-demand.us-west4").unit == "USD per chip and hour"
+    assert fact("ZONAL", "bands").value == ["1024 to 9984 in steps of 256", "10240 to 102400 in steps of 2560"]
+
+
+def test_a_mark_of_a_quota_shows_wherever_the_quota_is_charged() -> None:
+    charged = fact("a3-megagpu-8g", "accelerator.quotas.on-demand")
+    assert charged.unverified
+    assert str(charged.value).endswith("GPUS-PER-GPU-FAMILY-per-project-region gpu_family=NVIDIA_H100_MEGA")
+    assert charged.unit == "(GPUs per region)"
+
+    assert not fact("a3-highgpu-8g", "accelerator.quotas.on-demand").unverified
+    assert fact("a3-highgpu-8g", "accelerator.vertex.quotas.reservation").unverified
+
+
+def test_a_family_is_the_name_of_its_machines_or_of_its_accelerator() -> None:
+    of = {family: {each.name for each in sheets() if family in each.families} for family in ("a3", "h100-mega", "n2")}
+
+    assert {name for name in MACHINE_TYPES if name.startswith("a3-")} == of["a3"]
+    assert of["h100-mega"] == {"h100-mega", "a3-megagpu-8g"}
+    assert "n2-standard-8" in of["n2"]
+
+
+def test_a_tpu_shows_its_slices_with_the_vms_of_each() -> None:
+    v5e = ["2x2 of 1", "2x4 of 2", "4x4 of 4", "4x8 of 8", "8x8 of 16", "8x16 of 32", "16x16 of 64"]
+    assert fact("ct5lp-hightpu-4t", "slices") == Fact("slices", v5e, "VMs")
+    assert sheet("ct5lp-hightpu-8t").value("slices") == ["2x4 of 1"]
+    assert sheet("a3-highgpu-8g").value("slices") is None
+
+    many = sheet("ct5p-hightpu-4t").value("slices")
+    assert isinstance(many, list)
+    assert many[:5] == ["2x2x1 of 1", "2x2x2 of 2", "2x2x4 of 4", "2x4x4 of 8", "4x4x4 of 16"]
+    assert many[-1].endswith(f" of {96 * 4 * 4 * 4 // 4}")
+
+
+def test_a_new_family_shows_with_its_marks_and_no_code(tmp_path: Path) -> None:
+    shutil.copytree(DATA, tmp_path / "data")
+    (tmp_path / "data" / "z9.yaml").write_text(FAMILY)
+
+    found = sheet("z9-max-2g", sheets(load(tmp_path / "data")))
+
+    assert found.value("accelerator.title") == "Z9"
+    assert found.value("price.usd.on-demand.*") == 3.0
+    assert found.families == ("z9", "z9-max")
+    assert found.unverified == (
+        "accelerator.hbm_gb",
+        "accelerator.quotas.spot",
+        "capacities.spot",
+        "price.usd.spot.us-central1",
+    )

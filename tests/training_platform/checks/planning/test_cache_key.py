@@ -1,0 +1,113 @@
+"""Whatever can change an outcome changes its digest; what is applied to outcomes afterwards does not."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tests.training_platform.checks.planning.conftest import ROOT
+from training_platform.checks.planning import cache_key
+from training_platform.checks.planning.cache_key import CODE, program_digest, stack_digest
+from training_platform.config.workspace import read_workspace
+
+STACK = read_workspace(ROOT).stacks["prod-vision"]
+
+
+@pytest.fixture
+def code(tmp_path: Path) -> Path:
+    for package in cache_key.PACKAGES:
+        shutil.copytree(CODE / package, tmp_path / "code" / package, ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path / "code"
+
+
+def append(path: Path) -> None:
+    path.write_text(path.read_text(encoding="utf-8") + "\n# changed\n", encoding="utf-8")
+
+
+Digest = Callable[[], str]
+
+
+@pytest.fixture
+def digest(copy: Path, code: Path) -> Digest:
+    return lambda: stack_digest(program_digest(copy, code), copy, STACK, inputs=False)
+
+
+MATTERS = {
+    "its own file": "copy/stacks/Pulumi.prod-vision.yaml",
+    "its environment's file": "copy/stacks/Pulumi.prod.yaml",
+    "the project file": "copy/Pulumi.yaml",
+    "the program": "copy/__main__.py",
+    "a component": "code/modules/gke/node_pool.py",
+    "the catalogue": "code/training_platform/catalog/data/h100.yaml",
+    "a rule": "code/training_platform/rules/storage/disks.py",
+    "the recorder": "code/training_platform/checks/planning/recorder.py",
+}
+
+
+@pytest.mark.parametrize("name", MATTERS)
+def test_a_change_misses(name: str, digest: Digest, tmp_path: Path) -> None:
+    before = digest()
+    append(tmp_path / MATTERS[name])
+
+    assert digest() != before
+
+
+def test_a_new_file_of_the_code_misses(digest: Digest, code: Path) -> None:
+    before = digest()
+    (code / "training_platform" / "catalog" / "data" / "new.yaml").write_text("", encoding="utf-8")
+
+    assert digest() != before
+
+
+def test_a_deleted_environment_misses(digest: Digest, copy: Path) -> None:
+    before = digest()
+    (copy / "stacks" / "Pulumi.prod.yaml").unlink()
+
+    assert digest() != before
+
+
+def test_another_python_misses(digest: Digest, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = digest()
+    monkeypatch.setattr(sys, "version", "3.99.0")
+
+    assert digest() != before
+
+
+def test_another_version_of_a_package_misses(digest: Digest, monkeypatch: pytest.MonkeyPatch) -> None:
+    installed = [SimpleNamespace(metadata={"Name": "pulumi-gcp"}, version="10.2.0")]
+    monkeypatch.setattr(cache_key, "distributions", lambda: installed)
+    before = digest()
+    installed[0].version = "10.2.1"
+
+    assert digest() != before
+
+
+def test_an_outcome_with_inputs_is_another_than_one_without(copy: Path, code: Path) -> None:
+    program = program_digest(copy, code)
+
+    assert stack_digest(program, copy, STACK, inputs=True) != stack_digest(program, copy, STACK, inputs=False)
+
+
+UNRELATED = ("stacks/Pulumi.dev.yaml", "stacks/Pulumi.prod-nlp.yaml", "stacks/clock.yaml", "stacks/exemptions.yaml",
+             "stacks/quotas/example-train-prod.yaml")  # fmt: skip
+
+
+@pytest.mark.parametrize("file", UNRELATED)
+def test_what_is_applied_to_outcomes_afterwards_hits(file: str, digest: Digest, copy: Path) -> None:
+    before = digest()
+    append(copy / file)
+
+    assert digest() == before
+
+
+def test_byte_code_hits(digest: Digest, code: Path) -> None:
+    before = digest()
+    (code / "modules" / "__pycache__").mkdir()
+    (code / "modules" / "__pycache__" / "team.cpython-311.pyc").write_bytes(b"1")
+
+    assert digest() == before

@@ -1,0 +1,191 @@
+"""What a change does, in every format."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, get_args
+
+import pytest
+from rich.console import Console
+
+from training_platform.checks.comparison.changes import (
+    AcceleratorChange,
+    Amount,
+    CapacityChange,
+    InputChange,
+    QuotaChange,
+    ResourceChange,
+)
+from training_platform.checks.comparison.comparison import Comparison, StackChange
+from training_platform.checks.output import Format, render
+from training_platform.checks.report import Known, Report
+from training_platform.checks.reports.changes import MOST_INPUTS, amount, resource_rows, summary
+from training_platform.checks.reports.text import print_report
+from training_platform.quota.keys import QuotaKey
+
+NODE_POOL = "gcp:container/nodePool:NodePool"
+REPLACED = ResourceChange(
+    kind="replaced",
+    type=NODE_POOL,
+    name="c-h100-pool",
+    inputs=(InputChange("autoscaling.maxNodeCount", 8, 6, False), InputChange("nodeConfig.spot", None, True, True)),
+)
+ADDED = ResourceChange(kind="added", type="gcp:storage/bucket:Bucket", name="bucket-<b>-bucket")
+CHANGES = Comparison(
+    ref="origin/main",
+    commit="0123456789abcdef",
+    stacks=(
+        StackChange(
+            name="prod",
+            kind="changed",
+            resources=(REPLACED, ADDED),
+            accelerators=(AcceleratorChange("us-central1", "h100", "GPUs", Amount(64, 48)),),
+            least_usd=Amount(10, 10),
+            most_usd=Amount(700.5, None),
+        ),
+        StackChange(name="prod-sight", kind="renamed", was="prod-vision"),
+    ),
+    others=3,
+    quotas=(
+        QuotaChange(
+            QuotaKey("example", "compute.googleapis.com", "GPUS-per-project-region", "us-central1"),
+            "GPU",
+            Amount(64, 48),
+            Amount(72, 72),
+        ),
+    ),
+    capacity=(CapacityChange("prod", "c", "h100", Amount(64, 48), Amount(40, 40)),),
+)
+SHOWN = ("text", "markdown", "html")
+
+
+@pytest.fixture
+def report(one: Callable[..., Report]) -> Report:
+    return one(comparison=CHANGES)
+
+
+@pytest.mark.parametrize("to", SHOWN)
+def test_a_change_that_affects_no_stack_says_so(to: Format, one: Callable[..., Report]) -> None:
+    text = render(one(comparison=replace(CHANGES, stacks=(), others=5)), to).replace("\\", "")
+
+    assert "Since origin/main (0123456789ab): nothing that a stack depends on" in text
+
+
+@pytest.mark.parametrize("to", SHOWN)
+def test_people_read_what_happens_to_what_and_what_forces_it(to: Format, report: Report) -> None:
+    text = render(report, to).replace("\\", "").replace("<br>", "\n")
+
+    for said in (
+        "Since origin/main (0123456789ab): 1 replaced, 1 added in 2 stacks; 3 others cannot be affected",
+        "NodePool c-h100-pool",
+        "nodeConfig.spot: nothing → true, replaces it",
+        "autoscaling.maxNodeCount: 8 → 6",
+        "prod-sight: was prod-vision",
+        "64 → 48 (-16)",
+        "64 → 48 (-16) GPUs",
+        "700.50 → ?",
+    ):
+        assert said in text, said
+
+
+def test_markdown_shows_what_is_replaced_and_folds_the_rest(report: Report) -> None:
+    open_part, _, folded = render(report, "markdown").partition("<details>")
+
+    assert "c-h100-pool" in open_part
+    assert "bucket-&lt;b&gt;-bucket" not in open_part
+    assert "bucket-&lt;b&gt;-bucket" in folded
+
+
+def test_an_input_that_is_wider_than_the_terminal_goes_on_below_itself(report: Report) -> None:
+    terminal = Console(file=io.StringIO(), width=44)
+
+    print_report(report, terminal)
+
+    lines = terminal.file.getvalue().splitlines()  # type: ignore[attr-defined] # a StringIO
+    first = next(number for number, line in enumerate(lines) if "autoscaling" in line)
+    assert [line.rstrip() for line in lines[first : first + 2]] == [
+        f"{' ' * 15}autoscaling.maxNodeCount: 8 →",
+        f"{' ' * 15}6",
+    ]
+
+
+def test_a_page_escapes_the_names_of_resources(report: Report) -> None:
+    assert "bucket-&lt;b&gt;-bucket" in render(report, "html")
+
+
+def test_programs_read_everything(report: Report) -> None:
+    changes = json.loads(render(report, "json"))["changes"]
+
+    assert (changes["base"], changes["commit"], changes["other_stacks"]) == ("origin/main", "0123456789abcdef", 3)
+    pool = changes["stacks"][0]["resources"][0]
+    assert (pool["kind"], pool["type"]) == ("replaced", NODE_POOL)
+    assert pool["inputs"][1] == {"path": "nodeConfig.spot", "old": None, "new": True, "replaces": True}
+    assert changes["stacks"][0]["usd_per_hour"]["max"] == {"before": 700.5, "after": None}
+    assert changes["stacks"][1]["was"] == "prod-vision"
+    assert changes["quotas"][0]["used"] == {"before": 64, "after": 48}
+    assert changes["capacity"][0]["capacity"] == {"before": 64, "after": 48}
+
+
+def test_without_a_base_no_format_speaks_of_changes(one: Callable[..., Report]) -> None:
+    plain = one()
+
+    assert "changes" not in json.loads(render(plain, "json"))
+    assert not any("Since " in render(plain, to) for to in get_args(Format))
+
+
+def test_a_base_of_which_nothing_is_known_says_so(one: Callable[..., Report]) -> None:
+    unknown = Comparison(ref="main", commit="0" * 40, unknown="its program cannot be run")
+    report = one(comparison=unknown)
+
+    assert summary(unknown) == "Since main (000000000000): not known in 0 stacks"
+    assert "its program cannot be run" in render(report, "text")
+    assert "its program cannot be run" in render(report, "html")
+
+
+@pytest.mark.parametrize("to", get_args(Format))
+def test_a_known_finding_is_shown_and_fails_nothing(
+    to: Format, one: Callable[..., Report], found: Callable[..., Any]
+) -> None:
+    report = one(known=(Known(found("is known"), "main has it as well"),))
+
+    text = render(report, to)
+
+    assert report.exit_code(strict=True) == 0
+    shown = "is known" in text and "main has it as well" in text
+    assert shown is (to in (*SHOWN, "json"))
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (Amount(1, 3), "1 → 3 (+2)"),
+        (Amount(3, 1), "3 → 1 (-2)"),
+        (Amount(3, 3), "3"),
+        (Amount(None, 3), "? → 3"),
+        (Amount(3, None), "3 → ?"),
+    ],
+)
+def test_an_amount_says_what_it_was_what_it_is_and_the_difference(value: Amount, text: str) -> None:
+    assert amount(value) == text
+
+
+def test_what_forces_a_replacement_comes_first_and_a_long_list_is_counted() -> None:
+    many = tuple(InputChange(f"a{index:03}", 1, 2, False) for index in range(MOST_INPUTS + 3))
+    resource = ResourceChange(kind="replaced", type="x:y:Z", name="z", inputs=(*many, InputChange("z", 1, 2, True)))
+
+    ((_, _, lines),) = resource_rows(StackChange(name="s", kind="changed", resources=(resource,)))
+
+    assert lines[0] == "z: 1 → 2, replaces it"
+    assert lines[-1] == "and 4 more inputs"
+    assert len(lines) == MOST_INPUTS + 1
+
+
+def test_a_type_of_which_no_fields_are_known_says_so() -> None:
+    resource = ResourceChange(kind="changed", type="x:y:Z", name="z", undecided=True)
+
+    ((_, _, lines),) = resource_rows(StackChange(name="s", kind="changed", resources=(resource,)))
+
+    assert lines == ["whether that replaces it is not known of this type"]

@@ -1,0 +1,317 @@
+"""The page: that it is whole, fetches nothing, and says everything; and what a real browser makes of it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from functools import partial
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from training_platform.checks.comparison.changes import Amount, InputChange, Kind, ResourceChange
+from training_platform.checks.comparison.comparison import Comparison, StackChange
+from training_platform.checks.output import render
+from training_platform.checks.report import Report, Resource
+from training_platform.checks.reports.html import stacks as html_stacks
+from training_platform.checks.reports.html.element import Html, el
+from training_platform.checks.reports.html.page import html_report
+from training_platform.checks.reports.markdown import markdown_report
+from training_platform.quota.ledger import shown
+
+Build = Callable[..., Any]
+VOID = {"meta", "link", "rect", "path"}
+# The contrast of every text with what is behind it, lowest first, as WCAG 2 computes it.
+CONTRAST = """
+(() => {
+  const channels = (text) => text.match(/[\\d.]+/g).map(Number);
+  const light = (c) => { c /= 255; return c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4; };
+  const luminance = ([r, g, b]) => 0.2126 * light(r) + 0.7152 * light(g) + 0.0722 * light(b);
+  const behind = (element) => {
+    for (let each = element; each; each = each.parentElement) {
+      if (each.tagName === 'g') return channels(getComputedStyle(each.querySelector('rect')).fill);
+      const colour = channels(getComputedStyle(each).backgroundColor);
+      if (colour.length === 3 || colour[3] > 0) return colour;
+    }
+    return null;
+  };
+  const found = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const element = walker.currentNode.parentElement;
+    if (!walker.currentNode.textContent.trim() || element.tagName === 'title') continue;
+    const style = getComputedStyle(element);
+    const [a, b] = [channels(element.namespaceURI.endsWith('svg') ? style.fill : style.color), behind(element)];
+    const [high, low] = [luminance(a), luminance(b)].sort((x, y) => y - x);
+    found.push([(high + 0.05) / (low + 0.05), element.textContent.slice(0, 40)]);
+  }
+  return found.sort((x, y) => x[0] - y[0]);
+})()
+"""
+
+
+class Elements(HTMLParser):
+    """Every element of a page, in order, checked to be closed where it has to be."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
+        assert tag in VOID
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_text_is_escaped_and_elements_are_not() -> None:
+    assert el("p", "<b>", el("i", "&"), title='"') == '<p title="&quot;">&lt;b&gt;<i>&amp;</i></p>'
+    assert el("p", ["a", Html("<br>")], hidden=True, cls=None) == "<p hidden>a<br></p>"
+
+
+@pytest.mark.parametrize("name", ["clean", "spoiled"])
+def test_every_element_is_closed_and_nothing_is_fetched_or_run(name: str, request: pytest.FixtureRequest) -> None:
+    page = Elements(html_report(request.getfixturevalue(name)))
+
+    assert page.open == []
+    assert {tag for tag, _ in page.elements}.isdisjoint({"script", "img", "iframe", "object", "form", "base"})
+    addresses = [
+        value for _, given in page.elements for key, value in given.items() if key in {"href", "src", "action"}
+    ]
+    assert all(address and address.startswith(("#", "data:,")) for address in addresses)
+    assert "url(" not in html_report(request.getfixturevalue(name))
+    (policy,) = (given["content"] for _, given in page.elements if "http-equiv" in given)
+    assert str(policy).startswith("default-src 'none'; ")
+
+
+def test_the_page_says_all_that_was_found_and_counted(spoiled: Report) -> None:
+    text = html_report(spoiled)
+
+    for finding in spoiled.all_findings():
+        assert el("p", finding.message).removeprefix("<p>").removesuffix("</p>") in text
+    for ledger in spoiled.ledgers:
+        assert ledger.project in text
+        assert all(f"{shown(line.used)} of" in text or "unlimited" in text for line in ledger.lines)
+    for stack in spoiled.stacks:
+        assert f"<strong>{stack.name}</strong>" in text
+    assert "exempt until 2027-01-31 by ml-platform@example.com: The cache &lt;b&gt;moves&lt;/b&gt;" in text
+    assert "Pulumi.broken.yaml" in text
+
+
+def test_links_are_made_only_where_somebody_says_where_to(one: Build, found: Build) -> None:
+    assert "Pulumi.prod.yaml#L14" not in html_report(one(found()))
+    assert 'href="https://git.example.com/x/stacks/Pulumi.prod.yaml#L14"' in html_report(
+        one(found()), "https://git.example.com/x/"
+    )
+
+
+def test_every_resource_stands_in_its_stacks_tree_until_there_are_too_many(
+    clean: Report, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def names(resources: tuple[Resource, ...]) -> list[str]:
+        return [name for each in resources for name in (each.name, *names(each.children))]
+
+    planned = [name for stack in clean.stacks for name in names(stack.resources)]
+    whole = html_report(clean)
+    assert len(planned) > 400
+    assert all(f"<code>{name}</code>" in whole for name in planned)
+    (prod,) = (stack for stack in clean.stacks if stack.name == "prod")
+    (count,) = (branch.count for branch in prod.branches if branch.name == "us-central1")
+    assert f'<code>us-central1</code> <span class="kind">Cluster</span><span class="kind"> {count}</span>' in whole
+
+    monkeypatch.setattr(html_stacks, "MOST_RESOURCES", 100)
+    short = html_report(clean)
+    assert "<code>us-central1-h100-pool</code>" not in short
+    assert "<strong>us-central1</strong>" in short
+
+
+def test_the_graph_draws_each_stack_below_what_it_hangs_on(clean: Report) -> None:
+    picture = html_stacks.stack_graph(clean)
+
+    assert picture.count("<rect ") == len(clean.stacks) + 2  # two projects
+    assert picture.count("<path ") == len(clean.stacks)
+
+
+def test_a_team_alone_is_drawn_below_its_environment(clean: Report) -> None:
+    team = next(stack for stack in clean.stacks if stack.name == "prod-nlp")
+
+    picture = html_stacks.stack_graph(dataclasses.replace(clean, stacks=(team,)))
+
+    assert ">prod</text>" in picture
+    assert picture.count("<path ") == 1
+
+
+def row(text: str, name: str) -> str:
+    """Return the bar of a quota with the numbers beside it."""
+    return next(part for part in text.split("<li") if f'class="name">{name} ' in part)
+
+
+def test_an_over_full_bar_is_marked_at_the_limit(spoiled: Report) -> None:
+    mega = row(html_report(spoiled), "PREEMPTIBLE-NVIDIA-H100-MEGA-GPUS")
+
+    assert '<b style="left:80.00%"></b>' in mega  # 64 of 80
+    assert "80 of 64 GPUs, 16 too many" in mega
+    assert "requested" not in mega
+
+
+@pytest.mark.parametrize(
+    ("name", "mark", "outline", "held"),
+    [
+        ("GPUS-PER-GPU-FAMILY NVIDIA_H100", 72 / 96, 24 / 96, 80 / 96),
+        ("TPU-PODSLICE-V4", 192 / 256, 64 / 256, 128 / 256),
+    ],
+)
+def test_what_is_requested_is_outlined_from_the_limit_on(
+    spoiled: Report, name: str, mark: float, outline: float, held: float
+) -> None:
+    (bar,) = (part for part in html_report(spoiled).split("<li") if f'class="name">{name} ' in part and "<u " in part)
+
+    assert f'<b style="left:{mark:.2%}"></b>' in bar
+    assert f'<u style="left:{mark:.2%};width:{outline:.2%}"' in bar
+    assert f'<i style="width:{held:.2%}"' in bar
+
+
+def test_a_request_that_the_limit_already_allows_is_not_shown(spoiled: Report) -> None:
+    assert html_report(spoiled).count("<u ") == 2  # of three requests
+
+
+@pytest.mark.parametrize("writer", [html_report, markdown_report, partial(render, to="text")])
+def test_every_format_for_people_shows_what_is_requested(
+    writer: Callable[[Report], str], spoiled: Report, clean: Report
+) -> None:
+    assert "96 requested" in writer(spoiled)
+    assert "256 requested" in writer(spoiled)
+    assert "requested<" not in writer(clean)
+    assert "requested)" not in writer(clean)
+
+
+@pytest.fixture
+def changed(one: Build, tmp_path: Path) -> str:
+    """Return the address of a page with a replaced, a changed, an added and a removed resource."""
+    inputs = tuple(InputChange(f"nodeConfig.labels.{name}", "a" * 40, "b" * 40, name == "x") for name in "xyz")
+    inputs_of: dict[Kind, tuple[InputChange, ...]] = {
+        "replaced": inputs,
+        "removed": (),
+        "changed": inputs[1:],
+        "added": (),
+    }
+    resources = tuple(
+        ResourceChange(kind=kind, type="gcp:container/nodePool:NodePool", name=f"us-central1-{kind}-pool", inputs=given)
+        for kind, given in inputs_of.items()
+    )
+    stack = StackChange(name="prod", kind="changed", resources=resources, least_usd=Amount(0, 0), most_usd=Amount(0, 0))
+    path = tmp_path / "changed.html"
+    path.write_text(html_report(one(comparison=Comparison(ref="main", commit="0" * 40, stacks=(stack,)))))
+    return path.as_uri()
+
+
+@pytest.fixture(scope="module")
+def file(spoiled: Report, tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    path.write_text(html_report(spoiled), encoding="utf-8")
+    return path.as_uri()
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1280])
+def test_the_page_fits_its_window_and_asks_for_nothing(page: Any, file: str, width: int, scheme: str) -> None:
+    page.open(file, width=width, scheme=scheme)
+    page.run("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+
+    assert page.run("document.documentElement.scrollWidth") <= width
+    assert page.requests() == [file]
+    assert [event for event in page.events if event.get("method") == "Log.entryAdded"] == []
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_text_can_be_read_on_what_is_behind_it(page: Any, file: str, scheme: str) -> None:
+    page.open(file, scheme=scheme)
+    page.run("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+
+    found = page.run(CONTRAST)
+
+    assert len(found) > 500
+    assert found[0][0] >= 4.5, found[:5]
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1280])
+def test_what_a_change_does_can_be_read_at_any_width(page: Any, changed: str, width: int, scheme: str) -> None:
+    page.open(changed, width=width, scheme=scheme)
+
+    right = page.run("document.querySelector('#changes table.stacked').getBoundingClientRect().right")
+
+    assert page.run("document.documentElement.scrollWidth") <= width
+    assert right <= width  # nothing has to be scrolled into sight
+    assert page.run(CONTRAST)[0][0] >= 4.5
+
+
+@pytest.mark.browser
+def test_light_and_dark_follow_the_reader(page: Any, file: str) -> None:
+    backs = []
+    for scheme in ("light", "dark"):
+        page.open(file, scheme=scheme)
+        backs.append(page.run("getComputedStyle(document.body).backgroundColor"))
+
+    assert backs == ["rgb(255, 255, 255)", "rgb(17, 21, 26)"]
+
+
+@pytest.mark.browser
+def test_bars_are_as_long_as_what_is_held(page: Any, file: str, spoiled: Report) -> None:
+    page.open(file)
+
+    drawn = page.run("""[...document.querySelectorAll('#quotas .bars > li')].map((row) => {
+        const bar = row.querySelector('.bar').getBoundingClientRect().width;
+        const held = [...row.querySelectorAll('.bar i')].reduce((sum, i) => sum + i.getBoundingClientRect().width, 0);
+        return [row.querySelector('.numbers').textContent, held / bar];
+    })""")
+
+    lines = {
+        f"{shown(line.used)} of {shown(line.limit)} {line.unit}": line.used
+        / max(line.used, line.limit, line.open_request or 0)
+        for each in spoiled.ledgers
+        for line in each.lines
+        if line.limit
+    }
+    bars = {text.split(", ")[0]: share for text, share in drawn}
+    assert len(lines) > 20
+    assert all(abs(bars[text] - share) < 0.01 for text, share in lines.items())
+
+
+@pytest.mark.browser
+def test_who_cannot_see_the_page_is_told_the_same(page: Any, file: str, spoiled: Report) -> None:
+    page.open(file)
+
+    tree = page.call("Accessibility.getFullAXTree")["nodes"]
+
+    names = {(node["role"]["value"], node.get("name", {}).get("value", "")) for node in tree if "role" in node}
+    headings = {name for role, name in names if role == "heading"}
+    assert {"Findings", "Quota headroom", "Cost", "Accelerators", "Stacks", "Exempt", "Not checked"} <= headings
+    assert ("image", "Which project each environment is in, and which environment each team is in") in names
+    links = {name for role, name in names if role == "link"}
+    assert "Quota headroom" in links
+    assert sum(role == "StaticText" and "too many" in name for role, name in names) >= 2
+
+
+@pytest.mark.browser
+def test_a_script_in_a_stack_file_would_not_run(page: Any, tmp_path: Path, one: Build, found: Build) -> None:
+    text = html_report(one(found("x"))).replace("</main>", "<script>document.title = 'ran'</script></main>")
+    path = tmp_path / "report.html"
+    path.write_text(text, encoding="utf-8")
+
+    page.open(path.as_uri())
+
+    assert page.run("document.title") == "training-platform check: 1 stack: 1 error"

@@ -1,0 +1,101 @@
+"""The comment on a pull request: what it says first, that nothing in it is markup by accident, that it fits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from training_platform.checks.report import Report
+from training_platform.checks.reports.markdown import MARKER, MOST_CHARACTERS, markdown_report
+
+Build = Callable[..., Any]
+
+
+def table(text: str, first: str) -> list[list[str]]:
+    """Return the rows of the table whose head starts with a column."""
+    lines = text[text.index(f"| {first} |") :].partition("\n\n")[0].splitlines()
+    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines[2:]]
+
+
+def test_the_verdict_comes_first(clean: Report, spoiled: Report) -> None:
+    assert markdown_report(clean).startswith(f"{MARKER}\n\n### 5 stacks: clean\n")
+    assert re.match(
+        re.escape(MARKER)
+        + r"\n\n### 5 stacks: 1 thing not checked, \d+ errors, 1 warning, 1 exempt\n\n- not checked: ",
+        markdown_report(spoiled),
+    )
+
+
+def test_every_finding_is_a_row_with_a_link_to_its_line(spoiled: Report) -> None:
+    text = markdown_report(spoiled)
+
+    places = [row[1] for row in table(text, "severity")]
+    wanted = [finding for finding in spoiled.all_findings() if finding.position]
+    assert len(places) == len(spoiled.all_findings())
+    for each in wanted:
+        assert each.position
+        line = each.position.line
+        assert f"[{each.file}:{line}]({each.file}#L{line})" in places
+
+
+def test_links_may_lead_to_the_repository(one: Build, found: Build) -> None:
+    text = markdown_report(one(found()), "https://git.example.com/platform/blob/abc/")
+
+    assert "(https://git.example.com/platform/blob/abc/stacks/Pulumi.prod.yaml#L14)" in text
+
+
+def test_errors_come_first(one: Build, found: Build) -> None:
+    text = markdown_report(one(found(severity="note"), found(severity="error"), found(severity="warning")))
+
+    assert [row[0] for row in table(text, "severity")] == ["error", "warning", "note"]
+
+
+def test_nothing_that_a_file_says_is_markup_or_a_mention(one: Build, found: Build) -> None:
+    text = markdown_report(one(found("<img src=x> | **b** `c` [d](e) @team\n# f")))
+
+    (row,) = table(text, "severity")
+    assert r"&lt;img src=x&gt; \| \*\*b\*\* \`c\` \[d\](e) @<!-- -->team<br># f `boot-disk-size`" in row[2]
+
+
+def test_quotas_are_listed_from_four_fifths_and_where_more_is_requested_and_those_over_first(
+    spoiled: Report, clean: Report
+) -> None:
+    rows = table(markdown_report(spoiled), "project")
+    lines = [line for each in spoiled.ledgers for line in each.lines if line.limit]
+    full = {line.key for line in lines if line.limit and line.used / line.limit > 0.8}
+    requested = {line.key for line in lines if line.key.quota_id.startswith("TPU-PODSLICE-V4") and line.limit == 192}
+
+    assert len(requested - full) == 1
+    assert len(rows) == len(full | requested)
+    bold = [row[3].startswith("**") for row in rows if row[0] == "example-train-prod"]
+    assert bold == sorted(bold, reverse=True)
+    assert any(bold)
+    assert not any(row[3].startswith("**") for row in table(markdown_report(clean), "project"))
+
+
+def test_cost_and_what_it_leaves_out_are_said(clean: Report) -> None:
+    rows = {row[0]: row for row in table(markdown_report(clean), "stack")}
+
+    (prod,) = (stack for stack in clean.stacks if stack.name == "prod")
+    assert rows["prod"][1] == f"${prod.cost.least:,.2f} to ${prod.cost.most:,.2f} per hour"
+    assert "no price known: n2-standard-8 on-demand" in rows["prod"][2]
+
+
+def test_details_are_folded_and_balanced(spoiled: Report) -> None:
+    text = markdown_report(spoiled)
+
+    assert text.count("<details>") == text.count("</details>") >= 4
+    assert "<details><summary>1 exempt finding</summary>" in text
+    assert r"The cache &lt;b&gt;moves&lt;/b&gt; \| to Filestore." in text
+
+
+def test_a_comment_is_never_longer_than_github_takes(one: Build, found: Build) -> None:
+    report = one(*(found(f"is {number} GB " + "x" * 400, path=f"a.b{number}") for number in range(500)))
+
+    text = markdown_report(report)
+
+    assert len(text) <= MOST_CHARACTERS
+    rows = len(table(text, "severity"))
+    assert rows > 50
+    assert f"and {500 - rows} more findings" in text

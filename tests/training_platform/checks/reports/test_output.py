@@ -1,0 +1,191 @@
+"""Several formats of one run: what goes to standard output, what to files, and that a file is whole or not there."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as Xml
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from training_platform.checks import output
+from training_platform.checks.output import FORMATS, OutputError, check_writable, print_report, render, write_files
+from training_platform.checks.report import Report
+from training_platform.cli.check import Format
+from training_platform.cli.main import app
+
+ROOT = Path(__file__).parents[4]
+Build = Callable[..., Any]
+
+
+def check(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["check", "--fast", "--root", str(ROOT), *arguments])
+
+
+def test_the_command_takes_every_format_that_there_is() -> None:
+    assert [each.value for each in Format] == list(FORMATS)
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_every_format_can_be_written_of_every_report(to: Any, clean: Report, spoiled: Report) -> None:
+    assert render(clean, to) != render(spoiled, to)
+    if to not in {"github", "json", "junit", "gitlab", "sarif"}:
+        assert "5 stacks: clean" in render(clean, to)
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_a_planted_error_is_in_every_format_with_its_line(to: Any, one: Build, found: Build) -> None:
+    text = render(one(found("needs 80, of which h100 of staging 32")), to)
+
+    assert "h100 of staging 32" in text
+    assert "14" in text
+    assert "stacks/Pulumi.prod.yaml" in text
+
+
+def test_several_files_are_written_in_one_run(tmp_path: Path) -> None:
+    names = {"sarif": "a.sarif", "junit": "a.xml", "markdown": "a.md", "html": "a.html", "gitlab": "a.json"}
+
+    done = check(*(f"--output={to}={tmp_path / name}" for to, name in names.items()))
+
+    assert done.exit_code == 0, done.output
+    assert done.stdout.rstrip().endswith("5 stacks: clean")
+    assert json.loads((tmp_path / "a.sarif").read_text())["version"] == "2.1.0"
+    assert Xml.parse(tmp_path / "a.xml").getroot().tag == "testsuites"  # noqa: S314 # our own
+    assert (tmp_path / "a.html").read_text().startswith("<!DOCTYPE html>")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names.values())
+
+
+def test_files_are_written_although_there_are_findings(tmp_path: Path) -> None:
+    done = check("--today", "2027-06-01", "--strict", f"--output=gitlab={tmp_path / 'x.json'}")
+
+    assert done.exit_code == 1
+    assert {each["check_name"] for each in json.loads((tmp_path / "x.json").read_text())} == {"quota-snapshot-age"}
+
+
+def test_formats_that_are_no_whole_document_may_follow_one_another() -> None:
+    done = check("--format", "text", "--format", "github", "--today", "2027-06-01")
+
+    assert "5 stacks: clean, 2 warnings" in done.stdout
+    assert done.stdout.count("::warning file=stacks/quotas/") == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--format=json", "--format=text"], "--format json is a whole document"),
+        (["--output=sraif=x"], "Nearest: sarif=FILE."),
+        (["--output=sarif"], "write it as FORMAT=FILE"),
+        (["--output=sarif="], "write it as FORMAT=FILE"),
+        (["--output=sarif=x", "--output=json=./x"], "x is given twice"),
+        (["--output=sarif=/nowhere/at/all.sarif"], "there is no folder /nowhere/at"),
+        (["--output=sarif=."], "it is a folder"),
+    ],
+)
+def test_wrong_usage_is_one_sentence_and_nothing_is_checked(arguments: list[str], said: str) -> None:
+    done = check(*arguments)
+
+    assert done.exit_code == 2
+    assert said in done.stderr
+    assert done.stdout == ""
+    assert "Traceback" not in done.output
+
+
+def test_where_one_file_cannot_be_written_none_is(tmp_path: Path) -> None:
+    good, bad = tmp_path / "good.json", tmp_path / "gone" / "bad.json"
+    good.write_text("before")
+
+    with pytest.raises(OutputError, match=r"gone/bad\.json cannot be written: No such file or directory\."):
+        write_files({good: "after", bad: "after"})
+
+    assert good.read_text() == "before"
+    assert [path.name for path in tmp_path.iterdir()] == ["good.json"]
+
+
+def test_the_command_ends_with_2_where_a_file_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, *_: object, **__: object) -> int:
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr(Path, "write_text", full)
+
+    done = check(f"--output=sarif={tmp_path / 'x.sarif'}")
+
+    assert done.exit_code == 2
+    assert "x.sarif cannot be written: No space left on device." in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_files_are_written_although_nobody_reads_standard_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def closed(*_: object, **__: object) -> None:
+        raise BrokenPipeError(32, "Broken pipe")
+
+    monkeypatch.setattr(output, "print_report", closed)
+
+    check(f"--output=sarif={tmp_path / 'x.sarif'}")
+
+    assert json.loads((tmp_path / "x.sarif").read_text())["version"] == "2.1.0"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full is Linux's")
+def test_a_device_that_is_full_is_named() -> None:
+    with pytest.raises(OutputError, match=r"/dev/full cannot be written: No space left on device\."):
+        write_files({Path("/dev/full"): "text"})
+
+
+def test_in_a_log_no_line_ends_in_blanks(spoiled: Report, capsys: pytest.CaptureFixture[str]) -> None:
+    print_report(spoiled, "text")
+
+    printed = capsys.readouterr().out
+    assert [line for line in printed.splitlines() if line != line.rstrip()] == []
+    assert printed == f"{render(spoiled, 'text')}\n"
+
+
+def test_a_terminal_of_another_encoding_gets_the_report_nevertheless() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "training_platform.cli.main", "check", "--fast"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        encoding="ascii",
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert "5 stacks: clean" in done.stdout
+
+
+def test_a_file_keeps_its_mode_and_a_link_stays_a_link(tmp_path: Path) -> None:
+    real, link = tmp_path / "real.json", tmp_path / "link.json"
+    real.write_text("before")
+    real.chmod(0o640)
+    link.symlink_to(real)
+
+    write_files({link: "after"})
+
+    assert link.is_symlink()
+    assert real.read_text() == "after\n"
+    assert stat.S_IMODE(real.stat().st_mode) == 0o640
+
+
+def test_a_pipe_is_written_and_not_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        check_writable({pipe: "json"})
+        write_files({pipe: "text"})
+
+        assert os.read(reader, 100) == b"text\n"
+        assert stat.S_ISFIFO(pipe.stat().st_mode)
+    finally:
+        os.close(reader)

@@ -1,0 +1,351 @@
+"""A change against its base: which stacks are planned, what differs, and every way in which a base cannot be read."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from training_platform.checks.comparison.base_files import BaseError
+from training_platform.checks.comparison.comparison import Comparison, StackChange
+from training_platform.checks.report import Report
+from training_platform.cli.main import app
+
+NODE_POOL = "gcp:container/nodePool:NodePool"
+
+
+def comparison(report: Report) -> Comparison:
+    assert report.failures == ()
+    assert report.comparison is not None
+    return report.comparison
+
+
+def one(report: Report) -> StackChange:
+    (stack,) = comparison(report).stacks
+    return stack
+
+
+def test_a_change_of_nothing_plans_nothing(repository: Any) -> None:
+    found = repository.compare()
+
+    assert comparison(found).stacks == ()
+    assert comparison(found).others == 2
+    assert found.stacks == ()
+
+
+def test_a_team_s_file_plans_that_team_alone_and_says_what_differs(repository: Any) -> None:
+    repository.edit("small-vision", "nominal_quota: 8", "nominal_quota: 16")
+
+    found = repository.compare()
+
+    stack = one(found)
+    assert (stack.name, stack.kind, comparison(found).others) == ("small-vision", "changed", 1)
+    ((queue,)) = [each for each in stack.resources if each.name == "share-c-queues-cluster-queue"]
+    assert queue.kind == "changed"
+    assert [(each.old, each.new) for each in queue.inputs if each.path.endswith("nominalQuota")] == [("8", "16")]
+    ((line,)) = comparison(found).capacity
+    assert (line.flavor, line.promised) == ("a100-40", (8, 16))
+    assert line.capacity == (2 * 8, 2 * 8)
+    assert comparison(found).quotas == ()
+
+
+def test_an_environment_s_file_plans_its_teams_too(repository: Any) -> None:
+    repository.edit("small", "max_nodes: 2", "max_nodes: 3")
+
+    found = repository.compare(fast=True)
+
+    assert [each.name for each in comparison(found).stacks] == ["small", "small-vision"]
+    ((gpus,)) = comparison(found).stacks[0].accelerators
+    assert (gpus.flavor, gpus.most) == ("a100-40", (2 * 8, 3 * 8))
+    quotas = {each.key.quota_id: each.used for each in comparison(found).quotas}
+    assert quotas["NVIDIA-A100-GPUS-per-project-region"].delta == 8
+    least, most = comparison(found).stacks[0].least_usd, comparison(found).stacks[0].most_usd
+    assert least.delta == 0
+    assert most.delta is not None
+    assert most.delta > 0
+
+
+@pytest.mark.parametrize("file", ["stacks/exemptions.yaml", "stacks/quotas/example-small.yaml", "requirements.txt"])
+def test_what_holds_for_all_stacks_affects_all_of_them(repository: Any, file: str) -> None:
+    path = repository.root / file
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("exemptions: []\n" if "exemptions" in file else "", encoding="utf-8")
+
+    found = repository.compare(fast=True)
+
+    assert found.comparison is not None
+    assert [each.name for each in found.comparison.stacks] == ["small", "small-vision"]
+
+
+def test_a_resource_is_added_changed_replaced_or_removed(repository: Any) -> None:
+    repository.edit(
+        "small", "capacity: on-demand\n            max_nodes: 2", "capacity: spot\n            max_nodes: 2"
+    )
+    repository.edit("small", "slices: 2", "slices: 1")
+    repository.edit(
+        "small",
+        "homes: {location: us-central1-a, capacity_gib: 1024}",
+        "homes: {location: us-central1-a, capacity_gib: 1280}",
+    )
+    repository.edit("small", "          tpu:\n", "          l4: {machine_type: g2-standard-4}\n          tpu:\n")
+
+    found = repository.compare(selected=("small",))
+
+    kinds = {(each.kind, each.name) for each in one(found).resources}
+    assert {
+        ("replaced", "c-gpu-pool"),
+        ("removed", "c-tpu-1-pool"),
+        ("changed", "filestore-homes-instance"),
+        ("added", "c-l4-pool"),
+    } <= kinds
+    assert not [name for kind, name in kinds if name in ("c-cluster", "c-tpu-0-pool")]
+    pool = next(each for each in one(found).resources if each.name == "c-gpu-pool")
+    assert [(each.path, each.old, each.new) for each in pool.forcing] == [("nodeConfig.spot", None, True)]
+
+
+def test_a_team_without_machines_costs_nothing(repository: Any) -> None:
+    path = repository.path("small-vision")
+    path.write_text(path.read_text(encoding="utf-8").partition("    vertex:")[0], encoding="utf-8")
+
+    cost = one(repository.compare(fast=True)).most_usd
+
+    assert cost.after == 0
+    assert cost.delta is not None
+    assert cost.delta < 0
+
+
+def test_a_renamed_team_is_compared_with_itself(repository: Any) -> None:
+    repository.rename("small-vision", "small-sight")
+
+    found = repository.compare()
+
+    stack = one(found)
+    assert (stack.name, stack.kind, stack.was) == ("small-sight", "renamed", "small-vision")
+    assert stack.resources == ()
+
+
+def test_a_renamed_environment_and_its_teams_are_compared_with_themselves(repository: Any) -> None:
+    repository.rename("small", "tiny")
+    repository.edit("small-vision", "environment: small", "environment: tiny")
+
+    found = repository.compare(fast=True)
+
+    assert [(each.name, each.kind, each.was) for each in comparison(found).stacks] == [
+        ("tiny", "renamed", "small"),
+        ("small-vision", "changed", None),
+    ]
+
+
+def test_a_stack_under_another_name_ends_with_2_until_its_file_says_that_what_is_deployed_has_it(
+    repository: Any,
+) -> None:
+    repository.path("small-vision").rename(repository.path("small-sight"))
+
+    silent = repository.compare(fast=True)
+    repository.edit(
+        "small-sight", "    environment: small\n", "    environment: small\n    renamed_from: small-vision\n"
+    )
+    said = repository.compare(fast=True)
+
+    assert silent.exit_code() == 2
+    assert len(silent.failures) == 1
+    assert silent.failures[0].startswith("stacks/Pulumi.small-sight.yaml: is what main calls small-vision, and Pulumi")
+    assert "`pulumi stack rename small-sight --stack small-vision`" in silent.failures[0]
+    assert (said.exit_code(), said.failures, one(said).was) == (1, (), "small-vision")  # it has no snapshot of limits
+
+
+def test_which_of_two_teams_was_renamed_is_as_the_file_says(repository: Any) -> None:
+    old = repository.path("small-vision").read_text(encoding="utf-8")
+    repository.path("small-vision").unlink()
+    for name, more in (("sight", "renamed_from: small-vision"), ("sound", "labels: {new: one}")):
+        text = old.replace("environment: small\n", f"environment: small\n    {more}\n").replace(
+            "name: vision", f"name: {name}"
+        )
+        repository.path(f"small-{name}").write_text(text, encoding="utf-8")
+
+    found = {each.name: each.kind for each in comparison(repository.compare(fast=True)).stacks}
+
+    assert found == {"small-sight": "renamed", "small-sound": "added"}
+
+
+def test_the_old_name_of_a_renamed_stack_is_refused_with_the_new_one(repository: Any) -> None:
+    repository.rename("small-vision", "small-sight")
+
+    done = CliRunner().invoke(app, ["check", "small-vision", "--base", "main", "--root", str(repository.root)])
+
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "what main calls small-vision is called small-sight now." in done.stderr
+
+
+def test_another_team_under_another_name_is_one_removed_and_one_added(repository: Any) -> None:
+    repository.path("small-vision").rename(repository.path("small-sight"))
+    repository.edit("small-sight", "name: vision", "name: sight")
+
+    found = repository.compare(fast=True)
+
+    assert {(each.name, each.kind) for each in comparison(found).stacks} == {
+        ("small-sight", "added"),
+        ("small-vision", "removed"),
+    }
+
+
+def test_a_base_that_the_model_rejects_leaves_its_resources_unknown_and_warns(repository: Any) -> None:
+    repository.git("switch", "--quiet", "main")
+    repository.edit("small", "capacity: on-demand", "capacity: sport")
+    repository.commit()
+    repository.git("switch", "--quiet", "--create", "mended")
+    repository.edit("small", "capacity: sport", "capacity: on-demand")
+
+    found = repository.compare(selected=("small",))
+
+    assert one(found).unknown == "not planned in the base"
+    assert ("base-not-planned", "warning") in {(each.rule, each.severity) for each in found.all_findings()}
+
+
+def test_where_the_program_changed_the_base_is_planned_by_its_own(repository: Any) -> None:
+    shutil.copytree(Path(__file__).parents[3] / "modules", repository.root / "modules")
+    shutil.copytree(Path(__file__).parents[3] / "training_platform", repository.root / "training_platform")
+    repository.git("switch", "--quiet", "main")
+    main = repository.root / "__main__.py"
+    now = main.read_text(encoding="utf-8")
+    main.write_text(f'{now}pulumi.export("before", 1)\nprint("noise")\n', encoding="utf-8")
+    cluster = repository.root / "modules" / "gke" / "cluster.py"
+    text = cluster.read_text(encoding="utf-8")
+    cluster.write_text(text.replace('datapath_provider="ADVANCED_DATAPATH"', 'datapath_provider="LEGACY_DATAPATH"'))
+    repository.commit()
+    repository.git("switch", "--quiet", "--create", "newer")
+    cluster.write_text(text, encoding="utf-8")
+    main.write_text(now, encoding="utf-8")
+
+    found = repository.compare(selected=("small",))
+
+    assert comparison(found).own_program
+    (cluster_change,) = one(found).resources
+    assert cluster_change.kind == "replaced"
+    assert [(each.path, each.old) for each in cluster_change.forcing] == [("datapathProvider", "LEGACY_DATAPATH")]
+
+
+def test_a_base_whose_program_cannot_run_is_a_warning_that_says_so(repository: Any) -> None:
+    (repository.root / "__main__.py").write_text("", encoding="utf-8")
+    (repository.root / "modules").mkdir()
+    (repository.root / "modules" / "new.py").write_text("", encoding="utf-8")
+    broken = repository.root / "training_platform" / "checks"
+    broken.mkdir(parents=True)
+    (broken.parent / "__init__.py").touch()
+    (broken / "__init__.py").write_text("raise SystemExit('cannot start')\n", encoding="utf-8")
+    repository.git("switch", "--quiet", "main")
+    repository.commit()
+    repository.git("switch", "--quiet", "--create", "other")
+    (repository.root / "modules" / "new.py").write_text("1\n", encoding="utf-8")
+
+    found = repository.compare(fast=True)
+
+    assert found.comparison is not None
+    assert "cannot start" in (found.comparison.unknown or "")
+    assert [each.rule for each in found.findings] == ["base-not-planned"]
+
+
+def test_the_work_tree_and_its_index_are_left_alone(repository: Any) -> None:
+    repository.edit("small-vision", "nominal_quota: 8", "nominal_quota: 16")
+    (repository.root / "stacks" / "new.txt").write_text("x", encoding="utf-8")
+    index = repository.root / ".git" / "index"
+    before = (index.read_bytes(), repository.git("status", "--porcelain"))
+
+    repository.compare(fast=True)
+
+    assert (index.read_bytes(), repository.git("status", "--porcelain")) == before
+
+
+def test_a_repository_below_the_top_of_a_checkout_is_compared_with_its_own_folder(
+    repository: Any, tmp_path: Path
+) -> None:
+    top = tmp_path / "top"
+    shutil.copytree(repository.root, top / "platform", ignore=shutil.ignore_patterns(".git"))
+    repository.git("init", "--quiet", "--initial-branch", "main", root=top)
+    repository.root = top / "platform"
+    repository.commit()
+    repository.edit("small-vision", "nominal_quota: 8", "nominal_quota: 16")
+
+    assert one(repository.compare(fast=True)).name == "small-vision"
+
+
+def test_a_branch_that_does_not_exist_is_refused_with_the_nearest(repository: Any) -> None:
+    with pytest.raises(BaseError, match=r"no commit mian in this clone: fetch it.*Nearest: main\."):
+        repository.compare(base="mian")
+
+
+@pytest.mark.parametrize(
+    ("base", "said"),
+    [
+        ("origin/nothing", "fetch it, as with `git fetch origin nothing`, or name another"),
+        ("topic/nothing", "fetch it, as with `git fetch origin topic/nothing`, or name another"),
+        ("HEAD~999", "no commit HEAD~999 in this clone: name another"),
+        ("HEAD:stacks", "no commit HEAD:stacks in this clone: name another"),
+    ],
+)
+def test_what_to_fetch_is_said_where_it_can_be_fetched(repository: Any, base: str, said: str) -> None:
+    with pytest.raises(BaseError) as refused:
+        repository.compare(base=base)
+
+    assert said in str(refused.value)
+
+
+def test_a_name_that_looks_like_an_option_is_no_option(repository: Any) -> None:
+    with pytest.raises(BaseError, match="no commit --all"):
+        repository.compare(base="--all")
+
+
+def test_a_shallow_clone_without_the_common_commit_says_what_to_fetch(repository: Any, tmp_path: Path) -> None:
+    repository.git("commit", "--quiet", "--allow-empty", "--message", "one")
+    repository.git("switch", "--quiet", "main")
+    repository.git("commit", "--quiet", "--allow-empty", "--message", "two")
+    url = repository.root.as_uri()
+    clone = tmp_path / "clone"
+    repository.git("clone", "--quiet", "--depth", "1", "--branch", "change", url, str(clone))
+    repository.git("fetch", "--quiet", "--depth", "1", "origin", "main:refs/remotes/origin/main", root=clone)
+    repository.root = clone
+
+    with pytest.raises(BaseError, match=r"shallow clone.*fetch-depth: 0"):
+        repository.compare(base="origin/main")
+
+
+def test_branches_without_a_common_commit_are_refused(repository: Any) -> None:
+    repository.git("switch", "--quiet", "--orphan", "alone")
+    repository.git("commit", "--quiet", "--allow-empty", "--message", "alone")
+    repository.git("switch", "--quiet", "change")
+
+    with pytest.raises(BaseError, match="no commit in common"):
+        repository.compare(base="alone")
+
+
+def test_without_a_repository_or_git_there_is_no_base(repository: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.rmtree(repository.root / ".git")
+    with pytest.raises(BaseError, match="is in no git repository"):
+        repository.compare()
+
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(BaseError, match="needs git"):
+        repository.compare()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--base", "nowhere"], "There is no commit nowhere"),
+        (["--base", ""], "--base names no commit: give a branch"),
+        (["--new-only"], "--new-only needs --base"),
+        (["--write-baseline", "--base", "main"], "leave --base out"),
+        (["--write-baseline", "--fast"], "leave --fast out"),
+        (["--base", "main", "smal"], "There is no stack smal"),
+        (["--base", "main", "--output", "sarif=/nowhere/x.sarif"], "there is no folder /nowhere"),
+    ],
+)
+def test_wrong_use_of_a_base_is_exit_code_2_and_one_sentence(repository: Any, arguments: list[str], said: str) -> None:
+    done = CliRunner().invoke(app, ["check", *arguments, "--root", str(repository.root)])
+
+    assert done.exit_code == 2
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1

@@ -1,0 +1,121 @@
+"""Known findings: written, honoured, out of date, unreadable."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner, Result
+
+from training_platform.cli.main import app
+
+RULE = "quota-no-snapshot"
+
+
+def check(repository: Any, *arguments: str) -> Result:
+    return CliRunner().invoke(app, ["check", "--today", "2026-11-21", *arguments, "--root", str(repository.root)])
+
+
+def entries(repository: Any) -> list[dict[str, str]]:
+    text = (repository.root / "stacks" / "baseline.yaml").read_text(encoding="utf-8")
+    found: list[dict[str, str]] = yaml.safe_load(text)["findings"]
+    return found
+
+
+def test_what_is_written_is_known_from_then_on_and_shown(repository: Any) -> None:
+    assert check(repository).exit_code == 1
+
+    written = check(repository, "--write-baseline")
+    again = check(repository)
+
+    assert (written.exit_code, again.exit_code) == (0, 0)
+    assert {(each["rule"], each["stack"], each["since"]) for each in entries(repository)} == {
+        (RULE, "small", "2026-11-21"),
+        (RULE, "small-vision", "2026-11-21"),
+    }
+    assert "known: in stacks/baseline.yaml since 2026-11-21" in again.stdout
+    assert again.stdout.rstrip().endswith("2 stacks: clean, 2 known")
+
+
+def test_a_finding_beside_those_that_are_known_fails(repository: Any) -> None:
+    check(repository, "--write-baseline")
+    repository.edit("small", "capacity_gib: 1024", "capacity_gib: 1025")
+
+    done = check(repository, "--fast")
+
+    assert done.exit_code == 1
+    assert "[filestore-capacity]" in done.stdout
+
+
+def test_writing_again_changes_nothing_and_keeps_the_day(repository: Any) -> None:
+    check(repository, "--write-baseline")
+    file = repository.root / "stacks" / "baseline.yaml"
+    before = file.read_bytes()
+
+    CliRunner().invoke(app, ["check", "--write-baseline", "--today", "2026-12-24", "--root", str(repository.root)])
+
+    assert file.read_bytes() == before
+
+
+def test_writing_for_one_stack_keeps_what_is_known_of_the_others(repository: Any) -> None:
+    check(repository, "--write-baseline")
+    before = entries(repository)
+
+    check(repository, "small", "--write-baseline")
+
+    assert entries(repository) == before
+
+
+def test_an_entry_that_is_found_no_more_warns_at_its_line_and_goes_with_the_next_writing(repository: Any) -> None:
+    repository.edit("small", "capacity_gib: 1024", "capacity_gib: 1025")
+    check(repository, "--write-baseline")
+    repository.edit("small", "capacity_gib: 1025", "capacity_gib: 1024")
+
+    assert "baseline-stale" not in check(repository, "--fast").stdout  # without plans nobody can tell
+    done = check(repository)
+
+    assert done.exit_code == 0
+    stale = r"warning stacks/baseline.yaml:\d+:3: filestore-capacity of filestore.homes\S*: is found no more"
+    assert re.search(stale, done.stdout)
+    assert check(repository, "--strict").exit_code == 1
+    check(repository, "--write-baseline")
+    assert {each["rule"] for each in entries(repository)} == {RULE}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("findings: [", "is not YAML"),
+        ("findings:\n  - {rule: labels}\n", "findings[0].fingerprint: is missing"),
+        (f"findings:\n  - {{fingerprint: {'0' * 64}, rule: labelz, since: '2026-11-21'}}\n", "Nearest: labels"),
+    ],
+)
+def test_a_baseline_that_cannot_be_read_is_exit_code_2_and_is_not_written_over(
+    repository: Any, text: str, said: str
+) -> None:
+    file = repository.root / "stacks" / "baseline.yaml"
+    file.write_text(text, encoding="utf-8")
+
+    done = check(repository, "--fast")
+    writing = check(repository, "--write-baseline")
+
+    assert (done.exit_code, writing.exit_code) == (2, 2)
+    assert "not checked: stacks/baseline.yaml" in done.stdout
+    assert said in " ".join(done.stdout.split())
+    assert file.read_text(encoding="utf-8") == text
+
+
+def test_where_something_cannot_be_checked_no_baseline_is_written(repository: Any) -> None:
+    (repository.root / "stacks" / "Pulumi.broken.yaml").write_text("a: [", encoding="utf-8")
+
+    assert check(repository, "--write-baseline").exit_code == 2
+    assert not (repository.root / "stacks" / "baseline.yaml").exists()
+
+
+def test_a_file_that_the_model_rejects_cannot_be_known(repository: Any) -> None:
+    repository.edit("small-vision", "nominal_quota: 8", "nominal_quota: -8")
+
+    assert check(repository, "--write-baseline").exit_code == 1
+    assert "stack-model" not in {each["rule"] for each in entries(repository)}

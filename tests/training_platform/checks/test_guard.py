@@ -1,0 +1,287 @@
+"""What a change replaces or removes against its protection is said at its line, unless lifted by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from training_platform.config.reading.finding import Finding
+from training_platform.rules.unregistered import describe
+
+CAPACITY = "            capacity: on-demand\n"
+SPOT = "            capacity: spot\n"
+LIFT = "            deletion_protection: false\n"
+CHANGES = (
+    "replacement",
+    "protected-removal",
+    "protection-left-off",
+    "quota-request-moved",
+    "recreated-nodes",
+)
+
+
+def found(repository: Any, stack: str = "small") -> list[Finding]:
+    report = repository.compare(selected=(stack,))
+    assert report.failures == ()
+    return [each for each in report.all_findings() if each.rule in CHANGES]
+
+
+@pytest.mark.parametrize(
+    ("stack", "edit", "field", "forced"),
+    [
+        ("small", (CAPACITY, SPOT), "clusters.c.node_pools.gpu.capacity", "nodeConfig.spot"),
+        ("small", ("gy: 4x4", "gy: 4x8"), "clusters.c.node_pools.tpu.topology", "placementPolicy.tpuTopology"),
+        ("small", ("gib: 1024", "gib: 1024, tier: BASIC_HDD"), "filestore.homes.tier", "tier"),
+        (
+            "small-vision",
+            ("a2-highgpu-1g", "a2-highgpu-2g"),
+            "vertex.persistent_resources.tuning.machine_type",
+            "resourcePools[0].machineSpec.machineType",
+        ),
+    ],
+    ids=["pool", "topology", "filestore", "persistent-resource"],
+)
+def test_a_replacement_is_an_error_at_the_field_that_forces_it(
+    repository: Any, stack: str, edit: tuple[str, str], field: str, forced: str
+) -> None:
+    line = repository.edit(stack, *edit)
+
+    (finding,) = found(repository, stack)
+
+    assert (finding.rule, finding.severity, finding.path) == ("replacement", "error", field)
+    assert finding.position is not None
+    assert finding.position.line == line
+    assert f"{forced} from " in finding.message
+    assert "deletion_protection: false" in (finding.allowed or "")
+
+
+def test_another_machine_type_replaces_a_pool_of_which_the_provider_would_make_the_vms_anew(repository: Any) -> None:
+    repository.git("switch", "--quiet", "main")
+    repository.edit("small", "topology: 4x4", "topology: 2x2")  # of one host, so that the pool keeps its name
+    repository.commit()
+    repository.git("switch", "--quiet", "--create", "next")
+    repository.edit("small", "topology: 2x2", "topology: 2x4")
+    line = repository.edit("small", "ct5lp-hightpu-4t", "ct5lp-hightpu-8t")
+
+    (finding,) = found(repository)
+
+    assert (finding.rule, finding.severity) == ("replacement", "error")
+    assert finding.path == "clusters.c.node_pools.tpu.machine_type"
+    assert finding.message.startswith("replaces the node pool c-tpu-pool: nodeConfig.machineType from ")
+    assert finding.position is not None
+    assert finding.position.line == line
+
+
+def test_another_topology_replaces_slices_whose_placement_is_not_sent(repository: Any) -> None:
+    repository.git("switch", "--quiet", "main")
+    repository.edit(
+        "small", "ct5lp-hightpu-4t\n            topology: 4x4", "tpu7x-standard-4t\n            topology: 2x2x2"
+    )
+    repository.commit()
+    repository.git("switch", "--quiet", "--create", "next")
+    line = repository.edit("small", "topology: 2x2x2", "topology: 2x2x4")
+
+    (finding,) = found(repository)
+
+    assert (finding.rule, finding.path) == ("replacement", "clusters.c.node_pools.tpu.topology")
+    assert 'replaces 2 node pools: replacementTrigger from "2x2x2" to "2x2x4"' in finding.message
+    assert finding.position is not None
+    assert finding.position.line == line
+
+
+def test_a_larger_boot_disk_warns_that_vms_are_made_anew(repository: Any) -> None:
+    repository.edit("small", CAPACITY, "            boot_disk: {size_gb: 300}\n" + CAPACITY)
+
+    (finding,) = found(repository)
+
+    assert (finding.rule, finding.severity) == ("recreated-nodes", "warning")
+    assert describe(finding.rule).group == "changes"
+    assert finding.path == "clusters.c.node_pools.gpu.boot_disk.size_gb"
+    assert "nodeConfig.bootDisk.sizeGb from 100 to 300" in finding.message
+    assert finding.position is not None
+    lines = repository.path("small").read_text().splitlines()
+    assert lines[finding.position.line - 1].strip() == "boot_disk: {size_gb: 300}"
+
+
+def test_a_cluster_that_moves_is_said_with_all_that_goes_with_it(repository: Any) -> None:
+    repository.edit("small", "location: us-central1-a\n        subnet", "location: us-central1-b\n        subnet")
+
+    findings = {each.path: each.message for each in found(repository)}
+
+    assert "replaces the cluster c-cluster: location from " in findings["clusters.c.location"]
+    assert {"clusters.c.node_pools.gpu", "clusters.c.node_pools.tpu"} <= set(findings)
+
+
+def test_an_environment_under_another_name_replaces_all_that_has_its_name(repository: Any) -> None:
+    repository.rename("small", "tiny")
+    repository.edit("small-vision", "environment: small", "environment: tiny")
+
+    findings = {each.path: each for each in found(repository, "tiny")}
+
+    homes = findings["filestore.homes"]
+    assert (homes.severity, homes.file) == ("error", "stacks/Pulumi.tiny.yaml")
+    assert homes.message == (
+        'replaces the Filestore instance filestore-homes-instance: name from "small-homes" to "tiny-homes"; '
+        "all of its data is lost"
+    )
+    assert 'name from "small-c" to "tiny-c"' in findings["clusters.c"].message
+
+
+def test_a_finding_names_three_of_many_inputs_that_force_it(repository: Any) -> None:
+    repository.rename("small", "tiny")
+    repository.edit("small-vision", "environment: small", "environment: tiny")
+    repository.edit("tiny", "a2-highgpu-8g", "a2-highgpu-4g")
+    repository.edit("tiny", CAPACITY, SPOT)
+
+    (pool,) = (each for each in found(repository, "tiny") if each.path.startswith("clusters.c.node_pools.gpu"))
+
+    assert pool.message.count(" from ") == 3
+    assert " more; its jobs end" in pool.message
+
+
+def test_the_slices_of_a_pool_are_one_finding(repository: Any) -> None:
+    repository.edit("small", "topology: 4x4", "topology: 4x8")
+
+    (finding,) = found(repository)
+
+    assert finding.message.startswith('replaces 2 node pools: placementPolicy.tpuTopology from "4x4" to "4x8"')
+
+
+def test_a_change_that_replaces_nothing_is_no_finding(repository: Any) -> None:
+    repository.edit("small", "max_nodes: 2", "max_nodes: 3")
+    repository.edit("small", "capacity_gib: 1024", "capacity_gib: 1280")
+
+    assert found(repository) == []
+
+
+def test_a_guard_that_is_lifted_by_name_lets_its_section_be_replaced_and_no_other(repository: Any) -> None:
+    repository.edit("small", CAPACITY, SPOT + LIFT)
+    assert found(repository) == []
+
+    repository.edit("small", "topology: 4x4", "topology: 4x8")
+    assert [each.path for each in found(repository)] == ["clusters.c.node_pools.tpu.topology"]
+
+
+def test_in_an_environment_without_protection_a_replacement_is_a_warning(repository: Any) -> None:
+    repository.edit("small", "project: example-small\n", "project: example-small\n    deletion_protection: false\n")
+    repository.edit("small", CAPACITY, SPOT)
+
+    (finding,) = found(repository)
+
+    assert (finding.rule, finding.severity) == ("replacement", "warning")
+
+
+def test_a_lifted_guard_that_is_needed_no_more_warns_at_its_line(repository: Any) -> None:
+    line = repository.edit("small", CAPACITY, SPOT + LIFT)
+    assert found(repository) == []  # the change that needs it
+    repository.commit()
+    repository.git("branch", "--force", "main", "HEAD")
+    repository.edit("small", "max_nodes: 2", "max_nodes: 3")
+
+    (finding,) = found(repository)
+
+    assert (finding.rule, finding.severity) == ("protection-left-off", "warning")
+    assert finding.path == "clusters.c.node_pools.gpu.deletion_protection"
+    assert finding.position is not None
+    assert finding.position.line == line
+
+
+def test_a_guard_lifted_in_a_change_of_its_own_does_not_warn(repository: Any) -> None:
+    repository.edit("small", CAPACITY, CAPACITY + LIFT)
+
+    assert found(repository) == []
+
+
+def test_removing_what_is_protected_warns_that_the_engine_refuses_it(repository: Any) -> None:
+    repository.edit("small", "slices: 2", "slices: 1")
+
+    (finding,) = found(repository)
+
+    assert (finding.rule, finding.severity, finding.path) == (
+        "protected-removal",
+        "warning",
+        "clusters.c.node_pools.tpu",
+    )
+    assert "c-tpu-1-pool" in finding.message
+
+
+def test_a_removal_that_was_lifted_before_does_not_warn(repository: Any) -> None:
+    repository.git("switch", "--quiet", "main")
+    repository.edit("small", "            slices: 2\n", "            slices: 2\n" + LIFT)
+    repository.commit()
+    repository.git("switch", "--quiet", "--create", "next")
+    repository.edit("small", "slices: 2", "slices: 1")
+
+    assert found(repository) == []
+
+
+def test_only_new_findings_count_and_a_moved_line_makes_none_new(repository: Any) -> None:
+    repository.git("switch", "--quiet", "main")
+    repository.edit("small", CAPACITY, CAPACITY + "            boot_disk: {size_gb: 9}\n")
+    repository.commit()
+    repository.git("switch", "--quiet", "--create", "next")
+    repository.edit("small", "config:\n", "# a line more\nconfig:\n")
+    before = repository.compare(selected=("small",))
+    report = repository.compare(selected=("small",), new=True)
+
+    assert "boot-disk-size" in {each.rule for each in before.all_findings()}
+    assert [each for each in report.all_findings() if each.severity == "error"] == []
+    assert "boot-disk-size" in {each.finding.rule for each in report.all_known()}
+    assert (before.exit_code(), report.exit_code()) == (1, 0)
+
+    repository.edit("small", "capacity_gib: 1024", "capacity_gib: 1025")
+    worse = repository.compare(selected=("small",), new=True)
+    assert {each.rule for each in worse.all_findings() if each.severity == "error"} == {"filestore-capacity"}
+    assert worse.exit_code() == 1
+
+
+def test_findings_of_a_renamed_stack_are_not_new(repository: Any) -> None:
+    repository.rename("small-vision", "small-sight")
+
+    report = repository.compare(new=True)
+
+    assert report.all_findings() == []
+    assert {each.finding.rule for each in report.all_known()} == {"quota-no-snapshot"}
+
+
+REQUEST = """\
+    project: example-small
+    quota_requests:
+      disks:
+        service: compute.googleapis.com
+        quota_id: SSD-TOTAL-GB-per-project-region
+        dimensions: {region: us-central1}
+        value: 4000
+        justification: More pools.
+        contact: ml-platform@example.com
+"""
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (("{region: us-central1}", "{region: us-west4}"), 'dimensions.region from "us-central1" to "us-west4"'),
+        (("SSD-TOTAL-GB", "DISKS-TOTAL-GB"), "quotaId from "),
+        (("value: 4000", "value: 5000"), None),
+        (("      disks:", "      more-disks:"), None),
+    ],
+    ids=["dimension", "quota-id", "amount", "name"],
+)
+def test_a_request_for_another_limit_under_the_same_name_is_an_error_at_the_request(
+    repository: Any, edit: tuple[str, str], said: str | None
+) -> None:
+    repository.git("switch", "--quiet", "main")
+    repository.edit("small", "    project: example-small\n", REQUEST)
+    repository.commit()
+    repository.git("switch", "--quiet", "--create", "next")
+    repository.edit("small", *edit)
+
+    findings = found(repository)
+
+    assert len(findings) == (said is not None)
+    for each in findings:
+        assert (each.rule, each.severity, each.path) == ("quota-request-moved", "error", "quota_requests.disks")
+        assert each.position == (5, 7)
+        assert said is not None
+        assert said in each.message

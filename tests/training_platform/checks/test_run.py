@@ -1,0 +1,209 @@
+"""The command a platform team runs, on a copy of the shipped stacks with errors planted."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from datetime import date
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from training_platform.checks.report import Report
+from training_platform.checks.run import UnknownStackError, run_check
+from training_platform.cli.main import app
+from training_platform.config.reading.finding import Finding
+
+ROOT = Path(__file__).parents[3]
+TODAY = date(2026, 11, 21)
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    shutil.copytree(ROOT / "stacks", tmp_path / "stacks")
+    for name in ("Pulumi.yaml", "__main__.py"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    return tmp_path
+
+
+def plant(root: Path, stack: str, old: str, new: str) -> int:
+    """Replace the first ``old`` in a stack file; return its line."""
+    path = root / "stacks" / f"Pulumi.{stack}.yaml"
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+    return text[: text.index(old)].count("\n") + 1 + old[: len(old) - len(old.lstrip("\n"))].count("\n")
+
+
+def errors(report: Report) -> list[Finding]:
+    return [finding for finding in report.all_findings() if finding.severity == "error"]
+
+
+@pytest.mark.parametrize("fast", [False, True], ids=["planned", "fast"])
+def test_the_shipped_stacks_are_clean(fast: bool) -> None:
+    report = run_check(ROOT, today=TODAY, fast=fast)
+
+    assert [str(finding) for finding in report.all_findings()] == []
+    assert report.failures == ()
+    assert report.exit_code(strict=True) == 0
+    assert len(report.stacks) == 5
+    assert all(stack.planned is not fast for stack in report.stacks)
+
+
+H100_MOST = "            max_nodes: 8\n            boot_disk: {size_gb: 200}"
+PLANTED = {
+    "over quota": ("prod", H100_MOST, H100_MOST.replace("8", "10", 1), "quota-exceeded"),
+    "a disk of 700,000 GB": ("prod", "size_gb: 200}", "size_gb: 700000}", "boot-disk-size"),
+    "an illegal topology": ("prod", "topology: 4x8", "topology: 4x5", "tpu-topology"),
+    "a Filestore size between steps": ("prod", "capacity_gib: 2560", "capacity_gib: 2600", "filestore-capacity"),
+    "teams promised more than there is": ("prod-nlp", "nominal_quota: 128", "nominal_quota: 192", "capacity-exceeded"),
+}
+
+
+@pytest.mark.parametrize("fast", [False, True], ids=["planned", "fast"])
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_planted_error_is_found_at_its_line(name: str, fast: bool, copy: Path) -> None:
+    stack, old, new, rule = PLANTED[name]
+    line = plant(copy, stack, old, new)
+
+    report = run_check(copy, today=TODAY, fast=fast)
+
+    places = {(each.file, each.position.line) for each in errors(report) if each.rule == rule and each.position}
+    assert (f"stacks/Pulumi.{stack}.yaml", line) in places, [str(each) for each in report.all_findings()]
+    assert report.exit_code() == 1
+
+
+def test_a_quota_that_only_all_stacks_together_break_is_found_in_each_with_who_holds_the_rest(copy: Path) -> None:
+    shutil.copy(copy / "stacks" / "Pulumi.prod.yaml", copy / "stacks" / "Pulumi.staging.yaml")
+
+    report = run_check(copy, today=TODAY, selected=["staging"])
+
+    over = [each for each in errors(report) if each.rule == "quota-exceeded" and "NVIDIA_H100)" in each.message]
+    assert [each.stack for each in over] == ["staging"]
+    assert "needs 128" in over[0].message
+    assert "prod" in over[0].message
+
+
+def test_a_rejected_file_is_a_finding_and_hides_no_other_stack(copy: Path) -> None:
+    plant(copy, "dev", "capacity: spot", "capacity: sport")
+
+    report = run_check(copy, today=TODAY)
+
+    kinds = {stack.name: (stack.kind, stack.planned) for stack in report.stacks}
+    assert kinds["dev"] == ("rejected", False)
+    assert kinds["prod"] == ("environment", True)
+    assert report.exit_code() == 1
+
+
+def test_an_unreadable_file_is_exit_code_2_and_hides_no_other_stack(copy: Path) -> None:
+    (copy / "stacks" / "Pulumi.broken.yaml").write_text("a: [", encoding="utf-8")
+
+    report = run_check(copy, today=TODAY, fast=True)
+
+    assert report.exit_code() == 2
+    assert "Pulumi.broken.yaml" in report.failures[0]
+    assert len(report.stacks) == 5
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    ["{limit: -5, region: us-central1}", "{limit: 5, region: us-central1, unit: GiBB}", "{limit: 5}"],
+    ids=["a negative limit", "an unknown unit", "a missing region"],
+)
+def test_a_snapshot_with_an_error_is_exit_code_2_beside_its_finding(wrong: str, copy: Path) -> None:
+    snapshot = copy / "stacks" / "quotas" / "example-train-prod.yaml"
+    right = "{limit: 10000, region: us-central1}"
+    text = snapshot.read_text(encoding="utf-8")
+    assert right in text
+    snapshot.write_text(text.replace(right, wrong), encoding="utf-8")
+
+    report = run_check(copy, today=TODAY, fast=True)
+
+    found = [each for each in errors(report) if each.rule == "quota-snapshot"]
+    line = text[: text.index(right)].count("\n") + 1
+    assert [(each.file, each.position and each.position.line) for each in found] == [
+        ("stacks/quotas/example-train-prod.yaml", line)
+    ]
+    assert report.exit_code() == 2
+    assert report.failures == (
+        "stacks/quotas/example-train-prod.yaml has errors, so what fits its limits cannot be said.",
+    )
+
+
+def test_a_program_that_fails_is_exit_code_2_with_one_sentence(copy: Path) -> None:
+    (copy / "__main__.py").write_text("raise KeyError('boom')\n", encoding="utf-8")
+
+    report = run_check(copy, today=TODAY, selected=["dev"])
+
+    assert report.exit_code() == 2
+    assert report.failures == ("stack dev: the program stopped at __main__.py:1: KeyError('boom').",)
+
+
+def test_an_unknown_stack_is_refused_with_the_nearest() -> None:
+    with pytest.raises(UnknownStackError, match=r"no stack pord\..*Nearest: prod\."):
+        run_check(ROOT, today=TODAY, selected=["pord"])
+
+
+def test_an_old_snapshot_is_a_warning_that_only_strict_counts(copy: Path) -> None:
+    report = run_check(copy, today=date(2027, 1, 31), fast=True)
+
+    assert {each.rule for each in report.all_findings()} == {"quota-snapshot-age"}
+    assert report.exit_code() == 0
+    assert report.exit_code(strict=True) == 1
+
+
+def test_the_command_prints_a_report_and_ends_with_its_code(copy: Path) -> None:
+    clean = CliRunner().invoke(app, ["check", "--fast", "--root", str(copy)])
+    assert clean.exit_code == 0
+    assert clean.stdout.rstrip().endswith("5 stacks: clean")
+
+    line = plant(copy, "prod", "topology: 4x8", "topology: 4x5")
+    found = CliRunner().invoke(app, ["check", "--fast", "--root", str(copy)])
+    assert found.exit_code == 1
+    assert f"stacks/Pulumi.prod.yaml:{line}:" in found.stdout
+
+
+def test_the_json_report_has_what_the_text_has(copy: Path) -> None:
+    plant(copy, "prod", "topology: 4x8", "topology: 4x5")
+
+    result = CliRunner().invoke(app, ["check", "--fast", "--format", "json", "--root", str(copy)])
+
+    document = json.loads(result.stdout)
+    assert result.exit_code == 1
+    assert [stack["name"] for stack in document["stacks"]] == ["dev", "prod", "dev-vision", "prod-nlp", "prod-vision"]
+    assert any(each["rule"] == "tpu-topology" and each["line"] for each in document["findings"])
+    assert {ledger["project"] for ledger in document["quotas"]} == {"example-train-dev", "example-train-prod"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["check", "pord"], "no stack pord"),
+        (["check", "--today", "yesterday"], "is no day"),
+        (["check", "--root", "/nowhere"], "no training-platform repository"),
+    ],
+)
+def test_wrong_usage_is_exit_code_2_and_one_sentence(arguments: list[str], said: str) -> None:
+    root = [] if "--root" in arguments else ["--root", str(ROOT)]
+
+    result = CliRunner().invoke(app, [*arguments, *root])
+
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert "Traceback" not in result.output
+
+
+def test_a_fast_check_loads_no_pulumi() -> None:
+    code = f"""
+import sys
+from datetime import date
+from pathlib import Path
+from training_platform.checks.run import run_check
+report = run_check(Path({str(ROOT)!r}), today=date(2026, 11, 21), fast=True)
+assert len(report.stacks) == 5
+assert not [name for name in sys.modules if name.split('.')[0].startswith('pulumi')], 'Pulumi is loaded'
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)

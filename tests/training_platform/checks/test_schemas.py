@@ -1,0 +1,96 @@
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+from training_platform.checks.schemas import schema_files
+
+ROOT = Path(__file__).parents[3]
+SNAPSHOTS = sorted((ROOT / "stacks" / "quotas").glob("*.yaml"))
+STACKS = sorted((ROOT / "stacks").glob("Pulumi.*.yaml"))
+SNAPSHOT_SCHEMA = json.loads((ROOT / "stacks" / "quotas" / "quotas.schema.json").read_text(encoding="utf-8"))
+EXEMPTIONS_SCHEMA = json.loads((ROOT / "stacks" / "exemptions.schema.json").read_text(encoding="utf-8"))
+SCHEMA = json.loads((ROOT / "stacks" / "stack.schema.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", schema_files())
+def test_the_generated_schema_is_current(name: str) -> None:
+    assert (ROOT / name).read_text(encoding="utf-8") == schema_files()[name], "run `make schema`"
+
+
+def test_the_schema_is_one_itself() -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+
+
+@pytest.mark.parametrize("path", STACKS, ids=lambda path: path.stem)
+def test_an_editor_takes_every_shipped_stack(path: Path) -> None:
+    jsonschema.validate(yaml.safe_load(path.read_text(encoding="utf-8")), SCHEMA)
+
+
+@pytest.mark.parametrize("path", SNAPSHOTS, ids=lambda path: path.stem)
+def test_an_editor_takes_every_shipped_snapshot(path: Path) -> None:
+    jsonschema.validate(yaml.safe_load(path.read_text(encoding="utf-8")), SNAPSHOT_SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("limit: 32", "limit: -2"),
+        ("limit: 32", "limits: 32"),
+        ("region: us-central2}", "region: null}"),
+        ("region: us-central2}", "region: us-central2, unit: TB}"),
+        ("compute.googleapis.com", "compute"),
+        ("taken:", "read:"),
+    ],
+)
+def test_an_editor_marks_what_a_snapshot_cannot_say(old: str, new: str) -> None:
+    text = SNAPSHOTS[0].read_text(encoding="utf-8")
+    assert old in text
+
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(yaml.safe_load(text.replace(old, new, 1)), SNAPSHOT_SCHEMA)
+
+
+def test_an_editor_knows_what_an_exemption_needs() -> None:
+    entry = {"rule": "boot-disk-size", "stack": "prod", "path": "a", "reason": "b", "owner": "c@example.com"}
+    validator = jsonschema.Draft202012Validator(EXEMPTIONS_SCHEMA)
+
+    def takes(**changes: str | None) -> bool:
+        fields = {key: value for key, value in {**entry, "expires": "2027-01-31", **changes}.items() if value}
+        return bool(validator.is_valid({"exemptions": [fields]}))
+
+    assert takes()
+    assert takes(path=None, resource="a")
+    assert not takes(resource="a")
+    assert not takes(path=None)
+    assert not takes(reason=None)
+    assert not takes(rule="boot-disk")
+
+
+@pytest.mark.parametrize("path", ["stacks/exemptions.yaml", *(f"stacks/quotas/{each.name}" for each in SNAPSHOTS)])
+def test_every_shipped_file_tells_the_editor_its_schema(path: str) -> None:
+    file = ROOT / path
+    first = file.read_text(encoding="utf-8").splitlines()[0]
+
+    assert first.startswith("# yaml-language-server: $schema=./")
+    assert (file.parent / first.partition("$schema=")[2]).is_file()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("max_nodes: 8", "max_node: 8"),
+        ("capacity: spot", "capacity: sport"),
+        ("slices: 8", "slices: 0"),
+        ("training-platform:environment", "training-platform:enviroment"),
+        ("config:", "environment: {}\nconfig:"),
+    ],
+)
+def test_an_editor_marks_what_the_model_refuses(old: str, new: str) -> None:
+    text = (ROOT / "stacks" / "Pulumi.prod.yaml").read_text(encoding="utf-8")
+    assert old in text
+
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(yaml.safe_load(text.replace(old, new, 1)), SCHEMA)

@@ -1,0 +1,99 @@
+"""Every command, with standard streams that cannot be written, that nobody reads, or that are closed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+COMMANDS = [
+    pytest.param(["check", "--fast"], id="check"),
+    pytest.param(["quota", "show"], id="quota"),
+    pytest.param(["catalog", "show", "a3-megagpu-8g"], id="catalog"),
+    pytest.param(["job", "render", "jobs/nlp/pretrain.yaml", "--target", "gke"], id="job"),
+    pytest.param(["--help"], id="help"),
+]
+FULL = "training-platform: standard output cannot be written: No space left on device."
+
+
+def run(arguments: list[str], redirection: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [
+        "sh",
+        "-c",
+        f'exec "$@" {redirection}',
+        "sh",
+        sys.executable,
+        "-m",
+        "training_platform.cli.main",
+        *arguments,
+    ]
+    given = {**os.environ, **environment}
+    return subprocess.run(command, cwd=ROOT, env=given, capture_output=True, text=True, timeout=60, check=False)
+
+
+def last_line(done: subprocess.CompletedProcess[str]) -> str:
+    return done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("arguments", COMMANDS)
+def test_output_that_cannot_be_written_is_one_sentence_and_exit_code_2(arguments: list[str]) -> None:
+    done = run(arguments, ">/dev/full")
+
+    assert (done.returncode, last_line(done)) == (2, FULL)
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("arguments", COMMANDS)
+def test_a_reader_who_has_gone_is_no_error(arguments: list[str]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "training_platform.cli.main", *arguments]
+    done = subprocess.run(command, cwd=ROOT, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    os.close(writing)
+
+    assert done.returncode == 141
+    assert [line for line in done.stderr.splitlines() if not line.startswith("# asks for")] == []
+
+
+def test_findings_that_nobody_could_be_shown_do_not_end_with_their_exit_code(tmp_path: Path) -> None:
+    (tmp_path / "Pulumi.yaml").write_text("name: training-platform\nruntime: python\n", encoding="utf-8")
+    (tmp_path / "stacks").mkdir()
+    (tmp_path / "stacks" / "Pulumi.dev.yaml").write_text("config: {}\n", encoding="utf-8")
+    arguments = ["check", "--fast", "--root", str(tmp_path)]
+
+    assert run(arguments).returncode == 1
+    assert run(arguments, ">/dev/full").returncode == 2
+
+
+def test_files_are_written_though_standard_output_cannot_be(tmp_path: Path) -> None:
+    report = tmp_path / "check.json"
+
+    done = run(["check", "--fast", "--output", f"json={report}"], ">/dev/full")
+
+    assert (done.returncode, last_line(done)) == (2, FULL)
+    assert report.read_text(encoding="utf-8").endswith("}\n")
+
+
+def test_standard_output_that_is_closed_is_said_before_anything_is_done() -> None:
+    done = run(["check", "--fast"], ">&-")
+
+    assert done.returncode == 2
+    assert done.stderr.startswith("training-platform: standard output is closed")
+
+
+@pytest.mark.parametrize(("redirection", "code"), [("2>&-", 0), ("2>/dev/full", 2)])
+def test_what_is_said_beside_the_output_needs_a_place_or_none(redirection: str, code: int) -> None:
+    done = run(["job", "render", "jobs/nlp/pretrain.yaml", "--target", "gke"], redirection)
+
+    assert (done.returncode, done.stderr) == (code, "")
+
+
+def test_a_character_that_the_terminal_has_not_is_a_question_mark() -> None:
+    done = run(["check", "--fast"], PYTHONIOENCODING="ascii")
+
+    assert done.returncode == 0
+    assert "???" in done.stdout

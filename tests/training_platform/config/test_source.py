@@ -1,0 +1,145 @@
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from training_platform.config.reading.finding import Position
+from training_platform.config.reading.source import UnreadableError, parse_source, read_source
+
+
+def test_every_key_and_item_has_its_line_and_column() -> None:
+    source = parse_source("a:\n  b: 1\n  c:\n    - x\n    - y\n", "f.yaml")
+
+    assert source.value == {"a": {"b": 1, "c": ["x", "y"]}}
+    assert source.position(("a", "b")) == Position(2, 3)
+    assert source.position(("a", "c", 1)) == Position(5, 7)
+
+
+def test_a_path_that_is_not_written_is_placed_at_what_encloses_it() -> None:
+    source = parse_source("a:\n  b: 1\n", "f.yaml")
+
+    assert source.position(("a", "boot_disk", "size_gb")) == source.position(("a",))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("true", True),
+        ("false", False),
+        ("null", None),
+        ("~", None),
+        ("12", 12),
+        ("-3", -3),
+        ("0", 0),
+        ("9007199254740992", 2**53),
+        ("1.5", 1.5),
+        ('"1.30"', "1.30"),
+        ("'yes'", "yes"),
+        ("2x2x4", "2x2x4"),
+        ("us-central1-a", "us-central1-a"),
+    ],
+)
+def test_a_scalar_reads_as_every_reader_reads_it(text: str, value: object) -> None:
+    source = parse_source(f"a: {text}\n", "f.yaml")
+
+    assert source.value == {"a": value}
+    assert type(source.value["a"]) is type(value)
+    assert not source.findings
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "yes",
+        "no",
+        "on",
+        "Off",
+        "True",
+        "FALSE",
+        "0777",
+        "1_000",
+        "0x1f",
+        "0o17",
+        "12:30",
+        "1e3",
+        ".5",
+        ".inf",
+        "2026-11-21",
+    ],
+)
+def test_a_scalar_that_readers_read_differently_must_be_quoted(text: str) -> None:
+    source = parse_source(f"a: {text}\n", "f.yaml")
+
+    (finding,) = source.findings
+    assert finding.position == Position(1, 4)
+    assert finding.nearest == f'"{text}"'
+
+
+def test_a_whole_number_that_no_float_holds_must_be_quoted() -> None:
+    assert parse_source(f"a: {2**53 + 1}\n", "f.yaml").findings
+    assert parse_source(f"a: -{'9' * 400}\n", "f.yaml").findings
+
+
+def test_an_empty_file_has_a_first_line() -> None:
+    assert parse_source("", "f.yaml").position(("a",)) == Position(1, 1)
+
+
+def test_a_key_given_twice_is_found_with_its_first_line() -> None:
+    source = parse_source("a: 1\nb: 2\na: 3\n", "f.yaml")
+
+    (finding,) = source.findings
+    assert finding.position == Position(3, 1)
+    assert "first on line 1" in finding.message
+    assert source.value == {"a": 1, "b": 2}
+
+
+def test_a_merge_key_is_found() -> None:
+    source = parse_source("base: &b {x: 1}\na:\n  <<: *b\n", "f.yaml")
+
+    assert [finding.path for finding in source.findings] == ["a.<<"]
+
+
+def test_an_alias_reads_as_what_it_stands_for() -> None:
+    assert parse_source("a: &x {n: 1}\nb: *x\n", "f.yaml").value == {"a": {"n": 1}, "b": {"n": 1}}
+
+
+def test_an_alias_of_itself_is_unreadable() -> None:
+    with pytest.raises(UnreadableError, match="too deeply"):
+        parse_source("a: &x [*x]\n", "f.yaml")
+
+
+def test_aliases_of_aliases_do_not_fill_the_memory() -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
+
+    with pytest.raises(UnreadableError, match="repeated too deeply"):
+        parse_source("\n".join(lines), "f.yaml")
+
+
+def test_broken_yaml_says_where() -> None:
+    with pytest.raises(UnreadableError, match=r"f\.yaml:3:1: is not YAML"):
+        parse_source("a: [1,\nb: {", "f.yaml")
+
+
+def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableError, match=r"f\.yaml: cannot be read"):
+        read_source(tmp_path / "f.yaml", "f.yaml")
+
+
+def test_a_file_that_is_no_text_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "f.yaml").write_bytes(b"a: \xff\n")
+
+    with pytest.raises(UnreadableError, match=r"is not UTF-8 text \(byte 3\)"):
+        read_source(tmp_path / "f.yaml", "f.yaml")
+
+
+@given(st.text())
+def test_no_text_makes_a_traceback(text: str) -> None:
+    try:
+        source = parse_source(text, "f.yaml")
+    except UnreadableError as refusal:
+        said = str(refusal)
+    else:
+        said = source.file
+    assert said.startswith("f.yaml")

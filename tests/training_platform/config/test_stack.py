@@ -1,0 +1,230 @@
+import copy
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from training_platform.config.reading.source import UnreadableError, parse_source
+from training_platform.config.spec.stack import Stack, parse_stack, read_stack, stack_name
+
+ROOT = Path(__file__).parents[3]
+FILES = sorted((ROOT / "stacks").glob("Pulumi.*.yaml"))
+PROD = (ROOT / "stacks" / "Pulumi.prod.yaml").read_text(encoding="utf-8")
+ENVIRONMENT = "training-platform:environment"
+
+
+def edited(old: str, new: str, text: str = PROD) -> Stack:
+    assert text.count(old) >= 1, f"{old!r} is not in the file"
+    return parse_stack("prod", parse_source(text.replace(old, new, 1), "stacks/Pulumi.prod.yaml"))
+
+
+def line_of(needle: str, text: str = PROD) -> int:
+    return next(number for number, line in enumerate(text.splitlines(), 1) if needle in line)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_the_model_takes_every_shipped_stack(path: Path) -> None:
+    stack = read_stack(path, ROOT)
+
+    assert not stack.findings
+    assert (stack.environment is None) != (stack.team is None)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_every_shipped_stack_names_its_schema_in_the_first_line(path: Path) -> None:
+    assert path.read_text(encoding="utf-8").splitlines()[0] == "# yaml-language-server: $schema=./stack.schema.json"
+
+
+def test_a_misspelt_machine_type_is_found_at_its_line_with_the_nearest() -> None:
+    (finding,) = edited("machine_type: a3-highgpu-8g", "machine_type: a3-higpu-8g").findings
+
+    assert finding.position is not None
+    assert finding.position.line == line_of("machine_type: a3-highgpu-8g")
+    assert finding.path == "clusters.us-central1.node_pools.h100.machine_type"
+    assert finding.nearest == "a3-highgpu-8g"
+
+
+def test_a_machine_without_accelerators_is_no_pool_of_the_file() -> None:
+    (finding,) = edited("machine_type: a3-highgpu-8g", "machine_type: n2-standard-8").findings
+
+    assert "is not a machine type with TPUs or GPUs" in finding.message
+
+
+def test_an_unknown_key_is_found_with_what_is_allowed() -> None:
+    (finding,) = edited("max_nodes: 8", "max_node: 8").findings
+
+    assert finding.message == "is no field here"
+    assert finding.nearest == "max_nodes"
+    assert "max_nodes" in (finding.allowed or "")
+
+
+def test_every_wrong_value_comes_at_once() -> None:
+    text = PROD.replace("capacity: spot", "capacity: sport").replace("tier: ZONAL", "tier: ZONALE", 1)
+    text = text.replace("slices: 8", "slices: 0")
+
+    findings = parse_stack("prod", parse_source(text, "stacks/Pulumi.prod.yaml")).findings
+
+    assert {finding.nearest for finding in findings} == {"spot", "ZONAL", "1"}
+
+
+def test_an_unquoted_version_is_a_finding_that_asks_for_quotes() -> None:
+    (finding,) = edited("location: us-west4\n", "location: us-west4\n        version: 1.33\n").findings
+
+    assert finding.path == "clusters.us-west4.version"
+    assert finding.nearest == '"1.33"'
+
+
+def test_a_gpu_pool_takes_no_topology() -> None:
+    (finding,) = edited("max_nodes: 8\n", "slices: 8\n").findings
+
+    assert finding.path == "clusters.us-central1.node_pools.h100.slices"
+    assert finding.message == "does not go with a3-highgpu-8g, which has GPUs"
+    assert finding.nearest == "max_nodes: 8"
+
+
+def test_a_tpu_pool_needs_a_topology() -> None:
+    (finding,) = edited("            topology: 4x4x4\n", "").findings
+
+    assert finding.path == "clusters.us-central2.node_pools.v4-cube.topology"
+    assert finding.message.startswith("is missing")
+    assert finding.nearest == "topology: 2x2x1"
+
+
+def test_fewest_above_most_names_both() -> None:
+    (finding,) = edited("min_nodes: 4", "min_nodes: 9").findings
+
+    assert finding.message == "is 9, which is more than max_nodes (8)"
+    assert finding.position is not None
+    assert finding.position.line == line_of("min_nodes: 4")
+    assert finding.nearest == "8"
+
+
+def test_a_reservation_without_the_capacity_is_found() -> None:
+    line = "            reservation: h100"
+    (finding,) = edited(f"            capacity: reservation\n{line}", line).findings
+
+    assert finding.path is not None
+    assert finding.path.endswith("h100.reservation")
+    assert finding.message == "on-demand VMs do not come from a reservation, and one is named"
+    assert finding.nearest == "capacity: reservation"
+
+
+def test_homes_on_an_unknown_filestore_are_found_at_their_line() -> None:
+    (finding,) = edited("filestore: homes", "filestore: home").findings
+
+    assert finding.position is not None
+    assert finding.position.line == line_of("filestore: homes")
+    assert finding.nearest == "homes"
+
+
+@pytest.mark.parametrize(
+    ("range_", "nearest"), [("10.80.0.1/16", "10.80.0.0/16"), ("10.80.0.0/33", None), ("ten", None)]
+)
+def test_a_range_that_is_no_network_is_found(range_: str, nearest: str | None) -> None:
+    (finding,) = edited("pods: 10.80.0.0/16", f"pods: {range_}").findings
+
+    assert finding.nearest == nearest
+
+
+def test_a_section_at_the_top_is_sent_below_config() -> None:
+    stack = parse_stack("x", parse_source("environment: {}\nconfig: {}\n", "f"))
+
+    assert stack.findings[0].nearest == f"config: {ENVIRONMENT}"
+
+
+def test_both_sections_at_once_are_refused() -> None:
+    text = f"config:\n  {ENVIRONMENT}: {{}}\n  training-platform:team: {{}}\n"
+
+    (finding,) = parse_stack("x", parse_source(text, "f")).findings
+
+    assert "has both sections" in finding.message
+
+
+def test_settings_of_providers_and_of_the_engine_pass() -> None:
+    head = "encryptionsalt: v1:abc\nsecretsprovider: gcpkms://x\n"
+    stack = edited("config:\n", f"{head}config:\n  gcp:region: us-central1\n  gcp:accessToken: {{secure: v1:xyz}}\n")
+
+    assert not stack.findings
+
+
+def test_an_unknown_setting_of_ours_is_refused() -> None:
+    (finding,) = edited("config:\n", "config:\n  training-platform:enviroment: x\n").findings
+
+    assert finding.nearest == ENVIRONMENT
+
+
+@pytest.mark.parametrize("text", ["", "- a\n", "config: 3\n", "config:\n", "config: {training-platform:team: 3}\n"])
+def test_a_file_of_another_shape_is_a_finding(text: str) -> None:
+    stack = parse_stack("x", parse_source(text, "f"))
+
+    assert stack.findings
+    assert stack.section is None
+
+
+@pytest.mark.parametrize(("name", "stack"), [("Pulumi.dev.yaml", "dev"), ("Pulumi.yaml", None), ("dev.yaml", None)])
+def test_the_stack_is_in_the_name_of_the_file(name: str, stack: str | None) -> None:
+    assert stack_name(Path(name)) == stack
+
+
+# Any value in any place: the model may take it or not, but never fails.
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=12), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield path
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in items:
+        yield from paths(inner, (*path, key))
+
+
+VALUES = [yaml.safe_load(path.read_text(encoding="utf-8")) for path in FILES]
+PLACES = [(value, path) for value in VALUES for path in paths(value)]
+
+
+def replaced(value: Any, path: tuple[Any, ...], new: Any) -> Any:
+    if not path:
+        return new
+    result = copy.deepcopy(value)
+    inner = result
+    for part in path[:-1]:
+        inner = inner[part]
+    inner[path[-1]] = new
+    return result
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.sampled_from(range(len(PLACES))), JSON)
+def test_no_value_anywhere_in_a_stack_makes_a_traceback(place: int, new: Any) -> None:
+    text = yaml.safe_dump(replaced(*PLACES[place], new), allow_unicode=True)
+
+    check_any_text(text, lambda source: parse_stack("x", source))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.sampled_from(FILES), st.integers(0, 4000), st.integers(1, 40), st.text(max_size=10))
+def test_no_damage_to_a_file_makes_a_traceback(path: Path, at: int, length: int, junk: str) -> None:
+    text = path.read_text(encoding="utf-8")
+
+    check_any_text(text[:at] + junk + text[at + length :], lambda source: parse_stack("x", source))
+
+
+def check_any_text(text: str, parse: Callable[[Any], Stack]) -> None:
+    try:
+        source = parse_source(text, "stacks/Pulumi.x.yaml")
+    except UnreadableError:
+        return
+    stack = parse(source)
+    for finding in stack.findings:
+        assert finding.message
+        assert finding.position is not None
+        assert finding.position.line >= 1
+        assert str(finding).startswith("stacks/Pulumi.x.yaml:")
+    assert stack.section is not None or stack.findings

@@ -1,0 +1,82 @@
+import shutil
+from pathlib import Path
+
+import pytest
+
+from training_platform.config.workspace import Workspace, read_workspace
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    shutil.copytree(ROOT / "stacks", tmp_path / "stacks")
+    return tmp_path
+
+
+def edit(root: Path, stack: str, old: str, new: str) -> Workspace:
+    path = root / "stacks" / f"Pulumi.{stack}.yaml"
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+    return read_workspace(root)
+
+
+def test_environments_come_before_their_teams() -> None:
+    assert list(read_workspace(ROOT).stacks) == ["dev", "prod", "dev-vision", "prod-nlp", "prod-vision"]
+
+
+def test_a_team_of_an_unknown_environment_is_found(copy: Path) -> None:
+    (finding,) = edit(copy, "prod-nlp", "environment: prod", "environment: pord").stacks["prod-nlp"].findings
+
+    assert finding.nearest == "prod"
+
+
+def test_a_share_of_an_unknown_cluster_is_found(copy: Path) -> None:
+    (finding,) = edit(copy, "prod-nlp", "us-west4:", "us-west5:").stacks["prod-nlp"].findings
+
+    assert finding.path == "shares.us-west5"
+    assert finding.nearest == "us-west4"
+
+
+def test_a_share_of_an_unknown_flavor_is_found_with_the_cluster_s_flavors(copy: Path) -> None:
+    (finding,) = edit(copy, "prod-nlp", "tpu-v4-4x4x4:", "tpu-v4-4x4x8:").stacks["prod-nlp"].findings
+
+    assert finding.nearest == "tpu-v4-4x4x4"
+    assert finding.allowed == "tpu-v4-2x2x4-spot, tpu-v4-4x4x4"
+
+
+def test_a_directory_on_an_unknown_filestore_is_found(copy: Path) -> None:
+    (finding,) = edit(copy, "prod-nlp", "filestore: datasets", "filestore: dataset").stacks["prod-nlp"].findings
+
+    assert finding.path == "directories.corpora.filestore"
+
+
+def test_a_team_twice_in_one_environment_is_found_in_the_second(copy: Path) -> None:
+    workspace = edit(copy, "prod-vision", "name: vision", "name: nlp")
+
+    assert not workspace.stacks["prod-nlp"].findings
+    assert "is taken by stack prod-nlp" in workspace.stacks["prod-vision"].findings[0].message
+
+
+def test_two_parts_that_would_share_a_name_are_found(copy: Path) -> None:
+    workspace = edit(copy, "prod", "          h100:", "          system:")
+
+    (finding,) = workspace.stacks["prod"].findings
+    assert "'us-central1-system'" in finding.message
+
+
+def test_an_unreadable_file_hides_no_other(copy: Path) -> None:
+    (copy / "stacks" / "Pulumi.broken.yaml").write_text("a: [", encoding="utf-8")
+
+    workspace = read_workspace(copy)
+
+    assert len(workspace.stacks) == 5
+    assert len(workspace.unreadable) == 1
+
+
+def test_a_rejected_environment_is_said_once_and_not_by_its_teams(copy: Path) -> None:
+    workspace = edit(copy, "prod", "capacity: spot", "capacity: sport")
+
+    assert workspace.stacks["prod"].findings
+    assert not workspace.stacks["prod-nlp"].findings

@@ -1,0 +1,278 @@
+"""Jobs over several VMs whose pools have GPUDirect: network cards, the daemon, and NCCL's settings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from training_platform.catalog import IMAGES
+from training_platform.config.workspace import Workspace, read_workspace
+from training_platform.jobs.gke_rules import gke_findings
+from training_platform.jobs.jobset import jobset
+from training_platform.jobs.resolve import ResolvedJob
+from training_platform.sandbox.kubernetes.crds import CrdSchema
+
+Take = Callable[..., ResolvedJob]
+Lab = Callable[..., Path]
+Job = Callable[..., ResolvedJob]
+POOLS = """\
+          mega: {machine_type: a3-megagpu-8g, zone: us-central1-b, max_nodes: 4}
+          ultra: {machine_type: a3-ultragpu-8g, zone: us-central1-b, capacity: spot, max_nodes: 4}
+          grace: {machine_type: a4x-highgpu-4g, zone: us-central1-a, capacity: reservation, reservation: gb,
+                  max_nodes: 18}
+          near: {machine_type: a4-highgpu-8g, zone: us-central1-b, capacity: spot, max_nodes: 2}
+          far: {machine_type: a4-highgpu-8g, zone: us-central1-c, capacity: spot, max_nodes: 5}
+          shared:
+            {machine_type: a3-highgpu-8g, zone: us-central1-a, max_nodes: 4,
+             sharing: {strategy: time-sharing, max_clients: 2}}
+          without: {machine_type: a3-highgpu-8g, zone: us-central1-a, capacity: flex-start, max_nodes: 4,
+                    gpu_direct: false}
+"""
+SHARES = """\
+        h100-mega: {nominal_quota: 32}
+        h200-spot: {nominal_quota: 32}
+        gb200-reservation: {nominal_quota: 72}
+        b200-spot: {nominal_quota: 56}
+        h100-time-sharing-2: {nominal_quota: 64}
+        h100-flex-start: {nominal_quota: 32}
+"""
+SIDECARS = {"h100": "tcpx-daemon", "h100-mega": "tcpxo-daemon"}
+
+
+@pytest.fixture
+def root(new_lab: Lab) -> Path:
+    root = new_lab()
+    insert(root / "stacks" / "Pulumi.lab.yaml", "          h100:", POOLS)
+    insert(root / "stacks" / "Pulumi.lab-vision.yaml", "        h100:", SHARES)
+    return root
+
+
+@pytest.fixture
+def workspace(root: Path) -> Workspace:
+    return read_workspace(root)
+
+
+@pytest.fixture
+def job(take: Take, workspace: Workspace) -> Job:
+    def taken(flavor: str, nodes: int = 2, rest: str = "", head: str = "") -> ResolvedJob:
+        target = f"gke: {{cluster: gpus, flavor: {flavor}, nodes: {nodes}{rest}}}"
+        return take(f"{head}{target}", workspace=workspace)
+
+    return taken
+
+
+def insert(path: Path, before: str, lines: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert text.count(f"\n{before}") == 1
+    path.write_text(text.replace(f"\n{before}", f"\n{lines}{before}"), encoding="utf-8")
+
+
+def template(job: ResolvedJob) -> dict[str, Any]:
+    (replicated,) = jobset(job)["spec"]["replicatedJobs"]
+    found: dict[str, Any] = replicated["template"]["spec"]["template"]
+    return found
+
+
+def training(job: ResolvedJob) -> dict[str, Any]:
+    (found,) = template(job)["spec"]["containers"]
+    assert isinstance(found, dict)
+    return found
+
+
+def variables(job: ResolvedJob) -> dict[str, str]:
+    return {each["name"]: each["value"] for each in training(job)["env"]}
+
+
+def mounts(container: dict[str, Any]) -> dict[str, str]:
+    return {each["name"]: each["mountPath"] for each in container["volumeMounts"]}
+
+
+def interfaces(job: ResolvedJob) -> dict[str, str]:
+    annotations = template(job)["metadata"]["annotations"]
+    assert annotations["networking.gke.io/default-interface"] == "eth0"
+    listed = json.loads(annotations["networking.gke.io/interfaces"])
+    return {each["interfaceName"]: each["network"] for each in listed}
+
+
+@pytest.mark.parametrize("flavor", ["h100", "h100-mega", "h200-spot", "gb200-reservation"])
+def test_a_server_with_the_jobset_crd_takes_it(job: Job, schema: CrdSchema, flavor: str) -> None:
+    assert schema.errors(jobset(job(flavor))) == []
+
+
+@pytest.mark.parametrize(
+    ("flavor", "first", "networks"),
+    [
+        ("h100", 1, ["tcpx-1", "tcpx-2", "tcpx-3", "tcpx-4"]),
+        ("h100-mega", 1, [f"tcpxo-{number}" for number in (1, 2, 3, 4, 5, 6, 7, 8)]),
+        ("h200-spot", 2, [f"rdma-us-central1-b-{number}" for number in (0, 1, 2, 3, 4, 5, 6, 7)]),
+        ("gb200-reservation", 2, [f"rdma-us-central1-a-{number}" for number in (0, 1, 2, 3)]),
+    ],
+)
+def test_a_pod_has_every_card_that_joins_gpus_beside_its_own_network(
+    job: Job, flavor: str, first: int, networks: list[str]
+) -> None:
+    cards = {f"eth{first + number}": name for number, name in enumerate(networks)}
+
+    assert interfaces(job(flavor)) == {"eth0": "default", **cards}
+    assert "hostNetwork" not in template(job(flavor))["spec"]
+
+
+@pytest.mark.parametrize("flavor", ["h100", "h100-mega"])
+def test_the_daemon_starts_before_the_training_and_ends_with_it(job: Job, flavor: str) -> None:
+    (daemon,) = template(job(flavor))["spec"]["initContainers"]
+
+    assert (daemon["name"], daemon["restartPolicy"]) == (SIDECARS[flavor], "Always")
+    assert daemon["image"] == IMAGES[f"node-{SIDECARS[flavor]}"]
+    assert daemon["securityContext"] == {"privileged": True}
+    assert "resources" not in daemon
+
+
+def test_training_waits_until_the_daemon_of_tcpxo_is_ready(job: Job) -> None:
+    (daemon,) = template(job("h100-mega"))["spec"]["initContainers"]
+    (ready,) = (each["value"] for each in daemon["env"] if each["name"] == "HEALTH_CHECK_LOG_FILE")
+
+    assert daemon["startupProbe"]["exec"]["command"] == ["cat", ready]
+
+
+def test_rdma_wants_no_daemon(job: Job) -> None:
+    assert "initContainers" not in template(job("h200-spot"))["spec"]
+
+
+@pytest.mark.parametrize("flavor", ["h100", "h100-mega", "h200-spot"])
+def test_every_mount_has_its_volume_and_every_volume_a_mount(job: Job, flavor: str) -> None:
+    spec = template(job(flavor))["spec"]
+    volumes = [each["name"] for each in spec["volumes"]]
+    used = {name for each in [*spec["containers"], *spec.get("initContainers", ())] for name in mounts(each)}
+
+    assert len(set(volumes)) == len(volumes)
+    assert set(volumes) == used
+
+
+def test_the_sockets_of_tcpx_are_where_its_plugin_looks(job: Job) -> None:
+    (daemon,) = template(job("h100"))["spec"]["initContainers"]
+    place = variables(job("h100"))["NCCL_GPUDIRECTTCPX_UNIX_CLIENT_PREFIX"]
+
+    assert mounts(training(job("h100")))["tcpx-sockets"] == mounts(daemon)["tcpx-sockets"] == place
+    assert daemon["args"][daemon["args"].index("--uds_path") + 1] == place
+
+
+def test_the_apertures_of_tcpxo_are_where_its_plugin_looks(job: Job) -> None:
+    place = variables(job("h100-mega"))["NCCL_FASTRAK_LLCM_DEVICE_DIRECTORY"]
+
+    assert mounts(training(job("h100-mega")))["apertures"] == place == "/dev/aperture_devices"
+
+
+def test_gib_comes_from_the_folders_of_the_node_where_its_installer_puts_it(job: Job) -> None:
+    volumes = {each["name"]: each for each in template(job("h200-spot"))["spec"]["volumes"]}
+
+    assert volumes["gib"]["hostPath"] == {"path": "/home/kubernetes/bin/gib"}
+    assert volumes["nvidia"]["hostPath"] == {"path": "/home/kubernetes/bin/nvidia"}
+    assert mounts(training(job("h200-spot")))["gib"] == "/usr/local/gib"
+    assert variables(job("h200-spot"))["NCCL_NET"] == "gIB"
+
+
+@pytest.mark.parametrize(
+    ("flavor", "variable", "cards"),
+    [
+        ("h100", "NCCL_GPUDIRECTTCPX_SOCKET_IFNAME", "eth1,eth2,eth3,eth4"),
+        ("h100-mega", "NCCL_FASTRAK_IFNAME", "eth1,eth2,eth3,eth4,eth5,eth6,eth7,eth8"),
+    ],
+)
+def test_nccl_sends_data_over_the_cards_and_control_over_the_pods_own_network(
+    job: Job, flavor: str, variable: str, cards: str
+) -> None:
+    assert variables(job(flavor))[variable] == cards
+    assert variables(job(flavor))["NCCL_SOCKET_IFNAME"] == "eth0"
+
+
+@pytest.mark.parametrize(
+    ("flavor", "added"), [("h100", ["IPC_LOCK"]), ("h100-mega", None), ("h200-spot", ["IPC_LOCK"])]
+)
+def test_the_training_gets_no_more_rights_than_it_needs(job: Job, flavor: str, added: list[str] | None) -> None:
+    expected = {"capabilities": {"add": added}} if added else None
+
+    assert training(job(flavor)).get("securityContext") == expected
+
+
+def test_a_variable_of_the_file_wins_over_the_platforms(job: Job) -> None:
+    found = variables(job("h100-mega", head="env: {NCCL_BUFFSIZE: '1', OWN: x}\n"))
+
+    assert (found["NCCL_BUFFSIZE"], found["OWN"]) == ("1", "x")
+    assert found["NCCL_NVLSTREE_MAX_CHUNKSIZE"] == "131072"
+
+
+def test_the_environment_names_another_place_of_the_daemons_image(take: Take, root: Path) -> None:
+    own = "    node_images: {node-tcpx-daemon: mirror.example.com/tcpx:1}\n"
+    insert(root / "stacks" / "Pulumi.lab.yaml", "    clusters:", own)
+    text = "gke: {cluster: gpus, flavor: h100, nodes: 2}"
+
+    (daemon,) = template(take(text, workspace=read_workspace(root)))["spec"]["initContainers"]
+
+    assert daemon["image"] == "mirror.example.com/tcpx:1"
+
+
+@pytest.mark.parametrize(
+    ("flavor", "nodes"),
+    [("h100", 1), ("h100-time-sharing-2", 2), ("h100-flex-start", 2), ("a100-40", 2)],
+    ids=["one VM", "shared GPUs", "gpu_direct: false", "machine without"],
+)
+def test_a_job_without_networks_between_gpus_gets_none_of_it(job: Job, flavor: str, nodes: int) -> None:
+    found = job(flavor, nodes)
+
+    assert "metadata" not in template(found)
+    assert template(found)["spec"].keys().isdisjoint({"initContainers", "volumes"})
+    assert training(found).keys().isdisjoint({"volumeMounts", "securityContext"})
+    assert training(found)["env"] == []
+
+
+def test_pods_name_the_networks_in_which_most_vms_of_their_flavor_are(job: Job) -> None:
+    assert interfaces(job("b200-spot"))["eth2"] == "rdma-us-central1-c-0"
+
+    (found,) = [finding for finding in gke_findings(job("b200-spot")) if finding.rule == "job-flavor-networks"]
+    assert (found.severity, found.path) == ("warning", "gke.flavor")
+    assert "run in pools far and never in near" in found.message
+
+
+@pytest.mark.parametrize(
+    ("nodes", "rules"), [(5, {"job-flavor-networks"}), (6, {"job-flavor-networks", "job-fits-pools"})]
+)
+def test_a_job_fits_the_pools_in_its_networks(job: Job, nodes: int, rules: set[str]) -> None:
+    assert {finding.rule for finding in gke_findings(job("b200-spot", nodes))} == rules
+
+
+def test_pools_that_gke_makes_have_no_networks(take: Take, root: Path) -> None:
+    classes = """\
+        auto_provisioning: {cpu: 2000, memory_gb: 20000, accelerators: {nvidia-h100-80gb: 800}, zones: [us-central1-a]}
+        compute_classes:
+          best: {priorities: [{node_pools: [classed]}, {machine_type: a3-highgpu-8g, capacity: flex-start}]}
+"""
+    classed = "          classed: {machine_type: a3-highgpu-8g, zone: us-central1-a, max_nodes: 2}\n"
+    insert(root / "stacks" / "Pulumi.lab.yaml", "          h100:", classed)
+    cluster = "        location: us-central1\n"
+    insert(root / "stacks" / "Pulumi.lab.yaml", f"{cluster}        subnet:", classes)
+    insert(root / "stacks" / "Pulumi.lab-vision.yaml", "        h100:", "        class-best: {nominal_quota: 24}\n")
+    two, three = (
+        take(f"gke: {{cluster: gpus, flavor: class-best, nodes: {nodes}}}", workspace=read_workspace(root))
+        for nodes in (2, 3)
+    )
+
+    assert interfaces(two)["eth1"] == "tcpx-1"
+    assert [finding.rule for finding in gke_findings(two)] == ["job-flavor-networks"]
+    assert [finding.rule for finding in gke_findings(three)] == ["job-fits-pools", "job-flavor-networks"]
+
+
+def test_a_job_of_one_vm_may_run_in_any_pool(job: Job) -> None:
+    assert gke_findings(job("b200-spot", 1)) == []
+
+
+@pytest.mark.parametrize(("flavor", "nodes", "refused"), [("h100", 2, True), ("h100", 1, False), ("a100-40", 2, False)])
+def test_the_network_of_the_vm_has_no_cards_for_pods(job: Job, flavor: str, nodes: int, refused: bool) -> None:
+    found = gke_findings(job(flavor, nodes, ", host_network: true"))
+
+    assert [(each.rule, each.path, each.nearest) for each in found] == (
+        [("job-host-network", "gke.host_network", "false")] if refused else []
+    )

@@ -1,0 +1,232 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from training_platform.config.reading.finding import Finding
+from training_platform.config.reading.source import UnreadableError, parse_source
+from training_platform.config.workspace import Workspace, read_workspace
+from training_platform.jobs.jobset import jobset
+from training_platform.jobs.render import judge, targets
+from training_platform.jobs.resolve import ResolvedJob, job_file, parse_job
+from training_platform.jobs.text import json_text, yaml_text
+from training_platform.jobs.vertex_job import custom_job
+
+Read = Callable[..., tuple[ResolvedJob | None, list[Finding]]]
+Lab = Callable[..., Path]
+TODAY = date(2026, 11, 21)
+JOB = """\
+environment: lab
+image: registry.example.com/train:1
+command: [python]
+env: {MODE: "on"}
+output: checkpoints
+gke: {cluster: tpus, flavor: tpu-v5e-4x8, slices: 2, priority: high}
+vertex: {region: us-central1, machine_type: a3-highgpu-8g, capacity: flex-start, boot_disk: {size_gb: 500}}
+"""
+
+
+def found(read: Read, old: str, new: str) -> Finding:
+    assert JOB.count(old) == 1
+    job, findings = read(JOB.replace(old, new))
+
+    assert job is None
+    (finding,) = findings
+    return finding
+
+
+def test_a_right_job_is_resolved_to_what_it_names(read: Read) -> None:
+    job, findings = read(JOB)
+
+    assert findings == []
+    assert job is not None
+    assert (job.name, job.team.name, job.scope.project) == ("train", "vision", "example-lab")
+    assert job.flavor is not None
+    assert job.flavor.name == "tpu-v5e-4x8"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "position", "path", "allowed", "nearest"),
+    [
+        ("environment: lab", "environment: lap", (1, 1), "environment", "lab", "lab"),
+        ("environment: lab", "environment: lab-nlp", (1, 1), "environment", "lab", "lab"),
+        (
+            "image: registry.example.com/train:1",
+            "image: registry.example.com:5000/train",
+            (2, 1),
+            "image",
+            "REGISTRY/IMAGE:TAG",
+            None,
+        ),
+        ("image: registry.example.com/train:1", "imgae: x:1\nimage: x:1", (2, 1), "imgae", "args, command", "image"),
+        ("command: [python]", "command: [python, 3]", (3, 19), "command[1]", "a text (in quotes)", '"3"'),
+        ('MODE: "on"', '1MODE: "on"', (4, 7), "env.1MODE", "letters, digits and _", None),
+        ('MODE: "on"', "MODE: on", (4, 13), "env.MODE", "one plain reading", '"on"'),
+        ("output: checkpoints", "output: checkpoint", (5, 1), "output", "checkpoints, far", "checkpoints"),
+        ("cluster: tpus", "cluster: tpu", (6, 7), "gke.cluster", "gpus, tpus", "tpus"),
+        ("flavor: tpu-v5e-4x8", "flavor: tpu-v5e-4x9", (6, 22), "gke.flavor", "tpu-v5e-2x4,", "tpu-v5e-4x8"),
+        ("slices: 2", "slices: 0", (6, 43), "gke.slices", "at least 1", "1"),
+        (", slices: 2", "", (6, 1), "gke", "slices for a flavor of TPUs", None),
+        ("slices: 2", "slices: 2, nodes: 2", (6, 1), "gke", "slices for a flavor of TPUs", None),
+        ("priority: high", "priority: hihg", (6, 54), "gke.priority", "high, low, normal", "high"),
+        ("region: us-central1", "region: us-cental1", (7, 10), "vertex.region", "africa-south1, ", "us-central1"),
+        ("flex-start", "flexstart", (7, 60), "vertex.capacity", "on-demand, spot, flex-start", "flex-start"),
+        ("500}", "500}, persistent_resource: tunig", (7, 109), "vertex.persistent_resource", "tuning", "tuning"),
+    ],
+)
+def test_a_rejection_has_its_place_and_what_is_allowed(
+    read: Read, *, old: str, new: str, position: tuple[int, int], path: str, allowed: str, nearest: str | None
+) -> None:
+    finding = found(read, old, new)
+
+    assert (finding.file, finding.position) == ("jobs/vision/train.yaml", position)
+    assert (finding.path, finding.nearest) == (path, nearest)
+    assert allowed in (finding.allowed or "")
+
+
+def test_all_rejections_come_at_once(read: Read) -> None:
+    _, findings = read(JOB.replace("slices: 2", "slices: two").replace("500", "0").replace('"on"', "off"))
+
+    assert sorted(finding.path for finding in findings) == ["env.MODE", "gke.slices", "vertex.boot_disk.size_gb"]
+
+
+def test_all_dangling_references_come_at_once(read: Read) -> None:
+    _, findings = read(JOB.replace("checkpoints", "x").replace("cluster: tpus", "cluster: x").replace(": high", ": x"))
+
+    assert [finding.path for finding in findings] == ["output", "gke.cluster", "gke.priority"]
+
+
+def test_a_job_that_says_not_where_it_runs_is_rejected(read: Read) -> None:
+    _, (finding,) = read("environment: lab\nimage: a:1\n")
+
+    assert (finding.message, finding.allowed) == ("the job does not say where it can run", "gke, vertex or both")
+
+
+def test_a_folder_that_is_no_team_is_rejected_with_the_nearest(read: Read) -> None:
+    _, (finding,) = read(JOB, "jobs/vison/train.yaml")
+
+    assert "'vison' is no team of lab" in finding.message
+    assert (finding.allowed, finding.nearest) == ("nlp, vision", "vision")
+
+
+@pytest.mark.parametrize("name", ["a" * 63, "a", "a-1"])
+def test_a_file_name_that_is_a_label_is_a_jobs_name(read: Read, name: str) -> None:
+    assert read(JOB, f"jobs/vision/{name}.yaml")[1] == []
+
+
+@pytest.mark.parametrize("name", ["a" * 64, "1a", "a-", "a_b", "A", "a.b"])
+def test_any_other_file_name_is_not(read: Read, name: str) -> None:
+    _, (finding,) = read(JOB, f"jobs/vision/{name}.yaml")
+
+    assert finding.rule == "job-name"
+    assert name in finding.message
+
+
+def test_a_share_of_a_flavor_that_no_pool_makes_is_none(read: Read, new_lab: Lab) -> None:
+    root = new_lab()
+    stack = root / "stacks" / "Pulumi.lab.yaml"
+    stack.write_text(stack.read_text().replace("topology: 4x8", "topology: 8x8"))
+
+    _, (finding,) = read(JOB, workspace=read_workspace(root))
+
+    assert finding.path == "gke.flavor"
+    assert "tpu-v5e-4x8" not in (finding.allowed or "")
+
+
+def test_a_team_whose_file_is_rejected_is_told_from_one_that_is_not_there(read: Read, new_lab: Lab) -> None:
+    workspace = read_workspace(new_lab(lab_vision="config: {}", lab_nlp="config: ["))
+
+    _, (finding,) = read(JOB, workspace=workspace)
+
+    assert "stack files that are rejected or unreadable, 2 of them, are not counted" in finding.message
+
+
+def test_a_file_is_known_by_its_place_below_the_repository(tmp_path: Path) -> None:
+    (tmp_path / "repository" / "jobs" / "vision").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "repository")
+
+    path = tmp_path / "link" / "jobs" / ".." / "jobs" / "vision" / "train.yaml"
+
+    assert job_file(path, tmp_path / "repository") == "jobs/vision/train.yaml"
+
+
+@pytest.mark.parametrize(
+    "file", ["train.yaml", "jobs/train.yaml", "jobs/vision/old/train.yaml", "stacks/vision/a.yaml", "jobs/vision/a.yml"]
+)
+def test_a_file_in_another_place_is_no_job(tmp_path: Path, file: str) -> None:
+    with pytest.raises(
+        UnreadableError, match=f"^{file}: is no job of this repository: jobs are jobs/<team>/<job>.yaml"
+    ):
+        job_file(tmp_path / file, tmp_path)
+
+
+def test_a_file_of_another_repository_is_no_job(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableError, match="is no job of this repository"):
+        job_file(tmp_path / "b" / "jobs" / "vision" / "a.yaml", tmp_path / "a")
+
+
+pieces = st.sampled_from(
+    [*":-{}[]\"'#&*!|>%@,\n\t ~", "null", "0x1", "1e9", "9" * 20, ".inf", "<<: *a", "é", "\\ud800"]
+)
+damage = st.lists(
+    st.tuples(st.integers(0, len(JOB)), st.integers(0, 12), st.lists(pieces, max_size=3).map("".join)),
+    min_size=1,
+    max_size=3,
+)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+paths = st.sampled_from(
+    [(), ("environment",), ("image",), ("command",), ("args",), ("env",), ("output",), ("gke",), ("vertex",)]
+    + [("gke", key) for key in ("cluster", "flavor", "slices", "nodes", "priority", "max_restarts", "host_network")]
+    + [("vertex", key) for key in ("region", "machine_type", "topology", "replicas", "capacity", "timeout_hours")]
+    + [("vertex", key) for key in ("max_wait_hours", "persistent_resource", "boot_disk")]
+    + [("vertex", "boot_disk", key) for key in ("type", "size_gb")]
+)
+several = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@several
+@given(damage)
+def test_no_damaged_file_makes_a_traceback(lab: Workspace, edits: list[tuple[int, int, str]]) -> None:
+    text = JOB
+    for start, length, inserted in edits:
+        text = text[:start] + inserted + text[start + length :]
+    try:
+        source = parse_source(text, "jobs/vision/train.yaml")
+    except UnreadableError:
+        return
+    survives(*parse_job(source, lab))
+
+
+@several
+@given(paths, values)
+def test_no_value_anywhere_makes_a_traceback(lab: Workspace, path: tuple[str, ...], value: object) -> None:
+    source = parse_source(JOB, "jobs/vision/train.yaml")
+    here = source.value
+    for key in path[:-1]:
+        here = here[key]
+    if path:
+        here[path[-1]] = value
+    else:
+        source.value = value
+    survives(*parse_job(source, lab))
+
+
+def survives(job: ResolvedJob | None, findings: list[Finding]) -> None:
+    """Check that a job is either found fault with, in its file, or judged and rendered."""
+    assert (job is None) == bool(findings)
+    if job is not None:
+        for target in targets(job):
+            verdict = judge(job, target, TODAY)
+            findings += verdict.findings
+            if not verdict.failed:
+                assert yaml_text(jobset(job)) if target == "gke" else json_text(custom_job(job))
+    assert all(finding.file and finding.position and str(finding) for finding in findings)

@@ -1,0 +1,105 @@
+"""The pack on programs that are not ours: no stack file says anything of their resources."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.training_platform.policy.pack_run import SNAPSHOT, Run, marked, pool
+from training_platform.checks.planning.recorder import record
+
+ROOT = Path(__file__).parents[3]
+EXAMPLE = ROOT / "examples" / "plain_gcp"
+
+
+def messages(found: dict[str, list[str]], policy: str, rule: str) -> list[str]:
+    return [each for each in found.get(policy, []) if f"Rule: {rule}." in each]
+
+
+@pytest.mark.parametrize(("most", "count"), [(8.0, 0), (9.0, 1)])
+def test_one_stack_is_compared_with_the_snapshot_of_the_config(most: float, count: int) -> None:
+    snapshot = yaml.safe_load(SNAPSHOT)
+
+    found = Run(None, project="another")(pool(most=most), quota={"snapshot": snapshot})
+
+    assert len(messages(found, "quota", "quota-exceeded")) == count
+    assert any("other stacks are not counted" in each for each in found["stack-advice"])
+
+
+def test_limits_that_come_as_floats_are_whole_numbers(tmp_path: Path) -> None:
+    limits = {"GPUS-PER-GPU-FAMILY-per-project-region": [{"limit": 64.0, "region": "us-central1"}]}
+    snapshot = {"project": "example-train", "taken": "2026-11-01", "limits": {"compute.googleapis.com": limits}}
+
+    found = Run(tmp_path, project="another")(pool(most=9.0), quota={"snapshot": snapshot})
+
+    assert len(messages(found, "quota", "quota-exceeded")) == 1
+
+
+def test_a_snapshot_is_read_from_its_path(tmp_path: Path) -> None:
+    file = tmp_path / "limits.yaml"
+    file.write_text(SNAPSHOT.replace("GPUS-ALL-REGIONS-per-project", "GPUS-elsewhere"))
+
+    found = Run(None, project="another")(pool(), quota={"snapshot": str(file)})
+
+    (message,) = messages(found, "quota", "quota-unknown")
+    assert (
+        f"GPUS-ALL-REGIONS-per-project of compute.googleapis.com, which main-h100-pool needs, is not in {file}"
+        in message
+    )
+
+
+def test_projects_that_the_snapshot_is_not_of_are_named() -> None:
+    kind, name, inputs = pool(most=9.0)
+    snapshot = yaml.safe_load(SNAPSHOT)
+
+    found = Run(None, project="another")((kind, name, {**inputs, "project": "elsewhere"}), quota={"snapshot": snapshot})
+
+    assert "quota" not in found
+    assert "quotas of elsewhere are not checked: no snapshot of it is given" in found["stack-advice"]
+
+
+def test_our_stack_files_say_nothing_of_another_projects_stack_of_the_same_name(tmp_path: Path) -> None:
+    (tmp_path / "stacks").mkdir()
+    (tmp_path / "stacks" / "Pulumi.dev.yaml").write_text("config: {}\n")
+    exemption = (
+        '{rule: boot-disk-size, stack: dev, resource: "*", reason: R, owner: a@b.example, expires: "2999-01-01"}'
+    )
+    (tmp_path / "stacks" / "exemptions.yaml").write_text(f"exemptions:\n  - {exemption}\n")
+
+    ours = [each for each in Run(tmp_path)(pool(size=9.0))["advice"] if "boot_disk" in each]
+    (theirs,) = Run(tmp_path, project="another")(pool(size=9.0))["disks"]
+
+    assert ["exempt until" in each for each in ours] == [True]
+    assert "exempt until" not in theirs
+
+
+def test_settings_say_the_environment_and_the_team() -> None:
+    found = Run(None, project="another")(pool(), labels={"environment": "prod", "team": "vision"})
+
+    assert [each.splitlines()[0] for each in found["labels"]] == [
+        "dev: labels: label environment is 'dev' on NodePool main-h100-pool",
+        "dev: labels: label team is missing on NodePool main-h100-pool",
+    ]
+
+
+def test_the_example_program_has_the_findings_that_its_comments_promise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT / "policies")  # where the engine starts a pack
+    config = yaml.safe_load((EXAMPLE / "policy-config.json").read_text())
+    plan = record(lambda: runpy.run_path(str(EXAMPLE / "__main__.py")), project="plain-gcp", stack_name="dev")
+    resources = [(each.type, each.name, marked(each.inputs)) for each in plan.resources]
+
+    found = Run(ROOT, project="plain-gcp")(*resources, **config)
+
+    assert {policy: len(each) for policy, each in found.items() if "advice" not in policy} == {
+        "disks": 1,
+        "labels": 2,
+        "quota": 1,
+        "tpu": 1,
+    }
+    assert "needs 72, all of it by h100" in found["quota"][0]
+    assert "a4-highgpu-8g cannot boot from pd-ssd" in found["disks"][0]
+    assert "'4x5' is no slice" in found["tpu"][0]
+    assert all("on Bucket data" in each for each in found["labels"])

@@ -1,0 +1,68 @@
+"""The folder to publish, built and installed as somebody else would."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from training_platform.policy.build import build
+
+PROGRAM = """
+import sys
+from pulumi_policy import PolicyResourceOptions, ResourceValidationArgs
+from pulumi_policy.policy import PolicyCustomTimeouts
+from training_platform.policy.pack import policies
+
+options = PolicyResourceOptions(False, [], None, [], PolicyCustomTimeouts(0, 0, 0), [])
+node = {"machineType": "a4-highgpu-8g", "diskType": "pd-ssd"}
+urn = "urn:pulumi:dev::another::gcp:container/nodePool:NodePool::b200"
+pool = ResourceValidationArgs("gcp:container/nodePool:NodePool", {"nodeConfig": node}, urn, "b200", options, None)
+found = {policy.name: policy for policy in policies(None)}
+found["disks"].validate(pool, lambda message, urn: print(message))
+assert not {"modules", "policies"} & set(sys.modules), "the checkout was imported"
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    target = tmp_path_factory.mktemp("published") / "policy-pack"
+    build(target)
+    return target
+
+
+def test_the_folder_has_what_pulumi_publishes(folder: Path) -> None:
+    (wheel,) = folder.glob("*.whl")
+
+    assert {each.name for each in folder.iterdir()} == {
+        "PulumiPolicy.yaml", "__main__.py", "config", "requirements.txt", wheel.name,
+    }  # fmt: skip
+    lines = (folder / "requirements.txt").read_text().splitlines()
+    assert [line.split("=")[0].split(">")[0] for line in lines[:-1]] == ["pulumi-policy", "pydantic", "PyYAML"]
+    assert lines[-1] == f"./{wheel.name}"
+
+
+def test_the_wheel_has_one_import_name_and_the_data_beside_the_code(folder: Path) -> None:
+    (wheel,) = folder.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+
+    assert {name.split("/")[0] for name in names} == {"training_platform", "training_platform-0.1.0.dist-info"}
+    assert "training_platform/catalog/data/quotas.yaml" in names
+
+
+def test_rules_run_from_the_installed_wheel(folder: Path, tmp_path: Path) -> None:
+    (wheel,) = folder.glob("*.whl")
+    pip = [sys.executable, "-m", "pip", "--quiet", "--no-input", "--disable-pip-version-check", "install"]
+    subprocess.run([*pip, "--no-deps", "--no-index", "--target", str(tmp_path / "site"), str(wheel)], check=True)
+
+    ran = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        cwd=tmp_path, env={"PYTHONPATH": str(tmp_path / "site")}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.startswith("dev: boot_disk.type: a4-highgpu-8g cannot boot from pd-ssd\n")

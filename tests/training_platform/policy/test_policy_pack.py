@@ -1,0 +1,197 @@
+"""What the policies of the pack say, and where."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pulumi_policy import EnforcementLevel
+from pulumi_policy.proxy import UNKNOWN_NUMBER_VALUE, UNKNOWN_OBJECT_VALUE
+
+from tests.training_platform.policy.pack_run import NODE_POOL, SNAPSHOT, Run, pool, urn
+from training_platform.policy.pack import policies
+from training_platform.rules import RULES
+
+CLUSTER = "gcp:container/cluster:Cluster"
+STACK = """\
+config:
+  training-platform:environment:
+    project: example-train
+    clusters:
+      main:
+        location: us-central1-a
+        subnet: {nodes: 10.10.0.0/20, pods: 10.64.0.0/16, services: 10.10.16.0/20}
+        node_pools:
+          h100: {machine_type: a3-highgpu-8g, max_nodes: 4}
+          v5e: {machine_type: ct5lp-hightpu-8t, topology: 2x4}
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    (tmp_path / "stacks" / "quotas").mkdir(parents=True)
+    (tmp_path / "stacks" / "Pulumi.dev.yaml").write_text(STACK)
+    (tmp_path / "stacks" / "clock.yaml").write_text('today: "2026-11-21"\n')
+    (tmp_path / "stacks" / "quotas" / "example-train.yaml").write_text(SNAPSHOT)
+    return tmp_path
+
+
+def test_every_rule_set_is_a_policy_and_advice_never_blocks(checkout: Path) -> None:
+    found = {policy.name: policy for policy in policies(checkout)}
+
+    assert {rule.ruleset for rule in RULES.values()} | {"quota", "advice", "stack-advice"} == set(found)
+    assert {name for name, policy in found.items() if policy.enforcement_level is EnforcementLevel.ADVISORY} == {
+        "advice",
+        "stack-advice",
+    }
+    assert all(0 < len(policy.description) < 120 for policy in found.values())
+
+
+def test_flawless_stack_breaks_no_policy(checkout: Path) -> None:
+    assert Run(checkout)(pool()) == {}
+
+
+def test_error_has_the_line_of_the_stack_file(checkout: Path) -> None:
+    (message,) = Run(checkout)(pool(size=700_000.0))["disks"]
+
+    assert message.startswith(
+        "stacks/Pulumi.dev.yaml:9:11: clusters.main.node_pools.h100.boot_disk.size_gb: is 700,000 GB\n"
+    )
+    assert "Allowed: 10 to 65,536 GB. Nearest: 65536" in message
+    assert "Rule: boot-disk-size. Source: GKE cluster-autoscaler" in message
+
+
+def test_warning_is_advice(checkout: Path) -> None:
+    kind, name, inputs = pool(spot=True, reservationAffinity={"consumeReservationType": "NO_RESERVATION"})
+    found = Run(checkout)((kind, name, {**inputs, "autoscaling": {"maxNodeCount": 4.0, "locationPolicy": "BALANCED"}}))
+
+    assert "location-policy-any" in found["advice"][0]
+    assert "consumption" not in found
+
+
+def test_unknown_value_is_advice_and_hides_no_error(checkout: Path) -> None:
+    found = Run(checkout)(pool(size=UNKNOWN_NUMBER_VALUE, machineType="a3-higpu-8g"))
+
+    assert "boot-disk-size is not decided: size_gb is not known before deployment" in found["advice"][0]
+    assert "disks" not in found
+    assert "'a3-higpu-8g' is not in the catalogue" in found["machines"][0]
+
+
+def test_wholly_unknown_resource_ends_no_policy(checkout: Path) -> None:
+    kind, name, _ = pool()
+
+    found = Run(checkout)((kind, name, {"nodeConfig": UNKNOWN_OBJECT_VALUE}), pool("main-h100-b-pool", size=1.0))
+
+    assert "is 1 GB" in found["disks"][0]
+
+
+def test_stack_policies_read_inputs_and_not_the_engines_state(checkout: Path) -> None:
+    labels = {"training-platform/flavor": "tpu-v5e-2x2"}
+    inputs = {"location": "us-central1-a", "nodeConfig": {"machineType": "ct5lp-hightpu-8t", "labels": labels}}
+    spec = {"nodeLabels": {"cloud.google.com/gke-tpu-topology": "2x2"}}
+    flavor = {"metadata": {"name": "tpu-v5e-2x2"}, "spec": spec}
+    run = Run(checkout)
+
+    found = run(
+        (NODE_POOL, "main-v5e-pool", inputs),
+        ("kubernetes:kueue.x-k8s.io/v1beta2:ResourceFlavor", "main-flavors-tpu-v5e-2x2", flavor),
+        state={"nodeConfig": UNKNOWN_OBJECT_VALUE, "metadata": UNKNOWN_OBJECT_VALUE},
+    )
+
+    assert "'2x2' is no slice that ct5lp-hightpu-8t can make" in found["flavors"][0]
+    assert urn(NODE_POOL, "main-v5e-pool", "dev") in run.urns
+
+
+@pytest.mark.parametrize(("most", "count"), [(8.0, 0), (9.0, 1)])
+def test_quota_is_counted_from_the_plan(checkout: Path, most: float, count: int) -> None:
+    found = Run(checkout)(pool(most=most)).get("quota", [])
+
+    assert len(found) == count
+    assert all("needs 72, all of it by h100" in message and "max_nodes 8 for h100" in message for message in found)
+
+
+def test_quota_counts_other_stacks_from_their_files(checkout: Path) -> None:
+    (checkout / "stacks" / "Pulumi.stage.yaml").write_text(STACK)  # 4 * 8 of the 64
+
+    found = Run(checkout)(pool(most=5.0))["quota"]
+
+    assert len(found) == 1
+    assert "needs 72, of which h100 40 and h100 of stage 32" in found[0]
+
+
+EXEMPTION = """\
+exemptions:
+  - {rule: RULE, stack: dev, path: clusters.main.node_pools.h100, reason: R, owner: a@b.example, expires: "2026-11-21"}
+"""
+
+
+@pytest.mark.parametrize(
+    ("rule", "changed", "policy", "advice"),
+    [("boot-disk-size", {"size": 9.0}, "disks", "advice"), ("quota-exceeded", {"most": 9.0}, "quota", "stack-advice")],
+)
+def test_exempt_error_is_advice_until_its_last_day_is_over(
+    checkout: Path, rule: str, changed: dict[str, Any], policy: str, advice: str
+) -> None:
+    file = checkout / "stacks" / "exemptions.yaml"
+    file.write_text(EXEMPTION.replace("RULE", rule))
+
+    exempt = Run(checkout)(pool(**changed))
+    (checkout / "stacks" / "clock.yaml").write_text('today: "2026-11-22"\n')
+    expired = Run(checkout)(pool(**changed))
+
+    assert policy not in exempt
+    (message,) = (each for each in exempt[advice] if f"Rule: {rule}." in each)
+    assert message.endswith("\n  exempt until 2026-11-21 by a@b.example: R")
+    (message,) = (each for each in expired[policy] if f"Rule: {rule}." in each)
+    assert "exempt" not in message
+
+
+def test_exemptions_that_are_rejected_exempt_nothing_and_that_is_said(checkout: Path) -> None:
+    (checkout / "stacks" / "exemptions.yaml").write_text(EXEMPTION.replace("RULE", "boot-disk-sise"))
+
+    found = Run(checkout)(pool(size=9.0))
+
+    assert "is 9 GB" in found["disks"][0]
+    assert any(each.startswith("nothing is exempt: stacks/exemptions.yaml:2:6: ") for each in found["stack-advice"])
+
+
+def test_what_cannot_be_counted_is_advice(checkout: Path) -> None:
+    found = Run(checkout)(pool(most=UNKNOWN_NUMBER_VALUE))
+
+    assert any("max_nodes is not known before deployment" in message for message in found["stack-advice"])
+    assert "quota" not in found
+
+
+def test_outside_a_checkout_rules_hold_and_the_rest_is_said(tmp_path: Path) -> None:
+    found = Run(tmp_path)(pool(size=9.0))
+
+    assert found["disks"][0].startswith("dev: boot_disk.size_gb: is 9 GB\n")
+    assert "quota" not in found
+    assert any("quotas are not checked" in message for message in found["stack-advice"])
+    assert any("labels is not decided: environment is not known" in message for message in found["advice"])
+
+
+@pytest.mark.parametrize(
+    ("stack", "config", "count"),
+    [
+        ("prod", {}, 1),
+        ("prod-vision", {}, 1),
+        ("dev", {}, 0),
+        ("dev", {"protection": {"productionEnvironments": ["dev"]}}, 1),
+    ],
+)
+def test_production_is_a_setting(tmp_path: Path, stack: str, config: dict[str, Any], count: int) -> None:
+    cluster = {"name": "c", "deletionProtection": False}
+
+    found = Run(tmp_path, stack)((CLUSTER, "main-cluster", cluster), **config)
+
+    assert len(found.get("protection", [])) == count
+
+
+def test_rejected_stack_file_leaves_findings_without_a_line(checkout: Path) -> None:
+    (checkout / "stacks" / "Pulumi.dev.yaml").write_text(STACK.replace("project:", "projekt:"))
+
+    found = Run(checkout)(pool(size=9.0))
+
+    assert found["disks"][0].startswith("dev: boot_disk.size_gb: is 9 GB\n")

@@ -1,0 +1,175 @@
+"""The pack's config: what it may say, and what is wrong with it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import grpc  # type: ignore[import-untyped]  # grpcio ships no types
+import pytest
+from pulumi.runtime.proto import analyzer_pb2
+from pulumi_policy import EnforcementLevel, Policy, Severity
+from typer.testing import CliRunner
+
+from tests.training_platform.policy.pack_run import SNAPSHOT, Run, pool
+from training_platform.cli.main import app
+from training_platform.policy.config_files import wrong_configs
+from training_platform.policy.pack import policies
+from training_platform.policy.serving import CheckedServicer
+from training_platform.policy.settings import LEVELS, settings, wrong_settings
+
+POLICIES = Path(__file__).parents[3] / "policies"
+
+
+@pytest.fixture(scope="module")
+def pack() -> dict[str, Policy]:
+    return {policy.name: policy for policy in policies(None)}
+
+
+def test_the_policies_that_a_config_may_name_are_those_of_the_pack(pack: dict[str, Policy]) -> None:
+    assert list(settings()) == list(pack)
+    assert set(LEVELS) == {each.value for each in EnforcementLevel}
+
+
+def test_every_setting_has_a_type_and_says_what_it_is_for(pack: dict[str, Policy]) -> None:
+    schemas = [policy.config_schema for policy in pack.values() if policy.config_schema]
+    settings = [each for schema in schemas for each in schema.properties.values()]
+
+    assert len(schemas) == len(pack) - 2  # advice has none
+    assert all(each["type"] and each["description"] for each in settings)
+
+
+def test_severities_tell_data_loss_from_house_rules_and_advice(pack: dict[str, Policy]) -> None:
+    assert pack["protection"].severity is Severity.CRITICAL
+    assert pack["tpu"].severity is pack["quota"].severity is Severity.HIGH
+    assert pack["labels"].severity is Severity.MEDIUM
+    assert pack["advice"].severity is pack["stack-advice"].severity is Severity.LOW
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ({"labls": {}}, "there is no policy 'labls'. Allowed: addresses, "),
+        ({"labels": {"enviroment": "dev"}}, "labels has no setting 'enviroment'. Allowed: advisoryRules, "),
+        ({"all": {"level": 1}}, "all has no setting 'level'. Allowed: enforcementLevel."),
+        (
+            {"labels": "advisry"},
+            "'advisry' is no enforcement level. Allowed: advisory, mandatory, remediate, disabled.",
+        ),
+        ({"labels": {"enforcementLevel": 1}}, "1 is no enforcement level."),
+        ({"labels": 5}, "5 is no enforcement level."),
+        ({"labels": {"environment": 5}}, "5 has the wrong type. Allowed: a text."),
+        ({"disks": {"advisoryRules": "boot-disk-size"}}, "'boot-disk-size' has the wrong type. Allowed: a list."),
+        ({"disks": {"advisoryRules": ["boot-dsk-size"]}}, "'boot-dsk-size' is no rule of disks. Allowed: boot-disk-"),
+        ({"quota": {"snapshot": 5}}, "5 has the wrong type. Allowed: a text or limits."),
+        ({"quota": {"snapshot": "nowhere.yaml"}}, "quota.snapshot: nowhere.yaml: cannot be read: "),
+        ({"quota": {"snapshot": {"project": "example-train"}}}, "quota.snapshot: the snapshot in the policy pack's"),
+    ],
+)
+def test_what_is_wrong_is_said(config: dict[str, Any], said: str) -> None:
+    (wrong,) = wrong_settings(config)
+
+    assert str(wrong).startswith(said)
+
+
+def test_the_nearest_name_is_named() -> None:
+    found = wrong_settings({
+        "labls": {},
+        "labels": {"enviroment": "dev", "enforcementLevel": "mandtory"},
+        "disks": {"advisoryRules": ["boot-disk-size", "boot-dsk-type"]},
+    })  # fmt: skip
+
+    assert [(each.path, each.nearest) for each in found] == [
+        (("labls",), "labels"),
+        (("labels", "enviroment"), "environment"),
+        (("labels", "enforcementLevel"), "mandatory"),
+        (("disks", "advisoryRules", 1), "boot-disk-type"),
+    ]
+
+
+def test_a_right_config_is_taken(tmp_path: Path) -> None:
+    (tmp_path / "limits.yaml").write_text(SNAPSHOT)
+    config = {
+        "all": {},
+        "labels": {"environment": "dev", "enforcementLevel": "remediate"},
+        "disks": {"advisoryRules": ["boot-disk-size"]},
+        "tpu": "disabled",
+        "quota": {"snapshot": "limits.yaml"},
+    }
+
+    assert list(wrong_settings(config, tmp_path)) == []
+
+
+def test_the_files_of_a_repository_are_checked_with_line_and_column(tmp_path: Path) -> None:
+    folder = tmp_path / "policies" / "config"
+    folder.mkdir(parents=True)
+    (folder / "a.json").write_text('{\n  "labls": "advisory",\n\t"labels": {"enviroment": "dev", "team": 5}\n}\n')
+    (folder / "b.json").write_text('{"labels": "advisory",}')
+    (folder / "c.json").write_text("[]")
+    (folder / "d.json").write_text('{"labels": "advisory"}')
+    (folder / "e.json").write_bytes(b'{"labels": "\xff"}')
+
+    found = list(wrong_configs(tmp_path))
+
+    assert [each.partition(": ")[0] for each in found] == [
+        "policies/config/a.json:2:3",
+        "policies/config/a.json:3:13",
+        "policies/config/a.json:3:34",
+        "policies/config/b.json:1:23",
+        "policies/config/c.json:1:1",
+        "policies/config/e.json",
+    ]
+    assert found[0].endswith("Nearest: labels")
+
+
+def test_a_check_with_a_wrong_config_ends_with_2_and_says_all_of_it(tmp_path: Path) -> None:
+    shutil.copytree(POLICIES.parent / "stacks", tmp_path / "stacks")
+    shutil.copytree(POLICIES / "config", tmp_path / "policies" / "config")
+    shutil.copy(POLICIES.parent / "Pulumi.yaml", tmp_path)
+    command = ["check", "--fast", "--root", str(tmp_path)]
+    right = CliRunner().invoke(app, command)
+    (tmp_path / "policies" / "config" / "prod.json").write_text('{"labls": {}, "quota": "mandtory"}')
+
+    wrong = CliRunner().invoke(app, command)
+
+    assert (right.exit_code, wrong.exit_code) == (0, 2)
+    assert "not checked: policies/config/prod.json:1:2: labls: there is no policy 'labls'." in wrong.stdout
+    assert "not checked: policies/config/prod.json:1:15: quota: 'mandtory' is no enforcement level." in wrong.stdout
+
+
+class Refused(Exception):
+    """What a call was ended with."""
+
+
+class Context:
+    def abort(self, code: grpc.StatusCode, message: str) -> None:
+        raise Refused(code, message)
+
+
+def configure(name: str, pack: dict[str, Policy]) -> None:
+    request = analyzer_pb2.ConfigureAnalyzerRequest()
+    request.policyConfig[name].enforcementLevel = analyzer_pb2.ADVISORY
+    made = CheckedServicer("p", "1.0.0", list(pack.values()), EnforcementLevel.MANDATORY)
+    made.Configure(request, Context())
+
+
+def test_the_engine_is_refused_a_config_with_a_wrong_name(pack: dict[str, Policy]) -> None:
+    with pytest.raises(Refused, match="the policy config is wrong: there is no policy 'labls'"):
+        configure("labls", pack)
+
+
+def test_the_engine_may_configure_a_policy_that_the_pack_has(pack: dict[str, Policy]) -> None:
+    configure("labels", pack)
+
+
+def test_the_configs_that_come_along_are_ones_that_the_pack_takes() -> None:
+    assert len(list((POLICIES / "config").glob("*.json"))) == 3
+    assert list(wrong_configs(POLICIES.parent)) == []
+
+
+def test_an_advisory_rule_of_a_mandatory_policy_is_advice(tmp_path: Path) -> None:
+    found = Run(tmp_path)(pool(size=9.0), disks={"advisoryRules": ["boot-disk-size"]})
+
+    assert "disks" not in found
+    assert any("Rule: boot-disk-size." in each for each in found["advice"])

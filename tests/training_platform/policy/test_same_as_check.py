@@ -1,0 +1,129 @@
+"""The pack says of a stack what ``check`` says of it: the plan's resources are handed to the pack's policies."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from pulumi_policy import (
+    PolicyResource,
+    PolicyResourceOptions,
+    ResourceValidationArgs,
+    ResourceValidationPolicy,
+    StackValidationArgs,
+    StackValidationPolicy,
+)
+from pulumi_policy.policy import PolicyCustomTimeouts
+from pulumi_policy.proxy import unknown_checking_proxy
+
+from tests.training_platform.policy.pack_run import marked, urn
+from training_platform.checks.planning.order import plan_order
+from training_platform.checks.planning.stack_plan import plan_stacks
+from training_platform.checks.report import Report
+from training_platform.checks.run import run_check
+from training_platform.config.reading.clock import today
+from training_platform.config.reading.finding import Finding
+from training_platform.config.workspace import read_workspace
+from training_platform.policy.pack import policies
+from training_platform.resources.planned import Planned
+
+ROOT = Path(__file__).parents[3]
+PLANTED = {  # in prod's file: an error of one resource, one of the ledgers, and a warning that needs both
+    "zone: us-central1-b": "zone: us-central1-f",
+    "boot_disk: {type: pd-ssd, size_gb: 200}": "boot_disk: {type: pd-ssd, size_gb: 700000}",
+    "max_nodes: 8\n            boot_disk: {size_gb: 200}": "max_nodes: 12\n            boot_disk: {size_gb: 200}",
+}
+
+
+class Judgement(NamedTuple):
+    """What was said of a stack: errors that count, and all else."""
+
+    errors: set[str]
+    advice: set[str]
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("same")
+    shutil.copytree(ROOT / "stacks", root / "stacks")
+    (root / "__main__.py").write_text((ROOT / "__main__.py").read_text())
+    file = root / "stacks" / "Pulumi.prod.yaml"
+    text = file.read_text()
+    for old, new in PLANTED.items():
+        assert old in text
+        text = text.replace(old, new)
+    file.write_text(text)
+    return root
+
+
+@pytest.fixture(scope="module")
+def report(checkout: Path) -> Report:
+    return run_check(checkout, today=today(checkout))
+
+
+@pytest.fixture(scope="module")
+def plans(checkout: Path) -> dict[str, list[Planned]]:
+    workspace = read_workspace(checkout)
+    order = plan_order(workspace, workspace.stacks)
+    return {stack.name: plan.resources for stack, plan in plan_stacks(workspace, order)}
+
+
+@pytest.mark.parametrize("stack", sorted(read_workspace(ROOT).stacks))
+def test_the_pack_says_of_a_stack_what_check_says(
+    stack: str, checkout: Path, report: Report, plans: dict[str, list[Planned]]
+) -> None:
+    (checked,) = (each for each in report.stacks if each.name == stack)
+    errors = {said(each) for each in checked.findings if each.severity == "error"}
+    other = {said(each) for each in checked.findings if each.severity != "error"}
+
+    judged = judge(checkout, stack, plans[stack])
+
+    assert judged.errors == errors
+    assert other <= judged.advice
+    assert bool(errors) is (stack == "prod")
+
+
+def said(finding: Finding) -> str:
+    return f"{finding}\n  Rule: {finding.rule}."
+
+
+def judge(root: Path, stack: str, resources: list[Planned]) -> Judgement:
+    judged = Judgement(set(), set())
+    given = list(as_given(stack, resources))
+    for policy in policies(root):
+        kept = judged.advice if policy.enforcement_level else judged.errors
+        report = partial(keep, kept)
+        if isinstance(policy, ResourceValidationPolicy):
+            for each in given:
+                args = (each.resource_type, each.props, each.urn, each.name, each.opts, None)
+                policy.validate(ResourceValidationArgs(*args), report)
+        elif isinstance(policy, StackValidationPolicy):
+            policy.validate(StackValidationArgs(given), report)
+    return judged
+
+
+def keep(kept: set[str], message: str, _urn: str | None) -> None:
+    kept.add(message.partition(" Source: ")[0])
+
+
+def as_given(stack: str, resources: list[Planned]) -> Iterator[PolicyResource]:
+    """Yield planned resources as the SDK hands them to policies, each after what it depends on."""
+    made: dict[tuple[str, str], PolicyResource] = {}
+    for each in resources:
+        after = [made[key] for key in each.options.get("dependsOn", ()) if key in made]
+        props: Any = unknown_checking_proxy(marked(dict(each.inputs)))
+        where = urn(each.type, each.name, stack)
+        made[each.key] = PolicyResource(each.type, props, where, each.name, registered(each), None, None, after, {})
+        yield made[each.key]
+
+
+def registered(resource: Planned) -> PolicyResourceOptions:
+    given = resource.options
+    return PolicyResourceOptions(
+        given.get("protect", False), given.get("ignoreChanges", []), given.get("deleteBeforeReplace"),
+        [], PolicyCustomTimeouts(0, 0, 0), [],
+    )  # fmt: skip

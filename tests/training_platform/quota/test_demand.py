@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from training_platform.config.reading.source import parse_source
+from training_platform.config.spec.stack import parse_stack
+from training_platform.config.workspace import Workspace
+from training_platform.quota.demand import stack_demand
+from training_platform.quota.keys import Charge
+
+Build = Callable[..., Workspace]
+UPGRADING = " while upgrading"
+SYSTEM = ("clusters", "main", "system_pool")
+
+
+def charges(workspace: Workspace, stack: str, *path: str) -> dict[str, Charge]:
+    """Return a section's charges by quota id, without the room for its upgrades."""
+    found = [
+        charge
+        for charge in stack_demand(workspace.stacks[stack], workspace)
+        if charge.holder.path == path and not charge.holder.label.endswith(UPGRADING)
+    ]
+    by_id = {charge.key.quota_id: charge for charge in found}
+    assert len(by_id) == len(found)
+    return by_id
+
+
+def pool(build: Build, name: str, text: str) -> dict[str, Charge]:
+    return charges(build(dev=f"node_pools:\n  {name}: {text}"), "dev", "clusters", "main", "node_pools", name)
+
+
+def test_gpu_pool_is_counted_at_max_nodes(build: Build) -> None:
+    found = pool(build, "h100", "{machine_type: a3-highgpu-8g, zone: us-central1-a, min_nodes: 1, max_nodes: 4}")
+    gpus = found["GPUS-PER-GPU-FAMILY-per-project-region"]
+
+    assert gpus.amount == 4 * 8
+    assert gpus.holder.label == "h100"
+    assert gpus.holder.field == ("clusters", "main", "node_pools", "h100", "max_nodes")
+    assert (gpus.holder.step, gpus.holder.base) == (8, 1)
+
+
+def test_every_slice_of_a_tpu_pool_is_counted(build: Build) -> None:
+    text = "{machine_type: ct5lp-hightpu-4t, zone: us-central1-a, topology: 4x8, slices: 3, min_slices: 2}"
+    found = pool(build, "v5e", text)
+    chips = found["TPU-LITE-PODSLICE-V5-per-project-region"]
+
+    assert chips.amount == 3 * 32
+    assert (chips.holder.field[-1], chips.holder.step, chips.holder.base) == ("slices", 32, 2)
+    assert found["INSTANCES-per-project-region"].amount == 3 * 8
+    assert found["SSD-TOTAL-GB-per-project-region"].amount == 3 * 8 * 100
+
+
+def test_pool_without_a_zone_is_counted_in_three_zones(build: Build) -> None:
+    found = pool(build, "h100", "{machine_type: a3-highgpu-8g, max_nodes: 2}")
+
+    assert found["GPUS-ALL-REGIONS-per-project"].amount == 2 * 3 * 8
+
+
+def test_boot_disk_is_charged_by_its_type_and_size(build: Build) -> None:
+    text = "{machine_type: a2-highgpu-1g, zone: us-central1-a, boot_disk: {type: pd-ssd, size_gb: 300}, max_nodes: 2}"
+    found = pool(build, "a100", text)
+
+    assert found["SSD-TOTAL-GB-per-project-region"].amount == 2 * 300
+
+
+def test_boot_disk_without_a_type_is_the_machines_default(build: Build) -> None:
+    found = pool(build, "a100", "{machine_type: a2-highgpu-1g, zone: us-central1-a}")
+
+    assert found["DISKS-TOTAL-GB-per-project-region"].amount == 100
+
+
+def test_system_pool_is_counted_over_all_zones(build: Build) -> None:
+    found = charges(build(dev=""), "dev", *SYSTEM)
+
+    assert found["CPUS-per-project-region"].amount == 3 * 4
+    assert found["SSD-TOTAL-GB-per-project-region"].amount == 3 * 50
+    assert found["INSTANCES-per-project-region"].amount == 3
+
+
+def test_filestore_and_one_address_for_each_region_are_counted() -> None:
+    text = """\
+config:
+  training-platform:environment:
+    project: example-train
+    filestore:
+      homes: {location: us-central1-a, capacity_gib: 1536}
+    clusters:
+      a: {location: us-central1, subnet: {nodes: 10.0.0.0/20, pods: 10.64.0.0/16, services: 10.0.16.0/20}}
+      b: {location: us-central1-c, subnet: {nodes: 10.1.0.0/20, pods: 10.65.0.0/16, services: 10.1.16.0/20}}
+      c: {location: us-west4, subnet: {nodes: 10.2.0.0/20, pods: 10.66.0.0/16, services: 10.2.16.0/20}}
+"""
+    stack = parse_stack("dev", parse_source(text, "stacks/Pulumi.dev.yaml"))
+    found = stack_demand(stack, Workspace(Path(), {"dev": stack}))
+    totals: Counter[tuple[str, str]] = Counter()
+    for charge in found:
+        totals[charge.key.quota_id, charge.key.location] += int(charge.amount)
+
+    assert totals["EnterpriseStorageGibPerRegion", "us-central1"] == 1536
+    assert totals["IN-USE-ADDRESSES-per-project-region", "us-central1"] == 1
+    assert totals["IN-USE-ADDRESSES-per-project-region", "us-west4"] == 1
+
+
+def persistent(build: Build, text: str) -> dict[str, Charge]:
+    workspace = build(dev="", dev_vision=f"vertex: {{persistent_resources: {{tuning: {text}}}}}")
+    return charges(workspace, "dev-vision", "vertex", "persistent_resources", "tuning")
+
+
+def test_persistent_resource_is_counted_at_max_replicas(build: Build) -> None:
+    found = persistent(build, "{region: us-central1, machine_type: a2-highgpu-2g, replicas: 2, max_replicas: 5}")
+    gpus = found["CustomModelTrainingA100GPUsPerProjectPerRegion"]
+
+    assert gpus.amount == 5 * 2
+    assert (gpus.holder.field[-1], gpus.holder.step, gpus.holder.base) == ("max_replicas", 2, 2)
+    assert found["CustomModelTrainingPDSSDPerProjectPerRegion"].amount == 5 * 100
+
+
+def test_persistent_resource_without_a_maximum_is_counted_at_its_replicas(build: Build) -> None:
+    found = persistent(build, "{region: us-central1, machine_type: a2-highgpu-2g, replicas: 3}")
+    gpus = found["CustomModelTrainingA100GPUsPerProjectPerRegion"]
+
+    assert gpus.amount == 3 * 2
+    assert gpus.holder.field[-1] == "replicas"
+
+
+def test_team_with_its_own_project_is_charged_there(build: Build) -> None:
+    team = (
+        "project: other-train\nvertex: {persistent_resources: {t: {region: us-central1, machine_type: a2-highgpu-1g}}}"
+    )
+    workspace = build(dev="", dev_vision=team)
+
+    assert {charge.key.project for charge in stack_demand(workspace.stacks["dev-vision"], workspace)} == {"other-train"}
+
+
+@pytest.mark.parametrize(
+    ("capacity", "upgrades", "more"),
+    [
+        ("on-demand", "", 0),
+        ("on-demand", ", upgrades: {max_surge: 2}", 2),
+        ("on-demand", ", upgrades: {strategy: blue-green}", 3),
+        ("flex-start", ", upgrades: {max_surge: 2}", 0),
+    ],
+)
+def test_room_for_a_pools_upgrades_is_counted(build: Build, capacity: str, upgrades: str, more: int) -> None:
+    text = f"{{machine_type: a3-highgpu-8g, zone: us-central1-a, max_nodes: 3, capacity: {capacity}{upgrades}}}"
+    workspace = build(dev=f"node_pools:\n  h100: {text}")
+    found = [
+        charge.amount
+        for charge in stack_demand(workspace.stacks["dev"], workspace)
+        if charge.holder.label == f"h100{UPGRADING}" and charge.key.quota_id == "INSTANCES-per-project-region"
+    ]
+
+    assert found == ([more] if more else [])
+
+
+def test_a_slice_over_several_hosts_is_upgraded_without_room(build: Build) -> None:
+    text = "{machine_type: ct5lp-hightpu-4t, zone: us-central1-a, topology: 4x8, upgrades: {max_surge: 1}}"
+    workspace = build(dev=f"node_pools:\n  v5e: {text}")
+
+    labels = {charge.holder.label for charge in stack_demand(workspace.stacks["dev"], workspace)}
+    assert f"v5e{UPGRADING}" not in labels
+
+
+def test_a_system_pool_has_one_vm_more_while_it_is_upgraded(build: Build) -> None:
+    workspace = build(dev="")
+    found = {
+        charge.key.quota_id: charge.amount
+        for charge in stack_demand(workspace.stacks["dev"], workspace)
+        if charge.holder.label == f"main-system{UPGRADING}"
+    }
+
+    assert found["CPUS-per-project-region"] == 4
+    assert found["SSD-TOTAL-GB-per-project-region"] == 50
+    assert found["INSTANCES-per-project-region"] == 1

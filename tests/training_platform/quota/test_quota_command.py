@@ -1,0 +1,287 @@
+"""``training-platform quota`` as people run it: on copies of the shipped stacks, against a Cloud Quotas over HTTP."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from datetime import date
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from rich.console import Console
+from typer.testing import CliRunner, Result
+
+from training_platform.checks.reports.quota.rows import GROUPINGS, By
+from training_platform.checks.reports.quota.text_report import print_overview
+from training_platform.cli import quota
+from training_platform.cli.main import app
+from training_platform.quota.overview import read_overview
+from training_platform.quota.snapshot import read_snapshots
+from training_platform.sandbox.cloud.cloud import Cloud
+from training_platform.sandbox.cloud.projects import Projects
+from training_platform.sandbox.cloud.server import serve
+
+ROOT = Path(__file__).parents[3]
+TODAY = date(2026, 11, 21)
+PROD = "stacks/quotas/example-train-prod.yaml"
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    shutil.copytree(ROOT / "stacks", tmp_path / "stacks")
+    shutil.copy(ROOT / "Pulumi.yaml", tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def google(repository: Path) -> Iterator[str]:
+    """Serve the limits that the repository's snapshots have now; gives the address of Cloud Quotas."""
+    cloud = Cloud(Projects(read_snapshots(repository, TODAY).by_project, []))
+    with serve(cloud) as port:
+        yield f"http://127.0.0.1:{port}/cloudquotas/"
+
+
+def run(repository: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(app, ["quota", *arguments, "--root", str(repository)])
+
+
+def edit(repository: Path, file: str, old: str, new: str) -> None:
+    path = repository / file
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+
+
+def shown(repository: Path, *arguments: str) -> Any:
+    return json.loads(run(repository, "show", "--format", "json", *arguments).stdout)
+
+
+def test_the_command_takes_every_grouping_that_there_is() -> None:
+    assert [each.value for each in quota.By] == list(GROUPINGS)
+
+
+def test_a_limit_is_shown_with_its_holders_and_their_teams(repository: Path) -> None:
+    document = shown(repository, "--project", "example-train-prod", "--quota", "CustomModelTrainingA100GPUs")
+
+    (ledger,) = document["quotas"]
+    (line,) = ledger["lines"]
+    assert (ledger["project"], ledger["taken"]) == ("example-train-prod", "2026-11-01")
+    assert (line["limit"], line["used"], line["left"], line["unlimited"]) == (8, 4, 4, False)
+    assert line["holders"] == [{"stack": "prod-vision", "name": "tuning", "amount": 4, "team": "vision"}]
+    assert document["capacity"] == []
+
+
+def test_a_teams_share_has_what_is_its_own_and_what_it_may_borrow_and_lend(repository: Path) -> None:
+    document = shown(repository, "--stack", "prod", "--region", "us-west4")
+
+    slices = next(each for each in document["capacity"] if each["flavor"] == "tpu-v5e-4x8-reservation")
+    assert (slices["pools_hold"], slices["free"]) == (128, 0)
+    assert slices["shares"] == [
+        # vision lends 32 of its 64 and no more; nlp has no lending limit, and vision may borrow 64 at most
+        {"team": "nlp", "stack": "prod-nlp", "guaranteed": 64, "may_borrow": 32, "may_lend": 64},
+        {"team": "vision", "stack": "prod-vision", "guaranteed": 64, "may_borrow": 64, "may_lend": 32},
+    ]
+
+
+@pytest.mark.parametrize("by", GROUPINGS)
+@pytest.mark.parametrize("width", [80, 120])
+def test_no_line_is_wider_than_the_terminal_and_nothing_is_left_out(by: By, width: int) -> None:
+    written = StringIO()
+    print_overview(read_overview(ROOT, TODAY), by, Console(width=width, file=written, highlight=False))
+    text = written.getvalue()
+
+    assert max(map(len, text.splitlines())) <= width
+    assert "…" not in text
+    for word in ("GPUS-PER-GPU-FAMILY", "NVIDIA_H100", "prod/h100 64", "guaranteed", "72", "not known"):
+        assert word in text
+
+
+def test_in_a_pipe_there_are_no_colours_and_no_progress(repository: Path) -> None:
+    done = run(repository, "show")
+
+    assert done.exit_code == 0
+    assert "\x1b" not in done.stdout
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("by", "titles"), [("team", ["platform", "vision"]), ("stack", ["dev", "prod", "prod-vision"])]
+)
+def test_sections_are_by_whoever_holds_something(repository: Path, by: str, titles: list[str]) -> None:
+    text = run(repository, "show", "--by", by, "--format", "markdown").stdout
+
+    assert [line.split(" ", 2)[2] for line in text.splitlines() if line.startswith(f"### {by.capitalize()}")] == titles
+
+
+def test_sections_have_what_each_team_has_in_json_too(repository: Path) -> None:
+    by_team = shown(repository, "--by", "team")
+    by_region = shown(repository, "--by", "region", "--region", "us-west4")
+
+    has = {
+        (section["title"], row["quota_id"], row["location"]): row["has"]
+        for section in by_team["sections"]
+        for row in section["rows"]
+    }
+    assert by_team["by"] == "team"
+    assert has["vision", "CustomModelTrainingA100GPUsPerProjectPerRegion", "us-central1"] == 4
+    assert has["platform", "GPUS-PER-GPU-FAMILY-per-project-region", "us-central1"] == 64
+    assert [section["title"] for section in by_region["sections"]] == ["us-west4"]
+    assert {row["has"] for row in by_region["sections"][0]["rows"]} == {None}
+
+
+def test_what_snapshots_leave_open_is_said(repository: Path) -> None:
+    edit(repository, PROD, "TPU-PODSLICE-V4-per", "TPU-V2-per")
+
+    known = shown(repository, "--today", "2026-12-02")["not_known"]
+
+    assert "example-train-prod: its snapshot does not list TPU-PODSLICE-V4-per-project-region" in known
+    assert "example-train-dev: its limits were read 31 days ago, and may have changed since" in known
+    assert known[-1].startswith("a snapshot has limits alone")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--stack", "pord"], "stack 'pord'. Nearest: prod."),
+        (["--team", "visoin"], "team 'visoin'. Nearest: vision."),
+        (["--region", "us-west5"], "region 'us-west5'. Nearest: us-west4."),
+        (["--quota", "GPU-ALL-REGIONS"], "Nearest: GPUS-ALL-REGIONS."),
+        (["--project", "x"], "There are: example-train-dev, example-train-prod."),
+        (["--today", "soon"], "'soon' is no day"),
+    ],
+)
+def test_a_name_that_nothing_is_known_of_is_one_sentence(repository: Path, arguments: list[str], said: str) -> None:
+    done = run(repository, "show", *arguments)
+
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert said in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "said"),
+    [
+        ("stacks/Pulumi.prod-vision.yaml", "replicas: 1", "replicas: one", "stacks/Pulumi.prod-vision.yaml:35:"),
+        ("stacks/Pulumi.prod-vision.yaml", "config:", "config: [", "is not YAML"),
+        (PROD, "limit: 1200", "limit: -7", f"{PROD}:"),
+        (PROD, "limits:", "limits: [", "is not YAML"),
+    ],
+)
+@pytest.mark.parametrize("command", ["show", "plan"])
+def test_a_file_that_is_not_counted_is_named_and_ends_with_2(  # noqa: PLR0917
+    repository: Path, command: str, file: str, old: str, new: str, said: str
+) -> None:
+    edit(repository, file, old, new)
+
+    done = run(repository, command)
+
+    assert done.exit_code == 2
+    assert said in done.output
+    assert "not counted" in done.output
+    assert "Traceback" not in done.output
+
+
+@pytest.mark.parametrize("command", ["show", "plan", "pull"])
+def test_every_error_of_the_files_is_said_with_what_is_allowed(repository: Path, command: str) -> None:
+    edit(repository, PROD, "- limit: 1200", "- {limit: -7, unit: GPUs}")
+    edit(repository, PROD, "{limit: 72, region: us-central1, gpu_family", "{limit: 72, gpu_family")
+    edit(repository, "stacks/Pulumi.prod-vision.yaml", "replicas: 1", "replicas: one\n          machin: x")
+
+    done = run(repository, command)
+
+    said = [line.partition("not counted: ")[2] for line in done.output.splitlines() if "not counted: " in line]
+    assert done.exit_code == 2
+    assert len(said) == 5
+    assert sum("Pulumi.prod-vision.yaml:" in each for each in said) == 2
+    assert sum(f"{PROD}:" in each for each in said) == 3
+    assert all("Allowed: " in each for each in said)
+
+
+def test_a_plan_says_the_request_and_the_lines_to_paste(repository: Path) -> None:
+    edit(repository, PROD, "{limit: 72, region: us-central1, gpu_family", "{limit: 63, region: us-central1, gpu_family")
+
+    text = run(repository, "plan", "--project", "example-train-prod").stdout
+    document = json.loads(run(repository, "plan", "--format", "json").stdout)
+
+    assert "GPUS-PER-GPU-FAMILY NVIDIA_H100 in us-central1: 63 -> 64 GPUs" in text
+    assert "1 request to make." in text
+    pasted = yaml.safe_load(text[text.index("quota_requests:") :])["quota_requests"]
+    assert pasted["gpus-per-gpu-family-nvidia-h100-us-central1"]["value"] == 64
+    requests = {each["project"]: each["requests"] for each in document["projects"]}
+    assert [each["value"] for each in requests["example-train-prod"]] == [64]
+    assert requests["example-train-dev"] == []
+    assert "**64**" in run(repository, "plan", "--format", "markdown").stdout
+
+
+def test_a_line_to_paste_is_whole_however_long_it_is(repository: Path) -> None:
+    edit(repository, PROD, "- limit: 216", "- limit: 150")
+
+    text = run(repository, "plan", "--project", "example-train-prod").stdout
+
+    request = yaml.safe_load(text[text.index("quota_requests:") :])["quota_requests"]["gpus-all-regions"]
+    said = "h100 of prod 64, h100-mega of prod 64, a100 of prod 32 and 1 more."
+    assert request["justification"] == f"GPUs of the training platform: {said}"
+
+
+def test_a_pull_of_what_is_there_changes_the_day_alone(repository: Path, google: str) -> None:
+    before = (repository / PROD).read_text()
+
+    done = run(repository, "pull", "--endpoint", google)
+
+    assert done.exit_code == 0, done.output
+    assert f"{PROD}: no limit changed; limits of 2026-11-21" in done.stdout
+    assert (repository / PROD).read_text() == before.replace("2026-11-01", "2026-11-21")
+
+
+def test_a_pull_says_what_changed_and_a_dry_run_writes_nothing(repository: Path, google: str) -> None:
+    edit(repository, PROD, "limit: 1200", "limit: 1000")
+    before = (repository / PROD).read_text()
+
+    dry = run(repository, "pull", "example-train-prod", "--endpoint", google, "--dry-run")
+    assert "CPUS-ALL-REGIONS-per-project: 1,000 -> 1,200" in dry.stdout
+    assert "1 limit changed; not written" in dry.stdout
+    assert (repository / PROD).read_text() == before
+
+    run(repository, "pull", "example-train-prod", "--endpoint", google)
+    after = before.replace("limit: 1000\n", "limit: 1200\n").replace("2026-11-01", "2026-11-21")
+    assert (repository / PROD).read_text() == after
+
+
+def test_where_one_project_cannot_be_read_no_file_is_written(repository: Path, google: str) -> None:
+    edit(repository, PROD, "limit: 1200", "limit: 1000")
+    edit(repository, "stacks/quotas/example-train-dev.yaml", "limits:", "limits: [")
+    before = {path: path.read_text() for path in (repository / "stacks").rglob("*.yaml")}
+
+    done = run(repository, "pull", "--endpoint", google)
+
+    assert done.exit_code == 2
+    assert "stacks/quotas/example-train-dev.yaml:" in done.stderr
+    assert "nothing was written" in done.stderr
+    assert {path: path.read_text() for path in (repository / "stacks").rglob("*.yaml")} == before
+
+
+def test_a_project_without_a_snapshot_gets_one(repository: Path, google: str) -> None:
+    (repository / PROD).unlink()
+
+    assert run(repository, "pull", "--endpoint", google).exit_code == 0
+
+    assert read_snapshots(repository, TODAY).findings == ()
+    assert run(repository, "plan").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["X"], "'X' is no project id"),
+        (["--endpoint", "http://quotas.example.com"], "http://127.0.0.1:PORT/ for a local server"),
+        (["--today", "soon"], "'soon' is no day"),
+    ],
+)
+def test_a_pull_that_cannot_be_is_one_sentence(repository: Path, arguments: list[str], said: str) -> None:
+    done = run(repository, "pull", *arguments)
+
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert said in done.stderr

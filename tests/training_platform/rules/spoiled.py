@@ -1,0 +1,281 @@
+"""For every rule one value that breaks it, in a program that is not ours, and what the rule says then.
+
+A row is the rule's id, its severity, what is spoiled, and what the program has besides: without the spoiled value the
+rule is silent. Paths are those of ``foreign.found``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from tests.training_platform.rules.foreign import DROP, PROJECT
+
+
+class Row(NamedTuple):
+    """One rule, and the change that it finds."""
+
+    rule: str
+    severity: str
+    spoiled: Mapping[str, Any]
+    given: Mapping[str, Any] = {}
+
+
+def _gpus(kind: str, count: float) -> list[dict[str, Any]]:
+    return [{"type": kind, "count": count, "gpuDriverInstallationConfig": {"gpuDriverVersion": "DEFAULT"}}]
+
+
+MACHINE, GUESTS = "gpu.nodeConfig.machineType", "gpu.nodeConfig.guestAccelerators"
+PRIORITY = "order.spec.priorities.1"
+SPOT = {"gpu.nodeConfig.spot": True}
+FLEX = {"gpu.nodeConfig.flexStart": True, "gpu.management.autoRepair": False, "gpu.upgradeSettings": None}
+H100 = {MACHINE: "a3-highgpu-8g", GUESTS: _gpus("nvidia-h100-80gb", 8.0)}
+H200 = {MACHINE: "a3-ultragpu-8g", GUESTS: _gpus("nvidia-h200-141gb", 8.0)}
+GB200 = {MACHINE: "a4x-highgpu-4g", GUESTS: _gpus("nvidia-gb200", 4.0)}
+T4 = {MACHINE: "n1-standard-8", GUESTS: _gpus("nvidia-tesla-t4", 1.0)}
+QUEUED = {"gpu.queuedProvisioning": {"enabled": True}}
+RESERVED = {
+    "gpu.nodeConfig.reservationAffinity": {"consumeReservationType": "SPECIFIC_RESERVATION", "values": ["training"]}
+}
+IRONWOOD = {
+    "slice.nodeConfig.machineType": "tpu7x-standard-4t",
+    "slice.placementPolicy": {"type": "COMPACT", "tpuTopology": "4x4x4", "policyName": "cubes"},
+    "slice.options": {"ignoreChanges": ["placementPolicy"], "deleteBeforeReplace": True},
+}
+TRILLIUM = {"slice.nodeConfig.machineType": "ct6e-standard-4t"}
+NICS = {"gpu.networkConfig.additionalNodeNetworkConfigs": [{"network": f"n{n}", "subnetwork": f"s{n}"} for n in "1234"]}
+ROCE = "gcp:compute/network:Network", {
+    **PROJECT, "name": "fast", "mtu": 8896.0, "networkProfile": "x/us-central1-a-vpc-roce",
+}  # fmt: skip
+FABRIC = {"gpu.networkConfig.additionalNodeNetworkConfigs": [{"network": "fast", "subnetwork": "fabric"}]}
+QUEUE = "queue.spec.resourceGroups.0.flavors.0.resources.0"
+FLAVOR_OF_QUEUED = {
+    "flavor.spec.nodeLabels": {"cloud.google.com/gke-queued": "true"},
+    "flavor.spec.tolerations": [{"key": "cloud.google.com/gke-queued", "operator": "Exists"}],
+    "queue.spec.admissionChecksStrategy": {"admissionChecks": [{"name": "requests"}]},
+}
+WINDOW = "cluster.maintenancePolicy.recurringWindow"
+EXCLUSION = "cluster.maintenancePolicy.maintenanceExclusions.0"
+DEFAULTS = "cluster.clusterAutoscaling.autoProvisioningDefaults"
+LIMITS = "cluster.clusterAutoscaling.resourceLimits"
+
+ROWS = [
+    # addresses
+    Row("pod-range", "error", {"subnet.secondaryIpRanges.0.ipCidrRange": "10.64.0.0/24"}),
+    Row("node-range", "error", {"subnet.ipCidrRange": "10.0.0.0/29"}),
+    Row("ranges-overlap", "error", {"subnet.ipCidrRange": "10.64.16.0/20"}),
+    Row("webhook-firewall", "error", {"wall.allows.0.ports": ["8443"]}),
+    Row("webhook-firewall", "warning", {"wall": DROP}, {"flavor": DROP, "queue": DROP}),
+    Row("private-nodes-way-out", "warning", {"nat.region": "us-west4"}),
+    Row("filestore-range-free", "error", {"files.networks.0.reservedIpRange": "10.0.1.0/24"}),
+    Row("filestore-region", "warning", {"files.location": "us-west4-a"}),
+    Row("subnet-region", "error", {"subnet.region": "us-west4"}),
+    # clusters
+    Row("cluster-name", "error", {"cluster.name": "c" * 41}),
+    Row("dataplane-policies", "error", {"cluster.networkPolicy": {"enabled": True}}),
+    Row("multi-networking", "error", {"cluster.datapathProvider": DROP}),
+    Row("default-pool", "error", {"cluster.nodeVersion": "1.34"}),
+    Row("cluster-zones", "error", {"cluster.nodeLocations": ["us-west4-a"]}),
+    Row("autopilot-settings", "error", {"cluster.enableAutopilot": True}),
+    Row("default-pool-machine", "warning", {"cluster.location": "us-central2-b"}),
+    Row("resource-tags", "error", {"cluster.nodeConfig": {"resourceManagerTags": dict.fromkeys("abcdef", "v")}}),
+    Row("maintenance-window", "error", {f"{WINDOW}.endTime": "2026-01-03T06:00:00Z"}),
+    Row("maintenance-window", "warning", {f"{WINDOW}.recurrence": "FREQ=WEEKLY;BYDAY=SA"}, {
+        f"{WINDOW}.endTime": "2026-01-03T12:00:00Z",
+    }),
+    Row("maintenance-exclusion", "error", {f"{EXCLUSION}.endTime": "2026-06-01T00:00:00Z"}),
+    Row("maintenance-exclusion", "warning", {f"{EXCLUSION}.endTime": "2026-04-01T00:00:00Z"}),
+    Row("pinned-version", "warning", {"cluster.minMasterVersion": "1.35.1-gke.1000000"}),
+    # compute classes
+    Row("compute-class-priority", "error", {f"{PRIORITY}.minCores": 8.0}),
+    Row("compute-class-capacity", "error", {f"{PRIORITY}.machineType": "a4x-highgpu-4g"}),
+    Row("compute-class-reservation", "error", {f"{PRIORITY}.reservations.affinity": "AnyBestEffort"}),
+    Row("compute-class-pools", "error", {"gpu.nodeConfig.labels": {}}),
+    Row("compute-class-floor", "error", {"cluster.minMasterVersion": "1.30.1-gke.1"}),
+    Row("compute-class-limits", "error", {f"{PRIORITY}.gpu.type": "nvidia-b200"}),
+    Row("compute-class-limits", "warning", {"cluster.clusterAutoscaling": DROP}),
+    # how VMs are had
+    Row("one-provisioning-model", "error", FLEX, SPOT),
+    Row("one-provisioning-model", "error", {"gpu.nodeConfig.preemptible": True}, SPOT),
+    Row("no-reservation-affinity", "error", {"gpu.nodeConfig.reservationAffinity": DROP}, SPOT),
+    Row("tpu-reservation-name", "warning", {
+        "slice.nodeConfig.reservationAffinity": {"consumeReservationType": "ANY_RESERVATION"},
+    }),
+    Row("reservation-named", "error", {"gpu.nodeConfig.reservationAffinity.values": DROP}, RESERVED),
+    Row("flex-start-scaling", "error", {"gpu.initialNodeCount": 1.0}, FLEX),
+    Row("flex-start-repair", "error", {"gpu.management": DROP}, FLEX),
+    Row("max-run-duration", "error", {"gpu.nodeConfig.maxRunDuration": "599s"}, FLEX),
+    Row("capacity-offered", "error", {"gpu.nodeConfig.spot": DROP}, {**SPOT, **H200}),
+    Row("location-policy-any", "warning", {"gpu.autoscaling.locationPolicy": DROP}, SPOT),
+    Row("capacity-on-request", "warning", {"slice.nodeConfig.spot": True}, IRONWOOD),
+    Row("flex-start-upgrades", "warning", {"gpu.upgradeSettings": {"maxSurge": 1.0}}, FLEX),
+    Row("queued-label", "warning", {"gpu.nodeConfig.labels": {}}, {
+        **QUEUED, "gpu.nodeConfig.labels": {"cloud.google.com/gke-queued": "true"}, "order": DROP,
+    }),
+    Row("reservation-block", "error", {"gpu.nodeLocations": []}, {
+        **RESERVED, "gpu.nodeConfig.reservationAffinity.values": ["training/reservationBlocks/b"],
+    }),
+    Row("reservation-blocks", "warning", {
+        "gpu.nodeConfig.reservationAffinity.values": ["training/reservationBlocks/b"],
+    }, RESERVED),
+    Row("host-maintenance", "warning", {"gpu.nodeConfig.hostMaintenancePolicy": {"maintenanceInterval": "PERIODIC"}}),
+    Row("reservation-fits", "error", {"reserved.zone": "us-central1-b"}, RESERVED),
+    Row("reservation-room", "error", {"reserved.specificReservation.count": 3.0}, RESERVED),
+    Row("reservation-ahead", "warning", {"gpu.autoscaling.minNodeCount": 1.0}, {
+        "gpu.nodeConfig.labels": {"training-platform/reserved-from": "2026-12-01"},
+    }),
+    # disks
+    Row("boot-disk-size", "error", {"gpu.nodeConfig.bootDisk.sizeGb": 9.0}),
+    Row("boot-disk-type", "error", {"gpu.nodeConfig.bootDisk.diskType": "hyperdisk-balanced"}),
+    Row("boot-disk-settings", "error", {"gpu.nodeConfig.diskSizeGb": 200.0}),
+    Row("local-ssd-count", "error", {"gpu.nodeConfig.ephemeralStorageLocalSsdConfig": {"localSsdCount": 4.0}}),
+    Row("vertex-boot-disk-size", "error", {"tuning.resourcePools.0.diskSpec.bootDiskSizeGb": 99.0}),
+    Row("vertex-boot-disk-written", "error", {"tuning.resourcePools.0.diskSpec": DROP}),
+    Row("vertex-boot-disk-type", "error", {"tuning.resourcePools.0.diskSpec.bootDiskType": "pd-balanced"}),
+    # networks between GPUs
+    Row("gpudirect-interfaces", "warning", {f"{next(iter(NICS))}": next(iter(NICS.values()))[:3]}, {**H100, **NICS}),
+    Row("gpudirect-own-networks", "warning", {f"{next(iter(NICS))}.3.network": "n1"}, {**H100, **NICS}),
+    Row("accelerator-network-profile", "error", {"gpu.networkConfig.acceleratorNetworkProfile": "own"}, H200),
+    Row("network-driver-label", "warning", {"gpu.nodeConfig.labels": {}}, {
+        **H200, "gpu.networkConfig.acceleratorNetworkProfile": "auto",
+        "gpu.nodeConfig.labels": {"cloud.google.com/gke-networking-dra-driver": "true"},
+    }),
+    Row("rdma-network", "error", {"fast": (ROCE[0], {**ROCE[1], "networkProfile": "x/us-central1-b-vpc-roce"})}, {
+        **H200, **FABRIC, "gpu-subnet": DROP, "fast": ROCE,
+    }),
+    Row("rdma-firewall", "error", {"wall.network": "fast"}, {"fast": ROCE}),
+    Row("rdma-metal-subnets", "error", {
+        "fast": (ROCE[0], {**ROCE[1], "networkProfile": "us-central1-a-vpc-roce-metal"}),
+    }, {"fast": ROCE}),
+    Row("gpu-network-room", "error", {"gpu-subnet.ipCidrRange": "192.168.0.0/30"}, FABRIC),
+    Row("gpu-network-range", "error", {"gpu-subnet.ipCidrRange": "10.64.1.0/24"}, FABRIC),
+    # Filestore and volumes
+    Row("filestore-tier", "error", {"files.tier": "ZONALL"}),
+    Row("filestore-location", "error", {"files.location": "us-central1"}),
+    Row("filestore-capacity", "error", {"files.fileShares.capacityGb": 1025.0}),
+    Row("filestore-protocol", "error", {"files.protocol": "NFS_V4_1"}, {"files.tier": "BASIC_HDD"}),
+    Row("filestore-range", "error", {"files.networks.0.reservedIpRange": "10.2.0.0/29"}),
+    Row("filestore-shared-vpc", "error", {"files.networks.0.network": "projects/host/global/networks/net"}),
+    Row("filestore-iops", "error", {"files.performanceConfig.iopsPerTb.maxIopsPerTb": 4001.0}),
+    Row("filestore-directory", "error", {"files.directoryServices": {"ldap": {}}}),
+    Row("filestore-class", "error", {"class.parameters.tiers": "zonal"}),
+    Row("built-in-class", "warning", {"claim.spec.storageClassName": "standard-rwx"}),
+    # TPUs, GPUs, machines
+    Row("tpu-topology", "error", {"slice.placementPolicy.tpuTopology": "8x4"}),
+    Row("tpu-single-host-placement", "error", {"slice.placementPolicy.tpuTopology": "2x2"}),
+    Row("tpu-slice-nodes", "error", {"slice.autoscaling.maxNodeCount": 9.0}),
+    Row("placement-one-zone", "error", {"slice.upgradeSettings.strategy": "BLUE_GREEN"}),
+    Row("tpu-flavor-topology", "error", {"slice.placementPolicy": DROP}),
+    Row("flavor-accelerator", "error", {
+        "flavor.spec.nodeLabels": {"cloud.google.com/gke-tpu-accelerator": "tpu-v5e-slice"},
+    }),
+    Row("gpu-fixed-pair", "error", {f"{GUESTS}.0.count": 4.0}),
+    Row("machine-type-known", "error", {MACHINE: "a2-higpu-8g"}),
+    Row("machine-zone", "warning", {"slice.nodeLocations": ["us-central1-f"]}),
+    Row("pool-zone", "error", {"gpu.nodeLocations": []}),
+    # Kueue
+    Row("queued-flavor-check", "error", {"queue.spec.admissionChecksStrategy": DROP}, FLAVOR_OF_QUEUED),
+    Row("queued-flavor-toleration", "error", {"flavor.spec.tolerations": DROP}, FLAVOR_OF_QUEUED),
+    Row("arm-flavor-toleration", "warning", {"flavor.spec.tolerations": DROP}, {
+        "flavor.spec.nodeLabels": {"cloud.google.com/gke-accelerator": "nvidia-gb200"},
+        "flavor.spec.tolerations": [{"key": "kubernetes.io/arch", "operator": "Exists"}],
+    }),
+    Row("kueue-limits-need-cohort", "error", {"queue.spec.cohortName": DROP}),
+    Row("kueue-lending-limit", "error", {f"{QUEUE}.lendingLimit": "33"}),
+    Row("kueue-quantities", "error", {f"{QUEUE}.borrowingLimit": "-1"}),
+    # labels, addresses on the internet, protection
+    Row("labels", "error", {"bucket.labels": {}}),
+    Row("label-form", "error", {"bucket.labels.Team": "vision"}),
+    Row("private-cluster", "error", {"cluster.privateClusterConfig": {"enablePrivateEndpoint": True}}),
+    Row("private-nodes", "error", {"gpu.networkConfig.enablePrivateNodes": False}),
+    Row("private-control-plane", "error", {"cluster.privateClusterConfig.enablePrivateEndpoint": False}),
+    Row("no-external-address", "error", {"vm.networkInterfaces.0.accessConfigs": [{}]}),
+    Row("cluster-deletion-protection", "error", {"cluster.deletionProtection": False}),
+    Row("filestore-deletion-protection", "error", {"files.deletionProtectionEnabled": DROP}),
+    Row("bucket-force-destroy", "error", {"bucket.forceDestroy": True}),
+    # auto-provisioning
+    Row("auto-provisioning-limits", "error", {f"{LIMITS}.0.maximum": 11}),
+    Row("auto-provisioning-room", "error", {f"{LIMITS}.3.maximum": 31}),
+    Row("auto-provisioning-type", "warning", {f"{LIMITS}.3.resourceType": "tpu-v5e-slice"}),
+    Row("auto-provisioning-disk", "warning", {f"{DEFAULTS}.diskType": DROP}),
+    Row("auto-provisioning-zones", "warning", {"cluster.clusterAutoscaling.autoProvisioningLocations": ["us-east1-d"]}),
+    Row("auto-provisioning-upgrades", "error", {f"{DEFAULTS}.upgradeSettings.strategy": "BLUE_GREEN"}, {
+        f"{DEFAULTS}.upgradeSettings": {"maxSurge": 1.0},
+    }),
+    # nodes
+    Row("node-image", "error", {"gpu.nodeConfig.gvnic": DROP}, {"gpu.nodeConfig.fastSocket": {"enabled": True}}),
+    Row("gpu-driver-image", "warning", {
+        f"{GUESTS}.0.gpuDriverInstallationConfig.gpuDriverVersion": "LATEST",
+    }, {"gpu.nodeConfig.imageType": "UBUNTU_CONTAINERD"}),
+    Row("gpu-sharing", "error", {f"{GUESTS}.0.gpuPartitionSize": "1g.10gb"}),
+    Row("confidential-gpu", "error", {"gpu.nodeConfig.confidentialNodes": {"confidentialInstanceType": "TDX"}}),
+    Row("node-labels", "error", {"gpu.nodeConfig.labels": {"kubernetes.io/role": "trainer"}}),
+    Row("node-labels", "warning", {"gpu.nodeConfig.labels": {"cloud.google.com/gke-spot": "true"}}, {"order": DROP}),
+    Row("node-taints", "error", {
+        "gpu.nodeConfig.taints": [{"key": "a", "effect": "NO_SCHEDULE"}, {"key": "a", "effect": "NO_SCHEDULE"}],
+    }),
+    Row("node-tags", "error", {"gpu.nodeConfig.resourceManagerTags": dict.fromkeys("abcdef", "v")}),
+    Row("node-scopes", "warning", {"gpu.nodeConfig.oauthScopes": DROP}),
+    Row("node-account", "warning", {"gpu.nodeConfig.serviceAccount": DROP}),
+    Row("graceful-shutdown", "error", {"gpu.nodeConfig.kubeletConfig": {"shutdownGracePeriodSeconds": 30.0}}),
+    # placement
+    Row("placement-type", "error", {"slice.placementPolicy.type": "SPREAD"}),
+    Row("placement-machine", "error", T4, {"gpu.placementPolicy": {"type": "COMPACT"}}),
+    Row("placement-size", "error", {"gpu.autoscaling.maxNodeCount": 151.0}, {
+        "gpu.placementPolicy": {"type": "COMPACT"},
+    }),
+    Row("placement-capacity", "error", FLEX, {"gpu.placementPolicy": {"type": "COMPACT"}}),
+    Row("workload-policy-missing", "error", {"slice.placementPolicy.policyName": DROP}, IRONWOOD),
+    Row("nvlink-domain", "warning", {"gpu.autoscaling.maxNodeCount": 17.0}, {
+        **GB200, "gpu.autoscaling.maxNodeCount": 18.0,
+    }),
+    Row("workload-policy-drift", "warning", {"slice.options": DROP}, IRONWOOD),
+    Row("resource-policy", "error", {"policy.workloadPolicy.maxTopologyDistance": "BLOCK"}),
+    Row("provision-only", "error", {"policy.workloadPolicy.acceleratorTopology": DROP}, {
+        "policy.workloadPolicy.acceleratorTopologyMode": "PROVISION_ONLY",
+    }),
+    Row("provision-only-pool", "error", {"policy.workloadPolicy.acceleratorTopologyMode": "PROVISION_ONLY"}, IRONWOOD),
+    Row("placement-policy", "error", {"policy.region": "us-west4"}, IRONWOOD),
+    # pools
+    Row("pool-name", "error", {"gpu.name": "p" * 41}),
+    Row("pool-counts", "error", {"gpu.autoscaling.totalMaxNodeCount": 4.0}),
+    Row("pool-bounds", "error", {"gpu.autoscaling.minNodeCount": 5.0}),
+    Row("max-pods", "error", {"gpu.maxPodsPerNode": 257.0}),
+    Row("pool-nodes", "warning", {"gpu.autoscaling.maxNodeCount": 1_001.0}),
+    Row("cluster-nodes", "warning", {"gpu.autoscaling.maxNodeCount": 4_987.0}),
+    Row("default-max-pods", "error", {"cluster.defaultMaxPodsPerNode": 7.0}),
+    Row("routes-max-pods", "error", {"cluster.networkingMode": "ROUTES"}),
+    Row("surge-upgrades", "error", {"gpu.upgradeSettings.maxUnavailable": DROP}),
+    Row("upgrade-room", "warning", {"gpu.upgradeSettings.maxSurge": 1.0}, RESERVED),
+    Row("slice-upgrades", "warning", {"slice.upgradeSettings.maxSurge": 1.0}),
+    Row("pool-replacement", "warning", {"gpu.options": {"deleteBeforeReplace": False}}),
+    # resources beside each other
+    Row("system-pool", "error", {"system.autoscaling.totalMinNodeCount": 0.0}),
+    Row("inline-pools", "error", {"cluster.nodePools": [{}]}),
+    Row("autopilot-pools", "error", {"cluster.enableAutopilot": True}),
+    Row("dranet-cluster", "error", {"cluster.enableMultiNetworking": DROP}, FABRIC),
+    Row("workload-identity", "error", {"cluster.workloadIdentityConfig": DROP}),
+    Row("workload-pool", "error", {"cluster.workloadIdentityConfig.workloadPool": "example-host.svc.id.goog"}),
+    Row("node-account-roles", "warning", {"image-role.role": "roles/viewer"}),
+    # versions
+    Row("gke-floor", "error", {"cluster.minMasterVersion": "1.34.0-gke.2200999"}, IRONWOOD),
+    Row("gpudirect-floor", "error", {"gpu.version": "1.29.15-gke.2466999"}, {**H100, **NICS}),
+    Row("feature-floor", "error", {"gpu.version": "1.28.3-gke.106699"}, {
+        "gpu.nodeConfig.secondaryBootDisks": [{"diskImage": "i"}],
+    }),
+    Row("auto-provisioning-floor", "error", {"cluster.minMasterVersion": "1.28.9-gke.1"}),
+    Row("channel-upgrades", "error", {"gpu.management.autoUpgrade": False}),
+    Row("pool-version", "error", {"gpu.version": "1.35.1-gke.1000001"}, {
+        "cluster.minMasterVersion": "1.35.1-gke.1000000",
+    }),
+    Row("queued-tpu", "error", {"slice.queuedProvisioning": {"enabled": True}}, TRILLIUM),
+    Row("queued-tpu", "warning", {"slice.queuedProvisioning": {"enabled": True}}, {
+        **TRILLIUM, "slice.nodeConfig.flexStart": True, "cluster.minMasterVersion": "1.35",
+    }),
+    # Vertex AI
+    Row("vertex-machine-type", "error", {"tuning.resourcePools.0.machineSpec.machineType": "ct5lp-hightpu-4t"}),
+    Row("vertex-accelerator", "error", {"tuning.resourcePools.0.machineSpec.acceleratorCount": 2.0}),
+    Row("vertex-region", "warning", {"tuning.location": "us-west2"}),
+    Row("persistent-replicas", "error", {"tuning.resourcePools.0.autoscalingSpec.maxReplicaCount": "1"}),
+    Row("persistent-resource-name", "error", {"tuning.name": "Tuning"}),
+]  # fmt: skip

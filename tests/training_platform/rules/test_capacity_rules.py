@@ -1,0 +1,257 @@
+"""Rules of compute classes, queued flavors and reservations: one spoiled value at a time, at the boundary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from training_platform.config.reading.finding import Finding
+from training_platform.resources.planned import Planned
+from training_platform.rules import View
+from training_platform.rules.adapters.plan import views_of_plan
+from training_platform.rules.views.gke_settings import Limit
+from training_platform.rules.views.services import FlavorQuota
+
+Make = Callable[..., View]
+Check = Callable[..., list[Finding]]
+CLASS = "kubernetes:cloud.google.com/v1:ComputeClass"
+QUEUED = "cloud.google.com/gke-queued"
+LABEL = {"cloud.google.com/compute-class": "h100"}
+H100 = {"machineType": "a3-highgpu-8g", "gpu": {"type": "nvidia-h100-80gb", "count": 8}}
+V4 = {"machineType": "ct4p-hightpu-4t", "tpu": {"type": "tpu-v4-podslice", "count": 4, "topology": "2x2x4"}}
+V5E = {"machineType": "ct5lp-hightpu-4t", "tpu": {"type": "tpu-v5-lite-podslice", "count": 4, "topology": "4x4"}}
+FLEX = {"flexStart": {"enabled": True}}
+ANY = {"reservations": {"affinity": "AnyBestEffort"}}
+ZONE = {"location": {"zones": ["us-central1-a"]}}
+SPECIFIC = {"reservations": {"affinity": "Specific", "specific": [{"name": "one"}]}}
+
+
+def of(*priorities: dict[str, Any], **spec: Any) -> View:
+    """Return the view of a class with these priorities, as an object would have them."""
+    inputs = {
+        "metadata": {"name": "h100"},
+        "spec": {"priorities": list(priorities), "nodePoolAutoCreation": {"enabled": True}, **spec},
+    }
+    (view,) = views_of_plan([Planned(stack="dev", type=CLASS, name="h100", inputs=inputs)])
+    return view
+
+
+PRIORITIES = [
+    ("compute-class-priority", {"nodepools": ["h100"]}, 0),
+    ("compute-class-priority", {"nodepools": ["h100"], "spot": True}, 1),
+    ("compute-class-priority", {"nodepools": ["h100"], "allocationStrategy": "lowest-cost"}, 0),
+    ("compute-class-priority", {**H100, "spot": True}, 0),
+    ("compute-class-priority", {**H100, "spot": True, "flexStart": {"enabled": False}}, 0),
+    ("compute-class-priority", {**H100, "spot": True, **FLEX}, 1),
+    ("compute-class-priority", {"machineType": "a3-highgpu-8g", "machineFamily": "a3"}, 1),
+    ("compute-class-priority", {**H100, "machineFamily": "a3"}, 1),
+    ("compute-class-priority", {"machineFamily": "a3", "minCores": 8}, 0),
+    ("compute-class-priority", {**H100, "minCores": 8}, 1),
+    ("compute-class-priority", {**H100, **SPECIFIC}, 0),
+    ("compute-class-priority", {**H100, "reservations": {"affinity": "Specific"}}, 1),
+    ("compute-class-priority", {**H100, "reservations": {"affinity": "None", "specific": [{"name": "one"}]}}, 1),
+    ("compute-class-priority", {**H100, **FLEX, "capacityCheckWaitTimeSeconds": 300}, 0),
+    ("compute-class-priority", {**V5E, "capacityCheckWaitTimeSeconds": 300}, 0),
+    ("compute-class-priority", {**H100, "capacityCheckWaitTimeSeconds": 300}, 1),
+    ("compute-class-capacity", {**H100, **FLEX}, 0),
+    ("compute-class-capacity", {"machineType": "a3-highgpu-1g"}, 1),
+    ("compute-class-capacity", {"machineType": "a3-highgpu-1g", "spot": True}, 0),
+    ("compute-class-capacity", {"machineType": "a4-highgpu-8g", **ANY}, 1),
+    ("compute-class-capacity", {"machineType": "a4-highgpu-8g", "reservations": {"affinity": "AnyThenFail"}}, 0),
+    ("compute-class-capacity", {**V4, "spot": True}, 0),
+    ("compute-class-capacity", {**V4, **FLEX}, 1),
+    ("compute-class-reservation", {**H100, **ANY}, 0),
+    ("compute-class-reservation", {**V5E, **ANY}, 1),
+    ("compute-class-reservation", {**V5E, "reservations": {"affinity": "AnyThenFail"}}, 1),
+    ("compute-class-reservation", {**V5E, **SPECIFIC}, 0),
+    ("compute-class-reservation", {**H100, **SPECIFIC, **ZONE}, 1),
+    ("compute-class-reservation", {**H100, **SPECIFIC, "location": {"locationPolicy": "ANY"}}, 0),
+    ("compute-class-reservation", {**H100, **ANY, **ZONE}, 0),
+    ("compute-class-reservation", {**H100, **ANY, "spot": True}, 1),
+    ("compute-class-reservation", {**H100, **SPECIFIC, **FLEX}, 1),
+    ("compute-class-reservation", {**H100, "reservations": {"affinity": "None"}, "spot": True}, 0),
+]
+
+
+@pytest.mark.parametrize(("rule", "priority", "findings"), PRIORITIES)
+def test_a_priority_is_refused_for_what_would_never_bring_a_node(
+    check: Check, rule: str, priority: dict[str, Any], findings: int
+) -> None:
+    found = check(rule, of({"nodepools": ["first"]}, priority))
+
+    assert [finding.rule for finding in found] == [rule] * findings
+    assert all(finding.allowed for finding in found)
+    assert all(finding.message.startswith("priority 2: ") for finding in found)
+
+
+@pytest.mark.parametrize(("scores", "findings"), [((), 0), ((1,), 1), ((2,), 1), ((1, 2), 0)])
+def test_every_priority_has_a_score_or_none_has(check: Check, scores: tuple[int, ...], findings: int) -> None:
+    rows: list[dict[str, Any]] = [{"nodepools": ["first"]}, {**H100, "spot": True}]
+    scored = [{**row, **({"priorityScore": 5} if place in scores else {})} for place, row in enumerate(rows, 1)]
+
+    assert len(check("compute-class-priority", of(*scored))) == findings
+
+
+@pytest.mark.parametrize(
+    ("priority", "findings"),
+    [
+        ({**H100, **SPECIFIC}, 1),
+        ({**H100, **ANY}, 0),
+        ({"nodepools": ["h100"]}, 0),
+        ({**H100, **SPECIFIC, "location": {}}, 0),
+    ],
+)
+def test_zones_of_the_whole_class_are_those_of_a_priority_without_its_own(
+    check: Check, priority: dict[str, Any], findings: int
+) -> None:
+    assert len(check("compute-class-reservation", of(priority, priorityDefaults=ZONE))) == findings
+
+
+@pytest.mark.parametrize(
+    ("pool", "findings"),
+    [
+        ({"node_labels": LABEL}, 0),
+        ({"node_labels": {}}, 1),
+        ({"node_labels": {"cloud.google.com/compute-class": "other"}}, 1),
+        ({"node_labels": LABEL, "queued": True}, 1),
+        ({"node_labels": {}, "pool": "elsewhere"}, 0),
+    ],
+)
+def test_pools_of_a_class_carry_its_label_and_scale_for_pods(
+    check: Check, cluster: Make, gpu_pool: Make, pool: dict[str, Any], findings: int
+) -> None:
+    views = (cluster(), gpu_pool(**{"pool": "h100", **pool}), of({"nodepools": ["h100"]}))
+
+    assert len(check("compute-class-pools", *views)) == findings
+
+
+@pytest.mark.parametrize(
+    ("version", "limits", "severities"),
+    [
+        (None, False, []),
+        ("1.33.3-gke.1136000", False, []),
+        ("1.33.3-gke.1135999", False, ["error"]),
+        ("1.33.3-gke.1135999", True, []),
+        ("1.30.3-gke.1451000", True, []),
+        ("1.30.3-gke.1450999", True, ["error"]),
+        ("1.29", False, ["warning", "warning"]),
+    ],
+)
+def test_a_class_wants_the_gke_that_knows_it(
+    check: Check, cluster: Make, nap: Make, *, version: str | None, limits: bool, severities: list[str]
+) -> None:
+    views = [cluster(version=version), of(H100), *([nap()] if limits else [])]
+
+    assert [finding.severity for finding in check("compute-class-floor", *views)] == severities
+
+
+@pytest.mark.parametrize(
+    ("limits", "severities"),
+    [
+        ((Limit("nvidia-h100-80gb", 8),), []),
+        ((Limit("nvidia-l4", 8),), ["error"]),
+        (None, ["warning"]),
+    ],
+)
+def test_what_a_class_makes_has_a_limit(
+    check: Check, cluster: Make, nap: Make, limits: tuple[Limit, ...] | None, severities: list[str]
+) -> None:
+    views = [cluster(), of({"nodepools": ["first"]}, H100), *([nap(limits=limits)] if limits else [])]
+
+    assert [finding.severity for finding in check("compute-class-limits", *views)] == severities
+
+
+@pytest.mark.parametrize(
+    ("labels", "checks", "findings"), [({QUEUED: "true"}, (), 1), ({QUEUED: "true"}, ("dws",), 0), ({}, (), 0)]
+)
+def test_a_queue_of_queued_nodes_makes_requests(
+    check: Check, flavor: Make, flavor_quota: Make, *, labels: dict[str, str], checks: tuple[str, ...], findings: int
+) -> None:
+    found = check("queued-flavor-check", flavor(node_labels=labels), flavor_quota(checks=checks))
+
+    assert len(found) == findings
+
+
+def test_pods_of_queued_nodes_tolerate_their_taint(check: Check, flavor: Make) -> None:
+    labels = {QUEUED: "true"}
+
+    assert len(check("queued-flavor-toleration", flavor(node_labels=labels))) == 1
+    assert check("queued-flavor-toleration", flavor(node_labels=labels, tolerated=(QUEUED,))) == []
+    assert check("queued-flavor-toleration", flavor()) == []
+
+
+ARCHITECTURE = "kubernetes.io/arch"
+GB200 = {"cloud.google.com/gke-accelerator": "nvidia-gb200"}
+
+
+@pytest.mark.parametrize(
+    ("labels", "tolerated", "findings"),
+    [
+        (GB200, ("nvidia.com/gpu",), 1),
+        (GB200, ("nvidia.com/gpu", ARCHITECTURE), 0),
+        ({**GB200, ARCHITECTURE: "arm64"}, ("nvidia.com/gpu",), 0),
+        ({"cloud.google.com/gke-accelerator": "nvidia-b200"}, ("nvidia.com/gpu",), 0),
+        ({}, (), 0),
+    ],
+)
+def test_pods_of_arm_nodes_tolerate_their_taint(
+    check: Check, flavor: Make, labels: dict[str, str], tolerated: tuple[str, ...], findings: int
+) -> None:
+    found = check("arm-flavor-toleration", flavor(node_labels=labels, tolerated=tolerated))
+
+    assert len(found) == findings
+
+
+@pytest.mark.parametrize(
+    ("machine", "path", "findings"),
+    [
+        ("a3-highgpu-8g", "one/reservationBlocks/b1", 0),
+        ("a2-highgpu-8g", "one/reservationBlocks/b1", 1),
+        ("a2-highgpu-8g", "one", 0),
+        ("a2-highgpu-8g", None, 0),
+    ],
+)
+def test_blocks_are_of_machines_that_have_some(
+    check: Check, gpu_settings: Make, machine: str, path: str | None, findings: int
+) -> None:
+    found = check("reservation-blocks", gpu_settings(machine_type=machine, reservation_path=path))
+
+    assert [finding.severity for finding in found] == ["warning"] * findings
+
+
+@pytest.mark.parametrize(
+    ("opens", "counts", "findings"),
+    [
+        ("2026-12-01", {"min_nodes": 1}, 1),
+        ("2026-12-01", {"min_nodes": 0}, 0),
+        ("2026-12-01", {"min_nodes": None, "total_min_nodes": 1}, 1),
+        (None, {"min_nodes": 1}, 0),
+    ],
+)
+def test_nothing_is_there_at_once_from_a_future_reservation(
+    check: Check, gpu_pool: Make, opens: str | None, counts: dict[str, Any], findings: int
+) -> None:
+    labels = {"training-platform/reserved-from": opens} if opens else {}
+
+    assert len(check("reservation-ahead", gpu_pool(node_labels=labels, **counts))) == findings
+
+
+def test_a_check_without_flavors_holds_all_of_a_queue() -> None:
+    rows = [{"name": name, "resources": [{"name": "nvidia.com/gpu", "nominalQuota": "8"}]} for name in ("a", "b")]
+    checks = [{"name": "all"}, {"name": "of-b", "onFlavors": ["b"]}]
+    inputs = {
+        "metadata": {"name": "vision"},
+        "spec": {
+            "resourceGroups": [{"coveredResources": ["nvidia.com/gpu"], "flavors": rows}],
+            "admissionChecksStrategy": {"admissionChecks": checks},
+        },
+    }
+    kind = "kubernetes:kueue.x-k8s.io/v1beta2:ClusterQueue"
+    found = views_of_plan([Planned(stack="dev", type=kind, name="vision", inputs=inputs)])
+
+    assert {view.flavor: view.checks for view in found if isinstance(view, FlavorQuota)} == {
+        "a": ("all",),
+        "b": ("all", "of-b"),
+    }

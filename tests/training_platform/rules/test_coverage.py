@@ -1,0 +1,66 @@
+"""Every refusal is carried by rules, or the table says why not."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from training_platform.rules import RULES
+
+ROOT = Path(__file__).resolve().parents[3]
+FACTS = ROOT.parent / "shared" / "facts" / "refusals.md"
+SECTIONS = {1, 2, 3, 4, 5, 6, 7, 8, 14, 15, 16}
+SERIES = {
+    "TPU": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 15, 16],
+    "GPU": [1, 2, 4, 5, 6, 7, 8],
+    "CON": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 15, 16],
+    "PLC": [1, 2, 3, 4, 5, 6, 7],
+    "CLU": [1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 13, 14],
+    "NET": [1, 2, 4],
+    "DSK": [1, 2, 3, 4, 5, 6],
+    "FST": [1, 2, 3, 4, 6, 7, 8, 9],
+    "NAM": [2, 3],
+    "IAM": [1, 2, 3, 4],
+    "REG": [1, 2, 3, 4],
+}
+
+
+@pytest.fixture(scope="module")
+def table() -> dict[str, dict[str, Any]]:
+    text = (ROOT / "training_platform" / "rules" / "coverage.yaml").read_text(encoding="utf-8")
+    found: dict[str, dict[str, Any]] = yaml.safe_load(text)
+    return found
+
+
+def test_table_has_every_refusal_once(table: dict[str, dict[str, Any]]) -> None:
+    assert list(table) == [f"{name}-{number:02}" for name, numbers in SERIES.items() for number in numbers]
+
+
+def test_table_is_of_the_fact_sheet(table: dict[str, dict[str, Any]]) -> None:
+    if not FACTS.exists():
+        pytest.skip("the fact sheet is not beside this checkout")
+    section, ids = 0, []
+    for line in FACTS.read_text(encoding="utf-8").splitlines():
+        if heading := re.match(r"## (\d+)\.", line):
+            section = int(heading[1])
+        if (row := re.match(r"\| ([A-Z]{3}-\d\d) \|", line)) and section in SECTIONS:
+            ids.append(row[1])
+
+    assert list(table) == ids
+
+
+def test_each_refusal_has_rules_or_a_reason(table: dict[str, dict[str, Any]]) -> None:
+    for fact, row in table.items():
+        assert row.keys() <= {"rules", "left"}, fact
+        assert row.get("rules") or row.get("left"), fact
+
+
+def test_named_rules_exist_and_carry_the_refusal(table: dict[str, dict[str, Any]]) -> None:
+    carried = {fact: sorted(row.get("rules", ())) for fact, row in table.items()}
+    by_rules = {fact: sorted(rule.id for rule in RULES.values() if fact in rule.facts) for fact in table}
+
+    assert carried == by_rules

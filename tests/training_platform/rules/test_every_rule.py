@@ -1,0 +1,31 @@
+"""Every rule finds one spoiled value in a program that is not ours, and is silent without it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.training_platform.rules.foreign import RESOURCES, found
+from tests.training_platform.rules.spoiled import ROWS, Row
+from training_platform.rules import RULES
+
+
+def test_a_program_that_is_not_ours_breaks_no_rule() -> None:
+    assert [f"{each.rule}: {each.message}" for each in found()] == []
+
+
+def test_every_rule_has_a_value_that_breaks_it() -> None:
+    assert {row.rule for row in ROWS} == RULES.keys()
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[f"{row.rule}-{index}" for index, row in enumerate(ROWS)])
+def test_a_rule_finds_one_spoiled_value_and_nothing_without_it(row: Row) -> None:
+    before = found(row.given, rule=row.rule)
+    after = found(row.given, row.spoiled, rule=row.rule)
+
+    assert [each for each in before if each.severity != "note"] == []
+    assert {each.severity for each in after} == {row.severity}
+    for each in after:
+        assert each.message
+        assert each.allowed
+        assert each.source
+        assert (each.resource or "").rpartition(" ")[2] in {*RESOURCES, *row.given, *row.spoiled, "dev"}

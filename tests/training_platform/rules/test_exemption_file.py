@@ -1,0 +1,190 @@
+"""``stacks/exemptions.yaml``: what it may say, what an exemption covers, and until when."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from training_platform.config.reading.finding import Finding, Position
+from training_platform.config.reading.source import parse_source
+from training_platform.rules import RULES
+from training_platform.rules.exemptions import FILE, Exemptions, parse_exemptions, read_exemptions
+from training_platform.rules.unregistered import LEDGER, describe
+
+ROOT = Path(__file__).parents[3]
+TODAY = date(2026, 11, 21)
+FINDING = Finding(
+    rule="boot-disk-size", severity="error", message="is 9 GB", stack="prod", file="stacks/Pulumi.prod.yaml",
+    path="clusters.main.node_pools.h100.boot_disk.size_gb", resource="gcp:container/nodePool:NodePool main-h100-pool",
+)  # fmt: skip
+FIELDS = {
+    "rule": "boot-disk-size",
+    "stack": "prod",
+    "path": "clusters.main.node_pools.h100",
+    "reason": "moves soon",
+    "owner": "ml@example.com",
+    "expires": '"2027-01-31"',
+}
+
+
+def written(**fields: str | None) -> str:
+    """Return a file with one exemption; None leaves a field out."""
+    given = {name: value for name, value in {**FIELDS, **fields}.items() if value is not None}
+    first, *rest = (f"{name}: {value}" for name, value in given.items())
+    return "\n".join(["exemptions:", f"  - {first}", *(f"    {line}" for line in rest)])
+
+
+def read(today: date = TODAY, /, **fields: str | None) -> Exemptions:
+    return parse_exemptions(parse_source(written(**fields), FILE), today)
+
+
+def covered(exemptions: Exemptions, **changed: object) -> bool:
+    assert exemptions.unreadable == ()
+    finding = dataclasses.replace(FINDING, **changed)  # type: ignore[arg-type] # fields of a finding, by name
+    return exemptions.of(finding) is not None
+
+
+@pytest.mark.parametrize(
+    ("fields", "changed", "expected"),
+    [
+        ({}, {}, True),
+        ({}, {"path": "clusters.main.node_pools.h100"}, True),
+        ({}, {"path": "clusters.main.node_pools.h100[0]"}, True),
+        ({}, {"path": "clusters.main.node_pools.h100-b.boot_disk"}, False),
+        ({}, {"rule": "boot-disk-type"}, False),
+        ({}, {"stack": "dev"}, False),
+        ({}, {"stack": None}, False),
+        ({"path": "clusters.*.node_pools.h100"}, {}, True),
+        ({"path": "clusters.*.size_gb"}, {}, True),
+        ({"path": "clusters.*.a100"}, {}, False),
+        ({"path": '"*"'}, {"path": ""}, True),
+        ({"path": "clusters.main.node_pools.h10[0]"}, {}, False),
+        ({"path": None, "resource": "main-h100-pool"}, {}, True),
+        ({"path": None, "resource": "main-h100-*"}, {}, True),
+        ({"path": None, "resource": "main-h100"}, {}, False),
+        ({"path": None, "resource": '"*:NodePool main-h100-pool"'}, {}, True),
+        ({"path": None, "resource": '"*"'}, {"resource": None}, True),
+    ],
+)
+def test_an_exemption_covers_what_it_names(
+    fields: dict[str, str | None], changed: dict[str, object], expected: bool
+) -> None:
+    assert covered(read(**fields), **changed) is expected
+
+
+@pytest.mark.parametrize(("day", "expected"), [("2027-01-30", True), ("2027-01-31", True), ("2027-02-01", False)])
+def test_an_exemption_holds_through_its_last_day(day: str, expected: bool) -> None:
+    assert covered(read(date.fromisoformat(day))) is expected
+
+
+WRONG: dict[str, tuple[dict[str, str | None], str]] = {
+    "no reason": ({"reason": None}, "exemptions[0].reason: is missing"),
+    "an empty reason": ({"reason": '" "'}, "stacks/exemptions.yaml:5:5: exemptions[0].reason: says nothing"),
+    "no owner": ({"owner": None}, "exemptions[0].owner: is missing"),
+    "an owner who cannot be asked": ({"owner": "someone"}, "an address such as ml-platform@example.com"),
+    "no last day": ({"expires": None}, "exemptions[0].expires: is missing"),
+    "a day that is none": ({"expires": '"2027-02-30"'}, "stacks/exemptions.yaml:7:5: exemptions[0].expires"),
+    "a day that readers differ on": ({"expires": "2027-01-31"}, 'Nearest: "2027-01-31"'),
+    "an unknown rule": ({"rule": "boot-disk-sise"}, "is not a rule that can be exempt. Allowed: "),
+    "a rejection of the file": ({"rule": "stack-model"}, "'stack-model' is not a rule that can be exempt"),
+    "neither path nor resource": ({"path": None}, "exemptions[0]: needs either path or resource"),
+    "both path and resource": ({"resource": "x"}, "exemptions[0]: needs either path or resource"),
+    "an unknown field": ({"until": "x"}, "is no field here"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_is_said_with_its_place_and_exempts_nothing(name: str) -> None:
+    fields, said = WRONG[name]
+
+    found = read(**fields)
+
+    assert len(found.unreadable) == 1
+    assert found.unreadable[0].startswith("stacks/exemptions.yaml:")
+    assert said.replace(". Allowed", " Allowed") in found.unreadable[0].replace(". Allowed", " Allowed")
+    assert found.of(FINDING) is None
+
+
+def test_an_unknown_rule_is_answered_with_the_nearest() -> None:
+    assert "Nearest: boot-disk-size" in read(rule="boot-disk-sise").unreadable[0]
+
+
+def test_everything_that_is_wrong_comes_at_once() -> None:
+    assert len(read(reason=None, owner=None, rule="x").unreadable) == 3
+
+
+@pytest.mark.parametrize("text", ["", "# nothing yet\n", "exemptions:\n", "exemptions: []\n"])
+def test_a_file_may_exempt_nothing(text: str) -> None:
+    assert parse_exemptions(parse_source(text, FILE), TODAY) == Exemptions(TODAY)
+
+
+def test_the_file_may_be_missing_or_broken(tmp_path: Path) -> None:
+    assert read_exemptions(tmp_path, TODAY) == Exemptions(TODAY)
+
+    (tmp_path / "stacks").mkdir()
+    (tmp_path / FILE).write_text("a: [")
+    assert "exemptions.yaml:2:1: is not YAML" in read_exemptions(tmp_path, TODAY).unreadable[0]
+
+
+def test_the_shipped_file_is_right_and_so_is_its_example() -> None:
+    text = (ROOT / FILE).read_text(encoding="utf-8")
+    assert read_exemptions(ROOT, TODAY) == Exemptions(TODAY)
+
+    lines = text.splitlines()
+    example = [line.removeprefix("#") for line in lines if line.startswith("#   ")]
+    parsed = parse_exemptions(parse_source("\n".join(["exemptions:", *example]), FILE), TODAY)
+    assert parsed.unreadable == ()
+    assert len(parsed.entries) == 1
+
+
+def test_an_expired_exemption_is_an_error_whether_or_not_something_needs_it() -> None:
+    old = read(date(2027, 2, 2))
+
+    (finding,) = old.findings((), stacks={"prod"}, checked={"prod"}, decided=())
+
+    assert (finding.rule, finding.severity, finding.position) == ("exemption-expired", "error", Position(2, 5))
+    assert "expired 2 days ago" in finding.message
+    assert "ml@example.com" in (finding.allowed or "")
+
+
+@pytest.mark.parametrize(
+    ("decided", "checked", "stacks", "rules"),
+    [
+        (["prod"], ["prod"], ["prod"], ["exemption-unused"]),
+        ([], ["prod"], ["prod"], []),  # not planned: nobody can say
+        ([], ["dev"], ["prod", "dev"], []),  # another stack was asked for
+        (["prd"], ["prd"], ["prd"], ["exemption-unused"]),  # there is no such stack
+    ],
+)
+def test_an_unused_exemption_is_a_warning_where_its_stack_was_planned(
+    decided: list[str], checked: list[str], stacks: list[str], rules: list[str]
+) -> None:
+    found = list(read().findings((), stacks=stacks, checked=checked, decided=decided))
+
+    assert [each.rule for each in found] == rules
+    assert all(each.severity == "warning" for each in found)
+    if stacks == ["prd"]:
+        assert found[0].nearest == "prd"
+
+
+def test_a_used_exemption_is_no_finding() -> None:
+    exemptions = read()
+
+    counted, exempted = exemptions.split([FINDING, dataclasses.replace(FINDING, stack="dev")])
+
+    assert [each.stack for each in counted] == ["dev"]
+    used = {each.entry for each in exempted}
+    assert list(exemptions.findings(used, stacks={"prod"}, checked={"prod"}, decided={"prod"})) == []
+    assert str(exempted[0]) == "exempt until 2027-01-31 by ml@example.com: moves soon"
+
+
+def test_every_rule_is_described() -> None:
+    for rule_id in (*RULES, *(each.id for each in LEDGER)):
+        description = describe(rule_id)
+        assert description.id == rule_id
+        assert description.summary.endswith(".")
+        assert description.group != "other"
+    assert describe("from-elsewhere").summary == "from-elsewhere"

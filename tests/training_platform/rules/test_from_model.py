@@ -1,0 +1,111 @@
+"""Views of the model on sample files; that they equal those of the plan is held by the tests that plan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from training_platform.config.reading.clock import today
+from training_platform.config.workspace import Workspace, read_workspace
+from training_platform.quota.ledger import capacity_ledger, project_ledgers, workspace_demand
+from training_platform.quota.snapshot import read_snapshots
+from training_platform.rules import View, evaluate, ledger_findings, program, views_of_model
+from training_platform.rules.views.gke import (
+    BootDisk,
+    Cluster,
+    Filestore,
+    Flavor,
+    FlavorQuota,
+    Gateway,
+    NodePool,
+    PersistentPool,
+)
+from training_platform.rules.views.gke_settings import ClusterSettings, PoolSettings
+from training_platform.rules.views.network import Subnet
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture(scope="module")
+def workspace() -> Workspace:
+    return read_workspace(ROOT)
+
+
+def views(workspace: Workspace, stack: str) -> dict[tuple[str, str], View]:
+    return {(type(view).__name__, view.name): view for view in views_of_model(workspace.stacks[stack], workspace)}
+
+
+def test_environment_has_a_view_of_everything_that_rules_read(workspace: Workspace) -> None:
+    found = views_of_model(workspace.stacks["prod"], workspace)
+    kinds = {type(view) for view in found}
+
+    settings = {ClusterSettings, PoolSettings}
+    assert kinds == {Cluster, NodePool, BootDisk, Filestore, Flavor, Gateway, Subnet} | settings
+    assert sum(isinstance(view, Cluster) for view in found) == 3
+    # 3 system pools; v4: 2 + 2 slices; v5e: 1 pool of hosts + 4 slices; 4 GPU pools.
+    assert sum(isinstance(view, NodePool) for view in found) == 3 + 4 + 5 + 4
+
+
+def test_settings_are_viewed_where_the_file_says_any_and_where_gpus_have_networks(workspace: Workspace) -> None:
+    found = views_of_model(workspace.stacks["prod"], workspace)
+
+    assert {view.name for view in found if isinstance(view, PoolSettings)} == {
+        "us-central2-system-pool",
+        "us-west4-system-pool",
+        "us-central1-system-pool",
+        "us-central1-h100-pool",
+        "us-central1-h100-mega-pool",
+    }
+
+
+def test_slice_pool_has_the_hosts_of_one_slice(workspace: Workspace) -> None:
+    pool = views(workspace, "prod")["NodePool", "us-west4-v5e-slice-0-pool"]
+
+    assert isinstance(pool, NodePool)
+    assert (pool.min_nodes, pool.max_nodes, pool.tpu_topology, pool.capacity) == (8, 8, "4x8", "reservation")
+    assert pool.path("max_nodes") == ("clusters", "us-west4", "node_pools", "v5e-slice", "slices")
+
+
+def test_flex_start_pool_scales_from_zero_without_repair(workspace: Workspace) -> None:
+    pool = views(workspace, "prod")["NodePool", "us-central1-h100-mega-pool"]
+
+    assert isinstance(pool, NodePool)
+    assert (pool.capacity, pool.initial_nodes, pool.auto_repair) == ("flex-start", 0, False)
+    assert pool.max_run_seconds == 168 * 3600
+
+
+def test_team_has_its_shares_and_machines(workspace: Workspace) -> None:
+    found = views_of_model(workspace.stacks["prod-vision"], workspace)
+    shares = {view.flavor: view for view in found if isinstance(view, FlavorQuota)}
+    (pool,) = [view for view in found if isinstance(view, PersistentPool)]
+
+    assert shares["h100-reservation"].nominal_quota == 24
+    assert shares["h100-reservation"].path("nominal_quota")[:2] == ("shares", "us-central1")
+    assert (pool.resource_id, pool.accelerator_count) == ("prod-vision-tuning", 1)
+    assert (pool.replica_count, pool.min_replicas, pool.max_replicas) == (1, 1, 4)
+
+
+@pytest.mark.parametrize("stack", ["dev", "prod", "dev-vision", "prod-vision", "prod-nlp"])
+def test_sample_stack_breaks_no_rule(workspace: Workspace, stack: str) -> None:
+    file = workspace.stacks[stack]
+    environment, team = file.environment_name, file.team.name if file.team else None
+    found = views_of_model(file, workspace)
+    whole = program(found, stack=stack, environment=environment, team=team, production=environment == "prod")
+
+    assert found
+    assert evaluate(whole, file=file) == []
+
+
+def test_sample_projects_keep_within_their_quotas(workspace: Workspace) -> None:
+    snapshots = read_snapshots(ROOT, today(ROOT))
+    ledgers = project_ledgers(workspace_demand(workspace), snapshots)
+
+    assert set(ledgers) == {"example-train-dev", "example-train-prod"}
+    assert [*snapshots.findings, *ledger_findings(workspace, ledgers.values(), capacity_ledger(workspace))] == []
+
+
+def test_team_without_its_environment_has_no_views(workspace: Workspace) -> None:
+    team = workspace.stacks["prod-vision"]
+
+    assert views_of_model(team, Workspace(ROOT, {team.name: team})) == []

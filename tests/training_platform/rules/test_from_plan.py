@@ -1,0 +1,301 @@
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import pytest
+
+from training_platform.config.names import Locator
+from training_platform.config.spec.environment import Environment
+from training_platform.resources.planned import UNKNOWN, Planned
+from training_platform.rules import views_of_plan
+from training_platform.rules.adapters.plan import (
+    CLUSTER,
+    CLUSTER_QUEUE,
+    FILESTORE,
+    NODE_POOL,
+    PERSISTENT_RESOURCE,
+    RESOURCE_FLAVOR,
+)
+from training_platform.rules.views.gke import (
+    BootDisk,
+    Bucket,
+    Cluster,
+    ExternalAddress,
+    Filestore,
+    Flavor,
+    FlavorQuota,
+    Gateway,
+    Labelled,
+    NodePool,
+    PersistentPool,
+)
+from training_platform.rules.views.view import View
+
+V = TypeVar("V", bound=View)
+
+
+def views(kind: type[V], resource_type: str, **inputs: Any) -> list[V]:
+    planned = Planned(stack="dev", type=resource_type, name="thing", inputs=inputs)
+    return [view for view in views_of_plan([planned]) if isinstance(view, kind)]
+
+
+def one(kind: type[V], resource_type: str, **inputs: Any) -> V:
+    (view,) = views(kind, resource_type, **inputs)
+    return view
+
+
+def pool(**inputs: Any) -> NodePool:
+    return one(NodePool, NODE_POOL, **inputs)
+
+
+def node(**config: Any) -> NodePool:
+    return pool(nodeConfig=config)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"bootDisk": {"sizeGb": 200.0, "diskType": "pd-ssd"}},
+        {"diskSizeGb": 200, "diskType": "pd-ssd"},
+        {"bootDisk": {"sizeGb": 200}, "diskType": "pd-ssd"},
+    ],
+)
+def test_boot_disk_is_read_in_both_spellings(config: dict[str, Any]) -> None:
+    disk = one(BootDisk, NODE_POOL, nodeConfig={"machineType": "a3-highgpu-8g", **config})
+
+    assert (disk.of, disk.machine_type, disk.size_gb, disk.disk_type) == ("gke", "a3-highgpu-8g", 200, "pd-ssd")
+    assert type(disk.size_gb) is int
+
+
+def test_boot_disk_that_is_left_out_is_none() -> None:
+    disk = one(BootDisk, NODE_POOL, nodeConfig={})
+
+    assert (disk.size_gb, disk.disk_type) == (None, None)
+
+
+def test_unknown_field_is_unknown_alone() -> None:
+    disk = one(BootDisk, NODE_POOL, nodeConfig={"machineType": UNKNOWN, "bootDisk": {"sizeGb": UNKNOWN}})
+
+    assert not disk.known("size_gb")
+    assert not disk.known("machine_type")
+    assert disk.disk_type is None
+
+
+def test_unknown_parent_makes_every_field_below_it_unknown() -> None:
+    view = pool(nodeConfig=UNKNOWN, location="us-central1")
+
+    assert not view.known("machine_type")
+    assert not view.known("spot")
+    assert view.location == "us-central1"
+
+
+def test_value_of_the_wrong_type_is_not_decided() -> None:
+    view = node(spot="yes", machineType=5, guestAccelerators=[{"count": "many"}])
+
+    assert not any(view.known(field) for field in ("spot", "machine_type", "accelerator_count"))
+
+
+@pytest.mark.parametrize(
+    ("config", "capacity"),
+    [
+        ({}, "on-demand"),
+        ({"spot": True}, "spot"),
+        ({"preemptible": True}, "spot"),
+        ({"flexStart": True}, "flex-start"),
+        ({"reservationAffinity": {"consumeReservationType": "NO_RESERVATION"}}, "on-demand"),
+        ({"reservationAffinity": {"consumeReservationType": "SPECIFIC_RESERVATION", "values": ["r"]}}, "reservation"),
+    ],
+)
+def test_capacity_is_worked_out(config: dict[str, Any], capacity: str) -> None:
+    assert node(**config).capacity == capacity
+
+
+def test_queued_provisioning_is_charged_as_flex_start() -> None:
+    assert pool(queuedProvisioning={"enabled": True}).capacity == "flex-start"
+
+
+def test_scaling_is_read_with_either_pair_of_counts() -> None:
+    zones = pool(autoscaling={"minNodeCount": 0.0, "maxNodeCount": 8.0, "locationPolicy": "ANY"}, initialNodeCount=0)
+    total = pool(autoscaling={"totalMinNodeCount": 2, "totalMaxNodeCount": 6})
+
+    assert (zones.min_nodes, zones.max_nodes, zones.location_policy, zones.initial_nodes) == (0, 8, "ANY", 0)
+    assert (total.total_min_nodes, total.total_max_nodes, total.max_nodes) == (2, 6, None)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "most"),
+    [
+        ({"location": "us-central1", "autoscaling": {"maxNodeCount": 4}}, 4 * 3),
+        ({"location": "us-central1", "nodeLocations": ["us-central1-a"], "autoscaling": {"maxNodeCount": 4}}, 4),
+        ({"location": "us-central1-a", "autoscaling": {"maxNodeCount": 4}}, 4),
+        ({"location": "us-central1", "autoscaling": {"totalMaxNodeCount": 5}}, 5),
+        ({"location": "us-central1", "nodeCount": 2}, 2 * 3),
+        ({"location": "us-central1-a", "initialNodeCount": 3}, 3),
+        ({"location": "us-central1-a"}, 1),
+    ],
+)
+def test_most_vms_are_counted_over_all_zones(inputs: dict[str, Any], most: int) -> None:
+    assert pool(**inputs).most_vms == most
+
+
+def test_upkeep_has_the_providers_defaults() -> None:
+    bare, written = pool(), pool(management={"autoRepair": False}, upgradeSettings={"strategy": "BLUE_GREEN"})
+
+    assert (bare.auto_repair, bare.auto_upgrade, bare.upgrade_strategy) == (True, True, None)
+    assert (written.auto_repair, written.auto_upgrade, written.upgrade_strategy) == (False, True, "BLUE_GREEN")
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("3600s", 3600), (None, None), ("1h", -1), ("3600", -1)])
+def test_longest_life_is_seconds(text: str | None, seconds: int | None) -> None:
+    assert node(maxRunDuration=text).max_run_seconds == seconds
+
+
+def test_gpus_placement_and_local_ssds_are_read() -> None:
+    view = pool(
+        placementPolicy={"type": "COMPACT", "tpuTopology": "4x8"},
+        networkConfig={"enablePrivateNodes": True},
+        nodeConfig={
+            "guestAccelerators": [{"type": "nvidia-h100-80gb", "count": 8.0}],
+            "ephemeralStorageLocalSsdConfig": {"localSsdCount": 16.0},
+            "labels": {"a": "b"},
+            "resourceLabels": {"team": "vision"},
+        },
+    )
+
+    assert (view.placement_type, view.tpu_topology, view.private_nodes) == ("COMPACT", "4x8", True)
+    assert (view.accelerator_type, view.accelerator_count, view.local_ssd_count) == ("nvidia-h100-80gb", 8, 16)
+    assert (view.node_labels, view.labels) == ({"a": "b"}, {"team": "vision"})
+
+
+@pytest.mark.parametrize("name", ["dev-main", "projects/p/locations/us-central1/clusters/dev-main"])
+def test_cluster_is_named_by_its_last_part(name: str) -> None:
+    assert pool(cluster=name).cluster == "dev-main"
+
+
+@pytest.mark.parametrize(
+    ("inputs", "private", "public"),
+    [
+        ({}, None, True),
+        ({"privateClusterConfig": {"enablePrivateNodes": True}}, True, True),
+        ({"privateClusterConfig": {"enablePrivateNodes": True, "enablePrivateEndpoint": True}}, True, False),
+        ({"controlPlaneEndpointsConfig": {"ipEndpointsConfig": {"enabled": False}}}, None, False),
+    ],
+)
+def test_cluster_is_public_unless_told(inputs: dict[str, Any], private: bool | None, public: bool) -> None:
+    view = one(Cluster, CLUSTER, name="dev-main", location="us-central1", **inputs)
+
+    assert (view.private_nodes, view.public_endpoint) == (private, public)
+
+
+def test_deletion_protection_has_the_providers_defaults() -> None:
+    assert one(Cluster, CLUSTER).deletion_protection is True
+    assert one(Filestore, FILESTORE).deletion_protection is False
+    assert one(Bucket, "gcp:storage/bucket:Bucket").force_destroy is False
+
+
+@pytest.mark.parametrize("place", ["location", "zone"])
+def test_filestore_capacity_is_in_gib(place: str) -> None:
+    view = one(Filestore, FILESTORE, tier="ZONAL", fileShares={"capacityGb": 1024.0}, **{place: "us-central1-a"})
+
+    assert (view.tier, view.capacity_gib, view.location, view.protocol) == ("ZONAL", 1024, "us-central1-a", None)
+
+
+def test_every_pool_of_a_persistent_resource_is_read() -> None:
+    first = {
+        "machineSpec": {"machineType": "a2-highgpu-1g", "acceleratorType": "NVIDIA_TESLA_A100", "acceleratorCount": 1},
+        "replicaCount": "1",
+        "autoscalingSpec": {"minReplicaCount": "1", "maxReplicaCount": "4"},
+        "diskSpec": {"bootDiskType": "pd-ssd", "bootDiskSizeGb": 200},
+    }
+    second = {"machineSpec": {"machineType": "n2-standard-8"}, "replicaCount": "2"}
+    inputs = {"name": "tuning", "location": "us-central1", "resourcePools": [first, second]}
+
+    one_pool, other = views(PersistentPool, PERSISTENT_RESOURCE, **inputs)
+    disk, none = views(BootDisk, PERSISTENT_RESOURCE, **inputs)
+
+    assert (one_pool.replica_count, one_pool.min_replicas, one_pool.max_replicas) == (1, 1, 4)
+    assert (one_pool.accelerator_type, one_pool.accelerator_count) == ("NVIDIA_TESLA_A100", 1)
+    assert (one_pool.most_vms, other.most_vms) == (4, 2)
+    assert (disk.of, disk.size_gb, disk.disk_type) == ("vertex", 200, "pd-ssd")
+    assert (none.size_gb, none.disk_type) == (None, None)
+
+
+def test_unknown_pools_are_one_view_without_a_known_field() -> None:
+    view = one(PersistentPool, PERSISTENT_RESOURCE, resourcePools=UNKNOWN)
+
+    assert not view.known("machine_type")
+
+
+def test_queue_is_read_by_flavor_and_accelerator_alone() -> None:
+    resources = [
+        {"name": "cpu", "nominalQuota": "100"},
+        {"name": "google.com/tpu", "nominalQuota": "64", "borrowingLimit": 32, "lendingLimit": "1k"},
+    ]
+    spec = {
+        "cohortName": "training-platform",
+        "resourceGroups": [
+            {"coveredResources": ["cpu", "google.com/tpu"], "flavors": [{"name": "v5e", "resources": resources}]}
+        ],
+    }
+    view = one(FlavorQuota, CLUSTER_QUEUE, metadata={"name": "vision"}, spec=spec)
+
+    assert (view.queue, view.cohort, view.flavor, view.resource) == (
+        "vision",
+        "training-platform",
+        "v5e",
+        "google.com/tpu",
+    )
+    assert (view.nominal_quota, view.borrowing_limit, view.lending_limit) == (64, 32, 1000)
+
+
+def test_flavor_is_read_with_the_labels_of_its_nodes() -> None:
+    view = one(Flavor, RESOURCE_FLAVOR, metadata={"name": "v5e"}, spec={"nodeLabels": {"a": "b"}})
+
+    assert (view.flavor, view.node_labels) == ("v5e", {"a": "b"})
+
+
+@pytest.mark.parametrize(("addresses", "count"), [(None, 0), (["a", "b"], 2)])
+def test_gateway_counts_its_own_addresses(addresses: list[str] | None, count: int) -> None:
+    assert one(Gateway, "gcp:compute/routerNat:RouterNat", region="us-west4", natIps=addresses).addresses == count
+
+
+@pytest.mark.parametrize(
+    ("interfaces", "count"), [([{}], 0), ([{"accessConfigs": [{}]}], 1), ([{"ipv6AccessConfigs": [{}]}, {}], 1)]
+)
+def test_public_address_of_a_vm_is_a_view(interfaces: list[dict[str, Any]], count: int) -> None:
+    assert len(views(ExternalAddress, "gcp:compute/instance:Instance", networkInterfaces=interfaces)) == count
+
+
+@pytest.mark.parametrize(
+    ("resource_type", "inputs"),
+    [
+        (CLUSTER, {"resourceLabels": {"team": "vision"}}),
+        (NODE_POOL, {"nodeConfig": {"resourceLabels": {"team": "vision"}}}),
+        (FILESTORE, {"labels": {"team": "vision"}}),
+        ("gcp:vertex/aiTensorboard:AiTensorboard", {"labels": {"team": "vision"}}),
+        ("gcp:monitoring/notificationChannel:NotificationChannel", {"userLabels": {"team": "vision"}}),
+    ],
+)
+def test_labels_are_read_where_each_type_has_them(resource_type: str, inputs: dict[str, Any]) -> None:
+    assert one(Labelled, resource_type, **inputs).labels == {"team": "vision"}
+    assert one(Labelled, resource_type).labels is None
+
+
+def test_type_that_no_rule_reads_has_no_view() -> None:
+    planned = Planned(stack="dev", type="gcp:compute/router:Router", name="vpc", inputs={})
+
+    assert views_of_plan([planned]) == []
+
+
+def test_view_knows_its_section_of_the_stack_file() -> None:
+    cluster = {
+        "location": "us-central1",
+        "subnet": {"nodes": "10.0.0.0/20", "pods": "10.64.0.0/16", "services": "10.0.16.0/20"},
+        "node_pools": {"v5e": {"machine_type": "ct5lp-hightpu-4t", "topology": "4x8"}},
+    }
+    section = Environment.model_validate({"project": "example-train", "clusters": {"main": cluster}})
+    planned = Planned(stack="dev", type=NODE_POOL, name="main-v5e-0-pool", inputs={})
+
+    origins = {view.origin for view in views_of_plan([planned], Locator(section))}
+
+    assert origins == {("clusters", "main", "node_pools", "v5e")}

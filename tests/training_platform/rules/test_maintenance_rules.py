@@ -1,0 +1,103 @@
+"""When GKE may upgrade a cluster: windows and exclusions at the limits that sources give, which disagree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from training_platform.config.reading.finding import Finding
+from training_platform.rules import View
+from training_platform.rules.views.gke_settings import Exclusion, Window
+
+Make = Callable[..., View]
+Check = Callable[..., list[Finding]]
+DAILY, WEEKENDS, SATURDAYS = "FREQ=DAILY", "FREQ=WEEKLY;BYDAY=SA,SU", "FREQ=WEEKLY;BYDAY=SA"
+
+
+@pytest.mark.parametrize(
+    ("end", "recurrence", "severities"),
+    [
+        ("12:00", WEEKENDS, []),  # 8 times 6 hours in 32 days
+        ("11:59", WEEKENDS, ["warning"]),
+        ("18:00", SATURDAYS, []),  # 4 times 12 hours in 32 days
+        ("10:00", SATURDAYS, ["warning"]),  # 13 times 4 hours in 92 days: the newer sources allow it
+        ("10:00", DAILY, []),
+        ("09:59", DAILY, ["error"]),  # GKE counts no time below 4 hours
+        ("07:00", "FREQ=MONTHLY;BYDAY=1SA", []),
+        ("10:00", "FREQ=DAILY;INTERVAL=90", []),
+        ("06:00", DAILY, ["error"]),
+        ("05:00", DAILY, ["error"]),
+    ],
+)
+def test_upgrades_have_48_hours_in_parts_of_4(
+    check: Check, cluster_settings: Make, end: str, recurrence: str, severities: list[str]
+) -> None:
+    window = Window("2026-01-03T06:00:00Z", f"2026-01-03T{end}:00Z", recurrence)
+    found = check("maintenance-window", cluster_settings(window=window))
+
+    assert [each.severity for each in found] == severities
+    assert all(
+        "newer copies of GKE's docs say 92" in (each.allowed or "") for each in found if each.severity == "warning"
+    )
+
+
+def test_a_cluster_without_a_window_may_be_upgraded_at_any_time(check: Check, cluster_settings: Make) -> None:
+    assert check("maintenance-window", cluster_settings(window=None)) == []
+
+
+@pytest.mark.parametrize("broken", ["start", "end"])
+def test_times_that_are_none_are_found(check: Check, cluster_settings: Make, broken: str) -> None:
+    times = {"start": "2026-01-03T06:00:00Z", "end": "2026-01-03T18:00:00Z", broken: "2026-01-03T25:00:00Z"}
+
+    assert len(check("maintenance-window", cluster_settings(window=Window(**times, recurrence=DAILY)))) == 1
+
+
+def excluded(start: str, end: str | None, scope: str = "NO_UPGRADES") -> Exclusion:
+    """Return an exclusion from midnight to midnight."""
+    return Exclusion("freeze", f"{start}T00:00:00Z", f"{end}T00:00:00Z" if end else None, scope)
+
+
+@pytest.mark.parametrize(
+    ("exclusion", "severities"),
+    [
+        (excluded("2026-12-01", "2026-12-31"), []),  # 30 days
+        (excluded("2026-12-01", "2027-01-01"), ["warning"]),
+        (excluded("2026-12-01", "2027-03-01"), ["warning"]),  # 90 days
+        (excluded("2026-12-01", "2027-03-02"), ["error"]),
+        (excluded("2026-12-01", "2027-03-02", "NO_MINOR_UPGRADES"), []),
+        (excluded("2026-12-02", "2026-12-02"), ["error"]),
+        (excluded("2026-12-02", None), []),
+    ],
+)
+def test_all_upgrades_stay_away_for_90_days_at_most_and_older_sources_say_30(
+    check: Check, cluster_settings: Make, exclusion: Exclusion, severities: list[str]
+) -> None:
+    found = check("maintenance-exclusion", cluster_settings(exclusions=(exclusion,)))
+
+    assert [each.severity for each in found] == severities
+    assert all(
+        "newer copies of GKE's docs say 90" in (each.allowed or "") for each in found if each.severity == "warning"
+    )
+
+
+@pytest.mark.parametrize(("days", "end"), [(31, "2026-12-31"), (91, "2027-03-01")])
+def test_the_nearest_end_of_an_exclusion_is_named(check: Check, cluster_settings: Make, days: int, end: str) -> None:
+    late = {31: "2027-01-01", 91: "2027-03-02"}[days]
+    (found,) = check("maintenance-exclusion", cluster_settings(exclusions=(excluded("2026-12-01", late),)))
+
+    assert f"for {days} days" in found.message
+    assert found.nearest == f"end {end}T00:00:00Z"
+
+
+@pytest.mark.parametrize(("count", "findings"), [(3, 0), (4, 1)])
+def test_three_exclusions_are_from_all_upgrades_at_most(
+    check: Check, cluster_settings: Make, count: int, findings: int
+) -> None:
+    several = (excluded("2026-12-01", "2026-12-02"),) * count
+
+    assert len(check("maintenance-exclusion", cluster_settings(exclusions=several))) == findings
+
+
+def _disputed(severities: list[str]) -> list[bool]:
+    return [severity == "warning" for severity in severities]

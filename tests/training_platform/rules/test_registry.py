@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from training_platform.config.reading.source import parse_source
+from training_platform.config.spec.stack import parse_stack
+from training_platform.config.workspace import Workspace
+from training_platform.resources.planned import UNKNOWN
+from training_platform.rules import registry, views_of_model
+from training_platform.rules.registry import RULES, Draft, evaluate, finding, rule
+from training_platform.rules.views.gke import Labelled
+from training_platform.rules.views.view import Program, program
+
+HEAD: dict[str, Any] = {"stack": "dev", "type": "t"}
+LABELLED = Labelled(**HEAD, name="a", labels={"x": "1"})
+HIDDEN: Any = UNKNOWN
+
+
+@pytest.fixture(autouse=True)
+def _no_new_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the rules of these tests out of the register that all others read."""
+    monkeypatch.setattr("training_platform.rules.registry.RULES", {})
+
+
+def whole(*views: Labelled) -> Program:
+    return program(views, stack="dev", environment="dev", team=None, production=False)
+
+
+def test_rule_reads_the_views_of_its_first_parameter() -> None:
+    @rule("sample", ruleset="samples", source="here")
+    def sample(view: Labelled) -> Iterator[Draft]:
+        """Find everything."""
+        yield finding(view, "labels", "is there", allowed=1, nearest=2)
+
+    (found,) = evaluate(whole(LABELLED), registry.RULES.values())
+
+    assert (found.rule, found.message, found.allowed, found.nearest) == ("sample", "is there", "1", "2")
+    assert (found.path, found.resource, found.file) == ("labels", "t a", None)
+    assert registry.RULES["sample"].summary == "Find everything."
+
+
+def test_rule_with_a_second_parameter_is_given_the_program() -> None:
+    @rule("sample", ruleset="samples", source="here", severity="warning")
+    def sample(view: Labelled, program: Program) -> Iterator[Draft]:
+        """Find everything."""
+        yield finding(view, "labels", program.environment, severity="error")
+
+    (found,) = evaluate(whole(LABELLED), registry.RULES.values())
+
+    assert (found.message, found.severity) == ("dev", "error")
+
+
+def test_second_use_of_an_id_is_refused() -> None:
+    def sample(view: Labelled) -> Iterator[Draft]:
+        """Find nothing."""
+        yield from ()
+
+    rule("sample", ruleset="samples", source="here")(sample)
+    with pytest.raises(ValueError, match="registered twice"):
+        rule("sample", ruleset="samples", source="here")(sample)
+
+
+def test_unknown_value_is_a_note_that_names_the_field() -> None:
+    @rule("sample", ruleset="samples", source="here")
+    def sample(view: Labelled) -> Iterator[Draft]:
+        """Find labels."""
+        if view.labels:
+            yield finding(view, "labels", "is there")
+
+    found = evaluate(whole(Labelled(**HEAD, name="b", labels=HIDDEN), LABELLED), registry.RULES.values())
+
+    assert [(each.severity, each.message) for each in found] == [
+        ("note", "sample is not decided: labels is not known before deployment"),
+        ("error", "is there"),
+    ]
+
+
+def test_finding_has_the_line_of_its_field_in_the_stack_file() -> None:
+    text = """\
+config:
+  training-platform:environment:
+    project: example-train
+    clusters:
+      main:
+        location: us-central1-a
+        subnet: {nodes: 10.10.0.0/20, pods: 10.64.0.0/16, services: 10.10.16.0/20}
+        node_pools:
+          h100:
+            machine_type: a3-highgpu-8g
+            boot_disk: {size_gb: 700000}
+"""
+    stack = parse_stack("dev", parse_source(text, "stacks/Pulumi.dev.yaml"))
+    views = views_of_model(stack, Workspace(Path(), {"dev": stack}))
+
+    found = evaluate(program(views, stack="dev", environment="dev", team=None, production=False), RULES.values(), stack)
+
+    (size,) = [each for each in found if each.rule == "boot-disk-size"]
+    assert size.file == "stacks/Pulumi.dev.yaml"
+    assert size.position == (11, 25)
+    assert size.path == "clusters.main.node_pools.h100.boot_disk.size_gb"

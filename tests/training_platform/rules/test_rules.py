@@ -1,0 +1,88 @@
+"""What holds for every rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, get_args, get_type_hints
+
+import pytest
+
+from training_platform.config.reading.finding import Finding
+from training_platform.resources.planned import UNKNOWN, Planned
+from training_platform.rules import RULES, View, evaluate, program, views_of_plan
+from training_platform.rules.adapters.plan import MAKERS
+
+Make = Callable[..., View]
+HEAD = {"stack", "type", "name", "origin"}
+# Fields that decide nothing for a flawless view: they are there for ledgers and messages, or matter beside others.
+UNREAD = {
+    "addresses", "checks", "cidr", "clashing", "compute_class", "connect_mode", "count", "default_machine", "disk_gb",
+    "flavor", "gpu_topology", "group", "ignored", "local_ssds", "makes_pools", "min_cpu_platform", "mtu", "network",
+    "pods_range", "ports", "profile", "project", "queue", "ranges", "release_channel", "reservation", "resource",
+    "specific", "tolerated", "zone",
+}  # fmt: skip
+
+
+def found(*views: View, production: bool = True) -> list[Finding]:
+    return evaluate(program(views, stack="dev", environment="dev", team="vision", production=production))
+
+
+def test_flawless_views_break_no_rule(flawless: dict[str, Make]) -> None:
+    assert found(*(make() for make in flawless.values())) == []
+
+
+def test_unknown_field_is_a_note_and_never_an_error(flawless: dict[str, Make]) -> None:
+    noted: dict[str, bool] = {}
+    for make in flawless.values():
+        for field in make().values().keys() - HEAD:
+            findings = found(make(**{field: UNKNOWN}))
+            assert {finding.severity for finding in findings} <= {"note"}, (field, findings)
+            assert all("is not known before deployment" in finding.message for finding in findings)
+            noted[field] = noted.get(field, False) or bool(findings)
+
+    assert {field for field, seen in noted.items() if not seen} == UNREAD
+
+
+def test_optional_field_that_is_left_out_is_never_an_exception(flawless: dict[str, Make]) -> None:
+    others = [make() for make in flawless.values()]
+    for make in flawless.values():
+        hints = get_type_hints(type(make()))
+        for field in make().values().keys() - HEAD:
+            if type(None) in get_args(hints[field]):
+                found(make(**{field: None}), *others)
+
+
+@pytest.mark.parametrize("kind", sorted(MAKERS))
+def test_resource_without_inputs_is_never_an_exception(kind: str, flawless: dict[str, Make]) -> None:
+    others = [make() for make in flawless.values()]
+    nothing: list[Any] = [{}, UNKNOWN]
+    for inputs in nothing:
+        views = views_of_plan([Planned(stack="dev", type=kind, name="bare", inputs=inputs)])
+
+        found(*views, *others)
+
+
+def test_every_rule_says_where_it_is_from_and_what_it_finds() -> None:
+    for rule in RULES.values():
+        assert rule.source, rule.id
+        assert rule.summary.startswith("Find "), rule.id
+        assert rule.summary.endswith("."), rule.id
+        assert rule.facts or rule.owner == "house", rule.id
+
+
+def test_finding_names_rule_resource_and_section(flawless: dict[str, Make]) -> None:
+    (finding,) = found(flawless["boot_disk"](size_gb=9))
+
+    assert finding.rule == "boot-disk-size"
+    assert finding.resource == "BootDisk thing"
+    assert finding.path == "section.boot_disk.size_gb"
+    assert finding.source is not None
+
+
+def test_what_is_wrong_alike_in_one_section_is_said_once(flawless: dict[str, Make]) -> None:
+    slices = [flawless["slice_pool"](name=f"slice-{index}", tpu_topology="3x8") for index in range(3)]
+    elsewhere = flawless["slice_pool"](name="other", tpu_topology="3x8", origin=("other",))
+    views = [*slices, elsewhere, flawless["slice_pool"](name="a", origin=(), tpu_topology="3x8")]
+    topologies = [finding for finding in found(*views) if finding.rule == "tpu-topology"]
+
+    assert [finding.path for finding in topologies] == ["section.topology", "other.topology", "topology"]

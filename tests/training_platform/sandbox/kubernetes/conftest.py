@@ -1,0 +1,48 @@
+"""The kubernetes plugin, served in process, and a client that is configured for one cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from training_platform.sandbox.kubernetes.client import Client, connect
+from training_platform.sandbox.kubernetes.crds import CrdSchema, load_crds
+from training_platform.sandbox.kubernetes.server import serve
+from training_platform.sandbox.kubernetes.store import Store
+
+
+@pytest.fixture(scope="session")
+def schemas() -> Path:
+    """The folder of upstream CRDs, which is not part of this repository."""
+    folder = Path(__file__).parents[4].parent / "shared" / "schemas"
+    if not folder.is_dir():
+        pytest.skip("the upstream CRDs are not beside this checkout, in ../shared/schemas")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def crds(schemas: Path) -> dict[tuple[str, str, str], CrdSchema]:
+    return load_crds(schemas)
+
+
+@pytest.fixture
+def store() -> Store:
+    return Store()
+
+
+@pytest.fixture
+def cluster(store: Store) -> Iterator[Client]:
+    """A provider for the cluster ``tests``, without CRDs, whose objects are in ``store``."""
+    with serve(store=store) as port, connect(port) as client:
+        client.configure(clusterIdentifier="tests")
+        yield client
+
+
+@pytest.fixture
+def strict(schemas: Path, store: Store) -> Iterator[Client]:
+    """The same, with the upstream CRDs."""
+    with serve(store=store, crds=[schemas]) as port, connect(port) as client:
+        client.configure(clusterIdentifier="tests")
+        yield client

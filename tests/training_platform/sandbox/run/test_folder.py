@@ -1,0 +1,140 @@
+"""The sandbox's own folder, and that nothing outside it is written."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from training_platform.sandbox.run.folder import Folder
+from training_platform.sandbox.run.problems import CannotRun
+
+ROOT = Path(__file__).parents[4]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
+    """A repository of a person who has plugins and is logged in."""
+    root = tmp_path / "repository"
+    root.mkdir()
+    for name in ("Pulumi.yaml", "__main__.py"):
+        shutil.copy(ROOT / name, root / name)
+    shutil.copytree(ROOT / "stacks", root / "stacks")
+    (root / "modules").mkdir()
+    (tmp_path / "home" / "plugins").mkdir(parents=True)
+    (tmp_path / "home" / "credentials.json").write_text("{}")
+    monkeypatch.setenv("PULUMI_HOME", str(tmp_path / "home"))
+    return Folder(root, root / ".sandbox")
+
+
+def contents(root: Path) -> dict[str, bytes]:
+    files = (path for path in root.rglob("*") if path.is_file() and ".sandbox" not in path.parts)
+    return {str(path.relative_to(root)): path.read_bytes() for path in files}
+
+
+def test_a_copy_and_what_an_engine_does_to_it_leave_the_repository_as_it_was(folder: Folder) -> None:
+    before = contents(folder.root)
+    folder.prepare()
+
+    checkout = folder.copy("dev", {"gcp:pollInterval": "1s"})
+    for path in (checkout / "stacks").rglob("*.yaml"):
+        path.write_text("encryptionsalt: v1:abc\n")  # as `pulumi stack init` does
+    (checkout / "Pulumi.yaml").write_text("")
+    (checkout / "__main__.py").write_text("")
+
+    assert contents(folder.root) == before
+
+
+def test_the_engine_gets_the_persons_plugins_and_not_their_log_in(folder: Folder) -> None:
+    folder.prepare()
+
+    assert (folder.home / "plugins").resolve() == folder.root.parent / "home" / "plugins"
+    assert not (folder.home / "credentials.json").exists()
+    assert folder.kubeconfig.read_text() == ""
+
+
+def test_a_copy_runs_in_this_environment_with_the_settings_beside_the_stacks_own(folder: Folder) -> None:
+    checkout = folder.copy("dev", {"gcp:pollInterval": "1s"})
+
+    project = yaml.safe_load((checkout / "Pulumi.yaml").read_text())
+    assert project["config"] == {"gcp:pollInterval": {"value": "1s"}}
+    assert project["name"] == "training-platform"
+    assert (checkout / ".venv").resolve() == Path(sys.prefix).resolve()
+    assert (checkout / "modules").resolve() == folder.root / "modules"
+
+
+def test_a_second_copy_has_the_salt_that_the_state_was_made_with_and_the_newest_text(folder: Folder) -> None:
+    file = folder.copy("dev", {}) / "stacks" / "Pulumi.dev.yaml"
+    file.write_text(f"{file.read_text()}encryptionsalt: v1:abc\n")
+    folder.keep_salt("dev")
+    own = folder.root / "stacks" / "Pulumi.dev.yaml"
+    own.write_text(own.read_text().replace("max_nodes: 4", "max_nodes: 3"))
+
+    folder.copy("dev", {})
+
+    assert file.read_text().endswith("encryptionsalt: v1:abc\n")
+    assert "max_nodes: 3" in file.read_text()
+    assert "encryptionsalt" not in (file.parent / "Pulumi.prod.yaml").read_text()
+
+
+def test_protection_is_lifted_in_the_copy_of_one_environment(folder: Folder) -> None:
+    stacks = folder.copy("prod-vision", {}, lift_protection="prod") / "stacks"
+
+    assert "deletion_protection: false" in (stacks / "Pulumi.prod.yaml").read_text()
+    assert "deletion_protection: false" not in (stacks / "Pulumi.prod-vision.yaml").read_text()
+
+
+def test_two_commands_cannot_serve_one_folder(folder: Folder) -> None:
+    with folder.alone(), pytest.raises(CannotRun, match="sandbox serve"), folder.alone():
+        pass
+    with folder.alone():
+        pass
+
+
+def test_a_state_is_read_with_what_was_under_way(folder: Folder) -> None:
+    latest = {"resources": [{"urn": "a"}], "pending_operations": [{"type": "creating"}]}
+    path = folder.state / ".pulumi" / "stacks" / "training-platform" / "dev.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"checkpoint": {"latest": latest}}))
+
+    assert folder.stacks() == ["dev"]
+    assert folder.resources("dev") == [{"urn": "a"}]
+    assert folder.pending("dev") == [{"type": "creating"}]
+    assert folder.resources("prod") == []
+
+
+def test_an_empty_file_of_attributes_is_taken_away_and_a_whole_one_stays(folder: Folder) -> None:
+    stacks = folder.state / ".pulumi" / "stacks" / "training-platform"
+    stacks.mkdir(parents=True)
+    kept = {"dev.json": "{}", "dev.json.bak.attrs": "{}", "prod.json.attrs": ""}
+    for name, text in {**kept, "dev.json.attrs": "", "dev.json.0f1e.tmp": "{"}.items():
+        (stacks / name).write_text(text)
+
+    folder.mend("dev")
+
+    assert {path.name for path in stacks.iterdir()} == kept.keys()
+
+
+def test_a_lock_is_held_while_its_process_is_there(folder: Folder) -> None:
+    locks = folder.state / ".pulumi" / "locks" / "organization" / "training-platform" / "dev"
+    locks.mkdir(parents=True)
+    (locks / "a.json").write_text(json.dumps({"pid": 4194304}))  # above the largest id that Linux gives
+
+    assert folder.locks("dev") == [locks / "a.json"]
+    assert folder.holder("dev") is None
+    (locks / "b.json").write_text(json.dumps({"pid": os.getpid()}))
+    assert folder.holder("dev") == os.getpid()
+
+
+def test_what_was_under_way_is_kept_until_a_resume_is_through(folder: Folder) -> None:
+    folder.copy("dev", {})
+
+    folder.remember("dev", [{"type": "creating"}])
+    assert folder.pending("dev") == [{"type": "creating"}]
+    folder.remember("dev", [])
+    assert folder.pending("dev") == []

@@ -1,0 +1,96 @@
+"""The life of a stack under the real engine and the real gcp plugin."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.training_platform.sandbox.run.conftest import STACK, Sandbox
+from training_platform.sandbox.cloud.store import Store
+from training_platform.sandbox.run.folder import Folder
+
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.timeout(1800),
+    pytest.mark.skipif(sys.platform != "linux", reason="kills by /proc"),
+]
+
+
+def held(folder: Folder) -> Counter[str]:
+    """Count what the local cloud holds, by name without random parts."""
+    names = (each.name for each in Store(folder.cloud).all() if "/operations/" not in each.name)
+    return Counter(re.sub(r"-[0-9a-f]{7}$|\d{15,}", "", name) for name in names)
+
+
+def state(folder: Folder) -> set[tuple[str, str]]:
+    return {(each["type"], each["urn"].split("::", 3)[-1]) for each in folder.resources("small")}
+
+
+def kinds(folder: Folder) -> set[str]:
+    return {name.split("/")[-2] for name in held(folder) if name.count("/") > 1}
+
+
+def test_a_stack_lives_and_a_protected_one_does_not_die_unasked(sandbox: Sandbox) -> None:
+    folder = sandbox.folder
+    before = {path.name: path.read_bytes() for path in folder.root.glob("*") if path.is_file()}
+
+    ran = sandbox("up", "small")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "Critical path" in ran.stdout
+    assert "compute.googleapis.com" in ran.stdout
+    assert "A stand-in for the kubernetes provider kept" in ran.stdout
+    assert {"clusters", "nodePools", "instances"} <= kinds(folder)
+    summary = json.loads(folder.summary("small").read_text())
+    assert summary["path_seconds"] <= summary["seconds"] * 1.01
+    order = [step["name"] for step in summary["steps"]]
+    assert order.index("main-cluster") < order.index("main-h100-pool")
+
+    for command in ("up", "refresh", "preview"):
+        again = sandbox(command, "small")
+        assert again.returncode == 0, again.stdout + again.stderr
+        assert re.match(rf"small: {command} done: \d+ unchanged\n", again.stdout), again.stdout
+
+    refused = sandbox("destroy", "small")
+    assert refused.returncode == 1
+    assert "small is protected: " in refused.stderr
+    assert "--lift-protection" in refused.stderr
+    assert {"clusters", "nodePools", "instances"} <= kinds(folder)
+
+    gone = sandbox("destroy", "small", "--lift-protection")
+    assert gone.returncode == 0, gone.stdout + gone.stderr
+    assert "Lifted the protection of " in gone.stdout
+    assert not {"clusters", "nodePools", "instances", "networks", "alertPolicies"} & kinds(folder)
+    assert folder.resources("small") == []
+
+    assert {path.name: path.read_bytes() for path in folder.root.glob("*") if path.is_file()} == before
+    assert (folder.root / "stacks" / "Pulumi.small.yaml").read_text() == STACK
+
+
+def test_a_run_killed_at_every_tenth_operation_ends_as_one_that_was_not(sandbox: Sandbox, tmp_path: Path) -> None:
+    folder = sandbox.folder
+
+    kills, imported = sandbox.up_with_kills("small", 10)
+
+    assert kills >= 3
+    assert imported
+    assert folder.pending("small") == []
+    assert folder.locks("small") == []
+    again = sandbox("up", "small")
+    assert re.match(r"small: up done: \d+ unchanged\n", again.stdout), again.stdout + again.stderr
+    whole = Sandbox(_copy_of(folder.root, tmp_path / "whole"))
+    assert whole("up", "small").returncode == 0
+    assert state(folder) == state(whole.folder)
+    assert held(folder) == held(whole.folder)
+
+
+def _copy_of(root: Path, target: Path) -> Path:
+    (target / "stacks").mkdir(parents=True)
+    for name in ("Pulumi.yaml", "__main__.py", "stacks/Pulumi.small.yaml"):
+        (target / name).write_bytes((root / name).read_bytes())
+    (target / "modules").symlink_to((root / "modules").resolve())
+    return target

@@ -1,0 +1,146 @@
+"""Durations, polling, the engine's environment, protection: small decisions about a run."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from training_platform.cli.main import app
+from training_platform.sandbox.cloud.endpoints import endpoints
+from training_platform.sandbox.run.durations import parse_durations
+from training_platform.sandbox.run.environment import engine_environment, variable, without_personal_settings
+from training_platform.sandbox.run.folder import Folder, is_alive
+from training_platform.sandbox.run.problems import CannotRun, RunFailed
+from training_platform.sandbox.run.protection import protected
+from training_platform.sandbox.run.serve import settings_lines
+from training_platform.sandbox.run.servers import Servers, announced, poll_interval, served
+from training_platform.sandbox.run.session import read_stacks
+
+ROOT = Path(__file__).parents[4]
+
+
+def test_durations_are_by_kind_and_the_later_wins() -> None:
+    assert parse_durations(["*=1", "container.clusters=6", "*=2"]) == {"*": 2.0, "container.clusters": 6.0}
+    assert parse_durations(["real"])["container.clusters"] == 360
+    assert parse_durations(["real/100"])["container.clusters"] == 360 / 100
+    assert parse_durations([]) == {}
+
+
+@pytest.mark.parametrize("given", ["container.clusters", "*=soon", "*=-1", "real/x", "real/0"])
+def test_a_duration_that_is_none_is_refused(given: str) -> None:
+    with pytest.raises(CannotRun, match="write a kind and seconds"):
+        parse_durations([given])
+
+
+@pytest.mark.parametrize(
+    ("durations", "expected"),
+    [
+        ({}, "50ms"),
+        ({"*": 0.0}, "50ms"),
+        ({"a": 10.0, "b": 5.0}, "100ms"),
+        ({"a": 360.0}, "7200ms"),
+        ({"a": 3600.0}, "10000ms"),
+    ],
+)
+def test_polling_takes_a_fiftieth_of_the_shortest_operation(durations: dict[str, float], expected: str) -> None:
+    assert poll_interval(durations) == expected
+
+
+def test_endpoints_reach_the_provider_by_the_variables_that_it_reads() -> None:
+    assert variable("gcp:vertexAiCustomEndpoint") == "GOOGLE_VERTEX_AI_CUSTOM_ENDPOINT"
+    assert variable("gcp:resourceManagerV3CustomEndpoint") == "GOOGLE_RESOURCE_MANAGER_V3_CUSTOM_ENDPOINT"
+    assert variable("gcp:iamBetaCustomEndpoint") == "GOOGLE_IAM_BETA_CUSTOM_ENDPOINT"
+
+
+def test_the_engine_sees_the_sandbox_alone(tmp_path: Path) -> None:
+    folder = Folder(ROOT, tmp_path)
+
+    found = engine_environment(folder, tmp_path / "checkout", Servers(1234, 5678, {}), endpoints(1234))
+
+    assert found["PULUMI_BACKEND_URL"] == (tmp_path / "state").as_uri()
+    assert found["PULUMI_HOME"] == str(tmp_path / "home")
+    assert found["PULUMI_DEBUG_PROVIDERS"] == "kubernetes:5678"
+    assert found["GOOGLE_CONTAINER_CUSTOM_ENDPOINT"].startswith("http://127.0.0.1:1234/container/")
+    assert found["KUBECONFIG"] == str(tmp_path / "no-clusters")
+    assert found["HTTPS_PROXY"] == "http://127.0.0.1:9"
+    assert "PULUMI_DEBUG_PROVIDERS" not in engine_environment(folder, tmp_path, Servers(1234, None, {}), {})
+
+
+def test_a_persons_accounts_are_hidden_while_the_engine_runs_and_back_afterwards(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names = ("PULUMI_ACCESS_TOKEN", "GOOGLE_APPLICATION_CREDENTIALS", "CLOUDSDK_CONFIG", "KUBECONFIG", "https_proxy")
+    for name in (*names, "LANG"):
+        monkeypatch.setenv(name, "mine")
+
+    with without_personal_settings():
+        assert not set(names) & os.environ.keys()
+        assert os.environ["LANG"] == "mine"
+
+    assert {os.environ[name] for name in names} == {"mine"}
+
+
+def test_protection_is_pulumis_or_the_apis() -> None:
+    resources: list[dict[str, Any]] = [
+        {"urn": "u::p::t::bucket", "protect": True},
+        {"urn": "u::p::t::cluster", "outputs": {"deletionProtection": True}},
+        {"urn": "u::p::t::share", "outputs": {"deletionProtectionEnabled": True}},
+        {"urn": "u::p::t::pool", "outputs": {"deletionProtection": False}},
+        {"urn": "u::p::t::stack"},
+    ]
+
+    assert protected(resources) == ["bucket", "cluster", "share"]
+
+
+def test_a_running_server_is_found_and_one_that_was_killed_is_not(tmp_path: Path) -> None:
+    folder, servers = Folder(ROOT, tmp_path), Servers(1234, 5678, {"*": 1.0})
+
+    with announced(folder, servers):
+        assert served(folder) == servers
+        file = tmp_path / "server.json"
+        file.write_text(file.read_text().replace(str(os.getpid()), "4194304"))  # above the largest id that Linux gives
+        assert served(folder) is None
+    assert not file.exists()
+    assert is_alive(os.getpid())
+
+
+def test_serve_prints_what_a_stack_file_needs() -> None:
+    lines = list(settings_lines(Servers(1234, 5678, {"*": 5.0}), endpoints(1234)))
+
+    assert "  gcp:containerCustomEndpoint: http://127.0.0.1:1234/container/v1beta1/" in lines
+    assert "  gcp:pollInterval: 100ms" in lines
+    assert "  gcp:batching: " + '{"sendAfter":"500ms"}' in lines  # the provider's own 3 s add up to 9 for an API
+    assert any("PULUMI_DEBUG_PROVIDERS=kubernetes:5678" in line for line in lines)
+
+
+def test_a_name_that_is_no_stack_is_refused_with_the_nearest() -> None:
+    with pytest.raises(CannotRun, match=r"'prd' is no stack\. Allowed: dev, prod, .*Nearest: 'prod'"):
+        read_stacks(ROOT, ["prd"])
+
+
+def test_a_rejected_stack_file_fails_with_its_findings_before_anything_runs(tmp_path: Path) -> None:
+    stacks = tmp_path / "stacks"
+    stacks.mkdir()
+    (stacks / "Pulumi.dev.yaml").write_text("config:\n  training-platform:environment: {projet: p}\n")
+
+    with pytest.raises(RunFailed, match="projet"):
+        read_stacks(tmp_path, ["dev"])
+
+
+def test_status_of_a_sandbox_that_was_never_used(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["sandbox", "status", "--root", str(ROOT), "--workspace", str(tmp_path)])
+
+    assert result.exit_code == 0
+    assert "no stack was ever up" in result.output
+    assert "quota" not in result.output
+
+
+def test_outside_a_repository_a_command_ends_with_2(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["sandbox", "up", "dev", "--root", str(tmp_path)])
+
+    assert result.exit_code == 2
+    assert "is no training-platform repository" in result.output

@@ -1,0 +1,103 @@
+"""Machines that are two rows of the catalogue: a CPU machine type, and GPUs attached to it.
+
+Google Cloud names such a machine by type, accelerator and count, so ``MACHINE_TYPES`` has no row of it: ``attached``
+makes one. ``with_gpus`` and ``as_asked`` find it by name. Local SSD, which is optional on them, is left out as it is on
+CPU machines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import lru_cache
+
+from training_platform.catalog import ACCELERATORS, MACHINE_TYPES
+from training_platform.catalog.types import Accelerator, Capacity, GpuCount, MachineType, Price, QuotaId
+
+
+def gpu_counts(machine: MachineType, accelerator: Accelerator) -> tuple[int, ...]:
+    """Return how many of these GPUs a VM of this type may be given, rising; none where they do not go together."""
+    attachment = accelerator.attachment
+    if attachment is None or machine.accelerator is not None or _family(machine) not in attachment.families:
+        return ()
+    return _fitting(machine, attachment.counts)
+
+
+def attached(machine: MachineType, accelerator: Accelerator, count: int) -> MachineType | None:
+    """Return the row of a machine type with GPUs, under the type's own name; None where the pair does not exist."""
+    attachment = accelerator.attachment
+    if attachment is None or count not in gpu_counts(machine, accelerator):
+        return None
+    return replace(
+        machine,
+        kind=accelerator.kind,
+        accelerator=accelerator,
+        chips=count,
+        capacities=attachment.capacities,
+        calendar=attachment.calendar,
+        zones=attachment.zones,
+        missing_zones=(),
+        cpu_quota=_with_flex_start(machine.cpu_quota, attachment.capacities),
+        price=_price(machine.price, accelerator.price, count),
+        minimum_gke=attachment.minimum_gke,
+        compact_max_nodes=None,
+        vertex=machine.vertex and count in _fitting(machine, attachment.vertex_counts),
+        source=f"{machine.source}; {attachment.source}",
+        unverified=(*machine.unverified, *(("vertex",) if "vertex_counts" in attachment.unverified else ())),
+    )
+
+
+@lru_cache(maxsize=1024)
+def with_gpus(machine_type: str, gke_label: str | None, count: int | None) -> MachineType:
+    """Return the row of a machine type with the GPUs attached to it; its own row where they do not go together.
+
+    Raises KeyError for a machine type outside the catalogue.
+    """
+    machine = MACHINE_TYPES[machine_type]
+    if machine.kind != "cpu" or gke_label is None:
+        return machine
+    found = next((each for each in ACCELERATORS.values() if each.gke_label == gke_label), None)
+    return (attached(machine, found, count or 0) if found else None) or machine
+
+
+@lru_cache(maxsize=1024)
+def as_asked(machine_type: str, accelerator: str, count: int) -> MachineType:
+    """Return the row of a CPU machine type with ``count`` GPUs of a name, whether or not there is such a machine.
+
+    What nobody has is made up from both rows, so that a program builds of it and a rule can say what is wrong. Raises
+    KeyError for names outside the catalogue.
+    """
+    machine, gpu = MACHINE_TYPES[machine_type], ACCELERATORS[accelerator]
+    return attached(machine, gpu, count) or replace(machine, kind=gpu.kind, accelerator=gpu, chips=count)
+
+
+def _family(machine: MachineType) -> str:
+    return machine.name.rpartition("-")[0]
+
+
+def _fitting(machine: MachineType, counts: Iterable[GpuCount]) -> tuple[int, ...]:
+    return tuple(sorted(count.gpus for count in counts if machine.vcpus <= count.max_vcpus))
+
+
+def _with_flex_start(quotas: dict[Capacity, QuotaId], capacities: tuple[Capacity, ...]) -> dict[Capacity, QuotaId]:
+    """Return the quotas of vCPUs; CPU machines have no flex-start, whose vCPUs count as spot's."""
+    if "flex-start" not in capacities or "spot" not in quotas:
+        return quotas
+    return {**quotas, "flex-start": quotas["spot"]}
+
+
+def _price(host: Price | None, gpu: Price | None, count: int) -> Price | None:
+    """Return the price of the whole VM, for the capacities and regions for which both parts have one."""
+    if host is None or gpu is None:
+        return None
+    usd = {
+        capacity: {
+            region: round(by_region[region] + count * gpu.usd[capacity][region], 6)
+            for region in by_region.keys() & gpu.usd.get(capacity, {}).keys()
+        }
+        for capacity, by_region in host.usd.items()
+    }
+    known = {capacity: by_region for capacity, by_region in usd.items() if by_region}
+    if not known:
+        return None
+    return Price(unit="vm", read=min(host.read, gpu.read), source=f"{host.source}; {gpu.source}", usd=known)

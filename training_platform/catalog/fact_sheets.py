@@ -1,0 +1,192 @@
+"""Rows of the catalogue as sheets of facts for people: every field with its unit, and what is not verified marked.
+
+A sheet is made from the fields of a row's type, so a new field or a new family shows without a change here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from datetime import date
+from typing import Any, NamedTuple
+
+from training_platform.catalog import loader
+from training_platform.catalog.provisioning_models import further_ways
+from training_platform.catalog.topologies import SHOWN, hosts, legal_topologies
+from training_platform.catalog.types import Band, MachineType, Price, Quota, QuotaId
+
+Value = str | int | float | bool | list[str] | None
+
+KINDS: Mapping[str, str] = {
+    "machine type": "machine_types",
+    "accelerator": "accelerators",
+    "disk type": "disk_types",
+    "Filestore tier": "filestore_tiers",
+    "chart": "charts",
+    "image": "images",
+}
+"""What a row can be, and where the catalogue keeps it."""
+
+_SUFFIXES = {
+    "_gb": "GB",
+    "_gib": "GiB",
+    "_gbps": "Gbps",
+    "_tflops": "TFLOPS",
+    "_nodes": "nodes",
+    "_nics": "NICs",
+    "_mtu": "bytes",
+    "share_name_max": "characters",
+}
+_UNITS = {
+    "vcpus": "vCPUs",
+    "nics": "NICs",
+    "local_ssd.bundled": "partitions",
+    "local_ssd.allowed": "partitions",
+    "bands": "GiB",
+    "reserved_prefix": "bits of the address block's prefix",
+    "partitions": "instances per GPU",
+    "accelerator.partitions": "instances per GPU",
+}
+_OWN = ("name", "source", "calendar")  # of the row itself, which the sheet says apart, the last among ``ways``
+
+
+class Fact(NamedTuple):
+    """One fact of a row: the dotted field, its value, its unit, whether a primary source is missing for it."""
+
+    field: str
+    value: Value
+    unit: str = ""
+    unverified: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sheet:
+    """Everything that the catalogue knows of one name; ``families`` are the names that it can be listed by."""
+
+    kind: str
+    name: str
+    facts: tuple[Fact, ...]
+    source: str
+    families: tuple[str, ...] = ()
+
+    def value(self, field: str) -> Value:
+        """Return the value of a field, None where the row has no such fact."""
+        return next((fact.value for fact in self.facts if fact.field == field), None)
+
+    @property
+    def unverified(self) -> tuple[str, ...]:
+        """The fields for which no primary source was read, or on which sources disagree."""
+        return tuple(fact.field for fact in self.facts if fact.unverified)
+
+
+def sheets(catalog: loader.Catalog | None = None) -> list[Sheet]:
+    """Return a sheet for every row of every kind, in the order of the data files."""
+    whole = catalog or loader.default()
+    quotas = {quota.id: quota for quota in whole.quotas.values()}
+    return [
+        Sheet(
+            kind=kind,
+            name=name,
+            facts=(*_Facts(quotas).of(row), *_slices(row), *_ways(row)),
+            source=row.source,
+            families=tuple(dict.fromkeys(_families(row))),
+        )
+        for kind, rows in KINDS.items()
+        for name, row in getattr(whole, rows).items()
+    ]
+
+
+def _slices(row: Any) -> Iterator[Fact]:
+    """Yield what follows from the shapes of a family and the chips of a machine: its slices, with the VMs of each."""
+    shapes = list(legal_topologies(row)) if isinstance(row, MachineType) else []
+    if shapes:
+        first = [f"{shape} of {hosts(row, shape)}" for shape in shapes[:SHOWN]]
+        rest = len(shapes) - SHOWN
+        largest = f"{rest} more up to {shapes[-1]} of {hosts(row, shapes[-1])}"
+        yield Fact("slices", first + ([largest] if rest > 0 else []), "VMs")
+
+
+def _ways(row: Any) -> Iterator[Fact]:
+    """Yield what follows from a machine's fields: whether it can be had in ways that are not charged apart."""
+    if isinstance(row, MachineType):
+        for way in further_ways(row):
+            yield Fact(f"ways.{way.name}", way.offered, "(on request)" if way.on_request else "", way.unverified)
+
+
+def _families(row: Any) -> Iterator[str]:
+    if isinstance(row, MachineType):
+        yield row.name.partition("-")[0]
+        yield row.name.rpartition("-")[0]
+        if row.accelerator is not None:
+            yield row.accelerator.name
+    elif hasattr(row, "gke_label"):
+        yield row.name
+
+
+class _Facts:
+    """Walks a row and the rows that it refers to; a mark on a part holds for everything in it."""
+
+    def __init__(self, quotas: Mapping[QuotaId, Quota]) -> None:
+        self._quotas = quotas
+
+    def of(self, row: Any, below: str = "", marks: Iterable[str] = ()) -> Iterator[Fact]:
+        own = {f"{below}{name}" for name in getattr(row, "unverified", ())} | set(marks)
+        for field in fields(row):
+            if field.name != "unverified" and (below or field.name not in _OWN):
+                yield from self._value(f"{below}{field.name}", getattr(row, field.name), own, row)
+
+    def _value(self, path: str, value: Any, marks: set[str], row: Any) -> Iterator[Fact]:
+        if isinstance(value, QuotaId):
+            yield self._quota(path, value, marks)
+        elif is_dataclass(value):
+            yield from self.of(value, f"{path}.", marks)
+        elif isinstance(value, dict) and value:
+            for key, part in value.items():
+                yield from self._value(f"{path}.{key}", part, marks, row)
+        else:
+            yield Fact(path, _plain(value), _unit(path, value, row), _marked(path, marks))
+            for item in value if isinstance(value, tuple) else ():
+                if f"{path}.{item}" in marks:
+                    yield Fact(f"{path}.{item}", True, unverified=True)
+
+    def _quota(self, path: str, quota: QuotaId, marks: set[str]) -> Fact:
+        known = self._quotas.get(quota)
+        dimensions = "".join(f" {name}={value}" for name, value in quota.dimensions)
+        unverified = _marked(path, marks) or bool(known and known.unverified)
+        return Fact(
+            path, f"{quota.service} {quota.quota_id}{dimensions}", f"({quota.unit} per {quota.per})", unverified
+        )
+
+
+def _marked(path: str, marks: Iterable[str]) -> bool:
+    """Whether a mark names a field or a part that it is in; ``price.spot`` means the spot figures."""
+    plain = path.replace("price.usd.", "price.")
+    return any(each == mark or each.startswith(f"{mark}.") for mark in marks for each in (path, plain))
+
+
+def _unit(path: str, value: Any, row: Any) -> str:
+    if value is None or value in ((), {}) or isinstance(value, bool):
+        return ""
+    if isinstance(row, Price) and ".usd." in path:
+        return f"USD per {row.unit} and hour"
+    if path == "chips":
+        return "chips" if row.kind == "tpu" else "GPUs"
+    for known, unit in _UNITS.items():
+        if path == known or path.startswith(f"{known}."):
+            return unit
+    name = path.rpartition(".")[2]
+    return next((unit for suffix, unit in _SUFFIXES.items() if name.endswith(suffix)), "")
+
+
+def _plain(value: Any) -> Value:
+    if isinstance(value, (tuple, frozenset)):
+        return [_item(item) for item in value]
+    if isinstance(value, dict):
+        return None
+    return str(value) if isinstance(value, date) else value
+
+
+def _item(item: object) -> str:
+    if isinstance(item, Band):
+        return f"{item.low_gib} to {item.high_gib} in steps of {item.step_gib}"
+    return str(item)

@@ -1,0 +1,184 @@
+"""The whole catalogue from a folder of data files, checked as it is read.
+
+A data file holds any of these sections; rows of all files are joined, and none may be written twice::
+
+    quotas:            name -> fields of QuotaId (dimensions as a mapping), source, unverified
+    accelerators:      name -> fields of Accelerator; a quota is written as its name
+    machine_types:     group -> shared (fields of every row), and rows (name -> fields of MachineType) or sizes
+    disk_types, boot_disk_limits, filestore_tiers, charts, images: name -> fields of the type
+    locations:         read, source, zones (region -> last parts of its zones' names)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import date
+from functools import cache
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from training_platform.catalog.locations import region_of
+from training_platform.catalog.machines import check_machine, rows_of
+from training_platform.catalog.reading import CatalogError, Place, Plain, build, known_keys, mapping, read_file
+from training_platform.catalog.types import (
+    Accelerator,
+    BootDiskLimits,
+    Chart,
+    DiskType,
+    FilestoreTier,
+    Image,
+    MachineType,
+    Quota,
+    QuotaId,
+)
+
+T = TypeVar("T")
+Rows = dict[str, tuple[object, Place]]
+GENERAL = "quotas"  # the file of quotas that no family owns
+SECTIONS = (
+    "accelerators",
+    "boot_disk_limits",
+    "charts",
+    "disk_types",
+    "filestore_tiers",
+    "images",
+    "locations",
+    "machine_types",
+    "quotas",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Catalog:
+    """Everything the data files say, by name; ``general_quotas`` leaves out those that one family owns."""
+
+    quotas: dict[str, Quota]
+    general_quotas: dict[str, QuotaId]
+    accelerators: dict[str, Accelerator]
+    machine_types: dict[str, MachineType]
+    disk_types: dict[str, DiskType]
+    boot_disk_limits: dict[str, BootDiskLimits]
+    filestore_tiers: dict[str, FilestoreTier]
+    charts: dict[str, Chart]
+    images: dict[str, Image]
+    regions: frozenset[str]
+    zones: frozenset[str]
+    locations_read: date
+
+
+@dataclass(frozen=True, kw_only=True)
+class _QuotaRow:
+    service: str
+    quota_id: str
+    unit: str
+    per: Literal["region", "zone", "project"] = "region"
+    dimensions: dict[str, str] = field(default_factory=dict)
+    source: str
+    unverified: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Locations:
+    read: date
+    source: str
+    zones: dict[str, str]
+
+
+@cache
+def default() -> Catalog:
+    """Return the catalogue beside this file, read once."""
+    return load(Path(__file__).parent / "data")
+
+
+def load(folder: Path) -> Catalog:
+    """Read every ``*.yaml`` of a folder; raises ``CatalogError`` at the first thing that is wrong."""
+    sections = _sections(folder)
+    quotas = {name: _quota(name, row, place) for name, (row, place) in sections["quotas"].items()}
+    references: dict[type, dict[str, object]] = {QuotaId: {name: quota.id for name, quota in quotas.items()}}
+
+    def typed(cls: type[T], rows: Rows) -> dict[str, T]:
+        return {name: build(cls, _named(name, row, place), place, references) for name, (row, place) in rows.items()}
+
+    disk_types = typed(DiskType, sections["disk_types"])
+    accelerators = typed(Accelerator, sections["accelerators"])
+    references[Accelerator] = dict(accelerators)
+    machine_rows = dict(_machines(sections["machine_types"]))
+    machines = typed(MachineType, machine_rows)
+    for name, machine in machines.items():
+        check_machine(machine, disk_types, machine_rows[name][1])
+    regions, zones, read = _locations(sections["locations"], folder, machines, accelerators)
+    return Catalog(
+        quotas=quotas,
+        general_quotas={
+            name: quotas[name].id for name, (_, at) in sections["quotas"].items() if at.file.stem == GENERAL
+        },
+        accelerators=accelerators,
+        machine_types=machines,
+        disk_types=disk_types,
+        boot_disk_limits=typed(BootDiskLimits, sections["boot_disk_limits"]),
+        filestore_tiers=typed(FilestoreTier, sections["filestore_tiers"]),
+        charts=typed(Chart, sections["charts"]),
+        images=typed(Image, sections["images"]),
+        regions=regions,
+        zones=zones,
+        locations_read=read,
+    )
+
+
+def _sections(folder: Path) -> dict[str, Rows]:
+    joined: dict[str, Rows] = {section: {} for section in SECTIONS}
+    for path in sorted(folder.glob("*.yaml")):
+        content = read_file(path)
+        known_keys(content, SECTIONS, Place(path))
+        for section, rows in content.items():
+            for name, row in mapping(rows, Place(path).at(section)).items():
+                place = Place(path).at(section).at(name)
+                if name in joined[section]:
+                    raise place.error(f"stands in {joined[section][name][1].file.name} too")
+                joined[section][name] = (row, place)
+    return joined
+
+
+def _named(name: str, row: object, place: Place) -> Plain:
+    plain = mapping(row, place)
+    if "name" in plain:
+        raise place.error("takes its name from its key, and no key 'name'")
+    return {**plain, "name": name}
+
+
+def _machines(groups: Rows) -> Iterator[tuple[str, tuple[object, Place]]]:
+    seen: dict[str, Place] = {}
+    for group, (row, place) in groups.items():
+        for name, fields in rows_of(group, row, place):
+            if name in seen:
+                raise place.error(f"{name!r} stands under {'.'.join(seen[name].keys)} too")
+            seen[name] = place
+            yield name, (fields, place.at(name))
+
+
+def _quota(name: str, row: object, place: Place) -> Quota:
+    plain = build(_QuotaRow, row, place, {})
+    dimensions = tuple(sorted(plain.dimensions.items()))
+    quota_id = QuotaId(plain.service, plain.quota_id, plain.unit, plain.per, dimensions)
+    return Quota(name=name, id=quota_id, source=plain.source, unverified=plain.unverified)
+
+
+def _locations(
+    section: Rows, folder: Path, machines: dict[str, MachineType], accelerators: dict[str, Accelerator]
+) -> tuple[frozenset[str], frozenset[str], date]:
+    """Return the regions and zones of the general list and of every row that names one, and the date of the list."""
+    if not section:
+        raise CatalogError(f"no file in {folder} has the section 'locations'")
+    place = Place(next(iter(section.values()))[1].file).at("locations")
+    general = build(_Locations, {key: row for key, (row, _) in section.items()}, place, {})
+    zones = {f"{region}-{end}" for region, ends in general.zones.items() for end in ends.split()}
+    for machine in machines.values():
+        zones.update(machine.zones, machine.missing_zones)
+    for accelerator in accelerators.values():
+        zones.update(accelerator.attachment.zones if accelerator.attachment is not None else ())
+    regions = {*general.zones, *map(region_of, zones)}
+    regions.update(region for machine in machines.values() for region in machine.regions)
+    for accelerator in accelerators.values():
+        regions.update(accelerator.vertex.regions if accelerator.vertex is not None else ())
+    return frozenset(regions), frozenset(zones), general.read

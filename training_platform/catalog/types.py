@@ -1,0 +1,325 @@
+"""What the catalogue knows, as types; the facts themselves are data files beside this one.
+
+Nothing here names a family: a new family of machines is a new data file. Sizes are in the unit that the name of the
+field ends in. ``source`` says where a row was read and when; ``unverified`` names the fields of a row (``price.spot``
+is the spot figure in ``price``) for which no primary source was read, or on which sources disagree, and is shown
+wherever the row is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Literal, NamedTuple
+
+from training_platform.catalog.shapes import TopologyRule, chips_in, parse_topology, render_topology
+
+__all__ = [
+    "Accelerator",
+    "Attachment",
+    "Band",
+    "BootDiskLimits",
+    "Calendar",
+    "Capacity",
+    "Chart",
+    "DiskType",
+    "FilestoreTier",
+    "GpuCount",
+    "Image",
+    "Kind",
+    "LocalSsd",
+    "MachineType",
+    "Price",
+    "Quota",
+    "QuotaId",
+    "TopologyRule",
+    "VertexSupport",
+    "chips_in",
+    "parse_topology",
+    "render_topology",
+]
+
+Kind = Literal["tpu", "gpu", "cpu"]
+Capacity = Literal["on-demand", "spot", "flex-start", "reservation"]
+Calendar = Literal["offered", "on-request", "none"]
+"""Future reservations in calendar mode: ``on-request`` is for projects that Google lets in."""
+
+
+class QuotaId(NamedTuple):
+    """A quota that Google Cloud counts: service, id as the Cloud Quotas API spells it, and its fixed dimensions.
+
+    ``dimensions`` holds pairs such as ``("gpu_family", "NVIDIA_H100")``; the region or zone is added by whoever
+    charges it. ``per`` says which: ``region``, ``zone`` or ``project`` (no location). ``unit`` is what one counts:
+    ``chips``, ``GPUs``, ``vCPUs``, ``GB``, ``GiB``, ``VMs``, ``addresses``, ``requests``, ``IOPS``, ``MiBps``.
+    """
+
+    service: str
+    quota_id: str
+    unit: str
+    per: Literal["region", "zone", "project"] = "region"
+    dimensions: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quota:
+    """What is known of a quota beside its id; ``name`` is the short name that data files refer to it by."""
+
+    name: str
+    id: QuotaId
+    source: str
+    unverified: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Price:
+    """List prices in USD per hour of one chip, one GPU or one whole VM (``unit``), by region, as read on ``read``.
+
+    A capacity or region without a figure has no entry: a cost that needs it is reported as not known, never as zero.
+    """
+
+    unit: Literal["chip", "gpu", "vm"]
+    read: date
+    source: str
+    usd: dict[Capacity, dict[str, float]]  # capacity -> region -> USD per unit and hour; "*" is any other region
+
+
+@dataclass(frozen=True, kw_only=True)
+class VertexSupport:
+    """How Vertex AI training names an accelerator: enum of ``acceleratorType``, regions, quota per capacity.
+
+    ``accelerator_type`` is None where Vertex takes machine type and topology alone (TPU v5e and later).
+    ``flex_start`` says whether a job may ask for FLEX_START; a capacity without a quota is not to be had on Vertex.
+    ``topologies`` lists the slices that Vertex takes, empty where it takes all that the family has.
+    """
+
+    accelerator_type: str | None
+    regions: tuple[str, ...]
+    quotas: dict[Capacity, QuotaId]
+    flex_start: bool
+    source: str
+    topologies: tuple[str, ...] = ()
+    unverified: tuple[str, ...] = ()
+
+
+class GpuCount(NamedTuple):
+    """A number of GPUs that one VM may be given, and the most vCPUs that the VM may then have."""
+
+    gpus: int
+    max_vcpus: int
+
+    def __str__(self) -> str:
+        """Return the pair as people read it."""
+        return f"{self.gpus} with up to {self.max_vcpus} vCPUs"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attachment:
+    """How a GPU without machine types of its own is attached to VMs of ``families`` (``n1-standard``).
+
+    ``capacities``, ``calendar``, ``zones`` and ``minimum_gke`` are of a VM with the GPU, and take the place of the
+    machine type's own; ``vertex_counts`` is narrower than ``counts``. ``catalog.attachments`` makes the row of
+    both.
+    """
+
+    families: tuple[str, ...]
+    counts: tuple[GpuCount, ...]
+    vertex_counts: tuple[GpuCount, ...]
+    capacities: tuple[Capacity, ...]
+    zones: tuple[str, ...]
+    source: str
+    calendar: Calendar | None = None
+    minimum_gke: dict[str, str] = field(default_factory=dict)
+    unverified: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Accelerator:
+    """One generation of TPU or one model of GPU.
+
+    ``name`` is the short name that flavors and reports use (``tpu-v5e``, ``h100-mega``). ``gke_label`` is the value
+    of ``cloud.google.com/gke-tpu-accelerator`` or ``cloud.google.com/gke-accelerator``. ``quotas`` gives the quota
+    charged per capacity; a capacity that is absent is charged to none. ``fallback`` is charged where the first has
+    no limit in a project. HBM in GB per chip or GPU; peak in TFLOPS of bf16, dense, None where no source gives it.
+    ``price`` is that of the accelerator alone: its VM costs more. ``attachment`` is None unless CPU machines take it.
+    """
+
+    name: str
+    kind: Kind
+    title: str
+    gke_label: str
+    hbm_gb: int
+    peak_bf16_tflops: float | None
+    topologies: TopologyRule | None
+    quotas: dict[Capacity, QuotaId]
+    fallback: dict[Capacity, QuotaId]
+    vertex: VertexSupport | None
+    partitions: dict[str, int]  # gpu_partition_size -> instances per GPU
+    source: str
+    price: Price | None = None
+    attachment: Attachment | None = None
+    unverified: tuple[str, ...] = ()
+
+    @property
+    def resource(self) -> str:
+        """The Kubernetes extended resource that pods ask for."""
+        return "google.com/tpu" if self.kind == "tpu" else "nvidia.com/gpu"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalSsd:
+    """Local SSD partitions: how many are ``bundled`` (fixed), or which counts may be asked for.
+
+    ``quota`` counts GB; bundled partitions are charged to it as well.
+    """
+
+    bundled: int = 0
+    allowed: tuple[int, ...] = ()
+    quota: QuotaId | None = None
+    partition_gib: int = 375
+
+
+@dataclass(frozen=True, kw_only=True)
+class MachineType:
+    """A machine type that a node pool or a Vertex pool may have.
+
+    ``chips`` counts chips (TPU) or GPUs per VM, 0 for a machine without. ``boot_disk_types`` lists the types that it
+    takes, the default first. ``capacities`` lists the ways in which it can be had. ``zones`` lists the zones that
+    offer it by our source, empty where every zone may (CPU machines) but those in ``missing_zones``; both lists age.
+    ``regions`` are those that a source names beside them, without their zones. ``allowlisted`` are the capacities that
+    Google opens to a project on request. ``calendar`` is None where no source says whether there is such a thing.
+    ``single_host`` is the topology of a one-host slice, None where the machine has none; ``multi_host`` says whether
+    it can be part of a larger slice. A capacity that is absent from ``cpu_quota`` charges its vCPUs to none;
+    ``vertex_cpu_quota`` is charged instead when Vertex starts the machine. ``gpudirect_minimum_gke`` holds, for each
+    minor version, the lowest patch that works; every later minor does. Each NIC but the first wants a VPC of its own,
+    save the ``rdma_nics``, which want a subnet each of one VPC made from the network profile ``{zone}-vpc-roce``.
+    ``workload_policy`` says that several hosts are joined by the workload policy that the placement names, of the
+    slice's topology or of ``nvlink_domain``, which is written in GPUs.
+    """
+
+    name: str
+    kind: Kind
+    accelerator: Accelerator | None
+    chips: int
+    vcpus: int
+    memory_gb: float
+    boot_disk_types: tuple[str, ...]
+    capacities: tuple[Capacity, ...]
+    zones: tuple[str, ...]
+    cpu_quota: dict[Capacity, QuotaId]
+    price: Price | None
+    source: str
+    local_ssd: LocalSsd = field(default_factory=LocalSsd)
+    single_host: str | None = None
+    multi_host: bool = False
+    calendar: Calendar | None = None
+    nics: int = 1
+    max_gbps: int | None = None
+    gpudirect: str | None = None
+    compact_max_nodes: int | None = None
+    vertex: bool = False
+    fast_socket: bool = False  # takes gVNIC with NCCL Fast Socket
+    missing_zones: tuple[str, ...] = ()
+    vertex_cpu_quota: dict[Capacity, QuotaId] = field(default_factory=dict)
+    gpudirect_minimum_gke: tuple[str, ...] = ()
+    # A capacity, "pool", "autopilot", "auto-provisioning", "multislice" or "dranet" -> lowest GKE version.
+    minimum_gke: dict[str, str] = field(default_factory=dict)
+    regions: tuple[str, ...] = ()
+    allowlisted: tuple[Capacity, ...] = ()
+    rdma_nics: int = 0
+    gpudirect_mtu: int | None = None  # of the VPCs of all NICs but gVNIC's
+    workload_policy: bool = False
+    nvlink_domain: str | None = None
+    architecture: Literal["amd64", "arm64"] = "amd64"
+    confidential: tuple[str, ...] = ()  # confidential_instance_type
+    unverified: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiskType:
+    """A persistent disk type: size range in GB as the API counts them, and the quota that it is charged to.
+
+    ``vertex_quota`` is charged instead for boot disks of machines that Vertex starts. The limits of boot disks are
+    narrower than the range of the type: ``BootDiskLimits``.
+    """
+
+    name: str
+    min_gb: int
+    max_gb: int
+    quota: QuotaId | None
+    gke_boot: bool
+    vertex_boot: bool
+    source: str
+    vertex_quota: QuotaId | None = None
+    unverified: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class BootDiskLimits:
+    """What a service (``gke``, ``vertex``) takes as the size of a boot disk, in GB as its API counts them."""
+
+    name: str
+    min_gb: int
+    max_gb: int
+    default_gb: int
+    source: str
+    unverified: tuple[str, ...] = ()
+
+
+class Band(NamedTuple):
+    """A range of capacities in GiB: lowest, highest, and the step from the lowest."""
+
+    low_gib: int
+    high_gib: int
+    step_gib: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilestoreTier:
+    """A Filestore service tier: where it lives, which capacities it takes (GiB), what it is charged to.
+
+    A share never moves from one band to another. ``high_band_quota`` is charged for capacities of the last band where
+    that differs. ``shrinks`` says whether a share can get smaller; ``reserved_prefix`` is the length of the prefix of
+    the address block that an instance takes; ``share_name_max`` counts characters.
+    """
+
+    name: str
+    scope: Literal["zone", "region"]
+    bands: tuple[Band, ...]
+    protocols: tuple[str, ...]
+    csi_tier: str  # the tier parameter of the GKE Filestore CSI driver
+    quota: QuotaId
+    shrinks: bool
+    reserved_prefix: int
+    share_name_max: int
+    source: str
+    high_band_quota: QuotaId | None = None
+    unverified: tuple[str, ...] = ()
+
+    def quota_for(self, capacity_gib: int) -> QuotaId:
+        """Return the quota that an instance of this capacity is charged to."""
+        if self.high_band_quota is not None and capacity_gib >= self.bands[-1].low_gib:
+            return self.high_band_quota
+        return self.quota
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chart:
+    """A Helm chart that the platform installs: where from, which version. Overridable in every stack file."""
+
+    name: str
+    chart: str  # an OCI reference, or a name in ``repository``
+    version: str
+    repository: str | None
+    namespace: str
+    source: str
+    unverified: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Image:
+    """A container image that the platform starts unless a stack or a job names another."""
+
+    name: str
+    image: str
+    source: str
+    unverified: tuple[str, ...] = ()

@@ -1,0 +1,143 @@
+"""The baseline: findings that were there when somebody began to check, and do not fail until they are mended.
+
+``stacks/baseline.yaml`` is written by ``check --write-baseline`` and lists findings by fingerprint. Unlike an exemption
+an entry needs no reason, no owner and no last day, and it covers one finding and no pattern.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+from typing import Annotated, Any
+
+import yaml
+from pydantic import AfterValidator, Field, ValidationError
+
+from training_platform.checks.earlier_findings import set_aside
+from training_platform.checks.report import Report
+from training_platform.checks.reports.fingerprints import fingerprinted
+from training_platform.config.reading.finding import Finding, Position
+from training_platform.config.reading.rejection import rejections
+from training_platform.config.reading.section import Section, one_of
+from training_platform.config.reading.source import UnreadableError, read_source
+from training_platform.rules.exemptions import EXEMPTIBLE
+
+FILE = "stacks/baseline.yaml"
+_HEAD = """\
+# Findings that were known when this file was written; they are shown and do not fail a check.
+# Written by `training-platform check --write-baseline`, which also drops what is mended. Excuse a finding for a reason
+# and until a day in exemptions.yaml instead.
+"""
+
+
+class Entry(Section):
+    """One known finding; all but ``fingerprint`` and ``since`` is there for whoever reads the file."""
+
+    fingerprint: str = Field(pattern=r"^[0-9a-f]{64}$")
+    rule: Annotated[str, AfterValidator(one_of("rule that can be known", EXEMPTIBLE))]
+    stack: str | None = None
+    path: str | None = None
+    resource: str | None = None
+    since: date
+
+
+class BaselineFile(Section):
+    """The whole file."""
+
+    findings: tuple[Entry, ...] = ()
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """What is known, with the place of each entry; ``unreadable`` says all that is wrong with the file."""
+
+    entries: tuple[Entry, ...] = ()
+    places: Mapping[str, Position] | None = None
+    unreadable: tuple[str, ...] = ()
+
+    def apply(self, report: Report) -> Report:
+        """Return the report in which known findings do not count, and entries that nothing needs are warnings.
+
+        Only a stack that was planned can show that an entry is needed no more, and one that is there no more.
+        """
+        if self.unreadable:
+            return replace(report, failures=(*report.failures, *self.unreadable))
+        found = {mark for _, mark in fingerprinted(report.all_findings())}
+        known = {each.fingerprint: f"in {FILE} since {each.since}" for each in self.entries}
+        report = set_aside(report, known)
+        stale = tuple(self._stale(each) for each in self._unneeded(report, found))
+        return replace(report, findings=(*report.findings, *stale))
+
+    def kept(self, report: Report, found: Collection[str]) -> Iterator[Entry]:
+        """Yield the entries that a report says nothing of, since their stack was not planned."""
+        unneeded = set(self._unneeded(report, found))
+        yield from (each for each in self.entries if each.fingerprint not in found and each not in unneeded)
+
+    def _unneeded(self, report: Report, found: Collection[str]) -> Iterator[Entry]:
+        decided = {stack.name for stack in report.stacks if stack.planned}
+        for each in self.entries:
+            gone = each.stack is not None and each.stack not in report.known_stacks
+            if each.fingerprint not in found and (gone or each.stack in decided):
+                yield each
+
+    def _stale(self, entry: Entry) -> Finding:
+        subject = entry.path or entry.resource or entry.stack
+        return Finding(
+            rule="baseline-stale", severity="warning", message=f"{entry.rule} of {subject}: is found no more",
+            stack=entry.stack, file=FILE, position=(self.places or {}).get(entry.fingerprint),
+            allowed="delete it, or write the baseline anew",
+        )  # fmt: skip
+
+
+def read_baseline(root: Path) -> Baseline:
+    """Read ``stacks/baseline.yaml``; without the file nothing is known."""
+    path = root / FILE
+    if not path.exists():
+        return Baseline()
+    try:
+        source = read_source(path, FILE)
+    except UnreadableError as error:
+        return Baseline(unreadable=(str(error),))
+    value = source.value if source.value is not None else {}
+    wrong = list(source.findings)
+    try:
+        file = BaselineFile.model_validate_json(json.dumps(value))
+    except ValidationError as error:
+        wrong += rejections(error, BaselineFile, source, (), "")
+    if wrong:
+        return Baseline(unreadable=tuple(each.one_line for each in wrong))
+    places = {each.fingerprint: source.position(("findings", index)) for index, each in enumerate(file.findings)}
+    return Baseline(file.findings, places)
+
+
+def baseline_text(report: Report, before: Baseline, today: date) -> str:
+    """Return the text of a baseline that knows every error and warning of a report that can be known.
+
+    ``report`` is one to which no baseline was applied. What was known before keeps its day; what a report says nothing
+    of is kept.
+    """
+    since = {each.fingerprint: each.since for each in before.entries}
+    marked = [(finding, mark) for finding, mark in fingerprinted(report.all_findings())]
+    entries = [
+        Entry(
+            fingerprint=mark,
+            rule=finding.rule,
+            stack=finding.stack,
+            path=finding.path or None,
+            resource=finding.resource,
+            since=since.get(mark, today),
+        )
+        for finding, mark in marked
+        if finding.rule in EXEMPTIBLE and finding.severity != "note"
+    ]
+    entries += before.kept(report, {mark for _, mark in marked})
+    entries.sort(key=lambda each: (each.stack or "", each.path or "", each.rule, each.resource or "", each.fingerprint))
+    document = {"findings": [_plain(each) for each in entries]}
+    return _HEAD + str(yaml.safe_dump(document, sort_keys=False, width=120, allow_unicode=True))
+
+
+def _plain(entry: Entry) -> dict[str, Any]:
+    return {**entry.model_dump(exclude_none=True), "since": entry.since.isoformat()}

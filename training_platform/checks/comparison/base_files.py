@@ -1,0 +1,123 @@
+"""The base of a change: the files of the commit that the work tree and another branch have in common.
+
+Git is only read: the base's files are laid out in a folder of their own, by an index of their own, so neither the work
+tree nor its index is touched.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from training_platform.catalog.nearest import find_nearest
+
+
+class BaseError(Exception):
+    """A base that cannot be read; the message is one sentence with what to do."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BaseTree:
+    """The files of the base in ``root``; ``changed`` are paths that differ from the work tree's, below the root."""
+
+    root: Path
+    ref: str
+    commit: str
+    changed: tuple[str, ...]
+
+
+@contextmanager
+def base_tree(root: Path, ref: str) -> Iterator[BaseTree]:
+    """Yield the base that the work tree around ``root`` and ``ref`` have in common. Raises BaseError."""
+    git = _Git(root)
+    commit = _merge_base(git, ref)
+    with tempfile.TemporaryDirectory(prefix="training-platform-base-") as folder:
+        tree = Path(folder) / "tree"
+        tree.mkdir()
+        _lay_out(git, commit, tree)
+        yield BaseTree(root=tree, ref=ref, commit=commit, changed=_changed(git, commit))
+
+
+class _Git:
+    """Runs git in one folder; it takes no locks, so that it never writes."""
+
+    def __init__(self, folder: Path) -> None:
+        found = shutil.which("git")
+        if found is None:
+            raise BaseError("--base needs git, and there is none on PATH: install it, or leave --base out.")
+        self._command, self._folder = found, folder
+        inside = self.run("rev-parse", "--show-prefix")
+        if inside is None:
+            raise BaseError(f"{folder} is in no git repository, so there is no base to compare with: leave --base out.")
+        self.prefix = inside.rstrip("\n")  # of the folder below the top of the repository, with a slash at its end
+
+    def run(self, *arguments: str, env: Mapping[str, str] | None = None) -> str | None:
+        """Return what git prints, None where it fails."""
+        done = subprocess.run(  # noqa: S603 # git, found on PATH, with arguments of ours
+            [self._command, *arguments],
+            cwd=self._folder,
+            env={**os.environ, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C", **(env or {})},
+            capture_output=True,
+            encoding="utf-8",
+            errors="surrogateescape",
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+        return done.stdout if done.returncode == 0 else None
+
+
+def _merge_base(git: _Git, ref: str) -> str:
+    if git.run("rev-parse", "--verify", "--quiet", "HEAD^{commit}") is None:
+        raise BaseError("This repository has no commit yet, so there is no base to compare with: leave --base out.")
+    if not ref.strip():
+        raise BaseError("--base names no commit: give a branch, such as origin/main.")
+    named = git.run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
+    if named is None:
+        raise BaseError(_unknown(git, ref))
+    common = git.run("merge-base", "HEAD", named.strip())
+    if common is not None:
+        return common.split()[0]
+    if (git.run("rev-parse", "--is-shallow-repository") or "").strip() == "true":
+        raise BaseError(
+            f"This is a shallow clone without the commit that HEAD and {ref} have in common: fetch the whole history, "
+            "with `git fetch --unshallow`, or fetch-depth: 0 where actions/checkout makes the clone."
+        )
+    raise BaseError(f"HEAD and {ref} have no commit in common: name the branch that this one came from.")
+
+
+def _unknown(git: _Git, ref: str) -> str:
+    known = git.run("for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/remotes", "refs/tags") or ""
+    nearest = find_nearest(ref, known.split())
+    hint = f" Nearest: {nearest}." if nearest else ""
+    if git.run("check-ref-format", "--branch", ref) is None:  # such as HEAD~999: nobody can fetch that
+        return f"There is no commit {ref} in this clone: name another.{hint}"
+    remote, _, branch = ref.partition("/")
+    known_remote = remote in (git.run("remote") or "origin").split()
+    fetch = f"git fetch {remote} {branch}" if branch and known_remote else f"git fetch origin {ref}"
+    return f"There is no commit {ref} in this clone: fetch it, as with `{fetch}`, or name another.{hint}"
+
+
+def _lay_out(git: _Git, commit: str, tree: Path) -> None:
+    """Write the files of a commit that stand below the folder; Git for itself would write them as a checkout does."""
+    index = {"GIT_INDEX_FILE": str(tree.parent / "index")}
+    part = f"{commit}:{git.prefix.rstrip('/')}"
+    if git.run("read-tree", part, env=index) is None:
+        raise BaseError(f"{git.prefix} is not in commit {commit[:12]}: there is no base to compare with.")
+    # An absolute prefix leaves the work tree out of it.
+    if git.run("checkout-index", "--all", f"--prefix={tree}{os.sep}", env=index) is None:
+        raise BaseError(f"The files of commit {commit[:12]} cannot be read: is this a partial clone without them?")
+
+
+def _changed(git: _Git, commit: str) -> tuple[str, ...]:
+    """Return what differs between a commit and the work tree, committed or not, below the folder."""
+    tracked = git.run("diff", "--name-only", "--no-renames", "--relative", "-z", commit, "--", ".")
+    new = git.run("ls-files", "--others", "--exclude-standard", "-z", "--", ".")
+    if tracked is None or new is None:
+        raise BaseError(f"git cannot compare the work tree with commit {commit[:12]}.")
+    return tuple(sorted({name for name in f"{tracked}{new}".split("\0") if name}))

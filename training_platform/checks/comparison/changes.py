@@ -1,0 +1,187 @@
+"""What differs between two sides: resources with their inputs, quotas, promised capacity, accelerators, cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from training_platform.catalog import replacements
+from training_platform.checks.comparison.side import TRIGGER, Side, SideResource, SideStack
+from training_platform.quota.keys import QuotaKey
+
+Kind = Literal["replaced", "removed", "changed", "added"]
+KINDS: tuple[Kind, ...] = ("replaced", "removed", "changed", "added")
+"""What can happen to a resource, the worst first."""
+
+
+class InputChange(NamedTuple):
+    """One input that differs; ``old`` or ``new`` is None where a side lacks it. ``forces`` a replacement or not."""
+
+    path: str
+    old: Any
+    new: Any
+    forces: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResourceChange:
+    """What happens to one resource.
+
+    ``undecided`` is a change of a type of which it is not known which fields replace it. ``protected`` says whether the
+    base's resource refuses to be deleted.
+    """
+
+    kind: Kind
+    type: str
+    name: str
+    inputs: tuple[InputChange, ...] = ()
+    undecided: bool = False
+    protected: bool = False
+
+    @property
+    def forcing(self) -> tuple[InputChange, ...]:
+        """The changes of inputs that replace it."""
+        return tuple(change for change in self.inputs if change.forces)
+
+
+class Amount(NamedTuple):
+    """A quantity before and after; None where a side does not know it."""
+
+    before: float | None
+    after: float | None
+
+    @property
+    def delta(self) -> float | None:
+        """How much more it is."""
+        return None if self.before is None or self.after is None else self.after - self.before
+
+
+class AcceleratorChange(NamedTuple):
+    """Chips or GPUs at the most machines."""
+
+    region: str
+    flavor: str
+    unit: str
+    most: Amount
+
+
+class QuotaChange(NamedTuple):
+    """What all stacks of a project hold of a limit, and the limit on the work tree's side."""
+
+    key: QuotaKey
+    unit: str
+    used: Amount
+    limit: Amount
+
+
+class CapacityChange(NamedTuple):
+    """What the pools of a cluster hold of a flavor, and what teams are promised of it."""
+
+    environment: str
+    cluster: str
+    flavor: str
+    capacity: Amount
+    promised: Amount
+
+
+def resource_changes(before: Iterable[SideResource], after: Iterable[SideResource]) -> tuple[ResourceChange, ...]:
+    """Return what happens to every resource that differs, the worst first."""
+    old = {(each.type, each.name): each for each in before}
+    new = {(each.type, each.name): each for each in after}
+    found = [_change(old[key], new[key]) for key in old.keys() & new.keys()]
+    found += [
+        ResourceChange(kind="removed", type=old[key].type, name=old[key].name, protected=old[key].protected)
+        for key in old.keys() - new.keys()
+    ]
+    found += [ResourceChange(kind="added", type=kind, name=name) for kind, name in new.keys() - old.keys()]
+    return tuple(sorted(filter(None, found), key=lambda each: (KINDS.index(each.kind), each.type, each.name)))
+
+
+def accelerator_changes(before: SideStack | None, after: SideStack | None) -> tuple[AcceleratorChange, ...]:
+    """Return the accelerators of a stack of which there are more or fewer; a side without the stack has none."""
+    old, new = (
+        {(row.region, row.flavor, row.unit): row.most for row in (side.accelerators if side else ())}
+        for side in (before, after)
+    )
+    return tuple(
+        AcceleratorChange(region, flavor, unit, Amount(old.get(key, 0), new.get(key, 0)))
+        for key in sorted({*old, *new})
+        if old.get(key, 0) != new.get(key, 0)
+        for region, flavor, unit in (key,)
+    )
+
+
+def cost_changes(before: SideStack | None, after: SideStack | None) -> tuple[Amount, Amount]:
+    """Return a stack's least and most cost in USD per hour; a side without the stack costs nothing."""
+    old = (0.0, 0.0) if before is None else (before.least_usd, before.most_usd)
+    new = (0.0, 0.0) if after is None else (after.least_usd, after.most_usd)
+    return Amount(old[0], new[0]), Amount(old[1], new[1])
+
+
+def quota_changes(before: Side, after: Side) -> tuple[QuotaChange, ...]:
+    """Return the limits of which more or less is held, or that differ themselves."""
+    old, new = ({quota.key: quota for quota in side.quotas} for side in (before, after))
+    found = []
+    for key in sorted({*old, *new}):
+        # A side that holds nothing of a limit does not list it.
+        was = old.get(key) or new[key].model_copy(update={"used": 0.0})
+        now = new.get(key) or was.model_copy(update={"used": 0.0})
+        used, limit = Amount(was.used, now.used), Amount(was.limit, now.limit)
+        if was != now:
+            found.append(QuotaChange(key, now.unit, used, limit))
+    return tuple(found)
+
+
+def capacity_changes(before: Side, after: Side) -> tuple[CapacityChange, ...]:
+    """Return the flavors of clusters that hold, or are promised, more or less."""
+    old, new = (
+        {(each.environment, each.cluster, each.flavor): (each.capacity, each.promised) for each in side.capacity}
+        for side in (before, after)
+    )
+    found = []
+    for key in sorted({*old, *new}):
+        was, now = old.get(key, (0, 0)), new.get(key, (0, 0))
+        if was != now:
+            found.append(CapacityChange(*key, Amount(was[0], now[0]), Amount(was[1], now[1])))
+    return tuple(found)
+
+
+def _change(old: SideResource, new: SideResource) -> ResourceChange | None:
+    inputs = tuple(_inputs(old, new))
+    if not inputs:
+        return None
+    kind: Kind = "replaced" if any(change.forces for change in inputs) else "changed"
+    return ResourceChange(
+        kind=kind,
+        type=new.type,
+        name=new.name,
+        inputs=inputs,
+        undecided=not (replacements.known(new.type) or new.type.startswith("pulumi:")),
+        protected=old.protected,
+    )
+
+
+def _inputs(old: SideResource, new: SideResource) -> Iterator[InputChange]:
+    for path in sorted({*old.inputs, *new.inputs}):
+        was, now = old.inputs.get(path), new.inputs.get(path)
+        if was == now or any(replacements.covers(ignored, path) for ignored in new.ignored):
+            continue
+        if path == TRIGGER and None in (was, now):  # one that comes or goes triggers nothing
+            continue
+        outermost = _only_on_one_side(path, old.inputs if was is None else new.inputs) if None in (was, now) else None
+        forces = replacements.forces(new.type, path, outermost, also=new.replacing)
+        yield InputChange(path, was, now, forces)
+
+
+def _only_on_one_side(path: str, other: Mapping[str, Any]) -> str:
+    """Return the outermost part of a path of which the other side has nothing."""
+    part = path
+    while (above := _above(part)) and not any(replacements.covers(above, each) for each in other):
+        part = above
+    return part
+
+
+def _above(path: str) -> str:
+    """Return the part that a path stands in: ``a[0]`` of ``a[0].b``, then ``a``, then nothing."""
+    return path[: path.rindex("[")] if path.endswith("]") else path.rpartition(".")[0]

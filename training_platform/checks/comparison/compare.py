@@ -1,0 +1,219 @@
+"""Checks the stacks that a change can affect on both sides, and says what differs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from training_platform.checks.baseline import Baseline
+from training_platform.checks.comparison.affected import Affected, affected, declared
+from training_platform.checks.comparison.base_files import BaseTree, base_tree
+from training_platform.checks.comparison.changes import (
+    accelerator_changes,
+    capacity_changes,
+    cost_changes,
+    quota_changes,
+    resource_changes,
+)
+from training_platform.checks.comparison.comparison import Comparison, StackChange
+from training_platform.checks.comparison.guard import guard
+from training_platform.checks.comparison.side import Side, SideStack, side_of
+from training_platform.checks.earlier_findings import set_aside
+from training_platform.checks.planning.planner import DEFAULT, Planner
+from training_platform.checks.progress import Progress, quiet
+from training_platform.checks.report import Report
+from training_platform.checks.reports.fingerprints import fingerprints
+from training_platform.checks.run import UnknownStackError, check_stacks, stack_names
+from training_platform.config.reading.finding import Finding
+from training_platform.config.workspace import STACKS_FOLDER, Workspace, read_workspace
+
+_EMPTY = Side(stacks={}, quotas=(), capacity=(), identities=(), failures=())
+
+
+class _NotPlanned(Exception):
+    """The base's own program does not say what it plans; the message says why."""
+
+
+def check_against(
+    root: Path,
+    ref: str,
+    *,
+    today: date,
+    selected: Sequence[str] = (),
+    fast: bool = False,
+    new_only: bool = False,
+    baseline: Baseline,
+    planner: Planner = DEFAULT,
+    progress: Progress = quiet,
+) -> Report:
+    """Check the stacks that the change since ``ref`` can affect, and compare them with what they were.
+
+    ``new_only`` sets findings aside that the base has as well. Raises BaseError and UnknownStackError.
+    """
+    progress(f"reading {ref}")
+    with base_tree(root, ref) as tree:
+        head_files, base_files = read_workspace(root), read_workspace(tree.root)
+        scope = affected(tree.changed, head_files, base_files)
+        if selected:
+            _refuse_old_names(selected, scope, ref)
+            scope = _narrowed(scope, stack_names(head_files, selected))
+        head = check_stacks(
+            root, today=today, names=scope.head, fast=fast, inputs=True, planner=planner, progress=progress
+        )
+        progress(f"planning {ref}")
+        others = len(head_files.stacks) - len(scope.head)
+        comparison = Comparison(ref=ref, commit=tree.commit, others=others, own_program=scope.own_program)
+        base = _EMPTY
+        try:
+            base = _base_side(tree, scope, today=today, fast=fast, planner=planner, progress=progress)
+            comparison = _comparison(comparison, scope, base, side_of(head))
+        except _NotPlanned as error:
+            comparison = replace(comparison, unknown=str(error))
+        found = [*guard(comparison, head.workspace, base_files), *_unknown(comparison, head.workspace)]
+    report = baseline.apply(_with_findings(head.report, found))
+    report = replace(report, failures=(*report.failures, *_undeclared(scope, head_files, ref)))
+    if new_only:
+        report = set_aside(report, dict.fromkeys(_known(base, scope), f"{ref} has it as well"))
+    return replace(report, comparison=comparison)
+
+
+def _refuse_old_names(selected: Sequence[str], scope: Affected, ref: str) -> None:
+    for name, was in scope.renamed.items():
+        if was in selected:
+            raise UnknownStackError(f"There is no stack {was} any more: what {ref} calls {was} is called {name} now.")
+
+
+def _undeclared(scope: Affected, head: Workspace, ref: str) -> Iterator[str]:
+    """Say of stacks with another name that nobody here knows whether what is deployed has it too."""
+    for name, was in scope.renamed.items():
+        stack = head.stacks[name]
+        if name in scope.head and declared(stack) != was:
+            yield (
+                f"{stack.source.file}: is what {ref} calls {was}, and Pulumi makes all of a stack that it does not "
+                f"know a second time. Rename what is deployed, with `pulumi stack rename {name} --stack {was}`, and "
+                f"say so in the file: renamed_from: {was}"
+            )
+
+
+def _narrowed(scope: Affected, selected: Collection[str]) -> Affected:
+    wanted = {*selected, *(was for name, was in scope.renamed.items() if name in selected)}
+    return replace(
+        scope,
+        head=tuple(name for name in scope.head if name in wanted),
+        base=tuple(name for name in scope.base if name in wanted),
+    )
+
+
+def _base_side(
+    tree: BaseTree, scope: Affected, *, today: date, fast: bool, planner: Planner, progress: Progress
+) -> Side:
+    """Return the base's side. Raises _NotPlanned where its own program fails."""
+    if not scope.own_program:
+        return side_of(
+            check_stacks(
+                tree.root, today=today, names=scope.base, fast=fast, inputs=True, planner=planner, progress=progress
+            )
+        )
+    with tempfile.TemporaryDirectory(prefix="training-platform-side-") as folder:
+        out = Path(folder) / "side.json"
+        how = "fast" if fast else planner.to_text()
+        arguments = [str(tree.root), today.isoformat(), how, str(out), *scope.base]
+        done = subprocess.run(  # noqa: S603 # this interpreter, and arguments of ours
+            [sys.executable, "-P", "-m", "training_platform.checks.comparison.child", *arguments],
+            cwd=tree.root,
+            env={**os.environ, "PYTHONPATH": str(tree.root)},
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+        if done.returncode:
+            last = next(iter(reversed(done.stderr.strip().splitlines())), f"exit code {done.returncode}")
+            raise _NotPlanned(f"the program of commit {tree.commit[:12]} cannot be run here: {last}")
+        try:
+            return Side.model_validate_json(out.read_text(encoding="utf-8"))
+        except (OSError, ValidationError) as error:
+            raise _NotPlanned(f"the program of commit {tree.commit[:12]} speaks another version of this") from error
+
+
+def _comparison(known: Comparison, scope: Affected, base: Side, head: Side) -> Comparison:
+    """Return the comparison with what differs."""
+    return replace(
+        known,
+        stacks=tuple(_stacks(scope, base, head)),
+        quotas=quota_changes(base, head),
+        capacity=capacity_changes(base, head),
+    )
+
+
+def _stacks(scope: Affected, base: Side, head: Side) -> Iterator[StackChange]:
+    for name in scope.head:
+        was = scope.renamed.get(name, name)
+        yield _stack(name, base.stacks.get(was), head.stacks.get(name), was if was != name else None)
+    renamed = {*scope.renamed.values()}
+    for name in scope.base:
+        if name not in head.stacks and name not in renamed:
+            yield _stack(name, base.stacks.get(name), None, None)
+
+
+def _stack(name: str, before: SideStack | None, after: SideStack | None, was: str | None) -> StackChange:
+    kind = "renamed" if was else "added" if before is None else "removed" if after is None else "changed"
+    least, most = cost_changes(before, after)
+    unplanned = [
+        side for side, stack in (("the base", before), ("the work tree", after)) if stack and stack.resources is None
+    ]
+    old = before.resources or () if before else ()
+    new = after.resources or () if after else ()
+    return StackChange(
+        name=name,
+        kind=kind,  # type: ignore[arg-type] # mypy takes the chain for a text
+        was=was,
+        resources=() if unplanned else resource_changes(old, new),
+        accelerators=accelerator_changes(before, after),
+        least_usd=least,
+        most_usd=most,
+        unknown=f"not planned in {' and '.join(unplanned)}" if unplanned else None,
+    )
+
+
+def _unknown(comparison: Comparison, workspace: Workspace) -> Iterator[Finding]:
+    """Say of what the base could not be planned that nobody knows what a change of it replaces."""
+    if comparison.unknown:
+        yield Finding(rule="base-not-planned", severity="warning", message=comparison.unknown)
+    for stack in comparison.stacks:
+        file = workspace.stacks.get(stack.name)
+        if stack.unknown == "not planned in the base" and file:
+            message = f"is {stack.unknown}, so it is not known what this change replaces"
+            yield Finding(
+                rule="base-not-planned", severity="warning", message=message, stack=stack.name, file=file.source.file
+            )
+
+
+def _with_findings(report: Report, found: Sequence[Finding]) -> Report:
+    """Return the report with more findings, each with its stack where that is one of the report's."""
+    names = {stack.name for stack in report.stacks}
+    stacks = tuple(
+        replace(stack, findings=(*stack.findings, *(each for each in found if each.stack == stack.name)))
+        for stack in report.stacks
+    )
+    rest = tuple(each for each in found if each.stack not in names)
+    return replace(report, stacks=stacks, findings=(*report.findings, *rest))
+
+
+def _known(base: Side, scope: Affected) -> frozenset[str]:
+    """Return the fingerprints of the base's findings, under the new names of stacks that have one."""
+    files = {_file(was): _file(name) for name, was in scope.renamed.items()}
+    return frozenset(fingerprints((each[0], files.get(each[1], each[1]), *each[2:]) for each in base.identities))
+
+
+def _file(stack: str) -> str:
+    return f"{STACKS_FOLDER}/Pulumi.{stack}.yaml"

@@ -1,0 +1,209 @@
+"""What a change must not do in silence: replace capacity or data, and remove what refuses to be deleted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from training_platform.catalog.replacements import general, recreating
+from training_platform.checks.comparison.changes import InputChange, ResourceChange
+from training_platform.checks.comparison.comparison import Comparison, StackChange
+from training_platform.checks.comparison.fields import field_of
+from training_platform.config.names import Locator
+from training_platform.config.reading.finding import Finding, Path, Severity, dotted
+from training_platform.config.spec.environment import Environment
+from training_platform.config.spec.stack import Stack
+from training_platform.config.spec.team import Team
+from training_platform.config.workspace import Workspace
+
+GUARDED = {
+    "gcp:container/cluster:Cluster": "cluster",
+    "gcp:container/nodePool:NodePool": "node pool",
+    "gcp:filestore/instance:Instance": "Filestore instance",
+    "gcp:vertex/aiPersistentResource:AiPersistentResource": "persistent resource",
+}
+"""Resource types whose replacement loses data, running jobs, or capacity that may not be had again."""
+LIFT = "deletion_protection: false"
+_PREFERENCE = "gcp:cloudquota/sQuotaPreference:SQuotaPreference"
+_LIMIT_OF_REQUEST = ("service", "quotaId", "dimensions")
+_MOST_INPUTS = 3  # that a finding names; the list of changes has all
+_LOSES = {
+    "cluster": "everything that runs in it ends",
+    "node pool": "its jobs end, and its capacity may not be had again",
+    "Filestore instance": "all of its data is lost",
+    "persistent resource": "its jobs are cancelled, and its machines may not be had again",
+}
+
+
+class _Side(NamedTuple):
+    """A stack on one side, and whether its environment protects."""
+
+    stack: Stack
+    protects: bool
+
+
+def guard(comparison: Comparison, head: Workspace, base: Workspace) -> Iterator[Finding]:
+    """Yield a finding for every section that the change replaces, removes against its protection, or leaves unguarded.
+
+    An environment without protection has lifted the guard for all: there a replacement is a warning.
+    """
+    for change in comparison.stacks:
+        new, old = _side(head, change.name), _side(base, change.was or change.name)
+        if new is None or change.unknown:
+            continue
+        yield from _replaced(change, new, old)
+        yield from _recreated(change, new, old)
+        yield from _removed(change, new, old)
+        yield from _moved(change, new)
+        if old is not None and new.protects:
+            yield from _left_off(change, new, old)
+
+
+def _side(workspace: Workspace, name: str) -> _Side | None:
+    stack = workspace.stacks.get(name)
+    home = workspace.environment_of(stack) if stack else None
+    return _Side(stack, home.deletion_protection) if stack and stack.section and home else None
+
+
+def _replaced(change: StackChange, new: _Side, old: _Side | None) -> Iterator[Finding]:
+    sections: dict[Path, list[ResourceChange]] = {}
+    for resource in change.resources:
+        if resource.kind == "replaced" and (path := _guarded(new.stack, resource)) is not None:
+            sections.setdefault(path, []).append(resource)
+    for path, resources in sections.items():
+        if new.protects and _lifted(new.stack, path):
+            continue
+        what = GUARDED[resources[0].type]
+        inputs = {each.path: each for resource in resources for each in resource.forcing}
+        said = ", ".join(map(_said, list(inputs.values())[:_MOST_INPUTS]))
+        if len(inputs) > _MOST_INPUTS:
+            said += f" and {len(inputs) - _MOST_INPUTS} more"
+        count = f"{len(resources)} {what}s" if len(resources) > 1 else f"the {what} {resources[0].name}"
+        field = field_of(next(iter(inputs.values())), path, new.stack, old.stack if old else None)
+        yield _finding(
+            "replacement", "error" if new.protects else "warning", new.stack, field,
+            f"replaces {count}: {said}; {_LOSES[what]}",
+            resource=f"{resources[0].type} {resources[0].name}",
+            allowed=f"{LIFT} in {dotted(path)}, if that is meant" if new.protects else "a replacement that is meant",
+        )  # fmt: skip
+
+
+def _recreated(change: StackChange, new: _Side, old: _Side | None) -> Iterator[Finding]:
+    """Find pools that stay while GKE makes their VMs anew, which the provider calls a change in place."""
+    sections: dict[Path, list[InputChange]] = {}
+    for resource in change.resources:
+        path = _guarded(new.stack, resource) if resource.kind == "changed" else None
+        anew = [each for each in resource.inputs if general(each.path) in recreating(resource.type)]
+        if path is not None and anew:
+            sections.setdefault(path, []).extend(anew)
+    for path, inputs in sections.items():
+        said = ", ".join(dict.fromkeys(map(_said, inputs)))
+        yield _finding(
+            "recreated-nodes", "warning", new.stack, field_of(inputs[0], path, new.stack, old.stack if old else None),
+            f"GKE makes the VMs of the pool anew, one after another: {said}; the jobs on them end",
+            allowed="a change that is meant, after the pool's jobs",
+        )  # fmt: skip
+
+
+def _removed(change: StackChange, new: _Side, old: _Side | None) -> Iterator[Finding]:
+    """Find what the engine will refuse to delete: its state protects it until a deployment has lifted that."""
+    gone = [each for each in change.resources if each.kind == "removed" and each.protected]
+    if not gone:
+        return
+    names = [each.name for each in gone]
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    section = old.stack.section if old else None
+    path = Locator(section).path(names[0]) if section else ()
+    yield _finding(
+        "protected-removal", "warning", new.stack, path,
+        f"removes {', '.join(names[:3])}{more}, which the engine refuses while the deployed stack protects it",
+        resource=f"{gone[0].type} {names[0]}",
+        allowed=f"a deployment with {LIFT} before this change",
+    )  # fmt: skip
+
+
+def _moved(change: StackChange, new: _Side) -> Iterator[Finding]:
+    """Find a request that is to be one for another limit: Google takes a new amount for it, and nothing else.
+
+    Source: Cloud Quotas API v1 protos, QuotaPreference, where dimensions are immutable, and the gcp provider, which
+    sends the change as an update; read 2026-11-21. That service and quota id are so too is inferred.
+    """
+    assert new.stack.section is not None
+    for resource in change.resources:
+        moved = [each for each in resource.inputs if each.path.startswith(_LIMIT_OF_REQUEST)]
+        if resource.type == _PREFERENCE and resource.kind == "changed" and moved:
+            path = Locator(new.stack.section).path(resource.name) or ()
+            yield _finding(
+                "quota-request-moved", "error", new.stack, path,
+                f"is to ask for another limit: {', '.join(map(_said, moved))}; Google changes the amount alone",
+                resource=f"{resource.type} {resource.name}", allowed="another name for the request",
+            )  # fmt: skip
+
+
+def _left_off(change: StackChange, new: _Side, old: _Side) -> Iterator[Finding]:
+    """Find a guard that was lifted before this change, which needs it no more."""
+    assert old.stack.section is not None
+    needed = {
+        path
+        for stack in (new.stack, old.stack)
+        for resource in change.resources
+        if resource.kind in ("replaced", "removed") and (path := _guarded(stack, resource)) is not None
+    }
+    for path in _sections(new.stack.section):
+        if _lifted(new.stack, path) and _lifted(old.stack, path) and path not in needed:
+            yield _finding(
+                "protection-left-off", "warning", new.stack, (*path, "deletion_protection"),
+                "is false, and nothing in this change needs it", allowed="true, once it is deployed", nearest="true",
+            )  # fmt: skip
+
+
+def _sections(section: Environment | Team | None) -> Iterator[Path]:
+    """Yield the paths of every section that the guard is about."""
+    if isinstance(section, Environment):
+        for name, cluster in section.clusters.items():
+            yield ("clusters", name)
+            yield from (("clusters", name, "node_pools", pool) for pool in cluster.node_pools)
+        yield from (("filestore", name) for name in section.filestore)
+    elif section:
+        yield from (("vertex", "persistent_resources", name) for name in section.vertex.persistent_resources)
+
+
+def _guarded(stack: Stack, resource: ResourceChange) -> Path | None:
+    """Return the guarded section that a resource belongs to; a system pool, which only takes time, is in none."""
+    if resource.type not in GUARDED or stack.section is None:
+        return None
+    path = Locator(stack.section).path(resource.name)
+    return path if path in set(_sections(stack.section)) else None
+
+
+def _lifted(stack: Stack, path: Path) -> bool:
+    value: Any = stack.section
+    for part in path:
+        value = value.get(part) if isinstance(value, dict) else getattr(value, str(part), None)
+    return value is not None and not value.deletion_protection
+
+
+def _said(change: InputChange) -> str:
+    return f"{change.path} from {_shown(change.old)} to {_shown(change.new)}"
+
+
+def _shown(value: Any) -> str:
+    return "nothing" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def _finding(
+    rule: str,
+    severity: Severity,
+    stack: Stack,
+    path: Path,
+    message: str,
+    *,
+    resource: str | None = None,
+    allowed: str | None = None,
+    nearest: str | None = None,
+) -> Finding:
+    return Finding(
+        rule=rule, severity=severity, message=message, stack=stack.name, file=stack.source.file,
+        position=stack.position(path), path=dotted(path), resource=resource, allowed=allowed, nearest=nearest,
+    )  # fmt: skip

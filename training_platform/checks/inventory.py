@@ -1,0 +1,71 @@
+"""A plan in brief: how many resources of each type, and the few inputs that cost money or lose data when wrong."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+from training_platform.checks.planning.recorder import Plan
+from training_platform.resources.planned import UNKNOWN
+
+_CHOSEN: Mapping[str, tuple[str, ...]] = {
+    "gcp:container/cluster:Cluster": ("location", "deletionProtection", "releaseChannel.channel"),
+    "gcp:container/nodePool:NodePool": (
+        "nodeConfig.machineType",
+        "nodeLocations",
+        "nodeConfig.spot",
+        "nodeConfig.flexStart",
+        "nodeConfig.reservationAffinity.values",
+        "placementPolicy.tpuTopology",
+        "autoscaling.minNodeCount",
+        "autoscaling.maxNodeCount",
+        "autoscaling.totalMaxNodeCount",
+        "nodeConfig.bootDisk",
+    ),
+    "gcp:filestore/instance:Instance": ("tier", "location", "fileShares.capacityGb", "deletionProtectionEnabled"),
+    "gcp:storage/bucket:Bucket": ("name", "location", "forceDestroy"),
+    "gcp:vertex/aiPersistentResource:AiPersistentResource": ("resourcePools",),
+    "kubernetes:kueue.x-k8s.io/v1beta2:ClusterQueue": ("spec.resourceGroups",),
+    "kubernetes:helm.sh/v3:Release": ("chart", "version", "namespace"),
+}
+
+
+def inventory(plan: Plan) -> str:
+    """Return the inventory of a plan as YAML."""
+    counts = Counter(resource.type for resource in plan.resources if resource.custom)
+    inputs = {
+        f"{resource.type} {resource.name}": chosen
+        for resource in sorted(plan.resources, key=lambda each: each.key)
+        if (chosen := _chosen(resource.type, resource.inputs))
+    }
+    document = {
+        "resources": sum(counts.values()),
+        "counts": dict(sorted(counts.items())),
+        "protected": sorted(f"{each.type} {each.name}" for each in plan.resources if each.options.get("protect")),
+        "inputs": inputs,
+        "outputs": sorted(plan.outputs),
+    }
+    head = "# Written by `make inventories`; a change here is a change of what the stack creates.\n"
+    return head + str(yaml.safe_dump(document, sort_keys=False, width=120))
+
+
+def _chosen(resource_type: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    values = {path: _at(inputs, path) for path in _CHOSEN.get(resource_type, ())}
+    return {path: _plain(value) for path, value in values.items() if value is not None}
+
+
+def _at(value: Any, path: str) -> Any:
+    for part in path.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+def _plain(value: Any) -> Any:
+    if value is UNKNOWN:
+        return "(unknown)"
+    if isinstance(value, Mapping):
+        return {key: _plain(inner) for key, inner in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list) else value

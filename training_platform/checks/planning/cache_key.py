@@ -1,0 +1,57 @@
+"""What a plan's outcome depends on, as one digest: whatever can change the outcome changes the digest.
+
+That is the stack's file and its environment's, the program, the code and data of ``modules`` and ``checks``, Python and
+every installed package. Today, snapshots, exemptions and the baseline are not in it: they are applied to outcomes
+afterwards. Nor is the policy pack, which no check runs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import sys
+from collections.abc import Iterable, Iterator
+from importlib.metadata import distributions
+from pathlib import Path
+
+from training_platform.config.spec.stack import Stack
+from training_platform.config.workspace import STACKS_FOLDER
+
+CODE = Path(__file__).resolve().parents[3]
+PACKAGES = ("training_platform", "modules")
+PROGRAM = ("Pulumi.yaml", "__main__.py")
+
+
+def program_digest(root: Path, code: Path = CODE) -> str:
+    """Return the digest of all but stack files: the program at ``root``, and the packages below ``code``."""
+    parts = [sys.version, sys.platform, platform.machine(), *sorted(_installed())]
+    files = [(name, root / name) for name in PROGRAM]
+    files += ((path.relative_to(code).as_posix(), path) for package in PACKAGES for path in _files(code / package))
+    return _digest((*parts, *(text for name, path in files for text in (name, _content(path)))))
+
+
+def stack_digest(program: str, root: Path, stack: Stack, *, inputs: bool) -> str:
+    """Return the digest of all that a stack's outcome depends on; ``inputs`` as an outcome has them."""
+    names = dict.fromkeys((stack.name, stack.environment_name))
+    files = (_content(root / STACKS_FOLDER / f"Pulumi.{name}.yaml") for name in names)
+    return _digest((program, "inputs" if inputs else "brief", *names, *files))
+
+
+def _installed() -> Iterator[str]:
+    for each in distributions():
+        yield f"{each.metadata['Name']} {each.version}"
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc")
+
+
+def _content(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return "absent"
+
+
+def _digest(parts: Iterable[str]) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()

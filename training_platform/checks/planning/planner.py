@@ -1,0 +1,100 @@
+"""Plans stacks: from the cache, in this process, or side by side in others."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from training_platform.checks.planning.cache import Cache
+from training_platform.checks.planning.cache_key import program_digest, stack_digest
+from training_platform.checks.planning.order import plan_order
+from training_platform.checks.planning.queue import Agenda, Planned
+from training_platform.checks.planning.worker import Answer, plan
+from training_platform.checks.planning.workers import Workers
+from training_platform.checks.progress import Progress, quiet
+from training_platform.config.workspace import Workspace
+
+FEWEST = 8
+"""Stacks below which one process is done before several have loaded Pulumi."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planner:
+    """How stacks are planned: by how many processes at most, where outcomes are kept and looked for.
+
+    None are as many processes as cores, and no cache.
+    """
+
+    jobs: int | None = None
+    cache: Path | None = None
+
+    @classmethod
+    def of_text(cls, text: str) -> Planner:
+        """Return the planner that ``to_text`` wrote down."""
+        jobs, _, folder = text.partition(":")
+        return cls(jobs=int(jobs) or None, cache=Path(folder) if folder else None)
+
+    def to_text(self) -> str:
+        """Write it down for another process: ``JOBS:FOLDER``, where 0 and no folder are None."""
+        return f"{self.jobs or 0}:{self.cache or ''}"
+
+    def plan(
+        self, workspace: Workspace, names: Sequence[str], *, inputs: bool = False, progress: Progress = quiet
+    ) -> Planned:
+        """Plan the named stacks, and the environments of teams; ``inputs`` as an outcome has them."""
+        agenda = Agenda(workspace.root, plan_order(workspace, names), inputs=inputs)
+        if self.cache is None:
+            for _ in self._work(agenda, progress):
+                pass
+        else:
+            self._work_with(Cache(self.cache), agenda, progress)
+        return agenda.result()
+
+    def _work_with(self, cache: Cache, agenda: Agenda, progress: Progress) -> None:
+        program = program_digest(agenda.root)
+        digests = _digests(agenda, program)
+        agenda.known({name: found for name, digest in digests.items() if (found := cache.get(digest))})
+        if not agenda:
+            return
+        try:
+            for name, data in self._work(agenda, progress):
+                cache.put(digests[name], data)
+        finally:  # what was edited meanwhile may have been read before or after
+            now = _digests(agenda, program_digest(agenda.root))
+            cache.forget(digests[name] for name in digests if digests[name] != now[name])
+            cache.prune()
+
+    def _work(self, agenda: Agenda, progress: Progress) -> Iterator[tuple[str, bytes]]:
+        """Plan all that waits, and yield each encoded outcome as it comes."""
+        total = len(agenda.stacks)
+        progress("planning", agenda.done, total)  # loading Pulumi takes longer than reading the files did
+        for name, answer in self._answers(agenda):
+            agenda.take(name, answer)
+            progress(f"planned {name}", agenda.done, total)
+            if answer.data is not None:
+                yield name, answer.data
+
+    def _answers(self, agenda: Agenda) -> Iterator[tuple[str, Answer]]:
+        jobs = self.jobs or os.cpu_count() or 1
+        if jobs == 1 or (self.jobs is None and len(agenda) < FEWEST):
+            while job := agenda.next():
+                yield job.name, plan(job)
+            return
+        with Workers(min(jobs, len(agenda))) as workers:
+            while True:
+                while workers.free and (job := agenda.next()):
+                    workers.give(job)
+                if not workers.busy:
+                    agenda.abandon("no process is left that could plan it.")
+                    return
+                for done, answer in workers.answers():
+                    yield done.name, answer
+
+
+DEFAULT = Planner()
+
+
+def _digests(agenda: Agenda, program: str) -> dict[str, str]:
+    return {stack.name: stack_digest(program, agenda.root, stack, inputs=agenda.inputs) for stack in agenda.stacks}

@@ -1,0 +1,211 @@
+"""Runs a Pulumi program without an engine and records everything that it registers, as a preview would see it.
+
+The recorder stands where the engine's resource monitor stands. It answers as a preview does: inputs come back as
+outputs, ids and computed properties stay unknown. Unlike Pulumi's own mocks it keeps what was registered beside the
+inputs (``protect``, ``ignoreChanges``, parent, time-outs) and refuses a second resource of the same type and name.
+
+A provider's own preview knows more (names that it makes up, addresses of service accounts) and less (an input read back
+as an output, where the provider adds fields to it later). Tests under the engine hold our stacks' plans equal to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path as FilePath
+from typing import Any
+
+import pulumi
+from google.protobuf import empty_pb2, struct_pb2
+from pulumi.runtime import mocks, proto, settings, stack
+
+from training_platform.checks.planning.program_loop import run_in_loop
+from training_platform.checks.planning.wire import holds_unknown, plain, plain_struct, wire_struct
+from training_platform.resources.planned import Planned
+
+ORGANIZATION = "organization"  # what a self-managed backend calls the one organisation it has
+_STACK = "pulumi:pulumi:Stack"
+_REFERENCE = "pulumi:pulumi:StackReference"
+_PROVIDER = "pulumi:providers:"
+
+
+class ProgramError(Exception):
+    """A Pulumi program that cannot be planned; the message says what it did."""
+
+
+@dataclass
+class Plan:
+    """What a program registered, in order, and what it exports."""
+
+    resources: list[Planned] = field(default_factory=list)
+    outputs: dict[str, Any] = field(default_factory=dict)
+
+    def of(self, resource_type: str) -> list[Planned]:
+        """Return the resources of one type."""
+        return [resource for resource in self.resources if resource.type == resource_type]
+
+    def one(self, resource_type: str, name: str | None = None) -> Planned:
+        """Return the only resource of a type (and name). Raises LookupError where there is none, or more than one."""
+        found = [resource for resource in self.of(resource_type) if name in (None, resource.name)]
+        if len(found) != 1:
+            there = ", ".join(f"{resource.type} {resource.name}" for resource in found or self.resources)
+            raise LookupError(f"{len(found)} resources are {resource_type} {name or ''}; there are: {there}")
+        return found[0]
+
+
+def record(
+    program: Callable[[], object],
+    *,
+    project: str,
+    stack_name: str,
+    config: Mapping[str, Any] | None = None,
+    references: Mapping[str, Mapping[str, Any]] | None = None,
+    root: FilePath = FilePath(),
+) -> Plan:
+    """Run a program and return its plan.
+
+    ``config`` holds values as a stack file gives them. ``references`` holds the outputs of other stacks by their full
+    name (``organization/project/stack``). ``root`` is the folder of ``Pulumi.yaml``. Raises ProgramError for what the
+    engine would refuse; errors of the program itself pass through.
+    """
+    monitor = Recorder(stack_name, references or {})
+    settings.configure(_settings(monitor, project, stack_name, root))
+    settings.set_root_resource(None)  # type: ignore[arg-type] # the last plan's root survives in a context variable
+    pulumi.runtime.set_all_config(_texts(config or {}))
+    run_in_loop(stack.run_in_stack(lambda: _finish(program)))
+    return monitor.plan
+
+
+def _texts(config: Mapping[str, Any]) -> dict[str, str]:
+    """Return configuration as the engine hands it over: null as no text, text as it is, else JSON with sorted keys."""
+    return {key: _text(value) for key, value in config.items()}
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+async def _finish(program: Callable[[], object]) -> None:
+    """Run a program, and wait for its outputs together: the SDK goes through all of them again after each that comes.
+
+    What the program returns is dropped: anything awaitable in it is not ours to await. Errors are the SDK's to raise.
+    """
+    program()
+    while waiting := [output for output in settings.SETTINGS.outputs if not output.done()]:
+        done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_EXCEPTION)
+        if any(not output.cancelled() and output.exception() for output in done):
+            return
+
+
+def _settings(monitor: Recorder, project: str, stack_name: str, root: FilePath) -> mocks.MockSettings:
+    features = set(monitor.GetDeploymentInfo(empty_pb2.Empty()).supportedFeatures)  # type: ignore[no-untyped-call]
+    return mocks.MockSettings(  # type: ignore[no-untyped-call]
+        monitor=monitor,
+        monitor_features=features,
+        engine=mocks.MockEngine(None),
+        project=project,
+        stack=stack_name,
+        dry_run=True,
+        organization=ORGANIZATION,
+        root_directory=str(root),
+        callbacks=None,
+        outputs=set(),
+    )
+
+
+class _NoMocks(mocks.Mocks):
+    """Nothing is left for mocks to do; the base class wants one."""
+
+    def call(self, args: mocks.MockCallArgs) -> tuple[dict[str, Any], None]:
+        raise ProgramError(f"the program calls {args.token}, which only a cloud can answer")
+
+    def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str, dict[str, Any]]:
+        raise NotImplementedError
+
+
+class Recorder(mocks.MockMonitor):
+    """A resource monitor that records the whole registration."""
+
+    def __init__(self, stack_name: str, references: Mapping[str, Mapping[str, Any]]) -> None:
+        super().__init__(_NoMocks())
+        self.plan = Plan()
+        self._stack_name = stack_name
+        self._references = references
+        self._urns: dict[str, tuple[str, str]] = {}
+        self._keys: set[tuple[str, str]] = set()
+        self._blind: set[str] = set()  # providers whose own settings are not known yet
+
+    def RegisterResource(self, request: Any) -> Any:
+        """Record a resource and answer as a preview does: inputs as outputs, no id.
+
+        Nothing comes back of a resource whose provider has settings that are not known yet: it cannot be asked.
+        """
+        urn = self.make_urn(request.parent, request.type, request.name)
+        self._urns[urn] = (request.type, request.name)
+        if request.type != _STACK:
+            self._record(request)
+        if request.type.startswith(_PROVIDER) and holds_unknown(self.plan.resources[-1].inputs):
+            self._blind.add(urn)
+        outputs = None if _provider_urn(request) in self._blind else request.object
+        return proto.resource_pb2.RegisterResourceResponse(urn=urn, id="", object=outputs)
+
+    def ReadResource(self, request: Any) -> Any:
+        """Answer a stack reference from the outputs at hand, and any other read with the request's own properties."""
+        urn = self.make_urn(request.parent, request.type, request.name)
+        self._urns[urn] = (request.type, request.name)
+        properties: struct_pb2.Struct = request.properties
+        if request.type == _REFERENCE:
+            if request.id not in self._references:
+                raise ProgramError(f"stack {request.id} has no outputs to read: plan or deploy it first")
+            outputs = dict(self._references[request.id])
+            properties = wire_struct({"name": request.id, "outputs": outputs, "secretOutputNames": []})
+        return proto.resource_pb2.ReadResourceResponse(urn=urn, properties=properties)
+
+    def RegisterResourceOutputs(self, request: Any) -> Any:
+        """Keep what the stack exports."""
+        if self._urns.get(request.urn, ("", ""))[0] == _STACK:
+            self.plan.outputs = plain_struct(request.outputs)
+        return empty_pb2.Empty()
+
+    def _record(self, request: Any) -> None:
+        key = (request.type, request.name)
+        if key in self._keys:
+            raise ProgramError(f"two resources are {request.type} {request.name}")
+        self._keys.add(key)
+        parent = self._urns.get(request.parent)
+        self.plan.resources.append(
+            Planned(
+                stack=self._stack_name,
+                type=request.type,
+                name=request.name,
+                inputs=plain_struct(request.object),
+                custom=request.custom,
+                parent=None if parent is None or parent[0] == _STACK else parent,
+                options=self._options(request),
+            )
+        )
+
+    def _options(self, request: Any) -> dict[str, Any]:
+        times = request.customTimeouts
+        options = {
+            "protect": request.protect,
+            "retainOnDelete": request.retainOnDelete,
+            "deleteBeforeReplace": request.deleteBeforeReplace,
+            "ignoreChanges": list(request.ignoreChanges),
+            "replaceOnChanges": list(request.replaceOnChanges),
+            "replacementTrigger": plain(request.replacement_trigger),
+            "dependsOn": sorted({self._urns[urn] for urn in request.dependencies if urn in self._urns}),
+            "provider": self._urns.get(_provider_urn(request), (None, None))[1],
+            "customTimeouts": {k: getattr(times, k) for k in ("create", "update", "delete") if getattr(times, k)},
+        }
+        return {name: value for name, value in options.items() if value}
+
+
+def _provider_urn(request: Any) -> str:
+    return str(request.provider.rpartition("::")[0])  # what follows is the provider's id

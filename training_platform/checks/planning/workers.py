@@ -1,0 +1,117 @@
+"""Processes that plan stacks side by side; each imports Pulumi once.
+
+They are spawned and never forked: gRPC has threads, which a fork does not carry over.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing import resource_tracker
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+from types import TracebackType
+
+from training_platform.checks.planning.worker import Answer, Job, serve
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Hold interrupts back: a process that starts meanwhile never gets one, and leaves it to this one to end it."""
+    resource_tracker.ensure_running()  # it lets interrupts through again where it is started by the first process
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class _Worker:
+    """One process, and the job that it has."""
+
+    def __init__(self, target: Callable[[Connection], None]) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.connection, theirs = context.Pipe()
+        self.process: SpawnProcess = context.Process(target=target, args=(theirs,), daemon=True)
+        with _interrupts_held():
+            self.process.start()
+        theirs.close()  # so that this end sees when the process is gone
+        self.job: Job | None = None
+
+    def give(self, job: Job) -> None:
+        self.job = job
+        with suppress(BrokenPipeError):  # it is gone; taking its answer says so
+            self.connection.send(job)
+
+    def take(self) -> Answer | None:
+        """Return the answer, None where the process ended instead."""
+        try:
+            answer: Answer = self.connection.recv()
+        except (EOFError, ConnectionResetError):
+            return None
+        return answer
+
+    def end(self, *, patience: float = 0) -> str:
+        """Return how the process ended; one that has not by itself after ``patience`` seconds is terminated."""
+        self.connection.close()
+        self.process.join(patience)
+        self.process.terminate()
+        self.process.join()
+        code = self.process.exitcode or 0
+        return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+
+
+class Workers:
+    """At most ``most`` processes, started as jobs come; leaving the context ends them all, with their jobs."""
+
+    def __init__(self, most: int, target: Callable[[Connection], None] = serve) -> None:
+        self._most = most
+        self._target = target
+        self._workers: list[_Worker] = []
+        self._lost = 0
+
+    def __enter__(self) -> Workers:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End every process."""
+        for worker in self._workers:
+            worker.end()
+        self._workers.clear()
+
+    @property
+    def busy(self) -> bool:
+        """Whether an answer is to come."""
+        return any(worker.job for worker in self._workers)
+
+    @property
+    def free(self) -> bool:
+        """Whether a job would be taken at once; never again once every process has died."""
+        return len(self._workers) + self._lost < self._most or any(worker.job is None for worker in self._workers)
+
+    def give(self, job: Job) -> None:
+        """Hand a job to a free process, or to a new one."""
+        idle = next((worker for worker in self._workers if worker.job is None), None)
+        if idle is None:
+            idle = _Worker(self._target)
+            self._workers.append(idle)
+        idle.give(job)
+
+    def answers(self) -> Iterator[tuple[Job, Answer]]:
+        """Wait for the next answers; a process that died gives a sentence, and is not replaced."""
+        working = {worker.connection: worker for worker in self._workers if worker.job}
+        for connection in wait(list(working)):
+            worker = working[connection]  # type: ignore[index] # what is waited for are these connections
+            job, worker.job = worker.job, None
+            assert job is not None
+            answer = worker.take()
+            if answer is None:
+                self._workers.remove(worker)
+                self._lost += 1
+                answer = Answer(None, f"stack {job.name}: the process that planned it died ({worker.end(patience=5)}).")
+            yield job, answer

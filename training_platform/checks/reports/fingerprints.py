@@ -1,0 +1,38 @@
+"""Fingerprints of findings: the same while a finding is the same, wherever in its file it stands."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from training_platform.checks.report import ordered
+from training_platform.config.reading.finding import Finding
+
+# What a message names before these words tells two findings of one field apart; what follows are amounts, which change.
+_SUBJECT_ENDS = {"quota-exceeded": " needs ", "quota-unknown": ", which "}
+
+
+def fingerprinted(findings: Iterable[Finding]) -> Iterator[tuple[Finding, str]]:
+    """Yield findings in order of place, each with a fingerprint that no other has: 64 hexadecimal digits.
+
+    It rests on rule, file, path and resource, so neither a moved line nor a changed amount makes a finding new. Of
+    several findings that agree in all of these the fingerprints differ by their order.
+    """
+    found = ordered(findings)
+    yield from zip(found, fingerprints(map(identity, found)), strict=True)
+
+
+def fingerprints(identities: Iterable[tuple[str, ...]]) -> Iterator[str]:
+    """Yield the fingerprint of each identity; of equal ones each has another."""
+    seen: Counter[tuple[str, ...]] = Counter()
+    for each in identities:
+        seen[each] += 1
+        yield hashlib.sha256("\0".join((*each, str(seen[each]))).encode()).hexdigest()
+
+
+def identity(finding: Finding) -> tuple[str, ...]:
+    """Return what stays of a finding while it is the same: rule, file or stack, path, resource, and its subject."""
+    end = _SUBJECT_ENDS.get(finding.rule)
+    subject = finding.message.partition(end)[0] if end else ""
+    return (finding.rule, finding.file or finding.stack or "", finding.path, finding.resource or "", subject)

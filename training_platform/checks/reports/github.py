@@ -1,0 +1,39 @@
+"""The report as GitHub annotations: one workflow command a line, errors first.
+
+GitHub shows the first ten errors and the first ten warnings of a step, so a summary beside them has to hold the rest.
+Source: GitHub docs, Workflow commands; escapes as in actions/toolkit, command.ts.
+"""
+
+from __future__ import annotations
+
+from training_platform.checks.report import Report, ordered
+from training_platform.checks.reports.wording import advice, place, said
+from training_platform.config.reading.finding import Finding
+
+_COMMANDS = {"error": "error", "warning": "warning", "note": "notice"}
+
+
+def github_report(report: Report) -> str:
+    """Return the report as workflow commands; nothing where nothing was found."""
+    lines = [_command("error", {"title": "not checked"}, failure) for failure in report.failures]
+    found = ordered(report.all_findings())
+    lines += [_annotation(finding) for severity in _COMMANDS for finding in found if finding.severity == severity]
+    return "\n".join(lines)
+
+
+def _annotation(finding: Finding) -> str:
+    at = place(finding)
+    properties = {"file": at.file, "line": str(at.line), "col": str(at.column), "title": finding.rule}
+    text = "\n".join(part for part in (said(finding), advice(finding)) if part)
+    return _command(_COMMANDS[finding.severity], properties, text)
+
+
+def _command(name: str, properties: dict[str, str], text: str) -> str:
+    given = ",".join(f"{key}={_escaped(value, more=':,')}" for key, value in properties.items())
+    return f"::{name} {given}::{_escaped(text)}"
+
+
+def _escaped(text: str, more: str = "") -> str:
+    for character in f"%\r\n{more}":
+        text = text.replace(character, f"%{ord(character):02X}")
+    return text

@@ -1,0 +1,33 @@
+"""The report as a GitLab code quality artifact: errors and warnings.
+
+Source: GitLab docs, Code Quality, "Code Quality report format": description, check_name, fingerprint, location and one
+of five severities.
+"""
+
+from __future__ import annotations
+
+import json
+
+from training_platform.checks.report import Report
+from training_platform.checks.reports.fingerprints import fingerprinted
+from training_platform.checks.reports.wording import advice, place, said
+from training_platform.config.reading.finding import Finding
+
+_SEVERITIES = {"error": "critical", "warning": "minor"}
+
+
+def gitlab_report(report: Report) -> str:
+    """Return the report as a JSON list; it has no way to say what was not checked, which the exit code does."""
+    failed = [finding for finding in report.all_findings() if finding.severity in _SEVERITIES]
+    return json.dumps([_entry(finding, fingerprint) for finding, fingerprint in fingerprinted(failed)], indent=2)
+
+
+def _entry(finding: Finding, fingerprint: str) -> dict[str, object]:
+    at = place(finding)
+    return {
+        "description": ". ".join(part for part in (said(finding), advice(finding)) if part),
+        "check_name": finding.rule,
+        "fingerprint": fingerprint,
+        "severity": _SEVERITIES[finding.severity],
+        "location": {"path": at.file, "lines": {"begin": at.line}},
+    }

@@ -1,0 +1,90 @@
+"""The report as JUnit XML: a suite for each stack, a case for each rule that was run on it.
+
+An error fails its rule's case; a warning is the case's output; what is exempt or not decided skips it. What could not
+be checked is a case with an error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from xml.etree import ElementTree as Xml
+
+from training_platform.checks.report import Report, ordered
+from training_platform.checks.reports.wording import place
+from training_platform.config.reading.finding import Finding
+from training_platform.rules import RULES
+from training_platform.rules.exemptions import Exempted
+from training_platform.rules.unregistered import LEDGER
+
+# XML 1.0 has no way to write these, not even as references.
+_UNWRITABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_RULES = (*RULES, *(each.id for each in LEDGER))
+
+
+def junit_report(report: Report) -> str:
+    """Return the report as XML text."""
+    root = Xml.Element("testsuites", name="training-platform")
+    for stack in report.stacks:
+        ran = () if stack.kind == "rejected" else _RULES
+        _suite(root, stack.name, ran, stack.findings, stack.exempted)
+    if report.findings:
+        _suite(root, "repository", (), report.findings, ())
+    if report.failures:
+        suite = Xml.SubElement(root, "testsuite", name="not checked")
+        for number, failure in enumerate(report.failures, start=1):
+            case = Xml.SubElement(suite, "testcase", classname="not checked", name=str(number))
+            Xml.SubElement(case, "error", message=_text(failure))
+        _count(suite)
+    _count(root)
+    Xml.indent(root)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{Xml.tostring(root, encoding="unicode")}'
+
+
+def _suite(
+    root: Xml.Element, name: str, ran: Iterable[str], findings: Iterable[Finding], exempted: Iterable[Exempted]
+) -> None:
+    suite = Xml.SubElement(root, "testsuite", name=_text(name))
+    found: dict[str, list[Finding]] = defaultdict(list)
+    for finding in ordered(findings):
+        found[finding.rule].append(finding)
+    exempt: dict[str, list[Exempted]] = defaultdict(list)
+    for each in exempted:
+        exempt[each.finding.rule].append(each)
+    for rule in dict.fromkeys((*found, *exempt, *ran)):
+        _case(suite, name, rule, found[rule], exempt[rule])
+    _count(suite)
+
+
+def _case(suite: Xml.Element, stack: str, rule: str, findings: list[Finding], exempted: list[Exempted]) -> None:
+    case = Xml.SubElement(suite, "testcase", classname=_text(stack), name=rule)
+    errors = [finding for finding in findings if finding.severity == "error"]
+    notes = [finding for finding in findings if finding.severity == "note"]
+    warnings = [finding for finding in findings if finding.severity == "warning"]
+    if findings:
+        at = place(findings[0])
+        case.set("file", _text(at.file))
+        case.set("line", str(at.line))
+    if errors:
+        Xml.SubElement(case, "failure", type=rule, message=_text(errors[0].message)).text = _lines(errors)
+    elif notes or exempted:
+        reason = "not decided before deployment" if notes else str(exempted[0])
+        Xml.SubElement(case, "skipped", message=_text(reason))
+    output = [*map(str, warnings), *map(str, notes), *(f"{each.finding}\n  {each}" for each in exempted)]
+    if output:
+        Xml.SubElement(case, "system-out").text = _text("\n".join(output))
+
+
+def _count(parent: Xml.Element) -> None:
+    parent.set("tests", str(len(list(parent.iter("testcase")))))
+    for name, element in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+        parent.set(name, str(len(list(parent.iter(element)))))
+
+
+def _lines(findings: Iterable[Finding]) -> str:
+    return _text("\n".join(map(str, findings)))
+
+
+def _text(text: str) -> str:
+    return _UNWRITABLE.sub("\ufffd", text)

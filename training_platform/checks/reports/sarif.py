@@ -1,0 +1,84 @@
+"""The report as SARIF 2.1.0, for code scanning: errors and warnings; what is exempt or not decided is left out.
+
+Source: OASIS, Static Analysis Results Interchange Format 2.1.0 with errata 01. ``primaryLocationLineHash`` is the one
+fingerprint that GitHub compares (GitHub docs, SARIF support for code scanning).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import quote
+
+from training_platform.checks.report import Report
+from training_platform.checks.reports.fingerprints import fingerprinted
+from training_platform.checks.reports.wording import advice, place, said
+from training_platform.config.reading.finding import Finding
+from training_platform.rules.unregistered import Description, describe
+
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+_ROOT = "SRCROOT"
+
+
+def sarif_report(report: Report) -> str:
+    """Return the report as SARIF text; paths are relative to the repository's root."""
+    failed = [finding for finding in report.all_findings() if finding.severity != "note"]
+    rules = sorted({finding.rule for finding in failed})
+    run = {
+        "tool": {"driver": {"name": "training-platform", "rules": [_rule(describe(rule_id)) for rule_id in rules]}},
+        "columnKind": "unicodeCodePoints",
+        "originalUriBaseIds": {_ROOT: {"description": {"text": "The root of the repository."}}},
+        "invocations": [_invocation(report)],
+        "results": [_result(finding, mark, rules.index(finding.rule)) for finding, mark in fingerprinted(failed)],
+    }
+    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)
+
+
+def _rule(rule: Description) -> dict[str, Any]:
+    source = f"Source: {rule.source}." if rule.source else ""
+    return {
+        "id": rule.id,
+        "shortDescription": {"text": rule.summary},
+        "fullDescription": {"text": rule.summary},
+        "help": {
+            "text": f"{rule.summary} {source}".strip(),
+            "markdown": "\n\n".join(part for part in (rule.summary, source) if part),
+        },
+        "defaultConfiguration": {"level": rule.severity},
+        "properties": {"tags": [rule.group], "precision": "very-high"},
+    }
+
+
+def _result(finding: Finding, fingerprint: str, rule_index: int) -> dict[str, Any]:
+    at = place(finding)
+    result: dict[str, Any] = {
+        "ruleId": finding.rule,
+        "ruleIndex": rule_index,
+        "level": finding.severity,
+        "message": {"text": "\n".join(part for part in (said(finding), advice(finding)) if part)},
+        "locations": [
+            {
+                "physicalLocation": {
+                    "artifactLocation": {"uri": quote(at.file), "uriBaseId": _ROOT},
+                    "region": {"startLine": at.line, "startColumn": at.column},
+                },
+                **_logical(finding),
+            }
+        ],
+        "partialFingerprints": {"primaryLocationLineHash": fingerprint},
+    }
+    if finding.source:
+        result["properties"] = {"source": finding.source}
+    return result
+
+
+def _logical(finding: Finding) -> dict[str, Any]:
+    names = [{"fullyQualifiedName": finding.path, "kind": "member"}] if finding.path else []
+    if finding.resource:
+        names.append({"fullyQualifiedName": finding.resource, "kind": "resource"})
+    return {"logicalLocations": names} if names else {}
+
+
+def _invocation(report: Report) -> dict[str, Any]:
+    notes = [{"level": "error", "message": {"text": failure}} for failure in report.failures]
+    return {"executionSuccessful": not notes, "toolExecutionNotifications": notes}

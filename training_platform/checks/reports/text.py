@@ -1,0 +1,163 @@
+"""The report that a person reads in a terminal or a pipeline's log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree
+
+from training_platform.checks.cost import Cost
+from training_platform.checks.report import Report, StackReport, ordered
+from training_platform.checks.reports.text_changes import changes_text
+from training_platform.checks.reports.wording import (
+    counted,
+    fullness,
+    headroom,
+    held_by,
+    limit_and_request,
+    location,
+    price,
+    price_note,
+    quota_name,
+    verdict,
+)
+from training_platform.config.reading.finding import Finding
+from training_platform.quota.ledger import CapacityLine, ProjectLedger, shown
+
+_STYLES = {"error": "bold red", "warning": "yellow", "note": "dim"}
+_FULLNESS = {"over": "bold red", "unknown": "bold red", "nearly": "yellow", "fits": ""}
+
+
+def print_report(report: Report, console: Console) -> None:
+    """Print a whole check: each stack, the quotas and the capacity that they share, findings, and the verdict."""
+    for stack in report.stacks:
+        console.print(Group(*_stack(stack)), Text())
+    for ledger in report.ledgers:
+        console.print(_quota_table(ledger), Text())
+    if report.capacity:
+        console.print(_capacity_table(report.capacity), Text())
+    if report.comparison:
+        console.print(Group(*changes_text(report.comparison)))
+    for line in _findings(report):
+        console.print(line, soft_wrap=True)
+    for failure in report.failures:
+        console.print(Text(f"not checked: {failure}", style="bold red"), soft_wrap=True)
+    console.print(_verdict(report), soft_wrap=True)
+
+
+def _stack(stack: StackReport) -> Iterator[RenderableType]:
+    title = Text.assemble((stack.name, "bold"), f"  {stack.kind}")
+    if stack.kind == "team":
+        title.append(f" in {stack.environment}")
+    if stack.project:
+        title.append(f"  project {stack.project}", style="dim")
+    yield Rule(title, align="left", style="dim", characters="─")
+    if stack.kind == "rejected":
+        yield Text(f"{stack.file} is rejected; the findings below say why", style="bold red")
+        return
+    yield Padding(_tree(stack), (0, 0, 0, 2), expand=False)
+    if stack.accelerators:
+        yield Padding(_accelerators(stack), (1, 0, 0, 2), expand=False)
+    if stack.cost.most or stack.cost.unpriced:
+        yield Padding(cost_line(stack.cost), (1, 0, 0, 2), expand=False)
+
+
+def _tree(stack: StackReport) -> RenderableType:
+    if not stack.planned:
+        return Text("not planned: the model alone was checked", style="dim")
+    tree = Tree(Text(f"{counted(sum(branch.count for branch in stack.branches), 'resource')}"), guide_style="dim")
+    for branch in stack.branches:
+        kinds = ", ".join(kind if count == 1 else f"{count} {kind}" for kind, count in sorted(branch.kinds.items()))
+        tree.add(Text.assemble((f"{branch.name} ", "bold"), (f"{branch.count}  ", "cyan"), (kinds, "dim")))
+    return tree
+
+
+def _accelerators(stack: StackReport) -> Table:
+    table = _table("region", "accelerators", "min", "max", "")
+    last = None
+    for row in stack.accelerators:
+        region = row.region if row.region != last else ""
+        table.add_row(region, row.flavor, f"{row.least:,}", f"{row.most:,}", row.unit)
+        last = row.region
+    return table
+
+
+def cost_line(cost: Cost) -> Text:
+    """Return a stack's cost as a sentence that says what is not in it."""
+    usd, note = price(cost), price_note(cost)
+    return Text.assemble((usd, "bold"), " " if usd else "", (note, "" if usd else "dim"))
+
+
+def _quota_table(ledger: ProjectLedger) -> Group:
+    taken = f"limits of {ledger.snapshot.taken}" if ledger.snapshot else "no snapshot of its limits"
+    title = Text.assemble(("quota of ", ""), (ledger.project, "bold"), (f"  {taken}", "dim"))
+    table = _table("location", "quota", "needs", "limit", "left", "held by")
+    for column in (2, 3, 4):
+        table.columns[column].justify = "right"
+    for line in sorted(ledger.lines, key=lambda each: (each.key.location or "~", each.key)):
+        style = _FULLNESS[fullness(line)]
+        cells = (f"{quota_name(line)} ({line.unit})", shown(line.used), limit_and_request(line), headroom(line))
+        table.add_row(location(line), *(Text(cell, style=style) for cell in cells), Text(held_by(line), style="dim"))
+    return Group(Rule(title, align="left", style="dim"), Padding(table, (0, 0, 0, 2), expand=False))
+
+
+def _capacity_table(lines: tuple[CapacityLine, ...]) -> Group:
+    table = _table("environment", "cluster", "flavor", "holds", "promised", "free", "teams")
+    for column in (3, 4, 5):
+        table.columns[column].justify = "right"
+    last = ("", "")
+    for line in lines:
+        place = (line.environment, line.cluster)
+        style = "bold red" if line.over else ""
+        teams = ", ".join(f"{share.holder.label} {shown(share.amount)}" for share in line.shares)
+        cells = (f"{line.capacity:,}", shown(line.promised), shown(line.headroom))
+        environment = line.environment if line.environment != last[0] else ""
+        cluster = line.cluster if place != last else ""
+        table.add_row(
+            environment,
+            cluster,
+            Text(line.flavor.name, style=style),
+            *(Text(cell, style=style) for cell in cells),
+            teams,
+        )
+        last = place
+    title = Text.assemble("capacity of the clusters", ("  chips or GPUs, whole slices, at the most machines", "dim"))
+    return Group(Rule(title, align="left", style="dim"), Padding(table, (0, 0, 0, 2), expand=False))
+
+
+def _findings(report: Report) -> Iterator[Text]:
+    for finding in ordered(report.all_findings()):
+        yield finding_text(finding)
+    for exempted in report.all_exempted():
+        yield Text.assemble(("exempt ", "dim"), finding_text(exempted.finding), (f"\n  {exempted}", "dim"))
+    for known in report.all_known():
+        yield Text(f"known {finding_text(known.finding).plain}\n  {known}", style="dim")
+
+
+def finding_text(finding: Finding) -> Text:
+    """Return a finding: place, what is wrong, its rule; what is allowed on the next line."""
+    first, _, rest = str(finding).partition("\n")
+    text = Text.assemble((finding.severity, _STYLES[finding.severity]), " ", first, (f"  [{finding.rule}]", "dim"))
+    if rest:
+        text.append(f"\n{rest}", style="dim")
+    return text
+
+
+def _verdict(report: Report) -> Text:
+    found = verdict(report)
+    if found.state != "clean":
+        return Text(str(found), style="bold red")
+    return Text.assemble((f"{found.stacks}: clean", "bold green"), (f", {found.said}" if found.said else ""))
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    for column in columns:
+        right = column in {"min", "max"}
+        table.add_column(column, justify="right" if right else "left", overflow="fold")
+    return table

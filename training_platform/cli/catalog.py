@@ -1,0 +1,146 @@
+"""``training-platform catalog``: what the catalogue knows, with sources, and what in it is not verified."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from training_platform.cli.root import fail
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from training_platform.catalog.fact_sheets import Sheet, Value
+
+app = typer.Typer(help="What the catalogue knows of machines, accelerators, disks and charts.", no_args_is_help=True)
+
+
+class Format(StrEnum):
+    """How facts are printed."""
+
+    text = "text"
+    json = "json"
+
+
+FormatOption = Annotated[Format, typer.Option("--format", help="How facts are printed.")]
+
+
+@app.command("show")
+def show(
+    name: Annotated[
+        str, typer.Argument(help="A machine type, accelerator, disk type, Filestore tier, chart or image.")
+    ],
+    *,
+    output_format: FormatOption = Format.text,
+) -> None:
+    """Print every fact of a row with its unit and source; what has no primary source is marked.
+
+    Exit code 2: the catalogue has no such name.
+    """
+    from training_platform.catalog.fact_sheets import sheets
+
+    known = sheets()
+    found = [sheet for sheet in known if sheet.name == name]
+    if not found:
+        _unknown(f"{name!r} is not in the catalogue", name, {sheet.name for sheet in known})
+    if output_format is Format.json:
+        _print_json([_document(sheet) for sheet in found])
+        return
+    for sheet in found:
+        _print_sheet(sheet)
+
+
+@app.command("list")
+def list_(
+    *,
+    family: Annotated[
+        str | None, typer.Option("--family", help="Only what belongs to it, such as a3, ct5lp-hightpu or h100.")
+    ] = None,
+    output_format: FormatOption = Format.text,
+) -> None:
+    """List what the catalogue knows, a line for each name.
+
+    Exit code 2: the catalogue has no such family.
+    """
+    from training_platform.catalog.fact_sheets import sheets
+
+    known = sheets()
+    families = {each for sheet in known for each in sheet.families}
+    if family is not None and family not in families:
+        _unknown(f"{family!r} is no family of the catalogue", family, families)
+    listed = [sheet for sheet in known if family is None or family in sheet.families]
+    if output_format is Format.json:
+        _print_json([{"kind": each.kind, "name": each.name, "families": list(each.families)} for each in listed])
+        return
+    kind = ""
+    for sheet in listed:
+        if sheet.kind != kind:
+            typer.echo(f"{chr(10) if kind else ''}{sheet.kind}s")
+            kind = sheet.kind
+        typer.echo(f"  {sheet.name:<24}{_brief(sheet)}".rstrip())
+
+
+def _print_sheet(sheet: Sheet) -> None:
+    typer.echo(f"{sheet.name}: {sheet.kind}")
+    width = max(len(fact.field) for fact in sheet.facts)
+    for fact in sheet.facts:
+        mark = "  (unverified)" if fact.unverified else ""
+        typer.echo(f"  {fact.field:<{width}}  {_shown(fact.value)}{f' {fact.unit}' if fact.unit else ''}{mark}")
+    typer.echo(f"  {'source':<{width}}  {sheet.source}")
+    if sheet.unverified:
+        typer.echo("  (unverified): no primary source was read for it, or sources disagree.")
+
+
+def _shown(value: Value) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(value) or "-"
+    return f"{value:,}" if isinstance(value, int) else f"{value:,g}" if isinstance(value, float) else value
+
+
+def _brief(sheet: Sheet) -> str:
+    """Return the facts that tell a row from its neighbours, and how many of them are not verified."""
+    chosen = {
+        "machine type": ("chips", "vcpus", "memory_gb", "capacities"),
+        "accelerator": ("title", "hbm_gb", "peak_bf16_tflops"),
+        "disk type": ("min_gb", "max_gb"),
+        "Filestore tier": ("scope", "bands"),
+        "chart": ("version", "chart"),
+        "image": ("image",),
+    }[sheet.kind]
+    facts = {fact.field: fact for fact in sheet.facts}
+    parts = [f"{_shown(facts[name].value)} {facts[name].unit}".strip() for name in chosen if facts[name].value]
+    if sheet.unverified:
+        parts.append(f"{len(sheet.unverified)} unverified")
+    return ", ".join(parts)
+
+
+def _document(sheet: Sheet) -> dict[str, Any]:
+    return {
+        "kind": sheet.kind,
+        "name": sheet.name,
+        "source": sheet.source,
+        "facts": [
+            {"field": fact.field, "value": fact.value, "unit": fact.unit or None, "unverified": fact.unverified}
+            for fact in sheet.facts
+        ],
+    }
+
+
+def _print_json(document: object) -> None:
+    import json
+
+    typer.echo(json.dumps(document, indent=2))
+
+
+def _unknown(problem: str, name: str, names: Collection[str]) -> None:
+    from training_platform.catalog.nearest import find_nearest
+    from training_platform.config.reading.section import enumeration
+
+    nearest = find_nearest(name, names)
+    fail(f"{problem}. {f'Nearest: {nearest}.' if nearest else f'There are: {enumeration(names)}.'}")

@@ -1,0 +1,160 @@
+"""``training-platform check``: plan and check stacks offline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from training_platform.cli.root import fail, repository
+
+if TYPE_CHECKING:
+    from training_platform.checks import output
+
+
+class Format(StrEnum):
+    """How a report is written."""
+
+    text = "text"
+    json = "json"
+    markdown = "markdown"
+    sarif = "sarif"
+    junit = "junit"
+    gitlab = "gitlab"
+    github = "github"
+    html = "html"
+
+
+def check(
+    stacks: Annotated[list[str] | None, typer.Argument(help="Stacks to check; default: all.", metavar="STACK")] = None,
+    *,
+    fast: Annotated[
+        bool, typer.Option("--fast", help="Check the model and the ledgers alone, without planning.")
+    ] = False,
+    formats: Annotated[
+        list[Format] | None,
+        typer.Option("--format", help="How the report is printed; may be given again. Default: text."),
+    ] = None,
+    outputs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--output",
+            metavar="FORMAT=FILE",
+            help="Write the report to a file too, such as sarif=report.sarif; repeatable.",
+        ),
+    ] = None,
+    links: Annotated[
+        str,
+        typer.Option("--links", metavar="URL", help="What goes before the paths that Markdown and HTML link to."),
+    ] = "",
+    base: Annotated[
+        str | None,
+        typer.Option("--base", metavar="REF", help="Show what changes since REF, such as origin/main."),
+    ] = None,
+    new_only: Annotated[
+        bool, typer.Option("--new-only", help="With --base: only findings that REF does not have fail.")
+    ] = False,
+    write_baseline: Annotated[
+        bool, typer.Option("--write-baseline", help="Write today's findings to stacks/baseline.yaml.")
+    ] = False,
+    jobs: Annotated[
+        int | None,
+        typer.Option("--jobs", min=1, metavar="N", help="Processes that plan; default: as many as there are cores."),
+    ] = None,
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Plan every stack, also those that nothing has changed for.")
+    ] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 for warnings too.")] = False,
+    today: Annotated[
+        str | None, typer.Option("--today", help="The day to judge dated files by, such as 2026-11-21.")
+    ] = None,
+    root: Annotated[
+        Path | None, typer.Option("--root", help="The repository; default: the one around this folder.")
+    ] = None,
+) -> None:
+    """Plan stacks without a cloud, and check them against quotas, capacity and every rule.
+
+    Exit code 0: clean. 1: findings. 2: something could not be checked.
+    """
+    from training_platform.checks import gate as judge
+    from training_platform.checks.comparison.base_files import BaseError
+    from training_platform.checks.output import OutputError, check_writable, print_report, render, write_files
+    from training_platform.checks.planning.cache import cache_folder
+    from training_platform.checks.planning.planner import Planner
+    from training_platform.checks.progress import progress_bar
+    from training_platform.checks.run import UnknownStackError
+    from training_platform.config.reading.clock import today as clock
+    from training_platform.config.reading.source import UnreadableError
+
+    _agree(base=base, new_only=new_only, write_baseline=write_baseline, fast=fast)
+    printed, files = _printed(formats or [Format.text]), _files(outputs or ())
+    folder = repository(root)
+    try:
+        check_writable(files)
+        day = clock(folder, today)
+        planner = Planner(jobs=jobs, cache=None if no_cache else cache_folder())
+        with progress_bar() as progress:
+            if write_baseline:
+                report = judge.write_baseline(
+                    folder, today=day, selected=stacks or (), planner=planner, progress=progress
+                )
+            else:
+                report = judge.judge(
+                    folder,
+                    today=day,
+                    selected=stacks or (),
+                    fast=fast,
+                    base=base,
+                    new_only=new_only,
+                    planner=planner,
+                    progress=progress,
+                )
+        try:  # files first: nothing that reads standard output can keep them from being written
+            write_files({path: render(report, each, links=links) for path, each in files.items()})
+        finally:
+            for each in printed:
+                print_report(report, each, links=links)
+    except (UnknownStackError, UnreadableError, OutputError, BaseError) as error:
+        fail(str(error))
+    raise typer.Exit(report.exit_code(strict=strict))
+
+
+def _agree(*, base: str | None, new_only: bool, write_baseline: bool, fast: bool) -> None:
+    if new_only and base is None:
+        fail("--new-only needs --base REF: it asks which findings are new since then.")
+    if write_baseline and base is not None:
+        fail("--write-baseline takes what all stacks have today: leave --base out.")
+    if write_baseline and fast:
+        fail("--write-baseline needs plans, for what the rules find in them: leave --fast out.")
+
+
+def _printed(formats: Sequence[Format]) -> list[output.Format]:
+    """Return what goes to standard output, each once; a format that is a whole document has to stand alone there."""
+    from training_platform.checks.output import FORMATS, MIXABLE
+
+    printed = [known for known in FORMATS if known in formats]
+    if len(printed) > 1 and (alone := [each for each in printed if each not in MIXABLE]):
+        fail(f"--format {alone[0]} is a whole document: print it alone, or write it with --output {alone[0]}=FILE.")
+    return printed
+
+
+def _files(outputs: Sequence[str]) -> dict[Path, output.Format]:
+    """Return the format of every file to write."""
+    from training_platform.catalog.nearest import find_nearest
+    from training_platform.checks.output import FORMATS
+
+    files: dict[Path, output.Format] = {}
+    for text in outputs:
+        name, equals, file = text.partition("=")
+        known = next((each for each in FORMATS if each == name), None)
+        if not equals or not file or known is None:
+            nearest = find_nearest(name, FORMATS)
+            hint = f" Nearest: {nearest}=FILE." if nearest and nearest != name else ""
+            fail(f"--output {text}: write it as FORMAT=FILE; formats are {', '.join(FORMATS)}.{hint}")
+        if any(Path(file).resolve() == path.resolve() for path in files):
+            fail(f"--output {text}: {file} is given twice.")
+        files[Path(file)] = known
+    return files

@@ -1,0 +1,39 @@
+"""The entry point. A subcommand's work is imported when it runs, so that help and errors come at once."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from training_platform.cli import catalog, check, job, quota, quota_request, sandbox, sandbox_faults, schema
+from training_platform.cli.streams import standard_streams
+
+app = typer.Typer(
+    help="Plan, check and run an organisation's training platform on Google Cloud.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("check")(check.check)
+app.command("schema")(schema.schema)
+app.add_typer(catalog.app, name="catalog")
+app.add_typer(job.app, name="job")
+app.add_typer(quota.app, name="quota")
+quota.app.command("request")(quota_request.request)
+app.add_typer(sandbox.app, name="sandbox")
+sandbox.app.add_typer(sandbox_faults.app, name="faults")
+
+
+def main() -> None:
+    """Run the command; an interrupt ends it quietly with 130, as shells expect."""
+    with standard_streams():
+        try:
+            app()
+        except KeyboardInterrupt:
+            sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,247 @@
+"""``training-platform quota``: who holds what, limits from Google Cloud, and what to ask it for."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from training_platform.cli.root import fail, repository
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import date
+
+    from training_platform.clients.quota_pull import Pulled
+    from training_platform.quota.overview import Overview
+    from training_platform.quota.snapshot import Snapshots
+
+app = typer.Typer(
+    help="Who holds what of the projects' quotas, and what to ask Google Cloud for.", no_args_is_help=True
+)
+
+
+class Format(StrEnum):
+    """How an answer is printed."""
+
+    text = "text"
+    json = "json"
+    markdown = "markdown"
+
+
+class By(StrEnum):
+    """What a section of the answer is about."""
+
+    project = "project"
+    region = "region"
+    quota = "quota"
+    stack = "stack"
+    team = "team"
+
+
+FormatOption = Annotated[Format, typer.Option("--format", help="How the answer is printed.")]
+RootOption = Annotated[Path | None, typer.Option("--root", help="The repository; default: the one around this folder.")]
+TodayOption = Annotated[
+    str | None, typer.Option("--today", help="The day to judge dated files by, such as 2026-11-21.")
+]
+
+
+@app.command("show")
+def show(
+    *,
+    by: Annotated[By, typer.Option("--by", help="What each section is about.")] = By.project,
+    projects: Annotated[list[str] | None, typer.Option("--project", help="Only these; repeatable.")] = None,
+    regions: Annotated[list[str] | None, typer.Option("--region", help="Only these; repeatable.")] = None,
+    quotas: Annotated[list[str] | None, typer.Option("--quota", help="Only these ids; repeatable.")] = None,
+    stacks: Annotated[list[str] | None, typer.Option("--stack", help="Only what these hold of; repeatable.")] = None,
+    teams: Annotated[list[str] | None, typer.Option("--team", help="Only what these hold of; repeatable.")] = None,
+    output_format: FormatOption = Format.text,
+    today: TodayOption = None,
+    root: RootOption = None,
+) -> None:
+    """Show who holds what of every limit, what is left, and each team's share of the clusters' capacity.
+
+    Counted over all stacks, at the autoscaling maximum. Exit code 2: a file could not be counted.
+    """
+    from training_platform.checks.reports.quota.json_report import overview_json
+    from training_platform.checks.reports.quota.markdown_report import overview_markdown
+    from training_platform.checks.reports.quota.text_report import print_overview, quota_console
+    from training_platform.quota.overview import Selection, UnknownNameError, select
+
+    wanted = Selection(
+        projects=projects or (), regions=regions or (), quotas=quotas or (), stacks=stacks or (), teams=teams or ()
+    )
+    overview = overview_of(root, today)
+    try:
+        chosen = select(overview, wanted)
+    except UnknownNameError as error:
+        say_not_counted(overview)
+        fail(str(error))
+    if output_format is Format.text:
+        print_overview(chosen, by.value, quota_console())
+    else:
+        typer.echo(
+            overview_json(chosen, by.value)
+            if output_format is Format.json
+            else overview_markdown(chosen, by.value).rstrip()
+        )
+    raise typer.Exit(2 if overview.not_counted else 0)
+
+
+@app.command("plan")
+def plan(
+    *,
+    projects: Annotated[list[str] | None, typer.Option("--project", help="Only these; repeatable.")] = None,
+    output_format: FormatOption = Format.text,
+    today: TodayOption = None,
+    root: RootOption = None,
+) -> None:
+    """Say which limits to ask for so that all stacks fit, what would fit today instead, and the YAML to paste.
+
+    Exit code 2: a file could not be counted.
+    """
+    from training_platform.checks.reports.quota.json_report import plans_json
+    from training_platform.checks.reports.quota.markdown_report import plans_markdown
+    from training_platform.checks.reports.quota.text_report import print_plans, quota_console
+    from training_platform.quota.overview import Selection, UnknownNameError, select
+    from training_platform.quota.plan import plan_requests
+
+    overview = overview_of(root, today)
+    say_not_counted(overview)
+    try:
+        chosen = select(overview, Selection(projects=projects or ()))
+    except UnknownNameError as error:
+        fail(str(error))
+    plans = plan_requests(chosen.ledgers, chosen.workspace)
+    if output_format is Format.text:
+        print_plans(plans, quota_console())
+    else:
+        typer.echo(plans_json(plans) if output_format is Format.json else plans_markdown(plans).rstrip())
+    raise typer.Exit(2 if overview.not_counted else 0)
+
+
+@app.command("pull")
+def pull(
+    projects: Annotated[
+        list[str] | None, typer.Argument(help="Projects to read; default: those of all stacks.", metavar="PROJECT")
+    ] = None,
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would change, and write nothing.")] = False,
+    endpoint: Annotated[
+        str | None, typer.Option("--endpoint", metavar="URL", help="Another Cloud Quotas, such as the sandbox's.")
+    ] = None,
+    today: TodayOption = None,
+    root: RootOption = None,
+) -> None:
+    """Read the projects' limits from Google Cloud into stacks/quotas/, and say what changed.
+
+    Needs the extra `quota` and application default credentials. Writes every file or none. A snapshot has limits alone:
+    what runs now is not in it. Exit code 2: a project could not be read.
+    """
+    from training_platform.checks.output import OutputError, write_files
+    from training_platform.checks.progress import progress_bar
+    from training_platform.clients.cloud_quotas import ENDPOINT, CloudQuotas, QuotasError, open_session
+    from training_platform.clients.quota_pull import pull as pull_project
+    from training_platform.config.reading.clock import today as clock
+    from training_platform.config.reading.source import UnreadableError
+    from training_platform.quota.snapshot import read_snapshots
+
+    folder = repository(root)
+    overview = overview_of(root, today)
+    say_not_counted(overview)
+    address = (endpoint or ENDPOINT).rstrip("/") + "/"
+    try:
+        day = clock(folder, today)
+        snapshots = read_snapshots(folder, day)
+        names = _projects(projects or (), overview)
+        texts = {name: _text(folder, name, snapshots) for name in names}
+        api = CloudQuotas(open_session(address), address)
+        with progress_bar() as progress:
+            pulled = [
+                pull_project(
+                    api,
+                    name,
+                    old=snapshots.get(name),
+                    text=texts[name],
+                    needed=_needed(overview, name),
+                    today=day,
+                    progress=progress,
+                )
+                for name in names
+            ]
+        if not dry_run:
+            (folder / "stacks" / "quotas").mkdir(exist_ok=True)
+            write_files({folder / each.file: each.text for each in pulled})
+    except (QuotasError, OutputError, UnreadableError) as error:
+        fail(str(error))
+    for each in pulled:
+        _say_pulled(each, day, dry_run=dry_run)
+
+
+def overview_of(root: Path | None, today: str | None) -> Overview:
+    """Return both ledgers of a repository; ends the command where the clock cannot be read."""
+    from training_platform.config.reading.clock import today as clock
+    from training_platform.config.reading.source import UnreadableError
+    from training_platform.quota.overview import read_overview
+
+    folder = repository(root)
+    try:
+        return read_overview(folder, clock(folder, today))
+    except UnreadableError as error:
+        fail(str(error))
+
+
+def _projects(given: Iterable[str], overview: Overview) -> list[str]:
+    """Return the projects to read; one that no stack has may be asked for, if its name can be one."""
+    from pydantic import TypeAdapter, ValidationError
+
+    from training_platform.config.reading.section import ProjectId
+
+    names = list(dict.fromkeys(given)) or [ledger.project for ledger in overview.ledgers]
+    for name in names:
+        try:
+            TypeAdapter(ProjectId).validate_python(name)
+        except ValidationError:
+            fail(f"{name!r} is no project id: 6 to 30 lower-case letters, digits and dashes.")
+    if not names:
+        fail("No stack file names a project that could be read; name one: training-platform quota pull PROJECT")
+    return names
+
+
+def _text(folder: Path, project: str, snapshots: Snapshots) -> str | None:
+    """Return a snapshot's text, None where there is none; ends the command where it holds what nobody can read."""
+    from training_platform.quota.snapshot import FOLDER
+
+    file = f"{FOLDER}/{project}.yaml"
+    spoilt = {each.file for each in snapshots.findings if each.severity == "error"}
+    if file in spoilt or any(each.startswith(f"{file}:") for each in snapshots.unreadable):
+        fail(f"{file} cannot be kept as it is: mend it, or delete it to have a new one; nothing was written.")
+    path = folder / file
+    return path.read_text(encoding="utf-8-sig") if path.exists() else None
+
+
+def _needed(overview: Overview, project: str) -> set[tuple[str, str]]:
+    lines = (line for ledger in overview.ledgers if ledger.project == project for line in ledger.lines)
+    return {(line.key.service, line.key.quota_id) for line in lines}
+
+
+def _say_pulled(pulled: Pulled, day: date, *, dry_run: bool) -> None:
+    changed = len(pulled.changes)
+    count = f"{changed:,} limit{'' if changed == 1 else 's'} changed" if changed else "no limit changed"
+    typer.echo(f"{pulled.file}: {count}; {'not written' if dry_run else f'limits of {day}'}")
+    service = ""
+    for change in pulled.changes:
+        if change.service != service:
+            service = change.service
+            typer.echo(f"  {service}")
+        typer.echo(f"    {change}")
+    for quota_id in pulled.missing:
+        typer.echo(f"  not listed, though stacks need it: {quota_id}")
+
+
+def say_not_counted(overview: Overview) -> None:
+    """Say on standard error what is missing in an overview."""
+    for sentence in overview.not_counted:
+        typer.echo(f"training-platform: not counted: {sentence}", err=True)

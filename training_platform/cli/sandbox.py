@@ -1,0 +1,222 @@
+"""``training-platform sandbox``: the real engine against a local Google Cloud."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, NoReturn
+
+import typer
+
+from training_platform.cli.options import takes
+from training_platform.cli.root import fail, repository
+
+if TYPE_CHECKING:
+    from training_platform.sandbox.run.folder import Folder
+    from training_platform.sandbox.run.session import Session
+    from training_platform.sandbox.run.summary import Summary
+
+app = typer.Typer(help="Run the real Pulumi engine against a local Google Cloud.", no_args_is_help=True)
+
+StackName = Annotated[str, typer.Argument(help="A stack of stacks/.", metavar="STACK")]
+Durations = Annotated[
+    list[str] | None,
+    typer.Option("--duration", help="How long operations take: container.clusters=6, *=1, or real.", metavar="KIND=S"),
+]
+Parallel = Annotated[int | None, typer.Option("--parallel", min=1, help="Operations at once; default: all that can.")]
+Crds = Annotated[
+    list[Path] | None,
+    typer.Option("--crds", help="A folder of CRDs that custom objects are judged by.", exists=True, file_okay=False),
+]
+Render = Annotated[
+    Path | None,
+    typer.Option("--render", help="Write Kubernetes objects here as YAML, in a folder per cluster.", metavar="DIR"),
+]
+ApiServer = Annotated[
+    bool, typer.Option("--api-server", help="Apply Kubernetes objects to real API servers: KUBEBUILDER_ASSETS.")
+]
+Scenario = Annotated[
+    Path | None, typer.Option("--scenario", help="A file of what is to go wrong meanwhile.", metavar="FILE")
+]
+Place = Annotated[Path | None, typer.Option("--workspace", help="Where everything is kept; default: .sandbox/.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Install the Pulumi CLI without asking, where it is missing.")]
+Root = Annotated[Path | None, typer.Option("--root", help="The repository; default: the one around this folder.")]
+
+WHERE: Final = ("workspace", "root")
+_RUN: Final = ("parallel", "yes", *WHERE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the commands can be told; each takes the options that mean something to it."""
+
+    durations: Durations = None
+    parallel: Parallel = None
+    crds: Crds = None
+    render: Render = None
+    api_server: ApiServer = False
+    scenario: Scenario = None
+    workspace: Place = None
+    yes: Yes = False
+    root: Root = None
+
+    def folder(self) -> Folder:
+        """Return where the sandbox is."""
+        from training_platform.sandbox.run.folder import folder_at
+
+        return folder_at(repository(self.root), self.workspace)
+
+    def ask(self, version: str) -> bool:
+        """Decide about a download: ``--yes``, else the person at the terminal, else nobody."""
+        if self.yes or not sys.stdin.isatty():
+            return self.yes
+        return typer.confirm(f"The Pulumi CLI is not on PATH. Download version {version}?", err=True)
+
+
+@app.command("up")
+@takes(Options, "durations", "crds", "render", "api_server", "scenario", *_RUN)
+def up(
+    stack: StackName,
+    *,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Take over from a killed run: its lock, and what it had begun.")
+    ] = False,
+    options: Options,
+) -> None:
+    """Bring a stack up, and a team's environment before it.
+
+    Exit code 0: done. 1: the engine or the cloud refused. 2: it could not be tried.
+    """
+    with _session(stack, options) as session:
+        for summary in session.up(stack, resume=resume):
+            _print(summary)
+
+
+@app.command("preview")
+@takes(Options, "crds", *_RUN)
+def preview(stack: StackName, *, options: Options) -> None:
+    """Say what an up would change; a team's environment must be up."""
+    with _session(stack, options) as session:
+        _print(session.preview(stack))
+
+
+@app.command("refresh")
+@takes(Options, "crds", "scenario", *_RUN)
+def refresh(stack: StackName, *, options: Options) -> None:
+    """Take what the local cloud holds into the state."""
+    with _session(stack, options) as session:
+        _print(session.refresh(stack))
+
+
+@app.command("destroy")
+@takes(Options, "durations", "scenario", *_RUN)
+def destroy(
+    stack: StackName,
+    *,
+    lift_protection: Annotated[
+        bool, typer.Option("--lift-protection", help="Take all protection from the stack first.")
+    ] = False,
+    options: Options,
+) -> None:
+    """Delete everything of a stack; a protected one is refused."""
+    with _session(stack, options) as session:
+        _print(session.destroy(stack, lift=lift_protection))
+
+
+@app.command("serve")
+@takes(Options, "durations", "crds", "api_server", "scenario", *WHERE)
+def serve(
+    *,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Of the local cloud; 0 takes a free one.")] = 0,
+    options: Options,
+) -> None:
+    """Serve the local cloud until interrupted, for this command's other runs or an engine run by hand.
+
+    Prints the gcp provider's settings, to be put under config: in a stack file.
+    """
+    from training_platform.sandbox.cloud.endpoints import endpoints
+    from training_platform.sandbox.run.durations import parse_durations
+    from training_platform.sandbox.run.faults import playing
+    from training_platform.sandbox.run.kubernetes import choose_mode
+    from training_platform.sandbox.run.serve import settings_lines, wait_for_the_end
+    from training_platform.sandbox.run.servers import announced, serving
+    from training_platform.sandbox.run.session import read_stacks
+
+    with _problems():
+        folder, seconds, crds = options.folder(), parse_durations(options.durations or ()), options.crds or ()
+        mode = choose_mode(folder, api_server=options.api_server, render=None)
+        stacks = read_stacks(folder.root, ())
+        with (
+            folder.alone(),
+            serving(folder, stacks, durations=seconds, crds=crds, port=port, binaries=mode.binaries) as servers,
+            announced(folder, servers),
+            playing(servers.cloud, options.scenario),
+        ):
+            for line in settings_lines(servers, endpoints(servers.cloud)):
+                typer.echo(line)
+            sys.stdout.flush()
+            wait_for_the_end()
+
+
+@app.command("status")
+@takes(Options, *WHERE)
+def status(*, options: Options) -> None:
+    """Say what the sandbox holds, and which quota that uses."""
+    from training_platform.sandbox.run.session import read_stacks
+    from training_platform.sandbox.run.status import status_lines
+
+    with _problems():
+        folder = options.folder()
+        for line in status_lines(folder, read_stacks(folder.root, ())):
+            typer.echo(line)
+
+
+@contextmanager
+def _session(stack: str, options: Options) -> Iterator[Session]:
+    from rich.console import Console
+
+    from training_platform.sandbox.run.durations import parse_durations
+    from training_platform.sandbox.run.engine import PARALLEL
+    from training_platform.sandbox.run.session import Options as RunOptions
+    from training_platform.sandbox.run.session import session
+
+    with _problems():
+        settings = RunOptions(
+            durations=parse_durations(options.durations or ()),
+            parallel=options.parallel or PARALLEL,
+            crds=tuple(options.crds or ()),
+            render=options.render,
+            api_server=options.api_server,
+            scenario=options.scenario,
+        )
+        with session(options.folder(), [stack], settings, console=Console(stderr=True), ask=options.ask) as made:
+            yield made
+
+
+@contextmanager
+def _problems() -> Iterator[None]:
+    """End the command with one message and the exit code that fits."""
+    from training_platform.sandbox.run.problems import CannotRun, RunFailed
+
+    try:
+        yield
+    except CannotRun as error:
+        fail(str(error))
+    except RunFailed as error:
+        _failed(error.summary, str(error))
+
+
+def _failed(summary: Summary | None, message: str) -> NoReturn:
+    if summary is not None:
+        _print(summary)
+    typer.echo(f"training-platform: {message}", err=True)
+    raise typer.Exit(1)
+
+
+def _print(summary: Summary) -> None:
+    from training_platform.sandbox.run.summary import as_text
+
+    typer.echo(as_text(summary))

@@ -1,0 +1,203 @@
+"""A snapshot as the Cloud Quotas API tells it: which limits are kept, what is new, and the file's new text.
+
+Kept are the quota ids that the catalogue knows (so that a pool can be moved to another machine offline) and those that
+the file lists already. Of those, a limit of 0 is left out where no wider row says otherwise: what a snapshot does not
+list for a place is 0 there.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Collection, Iterable, Mapping
+from datetime import date
+from typing import Any, NamedTuple
+
+from training_platform.clients.cloud_quotas import INSTALL, CloudQuotas, QuotaInfo, QuotasError, Row
+from training_platform.quota.quota_ids import known_quotas, services
+from training_platform.quota.snapshot import FOLDER, Snapshot
+from training_platform.quota.snapshot_checks import OTHERS
+from training_platform.quota.snapshot_schema import SCHEMA_LINE
+
+_PLACES = ("region", "zone")
+_WIDTH = 100_000  # columns: a row stays on its line
+_HEAD = f"""\
+{SCHEMA_LINE}
+# Limits by service and quota id; -1 is unlimited. A region or a value of another dimension that an id does not list has
+# limit 0. Written by `training-platform quota pull`, which keeps comments.
+"""
+
+Dimensions = tuple[tuple[str, str], ...]
+Limits = dict[str, dict[str, dict[Dimensions, int]]]
+
+
+class Change(NamedTuple):
+    """A limit that is not what the file says; ``old`` or ``new`` is None where a row comes or goes."""
+
+    service: str
+    quota_id: str
+    dimensions: Dimensions
+    old: int | None
+    new: int | None
+
+    def __str__(self) -> str:
+        """Return the change as a line: ``CPUS-per-project-region us-central1: 200 -> 400``."""
+        where = " ".join(value for _, value in self.dimensions)
+        return f"{self.quota_id}{f' {where}' if where else ''}: {_shown(self.old)} -> {_shown(self.new)}"
+
+
+class Pulled(NamedTuple):
+    """One project's snapshot: its file, the new text, what is new in it, and ids that its stacks need and it lacks."""
+
+    project: str
+    file: str
+    text: str
+    changes: tuple[Change, ...]
+    missing: tuple[str, ...]
+
+
+def pull(
+    api: CloudQuotas,
+    project: str,
+    *,
+    old: Snapshot | None,
+    needed: Collection[tuple[str, str]],
+    today: date,
+    text: str | None = None,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Pulled:
+    """Read a project's limits and return its snapshot's new text; ``text`` is the old file's, None where there is none.
+
+    ``needed`` are service and quota id of what the stacks hold. Raises QuotasError.
+    """
+    before = _limits_of(old)
+    wanted = {*known_quotas(), *needed, *((service, name) for service, ids in before.items() for name in ids)}
+    after: Limits = {}
+    for service in sorted({*services(), *before, *(service for service, _ in needed)}):
+        progress(f"{project}: {service}")
+        infos = [info for info in api.quotas(project, service) if (service, info.quota_id) in wanted]
+        if infos:
+            after[service] = {info.quota_id: rows_of(info) for info in infos}
+    missing = sorted(quota_id for service, quota_id in needed if quota_id not in after.get(service, {}))
+    return Pulled(
+        project,
+        f"{FOLDER}/{project}.yaml",
+        rewritten(project, text, after, today),
+        changes(before, after),
+        tuple(missing),
+    )
+
+
+def rows_of(info: QuotaInfo) -> dict[Dimensions, int]:
+    """Return the rows to write for a quota, widest last; a place that the API leaves out is ``others``."""
+    named = {*info.dimensions, *(name for row in info.rows for name in row.dimensions)}
+    place = next((name for name in _PLACES if name in named), None)
+    rows: dict[Dimensions, int] = {}
+    for row in sorted(info.rows, key=lambda row: (-len(row.dimensions), sorted(row.dimensions.items()))):
+        if row.limit or _wider_than_0(row, info.rows):
+            rows[_dimensions(row, place)] = row.limit
+    return rows
+
+
+def changes(before: Limits, after: Limits) -> tuple[Change, ...]:
+    """Return what is not the same, in the order of service, quota id and dimensions."""
+    ids = {(service, quota_id) for limits in (before, after) for service in limits for quota_id in limits[service]}
+    found: list[Change] = []
+    for service, quota_id in sorted(ids):
+        old, new = before.get(service, {}).get(quota_id, {}), after.get(service, {}).get(quota_id, {})
+        each = (Change(service, quota_id, row, old.get(row), new.get(row)) for row in sorted({*old, *new}))
+        found.extend(change for change in each if change.old != change.new)
+    return tuple(found)
+
+
+def rewritten(project: str, text: str | None, limits: Limits, today: date) -> str:
+    """Return a snapshot's text with new limits; comments and order stay, what is new comes after what was there.
+
+    Raises QuotasError where the library for it is not installed.
+    """
+    try:
+        from ruamel.yaml import YAML  # noqa: PLC0415 # of the extra
+        from ruamel.yaml.comments import CommentedMap  # noqa: PLC0415
+        from ruamel.yaml.scalarstring import DoubleQuotedScalarString  # noqa: PLC0415
+    except ImportError as error:
+        raise QuotasError(f"quota pull needs the extra `quota`: {INSTALL}") from error
+    yaml = YAML()
+    yaml.preserve_quotes = True
+    yaml.width = _WIDTH
+    yaml.indent(mapping=2, sequence=4, offset=2)
+    document = yaml.load(text) if text is not None else CommentedMap(project=project)
+    document["taken"] = DoubleQuotedScalarString(today.isoformat())
+    _merge(document.setdefault("limits", CommentedMap()), limits, CommentedMap)
+    stream = io.StringIO()
+    yaml.dump(document, stream)
+    return (_HEAD if text is None else "") + stream.getvalue()
+
+
+def _merge(document: Any, limits: Limits, new_map: Any) -> None:
+    for service in [service for service in document if service not in limits]:
+        del document[service]
+    for service, ids in limits.items():
+        home = document.setdefault(service, new_map())
+        for quota_id in [quota_id for quota_id in home if quota_id not in ids]:
+            del home[quota_id]
+        for quota_id, rows in sorted(ids.items()):
+            listed = home.get(quota_id)
+            if listed is None:
+                home[quota_id] = [_new_row(row, limit, new_map) for row, limit in rows.items()]
+            else:
+                _merge_rows(listed, rows, new_map)
+
+
+def _merge_rows(listed: Any, rows: Mapping[Dimensions, int], new_map: Any) -> None:
+    """Change a quota's rows in place, so that what is written around them stays."""
+    left = dict(rows)
+    for index in reversed(range(len(listed))):
+        limit = left.pop(_named(listed[index]), None)
+        if limit is None:
+            del listed[index]
+        elif listed[index]["limit"] != limit:
+            listed[index]["limit"] = limit
+    for row, limit in left.items():
+        listed.append(_new_row(row, limit, new_map))
+
+
+def _new_row(dimensions: Dimensions, limit: int, new_map: Any) -> Any:
+    row = new_map([("limit", limit), *dimensions])
+    row.fa.set_flow_style()
+    return row
+
+
+def _named(row: Mapping[str, Any]) -> Dimensions:
+    """Return a row's dimensions as ``rows_of`` writes them."""
+    return _ordered({str(name): str(value) for name, value in row.items() if name not in ("limit", "unit")})
+
+
+def _dimensions(row: Row, place: str | None) -> Dimensions:
+    missing = {} if place is None or place in row.dimensions else {place: OTHERS}
+    return _ordered({**missing, **row.dimensions})
+
+
+def _ordered(dimensions: Mapping[str, str]) -> Dimensions:
+    places = [(name, dimensions[name]) for name in _PLACES if name in dimensions]
+    return (*places, *sorted((name, value) for name, value in dimensions.items() if name not in _PLACES))
+
+
+def _wider_than_0(row: Row, rows: Iterable[Row]) -> bool:
+    """Return whether a row that has fewer dimensions would say something else than 0 in this one's stead."""
+    own = set(row.dimensions.items())
+    return any(other.limit and set(other.dimensions.items()) < own for other in rows)
+
+
+def _limits_of(old: Snapshot | None) -> Limits:
+    if old is None:
+        return {}
+    return {
+        service: {
+            quota_id: {_named(row.model_dump(exclude_none=True)): row.limit for row in rows}
+            for quota_id, rows in ids.items()
+        }
+        for service, ids in old.limits.items()
+    }
+
+
+def _shown(limit: int | None) -> str:
+    return "not listed" if limit is None else "unlimited" if limit == -1 else f"{limit:,}"

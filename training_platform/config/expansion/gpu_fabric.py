@@ -1,0 +1,130 @@
+"""What GPUDirect makes of a cluster's pools: VPCs, their subnets, and the further network cards of each VM. No Pulumi.
+
+GPUDirect-TCPX and TCPXO want a VPC for every card beside the first (4 and 8); RDMA wants one for the second card, and
+one made from the zone's network profile that has a subnet for each card between the GPUs.
+Sources: Cluster Toolkit v1.95.0, gpu_direct.tf, network/multivpc, network/gpu-rdma-vpc and examples/gke-a3-ultragpu
+(2026-06-25); that a4x has no more than that is (unverified).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from ipaddress import IPv4Network
+from typing import NamedTuple
+
+from training_platform.catalog.locations import region_of
+from training_platform.config.expansion.pools import Pool, cluster_pools
+from training_platform.config.names import gpu_networks_name
+from training_platform.config.spec.cluster import Cluster
+
+PARTS_BITS = 7  # a range is cut into 128 subnets
+RDMA_PROFILE = "vpc-roce"
+_SLOTS = {"TCPX": 0, "TCPXO": 4}  # the first subnet of each; RDMA has the rest, 9 for each zone
+_RDMA_SLOTS, _RDMA_SLOTS_A_ZONE, _ZONES = 12, 9, 6
+_MTU = 8896  # of the network of RDMA's second gVNIC, as of all others here
+
+
+class Nic(NamedTuple):
+    """A further network card of a VM: the name of its subnet and of its Kubernetes Network, and the subnet's range."""
+
+    name: str
+    cidr: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpuVpc:
+    """One VPC; ``profile`` makes it one of RDMA, which takes no firewall rule. ``mtu`` in bytes."""
+
+    name: str
+    mtu: int
+    profile: str | None
+    nics: tuple[Nic, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpuFabric:
+    """The networks that all pools of one kind of GPUDirect share: ``tcpx``, ``tcpxo``, ``rdma-us-central1-b``.
+
+    ``component`` is its logical name; ``labels`` are the GPUs of its pools, as GKE labels their nodes.
+    """
+
+    component: str
+    name: str
+    gpudirect: str
+    region: str
+    labels: tuple[str, ...]
+    vpcs: tuple[GpuVpc, ...]
+
+    def nics(self, pool: Pool) -> tuple[tuple[GpuVpc, Nic], ...]:
+        """Return the further network cards of a pool's VMs, each with its VPC."""
+        every = [(vpc, nic) for vpc in self.vpcs for nic in vpc.nics]
+        return tuple(every[: pool.machine.nics - 1])
+
+
+def fabric_name(pool: Pool) -> str | None:
+    """Return the name of the networks that a pool's VMs are in; None for a pool without."""
+    kind = pool.machine.gpudirect
+    if kind is None or not pool.spec.gpu_direct:
+        return None
+    return f"rdma-{_zone(pool)}" if pool.machine.rdma_nics else kind.lower()
+
+
+def gpu_fabrics(cluster_name: str, cluster: Cluster) -> dict[str, GpuFabric]:
+    """Return the networks that a cluster's pools need, by name; none where no pool has further network cards."""
+    by_name: dict[str, list[Pool]] = {}
+    for pool in cluster_pools(cluster_name, cluster):
+        if name := fabric_name(pool):
+            by_name.setdefault(name, []).append(pool)
+    return {name: _fabric(name, members, cluster) for name, members in by_name.items()}
+
+
+def _fabric(name: str, pools: list[Pool], cluster: Cluster) -> GpuFabric:
+    widest = max(pools, key=lambda pool: pool.machine.nics)
+    return GpuFabric(
+        component=f"{gpu_networks_name(widest.cluster)}-{name}",
+        name=name,
+        gpudirect=widest.machine.gpudirect or "",
+        region=region_of(cluster.location),
+        labels=tuple(sorted({pool.accelerator.gke_label for pool in pools})),
+        vpcs=tuple(_vpcs(name, widest, cluster.gpu_networks.range)),
+    )
+
+
+def _vpcs(name: str, pool: Pool, within: str) -> Iterator[GpuVpc]:
+    machine = pool.machine
+    mtu = machine.gpudirect_mtu or _MTU
+    if not machine.rdma_nics:
+        first = _SLOTS.get(machine.gpudirect or "", 0)
+        for number in range(machine.nics - 1):
+            nic = Nic(f"{name}-{number + 1}", _part(within, first + number))
+            yield GpuVpc(name=nic.name, mtu=mtu, profile=None, nics=(nic,))
+        return
+    first = _RDMA_SLOTS + _RDMA_SLOTS_A_ZONE * _place(_zone(pool))
+    for number in range(machine.nics - 1 - machine.rdma_nics):
+        nic = Nic(f"{name}-gvnic", _part(within, first + number))
+        yield GpuVpc(name=nic.name, mtu=_MTU, profile=None, nics=(nic,))
+    nics = (Nic(f"{name}-{number}", _part(within, first + 1 + number)) for number in range(machine.rdma_nics))
+    yield GpuVpc(name=name, mtu=mtu, profile=f"{_zone(pool)}-{RDMA_PROFILE}", nics=tuple(nics))
+
+
+def _zone(pool: Pool) -> str:
+    """Return a pool's zone; where a pool of a regional cluster names none, which a rule finds, one of the machine's."""
+    offered = (zone for zone in sorted(pool.machine.zones) if region_of(zone) == pool.region)
+    return pool.zone or next(offered, f"{pool.region}-a")
+
+
+def _place(zone: str) -> int:
+    """Return a zone's place among those of its region by its last letter; AI zones come after the others."""
+    letter = ord(zone[-1]) - ord("a")
+    return letter % _ZONES + (_ZONES if "ai" in zone.rpartition("-")[2] else 0)
+
+
+@lru_cache(maxsize=4096)
+def _part(within: str, number: int) -> str:
+    """Return one of the 128 equal parts of a range; of a range that is too small for them, addresses over again."""
+    whole = IPv4Network(within)
+    prefix = min(whole.prefixlen + PARTS_BITS, whole.max_prefixlen)
+    size = 1 << (whole.max_prefixlen - prefix)
+    return f"{whole.network_address + number * size % whole.num_addresses}/{prefix}"

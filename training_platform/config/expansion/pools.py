@@ -1,0 +1,330 @@
+"""What a stack file's pools become: GKE node pools, VMs per slice, Kueue flavors. No Pulumi, no refusals.
+
+Values that Google Cloud would refuse (an illegal topology) still expand, to the nearest sensible numbers, so that the
+program builds and the rules can say what is wrong with all of it at once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import weakref
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from training_platform.catalog.locations import is_zone, region_of
+from training_platform.catalog.types import Accelerator, MachineType, chips_in
+from training_platform.config.names import pool_name
+from training_platform.config.reading.finding import Path
+from training_platform.config.spec.capacity import Capacity
+from training_platform.config.spec.cluster import Cluster
+from training_platform.config.spec.compute_class import class_of_pools
+from training_platform.config.spec.environment import Environment
+from training_platform.config.spec.node_pool import NodePool
+
+FLAVOR_LABEL = "training-platform/flavor"
+SYSTEM_POOL_SURGE = 1  # VMs more while a system pool is upgraded
+ZONES_OF_A_REGIONAL_CLUSTER = 3  # GKE's default; counts per zone multiply by it where no zone is named
+GPU_DIRECT_LABEL, GPU_DIRECT_OFF = "training-platform/gpu-direct", "off"
+QUEUED_LABEL = "cloud.google.com/gke-queued"
+CLASS_LABEL = "cloud.google.com/compute-class"
+ARCHITECTURE_LABEL = "kubernetes.io/arch"
+RESERVED_LABELS = ("training-platform/reserved-from", "training-platform/reserved-until")
+_CAPACITY_ORDER: tuple[Capacity, ...] = ("reservation", "on-demand", "flex-start", "queued-provisioning", "spot")
+_CAPACITY_LABELS: Mapping[Capacity, Mapping[str, str]] = {
+    "spot": {"cloud.google.com/gke-spot": "true"},
+    "flex-start": {"cloud.google.com/gke-flex-start": "true"},
+    "queued-provisioning": {QUEUED_LABEL: "true"},
+}
+
+
+class GkePool(NamedTuple):
+    """One GKE node pool: its logical name, and fewest and most VMs over all of its zones."""
+
+    name: str
+    min_nodes: int
+    max_nodes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pool:
+    """A pool of the stack file with everything that follows from its machine type and place.
+
+    ``hosts`` counts VMs per slice, 1 for GPUs. ``zone`` is None where a regional cluster's pool names none.
+    ``compute_class`` is the one that it belongs to. A pool that GKE makes by itself for a class has no ``gke_pools``.
+    """
+
+    cluster: str
+    name: str
+    spec: NodePool
+    machine: MachineType
+    accelerator: Accelerator
+    region: str
+    zone: str | None
+    hosts: int
+    gke_pools: tuple[GkePool, ...]
+    compute_class: str | None = None
+
+    @property
+    def path(self) -> Path:
+        """Where the pool stands below the environment's section."""
+        return ("clusters", self.cluster, "node_pools", self.name)
+
+    @property
+    def multi_host(self) -> bool:
+        """Whether a slice spans several VMs, and so is a GKE node pool of its own."""
+        return self.hosts > 1
+
+    @property
+    def tolerated(self) -> dict[str, str]:
+        """Taints that GKE gives its nodes for what they are, as key and value; the effect of each is NoSchedule.
+
+        Of Arm: GKE docs, prepare to deploy an Arm workload in a Standard cluster, read 2026-11-21.
+        """
+        arm = {ARCHITECTURE_LABEL: "arm64"} if self.machine.architecture == "arm64" else {}
+        return {self.accelerator.resource: "present", **arm}
+
+    @property
+    def max_nodes(self) -> int:
+        """VMs at most, over all GKE node pools and zones."""
+        return sum(pool.max_nodes for pool in self.gke_pools)
+
+    @property
+    def min_nodes(self) -> int:
+        """VMs at least, over all GKE node pools and zones."""
+        return sum(pool.min_nodes for pool in self.gke_pools)
+
+    @property
+    def max_chips(self) -> int:
+        """Chips or GPUs at most."""
+        return self.max_nodes * self.machine.chips
+
+    @property
+    def places_per_gpu(self) -> int:
+        """How many pods a GPU takes, and so what its nodes offer: partitions, times the pods that share each."""
+        partitions = self.accelerator.partitions.get(self.spec.partition or "", 1)
+        return partitions * (self.spec.sharing.max_clients if self.spec.sharing else 1)
+
+    @property
+    def max_places(self) -> int:
+        """Chips or GPUs at most as Kueue counts them: the places of shared and partitioned ones."""
+        return self.max_chips * self.places_per_gpu
+
+    @property
+    def policy_topology(self) -> str | None:
+        """The topology of the workload policy that joins its VMs; None where none does."""
+        if not self.machine.workload_policy:
+            return None
+        return self.machine.nvlink_domain or (self.spec.topology if self.multi_host else None)
+
+    @property
+    def chips_per_slice(self) -> int:
+        """The smallest number that one job can be given: a slice's chips, one VM's GPUs, a place on a shared GPU."""
+        return self.hosts * self.machine.chips if self.places_per_gpu == 1 else 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flavor:
+    """A Kueue ResourceFlavor: pools that a job cannot tell apart. Kueue counts its quota in chips or GPUs.
+
+    One per accelerator, topology and capacity, since Kueue counts chips and not slices: two topologies in one flavor
+    would admit a job that no slice can hold. A compute class is one flavor, of the capacity of its first pool;
+    ``made_chips`` are what auto-provisioning may add to it, and to every other class of the same accelerator.
+    """
+
+    name: str
+    accelerator: Accelerator
+    topology: str | None
+    capacity: Capacity
+    pools: tuple[Pool, ...]
+    compute_class: str | None = None
+    made_chips: int = 0
+
+    @property
+    def capacity_chips(self) -> int:
+        """Chips or GPUs, or places on shared GPUs, that all of its pools hold at most."""
+        return sum(pool.max_places for pool in self.pools) + self.made_chips
+
+    @property
+    def chips_per_slice(self) -> int:
+        """Chips of one slice, or GPUs of one VM; pools of one flavor can differ in it, then the largest."""
+        return max(pool.chips_per_slice for pool in self.pools)
+
+    @property
+    def node_labels(self) -> dict[str, str]:
+        """Labels that its nodes carry: those that GKE sets, which jobs must select by, and the flavor's own."""
+        if self.compute_class:
+            labels = {CLASS_LABEL: self.compute_class}
+        else:
+            labels = {FLAVOR_LABEL: self.name, **_CAPACITY_LABELS.get(self.capacity, {})}
+        if self.accelerator.kind == "tpu":
+            labels["cloud.google.com/gke-tpu-accelerator"] = self.accelerator.gke_label
+            labels["cloud.google.com/gke-tpu-topology"] = self.topology or ""
+        elif not self.compute_class:  # the pools of a class may have different GPUs
+            labels["cloud.google.com/gke-accelerator"] = self.accelerator.gke_label
+        return labels
+
+    @property
+    def own_taints(self) -> list[tuple[str, str, str]]:
+        """Key, value and effect (as GKE spells it) of each taint that the stack file gives to its pools, each once."""
+        return sorted({(key, row.value, row.effect) for pool in self.pools for key, row in pool.spec.taints.items()})
+
+    @property
+    def tolerated(self) -> dict[str, str]:
+        """Taints of its nodes that pods have to tolerate, as key and value; the effect of each is NoSchedule."""
+        taints = {key: value for pool in self.pools for key, value in pool.tolerated.items()}
+        if self.compute_class:
+            taints[CLASS_LABEL] = self.compute_class
+        return taints | ({QUEUED_LABEL: "true"} if self.by_request else {})
+
+    @property
+    def by_request(self) -> bool:
+        """Whether its nodes come by ProvisioningRequests alone, which Kueue makes for whole jobs."""
+        return self.capacity == "queued-provisioning" and self.compute_class is None
+
+
+_EXPANDED: dict[tuple[str, int], tuple[Pool, ...]] = {}  # by a cluster's name and identity, while it lives
+
+
+def pools(environment: Environment) -> Iterator[Pool]:
+    """Yield every accelerator pool of an environment, in the order of the file."""
+    for name, cluster in environment.clusters.items():
+        yield from cluster_pools(name, cluster)
+
+
+def cluster_pools(cluster_name: str, cluster: Cluster) -> tuple[Pool, ...]:
+    """Return the accelerator pools of one cluster; kept, since ledgers, rules and reports all ask for them."""
+    key = (cluster_name, id(cluster))
+    if key not in _EXPANDED:
+        _EXPANDED[key] = tuple(_cluster_pools(cluster_name, cluster))
+        weakref.finalize(cluster, _EXPANDED.pop, key, None).atexit = False  # another may then have the same id
+    return _EXPANDED[key]
+
+
+def _cluster_pools(cluster_name: str, cluster: Cluster) -> Iterator[Pool]:
+    classes = class_of_pools(cluster.compute_classes)
+    for name, spec in cluster.node_pools.items():
+        pool = _pool(cluster_name, cluster, name, spec, classes.get(name))
+        zones = 1 if pool.zone else ZONES_OF_A_REGIONAL_CLUSTER
+        made = _gke_pools(pool_name(cluster_name, name), spec, pool.machine, pool.hosts, zones)
+        yield dataclasses.replace(pool, gke_pools=tuple(made))
+
+
+def made_pools(cluster_name: str, cluster: Cluster) -> Iterator[Pool]:
+    """Yield what GKE may make by itself for compute classes; how many VMs is decided by limits of the cluster alone."""
+    for name, compute_class in cluster.compute_classes.items():
+        for member, priority in compute_class.members(name):
+            if priority.machine_type:
+                yield _pool(cluster_name, cluster, member, priority.as_pool, name)
+
+
+def made_chips(cluster_name: str, cluster: Cluster) -> dict[str, int]:
+    """Return what auto-provisioning may add, in chips or GPUs, by the accelerator's type as GKE spells it.
+
+    Its limits count the cluster's own pools as well, at their maximum here.
+    """
+    left = dict(cluster.auto_provisioning.accelerators) if cluster.auto_provisioning else {}
+    for pool in cluster_pools(cluster_name, cluster):
+        if pool.accelerator.gke_label in left:
+            left[pool.accelerator.gke_label] -= pool.max_chips
+    return {label: max(0, chips) for label, chips in left.items()}
+
+
+def _pool(cluster_name: str, cluster: Cluster, name: str, spec: NodePool, compute_class: str | None) -> Pool:
+    """Return a pool with no GKE node pools yet."""
+    machine = spec.machine
+    assert machine.accelerator is not None  # the model takes machine types with chips only
+    zone = spec.zone or (cluster.location if is_zone(cluster.location) else None)
+    return Pool(
+        cluster=cluster_name,
+        name=name,
+        spec=spec,
+        machine=machine,
+        accelerator=machine.accelerator,
+        region=region_of(zone or cluster.location),
+        zone=zone,
+        hosts=_hosts(spec, machine),
+        gke_pools=(),
+        compute_class=compute_class,
+    )
+
+
+def pool_labels(pool: Pool) -> dict[str, str]:
+    """Return the Kubernetes labels that a pool's nodes are given, beside those that GKE sets by itself.
+
+    GKE taints queued nodes and does not label them.
+    """
+    reservation = pool.spec.reservation
+    days = (reservation.starts, reservation.ends) if reservation else (None, None)
+    return {
+        **pool.spec.labels,
+        FLAVOR_LABEL: flavor_name(pool),
+        **({QUEUED_LABEL: "true"} if pool.spec.capacity == "queued-provisioning" else {}),
+        **({CLASS_LABEL: pool.compute_class} if pool.compute_class else {}),
+        **({} if pool.spec.gpu_direct or not pool.machine.gpudirect else {GPU_DIRECT_LABEL: GPU_DIRECT_OFF}),
+        **{label: day for label, day in zip(RESERVED_LABELS, days, strict=True) if day},
+    }
+
+
+def flavor_name(pool: Pool) -> str:
+    """Name a pool's flavor: ``{accelerator}[-{topology}][-{capacity}]``, on-demand unsaid: ``tpu-v5e-4x8-spot``.
+
+    What shares a GPU stands before the capacity: ``a100-40-1g-5gb-spot``, ``t4-mps-4``.
+    The pools of a compute class are one flavor, ``class-{name}``.
+    """
+    if pool.compute_class:
+        return f"class-{pool.compute_class}"
+    topology = pool.spec.topology if pool.machine.kind == "tpu" else None
+    capacity = pool.spec.capacity if pool.spec.capacity != "on-demand" else None
+    partition = (pool.spec.partition or "").replace(".", "-").replace("+", "-")
+    sharing = f"{pool.spec.sharing.strategy}-{pool.spec.sharing.max_clients}" if pool.spec.sharing else None
+    return "-".join(part for part in (pool.accelerator.name, topology, partition, sharing, capacity) if part)
+
+
+def flavors(cluster_name: str, cluster: Cluster) -> dict[str, Flavor]:
+    """Return a cluster's flavors by name, in the order in which Kueue should try them: what is paid for first."""
+    by_name: dict[str, list[Pool]] = {}
+    for pool in (*cluster_pools(cluster_name, cluster), *made_pools(cluster_name, cluster)):
+        by_name.setdefault(flavor_name(pool), []).append(pool)
+    made = made_chips(cluster_name, cluster)
+    ranks = {
+        member: rank
+        for name, compute_class in cluster.compute_classes.items()
+        for rank, (member, _) in enumerate(compute_class.members(name))
+    }
+    for members in by_name.values():
+        members.sort(key=lambda pool: ranks.get(pool.name, 0))  # elsewhere they stay as the file has them
+    found = [_flavor(name, tuple(members), made) for name, members in by_name.items()]
+    return {flavor.name: flavor for flavor in sorted(found, key=lambda each: _CAPACITY_ORDER.index(each.capacity))}
+
+
+def _flavor(name: str, members: tuple[Pool, ...], made: Mapping[str, int]) -> Flavor:
+    first = members[0]
+    labels = {pool.accelerator.gke_label for pool in members if not pool.gke_pools}
+    return Flavor(
+        name=name,
+        accelerator=first.accelerator,
+        topology=first.spec.topology,
+        capacity=first.spec.capacity,
+        pools=members,
+        compute_class=first.compute_class,
+        made_chips=sum(made.get(label, 0) for label in labels),
+    )
+
+
+def _hosts(spec: NodePool, machine: MachineType) -> int:
+    """VMs per slice, rounded up where the topology does not divide; 1 where it is no topology."""
+    if machine.kind != "tpu" or spec.topology is None:
+        return 1
+    return -(-(chips_in(spec.topology) or 1) // machine.chips)
+
+
+def _gke_pools(name: str, spec: NodePool, machine: MachineType, hosts: int, zones: int) -> Iterator[GkePool]:
+    if machine.kind == "gpu":
+        yield GkePool(name, spec.min_nodes * zones, spec.max_nodes * zones)
+    elif hosts == 1:  # one-host slices are alike and scale one by one: one pool holds them all
+        yield GkePool(name, spec.min_slices * zones, spec.slices * zones)
+    else:
+        for index in range(spec.slices):
+            least = hosts if index < spec.min_slices else 0
+            yield GkePool(f"{name}-{index}", least * zones, hosts * zones)

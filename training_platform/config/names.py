@@ -1,0 +1,131 @@
+"""Logical names of resources, and the way back from a name to the section of the stack file that asked for it.
+
+A resource is called ``{cluster}-{pool}-{role}``, after the keys of the stack file and never after positions in it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+
+from training_platform.config.reading.finding import Path
+from training_platform.config.spec.environment import Environment
+from training_platform.config.spec.team import Team
+
+
+def pool_name(cluster: str, pool: str, slice_index: int | None = None) -> str:
+    """Name a pool; each slice over several VMs is a GKE node pool of its own, counted from 0."""
+    return f"{cluster}-{pool}" if slice_index is None else f"{cluster}-{pool}-{slice_index}"
+
+
+def system_pool_name(cluster: str) -> str:
+    """Name a cluster's pool for everything that is no training."""
+    return f"{cluster}-system"
+
+
+def gpu_networks_name(cluster: str) -> str:
+    """Name the networks between the GPUs of a cluster."""
+    return f"{cluster}-gpu-networks"
+
+
+def compute_class_name(cluster: str, compute_class: str) -> str:
+    """Name a cluster's compute class."""
+    return f"{cluster}-class-{compute_class}"
+
+
+def notebooks_name(cluster: str) -> str:
+    """Name a cluster's JupyterHub."""
+    return f"{cluster}-notebooks"
+
+
+def filestore_name(instance: str) -> str:
+    """Name a Filestore instance."""
+    return f"filestore-{instance}"
+
+
+def share_name(cluster: str) -> str:
+    """Name a team's share of a cluster: namespace, queues and access there."""
+    return f"share-{cluster}"
+
+
+def directory_name(directory: str, cluster: str | None = None) -> str:
+    """Name a team's directory on Filestore, or its volume in one cluster."""
+    return f"directory-{directory}" if cluster is None else f"directory-{directory}-{cluster}"
+
+
+def bucket_name(bucket: str) -> str:
+    """Name a team's bucket."""
+    return f"bucket-{bucket}"
+
+
+def persistent_resource_name(resource: str) -> str:
+    """Name a team's Vertex AI persistent resource."""
+    return f"vertex-{resource}"
+
+
+def quota_request_name(request: str) -> str:
+    """Name an environment's request for a larger limit."""
+    return f"quota-{request}"
+
+
+def sections(section: Environment | Team) -> Iterator[tuple[str, Path]]:
+    """Yield the name of everything that a stack file declares by key, with its path below the section."""
+    if isinstance(section, Environment):
+        yield from _environment_sections(section)
+    else:
+        yield from _team_sections(section)
+
+
+def _environment_sections(environment: Environment) -> Iterator[tuple[str, Path]]:
+    for name, cluster in environment.clusters.items():
+        path: Path = ("clusters", name)
+        yield name, path
+        yield system_pool_name(name), (*path, "system_pool")
+        yield gpu_networks_name(name), (*path, "gpu_networks")
+        if cluster.notebooks:
+            yield notebooks_name(name), (*path, "notebooks")
+        for pool in cluster.node_pools:
+            yield pool_name(name, pool), (*path, "node_pools", pool)
+        for compute_class in cluster.compute_classes:
+            yield compute_class_name(name, compute_class), (*path, "compute_classes", compute_class)
+    for instance in environment.filestore:
+        yield filestore_name(instance), ("filestore", instance)
+    for request in environment.quota_requests:
+        yield quota_request_name(request), ("quota_requests", request)
+    yield "images", ("images",)
+    yield "alerts", ("alerts",)
+
+
+def _team_sections(team: Team) -> Iterator[tuple[str, Path]]:
+    for cluster in team.shares:
+        yield share_name(cluster), ("shares", cluster)
+    for directory in team.directories:
+        yield directory_name(directory), ("directories", directory)
+    for bucket in team.buckets:
+        yield bucket_name(bucket), ("buckets", bucket)
+    for resource in team.vertex.persistent_resources:
+        yield persistent_resource_name(resource), ("vertex", "persistent_resources", resource)
+
+
+class Locator:
+    """Finds the section that a resource came from, by the longest declared name that its own name starts with."""
+
+    def __init__(self, section: Environment | Team) -> None:
+        self._paths: Mapping[str, Path] = dict(sections(section))
+
+    def path(self, logical_name: str) -> Path:
+        """Return the path of the section that asked for a resource; the whole stack is ``()``."""
+        name = logical_name
+        while name:
+            if name in self._paths:
+                return self._paths[name]
+            name = name.rpartition("-")[0]
+        return ()
+
+
+def clashes(section: Environment | Team) -> dict[str, list[Path]]:
+    """Return every name that two parts of a stack file would give to their resources, with both paths."""
+    paths = defaultdict(list)
+    for name, path in sections(section):
+        paths[name].append(path)
+    return {name: found for name, found in paths.items() if len(found) > 1}

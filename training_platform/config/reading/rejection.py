@@ -1,0 +1,131 @@
+"""How the model's rejection of a value becomes a finding that a person can act on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from training_platform.catalog.nearest import find_nearest
+from training_platform.config.reading.conflicts import Misfit
+from training_platform.config.reading.finding import Finding, Path, dotted
+from training_platform.config.reading.section import FORMS, enumeration
+from training_platform.config.reading.source import Source
+
+RULE = "stack-model"
+_BOUNDS = {
+    "greater_than_equal": ("at least", "ge"),
+    "less_than_equal": ("at most", "le"),
+    "greater_than": ("more than", "gt"),
+    "less_than": ("less than", "lt"),
+}
+_WANTED = {
+    "string_type": "a text",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "dict_type": "a mapping of names",
+    "model_type": "a mapping",
+    "tuple_type": "a list",
+    "list_type": "a list",
+}
+
+
+def rejections(
+    error: ValidationError, model: type[BaseModel], source: Source, below: Path, stack: str
+) -> list[Finding]:
+    """Return one finding per rejected value; ``below`` is where the model's section stands in the file."""
+    return [
+        Finding(
+            rule=RULE,
+            severity="error",
+            message=misfit.message,
+            stack=stack,
+            file=source.file,
+            position=source.position((*below, *misfit.at)),
+            path=dotted(misfit.at),
+            allowed=misfit.allowed,
+            nearest=misfit.nearest,
+        )
+        for detail in error.errors(include_url=False)
+        for misfit in _misfits(detail, model)
+    ]
+
+
+def _misfits(detail: ErrorDetails, model: type[BaseModel]) -> Iterator[Misfit]:
+    """Yield what one error of the model is about, by paths below the model's section."""
+    context: Mapping[str, Any] = detail.get("ctx", {})
+    section = tuple(part for part in detail["loc"] if part != "[key]")
+    path = section + tuple(context.get("at", ()))
+    yield Misfit(path, *_explain(detail, context, model, path))
+    for each in context.get("more", ()):
+        yield each._replace(at=section + each.at)
+
+
+def _explain(
+    detail: ErrorDetails, context: Mapping[str, Any], model: type[BaseModel], path: Path
+) -> tuple[str, str | None, str | None]:
+    kind, value = detail["type"], detail["input"]
+    shown = _shown(value)
+    if kind == "extra_forbidden":
+        allowed = _fields_of(model, path[:-1])
+        return "is no field here", enumeration(allowed, most=20), find_nearest(str(path[-1]), allowed)
+    if kind == "missing":
+        return "is missing", None, None
+    if kind == "literal_error":
+        allowed = [text.strip("'") for text in str(context["expected"]).replace(" or ", ", ").split(", ")]
+        return f"{shown} is not one of the choices", ", ".join(allowed), find_nearest(str(value), allowed)
+    if kind in _BOUNDS:
+        words, key = _BOUNDS[kind]
+        return f"is {shown}", f"{words} {context[key]}", str(context[key])
+    if kind in _WANTED:
+        quoted = f'"{value}"' if kind == "string_type" and isinstance(value, (int, float, bool)) else None
+        return f"{shown} is not {_WANTED[kind]}", _WANTED[kind] + (" (in quotes)" if quoted else ""), quoted
+    if kind == "string_pattern_mismatch":
+        return (
+            f"{shown} does not have the right form",
+            FORMS.get(context["pattern"], f"text that matches {context['pattern']}"),
+            None,
+        )
+    if kind == "value_error":
+        return str(context["error"]), None, None
+    return detail["msg"], context.get("allowed"), context.get("nearest")
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _fields_of(model: type[BaseModel], path: Path) -> list[str]:
+    """Return the fields that the section at ``path`` takes, by walking the model's annotations."""
+    annotation: Any = model
+    for part in path:
+        annotation = _step(annotation, part)
+    found = _unwrap(annotation)
+    return list(found.model_fields) if isinstance(found, type) and issubclass(found, BaseModel) else []
+
+
+def _step(annotation: Any, part: str | int) -> Any:
+    annotation = _unwrap(annotation)
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        field = annotation.model_fields.get(str(part))
+        return field.annotation if field else None
+    arguments = get_args(annotation)
+    if get_origin(annotation) is dict:
+        return arguments[1]
+    return arguments[0] if arguments else None
+
+
+def _unwrap(annotation: Any) -> Any:
+    """Return what stands inside ``X | None`` and ``Annotated[X, ...]``."""
+    while annotation is not None:
+        inner = [argument for argument in get_args(annotation) if argument is not type(None)]
+        origin = get_origin(annotation)
+        if origin in (dict, tuple, list) or not inner or isinstance(annotation, type):
+            return annotation
+        annotation = inner[0]
+    return None

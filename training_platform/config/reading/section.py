@@ -1,0 +1,132 @@
+"""The base of every part of a stack file, and the values that parts share."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable, Collection
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic_core import PydanticCustomError
+
+from training_platform.catalog import CHARTS, DISK_TYPES, FILESTORE_TIERS, IMAGES, MACHINE_TYPES, REGIONS, ZONES
+from training_platform.catalog.nearest import find_nearest
+
+
+class Section(BaseModel):
+    """A part of a stack file: strict types, no unknown keys, and never changed once read."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+def one_of(what: str, names: Collection[str]) -> Callable[[str], str]:
+    """Return a check that a text is one of ``names``; its error carries what is allowed and the nearest name."""
+
+    def check(value: str) -> str:
+        if value not in names:
+            raise unknown_name(what, value, names)
+        return value
+
+    return check
+
+
+def unknown_name(what: str, value: str, names: Collection[str]) -> PydanticCustomError:
+    """Return the error for a name that is not one of ``names``."""
+    context = {"allowed": enumeration(names), "nearest": find_nearest(value, names)}
+    article = "an" if what[0] in "aeiou" else "a"
+    return PydanticCustomError("unknown_name", f"{value!r} is not {article} {what}".replace("{", "{{"), context)
+
+
+def enumeration(names: Collection[str], most: int = 12) -> str:
+    """Return names as one line, the first ``most`` of them."""
+    ordered = sorted(names)
+    rest = len(ordered) - most
+    return ", ".join(ordered[:most]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def unique(values: tuple[str, ...]) -> tuple[str, ...]:
+    """Return a list as it is; its error names what stands in it twice."""
+    twice = sorted({value for value in values if values.count(value) > 1})
+    if twice:
+        raise PydanticCustomError("twice", f"has {', '.join(twice)} twice".replace("{", "{{"), {"allowed": "each once"})
+    return values
+
+
+def _cidr(value: str) -> str:
+    try:
+        network = ipaddress.IPv4Network(value, strict=False)
+    except ValueError as error:
+        context = {"allowed": "an IPv4 range such as 10.8.0.0/20", "nearest": None}
+        raise PydanticCustomError("cidr", f"{value!r} is not an IPv4 range".replace("{", "{{"), context) from error
+    if str(network) != value:
+        context = {"allowed": "a range that starts at its own first address", "nearest": str(network)}
+        raise PydanticCustomError("cidr", f"{value!r} has bits set to the right of its prefix", context)
+    return value
+
+
+_NAME = r"^[a-z]([a-z0-9-]{0,28}[a-z0-9])?$"
+_PROJECT = r"^[a-z][a-z0-9-]{4,28}[a-z0-9]$"
+_MEMBER = r"^(user|group|serviceAccount):[^\s:@]+@[a-z0-9.-]+\.[a-z]{2,}$"
+_EMAIL = r"^[^\s:@]+@[a-z0-9.-]+\.[a-z]{2,}$"
+_LABEL_KEY = r"^[a-z][a-z0-9_-]{0,62}$"
+_LABEL_VALUE = r"^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?$"  # what both Google Cloud and Kubernetes take
+_VERSION = r"^[0-9]+(\.[0-9]+){0,2}(-gke\.[0-9]+)?$"
+REQUEST_NAME = r"^[a-z]([a-z0-9-]{0,55}[a-z0-9])?$"  # with its prefix, 63 characters as resource ids take
+SERVICE = r"^[a-z]+\.googleapis\.com$"
+QUOTA_ID = r"^[A-Za-z0-9][A-Za-z0-9_-]*$"
+_HOST = r"^[a-z0-9.-]+\.[a-z]{2,}$"
+RESERVATION_NAME = r"^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$"
+RESERVATION_OR_ANY = r"^(\*|[a-z]([a-z0-9-]{0,61}[a-z0-9])?)$"
+DISK_IMAGE = r"^(projects/[a-z0-9.:-]+/)?global/images/[a-z]([a-z0-9-]{0,61}[a-z0-9])?$"
+_TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"
+FORMS = {
+    _NAME: "lower-case letters, digits and dashes, a letter first, at most 30",
+    _PROJECT: "a project id: 6 to 30 lower-case letters, digits and dashes",
+    _MEMBER: "such as group:vision@example.com",
+    _LABEL_KEY: "a label's key: lower-case letters, digits, _ and -, a letter first, at most 63",
+    _EMAIL: "an address such as ml-platform@example.com",
+    _LABEL_VALUE: "a label's value: lower-case letters, digits, _ and - between them, at most 63",
+    _VERSION: 'a version in quotes, such as "1.33"',
+    _TIME: "a time in UTC, such as 2026-12-20T00:00:00Z",
+    _HOST: "a host name such as notebooks.example.com",
+    RESERVATION_OR_ANY: "a reservation's name, of at most 63 lower-case letters, digits and dashes, or any",
+    RESERVATION_NAME: "lower-case letters, digits and dashes, a letter first, at most 63",
+    REQUEST_NAME: "lower-case letters, digits and dashes, a letter first, at most 57",
+    SERVICE: "a service such as compute.googleapis.com",
+    DISK_IMAGE: "a disk image such as projects/example/global/images/torch",
+    QUOTA_ID: "a quota id such as CPUS-per-project-region",
+}
+"""What the patterns of this model mean, in words for people."""
+
+Name = Annotated[str, Field(pattern=_NAME)]
+"""A name of ours: lower-case letters, digits and dashes, at most 30 characters (GKE stops at 40 with our suffixes)."""
+FormerName = Annotated[
+    Name | None, Field(description="The stack's name before `pulumi stack rename`; only `check --base` reads it.")
+]
+ProjectId = Annotated[str, Field(pattern=_PROJECT, description="A Google Cloud project id.")]
+Member = Annotated[
+    str,
+    Field(
+        pattern=_MEMBER,
+        description="An IAM member, such as group:vision@example.com.",
+    ),
+]
+Members = Annotated[tuple[Member, ...], AfterValidator(unique)]
+LabelKey = Annotated[str, Field(pattern=_LABEL_KEY)]
+LabelValue = Annotated[str, Field(pattern=_LABEL_VALUE)]
+HostName = Annotated[str, Field(pattern=_HOST)]
+Labels = dict[LabelKey, LabelValue]
+Email = Annotated[str, Field(pattern=_EMAIL)]
+Cidr = Annotated[str, AfterValidator(_cidr)]
+Version = Annotated[str, Field(pattern=_VERSION)]
+Time = Annotated[str, Field(pattern=_TIME)]
+
+MachineTypeName = Annotated[str, AfterValidator(one_of("machine type", MACHINE_TYPES))]
+DiskTypeName = Annotated[str, AfterValidator(one_of("disk type", DISK_TYPES))]
+FilestoreTierName = Annotated[str, AfterValidator(one_of("Filestore tier", FILESTORE_TIERS))]
+ChartName = Annotated[str, AfterValidator(one_of("chart of the platform", CHARTS))]
+_NODE_IMAGES = tuple(name for name in IMAGES if name.startswith("node-"))
+ImageName = Annotated[str, AfterValidator(one_of("image of nodes", _NODE_IMAGES))]
+Region = Annotated[str, AfterValidator(one_of("region", REGIONS))]
+Zone = Annotated[str, AfterValidator(one_of("zone", ZONES))]
+Location = Annotated[str, AfterValidator(one_of("region or zone", REGIONS | ZONES))]

@@ -1,0 +1,115 @@
+"""Ways to get VMs: how a stack file says them, and which reservation the VMs come from.
+
+A future reservation, of the calendar kind too, is consumed as a specific reservation that appears when its time comes:
+``starts`` and ``ends`` say when that is. Google makes it on request, so a stack consumes it and does not create it.
+Source: GKE docs, TPUs with future reservation in calendar mode, read 2026-11-21; GKE cluster-autoscaler 7d25050.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import date
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from training_platform.catalog.types import Capacity as ChargedCapacity
+from training_platform.config.reading.conflicts import Misfit, refuse
+from training_platform.config.reading.section import RESERVATION_NAME, RESERVATION_OR_ANY, ProjectId, Section
+
+Capacity = Literal["on-demand", "spot", "flex-start", "queued-provisioning", "reservation"]
+
+ANY = "*"
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+def charged_as(capacity: Capacity) -> ChargedCapacity:
+    """Return the capacity by which machines are listed and quotas charged: queued VMs are flex-start VMs."""
+    return "flex-start" if capacity == "queued-provisioning" else capacity
+
+
+def _day(value: str) -> str:
+    context = {"allowed": "a day such as 2026-12-01", "nearest": None}
+    refusal = PydanticCustomError("day", f"{value!r} is not a day".replace("{", "{{"), context)
+    if not _DAY.fullmatch(value):
+        raise refusal
+    try:
+        date.fromisoformat(value)
+    except ValueError as error:
+        raise refusal from error
+    return value
+
+
+Day = Annotated[str, AfterValidator(_day)]
+ReservationName = Annotated[str, Field(pattern=RESERVATION_NAME)]
+
+
+class Reservation(Section):
+    """The reservation that VMs come from; ``NAME`` alone is its name, and ``any`` is any open one that fits.
+
+    VMs of ``any`` fall back to on-demand ones where no reservation fits, and are charged so.
+    """
+
+    name: Annotated[str, Field(pattern=RESERVATION_OR_ANY)] = Field(description='Its name; "*" is any that is open.')
+    project: ProjectId | None = Field(default=None, description="Project that shares it; default: the environment's.")
+    block: ReservationName | None = Field(default=None, description="One block of it; wants the pool's zone.")
+    sub_block: ReservationName | None = Field(default=None, description="One sub-block of the block.")
+    starts: Day | None = Field(default=None, description="First day of a future reservation; until then no VM exists.")
+    ends: Day | None = Field(default=None, description="Last day of a future reservation; Google then takes the VMs.")
+
+    @model_validator(mode="after")
+    def _parts_are_of_one(self) -> Reservation:
+        refuse(self._misfits())
+        return self
+
+    def _misfits(self) -> Iterator[Misfit]:
+        of_one = sorted({"project", "block", "sub_block", "starts", "ends"} & self.model_fields_set)
+        if self.any and of_one:
+            yield Misfit(("name",), f"any reservation has no {', '.join(of_one)}", "any alone, or a name", "any")
+        if self.sub_block and not self.block:
+            yield Misfit(("sub_block",), "the sub-block's block is missing", "block and sub_block")
+        if self.starts and self.ends and self.ends < self.starts:
+            yield Misfit(("ends",), f"{self.ends} is before it starts", f"{self.starts} or later", self.starts)
+
+    @property
+    def any(self) -> bool:
+        """Whether any open reservation will do."""
+        return self.name == ANY
+
+    @property
+    def affinity(self) -> str:
+        """The type of consumption as GKE spells it."""
+        return "ANY_RESERVATION" if self.any else "SPECIFIC_RESERVATION"
+
+    @property
+    def path(self) -> str | None:
+        """The reservation as GKE names it, ``[projects/P/reservations/]R[/reservationBlocks/B...]``; None for any."""
+        if self.any:
+            return None
+        return (
+            (f"projects/{self.project}/reservations/" if self.project else "")
+            + self.name
+            + (f"/reservationBlocks/{self.block}" if self.block else "")
+            + (f"/reservationSubBlocks/{self.sub_block}" if self.sub_block else "")
+        )
+
+
+def _written_out(value: Any) -> Any:
+    return {"name": ANY if value == "any" else value} if isinstance(value, str) else value
+
+
+ReservationRef = Annotated[
+    Reservation, BeforeValidator(_written_out, json_schema_input_type=ReservationName | Reservation)
+]
+
+
+def reservation_misfits(capacity: Capacity, reservation: Reservation | None) -> Iterator[Misfit]:
+    """Yield a reservation of VMs that are had in another way, and reserved VMs that name no reservation."""
+    if capacity == "reservation" and reservation is None:
+        yield Misfit(("capacity",), "is reservation, and no reservation is named", "reservation: NAME beside it")
+    if capacity != "reservation" and reservation is not None:
+        message = f"{capacity} VMs do not come from a reservation, and one is named"
+        allowed = "capacity: reservation, or no reservation"
+        yield Misfit(("reservation",), message, allowed, "capacity: reservation")

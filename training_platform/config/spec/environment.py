@@ -1,0 +1,112 @@
+"""An environment stack: what the platform team owns."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from training_platform.catalog.nearest import find_nearest
+from training_platform.config.reading.section import (
+    ChartName,
+    Cidr,
+    Email,
+    FilestoreTierName,
+    FormerName,
+    HostName,
+    ImageName,
+    Labels,
+    Location,
+    Members,
+    Name,
+    ProjectId,
+    Region,
+    Section,
+    Version,
+    enumeration,
+    unique,
+)
+from training_platform.config.spec.cluster import Cluster
+from training_platform.config.spec.quota_request import QuotaRequest, RequestName
+
+
+class Filestore(Section):
+    """A Filestore instance; its capacity is in GiB, though the API's field is called ``capacityGb``.
+
+    A change of location, tier, share name or protocol replaces the instance: all data is lost.
+    """
+
+    location: Location = Field(description="A zone or a region, as the tier demands.")
+    tier: FilestoreTierName = "ZONAL"
+    capacity_gib: int = Field(ge=1)
+    share: str = Field(default="share", pattern=r"^[a-z][a-z0-9_]{0,15}$")
+    protocol: str = Field(default="NFS_V3", pattern=r"^NFS_V(3|4_1)$")
+    reserved_range: Cidr | None = Field(default=None, description="Address range; default: Google Cloud picks one.")
+    deletion_protection: bool = Field(
+        default=True, description="false lets a change replace or remove it, where the environment protects."
+    )
+
+
+class ChartOverride(Section):
+    """Another version or place for a Helm chart, such as a mirror that a private cluster reaches."""
+
+    version: Version | None = None
+    chart: str | None = Field(default=None, description="An OCI reference, a path, or a name in the repository.")
+    repository: str | None = None
+
+
+class ImageRepository(Section):
+    """The Artifact Registry repository for the platform's and the teams' images."""
+
+    location: Region
+    keep_versions: int = Field(default=20, ge=1, description="Versions of each image that clean-up always keeps.")
+
+
+class Alerts(Section):
+    """Who is told of what Cloud Monitoring finds."""
+
+    emails: Annotated[tuple[Email, ...], AfterValidator(unique)] = Field(
+        default=(), description="Addresses that get every alert."
+    )
+    enabled: bool = True
+
+
+class Environment(Section):
+    """Everything of one environment: project, network, clusters with their pools, Filestore, in-cluster software."""
+
+    project: ProjectId
+    renamed_from: FormerName = None
+    labels: Labels = Field(default={}, description="On every resource, beside environment and managed-by.")
+    deletion_protection: bool = Field(default=True, description="What holds data or capacity refuses deletion.")
+    google_groups_domain: HostName | None = Field(
+        default=None, description="Domain whose group gke-security-groups@ lets Google Groups have rights in clusters."
+    )
+    admins: Members = Field(default=(), description="May administer the clusters.")
+    clusters: dict[Name, Cluster] = Field(min_length=1)
+    filestore: dict[Name, Filestore] = {}
+    images: ImageRepository | None = None
+    charts: dict[ChartName, ChartOverride] = {}
+    node_images: dict[ImageName, str] = Field(
+        default={}, description="Other places of the images that nodes with GPUDirect run, such as a mirror's."
+    )
+    priorities: dict[Name, int] = Field(
+        default={"low": 100, "normal": 500, "high": 1000}, description="WorkloadPriorityClasses of Kueue, by value."
+    )
+    alerts: Alerts = Alerts()
+    quota_requests: dict[RequestName, QuotaRequest] = Field(
+        default={}, description="Limits to ask Google Cloud for; a request that is taken out stays with Google."
+    )
+
+    @model_validator(mode="after")
+    def _homes_exist(self) -> Environment:
+        for name, cluster in self.clusters.items():
+            if cluster.notebooks and cluster.notebooks.filestore not in self.filestore:
+                wanted = cluster.notebooks.filestore
+                context = {
+                    "at": ("clusters", name, "notebooks", "filestore"),
+                    "allowed": enumeration(self.filestore) or "none is declared under filestore",
+                    "nearest": find_nearest(wanted, self.filestore),
+                }
+                raise PydanticCustomError("dangling", f"{wanted!r} is no Filestore instance here", context)
+        return self

@@ -1,0 +1,155 @@
+"""Node pools: what a stack file says of machines in a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, model_validator
+
+from training_platform.catalog import ACCELERATORS, MACHINE_TYPES
+from training_platform.catalog.attachments import as_asked, gpu_counts
+from training_platform.catalog.topologies import legal_topologies, topologies_text
+from training_platform.catalog.types import Capacity as ChargedCapacity
+from training_platform.catalog.types import MachineType, chips_in
+from training_platform.config.reading.conflicts import Misfit, refuse
+from training_platform.config.reading.section import DiskTypeName, MachineTypeName, Section, Zone, one_of
+from training_platform.config.spec.capacity import Capacity, ReservationRef, charged_as, reservation_misfits
+from training_platform.config.spec.node_options import GPU_ONLY, NodeOptions
+
+_GPUS = tuple(gpu for gpu in ACCELERATORS.values() if gpu.attachment is not None)
+_WITH_CHIPS = {
+    name: machine
+    for name, machine in MACHINE_TYPES.items()
+    if machine.kind != "cpu" or any(gpu_counts(machine, gpu) for gpu in _GPUS)
+}
+_NO_FIELD, _LEAVE_OUT = "no such field", "leave it out"
+_IN_SLICES = {"max_nodes": "slices", "min_nodes": "min_slices"}  # what counts GPU VMs, and what counts slices
+_CPU_ONLY = {name: machine for name, machine in MACHINE_TYPES.items() if machine.kind == "cpu"}
+AcceleratorMachineName = Annotated[str, AfterValidator(one_of("machine type with TPUs or GPUs", _WITH_CHIPS))]
+CpuMachineName = Annotated[str, AfterValidator(one_of("machine type without TPUs or GPUs", _CPU_ONLY))]
+
+
+class BootDisk(Section):
+    """A boot disk; what a machine type takes, and how large, is checked by the rules."""
+
+    type: DiskTypeName | None = Field(default=None, description="Default: the machine type's own default.")
+    size_gb: int = Field(default=100, ge=1, description="GB as the API counts them.")
+
+    def type_on(self, machine: MachineType) -> str:
+        """Return the type that a VM of ``machine`` gets: what the file says, or the machine type's default."""
+        return self.type or machine.boot_disk_types[0]
+
+
+class SystemPool(Section):
+    """The pool for everything that is no training: controllers, notebooks' hub, system pods. Never scales to 0."""
+
+    machine_type: CpuMachineName = "n2-standard-8"
+    min_nodes: int = Field(default=2, ge=1, description="VMs over all zones of the cluster.")
+    max_nodes: int = Field(default=6, ge=1, description="VMs over all zones of the cluster; quota is charged for it.")
+    boot_disk: BootDisk = BootDisk()
+
+    @model_validator(mode="after")
+    def _ordered(self) -> SystemPool:
+        refuse(_above("min_nodes", self.min_nodes, "max_nodes", self.max_nodes))
+        return self
+
+
+class NodePool(NodeOptions):
+    """VMs with TPUs or GPUs that scale together; quota is charged for the most that the autoscaler may reach.
+
+    A GPU pool counts VMs (``min_nodes``, ``max_nodes``); a TPU pool counts slices of one ``topology``
+    (``min_slices``, ``slices``). A slice over several VMs becomes a GKE node pool of its own.
+    """
+
+    machine_type: AcceleratorMachineName
+    zone: Zone | None = Field(default=None, description="Where its VMs are; needed in a regional cluster.")
+    capacity: Capacity = Field(default="on-demand", description="How the VMs are had; decides the quota charged.")
+    reservation: ReservationRef | None = Field(default=None, description="Whose VMs it takes, by its name or in full.")
+    topology: str | None = Field(default=None, description="TPU: shape of a slice in chips, such as 4x8 or 2x2x4.")
+    slices: int = Field(default=1, ge=1, description="TPU: most slices.")
+    min_slices: int = Field(default=0, ge=0, description="TPU: slices that are always there.")
+    max_nodes: int = Field(default=1, ge=1, description="GPU: most VMs.")
+    min_nodes: int = Field(default=0, ge=0, description="GPU: VMs that are always there.")
+    max_run_hours: int | None = Field(default=None, ge=1, description="flex-start, queued: longest life of a VM.")
+    boot_disk: BootDisk = BootDisk()
+    labels: dict[str, str] = Field(
+        default={}, description="Kubernetes labels of the nodes, beside those that GKE sets."
+    )
+    deletion_protection: bool = Field(
+        default=True, description="false lets a change replace or remove it, where the environment protects."
+    )
+
+    @property
+    def machine(self) -> MachineType:
+        """The machine type's row in the catalogue, with the GPUs that are attached to it."""
+        if self.accelerator is None:
+            return MACHINE_TYPES[self.machine_type]
+        return as_asked(self.machine_type, self.accelerator, self.accelerator_count)
+
+    @property
+    def charged(self) -> ChargedCapacity:
+        """The capacity by which the catalogue lists the machine type and quotas are charged."""
+        return charged_as(self.capacity)
+
+    @model_validator(mode="after")
+    def _fields_go_together(self) -> NodePool:
+        refuse(self._misfits())
+        return self
+
+    def _misfits(self) -> Iterator[Misfit]:
+        own = MACHINE_TYPES[self.machine_type]
+        tpu = own.kind == "tpu"
+        yield from self._attached(own)
+        miscounted = list(self._miscounted(own))
+        yield from miscounted
+        if tpu:
+            yield from self._unfit_for_slices(own)
+        if not miscounted:  # else the count that was meant is written in the other kind's field
+            least, most = ("min_slices", "slices") if tpu else ("min_nodes", "max_nodes")
+            yield from _above(least, getattr(self, least), most, getattr(self, most))
+        yield from reservation_misfits(self.capacity, self.reservation)
+
+    def _attached(self, own: MachineType) -> Iterator[Misfit]:
+        """Yield GPUs attached to a machine with chips of its own, and a machine without to which none are."""
+        if own.kind == "cpu" and self.accelerator is None:
+            names = [gpu.name for gpu in _GPUS]
+            message = f"is missing: {own.name} has no GPUs of its own"
+            yield Misfit(("accelerator",), message, ", ".join(names), f"accelerator: {names[0]}")
+        if own.kind != "cpu":
+            chips = "TPUs" if own.kind == "tpu" else "GPUs"
+            for field in sorted({"accelerator", "accelerator_count"} & self.model_fields_set):
+                yield Misfit((field,), f"{own.name} has {chips} of its own", _NO_FIELD, _LEAVE_OUT)
+
+    def _miscounted(self, own: MachineType) -> Iterator[Misfit]:
+        """Yield counts of VMs for TPUs, and of slices for GPUs, with the counts that they would be."""
+        if own.kind == "tpu":
+            hosts = max(1, (chips_in(self.topology or "") or 1) // own.chips)
+            counts = {nodes: f"{slices}: {-(-getattr(self, nodes) // hosts)}" for nodes, slices in _IN_SLICES.items()}
+            message, allowed = "which has TPUs", "topology, slices and min_slices"
+        else:
+            counts = {slices: f"{nodes}: {getattr(self, slices)}" for nodes, slices in _IN_SLICES.items()}
+            counts["topology"] = _LEAVE_OUT
+            message, allowed = "which has GPUs", "min_nodes and max_nodes"
+        for field, nearest in counts.items():
+            if field in self.model_fields_set:
+                yield Misfit((field,), f"does not go with {own.name}, {message}", allowed, nearest)
+
+    def _unfit_for_slices(self, own: MachineType) -> Iterator[Misfit]:
+        """Yield settings of GPUs, and a missing topology."""
+        for field in sorted(GPU_ONLY & self.model_fields_set):
+            yield Misfit((field,), f"{own.name} has no GPUs", _NO_FIELD, _LEAVE_OUT)
+        if self.topology is None:
+            smallest = next(legal_topologies(own), None)
+            message = f"is missing: {own.name} is a TPU, and a slice has a shape"
+            yield Misfit(("topology",), message, topologies_text(own), f"topology: {smallest}" if smallest else None)
+
+
+def _above(least_name: str, least: int, most_name: str, most: int) -> Iterator[Misfit]:
+    """Yield the least of something where it is more than the most."""
+    if least > most:
+        message = f"is {least}, which is more than {most_name} ({most})"
+        yield Misfit((least_name,), message, f"at most {most}, or {most_name} of at least {least}", str(most))
+
+
+__all__ = ["BootDisk", "Capacity", "MachineTypeName", "NodePool", "SystemPool"]

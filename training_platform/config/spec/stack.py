@@ -1,0 +1,145 @@
+"""A stack file: ``stacks/Pulumi.<stack>.yaml``, one environment's or one team's."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path as FilePath
+from pathlib import PurePath
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from training_platform.catalog.nearest import find_nearest
+from training_platform.config.reading.finding import Finding, Path, Position, dotted
+from training_platform.config.reading.rejection import RULE, rejections
+from training_platform.config.reading.source import Source, read_source
+from training_platform.config.spec.environment import Environment
+from training_platform.config.spec.team import Team
+
+PROJECT = "training-platform"
+SECTIONS: Mapping[str, type[Environment] | type[Team]] = {
+    f"{PROJECT}:environment": Environment,
+    f"{PROJECT}:team": Team,
+}
+ENGINE_KEYS = ("config", "encryptionsalt", "encryptedkey", "secretsprovider")
+_CONFIG_KEY = re.compile(r"[A-Za-z0-9_-]+:[A-Za-z0-9_.:-]+\Z")
+_FILE_NAME = re.compile(r"Pulumi\.(?P<stack>[A-Za-z0-9_.-]+)\.yaml\Z")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stack:
+    """A stack as its file says: exactly one of ``environment`` and ``team`` is there unless ``findings`` says why not.
+
+    ``below`` is the path of that section in the file; a section's own paths stand below it.
+    """
+
+    name: str
+    source: Source
+    environment: Environment | None = None
+    team: Team | None = None
+    config: Mapping[str, Any]
+    below: Path = ()
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def environment_name(self) -> str:
+        """The environment that this stack is, or that its team lives in."""
+        return self.team.environment if self.team else self.name
+
+    @property
+    def section(self) -> Environment | Team | None:
+        """The one section that the stack has."""
+        return self.environment or self.team
+
+    def position(self, path: Path) -> Position:
+        """Return where a path of the stack's section stands in its file, or the nearest part of it that is written."""
+        return self.source.position((*self.below, *path))
+
+
+def stack_name(path: PurePath) -> str | None:
+    """Return the stack that a file configures, or None when its name is not ``Pulumi.<stack>.yaml``."""
+    match = _FILE_NAME.match(path.name)
+    return match["stack"] if match else None
+
+
+def read_stack(path: FilePath, root: FilePath) -> Stack:
+    """Read one stack file. Raises UnreadableError; all that is wrong inside a readable file are findings."""
+    file = path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()
+    return parse_stack(stack_name(path) or path.stem, read_source(path, file))
+
+
+def parse_stack(name: str, source: Source) -> Stack:
+    """Return the stack that a parsed file describes, with every finding about its shape."""
+    findings = [*source.findings, *_envelope(name, source)]
+    config = source.value.get("config") if isinstance(source.value, dict) else None
+    config = config if isinstance(config, dict) else {}
+    present = [key for key in SECTIONS if key in config]
+    if len(present) != 1:
+        findings.append(_wrong_sections(name, source, present))
+        return Stack(name=name, source=source, config=config, findings=tuple(findings))
+    key = present[0]
+    section, problems = validate(name, key, config[key], source)
+    findings.extend(problems)
+    return Stack(
+        name=name,
+        source=source,
+        config=config,
+        below=("config", key),
+        environment=section if isinstance(section, Environment) else None,
+        team=section if isinstance(section, Team) else None,
+        findings=tuple(findings),
+    )
+
+
+def validate(name: str, key: str, value: Any, source: Source) -> tuple[BaseModel | None, list[Finding]]:
+    """Validate one section's value, as the file or ``pulumi.Config`` gave it; the section is None if it is rejected.
+
+    JSON is the form in which the engine hands configuration to a program, so it is the form that is validated.
+    """
+    model = SECTIONS[key]
+    try:
+        return model.model_validate_json(json.dumps(value)), []
+    except ValidationError as error:
+        return None, rejections(error, model, source, ("config", key), name)
+
+
+def _envelope(name: str, source: Source) -> list[Finding]:
+    if not isinstance(source.value, dict):
+        return [_reject(name, source, (), "is not a mapping", allowed="config:")]
+    found = []
+    for key in source.value:
+        if key not in ENGINE_KEYS:
+            meant = f"{PROJECT}:{key}"
+            hint = f"config: {meant}" if meant in SECTIONS else find_nearest(key, ENGINE_KEYS)
+            found.append(
+                _reject(name, source, (key,), "is no key of a stack file", allowed=", ".join(ENGINE_KEYS), nearest=hint)
+            )
+    config = source.value.get("config")
+    if config is not None and not isinstance(config, dict):
+        return [*found, _reject(name, source, ("config",), "is not a mapping")]
+    for key in config or {}:
+        if key not in SECTIONS and (key.startswith(f"{PROJECT}:") or not _CONFIG_KEY.match(key)):
+            allowed = f"{', '.join(SECTIONS)}, gcp:<setting>"
+            found.append(
+                _reject(
+                    name, source, ("config", key), "is no setting", allowed=allowed, nearest=find_nearest(key, SECTIONS)
+                )
+            )
+    return found
+
+
+def _wrong_sections(name: str, source: Source, present: list[str]) -> Finding:
+    said = "has both sections" if present else "has no section of this project"
+    return _reject(name, source, ("config",), said, allowed=f"exactly one of {' and '.join(SECTIONS)}")
+
+
+def _reject(
+    name: str, source: Source, path: Path, message: str, *, allowed: str | None = None, nearest: str | None = None
+) -> Finding:
+    return Finding(
+        rule=RULE, severity="error", message=message, stack=name, file=source.file, position=source.position(path),
+        path=dotted(path), allowed=allowed, nearest=nearest,
+    )  # fmt: skip

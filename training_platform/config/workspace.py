@@ -1,0 +1,148 @@
+"""All stack files of a repository together, and the references between them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path as FilePath
+
+from training_platform.catalog.nearest import find_nearest
+from training_platform.config.expansion.pools import Flavor, flavors
+from training_platform.config.names import clashes
+from training_platform.config.reading.finding import Finding, Path, dotted
+from training_platform.config.reading.rejection import RULE
+from training_platform.config.reading.section import enumeration
+from training_platform.config.reading.source import UnreadableError
+from training_platform.config.spec.environment import Environment
+from training_platform.config.spec.stack import Stack, read_stack, stack_name
+from training_platform.config.spec.team import Team
+
+STACKS_FOLDER = "stacks"
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """Every stack of a repository, environments first; ``unreadable`` has one sentence per file that is no YAML."""
+
+    root: FilePath
+    stacks: dict[str, Stack] = field(default_factory=dict)
+    unreadable: tuple[str, ...] = ()
+    _flavors: dict[tuple[str, str], dict[str, Flavor]] = field(default_factory=dict, compare=False, repr=False)
+
+    def flavors(self, environment: str, cluster: str) -> dict[str, Flavor]:
+        """Return the flavors of an environment's cluster by name; every team asks for them, so they are kept."""
+        key = (environment, cluster)
+        home = self.stacks[environment].environment
+        if key not in self._flavors:
+            self._flavors[key] = flavors(cluster, home.clusters[cluster]) if home else {}
+        return self._flavors[key]
+
+    def environment_of(self, stack: Stack) -> Environment | None:
+        """Return the environment that a stack is or belongs to, None where its file is missing or rejected."""
+        home = self.stacks.get(stack.environment_name)
+        return home.environment if home else None
+
+    def environments(self) -> Iterator[tuple[Stack, Environment]]:
+        """Yield the environment stacks whose files the model takes."""
+        for stack in self.stacks.values():
+            if stack.environment:
+                yield stack, stack.environment
+
+    def teams(self) -> Iterator[tuple[Stack, Team, Environment]]:
+        """Yield the team stacks whose files the model takes, each with its environment."""
+        for stack in self.stacks.values():
+            home = self.environment_of(stack)
+            if stack.team and home:
+                yield stack, stack.team, home
+
+    def project_of(self, stack: Stack) -> str | None:
+        """Return the Google Cloud project that a stack's resources are in."""
+        home = self.environment_of(stack)
+        own = stack.team.project if stack.team else None
+        return own or (home.project if home else None)
+
+
+def read_workspace(root: FilePath) -> Workspace:
+    """Read every stack file below ``root/stacks``; what is wrong in one file never hides another."""
+    stacks, unreadable = [], []
+    for path in sorted((root / STACKS_FOLDER).glob("Pulumi.*.yaml")):
+        if stack_name(path) is None:
+            continue
+        try:
+            stacks.append(read_stack(path, root))
+        except UnreadableError as error:
+            unreadable.append(str(error))
+    ordered = sorted(stacks, key=lambda stack: (stack.team is not None, stack.name))
+    return cross_check(Workspace(root, {stack.name: stack for stack in ordered}, tuple(unreadable)))
+
+
+def cross_check(workspace: Workspace) -> Workspace:
+    """Return the workspace with the findings that only several files, or several parts of one, can show."""
+    checked = {
+        name: dataclasses.replace(stack, findings=(*stack.findings, *_across(stack, workspace)))
+        for name, stack in workspace.stacks.items()
+    }
+    return dataclasses.replace(workspace, stacks=checked)
+
+
+def _across(stack: Stack, workspace: Workspace) -> Iterator[Finding]:
+    if stack.section:
+        for name, paths in clashes(stack.section).items():
+            others = ", ".join(dotted(path) for path in paths[:-1])
+            yield _finding(stack, paths[-1], f"and {others} would both be called {name!r}", "another name", None)
+    if stack.team:
+        yield from _team_references(stack, stack.team, workspace)
+
+
+def _team_references(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Finding]:
+    names = [name for name, other in workspace.stacks.items() if other.team is None]
+    if team.environment not in names:
+        yield _dangling(stack, ("environment",), team.environment, "environment", names)
+        return
+    home = workspace.environment_of(stack)
+    if home is None:
+        return  # the environment's own findings say what is wrong with it
+    yield from _same_team(stack, team, workspace)
+    yield from _share_references(stack, team, home, workspace)
+    for name, directory in team.directories.items():
+        if directory.filestore not in home.filestore:
+            path: Path = ("directories", name, "filestore")
+            what = f"Filestore instance of {team.environment}"
+            yield _dangling(stack, path, directory.filestore, what, home.filestore)
+
+
+def _same_team(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Finding]:
+    for other in workspace.stacks.values():
+        if other.team and other.name < stack.name and (other.team.environment, other.team.name) == _key(team):
+            yield _finding(
+                stack, ("name",), f"{team.name!r} is taken by stack {other.name}", "one stack per team", None
+            )
+
+
+def _share_references(stack: Stack, team: Team, home: Environment, workspace: Workspace) -> Iterator[Finding]:
+    for cluster, shares in team.shares.items():
+        if cluster not in home.clusters:
+            yield _dangling(stack, ("shares", cluster), cluster, f"cluster of {team.environment}", home.clusters)
+            continue
+        known = workspace.flavors(team.environment, cluster)
+        for flavor in shares:
+            if flavor not in known:
+                yield _dangling(stack, ("shares", cluster, flavor), flavor, f"flavor of cluster {cluster}", known)
+
+
+def _key(team: Team) -> tuple[str, str]:
+    return team.environment, team.name
+
+
+def _dangling(stack: Stack, path: Path, value: str, what: str, names: Collection[str]) -> Finding:
+    return _finding(
+        stack, path, f"{value!r} is no {what}", enumeration(names) or "none is declared", find_nearest(value, names)
+    )
+
+
+def _finding(stack: Stack, path: Path, message: str, allowed: str | None, nearest: str | None) -> Finding:
+    return Finding(
+        rule=RULE, severity="error", message=message, stack=stack.name, file=stack.source.file,
+        position=stack.position(path), path=dotted(path), allowed=allowed, nearest=nearest,
+    )  # fmt: skip

@@ -1,0 +1,179 @@
+"""What JobSet and Kueue refuse of a job, or would never start. Facts: JobSet and Kueue webhooks, read 2026."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from training_platform.config.expansion.pools import Flavor, Pool
+from training_platform.config.reading.finding import Finding
+from training_platform.config.reading.section import enumeration
+from training_platform.config.spec.team import Share
+from training_platform.jobs.gpu_direct import fabric_of, usable_pools
+from training_platform.jobs.jobset import ROLE, gke_target, layout, shape
+from training_platform.jobs.resolve import NAME_RULE, ResolvedJob, unknown_stacks
+from training_platform.quota.ledger import shown
+
+LONGEST_RUN = 7 * 24  # hours that queued VMs live at most
+LONGEST_NAME = 63  # of a pod's host name, a DNS label
+_SUFFIX = "abcde"  # what Kubernetes adds to a pod's name
+
+
+def gke_findings(job: ResolvedJob) -> list[Finding]:
+    """Return what is wrong with the GKE target of a job whose file the model takes."""
+    gke, flavor = gke_target(job)
+    tpu = flavor.accelerator.kind == "tpu"
+    right, wrong = ("slices", "nodes") if tpu else ("nodes", "slices")
+    if (count := gke.slices if tpu else gke.nodes) is None:
+        message = f"{flavor.name} is counted in {right}"
+        found = job.finding(("gke", wrong), message, rule="job-count", allowed=right, nearest=right)
+        return [found, *_shapes(job, flavor)]
+    return [
+        *_shapes(job, flavor),
+        *_counts(job, flavor, right, count),
+        *_slices(job, flavor, count),
+        *_networks(job, flavor),
+        *_run(job),
+        *_names(job),
+    ]
+
+
+def demand(job: ResolvedJob) -> int:
+    """Return the chips or GPUs that Kueue counts for the job: those of whole slices, or of whole VMs."""
+    gke, flavor = gke_target(job)
+    jobs, hosts = layout(gke, flavor)
+    return jobs * hosts * shape(flavor).machine.chips
+
+
+def reach(job: ResolvedJob) -> tuple[int, float]:
+    """Return the team's nominal quota of the job's flavor, and the most that it can ever have, in chips or GPUs.
+
+    Beside its own it borrows what the other teams lend, up to its limit. ``inf`` where that cannot be told: no limit,
+    and stack files that say nothing, which may be those of further teams.
+    """
+    own = _share(job)
+    lent: float = math.inf if unknown_stacks(job.workspace) else sum(_lent(share) for share in _others(job))
+    borrowed = lent if own.borrowing_limit is None else min(lent, own.borrowing_limit)
+    return own.nominal_quota, own.nominal_quota + borrowed
+
+
+def _counts(job: ResolvedJob, flavor: Flavor, field: str, count: int) -> Iterator[Finding]:
+    each, needed = demand(job) // count, demand(job)
+    unit, resource = _unit(flavor), flavor.accelerator.resource
+    nodes = gke_target(job)[0].nodes or 1
+    usable = usable_pools(flavor, nodes)
+    made = 0 if fabric_of(flavor, nodes) else flavor.made_chips  # pools that GKE makes have no networks between GPUs
+    holds = made + sum(pool.max_chips for pool in _large(flavor) if pool in usable)
+    nominal, most = reach(job)
+    team = f"team {job.team.name} has {nominal:,} and can have {shown(most)} with what it borrows"
+    for rule, limit, why in (
+        ("job-fits-pools", holds, f"the pools of {flavor.name} hold {holds:,}"),
+        ("job-fits-share", most, team),
+    ):
+        if needed > limit:
+            fits = int(limit) // each
+            yield job.finding(
+                ("gke", field), f"{count:,} {unit}s are {needed:,} {resource}, and {why}", rule=rule,
+                allowed=f"at most {fits:,}" if fits else f"none: one {unit} is {each}", nearest=fits or None,
+            )  # fmt: skip
+
+
+def _shapes(job: ResolvedJob, flavor: Flavor) -> Iterator[Finding]:
+    """Find a flavor of TPUs whose slices have VMs of several sizes: no one number of VMs is right for all of them."""
+    sizes = {pool.hosts: pool for pool in flavor.pools}
+    if len(sizes) > 1:
+        pools = " and ".join(f"{pool.name} of {hosts}" for hosts, pool in sorted(sizes.items()))
+        message = f"{flavor.name} has slices of different numbers of VMs, pool {pools}: Kubernetes may pick either"
+        yield job.finding(("gke", "flavor"), message, rule="job-flavor-shape", allowed="a flavor of one kind of VM")
+
+
+def _slices(job: ResolvedJob, flavor: Flavor, count: int) -> Iterator[Finding]:
+    """Find what several slices want of their pools. Source: GKE docs on multislice TPUs; reports on JobSet, 2026."""
+    pool = shape(flavor)
+    if flavor.accelerator.kind != "tpu":
+        return
+    if count > 1 and not pool.multi_host:
+        message = f"multislice wants slices of several VMs, and {flavor.name} has slices of one"
+        yield job.finding(("gke", "slices"), message, rule="job-multislice", allowed="1", nearest=1)
+    kept = sum(each.min_nodes // each.hosts for each in flavor.pools)
+    if pool.multi_host and count > kept:
+        message = (
+            f"{count:,} slices are more than the {kept:,} that {flavor.name} always has; where a Job must have a slice "
+            "for itself, an autoscaler that starts from 0 is reported to wait for ever in some versions"
+        )
+        yield job.finding(
+            ("gke", "slices"), message, rule="job-slices-from-zero", severity="warning",
+            allowed=f"at most {kept:,} (min_slices of its pools)", nearest=kept or None,
+        )  # fmt: skip
+
+
+def _networks(job: ResolvedJob, flavor: Flavor) -> Iterator[Finding]:
+    """Find pools that a job over several VMs cannot use, and a pod that would be outside the networks between GPUs."""
+    gke, _ = gke_target(job)
+    fabric = fabric_of(flavor, gke.nodes or 1)
+    if fabric is None:
+        return
+    if gke.host_network:
+        message = f"pods of {flavor.name} have network cards of their own, which pods on the VM's network cannot have"
+        yield job.finding(("gke", "host_network"), message, rule="job-host-network", allowed="false", nearest="false")
+    usable = usable_pools(flavor, gke.nodes or 1)
+    others = [pool.name for pool in _large(flavor) if pool not in usable]
+    if others:
+        message = (
+            f"its pods are in the networks {fabric} between GPUs, and so run in pools "
+            f"{enumeration([pool.name for pool in usable])} and never in {enumeration(others)}"
+        )
+        yield job.finding(("gke", "flavor"), message, rule="job-flavor-networks", severity="warning")
+
+
+def _run(job: ResolvedJob) -> Iterator[Finding]:
+    """Find a run that its VMs would not outlive. Source: GKE docs, queued provisioning, read 2026-04."""
+    gke, flavor = gke_target(job)
+    if gke.max_run_hours is None:
+        return
+    if not flavor.by_request:
+        message = f"{flavor.name} has no queued provisioning, and nothing ends a run there"
+        yield job.finding(("gke", "max_run_hours"), message, rule="job-run-time", allowed="none")
+        return
+    most = min([LONGEST_RUN, *(pool.spec.max_run_hours for pool in flavor.pools if pool.spec.max_run_hours)])
+    if gke.max_run_hours > most:
+        message = f"VMs of {flavor.name} live for {most:,} hours: a longer run starts again from its last checkpoint"
+        allowed = f"at most {most:,}"
+        yield job.finding(("gke", "max_run_hours"), message, rule="job-run-time", allowed=allowed, nearest=most)
+
+
+def _names(job: ResolvedJob) -> Iterator[Finding]:
+    """Find a job whose pods' names get too long. Source: JobSet 08dfbdfd, jobset_webhook.go."""
+    jobs, hosts = layout(*gke_target(job))
+    longest = len(f"{job.name}-{ROLE}-{jobs - 1}-{hosts - 1}-{_SUFFIX}")
+    if longest > LONGEST_NAME:
+        fits = len(job.name) - (longest - LONGEST_NAME)
+        message = f"names of its pods would have {longest} characters, and Kubernetes takes {LONGEST_NAME}"
+        yield job.finding((), message, rule=NAME_RULE, allowed=f"a file name of at most {fits} characters")
+
+
+def _large(flavor: Flavor) -> list[Pool]:
+    """Return the pools whose VMs have as many chips as a pod of the job takes."""
+    return [pool for pool in flavor.pools if pool.machine.chips == shape(flavor).machine.chips]
+
+
+def _unit(flavor: Flavor) -> str:
+    return "slice" if flavor.accelerator.kind == "tpu" else "VM"
+
+
+def _share(job: ResolvedJob) -> Share:
+    gke, flavor = gke_target(job)
+    return job.team.shares[gke.cluster][flavor.name]
+
+
+def _others(job: ResolvedJob) -> Iterator[Share]:
+    gke, flavor = gke_target(job)
+    for _, team, _ in job.workspace.teams():
+        if team.environment == job.team.environment and team.name != job.team.name:
+            share = team.shares.get(gke.cluster, {}).get(flavor.name)
+            if share is not None:
+                yield share
+
+
+def _lent(share: Share) -> int:
+    return share.nominal_quota if share.lending_limit is None else min(share.lending_limit, share.nominal_quota)

@@ -1,0 +1,105 @@
+"""Renders a job file for one target, and checks job files, with what they charge beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path as FilePath
+
+from training_platform.config.reading.finding import Finding
+from training_platform.config.workspace import Workspace, read_workspace
+from training_platform.jobs.gke_rules import demand, gke_findings, reach
+from training_platform.jobs.jobset import gke_target, jobset, layout
+from training_platform.jobs.quota import job_charges, job_snapshots, quota_findings, quota_notes
+from training_platform.jobs.resolve import FOLDER, ResolvedJob, read_job
+from training_platform.jobs.spec import Target
+from training_platform.jobs.text import json_text, yaml_text
+from training_platform.jobs.vertex_job import custom_job
+from training_platform.jobs.vertex_rules import vertex_findings
+from training_platform.quota.ledger import shown
+
+
+class RenderError(Exception):
+    """A job that cannot be rendered as asked; the message is one sentence."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rendered:
+    """A rendered job: the manifest or body, empty where errors stand in its way, and notes for people."""
+
+    text: str = ""
+    findings: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def failed(self) -> bool:
+        """Whether a finding is an error."""
+        return any(finding.severity == "error" for finding in self.findings)
+
+
+def render_job(path: FilePath, root: FilePath, target: Target | None, today: date) -> Rendered:
+    """Render one job file; findings about its other target do not count. Raises UnreadableError and RenderError."""
+    job, findings = read_job(path, root, read_workspace(root))
+    if job is None:
+        return Rendered(findings=tuple(findings))
+    chosen = _chosen(job, target)
+    verdict = judge(job, chosen, today)
+    if verdict.failed:
+        return verdict
+    text = yaml_text(jobset(job)) if chosen == "gke" else json_text(custom_job(job))
+    return Rendered(text=text, findings=verdict.findings, notes=verdict.notes)
+
+
+def check_job(path: FilePath, root: FilePath, workspace: Workspace, today: date) -> tuple[Finding, ...]:
+    """Return what is wrong with a job file, whatever target it were rendered for. Raises UnreadableError."""
+    job, findings = read_job(path, root, workspace)
+    if job is None:
+        return tuple(findings)
+    return tuple(finding for target in targets(job) for finding in judge(job, target, today).findings)
+
+
+def job_files(root: FilePath) -> list[FilePath]:
+    """Return every YAML file below ``jobs/``, also those that are in the wrong place."""
+    return sorted(path for pattern in ("*.yaml", "*.yml") for path in (root / FOLDER).rglob(pattern))
+
+
+def targets(job: ResolvedJob) -> list[Target]:
+    """Return where a job can run."""
+    present: Iterable[tuple[Target, object]] = (("gke", job.spec.gke), ("vertex", job.spec.vertex))
+    return [target for target, section in present if section is not None]
+
+
+def judge(job: ResolvedJob, target: Target, today: date) -> Rendered:
+    """Return findings and notes about one of a job's targets. Raises UnreadableError for a broken quota snapshot."""
+    if target == "gke":
+        findings = gke_findings(job)
+        known = not any(finding.severity == "error" for finding in findings)
+        return Rendered(findings=tuple(findings), notes=(_queue_note(job),) if known else ())
+    findings = vertex_findings(job)
+    if any(finding.severity == "error" for finding in findings):
+        return Rendered(findings=tuple(findings))  # what it would charge is not known
+    snapshots, stale = job_snapshots(job, today)
+    charged = job_charges(job, snapshots)
+    found = (*findings, *stale, *quota_findings(job, charged, snapshots))
+    return Rendered(findings=found, notes=tuple(quota_notes(job, charged, snapshots)))
+
+
+def _chosen(job: ResolvedJob, asked: Target | None) -> Target:
+    has = targets(job)
+    if asked is None and len(has) > 1:
+        raise RenderError(f"{job.source.file} can run on {' and on '.join(has)}: say which with --target.")
+    if asked is not None and asked not in has:
+        raise RenderError(f"{job.source.file} has no {asked} target; it has {' and '.join(has)}.")
+    return asked or has[0]
+
+
+def _queue_note(job: ResolvedJob) -> str:
+    gke, flavor = gke_target(job)
+    jobs, hosts = layout(gke, flavor)
+    pods = f"{jobs} x {hosts} VMs" if jobs > 1 else f"{hosts} VM{'s' if hosts > 1 else ''}"
+    nominal, most = reach(job)
+    return (
+        f"asks for {demand(job):,} {flavor.accelerator.resource} of {flavor.name} in {gke.cluster} ({pods}); "
+        f"team {job.team.name}: nominal quota {nominal:,}, with what it borrows {shown(most)}"
+    )

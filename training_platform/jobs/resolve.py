@@ -1,0 +1,192 @@
+"""Reads a job file and resolves what it names: its team's stack, cluster, flavor, bucket."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path as FilePath
+from pathlib import PurePosixPath
+
+from pydantic import ValidationError
+
+from training_platform.catalog.nearest import find_nearest
+from training_platform.config.expansion.pools import Flavor
+from training_platform.config.reading.finding import Finding, Path, Severity, dotted
+from training_platform.config.reading.rejection import rejections
+from training_platform.config.reading.section import enumeration
+from training_platform.config.reading.source import Source, UnreadableError, read_source
+from training_platform.config.spec.environment import Environment
+from training_platform.config.spec.team import Team
+from training_platform.config.workspace import Workspace
+from training_platform.jobs.spec import GkeTarget, Job
+from training_platform.resources.scope import Scope, team_scope
+
+FOLDER = "jobs"
+MODEL_RULE = "job-model"
+YAML_RULE = "job-yaml"
+NAME_RULE = "job-name"
+_NAME = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResolvedJob:
+    """A job with everything that it refers to. ``flavor`` is there when the job can run on GKE."""
+
+    name: str
+    spec: Job
+    source: Source
+    team: Team
+    environment: Environment
+    scope: Scope
+    flavor: Flavor | None
+    workspace: Workspace = field(repr=False)
+
+    def finding(
+        self,
+        path: Path,
+        message: str,
+        *,
+        rule: str,
+        severity: Severity = "error",
+        allowed: object = None,
+        nearest: object = None,
+    ) -> Finding:
+        """Return a finding about a part of the job file."""
+        return _finding(self.source, path, message, rule=rule, severity=severity, allowed=allowed, nearest=nearest)
+
+
+def job_file(path: FilePath, root: FilePath) -> str:
+    """Return a job's file relative to the repository, ``jobs/<team>/<job>.yaml``; UnreadableError for another place.
+
+    Folders that are links are followed, the file itself is not: its own place says whose job it is.
+    """
+    place, top = path.parent.resolve() / path.name, root.resolve()
+    file = place.relative_to(top).as_posix() if place.is_relative_to(top) else place.as_posix()
+    parts = PurePosixPath(file).parts
+    if len(parts) != 3 or parts[0] != FOLDER or place.suffix != ".yaml":
+        raise UnreadableError(f"{file}: is no job of this repository: jobs are {FOLDER}/<team>/<job>.yaml in {top}.")
+    return file
+
+
+def read_job(path: FilePath, root: FilePath, workspace: Workspace) -> tuple[ResolvedJob | None, list[Finding]]:
+    """Return a job and what is wrong with its file; no job where anything is. Raises UnreadableError."""
+    return parse_job(read_source(path, job_file(path, root)), workspace)
+
+
+def parse_job(source: Source, workspace: Workspace) -> tuple[ResolvedJob | None, list[Finding]]:
+    """Return the job of a parsed file, whose name and folder are those of the source's ``file``."""
+    place = PurePosixPath(source.file)
+    findings = [dataclasses.replace(found, rule=YAML_RULE) for found in source.findings]
+    if not _NAME.fullmatch(place.stem):
+        allowed = "at most 63 lower-case letters, digits and dashes, the first a letter and the last no dash"
+        findings.append(_finding(source, (), f"a job cannot be called {place.stem!r}", rule=NAME_RULE, allowed=allowed))
+    try:
+        job = Job.model_validate_json(json.dumps(source.value))
+    except ValidationError as error:
+        found = rejections(error, Job, source, (), "")
+        return None, findings + [dataclasses.replace(each, rule=MODEL_RULE, stack=None) for each in found]
+    resolved, dangling = _resolve(job, source, workspace)
+    findings += dangling
+    return (None if findings else resolved), findings
+
+
+def unknown_stacks(workspace: Workspace) -> int:
+    """Return the number of stack files that say nothing, since they are rejected or unreadable."""
+    rejected = sum(stack.section is None for stack in workspace.stacks.values())
+    return rejected + len(workspace.unreadable)
+
+
+def _resolve(job: Job, source: Source, workspace: Workspace) -> tuple[ResolvedJob | None, list[Finding]]:
+    place = PurePosixPath(source.file)
+    home = workspace.stacks.get(job.environment)
+    if home is None or home.environment is None:
+        names = [stack.name for stack, _ in workspace.environments()]
+        what = f"environment{_uncounted(workspace)}"
+        return None, [_dangling(source, ("environment",), job.environment, what, names)]
+    teams = {team.name: team for _, team, _ in workspace.teams() if team.environment == job.environment}
+    team = teams.get(place.parent.name)
+    if team is None:
+        what = f"team of {job.environment} (a job's folder names its team){_uncounted(workspace)}"
+        return None, [_dangling(source, ("environment",), place.parent.name, what, teams)]
+    found = list(_references(job, team, home.environment, source, workspace))
+    if found:
+        return None, found
+    resolved = ResolvedJob(
+        name=place.stem,
+        spec=job,
+        source=source,
+        team=team,
+        environment=home.environment,
+        scope=team_scope(team, home.environment),
+        flavor=workspace.flavors(job.environment, job.gke.cluster)[job.gke.flavor] if job.gke else None,
+        workspace=workspace,
+    )
+    return resolved, []
+
+
+def _references(
+    job: Job, team: Team, environment: Environment, source: Source, workspace: Workspace
+) -> Iterator[Finding]:
+    if job.output and job.output not in team.buckets:
+        yield _dangling(source, ("output",), job.output, f"bucket of team {team.name}", team.buckets)
+    if job.gke:
+        yield from _shares(job.gke, team, environment, source, workspace)
+        if job.gke.priority and job.gke.priority not in environment.priorities:
+            path: Path = ("gke", "priority")
+            yield _dangling(source, path, job.gke.priority, f"priority of {job.environment}", environment.priorities)
+    if job.vertex and (wanted := job.vertex.persistent_resource):
+        there = team.vertex.persistent_resources
+        if wanted not in there:
+            path = ("vertex", "persistent_resource")
+            yield _dangling(source, path, wanted, f"persistent resource of team {team.name}", there)
+
+
+def _shares(
+    gke: GkeTarget, team: Team, environment: Environment, source: Source, workspace: Workspace
+) -> Iterator[Finding]:
+    """Find a cluster or flavor that the team has no share of, or a share of what the environment has not got."""
+    cluster, flavor = gke.cluster, gke.flavor
+    clusters = team.shares.keys() & environment.clusters.keys()
+    if cluster not in clusters:
+        what = f"cluster of {team.environment} in which team {team.name} has a share"
+        yield _dangling(source, ("gke", "cluster"), cluster, what, clusters)
+        return
+    flavors = team.shares[cluster].keys() & workspace.flavors(team.environment, cluster).keys()
+    if flavor not in flavors:
+        what = f"flavor of which team {team.name} has a share in {cluster}"
+        yield _dangling(source, ("gke", "flavor"), flavor, what, flavors)
+
+
+def _dangling(source: Source, path: Path, value: str, what: str, names: Collection[str]) -> Finding:
+    allowed, nearest = enumeration(names) or "none is declared", find_nearest(value, names)
+    return _finding(source, path, f"{value!r} is no {what}", rule=MODEL_RULE, allowed=allowed, nearest=nearest)
+
+
+def _uncounted(workspace: Workspace) -> str:
+    unknown = unknown_stacks(workspace)
+    return f"; stack files that are rejected or unreadable, {unknown} of them, are not counted" if unknown else ""
+
+
+def _finding(
+    source: Source,
+    path: Path,
+    message: str,
+    *,
+    rule: str,
+    severity: Severity = "error",
+    allowed: object = None,
+    nearest: object = None,
+) -> Finding:
+    return Finding(
+        rule=rule,
+        severity=severity,
+        message=message,
+        file=source.file,
+        position=source.position(path),
+        path=dotted(path),
+        allowed=None if allowed is None else str(allowed),
+        nearest=None if nearest is None else str(nearest),
+    )

@@ -1,0 +1,19 @@
+"""The JSON Schema of a job file, for editors: generated from the model, never edited."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from training_platform.jobs.spec import Job
+
+SCHEMA_FILE = "jobs/job.schema.json"
+
+
+def job_schema() -> dict[str, Any]:
+    """Return the schema; that a job says where it can run is what a model's validator refuses, so it is said here."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **Job.model_json_schema(),
+        "title": "A training job of training-platform",
+        "anyOf": [{"required": ["gke"]}, {"required": ["vertex"]}],
+    }

@@ -1,0 +1,192 @@
+"""What Vertex AI refuses of a custom job. Facts: Vertex AI docs and protos, read 2026-08-22.
+
+Disks and regions are judged by the rules for persistent resources, whose machines a job's are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from training_platform.catalog import MACHINE_TYPES
+from training_platform.catalog.nearest import find_nearest
+from training_platform.catalog.topologies import legal_for, legal_topologies, nearest_topology
+from training_platform.catalog.types import Capacity, MachineType
+from training_platform.config.reading.finding import Finding, Path
+from training_platform.config.reading.section import enumeration
+from training_platform.jobs.container import variables
+from training_platform.jobs.resolve import ResolvedJob
+from training_platform.jobs.spec import VertexTarget
+from training_platform.jobs.vertex_job import vertex_target, vms
+from training_platform.rules.registry import RULES
+from training_platform.rules.views.gke import BootDisk, PersistentPool
+from training_platform.rules.views.view import View
+
+FLEX_HOURS = 7 * 24
+MOST_VARIABLES = 100
+MOST_ARGS = 100_000  # characters, all arguments together
+_CHOICES: tuple[Capacity, ...] = ("on-demand", "flex-start", "spot")
+_SHARED = ("vertex-boot-disk-size", "vertex-boot-disk-type", "vertex-region")
+_SHOWN = 16  # shapes that a finding lists
+
+
+def vertex_findings(job: ResolvedJob) -> list[Finding]:
+    """Return what is wrong with the Vertex AI target of a job whose file the model takes."""
+    target = vertex_target(job)
+    machine = MACHINE_TYPES[target.machine_type]
+    if not machine.vertex:
+        return [_not_offered(job, machine)]
+    return [
+        *_slice(job, target, machine),
+        *_capacity(job, target, machine),
+        *_times(job, target),
+        *_resource(job, target),
+        *_shared(job, target),
+        *_container(job),
+        *_output(job, target),
+    ]
+
+
+def _not_offered(job: ResolvedJob, machine: MachineType) -> Finding:
+    offered = [name for name, each in MACHINE_TYPES.items() if each.vertex]
+    return job.finding(
+        ("vertex", "machine_type"), f"{machine.name} is not for training on Vertex AI", rule="job-vertex-machine",
+        allowed=enumeration(offered), nearest=find_nearest(machine.name, offered),
+    )  # fmt: skip
+
+
+def _slice(job: ResolvedJob, target: VertexTarget, machine: MachineType) -> Iterator[Finding]:
+    """Find a TPU without a topology that it can make, or with several replicas, and a topology of anything else."""
+    path: Path = ("vertex", "topology")
+    rule, topology = "job-vertex-topology", target.topology
+    if machine.kind != "tpu":
+        if topology is not None:
+            yield job.finding(path, f"{machine.name} is no TPU, and has no topology", rule=rule, allowed="none")
+        return
+    if target.replicas != 1:
+        message = f"is {target.replicas}: Vertex AI works out a TPU's VMs from the topology"
+        yield job.finding(("vertex", "replicas"), message, rule="job-vertex-replicas", allowed="1", nearest=1)
+    if topology is None or not legal_for(machine, topology):
+        first = list(islice(legal_topologies(machine), _SHOWN + 1))
+        allowed = ", ".join(first[:_SHOWN]) + (" and larger ones" if len(first) > _SHOWN else "")
+        said = "is missing: a TPU's slice has a shape" if topology is None else f"{topology!r} is no slice of it"
+        nearest = machine.single_host if topology is None else nearest_topology(machine, topology)
+        yield job.finding(path, said, rule=rule, allowed=allowed, nearest=nearest)
+
+
+def _capacity(job: ResolvedJob, target: VertexTarget, machine: MachineType) -> Iterator[Finding]:
+    """Find a capacity that Vertex AI has no such machines by."""
+    path: Path = ("vertex", "capacity")
+    support = machine.accelerator.vertex if machine.accelerator else None
+    quotas = support.quotas if support else machine.vertex_cpu_quota
+    flex = support is not None and support.flex_start
+    offered = [each for each in _CHOICES if each in quotas and (flex or each != "flex-start")]
+    if target.capacity not in offered:
+        message = f"{target.capacity} is not offered for {machine.name}"
+        nearest = offered[-1] if offered else None
+        yield job.finding(path, message, rule="job-vertex-capacity", allowed=", ".join(offered), nearest=nearest)
+    elif machine.kind == "tpu" and target.capacity == "spot" and vms(target) > 1:
+        message = f"spot is not offered for slices of several VMs, and {target.topology} has {vms(target)}"
+        yield job.finding(path, message, rule="job-vertex-capacity", allowed="on-demand", nearest="on-demand")
+
+
+def _times(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
+    flex = target.capacity == "flex-start"
+    if flex and target.timeout_hours > FLEX_HOURS:
+        yield job.finding(
+            ("vertex", "timeout_hours"), f"is {target.timeout_hours}", rule="job-vertex-timeout",
+            allowed=f"at most {FLEX_HOURS} with flex-start", nearest=FLEX_HOURS,
+        )  # fmt: skip
+    if target.max_wait_hours is not None and not flex:
+        message = f"is for flex-start alone; {target.capacity} does not wait"
+        yield job.finding(("vertex", "max_wait_hours"), message, rule="job-vertex-wait", allowed="no max_wait_hours")
+
+
+def _resource(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
+    """Find what differs from the persistent resource: machine and disk must be its own, and no replica is beyond it."""
+    if target.persistent_resource is None:
+        return
+    rule, resource = "job-vertex-resource", job.team.vertex.persistent_resources[target.persistent_resource]
+    there = f"persistent resource {target.persistent_resource}"
+    for path, asked, has in (
+        (("region",), target.region, resource.region),
+        (("machine_type",), target.machine_type, resource.machine_type),
+        (("boot_disk", "type"), target.boot_disk.type, resource.boot_disk.type),
+        (("boot_disk", "size_gb"), target.boot_disk.size_gb, resource.boot_disk.size_gb),
+        (("capacity",), target.capacity, "on-demand"),
+    ):
+        if asked != has:
+            message = f"is {asked}, and {there} has {has}"
+            yield job.finding(("vertex", *path), message, rule=rule, allowed=str(has), nearest=has)
+    most = resource.max_replicas or resource.replicas
+    if target.replicas > most:
+        message = f"is {target.replicas}, and {there} has at most {most} VMs"
+        yield job.finding(("vertex", "replicas"), message, rule=rule, allowed=f"at most {most}", nearest=most)
+
+
+def _shared(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
+    """Yield what the rules say that jobs and persistent resources share."""
+    views: dict[type[View], View] = {BootDisk: _disk(job, target), PersistentPool: _pool(job, target)}
+    for rule in (RULES[name] for name in _SHARED):
+        for draft in rule.check(views[rule.reads]):
+            severity = draft.severity or rule.severity
+            yield job.finding(
+                draft.path, draft.message, rule=rule.id, severity=severity, allowed=draft.allowed, nearest=draft.nearest
+            )
+
+
+def _disk(job: ResolvedJob, target: VertexTarget) -> BootDisk:
+    return BootDisk(
+        stack="",
+        type="job",
+        name=job.name,
+        origin=("vertex",),
+        of="vertex",
+        machine_type=target.machine_type,
+        size_gb=target.boot_disk.size_gb,
+        disk_type=target.boot_disk.type,
+    )
+
+
+def _pool(job: ResolvedJob, target: VertexTarget) -> PersistentPool:
+    return PersistentPool(
+        stack="",
+        type="job",
+        name=job.name,
+        origin=("vertex",),
+        project=job.scope.project,
+        region=target.region,
+        resource_id=None,
+        machine_type=target.machine_type,
+        accelerator_type=None,
+        accelerator_count=None,
+        replica_count=target.replicas,
+        min_replicas=None,
+        max_replicas=None,
+        labels=job.scope.labels,
+    )
+
+
+def _container(job: ResolvedJob) -> Iterator[Finding]:
+    """Find more variables or longer arguments than Vertex AI takes."""
+    if (count := len(variables(job))) > MOST_VARIABLES:
+        allowed = f"at most {MOST_VARIABLES} on Vertex AI, OUTPUT_URI among them"
+        yield job.finding(("env",), f"the container has {count} variables", rule="job-vertex-env", allowed=allowed)
+    if (length := sum(map(len, job.spec.args))) > MOST_ARGS:
+        allowed = f"at most {MOST_ARGS:,} characters on Vertex AI"
+        yield job.finding(("args",), f"has {length:,} characters", rule="job-vertex-args", allowed=allowed)
+
+
+def _output(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
+    """Find a bucket in another region, which Vertex AI refuses, or reads and writes slowly."""
+    if job.spec.output is None:
+        return
+    location = job.team.buckets[job.spec.output].location
+    if location != target.region:
+        near = sorted(name for name, bucket in job.team.buckets.items() if bucket.location == target.region)
+        message = f"{job.spec.output} is in {location}, and the job runs in {target.region}"
+        yield job.finding(
+            ("output",), message, rule="job-vertex-output", severity="warning",
+            allowed=f"a bucket in {target.region}: {enumeration(near) or 'the team has none'}",
+            nearest=near[0] if near else None,
+        )  # fmt: skip

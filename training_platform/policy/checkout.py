@@ -1,0 +1,124 @@
+"""The repository that the pack stands in, if it stands in one: stack files, snapshots, and so file and line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import date
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from training_platform.config.names import Locator
+from training_platform.config.reading.clock import today
+from training_platform.config.reading.finding import Finding
+from training_platform.config.reading.source import UnreadableError
+from training_platform.config.spec.stack import Stack
+from training_platform.config.workspace import Workspace, read_workspace
+from training_platform.policy import single_stack as alone
+from training_platform.policy.settings import PRODUCTION_ENVIRONMENTS, SNAPSHOT
+from training_platform.policy.single_stack import given_snapshot
+from training_platform.quota.demand import stack_demand
+from training_platform.quota.ledger import capacity_ledger, project_ledgers, workspace_demand
+from training_platform.quota.requests import requested
+from training_platform.quota.snapshot import read_snapshots
+from training_platform.resources.planned import UNKNOWN, Planned
+from training_platform.rules import PRODUCTION, Program, View, ledger_findings, program, views_of_plan
+from training_platform.rules.exemptions import Exemptions, read_exemptions
+from training_platform.rules.planned_quota import demand_of_views
+from training_platform.rules.suggestions import Suggestions
+
+
+class Checkout:
+    """A folder that may hold ``stacks/``; its files are read once, when first asked for.
+
+    ``root`` is None for a program of another project: our stack files say nothing of it.
+    """
+
+    def __init__(self, root: Path | None) -> None:
+        self.root = root
+
+    @cached_property
+    def workspace(self) -> Workspace | None:
+        """All stack files; None where there are none."""
+        found = read_workspace(self.root) if self.root else None
+        return found if found and found.stacks else None
+
+    @cached_property
+    def exemptions(self) -> Exemptions:
+        """What ``stacks/exemptions.yaml`` exempts today; nothing where it, or the clock, cannot be read."""
+        if self.root is None:
+            return Exemptions(date.min)
+        try:
+            return read_exemptions(self.root, today(self.root))
+        except UnreadableError as error:
+            return Exemptions(date.min, unreadable=(str(error),))
+
+    def stack_file(self, name: str) -> Stack | None:
+        """Return a stack as its file says, None where there is no file, or the model rejects it."""
+        stack = self.workspace.stacks.get(name) if self.workspace else None
+        return stack if stack and stack.section else None
+
+    def program(self, stack: str, planned: Iterable[Planned], settings: Mapping[str, Any]) -> Program:
+        """Return a stack's planned resources as a program.
+
+        Without a stack file its environment and team are what a policy's settings say, or not known; it is production
+        where the environment, the stack's name, or the part before its first dash is a production environment.
+        """
+        file = self.stack_file(stack)
+        environment = file.environment_name if file else settings.get("environment", UNKNOWN)
+        names = {environment} if file else {environment, stack, stack.partition("-")[0]}
+        team = _team_name(file) if file else settings.get("team")
+        return program(
+            self.views(stack, planned),
+            stack=stack,
+            environment=environment,
+            team=team,
+            production=not names.isdisjoint(settings.get(PRODUCTION_ENVIRONMENTS, PRODUCTION)),
+        )
+
+    def views(self, stack: str, planned: Iterable[Planned]) -> list[View]:
+        """Return the views of planned resources, each with its section of the stack file where there is one."""
+        file = self.stack_file(stack)
+        return views_of_plan(planned, Locator(file.section) if file and file.section else None)
+
+    def suggested(self, findings: list[Finding]) -> list[Finding]:
+        """Return what rules found, with what the limits say of it, by the stack files; as found without them."""
+        return self._suggestions.to(findings) if findings and self._suggestions else findings
+
+    @cached_property
+    def _suggestions(self) -> Suggestions | None:
+        if self.workspace is None or self.root is None:
+            return None
+        try:
+            snapshots = read_snapshots(self.root, today(self.root))
+        except UnreadableError:
+            return None  # the policy of quotas says why
+        return Suggestions(self.workspace, project_ledgers(workspace_demand(self.workspace), snapshots))
+
+    def quota_findings(
+        self, stack: str, planned: Iterable[Planned], settings: Mapping[str, Any]
+    ) -> tuple[list[Finding], list[str]]:
+        """Return what both ledgers say of a stack, and a sentence for everything that they leave open.
+
+        This stack is counted from its plan, all others from their files. Without stack files it is counted alone,
+        against the snapshot of the settings.
+        """
+        if self.workspace is None or self.root is None:
+            given = settings.get(SNAPSHOT)
+            return alone.quota_findings(self.views(stack, planned), given_snapshot(given) if given else None)
+        try:
+            snapshots = read_snapshots(self.root, today(self.root))
+        except UnreadableError as error:
+            return [], [f"quotas are not checked: {error}"]
+        charges, notes = demand_of_views(self.views(stack, planned))
+        for other in self.workspace.stacks.values():
+            if other.name != stack:
+                charges += stack_demand(other, self.workspace)
+        ledgers = project_ledgers(charges, snapshots, requested(self.workspace))
+        found = ledger_findings(self.workspace, ledgers.values(), capacity_ledger(self.workspace))
+        unread = [*self.workspace.unreadable, *snapshots.unreadable, *map(str, snapshots.findings)]
+        return [finding for finding in found if finding.stack == stack], [*unread, *map(str, notes)]
+
+
+def _team_name(file: Stack) -> str | None:
+    return file.team.name if file.team else None

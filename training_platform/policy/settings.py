@@ -1,0 +1,144 @@
+"""What the pack's config may say, policy by policy, and what is wrong with a config.
+
+The engine checks the types of settings that a policy has, and passes over names that it has not: those are found here.
+Without the SDK, so that ``check`` can look at the files in ``policies/config`` as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from functools import cache
+from pathlib import Path as FilePath
+from typing import Any, NamedTuple
+
+from training_platform.catalog.nearest import find_nearest
+from training_platform.config.reading.finding import Path
+from training_platform.config.reading.section import enumeration
+from training_platform.policy.single_stack import SnapshotError, given_snapshot
+from training_platform.rules import PRODUCTION, RULES
+from training_platform.rules.unregistered import LEDGER
+
+ADVISORY_RULES = "advisoryRules"
+PRODUCTION_ENVIRONMENTS = "productionEnvironments"
+SNAPSHOT = "snapshot"
+LEVEL = "enforcementLevel"
+LEVELS = ("advisory", "mandatory", "remediate", "disabled")
+ADVICE, STACK_ADVICE, QUOTA = "advice", "stack-advice", "quota"
+
+_OF_POLICIES: Mapping[str, dict[str, dict[str, Any]]] = {
+    "labels": {
+        "environment": {"type": "string", "description": "The environment of a program that has no stack file."},
+        "team": {"type": "string", "description": "The team of a program that has no stack file."},
+    },
+    "protection": {
+        PRODUCTION_ENVIRONMENTS: {
+            "type": "array",
+            "items": {"type": "string"},
+            "default": list(PRODUCTION),
+            "description": "Environments in which nothing that holds data or jobs may be deleted by one command.",
+        }
+    },
+    QUOTA: {
+        SNAPSHOT: {
+            "type": ["string", "object"],
+            "description": "Limits of the project for a program that has no stack file: what a file of stacks/quotas/ "
+            "holds, or the path of one from the pack's folder.",
+        }
+    },
+}
+_EVERYWHERE = "all"  # not a policy: its enforcement level is that of all policies
+_TYPES: Mapping[str, tuple[type, str]] = {
+    "string": (str, "a text"),
+    "array": (list, "a list"),
+    "object": (dict, "limits"),
+}
+
+
+class Wrong(NamedTuple):
+    """What is wrong in a config, at a path of it."""
+
+    path: Path
+    message: str
+    allowed: str
+    nearest: str | None = None
+
+    def __str__(self) -> str:
+        """Return it as one sentence or two."""
+        return f"{self.message}. Allowed: {self.allowed}." + (f" Nearest: {self.nearest}" if self.nearest else "")
+
+
+@cache
+def settings() -> Mapping[str, Mapping[str, dict[str, Any]]]:
+    """Return the JSON schema of every setting, by policy: one for each rule set, both ledgers, and advice."""
+    rules: dict[str, list[str]] = {}
+    for rule in RULES.values():
+        rules.setdefault(rule.ruleset, []).append(rule.id)
+    rules[QUOTA] = [rule.id for rule in LEDGER]
+    found = {policy: {ADVISORY_RULES: _advisory(ids), **_OF_POLICIES.get(policy, {})} for policy, ids in rules.items()}
+    return {**found, ADVICE: {}, STACK_ADVICE: {}}
+
+
+def wrong_settings(config: Mapping[str, Any], folder: FilePath = FilePath()) -> Iterator[Wrong]:
+    """Yield what the pack does not take: policies, levels and settings, and a snapshot that cannot be used.
+
+    ``folder`` is the pack's, in which the engine starts it: a snapshot's path goes from there.
+    """
+    for policy, given in config.items():
+        known = settings().get(policy, {} if policy == _EVERYWHERE else None)
+        if known is None:
+            names = settings().keys()
+            yield Wrong(
+                (policy,), f"there is no policy {policy!r}", enumeration(names, 40), find_nearest(policy, names)
+            )
+        elif isinstance(given, Mapping):
+            yield from _wrong_values(policy, given, known, folder)
+        else:
+            yield from _wrong_level((policy,), given)
+
+
+def _wrong_values(
+    policy: str, given: Mapping[str, Any], known: Mapping[str, dict[str, Any]], folder: FilePath
+) -> Iterator[Wrong]:
+    for name, value in given.items():
+        if name == LEVEL:
+            yield from _wrong_level((policy, LEVEL), value)
+        elif name not in known:
+            names = (*known, LEVEL)
+            yield Wrong(
+                (policy, name), f"{policy} has no setting {name!r}", enumeration(names), find_nearest(name, names)
+            )
+        else:
+            wrong = list(_wrong_type((policy, name), value, known[name]))
+            yield from wrong or (_wrong_snapshot(value, folder) if name == SNAPSHOT else ())
+
+
+def _wrong_level(path: Path, value: object) -> Iterator[Wrong]:
+    if value not in LEVELS:
+        yield Wrong(path, f"{value!r} is no enforcement level", ", ".join(LEVELS), find_nearest(str(value), LEVELS))
+
+
+def _wrong_type(path: Path, value: Any, schema: Mapping[str, Any]) -> Iterator[Wrong]:
+    types = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
+    if not isinstance(value, tuple(_TYPES[each][0] for each in types)):
+        yield Wrong(path, f"{value!r} has the wrong type", " or ".join(_TYPES[each][1] for each in types))
+    elif "enum" in schema and value not in schema["enum"]:
+        names: Collection[str] = schema["enum"]
+        yield Wrong(path, f"{value!r} is no rule of {path[0]}", enumeration(names, 40), find_nearest(str(value), names))
+    elif isinstance(value, list):
+        for index, each in enumerate(value):
+            yield from _wrong_type((*path, index), each, schema["items"])
+
+
+def _wrong_snapshot(setting: str | Mapping[str, Any], folder: FilePath) -> Iterator[Wrong]:
+    try:
+        given_snapshot(str(folder / setting) if isinstance(setting, str) else setting)
+    except SnapshotError as error:
+        yield Wrong((QUOTA, SNAPSHOT), f"{QUOTA}.{SNAPSHOT}: {error}", "limits as a file of stacks/quotas/ has them")
+
+
+def _advisory(rules: Collection[str]) -> dict[str, Any]:
+    return {
+        "type": "array",
+        "items": {"type": "string", "enum": sorted(rules)},
+        "description": "Rules of this policy that advise and never stop a deployment.",
+    }

@@ -1,0 +1,71 @@
+"""Quotas of a program that no stack file describes: one stack against the snapshot that the pack's config gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from training_platform.config.reading.finding import Finding
+from training_platform.config.reading.source import Source, UnreadableError, read_source
+from training_platform.config.workspace import Workspace
+from training_platform.quota.ledger import project_ledgers
+from training_platform.quota.snapshot import Snapshot, Snapshots, parse_snapshot
+from training_platform.rules import View, ledger_findings
+from training_platform.rules.planned_quota import demand_of_views
+
+INLINE = "the snapshot in the policy pack's config"
+
+
+class SnapshotError(Exception):
+    """A snapshot that cannot be read, or that is rejected; the message says all that is wrong with it."""
+
+
+def given_snapshot(setting: str | Mapping[str, Any]) -> Snapshot:
+    """Return the snapshot that a config holds, or names by its path from the pack's folder. Raises SnapshotError.
+
+    The engine starts a pack in its own folder.
+    """
+    return _read(setting) if isinstance(setting, str) else _parsed(Source(INLINE, _whole_numbers(setting)))
+
+
+def quota_findings(views: Iterable[View], snapshot: Snapshot | None) -> tuple[list[Finding], list[str]]:
+    """Return what one stack's own demand breaks, and a sentence for everything that is left open.
+
+    A resource that names no project is counted for the snapshot's.
+    """
+    if snapshot is None:
+        return [], ["quotas are not checked: the setting snapshot of the policy quota gives no limits to compare with"]
+    charges, notes = demand_of_views(views, snapshot.project)
+    ledgers = project_ledgers(charges, Snapshots({snapshot.project: snapshot}))
+    mine = [ledger for project, ledger in ledgers.items() if project == snapshot.project]
+    unknown = [f"quotas of {project} are not checked: no snapshot of it is given" for project in ledgers]
+    left_open = [each for each, project in zip(unknown, ledgers, strict=True) if project != snapshot.project]
+    said = f"quotas of {snapshot.project} are compared with what this stack alone asks: other stacks are not counted"
+    return ledger_findings(Workspace(Path()), mine, ()), [said, *left_open, *map(str, notes)]
+
+
+@lru_cache(maxsize=8)
+def _read(path: str) -> Snapshot:
+    try:
+        return _parsed(read_source(Path(path), path))
+    except UnreadableError as error:
+        raise SnapshotError(str(error)) from error
+
+
+def _parsed(source: Source) -> Snapshot:
+    project = source.value.get("project") if isinstance(source.value, dict) else None
+    snapshot, found = parse_snapshot(str(project), source)
+    if snapshot is None or found:
+        raise SnapshotError("; ".join(each.one_line for each in found))
+    return snapshot
+
+
+def _whole_numbers(value: Any) -> Any:
+    """Return a config's value with whole numbers as such: it comes over a wire that has none."""
+    if isinstance(value, Mapping):
+        return {key: _whole_numbers(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_whole_numbers(each) for each in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value

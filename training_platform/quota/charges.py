@@ -1,0 +1,173 @@
+"""What one group of VMs, one Filestore instance or one address charges: arithmetic alone.
+
+Both sums of demand use it, the one from the model and the one from planned resources; each counts its VMs itself.
+The catalogue says which quota a capacity is charged to, and which to none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from training_platform.catalog import ACCELERATORS, DISK_TYPES, FILESTORE_TIERS, GENERAL_QUOTAS, MACHINE_TYPES
+from training_platform.catalog.attachments import with_gpus
+from training_platform.catalog.types import Capacity, MachineType, QuotaId
+from training_platform.quota.keys import Charge, Holder, QuotaKey, quota_key
+
+VERTEX_DEFAULT_DISK = "pd-ssd"  # machine_resources.proto; gcloud's reference says pd-standard: a rule wants it written
+
+
+class VmUsage(NamedTuple):
+    """Identical VMs of Compute Engine; ``location`` is a zone, or a region where they spread over its zones.
+
+    ``local_ssd_count`` counts partitions per VM; None is what the machine type brings with it. ``accelerator_type``
+    (GKE's name) and ``accelerator_count`` are of GPUs attached to a CPU machine.
+    """
+
+    project: str
+    machine_type: str
+    nodes: int
+    capacity: Capacity
+    location: str
+    disk_type: str
+    disk_gb: int
+    local_ssd_count: int | None = None
+    accelerator_type: str | None = None
+    accelerator_count: int | None = None
+
+
+class VertexUsage(NamedTuple):
+    """Identical VMs that Vertex AI starts; they count against Vertex AI's quotas and no others."""
+
+    project: str
+    machine_type: str
+    replicas: int
+    capacity: Capacity
+    region: str
+    disk_type: str
+    disk_gb: int
+
+
+class Usage(NamedTuple):
+    """An amount charged to the first of ``keys`` that the project has a limit for (in ``unit``)."""
+
+    keys: tuple[QuotaKey, ...]
+    amount: float
+    unit: str
+
+    def by(self, holder: Holder) -> Charge:
+        """Return the charge that a holder makes."""
+        return Charge(self.keys, self.amount, self.unit, holder)
+
+
+def vm_usage(usage: VmUsage) -> list[Usage]:
+    """Return what a group of VMs charges. Raises KeyError for a machine type outside the catalogue."""
+    each = _one_vm(usage._replace(nodes=1))
+    return [Usage(keys, amount * usage.nodes, unit) for keys, amount, unit in each]
+
+
+def accelerator_usage(project: str, gke_label: str, chips: int, location: str, most_vcpus: int) -> list[Usage]:
+    """Return what chips or GPUs charge whose machines nobody knows yet, on demand where they can be had so.
+
+    Of their vCPUs it is the fewest that machines with so many chips have, ``most_vcpus`` at most, where all of these
+    charge one quota. Disks are left out: they follow from the machine types that pods will ask for.
+    """
+    accelerator = next((each for each in ACCELERATORS.values() if each.gke_label == gke_label), None)
+    if accelerator is None or not accelerator.quotas:
+        return []
+    capacity: Capacity = "on-demand" if "on-demand" in accelerator.quotas else next(iter(accelerator.quotas))
+    everywhere = [GENERAL_QUOTAS["gpus-all-regions"]] if accelerator.kind == "gpu" else []
+    charged = [_usage(project, location, chips, each) for each in (accelerator.quotas[capacity], *everywhere)]
+    machines = [each for each in MACHINE_TYPES.values() if each.accelerator is accelerator]
+    quotas = {each.cpu_quota.get(capacity) for each in machines}
+    if len(quotas) == 1 and (quota := quotas.pop()):
+        vcpus = min(most_vcpus, math.ceil(chips * min(each.vcpus / each.chips for each in machines)))
+        charged += [_usage(project, location, vcpus, each) for each in (quota, GENERAL_QUOTAS["cpus-all-regions"])]
+    return charged
+
+
+def vertex_usage(usage: VertexUsage) -> list[Usage]:
+    """Return what a pool of Vertex AI charges. Raises KeyError for a machine type outside the catalogue."""
+    each = _one_vertex_vm(usage._replace(replicas=1))
+    return [Usage(keys, amount * usage.replicas, unit) for keys, amount, unit in each]
+
+
+def filestore_usage(project: str, tier: str, capacity_gib: int, location: str) -> list[Usage]:
+    """Return what a Filestore instance charges; a tier outside the catalogue charges nothing, and is a finding."""
+    if tier not in FILESTORE_TIERS:
+        return []
+    quota = FILESTORE_TIERS[tier].quota_for(capacity_gib)
+    return [_usage(project, location, capacity_gib, quota)]
+
+
+def nat_usage(project: str, region: str, addresses: int = 1) -> list[Usage]:
+    """Return what a region's NAT gateway charges: one address unless told; it takes further ones only under load."""
+    return [_usage(project, region, addresses, GENERAL_QUOTAS["in-use-addresses"])]
+
+
+def network_usage(project: str, networks: int) -> Usage:
+    """Return what VPCs charge; their subnets are charged by ``subnet_usage``."""
+    return _usage(project, "", networks, GENERAL_QUOTAS["networks"])
+
+
+def subnet_usage(project: str, subnets: int) -> Usage:
+    """Return what subnets charge, over all VPCs and regions of a project."""
+    return _usage(project, "", subnets, GENERAL_QUOTAS["subnetworks"])
+
+
+def upgrade_vms(most: int, *, blue_green: bool, max_surge: int) -> int:
+    """Return the VMs that a pool of ``most`` has more of while GKE upgrades it: the surge, or all again if blue-green.
+
+    Pools of a cluster are upgraded one after the other, so the sum over pools is on the safe side. Source: GKE docs,
+    Ensure resources for node upgrades, read 2026-11-21.
+    """
+    return most if blue_green else max_surge
+
+
+@lru_cache(maxsize=4096)
+def _one_vm(vm: VmUsage) -> tuple[Usage, ...]:
+    return tuple(_charged(vm, with_gpus(vm.machine_type, vm.accelerator_type, vm.accelerator_count)))
+
+
+def _charged(vm: VmUsage, machine: MachineType) -> Iterator[Usage]:
+    place = (vm.project, vm.location)
+    yield _usage(*place, 1, GENERAL_QUOTAS["instances"])
+    if machine.accelerator:
+        quotas, fallback = machine.accelerator.quotas, machine.accelerator.fallback
+        if vm.capacity in quotas:
+            yield _usage(*place, machine.chips, quotas[vm.capacity], fallback.get(vm.capacity))
+        if machine.kind == "gpu":
+            yield _usage(*place, machine.chips, GENERAL_QUOTAS["gpus-all-regions"])
+    if vm.capacity in machine.cpu_quota:  # machines whose vCPUs no regional quota counts are not in the global one
+        yield _usage(*place, machine.vcpus, machine.cpu_quota[vm.capacity])
+        yield _usage(*place, machine.vcpus, GENERAL_QUOTAS["cpus-all-regions"])
+    disk = DISK_TYPES.get(vm.disk_type)
+    if disk and disk.quota:
+        yield _usage(*place, vm.disk_gb, disk.quota)
+    partitions = machine.local_ssd.bundled if vm.local_ssd_count is None else vm.local_ssd_count
+    if partitions:
+        # The quota counts a partition's GiB as GB.
+        quota = machine.local_ssd.quota or GENERAL_QUOTAS["local-ssd"]
+        yield _usage(*place, partitions * machine.local_ssd.partition_gib, quota)
+
+
+@lru_cache(maxsize=4096)
+def _one_vertex_vm(vm: VertexUsage) -> tuple[Usage, ...]:
+    machine = MACHINE_TYPES[vm.machine_type]
+    charged = []
+    support = machine.accelerator.vertex if machine.accelerator else None
+    if support and vm.capacity in support.quotas:
+        charged.append(_usage(vm.project, vm.region, machine.chips, support.quotas[vm.capacity]))
+    if vm.capacity in machine.vertex_cpu_quota:
+        charged.append(_usage(vm.project, vm.region, machine.vcpus, machine.vertex_cpu_quota[vm.capacity]))
+    disk = DISK_TYPES.get(vm.disk_type)
+    if disk and disk.vertex_quota:
+        charged.append(_usage(vm.project, vm.region, vm.disk_gb, disk.vertex_quota))
+    return tuple(charged)
+
+
+def _usage(project: str, location: str, amount: float, quota: QuotaId, fallback: QuotaId | None = None) -> Usage:
+    quotas = (quota,) if fallback is None else (quota, fallback)
+    return Usage(tuple(quota_key(project, each, location) for each in quotas), amount, quota.unit)

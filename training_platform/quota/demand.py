@@ -1,0 +1,168 @@
+"""What a stack file asks of its project's quotas, at the autoscaling maximum."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from training_platform.catalog import MACHINE_TYPES
+from training_platform.catalog.locations import region_of
+from training_platform.config.expansion.gpu_fabric import gpu_fabrics
+from training_platform.config.expansion.pools import SYSTEM_POOL_SURGE, Pool, cluster_pools, made_chips
+from training_platform.config.reading.finding import Path
+from training_platform.config.spec.cluster import Cluster
+from training_platform.config.spec.environment import Environment
+from training_platform.config.spec.stack import Stack
+from training_platform.config.spec.team import PersistentResource, Team
+from training_platform.config.workspace import Workspace
+from training_platform.quota.charges import (
+    VertexUsage,
+    VmUsage,
+    accelerator_usage,
+    filestore_usage,
+    nat_usage,
+    network_usage,
+    subnet_usage,
+    upgrade_vms,
+    vertex_usage,
+    vm_usage,
+)
+from training_platform.quota.keys import Charge, Holder, upgrade_label
+
+
+def stack_demand(stack: Stack, workspace: Workspace) -> list[Charge]:
+    """Return every charge of a stack; none for a file that the model rejects, whose findings say why."""
+    project = workspace.project_of(stack)
+    if project is None:
+        return []
+    if stack.environment:
+        return list(_environment(stack.name, project, stack.environment))
+    return list(_team(stack.name, project, stack.team)) if stack.team else []
+
+
+def _environment(stack: str, project: str, environment: Environment) -> Iterator[Charge]:
+    for name, cluster in environment.clusters.items():
+        yield from _system_pool(stack, project, name, cluster)
+        for pool in cluster_pools(name, cluster):
+            yield from _pool(stack, project, pool)
+        yield from _gpu_networks(stack, project, name, cluster)
+        yield from _auto_provisioning(stack, project, name, cluster)
+    yield network_usage(project, 1).by(Holder(stack, (), "network"))
+    yield from _gateways(stack, project, environment)
+    for name, instance in environment.filestore.items():
+        path: Path = ("filestore", name)
+        holder = Holder(stack, path, name, (*path, "capacity_gib"), 1, instance.capacity_gib)
+        for usage in filestore_usage(project, instance.tier, instance.capacity_gib, instance.location):
+            yield usage.by(holder)
+
+
+def pool_vms(project: str, pool: Pool) -> VmUsage:
+    """Return the VMs of a pool at its maximum, without those that it has only while it is upgraded."""
+    spec = pool.spec
+    return VmUsage(
+        project=project,
+        machine_type=spec.machine_type,
+        nodes=pool.max_nodes,
+        capacity=spec.charged,
+        location=pool.zone or pool.region,
+        disk_type=spec.boot_disk.type_on(pool.machine),
+        disk_gb=spec.boot_disk.size_gb,
+        local_ssd_count=spec.local_ssd.count,
+        accelerator_type=pool.accelerator.gke_label,
+        accelerator_count=pool.machine.chips,
+    )
+
+
+def _pool(stack: str, project: str, pool: Pool) -> Iterator[Charge]:
+    spec = pool.spec
+    field, value = ("max_nodes", spec.max_nodes) if pool.machine.kind == "gpu" else ("slices", spec.slices)
+    vms = pool_vms(project, pool)
+    least = max(1, spec.min_nodes, spec.min_slices)
+    for usage in vm_usage(vms):
+        yield usage.by(Holder(stack, pool.path, pool.name, (*pool.path, field), usage.amount / value, least))
+    if pool.multi_host or spec.charged == "flex-start":
+        return  # a slice is recreated as one, and flex-start VMs are replaced as they end
+    blue_green = spec.upgrades.strategy == "blue-green"
+    more = upgrade_vms(pool.max_nodes, blue_green=blue_green, max_surge=spec.upgrades.max_surge)
+    yield from _upgrade(vms._replace(nodes=more), Holder(stack, pool.path, pool.name, (*pool.path, "upgrades")))
+
+
+def _upgrade(vms: VmUsage, holder: Holder) -> Iterator[Charge]:
+    """Yield what VMs charge that a pool has only while it is upgraded."""
+    if vms.nodes:
+        yield from (usage.by(holder._replace(label=upgrade_label(holder.label))) for usage in vm_usage(vms))
+
+
+def _system_pool(stack: str, project: str, cluster_name: str, cluster: Cluster) -> Iterator[Charge]:
+    spec = cluster.system_pool
+    path: Path = ("clusters", cluster_name, "system_pool")
+    vms = VmUsage(
+        project=project,
+        machine_type=spec.machine_type,
+        nodes=spec.max_nodes,
+        capacity="on-demand",
+        location=cluster.location,
+        disk_type=spec.boot_disk.type_on(MACHINE_TYPES[spec.machine_type]),
+        disk_gb=spec.boot_disk.size_gb,
+    )
+    for usage in vm_usage(vms):
+        step = usage.amount / spec.max_nodes
+        yield usage.by(Holder(stack, path, f"{cluster_name}-system", (*path, "max_nodes"), step, spec.min_nodes))
+    more = upgrade_vms(spec.max_nodes, blue_green=False, max_surge=SYSTEM_POOL_SURGE)
+    yield from _upgrade(vms._replace(nodes=more), Holder(stack, path, f"{cluster_name}-system", path))
+
+
+def _auto_provisioning(stack: str, project: str, name: str, cluster: Cluster) -> Iterator[Charge]:
+    """Yield what GKE may add by itself: of each limit, what the cluster's own pools leave of it."""
+    path: Path = ("clusters", name, "auto_provisioning")
+    spec = cluster.auto_provisioning
+    location = spec.zones[0] if spec and len(spec.zones) == 1 else cluster.location
+    for label, chips in made_chips(name, cluster).items():
+        holder = Holder(stack, path, f"auto-provisioning of {name}", (*path, "accelerators", label), 1)
+        for usage in accelerator_usage(project, label, chips, location, spec.cpu) if spec and chips else ():
+            yield usage.by(holder)
+
+
+def _gpu_networks(stack: str, project: str, name: str, cluster: Cluster) -> Iterator[Charge]:
+    """Yield the charges of a cluster's own subnet, and of the VPCs and subnets between its GPUs."""
+    yield subnet_usage(project, 1).by(Holder(stack, ("clusters", name), name))
+    vpcs = [vpc for fabric in gpu_fabrics(name, cluster).values() for vpc in fabric.vpcs]
+    if vpcs:
+        holder = Holder(stack, ("clusters", name, "gpu_networks"), f"GPU networks of {name}")
+        yield network_usage(project, len(vpcs)).by(holder)
+        yield subnet_usage(project, sum(len(vpc.nics) for vpc in vpcs)).by(holder)
+
+
+def _gateways(stack: str, project: str, environment: Environment) -> Iterator[Charge]:
+    """One NAT gateway serves all clusters of a region; the first of them stands for it in the file."""
+    first: dict[str, str] = {}
+    for name, cluster in environment.clusters.items():
+        first.setdefault(region_of(cluster.location), name)
+    for region, name in first.items():
+        for usage in nat_usage(project, region):
+            yield usage.by(Holder(stack, ("clusters", name), f"NAT of {region}"))
+
+
+def _team(stack: str, project: str, team: Team) -> Iterator[Charge]:
+    for name, resource in team.vertex.persistent_resources.items():
+        path: Path = ("vertex", "persistent_resources", name)
+        yield from _persistent_resource(stack, project, name, path, resource)
+
+
+def _persistent_resource(
+    stack: str, project: str, name: str, path: Path, resource: PersistentResource
+) -> Iterator[Charge]:
+    scales = resource.max_replicas is not None
+    replicas = resource.max_replicas or resource.replicas
+    vms = VertexUsage(
+        project=project,
+        machine_type=resource.machine_type,
+        replicas=replicas,
+        capacity="on-demand",
+        region=resource.region,
+        disk_type=resource.boot_disk.type,
+        disk_gb=resource.boot_disk.size_gb,
+    )
+    field = (*path, "max_replicas" if scales else "replicas")
+    least = resource.replicas if scales else 1
+    for usage in vertex_usage(vms):
+        yield usage.by(Holder(stack, path, name, field, usage.amount / replicas, least))

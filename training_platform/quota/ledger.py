@@ -1,0 +1,200 @@
+"""Two ledgers: what all stacks together ask of a project's quotas, and what all teams ask of the pools' capacity."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from training_platform.config.expansion.pools import Flavor
+from training_platform.config.workspace import Workspace
+from training_platform.quota.demand import stack_demand
+from training_platform.quota.keys import Charge, Holder, QuotaKey
+from training_platform.quota.snapshot import Snapshot, Snapshots
+
+
+class Held(NamedTuple):
+    """What one holder has of a line."""
+
+    holder: Holder
+    amount: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """One limit of a project: who holds how much of it, largest first.
+
+    ``limit`` is ``inf`` where the project has none, and None where the snapshot does not list the quota id or there
+    is no snapshot. ``requested`` is what a stack file asks Google Cloud for: no limit until a snapshot shows it.
+    """
+
+    key: QuotaKey
+    unit: str
+    limit: float | None
+    holders: tuple[Held, ...]
+    requested: float | None = None
+
+    @property
+    def used(self) -> float:
+        """What all holders have together."""
+        return sum(held.amount for held in self.holders)
+
+    @property
+    def headroom(self) -> float | None:
+        """What is left, negative where too much is asked; None where the limit is not known."""
+        return None if self.limit is None else self.limit - self.used
+
+    @property
+    def open_request(self) -> float | None:
+        """What is requested beyond the limit; None where nothing is, or the snapshot shows it as granted."""
+        granted = self.limit is not None and self.requested is not None and self.requested <= self.limit
+        return None if granted else self.requested
+
+    @property
+    def over(self) -> bool:
+        """Whether more is asked than the limit allows."""
+        return self.limit is not None and self.used > self.limit
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProjectLedger:
+    """Every limit of one project that a stack draws on, in the order of service, quota id and place."""
+
+    project: str
+    snapshot: Snapshot | None
+    lines: tuple[Line, ...]
+
+    @property
+    def stacks(self) -> tuple[str, ...]:
+        """The stacks that draw on the project, in order."""
+        return tuple(sorted({held.holder.stack for line in self.lines for held in line.holders}))
+
+
+@dataclass(frozen=True, kw_only=True)
+class CapacityLine:
+    """Chips or GPUs of one flavor in one cluster: what its pools hold at most, and each team's nominal quota."""
+
+    environment: str
+    cluster: str
+    flavor: Flavor
+    shares: tuple[Held, ...]
+
+    @property
+    def resource(self) -> str:
+        """The Kubernetes extended resource that Kueue counts."""
+        return self.flavor.accelerator.resource
+
+    @property
+    def capacity(self) -> int:
+        """Chips or GPUs in whole slices: a pool never holds part of one."""
+        return self.flavor.capacity_chips
+
+    @property
+    def promised(self) -> float:
+        """The sum of the teams' nominal quotas."""
+        return sum(share.amount for share in self.shares)
+
+    @property
+    def headroom(self) -> float:
+        """What no team has been promised, negative where too much has."""
+        return self.capacity - self.promised
+
+    @property
+    def over(self) -> bool:
+        """Whether teams are promised more than the pools hold."""
+        return self.promised > self.capacity
+
+
+def workspace_demand(workspace: Workspace) -> list[Charge]:
+    """Return every charge of every stack."""
+    return [charge for stack in workspace.stacks.values() for charge in stack_demand(stack, workspace)]
+
+
+def project_ledgers(
+    charges: Iterable[Charge], snapshots: Snapshots, requests: Mapping[QuotaKey, float] | None = None
+) -> dict[str, ProjectLedger]:
+    """Return a ledger for every project that is charged, by project; ``requests`` are those of stack files."""
+    ledger = _Totals(snapshots, requests or {})
+    for charge in charges:
+        ledger.add(charge)
+    return {
+        project: ProjectLedger(project=project, snapshot=snapshots.get(project), lines=tuple(lines))
+        for project, lines in sorted(ledger.lines().items())
+    }
+
+
+def capacity_ledger(workspace: Workspace) -> list[CapacityLine]:
+    """Return a line for every flavor of every environment, clusters in the order of the file."""
+    shares: dict[tuple[str, str, str], list[Held]] = defaultdict(list)
+    for stack, team, _ in workspace.teams():
+        for cluster, flavors in team.shares.items():
+            for flavor, share in flavors.items():
+                path = ("shares", cluster, flavor)
+                holder = Holder(stack.name, path, team.name, (*path, "nominal_quota"), 1, 0)
+                shares[team.environment, cluster, flavor].append(Held(holder, share.nominal_quota))
+    return [
+        CapacityLine(
+            environment=stack.name, cluster=cluster, flavor=flavor, shares=_sorted(shares[stack.name, cluster, name])
+        )
+        for stack, environment in workspace.environments()
+        for cluster in environment.clusters
+        for name, flavor in workspace.flavors(stack.name, cluster).items()
+    ]
+
+
+class _Totals:
+    """Adds charges up by the key that each is really charged to."""
+
+    def __init__(self, snapshots: Snapshots, requests: Mapping[QuotaKey, float]) -> None:
+        self._snapshots = snapshots
+        self._requests = requests
+        self._limits: dict[QuotaKey, float | None] = {}
+        self._keys: dict[tuple[QuotaKey, ...], QuotaKey] = {}
+        self._units: dict[QuotaKey, str] = {}
+        self._held: dict[QuotaKey, dict[tuple[str, object, str], Held]] = defaultdict(dict)
+
+    def add(self, charge: Charge) -> None:
+        key = self._keys.get(charge.keys)
+        if key is None:
+            key = self._keys.setdefault(charge.keys, self._resolve(charge.keys))
+        self._units.setdefault(key, charge.unit)
+        held, holder = self._held[key], charge.holder
+        who = (holder.stack, holder.path, holder.label)
+        before = held.get(who)
+        held[who] = Held(holder, charge.amount + (before.amount if before else 0))
+
+    def lines(self) -> Mapping[str, list[Line]]:
+        by_project = defaultdict(list)
+        for key in sorted(self._held):
+            line = Line(
+                key=key,
+                unit=self._units[key],
+                limit=self._limit(key),
+                holders=_sorted(self._held[key].values()),
+                requested=self._requests.get(key),
+            )
+            by_project[key.project].append(line)
+        return by_project
+
+    def _resolve(self, keys: tuple[QuotaKey, ...]) -> QuotaKey:
+        """Return the first key with a known limit above 0, else the first."""
+        return next((key for key in keys if self._limit(key)), keys[0])
+
+    def _limit(self, key: QuotaKey) -> float | None:
+        if key not in self._limits:
+            snapshot = self._snapshots.get(key.project)
+            self._limits[key] = snapshot.limit(key) if snapshot else None
+        return self._limits[key]
+
+
+def _sorted(held: Iterable[Held]) -> tuple[Held, ...]:
+    return tuple(sorted(held, key=lambda each: (-each.amount, each.holder.stack, each.holder.path)))
+
+
+def shown(amount: float) -> str:
+    """Return a quantity as people write it."""
+    if math.isinf(amount):
+        return "unlimited"
+    return f"{amount:,.0f}" if amount == int(amount) else f"{amount:,.1f}"

@@ -1,0 +1,167 @@
+"""What the ledgers say is wrong: findings at the field of the stack file that one could lower."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+
+from training_platform.config.reading.finding import Finding, Path, dotted
+from training_platform.config.spec.stack import Stack
+from training_platform.config.workspace import Workspace
+from training_platform.quota.alternatives import Alternatives
+from training_platform.quota.ledger import CapacityLine, Held, Line, ProjectLedger, shown
+from training_platform.quota.snapshot import FOLDER
+
+MOST_NAMED = 4  # holders that a message names; the rest is summed up
+_PULL = "training-platform quota pull"
+
+
+def quota_findings(ledgers: Iterable[ProjectLedger], workspace: Workspace) -> list[Finding]:
+    """Return what is wrong with the projects' quotas, for every stack that holds some of what is short."""
+    found: list[Finding] = []
+    for ledger in ledgers:
+        if ledger.snapshot is None:
+            found.extend(_no_snapshot(ledger, workspace))
+            continue
+        found.extend(_unknown(ledger, workspace))
+        others = Alternatives(ledger, workspace)
+        for line in ledger.lines:
+            if line.over:
+                found.extend(_exceeded(line, workspace, others))
+    return found
+
+
+def capacity_findings(lines: Iterable[CapacityLine], workspace: Workspace) -> list[Finding]:
+    """Return nominal quotas that the pools cannot hold, and those that are no whole number of slices."""
+    found: list[Finding] = []
+    for line in lines:
+        for share in line.shares:
+            found.extend(_part_of_a_slice(line, share, workspace))
+        if line.over:
+            found.extend(_over_capacity(line, each, workspace) for each in line.shares if each.amount)
+    return found
+
+
+def _exceeded(line: Line, workspace: Workspace, others: Alternatives) -> Iterator[Finding]:
+    largest: dict[str, Held] = {}
+    for held in line.holders:
+        largest.setdefault(held.holder.stack, held)
+    for stack, held in largest.items():
+        path = held.holder.field or held.holder.path
+        allowed, nearest = _fitting(line, held)
+        nearest = "; or ".join(([nearest] if nearest else []) + list(others.of(line, held)))
+        message = f"{line.key} needs {shown(line.used)}, {_of_which(line.holders, stack)}{_pending(line)}"
+        yield _finding("quota-exceeded", stack, path, message, workspace, allowed=allowed, nearest=nearest)
+
+
+def _pending(line: Line) -> str:
+    return "" if line.open_request is None else f"; {shown(line.open_request)} requested, no limit before it is granted"
+
+
+def _fitting(line: Line, held: Held) -> tuple[str, str | None]:
+    """Return what is allowed, and the largest value of the holder's field that fits beside all other holders."""
+    holder, limit = held.holder, line.limit or 0
+    allowed = f"{shown(limit)} {line.unit}"
+    if not holder.step or not holder.field:
+        return allowed, None
+    field = f"{holder.field[-1]} of {holder.label}"
+    fits = math.floor((limit - (line.used - held.amount)) / holder.step)
+    if fits < max(1, holder.base):
+        return f"{allowed}; no {field} fits", None
+    return allowed, f"{holder.field[-1]} {fits} for {holder.label}"
+
+
+def _of_which(holders: tuple[Held, ...], stack: str) -> str:
+    if len(holders) == 1:
+        return f"all of it by {_name(holders[0], stack)}"
+    named = [f"{_name(held, stack)} {shown(held.amount)}" for held in holders[:MOST_NAMED]]
+    if rest := holders[MOST_NAMED:]:
+        named.append(f"{len(rest):,} more {shown(sum(held.amount for held in rest))}")
+    return f"of which {', '.join(named[:-1])} and {named[-1]}"
+
+
+def _name(held: Held, stack: str) -> str:
+    other = held.holder.stack != stack
+    return f"{held.holder.label} of {held.holder.stack}" if other else held.holder.label
+
+
+def _unknown(ledger: ProjectLedger, workspace: Workspace) -> Iterator[Finding]:
+    """Find quota ids that the snapshot does not list: one finding for each id and stack, at its largest holder."""
+    file = ledger.snapshot.source.file if ledger.snapshot else ""
+    missing: dict[tuple[str, str, str], Held] = {}
+    for line in ledger.lines:
+        if line.limit is None:
+            for held in line.holders:
+                missing.setdefault((line.key.service, line.key.quota_id, held.holder.stack), held)
+    for (service, quota_id, stack), held in missing.items():
+        message = f"{quota_id} of {service}, which {held.holder.label} needs, is not in {file}"
+        path = held.holder.field or held.holder.path
+        allowed = "quota ids that the snapshot lists"
+        nearest = f"{_PULL} {ledger.project}, or its limit written there by hand"
+        yield _finding("quota-unknown", stack, path, message, workspace, allowed=allowed, nearest=nearest)
+
+
+def _no_snapshot(ledger: ProjectLedger, workspace: Workspace) -> Iterator[Finding]:
+    for stack in ledger.stacks:
+        message = f"no quotas of {ledger.project} are known: {FOLDER}/{ledger.project}.yaml is missing or rejected"
+        known = workspace.stacks.get(stack)
+        inherited = known is not None and known.team is not None and known.team.project is None
+        path = ("environment",) if inherited else ("project",)
+        yield _finding("quota-no-snapshot", stack, path, message, workspace, nearest=f"{_PULL} {ledger.project}")
+
+
+def _over_capacity(line: CapacityLine, share: Held, workspace: Workspace) -> Finding:
+    flavor = line.flavor
+    slices = int(line.capacity - (line.promised - share.amount)) // flavor.chips_per_slice
+    fits = max(0, slices) * flavor.chips_per_slice
+    message = (
+        f"{flavor.name} in {line.cluster} of {line.environment} is promised {shown(line.promised)} "
+        f"{line.resource}, {_of_teams(line.shares)}; its pools hold {shown(line.capacity)}"
+    )
+    return _finding(
+        "capacity-exceeded", share.holder.stack, share.holder.field, message, workspace,
+        allowed=f"at most {fits} beside the other teams", nearest=str(fits),
+    )  # fmt: skip
+
+
+def _of_teams(shares: tuple[Held, ...]) -> str:
+    return _of_which(tuple(Held(share.holder._replace(stack=""), share.amount) for share in shares), "")
+
+
+def _part_of_a_slice(line: CapacityLine, share: Held, workspace: Workspace) -> Iterator[Finding]:
+    size = line.flavor.chips_per_slice
+    if share.amount % size == 0:
+        return
+    unit = "slice" if line.flavor.accelerator.kind == "tpu" else "VM"
+    whole = int(share.amount // size) * size or size
+    message = (
+        f"is {shown(share.amount)}, which is no whole number of {unit}s: one {unit} of {line.flavor.name} is {size}"
+    )
+    yield _finding(
+        "share-not-whole-slices", share.holder.stack, share.holder.field, message, workspace,
+        allowed=f"a multiple of {size}", nearest=str(whole),
+    )  # fmt: skip
+
+
+def _finding(
+    rule: str,
+    stack: str,
+    path: Path,
+    message: str,
+    workspace: Workspace,
+    *,
+    allowed: str | None = None,
+    nearest: str | None = None,
+) -> Finding:
+    known: Stack | None = workspace.stacks.get(stack)
+    return Finding(
+        rule=rule,
+        severity="error",
+        message=message,
+        stack=stack,
+        file=known.source.file if known else None,
+        position=known.source.position((*known.below, *path)) if known else None,
+        path=dotted(path),
+        allowed=allowed,
+        nearest=nearest,
+    )

@@ -1,0 +1,185 @@
+"""Who holds what, over all stacks of a repository: both ledgers, narrowed to what somebody asks about."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path as FilePath
+
+from training_platform.catalog.locations import region_of
+from training_platform.catalog.nearest import find_nearest
+from training_platform.config.reading.section import enumeration
+from training_platform.config.spec.stack import Stack
+from training_platform.config.spec.team import Share
+from training_platform.config.workspace import Workspace, read_workspace
+from training_platform.quota.keys import short_quota_id
+from training_platform.quota.ledger import (
+    CapacityLine,
+    Held,
+    Line,
+    ProjectLedger,
+    capacity_ledger,
+    project_ledgers,
+    workspace_demand,
+)
+from training_platform.quota.requests import requested
+from training_platform.quota.snapshot import FRESH_DAYS, read_snapshots
+
+PLATFORM = "platform"
+"""Whose a charge is that an environment's stack makes."""
+EVERYWHERE = "all regions"
+
+
+class UnknownNameError(Exception):
+    """A project, region, quota, stack or team that nothing is known of; the message names the nearest that is."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overview:
+    """Both ledgers on one day. ``not_counted`` are sentences about files whose demand or limits are missing here."""
+
+    today: date
+    workspace: Workspace
+    ledgers: tuple[ProjectLedger, ...]
+    capacity: tuple[CapacityLine, ...]
+    not_counted: tuple[str, ...] = ()
+
+    def team(self, held: Held) -> str:
+        """Return the team that a charge is for, ``platform`` for an environment's own."""
+        stack = self.workspace.stacks[held.holder.stack]
+        return stack.team.name if stack.team else PLATFORM
+
+    def unknown(self) -> Iterator[str]:
+        """Yield what the snapshots leave open, a sentence each."""
+        for ledger in self.ledgers:
+            if ledger.snapshot is None:
+                yield f"{ledger.project}: there is no snapshot of its limits"
+                continue
+            days = ledger.snapshot.age(self.today)
+            if days > FRESH_DAYS:
+                yield f"{ledger.project}: its limits were read {days} days ago, and may have changed since"
+            missing = sorted({line.key.quota_id for line in ledger.lines if line.limit is None})
+            if missing:
+                yield f"{ledger.project}: its snapshot does not list {enumeration(missing)}"
+        if self.ledgers:
+            yield "a snapshot has limits alone: what runs now, and whether machines are to be had, is in none"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """What to show; an empty field is all. A line is shown whole, with holders that were not asked for."""
+
+    projects: Collection[str] = field(default=())
+    regions: Collection[str] = field(default=())
+    quotas: Collection[str] = field(default=())
+    stacks: Collection[str] = field(default=())
+    teams: Collection[str] = field(default=())
+
+
+def read_overview(root: FilePath, today: date) -> Overview:
+    """Read every stack and snapshot below ``root``."""
+    workspace = read_workspace(root)
+    snapshots = read_snapshots(root, today)
+    ledgers = project_ledgers(workspace_demand(workspace), snapshots, requested(workspace))
+    spoilt = [each.one_line for each in snapshots.findings if each.severity == "error"]
+    rejected = [each for stack in workspace.stacks.values() if stack.section is None for each in _rejection(stack)]
+    return Overview(
+        today=today,
+        workspace=workspace,
+        ledgers=tuple(ledgers.values()),
+        capacity=tuple(capacity_ledger(workspace)),
+        not_counted=(*workspace.unreadable, *snapshots.unreadable, *rejected, *spoilt),
+    )
+
+
+def select(overview: Overview, selection: Selection) -> Overview:
+    """Return the part of an overview that a selection names. Raises UnknownNameError."""
+    _check(overview, selection)
+    ledgers = []
+    for ledger in overview.ledgers:
+        lines = tuple(line for line in ledger.lines if _wanted(line, overview, selection))
+        if lines:
+            ledgers.append(ProjectLedger(project=ledger.project, snapshot=ledger.snapshot, lines=lines))
+    capacity = tuple(line for line in overview.capacity if _wanted_capacity(line, overview, selection))
+    return Overview(
+        today=overview.today,
+        workspace=overview.workspace,
+        ledgers=tuple(ledgers),
+        capacity=capacity,
+        not_counted=overview.not_counted,
+    )
+
+
+def may_borrow(line: CapacityLine, share: Held, workspace: Workspace) -> float:
+    """Return how much of a flavor a team can have beyond its own: what others may lend, up to its own limit."""
+    others = sum(may_lend(line, other, workspace) for other in line.shares if other is not share)
+    limit = _share(line, share, workspace).borrowing_limit
+    return others if limit is None else min(others, limit)
+
+
+def may_lend(line: CapacityLine, share: Held, workspace: Workspace) -> float:
+    """Return how much of a team's own others can have while the team does not use it."""
+    limit = _share(line, share, workspace).lending_limit
+    return share.amount if limit is None else min(share.amount, limit)
+
+
+def _share(line: CapacityLine, share: Held, workspace: Workspace) -> Share:
+    team = workspace.stacks[share.holder.stack].team
+    assert team is not None  # only team stacks hold shares
+    return team.shares[line.cluster][line.flavor.name]
+
+
+def _wanted(line: Line, overview: Overview, selection: Selection) -> bool:
+    return (
+        _in(line.key.project, selection.projects)
+        and (not selection.regions or (bool(line.key.location) and region_of(line.key.location) in selection.regions))
+        and (
+            not selection.quotas
+            or not {line.key.quota_id, short_quota_id(line.key.quota_id)}.isdisjoint(selection.quotas)
+        )
+        and (not selection.stacks or any(held.holder.stack in selection.stacks for held in line.holders))
+        and (not selection.teams or any(overview.team(held) in selection.teams for held in line.holders))
+    )
+
+
+def _wanted_capacity(line: CapacityLine, overview: Overview, selection: Selection) -> bool:
+    if selection.quotas:  # of a project's quotas, which flavors are not
+        return False
+    environment = overview.workspace.stacks[line.environment].environment
+    assert environment is not None  # lines are made of environments
+    members = {line.environment, *(share.holder.stack for share in line.shares)}
+    return (
+        _in(environment.project, selection.projects)
+        and (not selection.regions or region_of(environment.clusters[line.cluster].location) in selection.regions)
+        and (not selection.stacks or not members.isdisjoint(selection.stacks))
+        and (not selection.teams or any(share.holder.label in selection.teams for share in line.shares))
+    )
+
+
+def _check(overview: Overview, selection: Selection) -> None:
+    """Raise UnknownNameError for a name that would select nothing, rather than show nothing."""
+    lines = [line for ledger in overview.ledgers for line in ledger.lines]
+    ids = {line.key.quota_id for line in lines}
+    known: dict[str, tuple[Iterable[str], Collection[str]]] = {
+        "project": (selection.projects, {ledger.project for ledger in overview.ledgers}),
+        "region": (selection.regions, {region_of(line.key.location) for line in lines if line.key.location}),
+        "quota": (selection.quotas, ids | {short_quota_id(quota_id) for quota_id in ids}),
+        "stack": (selection.stacks, set(overview.workspace.stacks)),
+        "team": (selection.teams, {team.name for _, team, _ in overview.workspace.teams()} | {PLATFORM}),
+    }
+    for what, (wanted, names) in known.items():
+        for name in wanted:
+            if name not in names:
+                nearest = find_nearest(name, names)
+                hint = f"Nearest: {nearest}." if nearest else f"There are: {enumeration(names)}."
+                raise UnknownNameError(f"No stack holds anything of {what} {name!r}. {hint}")
+
+
+def _in(name: str, wanted: Collection[str]) -> bool:
+    return not wanted or name in wanted
+
+
+def _rejection(stack: Stack) -> list[str]:
+    said = [each.one_line for each in stack.findings if each.severity == "error"]
+    return said or [f"{stack.source.file} says neither environment nor team"]

@@ -1,0 +1,51 @@
+"""What the catalogue knows of a quota by its service and id: unit, place, dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+from training_platform.catalog import QUOTAS
+from training_platform.quota.keys import short_quota_id
+
+_SLIP = 0.9  # alike of 1: a letter or two of an id; other families of machines are less alike
+
+
+class KnownQuota(NamedTuple):
+    """A quota id; ``dimensions`` are the names of those that it has beside its place, with the values known of each."""
+
+    unit: str
+    per: Literal["region", "zone", "project"]
+    dimensions: Mapping[str, frozenset[str]]
+
+
+@lru_cache(maxsize=1)
+def known_quotas() -> Mapping[tuple[str, str], KnownQuota]:
+    """Return every quota of the catalogue by service and id."""
+    found: dict[tuple[str, str], KnownQuota] = {}
+    for quota in QUOTAS:
+        key = (quota.service, quota.quota_id)
+        values = {name: {value} for name, value in quota.dimensions}
+        before = found[key].dimensions if key in found else {}
+        both = {name: frozenset(values.get(name, ())) | before.get(name, frozenset()) for name in {*values, *before}}
+        found[key] = KnownQuota(quota.unit, quota.per, both)
+    return found
+
+
+def services() -> tuple[str, ...]:
+    """Return the services whose quotas the catalogue knows, in order."""
+    return tuple(sorted({service for service, _ in known_quotas()}))
+
+
+def units() -> frozenset[str]:
+    """Return the units that quotas are counted in."""
+    return frozenset(quota.unit for quota in known_quotas().values())
+
+
+def misspelt_quota_id(service: str, quota_id: str) -> str | None:
+    """Return the known quota id of a service that an unknown one is a slip of the pen of, None where it is another."""
+    ids = {short_quota_id(known): known for home, known in known_quotas() if home == service}
+    close = get_close_matches(short_quota_id(quota_id), ids, n=1, cutoff=_SLIP)
+    return ids[close[0]] if close else None

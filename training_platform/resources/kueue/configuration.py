@@ -1,0 +1,84 @@
+"""The configuration of Kueue's controller (``config.kueue.x-k8s.io/v1beta2``), whole: the chart takes it as one text.
+
+What is left out stands at Kueue's own default, the webhook's certificates among it, which the chart fills in. A field
+that Kueue does not know, or a framework named twice, stops the controller at its start.
+Source: kubernetes-sigs/kueue v0.19.2, apis/config/v1beta2 and pkg/config, read 2026-11-21.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import yaml
+
+from training_platform.config.spec.capacity import Capacity
+
+# A kind that is not listed starts without asking for quota. Missing on purpose: `pod`, whose webhook would stand before
+# every pod of the cluster and fail closed, and `deployment`, `statefulset` and LeaderWorkerSet, which switch it on.
+FRAMEWORKS = (
+    "batch/job",
+    "jobset.x-k8s.io/jobset",
+    "trainer.kubeflow.org/trainjob",
+    "kubeflow.org/mpijob",
+    "kubeflow.org/pytorchjob",
+    "ray.io/rayjob",
+    "ray.io/raycluster",
+)
+
+# Accelerators are what is scarce, and queues count them alone. A pod that also asks for one of these, in a queue that
+# does not cover it, would never be admitted; Kueue's IgnoreUndeclared would also let GPUs through a queue for TPUs.
+UNCOUNTED = ("cpu", "memory", "ephemeral-storage")
+
+# How long a job may hold its quota until all of its pods are ready: VMs, drivers, images of tens of GB. Ours, not
+# measured. Kueue itself gives 30 minutes. Flex-start VMs come when Google Cloud finds them, and whoever gives up early
+# loses the place; those of queued provisioning are there before the time begins to run.
+PODS_READY_MINUTES: dict[Capacity, int] = {
+    "reservation": 30,
+    "on-demand": 60,
+    "spot": 60,
+    "queued-provisioning": 60,
+    "flex-start": 24 * 60,
+}
+
+_CONCURRENCY = {
+    "Job.batch": 5,
+    "Workload.kueue.x-k8s.io": 10,
+    "LocalQueue.kueue.x-k8s.io": 5,
+    "ClusterQueue.kueue.x-k8s.io": 5,
+    "ResourceFlavor.kueue.x-k8s.io": 1,
+}
+
+
+def configuration(capacities: Iterable[Capacity]) -> dict[str, Any]:
+    """Return the configuration for a cluster whose pools have these capacities; Kueue has one time-out for all."""
+    ready = f"{max((PODS_READY_MINUTES[capacity] for capacity in capacities), default=30)}m"
+    return {
+        "apiVersion": "config.kueue.x-k8s.io/v1beta2",
+        "kind": "Configuration",
+        "health": {"healthProbeBindAddress": ":8081"},
+        "metrics": {"bindAddress": ":8443", "enableClusterQueueResources": True},
+        "webhook": {"port": 9443},
+        "leaderElection": {"leaderElect": True, "resourceName": "c1f6bfd2.kueue.x-k8s.io"},
+        "controller": {"groupKindConcurrency": dict(_CONCURRENCY)},
+        "clientConnection": {"qps": 300, "burst": 500},
+        # True would also hold back Jobs of other software; every team's namespace has a default queue instead.
+        "manageJobsWithoutQueueName": False,
+        "integrations": {"frameworks": list(FRAMEWORKS)},
+        "waitForPodsReady": {
+            "timeout": ready,
+            "recoveryTimeout": ready,
+            "blockAdmission": False,  # one team's slow start would hold back all others
+            # A job that never gets ready is put aside after five tries, rather than take scarce machines for ever.
+            "requeuingStrategy": {"timestamp": "Eviction", "backoffLimitCount": 5, "backoffBaseSeconds": 60},
+        },
+        # What teams leave idle goes to the team that borrows least so far. Excludes borrowWithinCohort in queues.
+        "fairSharing": {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]},
+        "resources": {"excludeResourcePrefixes": list(UNCOUNTED)},
+        "objectRetentionPolicies": {"workloads": {"afterFinished": "168h"}},  # unset, they pile up for ever
+    }
+
+
+def configuration_text(capacities: Iterable[Capacity]) -> str:
+    """Return the configuration as the chart's value ``controllerManagerConfigYaml``."""
+    return yaml.safe_dump(configuration(capacities), sort_keys=False)

@@ -1,0 +1,58 @@
+"""Queued provisioning as Kueue drives it: an AdmissionCheck and a ProvisioningRequestConfig for each queued flavor.
+
+A job that Kueue has quota for waits on the check until GKE has all of its VMs; without one, nothing would ever scale a
+queued pool. Both objects are called after the flavor.
+Source: Kueue v0.19.2, ProvisioningRequest admission check; GKE docs, flex-start with queued provisioning; xpk 367c838
+for the node selector, all read 2026.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from training_platform.config.expansion.pools import Flavor
+
+CONTROLLER = "kueue.x-k8s.io/provisioning-request"  # of Kueue; a check can never be given another
+CLASS = "queued-provisioning.gke.io"  # the only one that GKE's autoscaler serves
+CONFIG = "ProvisioningRequestConfig"
+MAX_RUN_PARAMETER = "maxRunDurationSeconds"
+# GKE labels the nodes of one request by it, so that a job gets those that were made for it.
+_REQUEST_LABEL = {
+    "key": "autoscaling.gke.io/provisioning-request",
+    "valueFromProvisioningClassDetail": "ResizeRequestName",
+}
+
+
+def queued(flavors: Iterable[Flavor]) -> Iterator[Flavor]:
+    """Yield the flavors whose nodes come by ProvisioningRequests alone."""
+    return (flavor for flavor in flavors if flavor.by_request)
+
+
+def admission_check(flavor: Flavor) -> dict[str, Any]:
+    """Return the spec of a flavor's AdmissionCheck."""
+    group = "kueue.x-k8s.io"
+    return {"controllerName": CONTROLLER, "parameters": {"apiGroup": group, "kind": CONFIG, "name": flavor.name}}
+
+
+def provisioning_request_config(flavor: Flavor) -> dict[str, Any]:
+    """Return the spec of a flavor's ProvisioningRequestConfig.
+
+    Requests ask for the longest run that every pool of the flavor allows; a job may ask for less by an annotation.
+    Kueue tries a failed request again three times, after 1, 2 and 4 minutes.
+    """
+    hours = [pool.spec.max_run_hours for pool in flavor.pools if pool.spec.max_run_hours]
+    parameters = {"parameters": {MAX_RUN_PARAMETER: str(min(hours) * 3600)}} if hours else {}
+    return {
+        "provisioningClassName": CLASS,
+        "managedResources": [flavor.accelerator.resource],  # a job that asks for none of it needs no nodes of ours
+        "podSetUpdates": {"nodeSelector": [dict(_REQUEST_LABEL)]},
+        "retryStrategy": {"backoffLimitCount": 3, "backoffBaseSeconds": 60, "backoffMaxSeconds": 1800},
+        **parameters,
+    }
+
+
+def admission_checks(flavors: Iterable[Flavor]) -> dict[str, Any]:
+    """Return the part of a ClusterQueue that holds its jobs back until their nodes are there, by flavor."""
+    checks = [{"name": flavor.name, "onFlavors": [flavor.name]} for flavor in queued(flavors)]
+    return {"admissionChecksStrategy": {"admissionChecks": checks}} if checks else {}

@@ -1,0 +1,29 @@
+"""What Google Cloud, Kueue and the house refuse: rules over views, and the adapters that make the views."""
+
+from training_platform.rules import (  # noqa: F401 # importing a group registers its rules
+    gke,
+    house,
+    kueue,
+    network,
+    storage,
+    vertex,
+)
+from training_platform.rules.adapters.model import views_of_model
+from training_platform.rules.adapters.plan import views_of_plan
+from training_platform.rules.planned_quota import ledger_findings, planned_demand
+from training_platform.rules.registry import RULES, Rule, evaluate
+from training_platform.rules.views.view import PRODUCTION, Program, View, program
+
+__all__ = [
+    "PRODUCTION",
+    "RULES",
+    "Program",
+    "Rule",
+    "View",
+    "evaluate",
+    "ledger_findings",
+    "planned_demand",
+    "program",
+    "views_of_model",
+    "views_of_plan",
+]

@@ -1,0 +1,202 @@
+"""Exemptions: findings that somebody answers for until a day, from ``stacks/exemptions.yaml``.
+
+An exemption names a rule, a stack, and either the ``path`` of a section of its file (which covers all below it) or a
+``resource`` (its logical name, or ``<type> <name>``); ``*`` stands for any text. It holds through the day ``expires``.
+A file that cannot be read or is rejected exempts nothing, and whoever checks says so instead of a verdict.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import date
+from functools import lru_cache
+from pathlib import Path as FilePath
+from typing import Annotated, NamedTuple
+
+from pydantic import AfterValidator, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
+
+from training_platform.catalog.nearest import find_nearest
+from training_platform.config.reading.finding import Finding, Position
+from training_platform.config.reading.rejection import rejections
+from training_platform.config.reading.section import Email, Section, one_of
+from training_platform.config.reading.source import Source, UnreadableError, read_source
+from training_platform.rules import RULES
+from training_platform.rules.unregistered import LEDGER
+
+FILE = "stacks/exemptions.yaml"
+EXEMPTIBLE = frozenset({*RULES, *(each.id for each in LEDGER)})
+
+
+def _said(value: str) -> str:
+    if not value.strip():
+        raise PydanticCustomError("empty", "says nothing", {"allowed": "a text"})
+    return value
+
+
+Text = Annotated[str, AfterValidator(_said)]
+
+
+class Exemption(Section):
+    """One rule that one part of one stack may break, why, who answers for it, and its last day."""
+
+    rule: Annotated[str, AfterValidator(one_of("rule that can be exempt", EXEMPTIBLE))]
+    stack: Text
+    path: Text | None = None
+    resource: Text | None = None
+    reason: Text
+    owner: Email
+    expires: date
+
+    @model_validator(mode="after")
+    def _one_subject(self) -> Exemption:
+        if (self.path is None) == (self.resource is None):
+            raise ValueError("needs either path or resource")
+        return self
+
+    @property
+    def subject(self) -> str:
+        """The path or resource that it names, as it is written."""
+        return self.path or self.resource or ""
+
+    def covers(self, finding: Finding) -> bool:
+        """Whether a finding is one that it names; days are not looked at."""
+        if finding.rule != self.rule or finding.stack != self.stack:
+            return False
+        if self.path is not None:
+            return bool(_pattern(self.path, below=True).fullmatch(finding.path))
+        resource = finding.resource or ""
+        pattern = _pattern(self.resource or "", below=False)
+        return bool(pattern.fullmatch(resource) or pattern.fullmatch(resource.partition(" ")[2]))
+
+
+class ExemptionsFile(Section):
+    """The whole file."""
+
+    exemptions: tuple[Exemption, ...] = ()
+
+
+class Entry(NamedTuple):
+    """An exemption and its place in the file."""
+
+    exemption: Exemption
+    position: Position
+
+
+class Exempted(NamedTuple):
+    """A finding that does not count, and why."""
+
+    finding: Finding
+    entry: Entry
+
+    def __str__(self) -> str:
+        """Return why it does not count, as reports say it below the finding."""
+        exemption = self.entry.exemption
+        return f"exempt until {exemption.expires} by {exemption.owner}: {' '.join(exemption.reason.split())}"
+
+
+@dataclass(frozen=True)
+class Exemptions:
+    """The exemptions of a repository on one day; ``unreadable`` has a sentence for all that is wrong with the file."""
+
+    today: date
+    entries: tuple[Entry, ...] = ()
+    unreadable: tuple[str, ...] = ()
+
+    def split(self, findings: Iterable[Finding]) -> tuple[list[Finding], list[Exempted]]:
+        """Return the findings that count, and those that an exemption still covers today."""
+        counted: list[Finding] = []
+        exempted: list[Exempted] = []
+        for finding in findings:
+            entry = self.of(finding)
+            if entry is None:
+                counted.append(finding)
+            else:
+                exempted.append(Exempted(finding, entry))
+        return counted, exempted
+
+    def of(self, finding: Finding) -> Entry | None:
+        """Return the first exemption that covers a finding today."""
+        covering = (entry for entry in self.entries if entry.exemption.covers(finding))
+        return next((entry for entry in covering if not self._expired(entry)), None)
+
+    def findings(
+        self, used: Collection[Entry], *, stacks: Collection[str], checked: Collection[str], decided: Collection[str]
+    ) -> Iterator[Finding]:
+        """Yield what is wrong with the exemptions of ``checked`` stacks, and of stacks that are not in ``stacks``.
+
+        Only a ``decided`` stack, one whose plan every rule has seen, can show that an exemption is needed no more.
+        """
+        for entry in self.entries:
+            name = entry.exemption.stack
+            if name in stacks and name not in checked:
+                continue
+            if self._expired(entry):
+                yield _expired(entry, self.today)
+            elif name not in stacks or (name in decided and entry not in used):
+                yield _unused(entry, stacks)
+
+    def _expired(self, entry: Entry) -> bool:
+        return entry.exemption.expires < self.today
+
+
+def read_exemptions(root: FilePath, today: date) -> Exemptions:
+    """Read ``stacks/exemptions.yaml``; without the file nothing is exempt."""
+    path = root / FILE
+    if not path.exists():
+        return Exemptions(today)
+    try:
+        return parse_exemptions(read_source(path, FILE), today)
+    except UnreadableError as error:
+        return Exemptions(today, unreadable=(str(error),))
+
+
+def parse_exemptions(source: Source, today: date) -> Exemptions:
+    """Return the exemptions that a file holds; a file with nothing in it, or only its key, has none."""
+    value = source.value
+    if value is None or value == {"exemptions": None}:
+        value = {}
+    wrong = list(source.findings)
+    try:
+        file = ExemptionsFile.model_validate_json(json.dumps(value))
+    except ValidationError as error:
+        wrong += rejections(error, ExemptionsFile, source, (), "")
+    if wrong:
+        return Exemptions(today, unreadable=tuple(each.one_line for each in wrong))
+    entries = (
+        Entry(each, source.position(("exemptions", index, "rule"))) for index, each in enumerate(file.exemptions)
+    )
+    return Exemptions(today, tuple(entries))
+
+
+def _expired(entry: Entry, today: date) -> Finding:
+    exemption = entry.exemption
+    days = (today - exemption.expires).days
+    message = f"{exemption.rule} of {exemption.subject}: expired {days} day{'' if days == 1 else 's'} ago"
+    allowed = f"mend what it covers and delete it, or have {exemption.owner} decide on a later day"
+    return _finding(entry, "exemption-expired", message, allowed, None)
+
+
+def _unused(entry: Entry, stacks: Collection[str]) -> Finding:
+    exemption = entry.exemption
+    if exemption.stack not in stacks:
+        message = f"{exemption.rule}: there is no stack {exemption.stack}"
+        return _finding(entry, "exemption-unused", message, None, find_nearest(exemption.stack, stacks))
+    message = f"{exemption.rule} of {exemption.subject}: nothing needs it any more"
+    return _finding(entry, "exemption-unused", message, "delete it", None)
+
+
+def _finding(entry: Entry, rule: str, message: str, allowed: str | None, nearest: str | None) -> Finding:
+    return Finding(
+        rule=rule, severity="error" if rule == "exemption-expired" else "warning", message=message,
+        stack=entry.exemption.stack, file=FILE, position=entry.position, allowed=allowed, nearest=nearest,
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=1024)
+def _pattern(text: str, *, below: bool) -> re.Pattern[str]:
+    body = ".*".join(map(re.escape, text.split("*")))
+    return re.compile(body + (r"([.\[].*)?" if below else ""), re.DOTALL)

@@ -1,0 +1,112 @@
+"""Node auto-provisioning: pools that GKE makes by itself, within limits of the whole cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from training_platform.catalog import ACCELERATORS, MACHINE_TYPES
+from training_platform.catalog.nearest import find_nearest
+from training_platform.catalog.types import MachineType
+from training_platform.config.reading.section import enumeration
+from training_platform.rules.registry import Draft, finding, rule
+from training_platform.rules.views.gke_settings import AutoProvisioning, Limit
+
+_CA = "GKE cluster-autoscaler 7d25050, limiter and disks.go, read 2026-08-21"
+_SCHEMA = "terraform-provider-google-beta 93c65b2, cluster_autoscaling"
+BUILT_IN = ("cpu", "memory")
+DEFAULT_DISK = "pd-standard"  # the provider's, where a block of defaults names none
+LEAST_HYPERDISK_GB = 100
+
+
+@rule("auto-provisioning-limits", ruleset="auto-provisioning", facts=("CLU-09",), source=f"xpk 367c838, nap.py; {_CA}")
+def auto_provisioning_limits(each: AutoProvisioning) -> Iterator[Draft]:
+    """Find limits without vCPUs or memory, or too low for one machine with the accelerator that they name."""
+    for resource in BUILT_IN:
+        if each.limit(resource) is None:
+            message = f"auto-provisioning has no limit of {resource}, and so makes no pool"
+            yield finding(each, "limits", message, allowed="limits of cpu and memory, beside those of accelerators")
+    for limit, machines in accelerators(each):
+        smallest = min(machines, key=lambda machine: (machine.chips, machine.vcpus))
+        wanted = {limit.resource: smallest.chips, "cpu": smallest.vcpus, "memory": smallest.memory_gb}
+        for resource, least in wanted.items():
+            have = each.limit(resource)
+            if have is not None and have < least:
+                message = f"the limit of {resource} is {have:,}, and one {smallest.name} has {least:,.0f}"
+                yield finding(each, resource, message, allowed=f"at least {least:,.0f}", nearest=f"{least:.0f}")
+
+
+@rule(
+    "auto-provisioning-type",
+    ruleset="auto-provisioning",
+    severity="warning",
+    facts=("CLU-09",),
+    source=f"xpk 367c838, nap.py; {_CA}",
+)
+def auto_provisioning_type(each: AutoProvisioning) -> Iterator[Draft]:
+    """Find a limit by a name that no accelerator has: pools of the one that is meant would not come."""
+    labels = {accelerator.gke_label for accelerator in ACCELERATORS.values()}
+    for limit in each.limits:
+        if limit.resource not in labels and limit.resource not in BUILT_IN:
+            message = f"{limit.resource!r} is no accelerator of the catalogue"
+            nearest = find_nearest(limit.resource, labels)
+            yield finding(each, "limits", message, allowed=enumeration(sorted(labels), most=40), nearest=nearest)
+
+
+@rule(
+    "auto-provisioning-disk",
+    ruleset="auto-provisioning",
+    severity="warning",
+    facts=("CLU-10",),
+    source=f"{_SCHEMA}; {_CA}; that no pool can be made then is inferred",
+)
+def auto_provisioning_disk(each: AutoProvisioning) -> Iterator[Draft]:
+    """Find pool defaults whose boot disk machines of a limit do not take; sources do not say whether GKE then helps."""
+    if not each.written:
+        return
+    kind = each.disk_type or DEFAULT_DISK
+    for limit, machines in accelerators(each):
+        if not any(kind in machine.boot_disk_types for machine in machines):
+            said = f"is {kind}" if each.disk_type else f"is not written, which means {kind}"
+            allowed = machines[0].boot_disk_types
+            message = f"the disk type of auto-provisioned pools {said}, and machines with {limit.resource} take none"
+            yield finding(each, "disk_type", message, allowed=", ".join(allowed), nearest=allowed[0])
+    if kind.startswith("hyperdisk") and each.disk_gb is not None and each.disk_gb < LEAST_HYPERDISK_GB:
+        message = f"the disk of auto-provisioned pools is {each.disk_gb} GB of {kind}"
+        yield finding(each, "disk_gb", message, allowed=f"at least {LEAST_HYPERDISK_GB} GB", nearest=LEAST_HYPERDISK_GB)
+
+
+@rule(
+    "auto-provisioning-zones",
+    ruleset="auto-provisioning",
+    severity="warning",
+    facts=("CLU-10",),
+    source=f"{_CA}; zones: SkyPilot catalog v8 006059e; Cloud TPU docs",
+)
+def auto_provisioning_zones(each: AutoProvisioning) -> Iterator[Draft]:
+    """Find auto-provisioning in zones none of which offers an accelerator that it has a limit for; such lists age."""
+    for limit, machines in accelerators(each):
+        offered = sorted({zone for machine in machines for zone in machine.zones})
+        if each.zones and offered and not set(each.zones) & set(offered):
+            message = f"{limit.resource} is listed in none of {enumeration(each.zones)}"
+            nearest = find_nearest(each.zones[0], offered)
+            yield finding(each, "zones", message, allowed=enumeration(offered, most=40), nearest=nearest)
+
+
+@rule("auto-provisioning-upgrades", ruleset="auto-provisioning", owner="provider", facts=("CLU-10",), source=_SCHEMA)
+def auto_provisioning_upgrades(each: AutoProvisioning) -> Iterator[Draft]:
+    """Find a surge of nodes beside blue-green upgrades."""
+    if each.strategy == "BLUE_GREEN" and each.max_surge:
+        message = f"max surge is {each.max_surge}, and blue-green upgrades have none"
+        yield finding(each, "max_surge", message, allowed="none, or strategy SURGE", nearest="SURGE")
+
+
+def accelerators(each: AutoProvisioning) -> Iterator[tuple[Limit, list[MachineType]]]:
+    """Yield every limit above 0 of an accelerator that the catalogue knows, and the machines that have it."""
+    for limit in each.limits:
+        machines = [
+            machine
+            for machine in MACHINE_TYPES.values()
+            if machine.accelerator is not None and machine.accelerator.gke_label == limit.resource
+        ]
+        if machines and limit.maximum != 0:
+            yield limit, machines

@@ -1,0 +1,148 @@
+"""Clusters by themselves: network settings, Autopilot, the default pool, names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from training_platform.catalog import MACHINE_TYPES
+from training_platform.catalog.locations import is_zone, region_of
+from training_platform.rules.registry import Draft, finding, rule
+from training_platform.rules.views.gke import Cluster
+from training_platform.rules.views.gke_settings import ClusterSettings
+from training_platform.rules.views.view import View
+
+_TOOLKIT = "Cluster Toolkit v1.95.0, gke-cluster, preconditions, read 2026-06-25"
+_SCHEMA = "terraform-provider-google-beta 93c65b2, resource_container_cluster.go"
+DATAPLANE_V2 = "ADVANCED_DATAPATH"
+NAME_LENGTH = 40
+MOST_TAGS = 5
+DEFAULT_MACHINE = "e2-medium"
+ROUTES = "ROUTES"
+MAX_PODS = (8, 256)
+PODS_SOURCE = "compute-class-api 8067eae, maxPodsPerNode; terraform-provider-google-beta 93c65b2, max_pods_per_node"
+
+
+@rule("cluster-name", ruleset="clusters", facts=("NAM-03",), source="GKE API, Cluster.name: at most 40 characters")
+def cluster_name(cluster: Cluster) -> Iterator[Draft]:
+    """Find a cluster whose name is longer than GKE takes."""
+    name = cluster.cluster
+    if name and len(name) > NAME_LENGTH:
+        message = f"cluster {name} has a name of {len(name)} characters"
+        yield finding(
+            cluster, "cluster", message, allowed=f"at most {NAME_LENGTH}", nearest=name[:NAME_LENGTH].rstrip("-")
+        )
+
+
+@rule("dataplane-policies", ruleset="clusters", facts=("CLU-01",), source=f"{_TOOLKIT}; cloud-foundation-fabric")
+def dataplane_policies(each: ClusterSettings) -> Iterator[Draft]:
+    """Find Calico beside Dataplane V2, which enforces policies itself, and policies of Dataplane V2 without it."""
+    if each.network_policy and each.datapath == DATAPLANE_V2:
+        message = "network policy is on beside Dataplane V2, which enforces policies itself"
+        yield finding(each, "network_policy", message, allowed="no network_policy block")
+    if each.dataplane_policies and each.datapath != DATAPLANE_V2:
+        message = "FQDN and cluster-wide Cilium network policies need Dataplane V2"
+        yield finding(each, "dataplane_policies", message, allowed=DATAPLANE_V2, nearest=DATAPLANE_V2)
+
+
+@rule("multi-networking", ruleset="clusters", facts=("CLU-02",), source=f"{_TOOLKIT}; {_SCHEMA}")
+def multi_networking(each: ClusterSettings) -> Iterator[Draft]:
+    """Find multi-networking without what it rests on; both are chosen at creation: a change replaces it."""
+    if not each.multi_networking:
+        return
+    for field, wanted in (("datapath", DATAPLANE_V2), ("networking_mode", "VPC_NATIVE")):
+        have = getattr(each, field)
+        if have != wanted:
+            message = f"multi-networking needs {field.replace('_', ' ')} {wanted}, and it is {have or 'not written'}"
+            yield finding(each, field, message, allowed=wanted, nearest=wanted)
+
+
+@rule("default-pool", ruleset="clusters", owner="provider", facts=("CLU-05",), source=_SCHEMA)
+def default_pool(each: ClusterSettings) -> Iterator[Draft]:
+    """Find a cluster that the provider does not make: no first pool to remove, a version of removed nodes."""
+    if each.remove_default_pool and not each.autopilot and (each.initial_nodes or 0) < 1:
+        message = "the default pool is removed after creation, and initial_node_count is not at least 1"
+        yield finding(each, "initial_nodes", message, allowed="at least 1", nearest=1)
+    if each.node_version is None:
+        return
+    if each.remove_default_pool:
+        yield finding(each, "node_version", "node_version is of the default pool, which is removed", allowed="none")
+    elif each.node_version != each.cluster.version:
+        message = f"node_version is {each.node_version}, and min_master_version {each.cluster.version}"
+        yield finding(each, "node_version", message, allowed="the same at creation", nearest=each.cluster.version)
+
+
+@rule("default-max-pods", ruleset="clusters", facts=("CLU-13",), source=PODS_SOURCE)
+def default_max_pods(each: ClusterSettings) -> Iterator[Draft]:
+    """Find a number of pods per node that GKE does not take for the pools that say none, or does not take at all."""
+    pods = each.cluster.max_pods
+    if pods is None:
+        return
+    if each.networking_mode == ROUTES:
+        message = "pods per node are set, and the cluster gives pods no range of their own"
+        yield finding(each, "max_pods", message, allowed="networking_mode VPC_NATIVE", nearest="VPC_NATIVE")
+    yield from pods_beyond(each, pods)
+
+
+def pods_beyond(view: View, pods: int) -> Iterator[Draft]:
+    """Find a number of pods per node, ``max_pods`` of a view, that GKE does not take."""
+    low, high = MAX_PODS
+    if not low <= pods <= high:
+        nearest = min(max(pods, low), high)
+        yield finding(view, "max_pods", f"{pods} pods per node", allowed=f"{low} to {high}", nearest=nearest)
+
+
+@rule("cluster-zones", ruleset="clusters", facts=("CLU-05", "REG-02"), source=f"{_SCHEMA}; Cluster Toolkit v1.95.0")
+def cluster_zones(each: ClusterSettings) -> Iterator[Draft]:
+    """Find a zonal cluster that lists its own zone again, and zones outside the cluster's region."""
+    if not each.zones:
+        return
+    place = each.cluster.location
+    for zone in each.zones:
+        if zone == place:
+            message = f"node_locations lists {zone}, where the cluster is anyway"
+            yield finding(each, "zones", message, allowed=f"other zones of {region_of(place)}")
+        elif region_of(zone) != region_of(place):
+            message = f"node_locations lists {zone}, which is not in {region_of(place)}"
+            yield finding(each, "zones", message, allowed=f"zones of {region_of(place)}")
+
+
+@rule("autopilot-settings", ruleset="clusters", owner="provider", facts=("CLU-06",), source=f"{_SCHEMA}, ConflictsWith")
+def autopilot_settings(each: ClusterSettings) -> Iterator[Draft]:
+    """Find settings that an Autopilot cluster decides by itself."""
+    if each.autopilot and each.clashing:
+        message = f"an Autopilot cluster does not take {', '.join(each.clashing)}"
+        yield finding(each, "clashing", message, allowed="none of them; TPUs and GPUs come by pods and ComputeClasses")
+
+
+@rule(
+    "default-pool-machine",
+    ruleset="clusters",
+    severity="warning",
+    facts=("CLU-07",),
+    source="keras kinetic #305; zone tables of the pricing calculator, read 2026-08-10",
+)
+def default_pool_machine(each: ClusterSettings) -> Iterator[Draft]:
+    """Find a throw-away pool of machines that the cluster's zone lacks; a warning, since lists of zones age."""
+    place = each.cluster.location
+    if not is_zone(place) or each.autopilot:
+        return
+    name = each.default_machine or DEFAULT_MACHINE
+    series = name.partition("-")[0]
+    known = MACHINE_TYPES.get(name)
+    rows = [known] if known else [row for row in MACHINE_TYPES.values() if row.name.partition("-")[0] == series]
+    if any(place in row.missing_zones for row in rows):
+        there = sorted(
+            row.name for row in MACHINE_TYPES.values() if row.kind == "cpu" and place not in row.missing_zones
+        )
+        message = f"the default pool is of {name}, which {place} lacks"
+        nearest = next((other for other in there if other.endswith("standard-4")), None)
+        yield finding(
+            each, "default_machine", message, allowed="a machine type of the zone, written out", nearest=nearest
+        )
+
+
+@rule("resource-tags", ruleset="clusters", facts=("NAM-03",), source=f"{_SCHEMA}, resource_manager_tags")
+def resource_tags(each: ClusterSettings) -> Iterator[Draft]:
+    """Find more resource manager tags than a cluster's nodes take."""
+    if each.tags > MOST_TAGS:
+        yield finding(each, "tags", f"has {each.tags} resource manager tags", allowed=f"at most {MOST_TAGS}")

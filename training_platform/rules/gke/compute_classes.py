@@ -1,0 +1,161 @@
+"""Custom compute classes: what their schema refuses, and priorities that never bring a node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from training_platform.config.reading.finding import Severity
+from training_platform.rules.gke_versions import below
+from training_platform.rules.registry import Draft, finding, rule
+from training_platform.rules.views.cluster_pools import pools_of
+from training_platform.rules.views.compute_class import ClassPriority, ComputeClass
+from training_platform.rules.views.gke import Cluster
+from training_platform.rules.views.gke_settings import AutoProvisioning
+from training_platform.rules.views.view import Program
+
+_TYPES = "compute-class-api 8067eae (2026-08-21), types of cloud.google.com/v1 and what they validate, read 2026-11-21"
+_DOCS = "GKE docs, about custom ComputeClasses, read 2026-11-21"
+CLASS_LABEL = "cloud.google.com/compute-class"
+BESIDE_POOLS = frozenset({"allocationStrategy", "nodepools", "priorityScore"})
+CLASSES = "1.30.3-gke.1451000"
+AUTO_CREATION = "1.33.3-gke.1136000"
+
+
+@rule("compute-class-priority", ruleset="compute-classes", facts=("CON-01",), source=_TYPES)
+def compute_class_priority(each: ComputeClass) -> Iterator[Draft]:
+    """Find a priority whose fields exclude each other, or one of which wants another."""
+    for place, priority in enumerate(each.priorities, 1):
+        for message, allowed in _clashes(priority):
+            yield finding(each, "priorities", f"priority {place}: {message}", allowed=allowed)
+    scores = sum("priorityScore" in priority.written for priority in each.priorities)
+    if 0 < scores < len(each.priorities):
+        message = f"{scores} of {len(each.priorities)} priorities have a priorityScore"
+        yield finding(each, "priorities", message, allowed="one in each priority, or in none")
+
+
+def _clashes(priority: ClassPriority) -> Iterator[tuple[str, str]]:
+    written = set(priority.written)
+    others = written - BESIDE_POOLS
+    if "nodepools" in written and others:
+        yield f"nodepools excludes {', '.join(sorted(others))}", "nodepools alone"
+    if {"machineType", "machineFamily"} <= written:
+        yield "machineType and machineFamily exclude each other", "one of the two"
+    if "machineType" in written and written & {"minCores", "minMemoryGb"}:
+        yield "a machine type has its cores and memory already", "machineType, or machineFamily with the least of each"
+    if priority.spot and priority.flex_start:
+        yield "spot and flexStart exclude each other", "one of the two"
+    if (priority.affinity == "Specific") != (priority.reservations > 0):
+        yield "affinity Specific and reservations by name go together", "both, or None, or AnyBestEffort"
+    if priority.wait_seconds is not None and not (priority.tpu or priority.flex_start):
+        yield "GKE waits for capacity of flex-start VMs and TPU slices alone", "no capacityCheckWaitTimeSeconds"
+
+
+@rule("compute-class-capacity", ruleset="compute-classes", facts=("CON-07", "CON-12"), source=f"{_TYPES}; Compute docs")
+def compute_class_capacity(each: ComputeClass) -> Iterator[Draft]:
+    """Find a priority whose machine type cannot be had in the way that it asks, and so never brings a node."""
+    for place, priority in enumerate(each.priorities, 1):
+        machine = priority.machine
+        if machine is not None and priority.capacity not in machine.capacities:
+            message = f"priority {place}: {machine.name} cannot be had as {priority.capacity}"
+            nearest = next(iter(machine.capacities), None)
+            yield finding(each, "priorities", message, allowed=", ".join(machine.capacities), nearest=nearest)
+
+
+@rule(
+    "compute-class-reservation",
+    ruleset="compute-classes",
+    facts=("CON-02", "CON-14"),
+    source="GKE cluster-autoscaler 7d25050, reservation matcher; google/skills, gke-compute-classes, read 2026-11-21",
+)
+def compute_class_reservation(each: ComputeClass) -> Iterator[Draft]:
+    """Find TPUs, spot or flex-start VMs that are to take any reservation: TPUs take one by name, the others none.
+
+    The zones of a reservation by name stand beside its name: GKE refuses a priority that has zones of its own, too.
+    """
+    for place, priority in enumerate(each.priorities, 1):
+        if priority.affinity == "Specific" and priority.zones:
+            message = f"priority {place}: zones beside reservations by name"
+            allowed = "reservations.specific[].zones alone"
+            yield finding(each, "priorities", message, allowed=allowed, nearest="reservations.specific[].zones")
+        if priority.tpu and priority.affinity in ("AnyBestEffort", "AnyThenFail"):
+            message = f"priority {place}: TPUs that GKE makes pools for take a reservation by its name alone"
+            yield finding(each, "priorities", message, allowed="affinity Specific or None", nearest="Specific")
+        if (priority.spot or priority.flex_start) and priority.affinity not in (None, "None"):
+            message = f"priority {place}: {'spot' if priority.spot else 'flex-start'} VMs take no reservations"
+            yield finding(each, "priorities", message, allowed="affinity None", nearest="None")
+
+
+@rule("compute-class-pools", ruleset="compute-classes", across=True, facts=("CON-11",), source=_DOCS)
+def compute_class_pools(each: ComputeClass, program: Program) -> Iterator[Draft]:
+    """Find a pool of a class that GKE would never scale for it: without its label, or queued."""
+    cluster = _cluster(each, program)
+    if cluster is None or not each.compute_class:
+        return
+    wanted = {pool for priority in each.priorities for pool in priority.node_pools}
+    for pool in pools_of(cluster, program):
+        if not pool.known("pool") or pool.pool not in wanted:
+            continue
+        if pool.node_labels.get(CLASS_LABEL) != each.compute_class:
+            label = f"{CLASS_LABEL}: {each.compute_class}"
+            message = f"pool {pool.pool} is in class {each.compute_class}, and its nodes lack the class's label"
+            yield finding(pool, "node_labels", message, allowed=f"{label}, and a taint of the same", nearest=label)
+        if pool.queued:
+            message = f"nodes of pool {pool.pool} come by ProvisioningRequests alone, never for a compute class"
+            yield finding(pool, "queued", message, allowed="flex-start, in a class", nearest="flex-start")
+
+
+@rule("compute-class-floor", ruleset="compute-classes", across=True, facts=("TPU-12",), source=_DOCS)
+def compute_class_floor(each: ComputeClass, program: Program) -> Iterator[Draft]:
+    """Find a class on a GKE version that knows none, or that makes pools by auto-provisioning alone and has none."""
+    cluster = _cluster(each, program)
+    if cluster is None:
+        return
+    needs = [(CLASSES, "custom compute classes")]
+    if each.makes_pools and _limits(cluster, program) is None:
+        needs.append((AUTO_CREATION, "pools that GKE makes for a class without auto-provisioning of the cluster"))
+    for floor, what in needs:
+        severity = below(cluster.version, floor)
+        if severity:
+            message = f"{what} want GKE {floor}, and the cluster has {cluster.version}"
+            yield finding(cluster, "version", message, allowed=f"{floor} or later", nearest=floor, severity=severity)
+
+
+@rule(
+    "compute-class-limits",
+    ruleset="compute-classes",
+    across=True,
+    facts=("CLU-09",),
+    source="GKE cluster-autoscaler 7d25050, limiter, read 2026-08-21; that a class without limits needs some is ours",
+)
+def compute_class_limits(each: ComputeClass, program: Program) -> Iterator[Draft]:
+    """Find a class that makes pools in a cluster without a limit of their accelerator: none comes, or any number."""
+    cluster = _cluster(each, program)
+    if cluster is None or not each.makes_pools:
+        return
+    limits = _limits(cluster, program)
+    for accelerator in sorted({each for each in map(_made, each.priorities) if each}):
+        if limits is None:
+            message = f"nothing says how many {accelerator} GKE may add for class {each.compute_class}"
+        elif limits.limit(accelerator) is None:
+            message = f"auto-provisioning has no limit of {accelerator}, and adds none for class {each.compute_class}"
+        else:
+            continue
+        allowed = f"auto_provisioning with accelerators: {accelerator}"
+        severity: Severity | None = "warning" if limits is None else None
+        yield finding(each, "priorities", message, allowed=allowed, nearest=accelerator, severity=severity)
+
+
+def _made(priority: ClassPriority) -> str | None:
+    return None if priority.node_pools else priority.accelerator
+
+
+def _limits(cluster: Cluster, program: Program) -> AutoProvisioning | None:
+    return next((each for each in program.of(AutoProvisioning) if each.cluster.name == cluster.name), None)
+
+
+def _cluster(each: ComputeClass, program: Program) -> Cluster | None:
+    """Return the cluster that a class is in: that of its section, or the only one of a program without stack files."""
+    clusters = program.of(Cluster)
+    if not each.origin:
+        return clusters[0] if len(clusters) == 1 else None
+    return next((cluster for cluster in clusters if cluster.origin == each.origin[:2]), None)

@@ -1,0 +1,93 @@
+"""Machine types and where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from training_platform.catalog import MACHINE_TYPES
+from training_platform.catalog.locations import is_zone, nearest_first, region_of
+from training_platform.catalog.nearest import find_nearest
+from training_platform.catalog.types import MachineType
+from training_platform.config.reading.section import enumeration
+from training_platform.rules.registry import Draft, finding, rule
+from training_platform.rules.views.gke import NodePool
+
+_ZONES = "SkyPilot catalog v8 006059e; Cloud TPU docs, regions and zones, read 2026-11-21"
+
+
+@rule(
+    "machine-type-known",
+    ruleset="machines",
+    owner="house",
+    facts=("GPU-02",),
+    source="the catalogue: what is not in it can be neither counted nor checked",
+)
+def machine_type_known(pool: NodePool) -> Iterator[Draft]:
+    """Find a node pool of a machine type that the catalogue does not know, or of GKE's default one."""
+    name = pool.machine_type
+    if name is None:
+        yield finding(pool, "machine_type", "is not written: GKE would take e2-medium", allowed="a machine type")
+    elif name not in MACHINE_TYPES:
+        nearest = find_nearest(name, MACHINE_TYPES)
+        message = f"{name!r} is not in the catalogue, so nothing of this pool is checked or counted"
+        yield finding(pool, "machine_type", message, allowed=enumeration(MACHINE_TYPES), nearest=nearest)
+
+
+@rule("machine-zone", ruleset="machines", severity="warning", facts=("REG-02", "CLU-07"), source=_ZONES)
+def machine_zone(pool: NodePool) -> Iterator[Draft]:
+    """Find a zone that does not offer the machine as far as we know; a warning, since lists of zones age."""
+    machine = pool.machine
+    if machine is None:
+        return
+    for zone in pool.zones or ((pool.location,) if is_zone(pool.location) else ()):
+        if not _listed(machine, zone):
+            gpus = f" with {pool.accelerator_type}" if MACHINE_TYPES[machine.name].kind != machine.kind else ""
+            message = (
+                f"{machine.name}{gpus} is not listed in {zone}; the list may be older than the zone ({machine.source})"
+            )
+            allowed = _offered(machine, region_of(zone)) or None
+            nearest = next(iter(nearest_first(zone, machine.zones)), None)
+            yield finding(pool, "zones", message, allowed=allowed, nearest=nearest)
+
+
+@rule(
+    "pool-zone",
+    ruleset="machines",
+    facts=("REG-01", "REG-02", "REG-03"),
+    source="Cluster Toolkit v1.95.0, gke-node-pool; terraform-provider-google-beta 93c65b2, node_locations",
+)
+def pool_zone(pool: NodePool) -> Iterator[Draft]:
+    """Find a pool with TPUs or GPUs that names no zone in a regional cluster, or one outside the cluster's region."""
+    machine = pool.machine
+    if machine is None or machine.accelerator is None:
+        return
+    region = region_of(pool.location)
+    offered = [zone for zone in machine.zones if region_of(zone) == region]
+    allowed = enumeration(offered) or f"no zone of {region}, as far as we know"
+    nearest = next(iter(sorted(offered)), None)
+    if not offered and machine.zones:
+        allowed += f"; {_offered(machine, region)}"
+    if not pool.zones and not is_zone(pool.location):
+        message = (
+            f"is missing: GKE would put {machine.name} into every zone of {region}, and count every number per zone"
+        )
+        yield finding(pool, "zones", message, allowed=allowed, nearest=nearest)
+    for zone in pool.zones:
+        if region_of(zone) != region:
+            message = f"{zone} is not in {region}, where the cluster is"
+            yield finding(pool, "zones", message, allowed=allowed, nearest=nearest)
+
+
+def _listed(machine: MachineType, zone: str) -> bool:
+    """Whether a zone has the machine as far as we know; where no zones are known, whether its region has."""
+    if machine.zones or not machine.regions:
+        return zone not in machine.missing_zones and (not machine.zones or zone in machine.zones)
+    return region_of(zone) in machine.regions
+
+
+def _offered(machine: MachineType, region: str) -> str:
+    """Return where a machine is: the zones of a region if it has any there, and the other regions."""
+    here = enumeration([zone for zone in machine.zones if region_of(zone) == region])
+    elsewhere = enumeration({*map(region_of, machine.zones), *machine.regions} - {region}, most=40)
+    parts = ([here] if here else []) + ([f"regions {elsewhere}"] if elsewhere else [])
+    return "; ".join(parts)

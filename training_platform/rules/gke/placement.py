@@ -1,0 +1,144 @@
+"""Placement: compact pools, resource policies, workload policies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from training_platform.catalog.types import chips_in
+from training_platform.rules.registry import Draft, finding, rule
+from training_platform.rules.views.gke import NodePool
+from training_platform.rules.views.gke_settings import PoolSettings, ResourcePolicy
+
+_TOOLKIT = "Cluster Toolkit v1.95.0, gke-node-pool and resource-policy, read 2026-06-25"
+_CA = "GKE cluster-autoscaler 7d25050, read 2026-08-21"
+_API = "terraform-provider-google-beta 93c65b2, compute resource policy; gcloud reference"
+COMPACT = "COMPACT"
+HIGH_THROUGHPUT = "HIGH_THROUGHPUT"
+PROVISION_ONLY = "PROVISION_ONLY"
+
+
+@rule("placement-type", ruleset="placement", facts=("PLC-05",), source="NodePool.PlacementPolicy (googleapis f8291d2)")
+def placement_type(pool: NodePool) -> Iterator[Draft]:
+    """Find a type of placement that GKE does not know."""
+    if pool.placement_type not in (None, "", "TYPE_UNSPECIFIED", COMPACT):
+        message = f"placement type {pool.placement_type} is unknown"
+        yield finding(pool, "placement_type", message, allowed=COMPACT, nearest=COMPACT)
+
+
+@rule("placement-machine", ruleset="placement", facts=("PLC-03",), source=f"{_CA}; dstack #2591")
+def placement_machine(pool: NodePool) -> Iterator[Draft]:
+    """Find compact placement of machines that cannot be placed."""
+    machine = pool.machine
+    if pool.placement_type != COMPACT or machine is None or machine.kind == "tpu" or machine.workload_policy:
+        return
+    if machine.compact_max_nodes is None:
+        message = f"{machine.name} takes no compact placement"
+        yield finding(pool, "placement_type", message, allowed="no placement policy")
+
+
+@rule("placement-size", ruleset="placement", facts=("PLC-04",), source=_CA)
+def placement_size(pool: NodePool) -> Iterator[Draft]:
+    """Find a compact pool that may grow beyond what can be placed together."""
+    machine = pool.machine
+    if pool.placement_type != COMPACT or machine is None or machine.compact_max_nodes is None:
+        return
+    if pool.most_vms > machine.compact_max_nodes:
+        message = f"{pool.most_vms:,} {machine.name} cannot be placed together"
+        most = machine.compact_max_nodes
+        yield finding(
+            pool, "max_nodes", message, allowed=f"at most {most:,} a pool", nearest=f"several pools of {most:,}"
+        )
+
+
+@rule("placement-capacity", ruleset="placement", facts=("PLC-02",), source=_TOOLKIT)
+def placement_capacity(pool: NodePool) -> Iterator[Draft]:
+    """Find compact placement of GPUs that come by queue, or by flex-start where only RDMA machines may be placed."""
+    machine = pool.machine
+    if pool.placement_type != COMPACT or machine is None or machine.kind != "gpu":
+        return
+    if pool.queued:
+        message = "queued GPUs cannot be placed compactly"
+        yield finding(pool, "placement_type", message, allowed="no placement policy")
+    elif pool.flex_start and not machine.rdma_nics:  # the Toolkit names a3-ultragpu and a4: the machines with RDMA
+        message = f"{machine.name} by flex-start cannot be placed compactly"
+        yield finding(pool, "placement_type", message, allowed="no placement policy")
+
+
+@rule(
+    "workload-policy-missing",
+    ruleset="placement",
+    facts=("TPU-09", "PLC-07"),
+    source=f"{_TOOLKIT}; GKE docs, TPU Ironwood",
+)
+def workload_policy_missing(each: PoolSettings) -> Iterator[Draft]:
+    """Find hosts that a workload policy alone joins, and that name none."""
+    pool, machine = each.pool, each.pool.machine
+    if machine is None or not machine.workload_policy or each.policy:
+        return
+    topology = machine.nvlink_domain or (pool.tpu_topology if pool.hosts > 1 else None)
+    if topology:
+        message = f"several {machine.name} are joined by a workload policy, and the placement names none"
+        allowed = f"policy_name of a ResourcePolicy with workload policy {HIGH_THROUGHPUT} and topology {topology}"
+        yield finding(each, "policy", message, allowed=allowed)
+
+
+@rule(
+    "nvlink-domain",
+    ruleset="placement",
+    severity="warning",
+    facts=("PLC-07",),
+    source="Cluster Toolkit v1.95.0, gke-a4x",
+)
+def nvlink_domain(pool: NodePool) -> Iterator[Draft]:
+    """Find a pool that is not one whole NVLink domain: its GPUs would talk by the network."""
+    machine = pool.machine
+    gpus = chips_in(machine.nvlink_domain) if machine is not None and machine.nvlink_domain else None
+    if machine is None or not gpus:
+        return
+    hosts = gpus // machine.chips
+    if pool.most_vms != hosts:
+        message = f"{pool.most_vms} {machine.name} are no NVLink domain of {machine.nvlink_domain}"
+        yield finding(pool, "max_nodes", message, allowed=f"{hosts} in each pool", nearest=hosts)
+
+
+@rule(
+    "workload-policy-drift",
+    ruleset="placement",
+    severity="warning",
+    facts=("TPU-11",),
+    source="vllm ci-infra #547, against Cluster Toolkit v1.95.0, resource-policy/outputs.tf",
+)
+def workload_policy_drift(each: PoolSettings) -> Iterator[Draft]:
+    """Find type COMPACT beside a workload policy: said to replace the slice at each update; sources disagree."""
+    pool, machine = each.pool, each.pool.machine
+    if machine is None or machine.kind != "tpu" or not machine.workload_policy or pool.placement_type != COMPACT:
+        return
+    if pool.hosts > 1 and each.ignored is not None and "placementPolicy" not in each.ignored:
+        message = "one source says that GKE keeps no type COMPACT here, and each update would replace the slice"
+        nearest = 'ignore_changes=["placementPolicy"]'
+        yield finding(each, "policy", message, allowed="changes of placementPolicy ignored", nearest=nearest)
+
+
+@rule("resource-policy", ruleset="placement", facts=("PLC-06",), source=_API)
+def resource_policy(policy: ResourcePolicy) -> Iterator[Draft]:
+    """Find settings of a resource policy that exclude each other."""
+    if policy.topology and policy.topology_distance:
+        message = "accelerator topology and topology distance exclude each other"
+        yield finding(policy, "topology_distance", message, allowed="one of the two")
+    if policy.workload and policy.workload_type != HIGH_THROUGHPUT:
+        set_ = [name for name in ("topology", "topology_mode", "topology_distance") if getattr(policy, name)]
+        if set_:
+            message = f"a workload policy of type {policy.workload_type} has no {set_[0].replace('_', ' ')}"
+            yield finding(policy, set_[0], message, allowed=f"type {HIGH_THROUGHPUT}", nearest=HIGH_THROUGHPUT)
+    if policy.max_distance is not None and policy.gpu_topology:
+        message = "distance and GPU topology of a group exclude each other"
+        yield finding(policy, "max_distance", message, allowed="one of the two")
+
+
+@rule("provision-only", ruleset="placement", facts=("TPU-13",), source=_TOOLKIT)
+def provision_only(policy: ResourcePolicy) -> Iterator[Draft]:
+    """Find hosts that are provisioned before they are joined, by a policy that does not say for which slices."""
+    if policy.topology_mode == PROVISION_ONLY and not (policy.workload_type and policy.topology):
+        message = f"mode {PROVISION_ONLY} needs a type and a topology"
+        allowed = f"type {HIGH_THROUGHPUT} and accelerator_topology"
+        yield finding(policy, "topology_mode", message, allowed=allowed, nearest=HIGH_THROUGHPUT)

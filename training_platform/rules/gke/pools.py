@@ -1,0 +1,161 @@
+"""Node pools by themselves: names, how they scale, how they are upgraded and replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from training_platform.rules.gke.clusters import NAME_LENGTH, PODS_SOURCE, pods_beyond
+from training_platform.rules.registry import Draft, finding, rule
+from training_platform.rules.views.cluster_pools import pools_of
+from training_platform.rules.views.gke import Cluster, NodePool
+from training_platform.rules.views.gke_settings import PoolSettings
+from training_platform.rules.views.view import Program
+
+_LIMITS = "GKE docs, quotas and limits, copies of 2025; that newer versions take 65,000 nodes is (unverified)"
+NODES_UNASKED, MOST_NODES, MOST_NODES_IN_A_ZONE = 5_000, 15_000, 1_000
+_SCHEMA = "terraform-provider-google-beta 93c65b2, node pools, read 2026-08-21"
+
+
+@rule("pool-name", ruleset="pools", facts=("NAM-03",), source="GKE API, NodePool.name: at most 40 characters")
+def pool_name(pool: NodePool) -> Iterator[Draft]:
+    """Find a node pool whose name is longer than GKE takes."""
+    name = pool.pool
+    if name and len(name) > NAME_LENGTH:
+        message = f"node pool {name} has a name of {len(name)} characters"
+        yield finding(pool, "pool", message, allowed=f"at most {NAME_LENGTH}", nearest=name[:NAME_LENGTH].rstrip("-"))
+
+
+@rule("pool-counts", ruleset="pools", owner="provider", facts=("CLU-11",), source=f"{_SCHEMA}; Cluster Toolkit v1.95.0")
+def pool_counts(pool: NodePool) -> Iterator[Draft]:
+    """Find counts of nodes that exclude each other; a fixed count beside autoscaling shows as a change for ever."""
+    zonal = [name for name in ("min_nodes", "max_nodes") if getattr(pool, name) is not None]
+    total = [name for name in ("total_min_nodes", "total_max_nodes") if getattr(pool, name) is not None]
+    if zonal and total:
+        message = "autoscaling counts nodes per zone and over all zones"
+        yield finding(pool, total[0], message, allowed="one of the two pairs", nearest="the pair per zone")
+    if pool.node_count is not None and pool.initial_nodes is not None:
+        message = f"node_count is {pool.node_count} beside initial_node_count {pool.initial_nodes}"
+        yield finding(pool, "node_count", message, allowed="one of the two", nearest="initial_node_count")
+    if pool.node_count is not None and (zonal or total):
+        message = "node_count is written beside autoscaling: each preview would undo what the autoscaler did"
+        allowed = "initial_node_count, with its changes ignored"
+        yield finding(pool, "node_count", message, allowed=allowed, nearest="initial_node_count", severity="warning")
+
+
+@rule("pool-bounds", ruleset="pools", facts=("CLU-11",), source=f"{_SCHEMA}; Cluster Toolkit v1.95.0")
+def pool_bounds(pool: NodePool) -> Iterator[Draft]:
+    """Find a minimum of nodes above the maximum."""
+    for low, high in (("min_nodes", "max_nodes"), ("total_min_nodes", "total_max_nodes")):
+        least, most = getattr(pool, low), getattr(pool, high)
+        if least is not None and most is not None and least > most:
+            yield finding(
+                pool,
+                low,
+                f"the minimum, {least}, is above the maximum, {most}",
+                allowed=f"at most {most}",
+                nearest=most,
+            )
+
+
+@rule("max-pods", ruleset="pools", facts=("CLU-13",), source=PODS_SOURCE)
+def max_pods(pool: NodePool) -> Iterator[Draft]:
+    """Find a number of pods per node that GKE does not take."""
+    if pool.max_pods is not None:
+        yield from pods_beyond(pool, pool.max_pods)
+
+
+@rule("pool-nodes", ruleset="pools", severity="warning", owner="house", source=_LIMITS)
+def pool_nodes(pool: NodePool) -> Iterator[Draft]:
+    """Find a pool that may have more VMs in a zone than GKE's page of limits says.
+
+    Slices are left alone, since Google lists larger ones; so may other machines be taken, as sources on A4 say.
+    """
+    most = pool.most_vms // pool.zone_count
+    if most > MOST_NODES_IN_A_ZONE and pool.hosts == 1:
+        message = f"{most:,} VMs of one pool in one zone: GKE's page of limits says {MOST_NODES_IN_A_ZONE:,}"
+        allowed = f"at most {MOST_NODES_IN_A_ZONE:,} a pool, or more where Google says so"
+        yield finding(pool, "max_nodes", message, allowed=allowed, nearest=MOST_NODES_IN_A_ZONE)
+
+
+@rule("cluster-nodes", ruleset="together", severity="warning", across=True, owner="house", source=_LIMITS)
+def cluster_nodes(cluster: Cluster, program: Program) -> Iterator[Draft]:
+    """Find a cluster whose pools may reach more VMs than GKE makes unasked, or at all."""
+    nodes = sum(pool.most_vms for pool in pools_of(cluster, program))
+    if nodes <= NODES_UNASKED:
+        return
+    if nodes > MOST_NODES:
+        message = f"its pools may have {nodes:,} VMs, and GKE's page of limits says {MOST_NODES:,}"
+        yield finding(cluster, "cluster", message, allowed=f"at most {MOST_NODES:,}, or several clusters")
+    else:
+        message = f"its pools may have {nodes:,} VMs: GKE makes more than {NODES_UNASKED:,} on request, in a region"
+        yield finding(cluster, "cluster", message, allowed="a regional cluster, and a limit that Google has raised")
+
+
+@rule("surge-upgrades", ruleset="pools", facts=("CON-16",), source=f"{_SCHEMA}, upgrade_settings")
+def surge_upgrades(each: PoolSettings) -> Iterator[Draft]:
+    """Find upgrades by surge that have no node to go on with: none more, and none fewer."""
+    surge = each.pool.upgrade_strategy in (None, "SURGE")
+    if each.upgrades and surge and each.max_surge == 0 and not each.max_unavailable:
+        message = "upgrades may neither add a node nor take one away"
+        allowed = "max_surge and max_unavailable above 0 together"
+        yield finding(each, "max_unavailable", message, allowed=allowed, nearest="max_unavailable=1")
+
+
+@rule(
+    "upgrade-room",
+    ruleset="pools",
+    severity="warning",
+    facts=("CON-16",),
+    source=f"{_SCHEMA}, upgrade_settings; Cluster Toolkit v1.95.0, whose default adds no VM",
+)
+def upgrade_room(each: PoolSettings) -> Iterator[Draft]:
+    """Find upgrades of reserved TPUs or GPUs that need more of them than the pool may have; quotas are charged for it.
+
+    A slice over several hosts is recreated as one and needs no more.
+    """
+    pool, machine = each.pool, each.pool.machine
+    if machine is None or machine.accelerator is None or not each.upgrades:
+        return
+    if pool.capacity != "reservation" or pool.hosts > 1:
+        return
+    if pool.upgrade_strategy == "BLUE_GREEN":
+        message = f"blue-green upgrades need room for {2 * pool.most_vms} {machine.name} in the reservation"
+        yield finding(pool, "upgrade_strategy", message, allowed="surge without a further VM", nearest="surge")
+    elif each.max_surge:
+        message = f"upgrades take {each.max_surge} {machine.name} beyond the pool's most out of the reservation"
+        yield finding(each, "max_surge", message, allowed="0", nearest=0)
+
+
+@rule(
+    "slice-upgrades",
+    ruleset="pools",
+    severity="warning",
+    facts=("TPU-16",),
+    source="GKE docs, TPUs in GKE: a multi-host slice is repaired and upgraded as a whole",
+)
+def slice_upgrades(each: PoolSettings) -> Iterator[Draft]:
+    """Find a slice over several hosts that is to be upgraded host by host with spare ones: GKE recreates all of it."""
+    if each.pool.hosts > 1 and each.max_surge:
+        message = f"GKE recreates the {each.pool.hosts} hosts of a slice together, whatever max_surge says"
+        yield finding(each, "max_surge", message, allowed="0, and checkpoints before upgrades", nearest=0)
+
+
+@rule(
+    "pool-replacement",
+    ruleset="pools",
+    severity="warning",
+    facts=("REG-04",),
+    source="terraform-provider-google-beta 93c65b2, ForceNew fields of node pools; Pulumi's order of replacement",
+)
+def pool_replacement(each: PoolSettings) -> Iterator[Draft]:
+    """Find a pool whose successor Pulumi makes first: its name is taken, and no capacity is there twice."""
+    if each.replaced_first is not False:
+        return
+    machine = each.pool.machine
+    scarce = machine is not None and machine.accelerator is not None
+    if scarce or each.pool.pool is not None:
+        why = "capacity for both" if scarce else "a second pool of that name"
+        message = f"a replacement would be made before the old pool goes, and there is no {why}"
+        yield finding(
+            each, "replaced_first", message, allowed="delete_before_replace", nearest="delete_before_replace=True"
+        )

@@ -1,0 +1,226 @@
+"""How VMs are had: on demand, spot, flex-start, queued provisioning, reservation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from training_platform.rules.registry import Draft, finding, rule
+from training_platform.rules.views.gke import NodePool
+from training_platform.rules.views.gke_settings import PoolSettings
+
+_TOOLKIT = "Cluster Toolkit v1.95.0, gke-node-pool main.tf, preconditions, read 2026-06-25"
+_DWS = "GKE docs, flex-start and queued provisioning, read 2026-04"
+QUEUED_LABEL = "cloud.google.com/gke-queued"
+DAY = 86_400  # seconds
+FLEX_SECONDS = (600, 7 * DAY)
+RUN_SECONDS = (30, 120 * DAY)
+
+
+@rule("one-provisioning-model", ruleset="consumption", facts=("CON-01",), source=f"{_TOOLKIT}; xpk 367c838")
+def one_provisioning_model(each: PoolSettings) -> Iterator[Draft]:
+    """Find a pool that is asked for in two ways; queued provisioning goes with flex-start alone."""
+    pool = each.pool
+    asked = [name for name in ("spot", "flex_start", "queued") if getattr(pool, name)]
+    if "spot" in asked and len(asked) > 1:
+        message = f"{' and '.join(asked).replace('_', '-')} exclude each other"
+        yield finding(pool, "spot", message, allowed="one way to get VMs", nearest=asked[1].replace("_", "-"))
+    if each.spot_twice:
+        yield finding(pool, "spot", "spot and preemptible exclude each other", allowed="spot alone", nearest="spot")
+
+
+@rule("no-reservation-affinity", ruleset="consumption", facts=("CON-02",), source=_TOOLKIT)
+def no_reservation_affinity(pool: NodePool) -> Iterator[Draft]:
+    """Find spot, flex-start or queued VMs that may take reservations, which is what an unwritten affinity means."""
+    affinity = pool.consume_reservation
+    if pool.capacity in ("spot", "flex-start") and affinity != "NO_RESERVATION":
+        message = f"{pool.capacity} VMs take no reservations, and the affinity is {affinity or 'not written'}"
+        yield finding(pool, "consume_reservation", message, allowed="NO_RESERVATION", nearest="NO_RESERVATION")
+
+
+@rule(
+    "reservation-named",
+    ruleset="consumption",
+    facts=("CON-14",),
+    source="terraform-provider-google-beta 93c65b2, reservation_affinity",
+)
+def reservation_named(pool: NodePool) -> Iterator[Draft]:
+    """Find an affinity to one reservation that does not say to which."""
+    if pool.consume_reservation == "SPECIFIC_RESERVATION" and not pool.reservation:
+        yield finding(pool, "reservation", "is missing: the affinity asks for one reservation", allowed="its name")
+
+
+@rule(
+    "tpu-reservation-name",
+    ruleset="consumption",
+    severity="warning",
+    facts=("CON-14",),
+    source="GKE cluster-autoscaler 7d25050, reservation matcher, of pools that GKE makes; of others it is inferred",
+)
+def tpu_reservation_name(pool: NodePool) -> Iterator[Draft]:
+    """Find TPUs that are to take any reservation: GKE takes one of TPUs by its name alone, as far as we know."""
+    machine = pool.machine
+    if machine is not None and machine.kind == "tpu" and pool.consume_reservation == "ANY_RESERVATION":
+        message = f"{machine.name} takes a reservation by its name alone: its slices would come on demand, or never"
+        allowed = "the reservation's name, or capacity on-demand without one"
+        yield finding(pool, "reservation", message, allowed=allowed, nearest="the reservation's name")
+
+
+@rule("flex-start-scaling", ruleset="consumption", facts=("CON-03",), source=f"{_TOOLKIT}; {_DWS}")
+def flex_start_scaling(pool: NodePool) -> Iterator[Draft]:
+    """Find a flex-start or queued pool that does not scale from zero."""
+    if pool.capacity != "flex-start":
+        return
+    if not pool.autoscales:
+        yield finding(pool, "max_nodes", "flex-start pools have to autoscale", allowed="autoscaling from 0")
+    for field in ("initial_nodes", "node_count", "min_nodes", "total_min_nodes"):
+        count = getattr(pool, field)
+        if count:
+            message = f"flex-start pools start at 0, and {field.replace('_', ' ')} is {count}"
+            yield finding(pool, field, message, allowed="0", nearest=0)
+
+
+@rule("flex-start-repair", ruleset="consumption", facts=("CON-04",), source=f"{_TOOLKIT}; xpk 367c838")
+def flex_start_repair(pool: NodePool) -> Iterator[Draft]:
+    """Find a flex-start pool whose nodes GKE repairs, which it does unless told not to."""
+    if pool.flex_start and pool.auto_repair:
+        yield finding(pool, "auto_repair", "flex-start nodes cannot be repaired", allowed="false", nearest="false")
+
+
+@rule(
+    "max-run-duration",
+    ruleset="consumption",
+    facts=("CON-06",),
+    source=f"GKE cluster-autoscaler 7d25050; {_DWS}",
+)
+def max_run_duration(pool: NodePool) -> Iterator[Draft]:
+    """Find a longest life of VMs outside what their way of being had allows."""
+    seconds = pool.max_run_seconds
+    if seconds is None:
+        return
+    if pool.queued and not pool.flex_start:
+        yield finding(pool, "max_run_seconds", "queued VMs take no longest life without flex-start", allowed="none")
+        return
+    low, high = FLEX_SECONDS if pool.flex_start else RUN_SECONDS
+    if seconds < low or seconds > high:
+        said = "is no number of seconds" if seconds < 0 else f"is {seconds:,} seconds"
+        allowed = f"{low} seconds to {high // DAY} days"
+        nearest = f"max_run_hours {high // 3600 if seconds > high else 1}"
+        yield finding(pool, "max_run_seconds", said, allowed=allowed, nearest=nearest)
+
+
+@rule(
+    "capacity-offered",
+    ruleset="consumption",
+    facts=("CON-07", "CON-12"),
+    source="Compute docs, accelerator-optimized machines and TPU machines; GKE cluster-autoscaler 7d25050, dwsDisabled",
+)
+def capacity_offered(pool: NodePool) -> Iterator[Draft]:
+    """Find a machine type that cannot be had in the way that is asked.
+
+    A CPU machine with GPUs that it does not take is none that can be had at all, which ``gpu-fixed-pair`` finds.
+    """
+    machine = pool.machine
+    if machine is None or (machine.kind == "cpu" and pool.accelerator_type is not None):
+        return
+    if pool.capacity not in machine.capacities:
+        message = f"{machine.name} cannot be had as {pool.capacity}"
+        if pool.consume_reservation == "ANY_RESERVATION":
+            message += ", which VMs of any reservation are where none fits"
+        nearest = next(iter(machine.capacities), None)
+        yield finding(pool, "capacity", message, allowed=", ".join(machine.capacities), nearest=nearest)
+
+
+@rule(
+    "location-policy-any",
+    ruleset="consumption",
+    severity="warning",
+    facts=("CON-10",),
+    source=f"xpk 367c838; {_TOOLKIT}",
+)
+def location_policy_any(pool: NodePool) -> Iterator[Draft]:
+    """Find scarce VMs that the autoscaler spreads over zones: a job of several would wait for the scarcest zone."""
+    machine = pool.machine
+    several = pool.capacity in ("spot", "flex-start") or len(pool.zones) > 1
+    if machine is None or machine.accelerator is None or not several or not pool.autoscales:
+        return
+    if pool.location_policy != "ANY":
+        message = f"{pool.capacity} VMs are sought zone by zone ({pool.location_policy or 'BALANCED by default'})"
+        yield finding(pool, "location_policy", message, allowed="ANY", nearest="ANY")
+
+
+@rule(
+    "capacity-on-request",
+    ruleset="consumption",
+    severity="warning",
+    facts=("CON-12",),
+    source="Compute docs, TPU machines, read 2026-08-26",
+)
+def capacity_on_request(pool: NodePool) -> Iterator[Draft]:
+    """Find a way of getting VMs that Google opens to a project on request."""
+    machine = pool.machine
+    if machine is not None and pool.capacity in machine.allowlisted:
+        message = f"{machine.name} by {pool.capacity} is only for projects that Google has let in"
+        open_to_all = [each for each in machine.capacities if each not in machine.allowlisted]
+        yield finding(pool, "capacity", message, allowed=", ".join(open_to_all), nearest=next(iter(open_to_all), None))
+
+
+@rule(
+    "flex-start-upgrades",
+    ruleset="consumption",
+    severity="warning",
+    facts=("CON-05",),
+    source="upjet-gcp #1028 and #1029; GKE cluster-autoscaler 7d25050",
+)
+def flex_start_upgrades(each: PoolSettings) -> Iterator[Draft]:
+    """Find upgrade settings of flex-start VMs: GKE writes its own, and every preview shows the difference."""
+    if each.pool.capacity == "flex-start" and each.upgrades and "upgradeSettings" not in (each.ignored or ()):
+        message = "GKE upgrades flex-start VMs in its own way, and each preview would show its settings as a change"
+        yield finding(
+            each, "upgrades", message, allowed="no upgrade_settings", nearest='ignore_changes=["upgradeSettings"]'
+        )
+
+
+@rule(
+    "queued-label",
+    ruleset="consumption",
+    severity="warning",
+    facts=("CON-11",),
+    source=f"{_DWS}; terraform-provider-google-beta 93c65b2; {_TOOLKIT}",
+)
+def queued_label(pool: NodePool) -> Iterator[Draft]:
+    """Find queued nodes without the label that flavors select them by: GKE sets the taint, and not the label."""
+    if pool.queued and pool.node_labels.get(QUEUED_LABEL) != "true":
+        message = f"label {QUEUED_LABEL} is not set, and GKE does not set it"
+        yield finding(pool, "node_labels", message, allowed=f"{QUEUED_LABEL}: true", nearest=f"{QUEUED_LABEL}: true")
+
+
+@rule(
+    "reservation-block",
+    ruleset="consumption",
+    facts=("CON-14",),
+    source="Cluster Toolkit v1.95.0, reservation data checks",
+)
+def reservation_block(each: PoolSettings) -> Iterator[Draft]:
+    """Find a block of a reservation for a pool that names no zone, and a sub-block of no block."""
+    path = each.reservation_path or ""
+    if "/reservationSubBlocks/" in path and "/reservationBlocks/" not in path:
+        message = "a sub-block is named without its block"
+        allowed = "RESERVATION/reservationBlocks/BLOCK/reservationSubBlocks/SUB_BLOCK"
+        yield finding(each, "reservation_path", message, allowed=allowed)
+    elif "/reservationBlocks/" in path and not each.pool.zones:
+        message = "a block of a reservation is in one zone, and the pool names none"
+        yield finding(each.pool, "zones", message, allowed="the reservation's zone, written out")
+
+
+@rule(
+    "host-maintenance",
+    ruleset="consumption",
+    severity="warning",
+    facts=("CON-15",),
+    source="xpk #434 and Cluster Toolkit #4058; the cause is suspected, not proven",
+)
+def host_maintenance(each: PoolSettings) -> Iterator[Draft]:
+    """Find periodic maintenance of hosts asked of VMs that are not reserved; reports disagree on what then fails."""
+    if each.maintenance == "PERIODIC" and each.pool.capacity != "reservation":
+        message = f"periodic host maintenance on {each.pool.capacity} VMs: said to end in an error of scheduling"
+        yield finding(each, "maintenance", message, allowed="none, unless the reservation has it", nearest="AS_NEEDED")

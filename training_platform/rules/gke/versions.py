@@ -1,0 +1,182 @@
+"""GKE versions: floors of machines and features, release channels, pools beside their control plane."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from training_platform.config.reading.finding import Severity
+from training_platform.rules.gke.auto_provisioning import accelerators
+from training_platform.rules.gke_versions import FULL, below, floor_of, parse
+from training_platform.rules.registry import Draft, finding, rule
+from training_platform.rules.views.cluster_pools import cluster_of, version_of
+from training_platform.rules.views.gke import Cluster, NodePool
+from training_platform.rules.views.gke_settings import AutoProvisioning, PoolSettings
+from training_platform.rules.views.view import Program, View
+
+_GKE = "GKE docs: node pool auto-creation, flex-start, TPU Ironwood, GPUs in Standard, read 2026-04"
+_SCHEMA = "terraform-provider-google-beta 93c65b2, node_config, read 2026-08-21"
+DRIVER_BY_DEFAULT = "1.30.1-gke.1156000"
+DRIVER_OF_AUTO_PROVISIONED = "1.32.2-gke.1297000"
+FAST_SOCKET = "1.25.2-gke.1700"
+SECONDARY_DISKS = "1.28.3-gke.106700"
+DRANET = "1.34.1-gke.1829001"
+QUEUED_TPU_SHIPPED = (1, 35)
+MOST_MINORS_OLDER = 2
+
+
+@rule("gke-floor", ruleset="versions", across=True, facts=("TPU-12", "CON-07", "GPU-07"), source=_GKE)
+def gke_floor(pool: NodePool, program: Program) -> Iterator[Draft]:
+    """Find a GKE version that is older than the first with the machine, or with the way in which it is had."""
+    machine = pool.machine
+    if machine is None or not machine.minimum_gke:
+        return
+    how = "queued-provisioning" if pool.queued and not pool.flex_start else pool.capacity  # it is older than flex-start
+    for what in ("pool", how):
+        floor = machine.minimum_gke.get(what)
+        subject = machine.name if what == "pool" else f"{machine.name} by {what}"
+        if floor:
+            yield from _floor(pool, version_of(pool, program), floor, subject)
+
+
+@rule(
+    "gpudirect-floor",
+    ruleset="versions",
+    across=True,
+    facts=("NET-01",),
+    source="Cluster Toolkit v1.95.0, gpu_direct.tf, read 2026-06-25",
+)
+def gpudirect_floor(each: PoolSettings, program: Program) -> Iterator[Draft]:
+    """Find GPUDirect networks on a GKE version whose GPUDirect does not work: training would use one interface."""
+    machine = each.pool.machine
+    if machine is None or not each.nics or not machine.gpudirect_minimum_gke:
+        return
+    version = version_of(each.pool, program)
+    floor = floor_of(machine.gpudirect_minimum_gke, version)
+    if floor:
+        yield from _floor(each, version, floor, f"GPUDirect-{machine.gpudirect}")
+
+
+@rule(
+    "feature-floor", ruleset="versions", across=True, facts=("GPU-05", "GPU-06", "NET-04"), source=f"{_GKE}; {_SCHEMA}"
+)
+def feature_floor(each: PoolSettings, program: Program) -> Iterator[Draft]:
+    """Find a setting of nodes that the GKE version does not know yet, or a driver that it does not install."""
+    gpus = each.pool.machine is not None and each.pool.machine.kind == "gpu"
+    floors = (
+        (each.fast_socket, FAST_SOCKET, "fast socket"),
+        (each.secondary_disks > 0, SECONDARY_DISKS, "a secondary boot disk"),
+        (each.network_profile is not None, DRANET, "an accelerator network profile"),
+        (gpus and each.driver is None, DRIVER_BY_DEFAULT, "a GPU driver that nobody asks for"),
+    )
+    for used, floor, subject in floors:
+        if used:
+            yield from _floor(each, version_of(each.pool, program), floor, subject)
+
+
+@rule("auto-provisioning-floor", ruleset="versions", across=True, facts=("TPU-12", "GPU-05", "GPU-07"), source=_GKE)
+def auto_provisioning_floor(each: AutoProvisioning) -> Iterator[Draft]:
+    """Find a GKE version that makes no pools of an accelerator by itself yet, or makes them without its driver."""
+    for limit, machines in accelerators(each):
+        if machines[0].kind == "gpu":
+            subject = f"the driver of auto-provisioned {limit.resource}"
+            yield from _floor(each, each.cluster.version, DRIVER_OF_AUTO_PROVISIONED, subject)
+        floors = [machine.minimum_gke.get("auto-provisioning") for machine in machines]
+        known = [floor for floor in floors if floor]
+        if known and len(known) == len(floors):
+            least = min(known, key=lambda floor: parse(floor) or ())
+            yield from _floor(each, each.cluster.version, least, f"auto-provisioning of {limit.resource}")
+
+
+@rule(
+    "channel-upgrades",
+    ruleset="versions",
+    across=True,
+    facts=("CLU-03",),
+    source="terraform-provider-google issues; Cluster Toolkit v1.95.0, gke-node-pool, read 2026-06-25",
+)
+def channel_upgrades(pool: NodePool, program: Program) -> Iterator[Draft]:
+    """Find a pool that refuses upgrades in a cluster whose release channel makes them."""
+    if pool.auto_upgrade:
+        return
+    cluster = cluster_of(pool, program)
+    channel = cluster.release_channel if cluster else None
+    if channel not in (None, "UNSPECIFIED"):
+        message = f"auto-upgrade is off, and the cluster is in channel {channel}"
+        yield finding(pool, "auto_upgrade", message, allowed="on, with maintenance exclusions", nearest="true")
+
+
+@rule(
+    "pinned-version",
+    ruleset="versions",
+    across=True,
+    severity="warning",
+    facts=("CLU-04",),
+    source="terraform-provider-google issues; cloud-foundation-fabric, gke modules",
+)
+def pinned_version(cluster: Cluster) -> Iterator[Draft]:
+    """Find a version written out to its last number in a release channel, which drops it after some weeks."""
+    version = parse(cluster.version)
+    if version and len(version) == FULL and cluster.release_channel not in (None, "UNSPECIFIED"):
+        message = f"{cluster.version} can be made as long as channel {cluster.release_channel} offers it here"
+        prefix = f"{version[0]}.{version[1]}"
+        yield finding(
+            cluster, "version", message, allowed="a minor version, or one that the channel offers", nearest=prefix
+        )
+
+
+@rule(
+    "pool-version",
+    ruleset="versions",
+    across=True,
+    facts=("CLU-04",),
+    source="general knowledge of Kubernetes' version skew; two minor versions are (unverified)",
+)
+def pool_version(pool: NodePool, program: Program) -> Iterator[Draft]:
+    """Find nodes newer than their control plane, or (a warning, as no source was read) far older."""
+    nodes = parse(pool.version)
+    cluster = cluster_of(pool, program) if nodes else None
+    control = parse(cluster.version) if cluster else None
+    if cluster is None or nodes is None or control is None:
+        return
+    width = min(len(nodes), len(control))
+    if nodes[:width] > control[:width]:
+        severity: Severity = "error" if len(control) == FULL else "warning"  # the control plane's lowest may be passed
+        message = f"version {pool.version} is newer than the control plane's {cluster.version}"
+        yield finding(pool, "version", message, allowed=f"at most {cluster.version}", severity=severity)
+    elif nodes[0] == control[0] and control[1] - nodes[1] > MOST_MINORS_OLDER:
+        message = f"version {pool.version} is {control[1] - nodes[1]} minor versions behind {cluster.version}"
+        yield finding(pool, "version", message, allowed=f"at most {MOST_MINORS_OLDER} behind", severity="warning")
+
+
+@rule(
+    "queued-tpu",
+    ruleset="versions",
+    across=True,
+    facts=("CON-08",),
+    source="xpk #900 and notes of 2026, against Cluster Toolkit v1.95.0, examples/gke-consumption-options",
+)
+def queued_tpu(pool: NodePool, program: Program) -> Iterator[Draft]:
+    """Find queued provisioning of TPUs: refused alone; with flex-start, sources disagree from GKE 1.35 on."""
+    machine = pool.machine
+    if not pool.queued or machine is None or machine.kind != "tpu":
+        return
+    if not pool.flex_start:
+        message = "queued provisioning alone has no TPUs"
+        yield finding(
+            pool, "queued", message, allowed="flex-start alone, with jobs queued by Kueue", nearest="flex-start"
+        )
+        return
+    version = parse(version_of(pool, program))
+    old = version is not None and len(version) == FULL and version[:2] < QUEUED_TPU_SHIPPED
+    message = "flex-start TPUs with queued provisioning: refused in 2025, in Cluster Toolkit's examples for 1.35"
+    yield finding(
+        pool, "queued", message, allowed="flex-start alone, with jobs queued by Kueue", nearest="flex-start",
+        severity="error" if old else "warning",
+    )  # fmt: skip
+
+
+def _floor(view: View, version: str | None, floor: str, subject: str) -> Iterator[Draft]:
+    severity = below(version, floor)
+    if severity:
+        message = f"{subject} needs GKE {floor}, and the version is {version}"
+        yield finding(view, "version", message, allowed=f"{floor} or later", nearest=floor, severity=severity)

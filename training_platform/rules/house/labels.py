@@ -1,0 +1,52 @@
+"""Labels: whose a resource is, on the bill and in every list."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from training_platform.rules.registry import Draft, finding, rule
+from training_platform.rules.views.gke import Labelled
+from training_platform.rules.views.view import Program
+
+MOST_LABELS = 64
+_KEY = re.compile(r"(?=.{1,63}\Z)[a-z][a-z0-9_-]*\Z")
+_VALUE = re.compile(r"[a-z0-9_-]{0,63}\Z")
+
+
+@rule("labels", ruleset="labels", owner="house", source="house rule: costs are told by environment and team")
+def labels(resource: Labelled, program: Program) -> Iterator[Draft]:
+    """Find a resource that takes labels and does not carry its environment's and its team's."""
+    wanted = {"environment": program.environment} | ({"team": program.team} if program.team else {})
+    found = resource.labels or {}
+    for key, value in wanted.items():
+        if found.get(key) != value:
+            said = f"is {found[key]!r}" if key in found else "is missing"
+            message = f"label {key} {said} on {resource.type.rpartition(':')[2]} {resource.name}"
+            yield finding(resource, "labels", message, allowed=value, nearest=f"{key}: {value}")
+
+
+@rule("label-form", ruleset="labels", facts=("NAM-03",), source="Resource Manager docs, labels; GKE resource_labels")
+def label_form(resource: Labelled) -> Iterator[Draft]:
+    """Find labels of Google Cloud that it does not take: letters are small, texts at most 63 long, 64 in all.
+
+    Letters of other scripts, which Google Cloud takes, are passed over.
+    """
+    found = resource.labels or {}
+    if len(found) > MOST_LABELS:
+        yield finding(resource, "labels", f"{resource.name} has {len(found)} labels", allowed=f"at most {MOST_LABELS}")
+    for key, value in found.items():
+        if key.isascii() and not _KEY.match(key):
+            nearest = re.sub(r"[^a-z0-9_-]", "-", key.lower())[:63]
+            yield finding(
+                resource, "labels", f"label {key}", allowed="a letter first, small, at most 63", nearest=nearest
+            )
+        if value.isascii() and not _VALUE.match(value):
+            nearest = re.sub(r"[^a-z0-9_-]", "-", value.lower())[:63]
+            yield finding(
+                resource,
+                "labels",
+                f"label {key} is {value}",
+                allowed="small letters, digits, - and _; 63",
+                nearest=nearest,
+            )

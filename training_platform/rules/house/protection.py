@@ -1,0 +1,40 @@
+"""Protection against deletion, in production."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from training_platform.rules.registry import Draft, finding, rule
+from training_platform.rules.views.gke import Bucket, Cluster, Filestore
+from training_platform.rules.views.view import Program
+
+_HOUSE = "house rule: what holds data or running jobs in production is not deleted by one command"
+
+
+@rule("cluster-deletion-protection", ruleset="protection", owner="house", facts=("CLU-05",), source=_HOUSE)
+def cluster_deletion_protection(cluster: Cluster, program: Program) -> Iterator[Draft]:
+    """Find a production cluster that can be deleted."""
+    if program.production and not cluster.deletion_protection:
+        yield _unprotected(cluster, "cluster")
+
+
+@rule("filestore-deletion-protection", ruleset="protection", owner="house", facts=("FST-09",), source=_HOUSE)
+def filestore_deletion_protection(instance: Filestore, program: Program) -> Iterator[Draft]:
+    """Find a production Filestore instance that can be deleted; the provider's default is that it can."""
+    if program.production and not instance.deletion_protection:
+        yield _unprotected(instance, "Filestore instance")
+
+
+@rule("bucket-force-destroy", ruleset="protection", owner="house", source=_HOUSE)
+def bucket_force_destroy(bucket: Bucket, program: Program) -> Iterator[Draft]:
+    """Find a production bucket that is deleted with everything in it."""
+    if program.production and bucket.force_destroy:
+        message = f"bucket {bucket.name} is deleted with everything in it"
+        yield finding(
+            bucket, "force_destroy", message, allowed="false in production", nearest="deletion_protection: true"
+        )
+
+
+def _unprotected(view: Cluster | Filestore, what: str) -> Draft:
+    message = f"{what} {view.name} can be deleted"
+    return finding(view, "deletion_protection", message, allowed="true in production", nearest="true")

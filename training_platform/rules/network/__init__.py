@@ -1,0 +1,6 @@
+"""Rules of addresses and networks."""
+
+from training_platform.rules.network import (  # noqa: F401 # importing a module registers its rules
+    addresses,
+    public_addresses,
+)

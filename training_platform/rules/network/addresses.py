@@ -1,0 +1,228 @@
+"""Addresses: room for nodes and pods, ranges that overlap, ways in for webhooks and out for images."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from ipaddress import IPv4Network, ip_network
+
+from training_platform.catalog.locations import region_of
+from training_platform.rules.adapters.inputs import named
+from training_platform.rules.adapters.network import opens
+from training_platform.rules.registry import Draft, finding, rule
+from training_platform.rules.views.cluster_pools import pools_of
+from training_platform.rules.views.gke import Cluster, Filestore, Flavor, FlavorQuota, Gateway
+from training_platform.rules.views.gke_settings import ClusterSettings
+from training_platform.rules.views.network import Firewall, Network, Subnet
+from training_platform.rules.views.view import Program
+
+_ARITHMETIC = "GKE's block of pod addresses per node; general knowledge (unverified), as xpk 367c838 sizes its pools"
+DEFAULT_PODS = 110
+WEBHOOK_PORT = 9443
+RESERVED_ADDRESSES = 4  # of a subnet's primary range
+
+
+@rule("pod-range", ruleset="addresses", across=True, facts=("CLU-13",), source=_ARITHMETIC)
+def pod_range(cluster: Cluster, program: Program) -> Iterator[Draft]:
+    """Find a range of pods that does not hold a block for every node that the pools may reach."""
+    subnet = subnet_named(cluster.subnetwork, program)
+    room = network_of(subnet.ranges.get(cluster.pods_range or "")) if subnet else None
+    if subnet is None or room is None:
+        return
+    needs = [
+        (pool, _block(pool.max_pods or cluster.max_pods or DEFAULT_PODS) * pool.most_vms)
+        for pool in pools_of(cluster, program)
+    ]
+    total = sum(need for _, need in needs)
+    if total > room.num_addresses:
+        largest = max(needs, key=lambda item: item[1])[0]
+        message = (
+            f"the pods' range {room} has {room.num_addresses:,} addresses, and all nodes at their most take {total:,} "
+            f"({largest.name} most of them)"
+        )
+        wanted = 32 - (total - 1).bit_length()
+        yield finding(
+            cluster, "pods_range", message, allowed=f"a /{wanted} or larger", nearest=f"{room.network_address}/{wanted}"
+        )
+
+
+@rule("node-range", ruleset="addresses", across=True, facts=("CLU-13",), source=_ARITHMETIC)
+def node_range(cluster: Cluster, program: Program) -> Iterator[Draft]:
+    """Find a subnet with fewer addresses than the pools may have nodes."""
+    subnet = subnet_named(cluster.subnetwork, program)
+    room = network_of(subnet.cidr) if subnet else None
+    if subnet is None or room is None:
+        return
+    nodes = sum(pool.most_vms for pool in pools_of(cluster, program))
+    if nodes > room.num_addresses - RESERVED_ADDRESSES:
+        wanted = 32 - (nodes + RESERVED_ADDRESSES - 1).bit_length()
+        message = (
+            f"the nodes' range {room} has {room.num_addresses - RESERVED_ADDRESSES:,} addresses for {nodes:,} nodes"
+        )
+        yield finding(
+            subnet, "cidr", message, allowed=f"a /{wanted} or larger", nearest=f"{room.network_address}/{wanted}"
+        )
+
+
+@rule(
+    "ranges-overlap",
+    ruleset="addresses",
+    across=True,
+    facts=("CLU-13",),
+    source="Compute docs, subnets: ranges of one VPC are apart",
+)
+def ranges_overlap(program: Program) -> Iterator[Draft]:
+    """Find two ranges of one VPC that have addresses in common."""
+    ranges = [each for subnet in program.of(Subnet) for each in _ranges(subnet)]
+    ordered = sorted(ranges, key=lambda each: (each[2], each[3].network_address, each[3].prefixlen))
+    widest: tuple[Subnet, str, str, IPv4Network] | None = None
+    for each in ordered:  # a range that overlaps any earlier one overlaps the one that reaches farthest
+        if widest and widest[2] == each[2] and each[3].network_address <= widest[3].broadcast_address:
+            message = f"{each[3]} overlaps {widest[3]} of {widest[0].name}"
+            yield finding(each[0], each[1], message, allowed="ranges of one VPC apart from each other")
+        if not widest or widest[2] != each[2] or each[3].broadcast_address > widest[3].broadcast_address:
+            widest = each
+
+
+@rule(
+    "webhook-firewall",
+    ruleset="addresses",
+    across=True,
+    severity="warning",
+    facts=("CLU-14",),
+    source="charts of Kueue and JobSet; default ports of terraform-google-kubernetes-engine; otel-operator #100",
+)
+def webhook_firewall(each: ClusterSettings, program: Program) -> Iterator[Draft]:
+    """Find private nodes in a VPC of this program whose control plane reaches no admission webhook."""
+    network = _network_of(each, program)
+    if not each.cluster.private_nodes or network is None:
+        return
+    rules = [row for row in program.of(Firewall) if named(row.network, network, "network")]
+    if any(opens(port, WEBHOOK_PORT) for row in rules for port in row.ports):
+        return
+    queues = bool(program.of(Flavor) or program.of(FlavorQuota))
+    message = f"no firewall rule of {network.name} lets the control plane reach webhooks on tcp {WEBHOOK_PORT}"
+    yield finding(
+        each, "network", message, allowed="tcp 8443, 9443 and 15017 from the control plane's range",
+        nearest="a Firewall of that VPC", severity="error" if queues else None,
+    )  # fmt: skip
+
+
+@rule(
+    "private-nodes-way-out",
+    ruleset="addresses",
+    across=True,
+    severity="warning",
+    facts=("CLU-14",),
+    source="GKE docs, private clusters; that images then cannot be pulled is (inferred)",
+)
+def private_nodes_way_out(each: ClusterSettings, program: Program) -> Iterator[Draft]:
+    """Find private nodes in a VPC of this program, in a region without NAT: images off Google Cloud do not come."""
+    network = _network_of(each, program)
+    region = region_of(each.cluster.location)
+    if not each.cluster.private_nodes or network is None:
+        return
+    if not any(gateway.region == region for gateway in program.of(Gateway)):
+        message = f"{network.name} has no NAT in {region}, and private nodes pull from registry.k8s.io and ghcr.io"
+        yield finding(each, "network", message, allowed="a RouterNat, or a remote repository for images")
+
+
+@rule(
+    "filestore-range-free",
+    ruleset="addresses",
+    across=True,
+    facts=("FST-06",),
+    source="filestore API (googleapis f8291d2); Filestore CSI driver 2edb466",
+)
+def filestore_range_free(instance: Filestore, program: Program) -> Iterator[Draft]:
+    """Find a range reserved for Filestore that overlaps a subnet, or another instance's."""
+    own = network_of(instance.reserved_range)
+    if own is None:
+        return
+    others = [(name, room) for subnet in program.of(Subnet) for _, name, room in _named_ranges(subnet)]
+    for other in program.of(Filestore):
+        room = network_of(other.reserved_range)
+        if room is not None and other.name < instance.name:
+            others.append((other.name, room))
+    for name, room in others:
+        if own.overlaps(room):
+            message = f"{own} overlaps {room} of {name}"
+            yield finding(instance, "reserved_range", message, allowed="a free range, or none: Google Cloud picks one")
+
+
+@rule(
+    "filestore-region",
+    ruleset="addresses",
+    across=True,
+    severity="warning",
+    facts=("REG-03",),
+    source="terraform-provider-google-beta 93c65b2; Filestore docs, read 2026-04-10",
+)
+def filestore_region(instance: Filestore, program: Program) -> Iterator[Draft]:
+    """Find an instance in a region where the program has clusters nowhere: pods would mount it from far."""
+    regions = {region_of(cluster.location) for cluster in program.of(Cluster)}
+    if regions and region_of(instance.location) not in regions:
+        message = f"{instance.location} has no cluster"
+        yield finding(instance, "location", message, allowed=", ".join(sorted(regions)), nearest=min(regions))
+
+
+@rule(
+    "subnet-region",
+    ruleset="addresses",
+    across=True,
+    facts=("REG-03",),
+    source="terraform-provider-google-beta 93c65b2",
+)
+def subnet_region(cluster: Cluster, program: Program) -> Iterator[Draft]:
+    """Find a cluster whose subnet is in another region."""
+    subnet = subnet_named(cluster.subnetwork, program)
+    if subnet is not None and subnet.region and subnet.region != region_of(cluster.location):
+        message = f"subnet {subnet.name} is in {subnet.region}, and the cluster in {region_of(cluster.location)}"
+        yield finding(cluster, "subnetwork", message, allowed="one region", nearest=region_of(cluster.location))
+
+
+def _block(pods: int) -> int:
+    """Return the addresses of a node's block: twice its pods, in a power of two, /28 at least."""
+    return max(16, 1 << (2 * pods - 1).bit_length())
+
+
+def subnet_named(reference: str | None, program: Program) -> Subnet | None:
+    """Return a subnet of the program by its logical name or its name in Google Cloud."""
+    return program.once(_subnets).get(reference) if isinstance(reference, str) else None
+
+
+def _subnets(program: Program) -> dict[str, Subnet]:
+    found = {subnet.name: subnet for subnet in program.of(Subnet)}
+    found.update(
+        {subnet.subnetwork: subnet for subnet in program.of(Subnet) if subnet.known("subnetwork") and subnet.subnetwork}
+    )
+    return found
+
+
+def _network_of(each: ClusterSettings, program: Program) -> Network | None:
+    return next((network for network in program.of(Network) if named(each.network, network, "network")), None)
+
+
+def _ranges(subnet: Subnet) -> Iterator[tuple[Subnet, str, str, IPv4Network]]:
+    if subnet.known("network") and subnet.network:
+        yield from ((subnet, field, subnet.network, room) for field, _, room in _named_ranges(subnet))
+
+
+def _named_ranges(subnet: Subnet) -> Iterator[tuple[str, str, IPv4Network]]:
+    """Yield field, subnet and range of everything that a subnet takes; what is unknown is left out."""
+    rows = [("cidr", subnet.cidr if subnet.known("cidr") else None)]
+    rows += list((subnet.ranges if subnet.known("ranges") else {}).items())
+    for field, text in rows:
+        room = network_of(text)
+        if room is not None:
+            yield field, subnet.name, room
+
+
+@lru_cache(maxsize=4096)
+def network_of(text: str | None) -> IPv4Network | None:
+    """Return a range of IPv4; None for what is none, a name or a version 6."""
+    try:
+        network = ip_network(text or "", strict=False)
+    except ValueError:
+        return None
+    return network if isinstance(network, IPv4Network) else None

@@ -1,0 +1,38 @@
+"""No machine and no control plane has an address on the internet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from training_platform.rules.registry import Draft, finding, rule
+from training_platform.rules.views.gke import Cluster, ExternalAddress, NodePool
+
+_HOUSE = "house rule: machines reach the internet by NAT, and people reach control planes by name and IAM"
+
+
+@rule("private-cluster", ruleset="network", owner="house", source=_HOUSE)
+def private_cluster(cluster: Cluster) -> Iterator[Draft]:
+    """Find a cluster whose nodes have public addresses unless a pool says otherwise."""
+    if not cluster.private_nodes:
+        yield finding(cluster, "private_nodes", "nodes of this cluster get public addresses", allowed="private nodes")
+
+
+@rule("private-nodes", ruleset="network", owner="house", facts=("QTA-03",), source=_HOUSE)
+def private_nodes(pool: NodePool) -> Iterator[Draft]:
+    """Find a node pool whose nodes have public addresses, or might: what is not written is the cluster's choice."""
+    if not pool.private_nodes:
+        yield finding(pool, "private_nodes", "nodes of this pool can get public addresses", allowed="private nodes")
+
+
+@rule("private-control-plane", ruleset="network", owner="house", source=_HOUSE)
+def private_control_plane(cluster: Cluster) -> Iterator[Draft]:
+    """Find a control plane that answers at an address on the internet."""
+    if cluster.public_endpoint:
+        message = "the control plane answers at a public address"
+        yield finding(cluster, "public_endpoint", message, allowed="the DNS-based endpoint alone")
+
+
+@rule("no-external-address", ruleset="network", owner="house", source=_HOUSE)
+def no_external_address(address: ExternalAddress) -> Iterator[Draft]:
+    """Find a VM, or a template of VMs, with an address on the internet."""
+    yield finding(address, "what", f"a {address.what} of {address.name} has a public address", allowed="none")

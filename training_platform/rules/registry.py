@@ -1,0 +1,157 @@
+"""Rules: pure functions from a view to what is wrong with it, written once and run everywhere.
+
+A rule is registered by ``@rule``; its first parameter's annotation says which views it reads, and a second one is given
+the whole program. ``evaluate`` runs all rules over a program and returns findings; with the program's stack file at
+hand, each has its file, line and column.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal, get_type_hints
+
+from training_platform.config.reading.finding import Finding, Path, Severity, dotted
+from training_platform.config.spec.stack import Stack
+from training_platform.rules.views.view import NeedsUnknown, Program, View
+
+Owner = Literal["google", "provider", "kueue", "jobset", "house"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """A registered rule.
+
+    ``id`` is what exemptions and reports call it; ``facts`` are the ids of the refusals that it carries over;
+    ``owner`` says who refuses: rules of ``google`` hold in the sandbox too, where the real ``provider`` has its own.
+    ``ruleset`` groups rules for enforcement.
+    A rule ``across`` resources says nothing of one resource alone.
+    """
+
+    id: str
+    ruleset: str
+    severity: Severity
+    owner: Owner
+    facts: tuple[str, ...]
+    source: str
+    summary: str
+    reads: type[View]
+    check: Check
+    whole: bool  # whether it is given the program beside the view
+    across: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draft:
+    """What a rule says before it is known which rule said it: the view, the field, the message."""
+
+    view: View
+    path: Path
+    message: str
+    allowed: str | None = None
+    nearest: str | None = None
+    severity: Severity | None = None
+
+
+Check = Callable[..., Iterator[Draft]]
+RULES: dict[str, Rule] = {}
+
+
+def rule(
+    rule_id: str,
+    *,
+    ruleset: str,
+    source: str,
+    facts: tuple[str, ...] = (),
+    severity: Severity = "error",
+    owner: Owner = "google",
+    across: bool = False,
+) -> Callable[[Check], Check]:
+    """Register a rule; its first docstring line is its summary. Raises ValueError on a second use of an id."""
+
+    def register(check: Check) -> Check:
+        if rule_id in RULES:
+            raise ValueError(f"rule {rule_id} is registered twice")
+        first, *more = inspect.signature(check).parameters
+        RULES[rule_id] = Rule(
+            id=rule_id,
+            ruleset=ruleset,
+            severity=severity,
+            owner=owner,
+            facts=facts,
+            source=source,
+            summary=(check.__doc__ or "").strip().splitlines()[0],
+            reads=get_type_hints(check)[first],
+            check=check,
+            whole=bool(more),
+            across=across,
+        )
+        return check
+
+    return register
+
+
+def finding(
+    view: View,
+    field: str,
+    message: str,
+    *,
+    allowed: object = None,
+    nearest: object = None,
+    severity: Severity | None = None,
+) -> Draft:
+    """Return what a rule found wrong with one field of a view; ``severity`` where it differs from the rule's own."""
+    return Draft(
+        view=view,
+        path=view.path(field),
+        message=message,
+        allowed=None if allowed is None else str(allowed),
+        nearest=None if nearest is None else str(nearest),
+        severity=severity,
+    )
+
+
+def evaluate(program: Program, rules: Iterable[Rule] | None = None, file: Stack | None = None) -> list[Finding]:
+    """Run rules over a stack's views and return what they find; a rule that meets an unknown value leaves a note.
+
+    ``file`` is the stack as its file says; without it findings have no file and no line. What several resources of one
+    section have wrong alike, such as the slices of a pool, is said once.
+    """
+    found: dict[tuple[object, ...], Finding] = {}
+
+    def keep(each: Rule, draft: Draft) -> None:
+        same = draft.view.origin or draft.view.name
+        found.setdefault((each.id, same, draft.path, draft.message, draft.allowed), _finding(each, draft, file))
+
+    for each in RULES.values() if rules is None else rules:
+        views: Iterable[View] = [program] if each.reads is Program else program.of(each.reads)
+        for view in views:
+            try:
+                for draft in each.check(view, program) if each.whole else each.check(view):
+                    keep(each, draft)
+            except NeedsUnknown as unknown:
+                keep(each, _undecided(each, unknown))
+    return list(found.values())
+
+
+def _undecided(each: Rule, unknown: NeedsUnknown) -> Draft:
+    message = f"{each.id} is not decided: {unknown.field} is not known before deployment"
+    return Draft(view=unknown.view, path=unknown.view.path(unknown.field), message=message, severity="note")
+
+
+def _finding(each: Rule, draft: Draft, file: Stack | None) -> Finding:
+    view = draft.view
+    return Finding(
+        rule=each.id,
+        severity=draft.severity or each.severity,
+        message=draft.message,
+        stack=view.stack,
+        file=file.source.file if file else None,
+        position=file.position(draft.path) if file else None,
+        path=dotted(draft.path),
+        resource=f"{view.type} {view.name}",
+        allowed=draft.allowed,
+        nearest=draft.nearest,
+        source=each.source,
+    )

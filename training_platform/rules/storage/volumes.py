@@ -1,0 +1,49 @@
+"""Volumes: StorageClasses of Filestore, and claims on classes that reach no network of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from training_platform.catalog.nearest import find_nearest
+from training_platform.rules.registry import Draft, finding, rule
+from training_platform.rules.views.network import StorageClass, VolumeClaim
+
+_CSI = "Filestore CSI driver 2edb466, parameters, read 2026-06-24"
+PROVISIONER = "filestore.csi.storage.gke.io"
+CONNECT_MODES = ("DIRECT_PEERING", "PRIVATE_SERVICE_ACCESS")
+PARAMETERS = frozenset({
+    "tier", "network", "connect-mode", "reserved-ipv4-cidr", "reserved-ip-range", "multishare",
+    "instance-storageclass-label", "max-volume-size", "instance-encryption-kms-key", "nfs-export-options-on-create",
+    "protocol", "labels", "resource-tags", "mount-options",
+})  # fmt: skip
+BUILT_IN = frozenset({"standard-rwx", "premium-rwx", "zonal-rwx", "enterprise-rwx", "enterprise-multishare-rwx"})
+
+
+@rule("filestore-class", ruleset="volumes", facts=("FST-07",), source=f"{_CSI}; CSI #1346")
+def filestore_class(each: StorageClass) -> Iterator[Draft]:
+    """Find a StorageClass with a parameter, or a way of connecting, that Filestore's driver refuses."""
+    if each.provisioner != PROVISIONER:
+        return
+    for key, value in each.parameters.items():
+        if key not in PARAMETERS and not key.startswith("csi.storage.k8s.io/"):
+            message = f"the driver of Filestore refuses parameter {key}"
+            nearest = find_nearest(key, PARAMETERS)
+            yield finding(each, "parameters", message, allowed=", ".join(sorted(PARAMETERS)), nearest=nearest)
+        elif key == "connect-mode" and value not in CONNECT_MODES:
+            message = f"the driver of Filestore does not connect by {value}"
+            yield finding(each, "parameters", message, allowed=", ".join(CONNECT_MODES), nearest=CONNECT_MODES[1])
+
+
+@rule(
+    "built-in-class",
+    ruleset="volumes",
+    severity="warning",
+    facts=("FST-07",),
+    source="comment of a third-party storage class; CSI #43",
+)
+def built_in_class(claim: VolumeClaim) -> Iterator[Draft]:
+    """Find a claim on a class of GKE's own, whose instances are in the VPC called default."""
+    if claim.class_name in BUILT_IN:
+        message = f"class {claim.class_name} makes Filestore instances in the VPC called default"
+        allowed = "a StorageClass with parameter network, unless the cluster is in that VPC"
+        yield finding(claim, "class_name", message, allowed=allowed)

@@ -1,0 +1,110 @@
+"""What rules that know no limits leave open: of what would pass, what do the project's quotas hold.
+
+A rule reads one pool, and names what Google Cloud would take. Whether a zone, a way to get VMs, or a slice fits the
+limits is in the ledgers, so it is added to the finding afterwards, by the same reckoning as that of a quota that is
+short. A program without stack files has no ledger of its own, and keeps what the rule says.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterable, Mapping
+
+from training_platform.catalog.topologies import nearest_topology
+from training_platform.catalog.types import chips_in
+from training_platform.config.expansion.pools import Pool
+from training_platform.config.reading.finding import Finding
+from training_platform.config.workspace import Workspace
+from training_platform.quota.alternatives import Alternatives, largest_slice
+from training_platform.quota.headroom import Room, named
+from training_platform.quota.keys import Holder, quota_key
+from training_platform.quota.ledger import ProjectLedger, shown
+
+_POOL = 4  # parts of a path down to a pool: clusters.NAME.node_pools.NAME
+_MOST_REGIONS = 6  # that a finding lists as allowed
+
+
+class Suggestions:
+    """Adds to findings what the limits of their stacks' projects say."""
+
+    def __init__(self, workspace: Workspace, ledgers: Mapping[str, ProjectLedger]) -> None:
+        self._workspace = workspace
+        self._alternatives = {project: Alternatives(ledger, workspace) for project, ledger in ledgers.items()}
+
+    def to(self, findings: Iterable[Finding]) -> list[Finding]:
+        """Return the findings, with more to choose from where a pool does not fit."""
+        return [self._to(finding) for finding in findings]
+
+    def _to(self, finding: Finding) -> Finding:
+        suggest = _BY_RULE.get(finding.rule)
+        stack = self._workspace.stacks.get(finding.stack or "") if suggest else None
+        others = self._alternatives.get(self._workspace.project_of(stack) or "") if stack else None
+        if suggest is None or stack is None or others is None:
+            return finding
+        pool = others.pool(Holder(stack.name, tuple(finding.path.split(".")[:_POOL]), ""))
+        return suggest(finding, pool, others) if pool else finding
+
+
+def _zones(finding: Finding, pool: Pool, others: Alternatives) -> Finding:
+    """Say of every zone with the machine whether the limits hold the pool there, and name the nearest that does."""
+    rooms = others.limits.elsewhere(finding.stack or "", pool)
+    if not rooms:
+        return finding
+    unit = "chips" if pool.machine.kind == "tpu" else "GPUs"
+    sorts = {
+        f"with quota for {shown(pool.max_chips)} {unit}": [room for room in rooms if room.fits],
+        "offered, quota short": [room for room in rooms if room.short],
+        "offered, quota not known": [room for room in rooms if not room.fits and not room.short],
+    }
+    allowed = "; ".join(f"{sort}: {named(found, unit, _MOST_REGIONS)}" for sort, found in sorts.items() if found)
+    best = next((room for room in rooms if room.fits), rooms[0])
+    return dataclasses.replace(finding, allowed=allowed, nearest=_nearest(best, unit, others.project))
+
+
+def _nearest(room: Room, unit: str, project: str) -> str:
+    if room.fits:
+        return named([room], unit)
+    if room.short is None:
+        return f"{room.zone}; its limits are not known: training-platform quota pull {project}"
+    key, wanted, counted = room.short
+    return f"{room.zone}, with a request for {shown(wanted)} {counted} of {key}"
+
+
+def _capacity(finding: Finding, pool: Pool, others: Alternatives) -> Finding:
+    """Name the ways to get the machine whose quota holds the pool, and the quota of the nearest where none does."""
+    fitting = [text for _, text in others.capacities(pool)]
+    if fitting:
+        return dataclasses.replace(finding, nearest="; or ".join(fitting))
+    first = pool.machine.capacities[0]
+    quota = pool.accelerator.quotas.get(first)
+    if quota is None or first == "reservation":
+        return finding
+    key = quota_key(others.project, quota, pool.zone or pool.region)
+    left = others.limits.left(key)
+    said = "whose limit is not known" if left is None else f"of which {shown(max(0, left))} are left"
+    return dataclasses.replace(finding, nearest=f"{finding.nearest}, charged to {key}, {said}")
+
+
+def _topology(finding: Finding, pool: Pool, others: Alternatives) -> Finding:
+    """Name a smaller slice as well, where the limits do not hold the nearest that is legal."""
+    quota = pool.accelerator.quotas.get(pool.spec.charged)
+    legal = nearest_topology(pool.machine, pool.spec.topology or "")
+    if quota is None or legal is None:
+        return finding
+    holder = Holder(finding.stack or "", pool.path, pool.name)
+    left = others.limits.left(quota_key(others.project, quota, pool.zone or pool.region), holder)
+    wanted = (chips_in(legal) or 0) * pool.spec.slices
+    if left is None or math.isinf(left) or wanted <= left:
+        return finding
+    smaller = largest_slice(pool, left)
+    room = f"{shown(max(0, left))} chips of quota"
+    said = f"{smaller} fits the {room} that are left" if smaller else f"{room} are left"
+    return dataclasses.replace(finding, nearest=f"{finding.nearest}; {said}, {legal} takes {shown(wanted)}")
+
+
+_BY_RULE: Mapping[str, Callable[[Finding, Pool, Alternatives], Finding]] = {
+    "machine-zone": _zones,
+    "capacity-offered": _capacity,
+    "tpu-topology": _topology,
+}

@@ -1,0 +1,102 @@
+"""Vertex AI persistent resources."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from training_platform.catalog import MACHINE_TYPES
+from training_platform.catalog.nearest import find_nearest
+from training_platform.config.reading.section import enumeration
+from training_platform.rules.registry import Draft, finding, rule
+from training_platform.rules.views.gke import PersistentPool
+
+_DOCS = "Vertex AI docs, configure compute, read 2026-08-22"
+_NAME = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?\Z")
+
+
+@rule("vertex-machine-type", ruleset="vertex", facts=("VJB-03", "VPR-07"), source=_DOCS)
+def vertex_machine_type(pool: PersistentPool) -> Iterator[Draft]:
+    """Find a machine type that Vertex AI does not start, or that the catalogue does not know; pools take no TPUs."""
+    offered = {name: machine for name, machine in MACHINE_TYPES.items() if machine.vertex and machine.kind != "tpu"}
+    name, machine = pool.machine_type, pool.machine
+    if name is None:
+        yield finding(pool, "machine_type", "is not written", allowed=enumeration(offered))
+    elif name not in offered:
+        reason = "is not in the catalogue" if machine is None else "is not for pools of Vertex AI"
+        message = f"{name!r} {reason}"
+        yield finding(pool, "machine_type", message, allowed=enumeration(offered), nearest=find_nearest(name, offered))
+
+
+@rule("vertex-accelerator", ruleset="vertex", facts=("VJB-03",), source=f"{_DOCS}; accelerator_type.proto")
+def vertex_accelerator(pool: PersistentPool) -> Iterator[Draft]:
+    """Find GPUs other than those that the machine type comes with; Vertex AI wants type and count written both."""
+    machine, kind, count = pool.machine, pool.accelerator_type, pool.accelerator_count
+    if machine is None or machine.kind == "tpu":
+        return
+    support = machine.accelerator.vertex if machine.accelerator else None
+    wanted = support.accelerator_type if support else None
+    pair = f"{machine.chips} of {wanted}" if wanted else "none"
+    if kind != wanted:
+        message = f"{machine.name} goes with {pair}, and {kind or 'no accelerator'} is asked for"
+        yield finding(pool, "accelerator_type", message, allowed=pair, nearest=wanted)
+    elif wanted is not None and count != machine.chips:
+        message = f"{machine.name} goes with {pair}, and {count or 0} are asked for"
+        yield finding(pool, "accelerator_count", message, allowed=pair, nearest=machine.chips)
+
+
+@rule(
+    "vertex-region",
+    ruleset="vertex",
+    severity="warning",
+    facts=("VJB-03",),
+    source="Vertex AI docs, locations, read 2026-08-22",
+)
+def vertex_region(pool: PersistentPool) -> Iterator[Draft]:
+    """Find a region where Vertex AI does not list the accelerator; a warning, since such lists age."""
+    accelerator = pool.machine.accelerator if pool.machine else None
+    support = accelerator.vertex if accelerator else None
+    if accelerator and support and pool.region not in support.regions:
+        message = f"{accelerator.title} is not listed for training in {pool.region} ({support.source})"
+        nearest = find_nearest(pool.region, support.regions)
+        yield finding(pool, "region", message, allowed=", ".join(support.regions), nearest=nearest)
+
+
+@rule(
+    "persistent-replicas",
+    ruleset="vertex",
+    facts=("VPR-02",),
+    source="persistent_resource.proto (googleapis f8291d2); terraform-provider-google-beta 93c65b2",
+)
+def persistent_replicas(pool: PersistentPool) -> Iterator[Draft]:
+    """Find replica counts out of order: at least 1, the minimum below the maximum, the start between both."""
+    count, least, most = pool.replica_count, pool.min_replicas, pool.max_replicas
+    if count is not None and count < 1:
+        yield finding(pool, "replica_count", f"is {count}", allowed="at least 1", nearest=1)
+    if least is None and most is None:
+        return
+    if least is None or most is None:
+        given = "max_replicas" if least is None else "min_replicas"
+        yield finding(pool, given, "autoscaling needs both bounds, and one is missing", allowed="both")
+        return
+    if least < 1:
+        yield finding(pool, "min_replicas", f"the minimum is {least}", allowed="at least 1", nearest=1)
+    if least >= most:
+        message = f"the maximum, {most}, is not above the minimum, {least}"
+        yield finding(pool, "max_replicas", message, allowed=f"at least {least + 1}", nearest=least + 1)
+    elif count is not None and not least <= count <= most:
+        nearest = min(max(count, least), most)
+        yield finding(pool, "replica_count", f"is {count}", allowed=f"{least} to {most}", nearest=nearest)
+
+
+@rule(
+    "persistent-resource-name",
+    ruleset="vertex",
+    facts=("VPR-01",),
+    source="persistent_resource.proto (googleapis f8291d2); terraform-provider-google-beta 93c65b2",
+)
+def persistent_resource_name(pool: PersistentPool) -> Iterator[Draft]:
+    """Find an id that Vertex AI does not take."""
+    if pool.resource_id is not None and not _NAME.match(pool.resource_id):
+        allowed = "at most 63 lower-case letters, digits and dashes, the first a letter and the last no dash"
+        yield finding(pool, "resource_id", f"the id {pool.resource_id!r} is refused", allowed=allowed)

@@ -1,0 +1,82 @@
+"""Vertex AI: persistent resources and TensorBoards."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from training_platform.sandbox.cloud.errors import ApiError
+from training_platform.sandbox.cloud.model import Call, Json, Kind, Service
+from training_platform.sandbox.cloud.projects import number
+from training_platform.sandbox.cloud.store import Record
+
+if TYPE_CHECKING:
+    from training_platform.sandbox.cloud.cloud import Cloud
+
+
+def _named(cloud: Cloud, record: Record, old: Json) -> None:
+    """Name a resource by its project's number, as the API answers it, and date it."""
+    body, now = record.body, cloud.time()
+    if not old:
+        path = record.name.partition("/")[2]
+        body["name"] = path.replace(f"projects/{record.project}/", f"projects/{number(record.project)}/", 1)
+        body["createTime"] = now
+    body["updateTime"] = now
+
+
+def _persistent_resource(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
+    _named(cloud, record, old)
+    pools = record.body.get("resourcePools")
+    if not pools:
+        raise ApiError(400, "resource_pools is required")
+    for index, pool in enumerate(pools):
+        pool.setdefault("id", f"pool-{index}")
+        pool["usedReplicaCount"] = pool.get("usedReplicaCount", "0")
+        if "autoscalingSpec" in pool:
+            pool.setdefault("replicaCount", pool["autoscalingSpec"].get("minReplicaCount", "1"))
+    if not old:
+        record.body["startTime"] = cloud.time()
+
+
+def _tensorboard(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
+    _named(cloud, record, old)
+    if not record.body.get("displayName"):
+        raise ApiError(400, "display_name is required")
+    if not old:
+        record.body["blobStoragePathPrefix"] = f"cloud-ai-platform-{record.id[-8:]}"
+
+
+_VERBS: Final = {"create": "Create", "patch": "Update", "update": "Update"}
+
+
+def _metadata(cloud: Cloud, call: Call, kind: Kind, _record: Record) -> Json:
+    verb = _VERBS.get(call.method.action)
+    name = f"{verb}{kind.schema}OperationMetadata" if verb else "DeleteOperationMetadata"
+    return {
+        "@type": f"type.googleapis.com/google.cloud.aiplatform.{call.api.version}.{name}",
+        "genericMetadata": {"createTime": cloud.time(), "updateTime": cloud.time()},
+    }
+
+
+SERVICE = Service(
+    name="aiplatform",
+    package="google.cloud.aiplatform",
+    metadata=_metadata,
+    kinds=(
+        Kind(
+            collection="persistentResources",
+            schema="PersistentResource",
+            style="longrunning",
+            id_in="persistentResourceId",
+            states=("state", "PROVISIONING", "RUNNING", "UPDATING", "STOPPING"),
+            fill=_persistent_resource,
+        ),
+        Kind(
+            collection="tensorboards",
+            schema="Tensorboard",
+            style="longrunning",
+            id_in="",
+            fill=_tensorboard,
+            etag="etag",
+        ),
+    ),
+)

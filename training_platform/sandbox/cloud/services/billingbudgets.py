@@ -1,0 +1,34 @@
+"""Cloud Billing budgets of an account."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from training_platform.sandbox.cloud.errors import ApiError
+from training_platform.sandbox.cloud.model import Call, Json, Kind, Service
+from training_platform.sandbox.cloud.store import Record
+
+if TYPE_CHECKING:
+    from training_platform.sandbox.cloud.cloud import Cloud
+
+
+def _fill(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
+    body = record.body
+    if not old:
+        unique = str(UUID(int=cloud.store.serial() * 2**64 + 2**126))
+        record.name = f"{call.name}/{unique}"
+        body["name"] = f"{call.path}/{unique}"
+    if "amount" not in body:
+        raise ApiError(400, "Request contains an invalid argument: a budget has an amount.")
+    body.setdefault("budgetFilter", {}).setdefault("creditTypesTreatment", "INCLUDE_ALL_CREDITS")
+    if not body["budgetFilter"].get("customPeriod"):
+        body["budgetFilter"].setdefault("calendarPeriod", "MONTH")
+    for rule in body.get("thresholdRules", ()):
+        rule.setdefault("spendBasis", "CURRENT_SPEND")
+
+
+SERVICE = Service(
+    name="billingbudgets",
+    kinds=(Kind(collection="budgets", schema="Budget", id_in="", fill=_fill, etag="etag"),),
+)

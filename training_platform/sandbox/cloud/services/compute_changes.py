@@ -1,0 +1,62 @@
+"""Compute Engine's methods that change one thing of a resource."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Network
+from typing import TYPE_CHECKING, Final
+
+from training_platform.sandbox.cloud import resources
+from training_platform.sandbox.cloud.errors import ApiError
+from training_platform.sandbox.cloud.model import Call, Handler, Json
+from training_platform.sandbox.cloud.services.compute_networks import read_range
+from training_platform.sandbox.cloud.store import Record
+from training_platform.sandbox.cloud.work import Work
+
+if TYPE_CHECKING:
+    from training_platform.sandbox.cloud.cloud import Cloud
+
+
+def _expand(cloud: Cloud, call: Call) -> Json:
+    record = cloud.existing(call.name.removesuffix("/expandIpCidrRange"))
+    old, new = IPv4Network(record.body["ipCidrRange"]), read_range(call.body.get("ipCidrRange", ""), "ipCidrRange")
+    if not old.subnet_of(new):
+        raise ApiError(400, "The new range must contain the old one.")
+    record.body |= {"ipCidrRange": str(new), "fingerprint": resources.etag(cloud)}
+    return _done(cloud, record, "expandIpCidrRange")
+
+
+def _google_access(cloud: Cloud, call: Call) -> Json:
+    record = cloud.existing(call.name.removesuffix("/setPrivateIpGoogleAccess"))
+    record.body |= {
+        "privateIpGoogleAccess": call.body.get("privateIpGoogleAccess", False),
+        "fingerprint": resources.etag(cloud),
+    }
+    return _done(cloud, record, "setPrivateIpGoogleAccess")
+
+
+def _set_labels(cloud: Cloud, call: Call) -> Json:
+    record = cloud.existing(call.name.removesuffix("/setLabels"))
+    resources.check_versions(record, call.body)
+    record.body |= {"labels": call.body.get("labels", {}), "labelFingerprint": resources.etag(cloud)}
+    return _done(cloud, record, "setLabels")
+
+
+def _done(cloud: Cloud, record: Record, kind: str) -> Json:
+    cloud.store.put(record)
+    work = Work(
+        style="compute",
+        service="compute",
+        project=record.project,
+        target=record.name,
+        type=kind,
+        seconds=cloud.settings.seconds("compute.change"),
+    )
+    return cloud.operations.start(work)
+
+
+HANDLERS: Final[dict[str, Handler]] = {
+    "subnetworks.expandIpCidrRange": _expand,
+    "subnetworks.setPrivateIpGoogleAccess": _google_access,
+    "addresses.setLabels": _set_labels,
+    "globalAddresses.setLabels": _set_labels,
+}

@@ -1,0 +1,121 @@
+"""Filestore instances, their snapshots and backups. Capacity is counted in GiB, though the field says GB."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from training_platform.sandbox.cloud.errors import ApiError, failed_precondition, not_found
+from training_platform.sandbox.cloud.model import Call, Json, Kind, Service
+from training_platform.sandbox.cloud.store import Record
+
+if TYPE_CHECKING:
+    from training_platform.sandbox.cloud.cloud import Cloud
+
+
+def _fill(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
+    body = record.body
+    if old:
+        _check_change(body, old)
+        return
+    if not body.get("fileShares") or not body.get("networks"):
+        raise ApiError(400, "An instance needs one file share and one network")
+    body |= {"name": call.path + "/" + record.id, "createTime": cloud.time()}
+    body.setdefault("protocol", "NFS_V3")
+    serial = cloud.store.serial()
+    network = body["networks"][0]
+    network.setdefault("connectMode", "DIRECT_PEERING")
+    block = f"10.{100 + serial // 250 % 100}.{serial % 250}"
+    size = 29 if str(body.get("tier", "")).startswith(("BASIC", "STANDARD", "PREMIUM")) else 24
+    if not network.get("reservedIpRange"):
+        network["reservedIpRange"] = f"{block}.0/{size}"
+    network["ipAddresses"] = [f"{block}.2"]
+    _defaults(body)
+
+
+def _defaults(body: Json) -> None:
+    body["satisfiesPzs"] = body["satisfiesPzi"] = False
+    body.setdefault("capacityStepSizeGb", "256")
+    if body.get("tier") in ("ZONAL", "REGIONAL", "ENTERPRISE"):
+        body.setdefault("customPerformanceSupported", True)
+    for share in body["fileShares"]:
+        share["capacityGb"] = str(share.get("capacityGb", "0"))
+
+
+def _check_change(body: Json, old: Json) -> None:
+    before, after = (int(each["fileShares"][0].get("capacityGb", 0)) for each in (old, body))
+    if after < before and str(old.get("tier", "")).startswith(("BASIC", "STANDARD", "PREMIUM")):
+        raise ApiError(400, f"Cannot reduce the capacity of a {old['tier']} instance from {before} to {after} GiB")
+    for name in ("tier", "networks", "protocol"):
+        if body.get(name) != old.get(name):
+            raise ApiError(400, f"The field '{name}' of an instance cannot be changed")
+
+
+def _removable(_cloud: Cloud, call: Call, record: Record) -> None:
+    if record.body.get("deletionProtectionEnabled"):
+        raise failed_precondition(f"The instance '{call.path}' is protected against deletion.")
+
+
+def _backup(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
+    if old:
+        return
+    source = record.body.get("sourceInstance", "")
+    instance = cloud.store.get(f"file/{source}")
+    if instance is None:
+        raise not_found(source)
+    shares = {each["name"]: each for each in instance.body["fileShares"]}
+    share = record.body.get("sourceFileShare", "")
+    if share not in shares:
+        raise ApiError(400, f"The instance '{source}' has no file share '{share}'")
+    _snapshot(cloud, call, record, old)
+    record.body |= {
+        "sourceInstanceTier": instance.body["tier"], "capacityGb": shares[share]["capacityGb"],
+        "storageBytes": "0", "downloadBytes": "0",
+    }  # fmt: skip
+
+
+def _snapshot(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
+    if not old:
+        record.body |= {"name": f"{call.path}/{record.id}", "createTime": cloud.time()}
+
+
+def _metadata(cloud: Cloud, call: Call, _kind: Kind, record: Record) -> Json:
+    return {
+        "@type": "type.googleapis.com/google.cloud.common.OperationMetadata", "createTime": cloud.time(),
+        "target": record.name.partition("/")[2], "verb": call.method.action, "apiVersion": call.api.version,
+    }  # fmt: skip
+
+
+SERVICE = Service(
+    name="file",
+    package="google.cloud.filestore",
+    metadata=_metadata,
+    kinds=(
+        Kind(
+            collection="instances",
+            schema="Instance",
+            style="longrunning",
+            id_in="instanceId",
+            states=("state", "CREATING", "READY", "REPAIRING", "DELETING"),
+            fill=_fill,
+            removable=_removable,
+            etag="etag",
+        ),
+        Kind(
+            collection="backups",
+            schema="Backup",
+            style="longrunning",
+            id_in="backupId",
+            states=("state", "CREATING", "READY", "READY", "DELETING"),
+            fill=_backup,
+        ),
+        Kind(
+            collection="snapshots",
+            schema="Snapshot",
+            style="longrunning",
+            id_in="snapshotId",
+            parent=True,
+            states=("state", "CREATING", "READY", "READY", "DELETING"),
+            fill=_snapshot,
+        ),
+    ),
+)

@@ -1,0 +1,79 @@
+"""Cloud Monitoring: alert policies and notification channels, which the server names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from training_platform.sandbox.cloud.errors import ApiError
+from training_platform.sandbox.cloud.model import Call, Json, Kind, Service
+from training_platform.sandbox.cloud.store import Record
+
+if TYPE_CHECKING:
+    from training_platform.sandbox.cloud.cloud import Cloud
+
+_NEEDED: Final = {"email": "email_address", "slack": "channel_name", "pubsub": "topic", "webhook_tokenauth": "url"}
+
+
+def _dated(cloud: Cloud, record: Record, old: Json, schema: str) -> None:
+    who = {"mutateTime": cloud.time(), "mutatedBy": "sandbox@example.com"}
+    if schema == "channel":
+        record.body["mutationRecords"] = [{"mutateTime": who["mutateTime"]}, *old.get("mutationRecords", [])]
+        record.body["creationRecord"] = old.get("creationRecord", {"mutateTime": who["mutateTime"]})
+    else:
+        record.body["mutationRecord"] = who
+        record.body["creationRecord"] = old.get("creationRecord", who)
+
+
+def _channel(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
+    body = record.body
+    if not old:
+        body["name"] = f"{call.path}/{record.id}"
+    kind = body.get("type", "")
+    needed = _NEEDED.get(kind)
+    if not kind or (needed and needed not in body.get("labels", {})):
+        raise ApiError(
+            400, f"Field \"notification_channel.labels\" lacks '{needed}'" if kind else "A channel has a type"
+        )
+    body.setdefault("enabled", True)
+    _dated(cloud, record, old, "channel")
+
+
+def _policy(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
+    body = record.body
+    if not old:
+        body["name"] = f"{call.path}/{record.id}"
+    if not body.get("conditions"):
+        raise ApiError(400, "Field alert_policy.conditions had an invalid value: there must be at least one condition.")
+    for channel in body.get("notificationChannels", ()):
+        cloud.existing(f"monitoring/{channel}")
+    for condition in body["conditions"]:
+        if not condition.get("name", "").startswith(body["name"]):
+            condition["name"] = f"{body['name']}/conditions/{cloud.number()}"
+    body.setdefault("combiner", "OR")
+    body.setdefault("enabled", True)
+    _dated(cloud, record, old, "policy")
+
+
+def _unused(cloud: Cloud, call: Call, record: Record) -> None:
+    if call.parameters.get("force"):
+        return
+    users = [
+        each
+        for each in cloud.store.all(record.project)
+        if record.body["name"] in each.body.get("notificationChannels", ())
+    ]
+    if users:
+        raise ApiError(
+            400, f"Cannot delete channel {record.body['name']}: policies use it.", status="FAILED_PRECONDITION"
+        )
+
+
+SERVICE = Service(
+    name="monitoring",
+    kinds=(
+        Kind(
+            collection="notificationChannels", schema="NotificationChannel", id_in="", fill=_channel, removable=_unused
+        ),
+        Kind(collection="alertPolicies", schema="AlertPolicy", id_in="", fill=_policy),
+    ),
+)

@@ -1,0 +1,173 @@
+"""The objects of every cluster, in memory and, if asked, in a JSON file that survives a restart.
+
+Objects are kept by group, not by version: a cluster serves one object in all versions of its kind. What a server fills
+in is deterministic, so two runs of a program have equal states: ``uid`` from the object's identity, ``resourceVersion``
+counting its updates from 1, one fixed ``creationTimestamp``. The file holds secrets in plain text, as a cluster does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import uuid
+from pathlib import Path
+from threading import RLock
+from typing import Final, NamedTuple, Protocol
+
+from training_platform.sandbox.kubernetes.values import Json, pruned
+
+CREATED: Final = "2026-01-01T00:00:00Z"
+# The last two are GKE's, for managed Prometheus.
+BUILT_IN: Final = frozenset({"default", "kube-system", "kube-public", "kube-node-lease", "gmp-system", "gmp-public"})
+
+
+class Refused(Exception):
+    """What an API server answers instead of doing as told; the text is the whole answer."""
+
+
+class Key(NamedTuple):
+    """What makes an object the same object; ``namespace`` is empty for cluster-scoped kinds."""
+
+    group: str
+    kind: str
+    namespace: str
+    name: str
+
+
+class ObjectStore(Protocol):
+    """Where the objects of every cluster are; ``resource`` is the plural by which a refusal calls an object."""
+
+    def read(self, cluster: str, key: Key) -> Json | None:
+        """An object, or ``None``."""
+
+    def own(self, cluster: str, key: Key, live: Json, inputs: Json) -> Json:
+        """What of a live object the program had set with ``inputs``."""
+
+    def rehearse(self, cluster: str, key: Key, obj: Json) -> None:
+        """Refuse in a preview what a create or an update would refuse, and change nothing."""
+
+    def create(self, cluster: str, key: Key, obj: Json, resource: str) -> Json:
+        """Keep a new object; returns it with what the server filled in."""
+
+    def update(self, cluster: str, key: Key, obj: Json, resource: str) -> Json:
+        """Put an object in the place of the one with its key; fields that it lacks are gone."""
+
+    def delete(self, cluster: str, key: Key) -> None:
+        """Forget an object, and with a namespace all that is in it; one that is gone already is no error."""
+
+    def has_namespace(self, cluster: str, name: str) -> bool:
+        """Whether objects can be put into a namespace."""
+
+    def ensure_namespace(self, cluster: str, name: str) -> None:
+        """Create a namespace unless it is there."""
+
+
+class Store:
+    """Objects by cluster and key. Safe to use from several threads; what it returns is the caller's own copy."""
+
+    def __init__(self, file: Path | None = None) -> None:
+        self._file = file
+        self._lock = RLock()
+        self._objects: dict[tuple[str, Key], Json] = {}
+        if file is not None and file.exists():
+            for record in json.loads(file.read_text(encoding="utf-8")):
+                self._objects[record["cluster"], Key(*record["key"])] = record["object"]
+
+    def clusters(self) -> list[str]:
+        """Clusters that hold an object."""
+        with self._lock:
+            return sorted({cluster for cluster, _ in self._objects})
+
+    def keys(self, cluster: str) -> list[Key]:
+        """What a cluster holds; built-in namespaces are not counted."""
+        with self._lock:
+            return sorted(key for owner, key in self._objects if owner == cluster)
+
+    def read(self, cluster: str, key: Key) -> Json | None:
+        """An object, or ``None``."""
+        with self._lock:
+            found = self._objects.get((cluster, key))
+            return None if found is None else _copied(found)
+
+    def own(self, cluster: str, key: Key, live: Json, inputs: Json) -> Json:  # noqa: ARG002 # as in ObjectStore
+        """The fields that the program named; nothing here spells a value in its own way."""
+        return pruned(live, inputs)
+
+    def rehearse(self, cluster: str, key: Key, obj: Json) -> None:
+        """Nothing is refused here that a preview could know."""
+
+    def has_namespace(self, cluster: str, name: str) -> bool:
+        """Whether objects can be put into a namespace."""
+        with self._lock:
+            return name in BUILT_IN or (cluster, _namespace(name)) in self._objects
+
+    def create(self, cluster: str, key: Key, obj: Json, resource: str) -> Json:
+        """Keep a new object; ``resource`` is the plural by which a refusal calls it."""
+        with self._lock:
+            built_in = key == _namespace(key.name) and key.name in BUILT_IN
+            if built_in or (cluster, key) in self._objects:
+                raise Refused(f'{resource} "{key.name}" already exists')
+            if key.namespace and not self.has_namespace(cluster, key.namespace):
+                raise Refused(f'namespaces "{key.namespace}" not found')
+            return self._keep(cluster, key, obj, _born(cluster, key))
+
+    def update(self, cluster: str, key: Key, obj: Json, resource: str) -> Json:
+        """Put an object in the place of the one with its key; fields that it lacks are gone."""
+        with self._lock:
+            old = self._objects.get((cluster, key))
+            if old is None:
+                raise Refused(f'{resource} "{key.name}" not found')
+            version = str(int(old["metadata"]["resourceVersion"]) + 1)
+            return self._keep(cluster, key, obj, {**_born(cluster, key), "resourceVersion": version})
+
+    def delete(self, cluster: str, key: Key) -> None:
+        """Forget an object, and with a namespace all that is in it; one that is gone already is no error."""
+        with self._lock:
+            self._objects.pop((cluster, key), None)
+            if key == _namespace(key.name):
+                for inner in [k for c, k in self._objects if c == cluster and k.namespace == key.name]:
+                    del self._objects[cluster, inner]
+            self._save()
+
+    def ensure_namespace(self, cluster: str, name: str) -> None:
+        """Create a namespace unless it is there."""
+        with self._lock:
+            if not self.has_namespace(cluster, name):
+                obj = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+                self.create(cluster, _namespace(name), obj, "namespaces")
+
+    def _keep(self, cluster: str, key: Key, obj: Json, filled: Json) -> Json:
+        kept = {**obj, "metadata": {**obj.get("metadata", {}), **filled}}
+        self._objects[cluster, key] = _copied(kept)
+        self._save()
+        return _copied(kept)
+
+    def _save(self) -> None:
+        """Write all of it beside the file, then put it in its place, so that a killed server leaves a whole file."""
+        if self._file is None:
+            return
+        records = [{"cluster": c, "key": key, "object": obj} for (c, key), obj in sorted(self._objects.items())]
+        handle, partial = tempfile.mkstemp(dir=self._file.parent, prefix=self._file.name)  # mode 0600
+        with os.fdopen(handle, "w", encoding="utf-8") as out:
+            json.dump(records, out, indent=1)
+        Path(partial).replace(self._file)
+
+
+def _born(cluster: str, key: Key) -> Json:
+    filled = {
+        "name": key.name,
+        "uid": str(uuid.uuid5(uuid.NAMESPACE_URL, "/".join((cluster, *key)))),
+        "resourceVersion": "1",
+        "creationTimestamp": CREATED,
+    }
+    return {**filled, "namespace": key.namespace} if key.namespace else filled
+
+
+def _namespace(name: str) -> Key:
+    return Key("", "Namespace", "", name)
+
+
+def _copied(obj: Json) -> Json:
+    copied: Json = json.loads(json.dumps(obj))
+    return copied

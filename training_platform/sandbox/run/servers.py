@@ -1,0 +1,172 @@
+"""The stand-ins that a run needs, in this process or the ones that ``sandbox serve`` serves."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from training_platform.config.reading.clock import today
+from training_platform.config.workspace import Workspace
+from training_platform.quota.snapshot import read_snapshots
+from training_platform.sandbox.cloud.cloud import Cloud
+from training_platform.sandbox.cloud.projects import Projects
+from training_platform.sandbox.cloud.server import serve as serve_cloud
+from training_platform.sandbox.cloud.settings import Settings
+from training_platform.sandbox.cloud.store import Store
+from training_platform.sandbox.kubernetes.api_store import ApiStore
+from training_platform.sandbox.kubernetes.control_plane import ControlPlanes
+from training_platform.sandbox.kubernetes.server import serve as serve_kubernetes
+from training_platform.sandbox.kubernetes.store import Refused
+from training_platform.sandbox.kubernetes.store import Store as ObjectStore
+from training_platform.sandbox.run.folder import Folder, is_alive
+from training_platform.sandbox.run.kubernetes import Mode
+from training_platform.sandbox.run.problems import CannotRun
+
+# Of the shortest operation: with more, a run spends a noticeable part of its time asleep between two polls.
+POLL_SHARE: Final = 0.02
+SHORTEST_POLL: Final = 0.05  # seconds; below it, polling itself is what keeps the processors busy
+LONGEST_POLL: Final = 10.0  # seconds, the provider's own choice
+# The provider waits so long for more calls of a kind to send as one; by itself 3 s, three times over for an API to
+# be enabled. The calls of one step of a stack come within less.
+BATCHING: Final = '{"sendAfter":"500ms"}'
+
+
+@dataclass(frozen=True)
+class Servers:
+    """Where the stand-ins listen on the loopback interface; ``kubernetes`` is None where the released plugin runs."""
+
+    cloud: int
+    kubernetes: int | None
+    durations: Mapping[str, float]
+
+
+def poll_interval(durations: Mapping[str, float]) -> str:
+    """Return ``gcp:pollInterval`` for operations of these lengths in seconds, as Go writes it: ``0.2s``."""
+    real = [each for each in durations.values() if each > 0]
+    seconds = min(LONGEST_POLL, max(SHORTEST_POLL, POLL_SHARE * min(real, default=0)))
+    return f"{round(seconds * 1000)}ms"
+
+
+def provider_settings(durations: Mapping[str, float]) -> dict[str, str]:
+    """Return the settings of a gcp provider that waits for this cloud, and not as it would wait for Google's."""
+    return {"gcp:batching": BATCHING, "gcp:pollInterval": poll_interval(durations)}
+
+
+def make_cloud(folder: Folder, workspace: Workspace, durations: Mapping[str, float]) -> Cloud:
+    """Return the local cloud as its file has it, with the projects of all stacks and the quotas of the repository."""
+    snapshots = read_snapshots(folder.root, today(folder.root)).by_project
+    known = {project for stack in workspace.stacks.values() if (project := workspace.project_of(stack))}
+    return Cloud(Projects(snapshots, known), store=Store(folder.cloud), settings=Settings(durations=dict(durations)))
+
+
+@contextmanager
+def running(
+    folder: Folder,
+    workspace: Workspace,
+    *,
+    durations: Mapping[str, float],
+    crds: Sequence[Path],
+    mode: Mode,
+    clusters: Sequence[str],
+) -> Iterator[Servers]:
+    """Give the servers that ``sandbox serve`` runs, else serve for as long as the block runs.
+
+    The released plugin cannot start the API servers of ``clusters`` when it needs them, so they are started before it.
+    Raises CannotRun for what only a server of one's own could be told.
+    """
+    shared = served(folder)
+    if shared is not None:
+        given = [name for name, value in (("--duration", durations), ("--crds", crds)) if value]
+        if given:
+            raise CannotRun(
+                f"{' and '.join(given)} cannot be set for one run while `training-platform sandbox serve` runs: "
+                "stop it, or give it the option."
+            )
+        if mode.released and mode.binaries is not None:
+            raise CannotRun(f"`training-platform sandbox serve` has the API servers of {folder.path}: stop it.")
+        yield Servers(shared.cloud, None if mode.released else shared.kubernetes, shared.durations)
+        return
+    started = clusters if mode.released else ()
+    with (
+        folder.alone(),
+        serving(folder, workspace, durations=durations, crds=crds, binaries=mode.binaries, clusters=started) as own,
+    ):
+        yield Servers(own.cloud, None if mode.released else own.kubernetes, own.durations)
+
+
+@contextmanager
+def serving(
+    folder: Folder,
+    workspace: Workspace,
+    *,
+    durations: Mapping[str, float],
+    crds: Sequence[Path] = (),
+    port: int = 0,
+    binaries: Path | None = None,
+    clusters: Sequence[str] = (),
+) -> Iterator[Servers]:
+    """Serve both stand-ins on the loopback interface for as long as the block runs.
+
+    With ``binaries``, objects are in API servers; those of ``clusters`` are started now, others when they are needed.
+    """
+    folder.prepare()
+    cloud = make_cloud(folder, workspace, durations)
+    try:
+        store = ObjectStore(folder.kubernetes)
+        with (
+            _api_store(folder, binaries, crds, clusters) as objects,
+            serve_cloud(cloud, port) as bound,
+            serve_kubernetes(crds=crds, store=store, objects=objects) as plugin,
+        ):
+            yield Servers(bound, plugin, durations)
+    except OSError as error:
+        raise CannotRun(f"the server cannot listen on port {port}: {error.strerror}.") from error
+
+
+@contextmanager
+def _api_store(
+    folder: Folder, binaries: Path | None, crds: Sequence[Path], clusters: Sequence[str]
+) -> Iterator[ApiStore | None]:
+    if binaries is None:
+        yield None
+        return
+    with ControlPlanes(binaries, folder.api_servers) as planes, ApiStore(planes, crds) as store:
+        try:
+            with ThreadPoolExecutor() as threads:
+                list(threads.map(store.client, clusters))
+        except Refused as error:
+            raise CannotRun(f"{error}.") from error
+        yield store
+
+
+@contextmanager
+def announced(folder: Folder, servers: Servers) -> Iterator[None]:
+    """Let other commands find these servers for as long as the block runs."""
+    place = _announcement(folder)
+    about = {"pid": os.getpid(), "cloud": servers.cloud, "kubernetes": servers.kubernetes}
+    place.write_text(json.dumps({**about, "durations": dict(servers.durations)}), encoding="utf-8")
+    try:
+        yield
+    finally:
+        place.unlink(missing_ok=True)
+
+
+def served(folder: Folder) -> Servers | None:
+    """Return the servers that ``sandbox serve`` runs for this folder; None where none does, or it was killed."""
+    place = _announcement(folder)
+    if not place.exists():
+        return None
+    about = json.loads(place.read_text(encoding="utf-8"))
+    if not is_alive(about["pid"]):
+        return None
+    return Servers(about["cloud"], about["kubernetes"], about["durations"])
+
+
+def _announcement(folder: Folder) -> Path:
+    return folder.path / "server.json"
