@@ -13,6 +13,7 @@ from training_platform.jobs.gpu_direct import fabric_of, usable_pools
 from training_platform.jobs.jobset import ROLE, gke_target, layout, shape
 from training_platform.jobs.resolve import NAME_RULE, ResolvedJob, unknown_stacks
 from training_platform.quota.ledger import shown
+from training_platform.resources.kueue.provisioning import longest_run_hours
 
 LONGEST_RUN = 7 * 24  # hours that queued VMs live at most
 LONGEST_NAME = 63  # of a pod's host name, a DNS label
@@ -135,9 +136,9 @@ def _run(job: ResolvedJob) -> Iterator[Finding]:
         message = f"{flavor.name} has no queued provisioning, and nothing ends a run there"
         yield job.finding(("gke", "max_run_hours"), message, rule="job-run-time", allowed="none")
         return
-    most = min([LONGEST_RUN, *(pool.spec.max_run_hours for pool in flavor.pools if pool.spec.max_run_hours)])
+    most = min(LONGEST_RUN, longest_run_hours(flavor) or LONGEST_RUN)
     if gke.max_run_hours > most:
-        message = f"VMs of {flavor.name} live for {most:,} hours: a longer run starts again from its last checkpoint"
+        message = f"VMs of {flavor.name} live for {most:,} hours: Google then takes them, and Kueue puts the job aside"
         allowed = f"at most {most:,}"
         yield job.finding(("gke", "max_run_hours"), message, rule="job-run-time", allowed=allowed, nearest=most)
 

@@ -17,11 +17,10 @@ from training_platform.jobs.resolve import ResolvedJob
 from training_platform.jobs.spec import GkeTarget
 from training_platform.resources.cloud_names import SERVICE_ACCOUNT
 from training_platform.resources.kueue.objects import local_queue_names, resource_flavor
-from training_platform.resources.kueue.provisioning import MAX_RUN_PARAMETER
+from training_platform.resources.kueue.provisioning import MAX_RUN_ANNOTATION, longest_run_hours
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
-MAX_RUN_ANNOTATION = f"provreq.kueue.x-k8s.io/{MAX_RUN_PARAMETER}"
 ROLE = "slice"  # the replicated job; short, since names of pods hold it beside the job's own (63 characters in all)
 # One Job of the set per node pool, which is one slice over several VMs: two of those that are idle look alike to the
 # scheduler, and pods of one Job would spread over both.
@@ -52,11 +51,10 @@ def jobset(job: ResolvedJob) -> dict[str, Any]:
 
 
 def _annotations(gke: GkeTarget, flavor: Flavor) -> dict[str, str]:
-    """Return what JobSet and Kueue read beside the spec; Kueue hands the second on to GKE as a parameter."""
+    """Return what JobSet and Kueue read beside the spec: a queued job always says the run that it asks for."""
     exclusive = EXCLUSIVE if shape(flavor).multi_host else {}
-    if not flavor.by_request or gke.max_run_hours is None:
-        return dict(exclusive)
-    return {**exclusive, MAX_RUN_ANNOTATION: str(gke.max_run_hours * 3600)}
+    hours = (gke.max_run_hours or longest_run_hours(flavor)) if flavor.by_request else None
+    return {**exclusive, **({MAX_RUN_ANNOTATION: str(hours * 3600)} if hours else {})}
 
 
 def gke_target(job: ResolvedJob) -> tuple[GkeTarget, Flavor]:

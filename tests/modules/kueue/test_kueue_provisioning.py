@@ -14,7 +14,12 @@ from training_platform.config.spec.cluster import Cluster
 from training_platform.config.spec.fallback import Fallback
 from training_platform.config.spec.team import Share, Team
 from training_platform.resources.kueue.objects import API_VERSION, cluster_queue, resource_flavor
-from training_platform.resources.kueue.provisioning import admission_check, provisioning_request_config
+from training_platform.resources.kueue.provisioning import (
+    MAX_RUN_ANNOTATION,
+    admission_check,
+    longest_run_hours,
+    provisioning_request_config,
+)
 from training_platform.sandbox.kubernetes.crds import CrdSchema, load_crds
 
 Build = Callable[..., Cluster]
@@ -75,14 +80,16 @@ def test_the_check_leads_to_gkes_class_through_a_config_of_its_name(fleet: dict[
     assert refusals(crds, "ProvisioningRequestConfig", config) == []
 
 
-def test_a_request_asks_for_no_longer_run_than_every_pool_allows(fleet: dict[str, Flavor]) -> None:
-    assert provisioning_request_config(fleet[QUEUED])["parameters"] == {"maxRunDurationSeconds": str(24 * 3600)}
+def test_the_config_sets_no_parameter_that_a_job_sets(fleet: dict[str, Flavor]) -> None:
+    # Where both do and differ, Kueue deletes and makes the request at each pass, and the job never starts.
+    assert "parameters" not in provisioning_request_config(fleet[QUEUED])
 
 
-def test_a_request_of_pools_without_a_limit_asks_for_gkes_own(cluster: Build) -> None:
-    found = flavors("main", cluster(a={**H100, "capacity": "queued-provisioning"}))
+def test_the_longest_run_of_a_flavor_is_one_that_every_pool_allows(fleet: dict[str, Flavor], cluster: Build) -> None:
+    unlimited = flavors("main", cluster(a={**H100, "capacity": "queued-provisioning"}))
 
-    assert "parameters" not in provisioning_request_config(found[QUEUED])
+    assert longest_run_hours(fleet[QUEUED]) == 24
+    assert longest_run_hours(unlimited[QUEUED]) is None
 
 
 def test_the_request_that_kueue_makes_is_one_that_the_autoscaler_takes(fleet: dict[str, Flavor]) -> None:
@@ -92,7 +99,7 @@ def test_the_request_that_kueue_makes_is_one_that_the_autoscaler_takes(fleet: di
     config = provisioning_request_config(fleet[QUEUED])
     spec = {
         "provisioningClassName": config["provisioningClassName"],
-        "parameters": config["parameters"],
+        "parameters": {MAX_RUN_ANNOTATION.partition("/")[2]: str(24 * 3600)},
         "podSets": [{"count": 2, "podTemplateRef": {"name": "some"}}],
     }
     kind = load_crds(folder)["autoscaling.x-k8s.io", "v1", "ProvisioningRequest"]

@@ -67,8 +67,14 @@ def test_a_queued_job_says_how_long_it_needs_its_vms(job: Callable[[str], Resolv
     assert {"nvidia.com/gpu", "cloud.google.com/gke-queued"} == {each["key"] for each in pod(manifest)["tolerations"]}
 
 
-def test_a_queued_job_without_a_time_leaves_the_pools(job: Callable[[str], ResolvedJob]) -> None:
-    assert "annotations" not in jobset(job("flavor: h100-queued-provisioning, nodes: 2"))["metadata"]
+def test_a_queued_job_without_a_time_asks_for_the_pools(job: Callable[[str], ResolvedJob]) -> None:
+    annotations = jobset(job("flavor: h100-queued-provisioning, nodes: 2"))["metadata"]["annotations"]
+
+    assert annotations == {"provreq.kueue.x-k8s.io/maxRunDurationSeconds": str(48 * 3600)}
+
+
+def test_a_job_on_other_flavors_says_no_time(job: Callable[[str], ResolvedJob]) -> None:
+    assert "annotations" not in jobset(job("flavor: class-best, nodes: 2"))["metadata"]
 
 
 def test_a_job_of_a_class_selects_the_class_and_no_pool(job: Callable[[str], ResolvedJob]) -> None:

@@ -16,7 +16,8 @@ from training_platform.config.expansion.pools import Flavor
 CONTROLLER = "kueue.x-k8s.io/provisioning-request"  # of Kueue; a check can never be given another
 CLASS = "queued-provisioning.gke.io"  # the only one that GKE's autoscaler serves
 CONFIG = "ProvisioningRequestConfig"
-MAX_RUN_PARAMETER = "maxRunDurationSeconds"
+# On a job: Kueue hands it to GKE as the request's parameter.
+MAX_RUN_ANNOTATION = "provreq.kueue.x-k8s.io/maxRunDurationSeconds"
 # GKE labels the nodes of one request by it, so that a job gets those that were made for it.
 _REQUEST_LABEL = {
     "key": "autoscaling.gke.io/provisioning-request",
@@ -38,18 +39,21 @@ def admission_check(flavor: Flavor) -> dict[str, Any]:
 def provisioning_request_config(flavor: Flavor) -> dict[str, Any]:
     """Return the spec of a flavor's ProvisioningRequestConfig.
 
-    Requests ask for the longest run that every pool of the flavor allows; a job may ask for less by an annotation.
+    It has no parameters: where one differs from a job's annotation, Kueue deletes and makes the request at each pass
+    (v0.19.2, provReqSyncedWithConfig; tried with its controller), so the longest run stands on the job alone.
     Kueue tries a failed request again three times, after 1, 2 and 4 minutes.
     """
-    hours = [pool.spec.max_run_hours for pool in flavor.pools if pool.spec.max_run_hours]
-    parameters = {"parameters": {MAX_RUN_PARAMETER: str(min(hours) * 3600)}} if hours else {}
     return {
         "provisioningClassName": CLASS,
         "managedResources": [flavor.accelerator.resource],  # a job that asks for none of it needs no nodes of ours
         "podSetUpdates": {"nodeSelector": [dict(_REQUEST_LABEL)]},
         "retryStrategy": {"backoffLimitCount": 3, "backoffBaseSeconds": 60, "backoffMaxSeconds": 1800},
-        **parameters,
     }
+
+
+def longest_run_hours(flavor: Flavor) -> int | None:
+    """Return the longest life that every pool of a flavor gives its VMs; None where no pool says one."""
+    return min((pool.spec.max_run_hours for pool in flavor.pools if pool.spec.max_run_hours), default=None)
 
 
 def admission_checks(flavors: Iterable[Flavor]) -> dict[str, Any]:
