@@ -16,6 +16,7 @@ from training_platform.jobs.gpu_direct import GpuDirect, gpu_direct
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.jobs.spec import GkeTarget
 from training_platform.resources.cloud_names import SERVICE_ACCOUNT
+from training_platform.resources.kueue.configuration import KEPT_HOURS
 from training_platform.resources.kueue.objects import local_queue_names, resource_flavor
 from training_platform.resources.kueue.provisioning import MAX_RUN_ANNOTATION, longest_run_hours
 
@@ -25,6 +26,15 @@ ROLE = "slice"  # the replicated job; short, since names of pods hold it beside 
 # One Job of the set per node pool, which is one slice over several VMs: two of those that are idle look alike to the
 # scheduler, and pods of one Job would spread over both.
 EXCLUSIVE = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "cloud.google.com/gke-nodepool"}
+# A pod that ended since its node did, or was drained: the Job fails with a reason of its own, and JobSet starts over
+# without counting it as one of max_restarts. What the program does wrong, and a pod that somebody deletes, count.
+# Source: JobSet 0.12, pkg/controllers/failure_policy.go and its examples, read 2026-11-22.
+DISRUPTED = {"type": "DisruptionTarget", "status": "True"}
+INTERRUPTED = {
+    "name": "interrupted",
+    "action": "RestartJobSetAndIgnoreMaxRestarts",
+    "onJobFailureReasons": ["PodFailurePolicy"],
+}
 _TPU_PORTS = (8471, 8080)  # the TPU runtime between hosts; the coordinator between slices
 
 
@@ -44,7 +54,8 @@ def jobset(job: ResolvedJob) -> dict[str, Any]:
             **({"annotations": found} if (found := _annotations(gke, flavor)) else {}),
         },
         "spec": {
-            "failurePolicy": {"maxRestarts": gke.max_restarts},
+            "failurePolicy": {"maxRestarts": gke.max_restarts, "rules": [dict(INTERRUPTED)]},
+            "ttlSecondsAfterFinished": KEPT_HOURS * 3600,
             "replicatedJobs": [{"name": ROLE, "replicas": slices, "template": _job(job, gke, flavor, hosts)}],
         },
     }
@@ -85,6 +96,7 @@ def _job(job: ResolvedJob, gke: GkeTarget, flavor: Flavor, hosts: int) -> dict[s
             "completions": hosts,
             "completionMode": "Indexed",
             "backoffLimit": 0,  # a lost host stops its whole slice: the set restarts, never one pod
+            "podFailurePolicy": {"rules": [{"action": "FailJob", "onPodConditions": [dict(DISRUPTED)]}]},
             "template": {**metadata, "spec": _pod(job, gke, flavor, direct)},
         }
     }
@@ -95,7 +107,7 @@ def _pod(job: ResolvedJob, gke: GkeTarget, flavor: Flavor, direct: GpuDirect | N
     nodes = resource_flavor(flavor)
     network = {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"} if gke.host_network else {}
     return {
-        "restartPolicy": "Never",
+        "restartPolicy": "Never",  # a pod failure policy goes with no other
         "serviceAccountName": SERVICE_ACCOUNT,
         "nodeSelector": nodes["nodeLabels"],
         "tolerations": nodes["tolerations"],

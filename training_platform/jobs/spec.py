@@ -44,7 +44,9 @@ class GkeTarget(Section):
     slices: int | None = Field(default=None, ge=1, description="TPU: slices that train together (multislice over 1).")
     nodes: int | None = Field(default=None, ge=1, description="GPU: VMs that train together, each with all its GPUs.")
     priority: Name | None = Field(default=None, description="One of the environment's priorities; default: 0.")
-    max_restarts: int = Field(default=3, ge=0, le=_INT32, description="Restarts of the whole job after a failure.")
+    max_restarts: int = Field(
+        default=3, ge=0, le=_INT32, description="Restarts of the whole job after a failure; interruptions do not count."
+    )
     max_run_hours: int | None = Field(
         default=None, ge=1, description="queued-provisioning: how long it needs its VMs; default: as long as the pools."
     )

@@ -7,6 +7,7 @@ import pytest
 
 from training_platform.jobs.jobset import jobset
 from training_platform.jobs.resolve import ResolvedJob
+from training_platform.resources.kueue.configuration import configuration
 from training_platform.sandbox.kubernetes.crds import CrdSchema
 
 Take = Callable[..., ResolvedJob]
@@ -83,9 +84,26 @@ def test_a_slice_is_a_job_and_a_host_is_a_pod_with_all_chips(
 def test_a_failure_restarts_the_set_and_never_one_pod(take: Take) -> None:
     manifest = jobset(take("gke: {cluster: gpus, flavor: h100, nodes: 1, max_restarts: 7}"))
 
-    assert manifest["spec"]["failurePolicy"] == {"maxRestarts": 7}
+    assert manifest["spec"]["failurePolicy"]["maxRestarts"] == 7
     assert replicated(manifest)["template"]["spec"]["backoffLimit"] == 0
     assert pod(manifest)["restartPolicy"] == "Never"
+
+
+@pytest.mark.parametrize("target", [MULTISLICE, SPOT, GPU])
+def test_an_interruption_uses_up_no_restart(take: Take, target: str) -> None:
+    manifest = jobset(take(target))
+    (on_pods,) = replicated(manifest)["template"]["spec"]["podFailurePolicy"]["rules"]
+    (on_jobs,) = manifest["spec"]["failurePolicy"]["rules"]
+
+    assert on_pods == {"action": "FailJob", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+    assert on_jobs["onJobFailureReasons"] == ["PodFailurePolicy"]  # the reason that FailJob gives a Job
+    assert on_jobs["action"] == "RestartJobSetAndIgnoreMaxRestarts"
+
+
+def test_a_finished_job_goes_when_its_workload_does(take: Take) -> None:
+    kept = configuration(())["objectRetentionPolicies"]["workloads"]["afterFinished"]
+
+    assert f"{jobset(take(GPU))['spec']['ttlSecondsAfterFinished'] // 3600}h" == kept
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,9 @@ PODS_READY_MINUTES: dict[Capacity, int] = {
     "flex-start": 24 * 60,
 }
 
+# How long a finished job and its workload can still be looked at; without a limit they pile up for ever.
+KEPT_HOURS = 168
+
 _CONCURRENCY = {
     "Job.batch": 5,
     "Workload.kueue.x-k8s.io": 10,
@@ -75,7 +78,7 @@ def configuration(capacities: Iterable[Capacity]) -> dict[str, Any]:
         # What teams leave idle goes to the team that borrows least so far. Excludes borrowWithinCohort in queues.
         "fairSharing": {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]},
         "resources": {"excludeResourcePrefixes": list(UNCOUNTED)},
-        "objectRetentionPolicies": {"workloads": {"afterFinished": "168h"}},  # unset, they pile up for ever
+        "objectRetentionPolicies": {"workloads": {"afterFinished": f"{KEPT_HOURS}h"}},
     }
 
 
