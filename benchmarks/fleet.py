@@ -130,6 +130,7 @@ def _environment(index: int, shape: Shape) -> Json:
         }
     return {
         "project": f"example-train-{index:03}",
+        "production": False,
         "labels": {"cost-center": f"group-{index:03}"},
         "google_groups_domain": "example.com",
         "admins": ["group:ml-platform@example.com"],

@@ -417,8 +417,8 @@ def test_every_field_of_a_team_reaches_what_is_registered(
     assert registered(plan) != base["team"]
 
 
-UNPLANNED = {("Environment", "renamed_from"), ("Team", "renamed_from")}
-"""Fields that only ``check --base`` reads."""
+UNPLANNED = {("Environment", "production"), ("Environment", "renamed_from"), ("Team", "renamed_from")}
+"""Fields that rules and ``check --base`` read, and no resource does."""
 
 TEAM_WITHOUT_SHARES = {**TEAM, "shares": {}, "directories": {}}
 

@@ -25,6 +25,7 @@ TEXT = """\
 config:
   training-platform:environment:
     project: example-ways
+    production: false
     clusters:
       c:
         location: us-central1

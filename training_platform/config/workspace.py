@@ -79,11 +79,18 @@ def read_workspace(root: FilePath) -> Workspace:
 
 def cross_check(workspace: Workspace) -> Workspace:
     """Return the workspace with the findings that only several files, or several parts of one, can show."""
-    checked = {
-        name: dataclasses.replace(stack, findings=(*stack.findings, *_across(stack, workspace)))
-        for name, stack in workspace.stacks.items()
-    }
-    return dataclasses.replace(workspace, stacks=checked)
+    return dataclasses.replace(
+        workspace, stacks={name: _checked(stack, workspace) for name, stack in workspace.stacks.items()}
+    )
+
+
+def _checked(stack: Stack, workspace: Workspace) -> Stack:
+    home = workspace.environment_of(stack)
+    return dataclasses.replace(
+        stack,
+        production=home.production if home else None,
+        findings=(*stack.findings, *_across(stack, workspace)),
+    )
 
 
 def _across(stack: Stack, workspace: Workspace) -> Iterator[Finding]:

@@ -15,14 +15,14 @@ from training_platform.config.reading.source import UnreadableError
 from training_platform.config.spec.stack import Stack
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.policy import single_stack as alone
-from training_platform.policy.settings import PRODUCTION_ENVIRONMENTS, SNAPSHOT
+from training_platform.policy.settings import PRODUCTION, SNAPSHOT
 from training_platform.policy.single_stack import given_snapshot
 from training_platform.quota.demand import stack_demand
 from training_platform.quota.ledger import capacity_ledger, project_ledgers, workspace_demand
 from training_platform.quota.requests import requested
 from training_platform.quota.snapshot import read_snapshots
 from training_platform.resources.planned import UNKNOWN, Planned
-from training_platform.rules import PRODUCTION, Program, View, ledger_findings, program, views_of_plan
+from training_platform.rules import Program, View, ledger_findings, program, views_of_plan
 from training_platform.rules.exemptions import Exemptions, read_exemptions
 from training_platform.rules.planned_quota import demand_of_views
 from training_platform.rules.suggestions import Suggestions
@@ -61,19 +61,18 @@ class Checkout:
     def program(self, stack: str, planned: Iterable[Planned], settings: Mapping[str, Any]) -> Program:
         """Return a stack's planned resources as a program.
 
-        Without a stack file its environment and team are what a policy's settings say, or not known; it is production
-        where the environment, the stack's name, or the part before its first dash is a production environment.
+        Without a stack file its environment, its team, and whether it is production are what a policy's settings say,
+        or not known.
         """
         file = self.stack_file(stack)
         environment = file.environment_name if file else settings.get("environment", UNKNOWN)
-        names = {environment} if file else {environment, stack, stack.partition("-")[0]}
         team = _team_name(file) if file else settings.get("team")
         return program(
             self.views(stack, planned),
             stack=stack,
             environment=environment,
             team=team,
-            production=not names.isdisjoint(settings.get(PRODUCTION_ENVIRONMENTS, PRODUCTION)),
+            production=file.production if file else settings.get(PRODUCTION, UNKNOWN),
         )
 
     def views(self, stack: str, planned: Iterable[Planned]) -> list[View]:

@@ -15,11 +15,11 @@ from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.finding import Path
 from training_platform.config.reading.section import enumeration
 from training_platform.policy.single_stack import SnapshotError, given_snapshot
-from training_platform.rules import PRODUCTION, RULES
+from training_platform.rules import RULES
 from training_platform.rules.unregistered import LEDGER
 
 ADVISORY_RULES = "advisoryRules"
-PRODUCTION_ENVIRONMENTS = "productionEnvironments"
+PRODUCTION = "production"
 SNAPSHOT = "snapshot"
 LEVEL = "enforcementLevel"
 LEVELS = ("advisory", "mandatory", "remediate", "disabled")
@@ -31,11 +31,10 @@ _OF_POLICIES: Mapping[str, dict[str, dict[str, Any]]] = {
         "team": {"type": "string", "description": "The team of a program that has no stack file."},
     },
     "protection": {
-        PRODUCTION_ENVIRONMENTS: {
-            "type": "array",
-            "items": {"type": "string"},
-            "default": list(PRODUCTION),
-            "description": "Environments in which nothing that holds data or jobs may be deleted by one command.",
+        PRODUCTION: {
+            "type": "boolean",
+            "description": "Whether a program that has no stack file is production: nothing in it that holds data or "
+            "jobs may be deleted by one command.",
         }
     },
     QUOTA: {
@@ -49,6 +48,7 @@ _OF_POLICIES: Mapping[str, dict[str, dict[str, Any]]] = {
 _EVERYWHERE = "all"  # not a policy: its enforcement level is that of all policies
 _TYPES: Mapping[str, tuple[type, str]] = {
     "string": (str, "a text"),
+    "boolean": (bool, "true or false"),
     "array": (list, "a list"),
     "object": (dict, "limits"),
 }

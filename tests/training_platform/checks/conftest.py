@@ -19,6 +19,7 @@ ENVIRONMENT = """\
 config:
   training-platform:environment:
     project: example-small
+    production: false
     filestore:
       homes: {location: us-central1-a, capacity_gib: 1024}
     clusters:

@@ -27,6 +27,7 @@ ENVIRONMENT = """\
 config:
   training-platform:environment:
     project: example-lab
+    production: false
     labels: {cost-center: lab}
     clusters:
       tpus:

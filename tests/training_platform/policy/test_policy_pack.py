@@ -25,6 +25,7 @@ config:
         node_pools:
           h100: {machine_type: a3-highgpu-8g, max_nodes: 4}
           v5e: {machine_type: ct5lp-hightpu-8t, topology: 2x4}
+    production: false
 """
 
 
@@ -172,21 +173,38 @@ def test_outside_a_checkout_rules_hold_and_the_rest_is_said(tmp_path: Path) -> N
     assert any("labels is not decided: environment is not known" in message for message in found["advice"])
 
 
+UNPROTECTED = (CLUSTER, "main-cluster", {"name": "c", "deletionProtection": False})
+
+
+@pytest.mark.parametrize("stack", ["dev", "prod", "prod-vision"])
+@pytest.mark.parametrize("production", [True, False])
+def test_a_program_without_a_stack_file_is_production_where_the_config_says_so(
+    tmp_path: Path, stack: str, production: bool
+) -> None:
+    found = Run(tmp_path, stack)(UNPROTECTED, protection={"production": production})
+
+    assert len(found.get("protection", [])) == int(production)
+
+
+def test_a_program_of_which_nothing_says_whether_it_is_production_is_not_decided(tmp_path: Path) -> None:
+    found = Run(tmp_path, "prod")(UNPROTECTED)
+
+    assert "protection" not in found
+    assert any("cluster-deletion-protection is not decided: production" in message for message in found["advice"])
+
+
 @pytest.mark.parametrize(
-    ("stack", "config", "count"),
-    [
-        ("prod", {}, 1),
-        ("prod-vision", {}, 1),
-        ("dev", {}, 0),
-        ("dev", {"protection": {"productionEnvironments": ["dev"]}}, 1),
-    ],
+    ("line", "expected"),
+    [("production: true", "can be deleted"), ("production: false", None), ("", "does not say whether")],
 )
-def test_production_is_a_setting(tmp_path: Path, stack: str, config: dict[str, Any], count: int) -> None:
-    cluster = {"name": "c", "deletionProtection": False}
+def test_a_stack_file_says_whether_it_is_production(checkout: Path, line: str, expected: str | None) -> None:
+    text = STACK.replace("    production: false\n", f"    {line}\n" if line else "")
+    (checkout / "stacks" / "Pulumi.dev.yaml").write_text(text)
 
-    found = Run(tmp_path, stack)((CLUSTER, "main-cluster", cluster), **config)
+    found = Run(checkout)(UNPROTECTED).get("protection", [])
 
-    assert len(found.get("protection", [])) == count
+    assert len(found) == (1 if expected else 0)
+    assert all(expected in message for message in found if expected)
 
 
 def test_rejected_stack_file_leaves_findings_without_a_line(checkout: Path) -> None:

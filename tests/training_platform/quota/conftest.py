@@ -78,6 +78,7 @@ def _environment(pools: str) -> str:
         config:
           training-platform:environment:
             project: example-train
+            production: false
             clusters:
               main:
                 location: us-central1

@@ -250,12 +250,15 @@ RESOURCES: Resources = {
 def found(*changes: Mapping[str, Any], rule: str | None = None) -> list[Finding]:
     """Return what one rule, or all, find in the program after changes, such as ``gpu.nodeConfig.spot`` to its value.
 
-    A number in a path is a place in a list. Rules for production hold in its environment, ``dev``.
+    A number in a path is a place in a list. Its environment ``dev`` is production, unless ``production`` is changed.
     """
+    production = True
     resources = {name: copy.deepcopy(each) for name, each in RESOURCES.items()}  # each by itself: pools share parts
     for path, value in (item for change in changes for item in change.items()):
         name, *parts = path.split(".")
-        if parts:
+        if name == "production":
+            production = value
+        elif parts:
             _set(resources[name][1], parts, value)
         elif value is DROP:
             del resources[name]
@@ -266,7 +269,7 @@ def found(*changes: Mapping[str, Any], rule: str | None = None) -> list[Finding]
         Planned(stack="dev", type=kind, name=name, inputs={**inputs}, options={**options, **inputs.pop("options", {})})
         for name, (kind, inputs) in resources.items()
     ]
-    whole = program(views_of_plan(planned), stack="dev", environment="dev", team=None, production=True)
+    whole = program(views_of_plan(planned), stack="dev", environment="dev", team=None, production=production)
     return evaluate(whole, [RULES[rule]] if rule else None)
 
 

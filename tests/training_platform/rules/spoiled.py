@@ -190,6 +190,7 @@ ROWS = [
     Row("private-nodes", "error", {"gpu.networkConfig.enablePrivateNodes": False}),
     Row("private-control-plane", "error", {"cluster.privateClusterConfig.enablePrivateEndpoint": False}),
     Row("no-external-address", "error", {"vm.networkInterfaces.0.accessConfigs": [{}]}),
+    Row("production-said", "error", {"production": None}),
     Row("cluster-deletion-protection", "error", {"cluster.deletionProtection": False}),
     Row("filestore-deletion-protection", "error", {"files.deletionProtectionEnabled": DROP}),
     Row("bucket-force-destroy", "error", {"bucket.forceDestroy": True}),

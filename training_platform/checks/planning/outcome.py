@@ -19,7 +19,7 @@ from training_platform.config.names import Locator
 from training_platform.config.reading.finding import Finding
 from training_platform.config.spec.stack import Stack
 from training_platform.resources.planned import UNKNOWN
-from training_platform.rules import PRODUCTION, View, evaluate, program, views_of_plan
+from training_platform.rules import View, evaluate, program, views_of_plan
 
 if TYPE_CHECKING:  # a check that finds all of its plans in the cache loads no Pulumi
     from training_platform.checks.planning.recorder import Plan
@@ -63,7 +63,7 @@ def rule_findings(stack: Stack, views: list[View]) -> list[Finding]:
         stack=stack.name,
         environment=stack.environment_name,
         team=stack.team.name if stack.team else None,
-        production=stack.environment_name in PRODUCTION,
+        production=stack.production,
     )
     return evaluate(whole, file=stack)
 

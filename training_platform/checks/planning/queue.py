@@ -52,7 +52,7 @@ class Agenda:
             if home or not stack.team:
                 del self._waiting[name]
                 outputs = {stack.environment_name: home.outputs} if home else {}
-                return Job(self.root, name, outputs, self.inputs)
+                return Job(self.root, name, outputs, self.inputs, stack.production)
         return None
 
     def take(self, name: str, answer: Answer) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 from collections.abc import Mapping
 from functools import cache
@@ -17,12 +18,16 @@ from training_platform.config.workspace import STACKS_FOLDER
 
 
 class Job(NamedTuple):
-    """A stack to plan; ``outputs`` has by stack what those export that it refers to."""
+    """A stack to plan.
+
+    ``outputs`` has by stack what those export that it refers to; ``production`` is what its environment's file says.
+    """
 
     root: Path
     name: str
     outputs: Mapping[str, Mapping[str, Any]]
     inputs: bool
+    production: bool | None
 
 
 class Answer(NamedTuple):
@@ -42,6 +47,7 @@ def plan(job: Job) -> Answer:
         planned = plan_stack(job.root, stack, references)
     except (PlanningError, UnreadableError) as error:
         return Answer(None, str(error))
+    stack = dataclasses.replace(stack, production=job.production)
     return Answer(encode(outcome_of(stack, planned, inputs=job.inputs)))
 
 

@@ -76,6 +76,10 @@ class Environment(Section):
     """Everything of one environment: project, network, clusters with their pools, Filestore, in-cluster software."""
 
     project: ProjectId
+    production: bool | None = Field(
+        default=None,
+        description="Whether the rules for production hold here and for the teams: true or false. A file has to say.",
+    )
     renamed_from: FormerName = None
     labels: Labels = Field(default={}, description="On every resource, beside environment and managed-by.")
     deletion_protection: bool = Field(default=True, description="What holds data or capacity refuses deletion.")

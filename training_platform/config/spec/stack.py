@@ -33,13 +33,15 @@ _FILE_NAME = re.compile(r"Pulumi\.(?P<stack>[A-Za-z0-9_.-]+)\.yaml\Z")
 class Stack:
     """A stack as its file says: exactly one of ``environment`` and ``team`` is there unless ``findings`` says why not.
 
-    ``below`` is the path of that section in the file; a section's own paths stand below it.
+    ``below`` is the path of that section in the file; a section's own paths stand below it. ``production`` is what the
+    environment's file says; a team's is known once all files are read, and None is a file that does not say.
     """
 
     name: str
     source: Source
     environment: Environment | None = None
     team: Team | None = None
+    production: bool | None = None
     config: Mapping[str, Any]
     below: Path = ()
     findings: tuple[Finding, ...] = ()
@@ -89,6 +91,7 @@ def parse_stack(name: str, source: Source) -> Stack:
         config=config,
         below=("config", key),
         environment=section if isinstance(section, Environment) else None,
+        production=section.production if isinstance(section, Environment) else None,
         team=section if isinstance(section, Team) else None,
         findings=tuple(findings),
     )

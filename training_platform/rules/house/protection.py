@@ -11,24 +11,38 @@ from training_platform.rules.views.view import Program
 _HOUSE = "house rule: what holds data or running jobs in production is not deleted by one command"
 
 
+@rule(
+    "production-said",
+    ruleset="protection",
+    owner="house",
+    source="house rule: whether an environment is production is a setting, and never guessed from its name",
+)
+def production_said(_: Cluster, program: Program) -> Iterator[Draft]:
+    """Find an environment whose file does not say whether it is production: no rule for production would hold."""
+    if program.team is None and program.known("production") and program.production is None:
+        message = "the file does not say whether this environment is production"
+        allowed = "one line under training-platform:environment, production: true or production: false"
+        yield finding(program, "production", message, allowed=allowed, nearest="production: true")
+
+
 @rule("cluster-deletion-protection", ruleset="protection", owner="house", facts=("CLU-05",), source=_HOUSE)
 def cluster_deletion_protection(cluster: Cluster, program: Program) -> Iterator[Draft]:
     """Find a production cluster that can be deleted."""
-    if program.production and not cluster.deletion_protection:
+    if not cluster.deletion_protection and program.production:
         yield _unprotected(cluster, "cluster")
 
 
 @rule("filestore-deletion-protection", ruleset="protection", owner="house", facts=("FST-09",), source=_HOUSE)
 def filestore_deletion_protection(instance: Filestore, program: Program) -> Iterator[Draft]:
     """Find a production Filestore instance that can be deleted; the provider's default is that it can."""
-    if program.production and not instance.deletion_protection:
+    if not instance.deletion_protection and program.production:
         yield _unprotected(instance, "Filestore instance")
 
 
 @rule("bucket-force-destroy", ruleset="protection", owner="house", source=_HOUSE)
 def bucket_force_destroy(bucket: Bucket, program: Program) -> Iterator[Draft]:
     """Find a production bucket that is deleted with everything in it."""
-    if program.production and bucket.force_destroy:
+    if bucket.force_destroy and program.production:
         message = f"bucket {bucket.name} is deleted with everything in it"
         yield finding(
             bucket, "force_destroy", message, allowed="false in production", nearest="deletion_protection: true"

@@ -95,9 +95,6 @@ class Settings(View):
         return (*self.origin, *self.PATHS.get(name, ()))
 
 
-PRODUCTION = ("prod", "production")
-"""Environments in which the house rules for production hold, where nobody says otherwise."""
-
 V = TypeVar("V", bound=View)
 T = TypeVar("T")
 
@@ -107,13 +104,13 @@ class Program(View):
     """A whole stack: every view of it, for rules that compare one with another.
 
     ``environment`` is the environment that the stack is or belongs to, ``team`` its team or None.
-    ``production`` says whether the house rules for production hold.
+    ``production`` says whether the rules for production hold; None is a stack file that does not say.
     """
 
     type: str = "pulumi:pulumi:Stack"
     environment: str
     team: str | None = None
-    production: bool = False
+    production: bool | None = False
     views: tuple[View, ...] = field(default=(), repr=False)
     _by_kind: dict[builtins.type[View], tuple[Any, ...]] = field(default_factory=dict, repr=False, compare=False)
     _kept: dict[Callable[[Program], Any], Any] = field(default_factory=dict, repr=False, compare=False)
@@ -137,7 +134,9 @@ class Program(View):
         return kept
 
 
-def program(views: Iterable[View], *, stack: str, environment: str, team: str | None, production: bool) -> Program:
+def program(
+    views: Iterable[View], *, stack: str, environment: str, team: str | None, production: bool | None
+) -> Program:
     """Return the program that holds ``views``."""
     return Program(
         stack=stack, name=stack, environment=environment, team=team, production=production, views=tuple(views)

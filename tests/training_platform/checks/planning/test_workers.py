@@ -76,7 +76,7 @@ def test_stacks_that_no_process_is_left_for_are_named(monkeypatch: pytest.Monkey
 def test_leaving_ends_every_process() -> None:
     with Workers(2, target=dies_of_prod) as workers:
         for name in ("dev", "staging"):
-            workers.give(Job(ROOT, name, {}, inputs=False))
+            workers.give(Job(ROOT, name, {}, inputs=False, production=False))
         processes = [worker.process for worker in workers._workers]
 
     assert len(processes) == 2

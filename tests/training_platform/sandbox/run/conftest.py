@@ -20,6 +20,7 @@ STACK = """\
 config:
   training-platform:environment:
     project: example-train-small
+    production: false
     filestore:
       homes: {location: us-central1-a, tier: ZONAL, capacity_gib: 1024}
     clusters:

@@ -15,6 +15,7 @@ STACK = """\
 config:
   training-platform:environment:
     project: example-train-small
+    production: false
     clusters:
       main:
         location: us-central1-a
