@@ -51,6 +51,7 @@ def build_team(team: Team, environment: Environment, workspace: Workspace) -> di
             scope=scope,
             buckets={key: bucket.bucket_name for key, bucket in buckets.items()},
             members=team.members,
+            tensorboard=bool(team.vertex.tensorboards),
             repository=_repository(team.environment, environment),
             kubernetes=KubernetesAccount(project=environment.project, namespace=team.name, name=SERVICE_ACCOUNT),
         ),

@@ -9,11 +9,25 @@ import pulumi
 from pulumi_gcp import projects, serviceaccount
 
 from modules.storage.grants import RepositoryRef, grant_bucket, grant_repository
-from training_platform.resources.cloud_names import jobs_account_id, slug
+from training_platform.resources.cloud_names import NAME_LIMIT, jobs_account_id, short_name, slug
 from training_platform.resources.scope import Scope
 
-# In the team's project: start and read Vertex AI jobs, write metrics, write logs.
-PROJECT_ROLES = ("roles/aiplatform.user", "roles/monitoring.metricWriter", "roles/logging.logWriter")
+# In the team's project: write metrics, write logs. Every pod of the team can act as the account, so it has no role that
+# starts anything: who may create a job of Vertex AI without an account of its own acts as Google's agent there, which
+# reads and writes the storage of the whole project.
+PROJECT_ROLES = ("roles/monitoring.metricWriter", "roles/logging.logWriter")
+# What writes and reads curves in a TensorBoard, and nothing else of Vertex AI: no predefined role is as narrow. That
+# Vertex AI's own uploader is content with it is (unverified). IAM has no such grant on one TensorBoard alone.
+# Source: Vertex AI, IAM permissions by REST method, read 2026-11-22.
+TENSORBOARD_PERMISSIONS = (
+    "aiplatform.tensorboards.get",
+    *(f"aiplatform.tensorboardExperiments.{verb}" for verb in ("create", "get", "list", "update", "write")),
+    *(f"aiplatform.tensorboardRuns.{verb}" for verb in ("batchCreate", "create", "get", "list", "update", "write")),
+    *(
+        f"aiplatform.tensorboardTimeSeries.{verb}"
+        for verb in ("batchCreate", "batchRead", "create", "get", "list", "read", "update")
+    ),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,17 +41,21 @@ class KubernetesAccount:
 
 @dataclass(frozen=True, kw_only=True)
 class TeamServiceAccountArgs:
-    """``buckets`` are names of buckets by their keys; ``members`` may start jobs that run as this account."""
+    """``buckets`` are names of buckets by their keys; ``members`` may start jobs that run as this account.
+
+    ``tensorboard`` says whether the team has one that its jobs write to.
+    """
 
     scope: Scope
     buckets: Mapping[str, pulumi.Input[str]]
     members: tuple[str, ...]
+    tensorboard: bool = False
     repository: RepositoryRef | None = None
     kubernetes: KubernetesAccount | None = None
 
 
 class TeamServiceAccount(pulumi.ComponentResource):
-    """A service account, ``{environment}-{team}-jobs``, with what jobs need: the team's buckets, images, Vertex AI.
+    """A service account, ``{environment}-{team}-jobs``, with what jobs need: the team's buckets, images, TensorBoards.
 
     Pods get it by workload identity, in every cluster of the project, through one Kubernetes service account.
     """
@@ -60,6 +78,14 @@ class TeamServiceAccount(pulumi.ComponentResource):
             projects.IAMMember(
                 f"{name}-{role_part(role)}", project=scope.project, role=role, member=account.member, opts=child
             )
+        if args.tensorboard:
+            projects.IAMMember(
+                f"{name}-tensorboard",
+                project=scope.project,
+                role=_tensorboard_role(name, scope, account, child).name,
+                member=account.member,
+                opts=child,
+            )
         for key, bucket in args.buckets.items():
             grant_bucket(f"{name}-bucket-{key}", bucket, "roles/storage.objectUser", account.member, child)
         if args.repository:
@@ -69,6 +95,21 @@ class TeamServiceAccount(pulumi.ComponentResource):
                 f"{name}-{suffix}", service_account_id=account.name, role=role, member=member, opts=child
             )
         self.register_outputs({"email": self.email, "member": self.member})
+
+
+def _tensorboard_role(
+    name: str, scope: Scope, account: serviceaccount.Account, opts: pulumi.ResourceOptions
+) -> projects.IAMCustomRole:
+    """Make the project's role for this team, ``{environment}_{team}_tensorboard``, which takes no dashes."""
+    return projects.IAMCustomRole(
+        f"{name}-tensorboard-role",
+        role_id=short_name(f"{scope.prefix}-tensorboard", NAME_LIMIT).replace("-", "_"),
+        project=scope.project,
+        title=f"TensorBoard of {scope.prefix}",
+        permissions=list(TENSORBOARD_PERMISSIONS),
+        # The account waits for IAM's API, which this role is of too, unlike what its module says.
+        opts=pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[account])),
+    )
 
 
 def users(args: TeamServiceAccountArgs) -> list[tuple[str, str, str]]:

@@ -13,6 +13,7 @@ from training_platform.resources.scope import Scope
 ACCOUNT = "gcp:serviceaccount/account:Account"
 ACCOUNT_GRANT = "gcp:serviceaccount/iAMMember:IAMMember"
 BUCKET_GRANT = "gcp:storage/bucketIAMMember:BucketIAMMember"
+CUSTOM_ROLE = "gcp:projects/iAMCustomRole:IAMCustomRole"
 PROJECT_GRANT = "gcp:projects/iAMMember:IAMMember"
 REPOSITORY_GRANT = "gcp:artifactregistry/repositoryIamMember:RepositoryIamMember"
 MEMBERS = ("group:vision@example.com", "user:someone@example.com")
@@ -58,11 +59,24 @@ def test_jobs_have_these_roles_in_the_teams_project_and_no_others() -> None:
     plan = deploy()
 
     assert granted(plan, PROJECT_GRANT) == {
-        "jobs-aiplatform-user": ("roles/aiplatform.user", UNKNOWN),
         "jobs-monitoring-metricWriter": ("roles/monitoring.metricWriter", UNKNOWN),
         "jobs-logging-logWriter": ("roles/logging.logWriter", UNKNOWN),
     }
     assert {grant.inputs["project"] for grant in plan.of(PROJECT_GRANT)} == {"example-vision"}
+
+
+def test_a_team_with_a_tensorboard_writes_to_it_and_starts_nothing_in_vertex_ai() -> None:
+    plan = deploy(tensorboard=True)
+    role = plan.one(CUSTOM_ROLE, "jobs-tensorboard-role")
+    grant = plan.one(PROJECT_GRANT, "jobs-tensorboard")
+
+    assert (role.inputs["roleId"], role.inputs["project"]) == ("prod_vision_tensorboard", "example-vision")
+    assert {each.split(".")[1] for each in role.inputs["permissions"]} == {
+        "tensorboards", "tensorboardExperiments", "tensorboardRuns", "tensorboardTimeSeries",
+    }  # fmt: skip
+    assert "aiplatform.tensorboardRuns.write" in role.inputs["permissions"]
+    assert (CUSTOM_ROLE, role.name) in grant.options["dependsOn"]
+    assert deploy().of(CUSTOM_ROLE) == []
 
 
 def test_jobs_read_and_write_the_teams_buckets_and_none_else() -> None:
@@ -118,7 +132,7 @@ def test_every_grant_on_the_account_is_made_after_it() -> None:
     plan = deploy(kubernetes=account, buckets={"checkpoints": "example-checkpoints"})
     grants = [resource for resource in plan.resources if resource.custom and resource.type != ACCOUNT]
 
-    assert len(grants) == 3 + 1 + 2 + 1
+    assert len(grants) == 2 + 1 + 2 + 1
     for grant in grants:
         assert (ACCOUNT, "jobs-account") in grant.options["dependsOn"]
         assert grant.parent == ("training-platform:storage:TeamServiceAccount", "jobs")

@@ -214,6 +214,24 @@ def test_a_protected_filestore_instance_stays(ask: Client) -> None:
     ask.done("DELETE", f"{path}/homes")
 
 
+def test_a_custom_role_is_made_changed_and_gone(ask: Client) -> None:
+    path, role = f"iam/v1/projects/{PROJECT}/roles", {"title": "TensorBoard", "includedPermissions": ["a.b.get"]}
+    made = ask.done("POST", path, {"roleId": "dev_vision_tensorboard", "role": role})
+    assert made["name"] == f"projects/{PROJECT}/roles/dev_vision_tensorboard"
+    assert ask("POST", path, {"roleId": "dev-vision", "role": role}).code == 400  # takes no dashes
+
+    ask.done(
+        "PATCH",
+        f"{path}/dev_vision_tensorboard",
+        {"includedPermissions": ["a.b.list"]},
+        updateMask="includedPermissions",
+    )
+    assert ask.done("GET", f"{path}/dev_vision_tensorboard")["includedPermissions"] == ["a.b.list"]
+
+    ask.done("DELETE", f"{path}/dev_vision_tensorboard")
+    assert ask("GET", f"{path}/dev_vision_tensorboard").code == 404
+
+
 @pytest.mark.parametrize(
     ("read", "write"),
     [

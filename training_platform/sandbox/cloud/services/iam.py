@@ -1,4 +1,4 @@
-"""IAM: service accounts."""
+"""IAM: service accounts, and custom roles of projects."""
 
 from __future__ import annotations
 
@@ -58,6 +58,11 @@ def _get(cloud: Cloud, call: Call) -> Json:
     return record.body
 
 
+def _name(_cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
+    if not old:
+        record.body["name"] = record.name.removeprefix("iam/")
+
+
 SERVICE = Service(
     name="iam",
     kinds=(
@@ -68,6 +73,15 @@ SERVICE = Service(
             id_in="accountId",
             id_form=_ID,
             fill=_fill,
+            etag="etag",
+        ),
+        Kind(
+            collection="roles",
+            schema="Role",
+            wrapper="role",
+            id_in="roleId",
+            id_form=r"[a-zA-Z0-9_.]{3,64}",
+            fill=_name,
             etag="etag",
         ),
     ),
