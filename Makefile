@@ -11,6 +11,9 @@ RUNTIME := .venv/.runtime
 DEVELOPMENT := .venv/.development
 COMPILE := $(UV) pip compile --quiet --no-config --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --no-strip-extras --custom-compile-command "make lock" $(if $(UPGRADE),--upgrade)
+# A file's tests stay in one process, which makes their shared fixtures once; files are handed out in their order, which has
+# the engine's, the longest, near the beginning. tests/conftest.py says when there is only one process.
+SIDE_BY_SIDE := -n auto --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -25,8 +28,8 @@ setup: $(DEVELOPMENT) ## Create or update .venv; targets that need it do so firs
 check: $(RUNTIME) ## Plan and check every stack; ARGS="prod --format json" is passed on.
 	@$(BIN)/training-platform check $(ARGS)
 
-test: lint ## Lint, then run every test; ARGS="-k name" is passed on to pytest.
-	@$(BIN)/python -m pytest $(ARGS)
+test: lint ## Lint, then run every test on all cores; ARGS="-k name" is passed on to pytest.
+	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) $(ARGS)
 
 lint: $(DEVELOPMENT) ## Check style, format and types.
 	@$(BIN)/ruff check --quiet .
@@ -50,7 +53,7 @@ bench: $(DEVELOPMENT) ## Measure what benchmarks/ measures.
 	@$(BIN)/python -m benchmarks $(ARGS)
 
 test-engine: $(DEVELOPMENT) ## Run the tests under the real Pulumi engine; fail where a tool is missing.
-	@TRAINING_PLATFORM_REQUIRE_ENGINE=1 $(BIN)/python -m pytest -m engine $(ARGS)
+	@TRAINING_PLATFORM_REQUIRE_ENGINE=1 $(BIN)/python -m pytest -m engine $(SIDE_BY_SIDE) $(ARGS)
 
 lock: ## Resolve requirements*.in into hashed locks, with uv; UPGRADE=1 takes newer versions.
 	@$(COMPILE) requirements.in --output-file requirements.txt

@@ -42,6 +42,13 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             pytest.skip(f"not on {variable}: {', '.join(missing)}")
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """Start no processes for a selection by name or path: it is done before they have loaded Pulumi."""
+    named = bool(config.option.keyword) or config.args_source is pytest.Config.ArgsSource.ARGS
+    return 0 if named else None  # None: as many as there are cores
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Turn a skipped engine test into a failure under ``make test-engine``, where a missing tool is an error."""

@@ -63,3 +63,20 @@ def test_other_tests_may_skip_where_the_engine_is_required(
     monkeypatch.setenv("TRAINING_PLATFORM_REQUIRE_ENGINE", "1")
 
     pytester.runpytest_subprocess().assert_outcomes(skipped=1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "side_by_side"), [((), True), (("-k", "other"), False), (("test_some.py",), False)], ids=str
+)
+def test_a_selection_is_run_without_processes_beside(
+    pytester: pytest.Pytester, arguments: tuple[str, ...], side_by_side: bool
+) -> None:
+    pytester.makeconftest(CONFTEST.read_text())
+    pytester.makepyfile(
+        test_some="import os\ndef test_other():\n    print(os.environ.get('PYTEST_XDIST_WORKER', 'alone'))\n"
+    )
+
+    ran = pytester.runpytest_subprocess("-rP", "-n", "auto", *arguments)
+
+    ran.assert_outcomes(passed=1)
+    ran.stdout.fnmatch_lines(["gw0" if side_by_side else "alone"])
