@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from training_platform.config.expansion.pools import GkePool, Pool, cluster_pools
-from training_platform.config.spec.cluster import Cluster
+from training_platform.config.expansion.pools import ExpandedPool, GkePool, cluster_pools
+from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.environment import Environment
 from training_platform.config.workspace import Workspace
 
@@ -47,7 +47,7 @@ def _environment(name: str, home: Environment) -> Iterator[Json]:
         yield from _cluster(name, key, cluster, home)
 
 
-def _cluster(environment: str, key: str, cluster: Cluster, home: Environment) -> Iterator[Json]:
+def _cluster(environment: str, key: str, cluster: ClusterSpec, home: Environment) -> Iterator[Json]:
     name = f"{environment}-{key}"
     subnet = {
         "name": name,
@@ -77,7 +77,7 @@ def _cluster(environment: str, key: str, cluster: Cluster, home: Environment) ->
             yield _resource("google_container_node_pool", f"{environment}-{gke_pool.name}", _pool(name, pool, gke_pool))
 
 
-def _pool(cluster: str, pool: Pool, gke_pool: GkePool) -> Json:
+def _pool(cluster: str, pool: ExpandedPool, gke_pool: GkePool) -> Json:
     disk = pool.spec.boot_disk
     gpus = [{"type": pool.accelerator.gke_label, "count": pool.machine.chips}] if pool.machine.kind == "gpu" else []
     return {

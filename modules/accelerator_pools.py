@@ -13,8 +13,8 @@ from modules.gke.workload_policies import WorkloadPolicies, WorkloadPoliciesArgs
 from modules.network.gpu_networks import GpuNetworks, GpuNetworksArgs
 from training_platform.catalog.locations import region_of
 from training_platform.config.expansion.gpu_fabric import fabric_name, gpu_fabrics
-from training_platform.config.expansion.pools import Pool, cluster_pools
-from training_platform.config.spec.cluster import Cluster
+from training_platform.config.expansion.pools import ExpandedPool, cluster_pools
+from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.resources.scope import Scope
 
 Nic = container.NodePoolNetworkConfigAdditionalNodeNetworkConfigArgs
@@ -26,7 +26,7 @@ class ClusterPoolsArgs:
 
     scope: Scope
     key: str
-    spec: Cluster
+    spec: ClusterSpec
     cluster: pulumi.Input[str]
     nodes: NodeServiceAccount
 
@@ -61,7 +61,7 @@ class ClusterPools:
                     opts,
                 )
 
-    def _nics(self, pool: Pool) -> list[Nic]:
+    def _nics(self, pool: ExpandedPool) -> list[Nic]:
         name = fabric_name(pool)
         if name is None:
             return []

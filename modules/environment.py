@@ -41,7 +41,7 @@ from modules.prometheus.rules import AlertRules, AlertRulesArgs
 from modules.storage.images import ImageRepository, ImageRepositoryArgs
 from training_platform.catalog.locations import region_of
 from training_platform.config.names import filestore_name, notebooks_name, system_pool_name
-from training_platform.config.spec.cluster import Cluster
+from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.environment import Environment
 from training_platform.resources.scope import Scope, environment_scope
 
@@ -97,7 +97,7 @@ class EnvironmentClusterArgs:
 
     scope: Scope
     environment: Environment
-    spec: Cluster
+    spec: ClusterSpec
     network: Network
     nodes: NodeServiceAccount
     instances: Mapping[str, FilestoreInstance]

@@ -27,7 +27,7 @@ from training_platform.config.expansion.pools import Flavor
 from training_platform.config.names import bucket_name, directory_name, persistent_resource_name, share_name
 from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.stack import PROJECT
-from training_platform.config.spec.team import Directory, Team
+from training_platform.config.spec.team import DirectorySpec, Team
 from training_platform.config.workspace import Workspace
 from training_platform.resources.cloud_names import SERVICE_ACCOUNT
 from training_platform.resources.environment_outputs import EnvironmentOutputs, OutputsError, parse_outputs
@@ -170,7 +170,7 @@ class TeamCluster(pulumi.ComponentResource):
     def _volume(
         self,
         key: str,
-        directory: Directory,
+        directory: DirectorySpec,
         args: TeamClusterArgs,
         namespace: TeamNamespace,
         opts: pulumi.ResourceOptions,
@@ -191,7 +191,7 @@ class TeamCluster(pulumi.ComponentResource):
         )
 
 
-def directories_near(team: Team, environment: Environment, cluster: str) -> Iterator[tuple[str, Directory]]:
+def directories_near(team: Team, environment: Environment, cluster: str) -> Iterator[tuple[str, DirectorySpec]]:
     """Yield a team's directories on Filestore instances of the cluster's region: others are too far to mount."""
     for key, directory in team.directories.items():
         if reaches(environment.filestore[directory.filestore], environment.clusters[cluster]):

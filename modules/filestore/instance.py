@@ -9,8 +9,8 @@ import pulumi
 from pulumi_gcp import filestore
 
 from training_platform.catalog.locations import region_of
-from training_platform.config.spec.cluster import Cluster
-from training_platform.config.spec.environment import Filestore
+from training_platform.config.spec.cluster import ClusterSpec
+from training_platform.config.spec.environment import FilestoreSpec
 from training_platform.resources.cloud_names import short_name
 from training_platform.resources.scope import Scope
 
@@ -21,7 +21,7 @@ class FilestoreInstanceArgs:
 
     scope: Scope
     key: str
-    spec: Filestore
+    spec: FilestoreSpec
     network: pulumi.Input[str]
 
 
@@ -81,12 +81,12 @@ def instance_name(environment: str, key: str) -> str:
     return short_name(f"{environment}-{key}", 63)
 
 
-def reaches(spec: Filestore, cluster: Cluster) -> bool:
+def reaches(spec: FilestoreSpec, cluster: ClusterSpec) -> bool:
     """Whether a cluster's pods mount an instance: it is in the cluster's region, where traffic is short and cheap."""
     return region_of(spec.location) == region_of(cluster.location)
 
 
-def network(spec: Filestore, vpc: pulumi.Input[str]) -> filestore.InstanceNetworkArgs:
+def network(spec: FilestoreSpec, vpc: pulumi.Input[str]) -> filestore.InstanceNetworkArgs:
     """Return how an instance joins the VPC: peered directly, its address range picked by Google Cloud unless given."""
     return filestore.InstanceNetworkArgs(
         network=vpc,

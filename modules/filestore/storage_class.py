@@ -10,7 +10,7 @@ from pulumi_kubernetes import storage
 from modules.filestore.instance import reaches
 from modules.manifest import metadata
 from training_platform.catalog import FILESTORE_TIERS
-from training_platform.config.spec.cluster import Cluster
+from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.environment import Environment
 from training_platform.resources.scope import Scope
 
@@ -74,6 +74,6 @@ def instance_labels(scope: Scope) -> str:
     return ",".join(f"{key}={value}" for key, value in sorted(scope.labels.items()))
 
 
-def tiers(environment: Environment, cluster: Cluster) -> tuple[str, ...]:
+def tiers(environment: Environment, cluster: ClusterSpec) -> tuple[str, ...]:
     """Return the tiers that a cluster gets a class for: those of the environment's instances that its pods mount."""
     return tuple(sorted({spec.tier for spec in environment.filestore.values() if reaches(spec, cluster)}))

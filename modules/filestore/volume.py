@@ -10,7 +10,7 @@ from pulumi_kubernetes import core, meta
 from modules.filestore.instance import instance_name
 from modules.filestore.storage_class import PROVISIONER
 from modules.manifest import labels, metadata
-from training_platform.config.spec.environment import Filestore
+from training_platform.config.spec.environment import FilestoreSpec
 from training_platform.resources.scope import Scope
 
 
@@ -23,7 +23,7 @@ class FilestoreVolumeArgs:
 
     scope: Scope
     key: str
-    spec: Filestore
+    spec: FilestoreSpec
     ip: pulumi.Input[str]
     namespace: pulumi.Input[str]
     claim: str
@@ -72,7 +72,7 @@ def _remade(parent: pulumi.Resource, size: str) -> pulumi.ResourceOptions:
     )
 
 
-def volume_handle(environment: str, key: str, spec: Filestore) -> str:
+def volume_handle(environment: str, key: str, spec: FilestoreSpec) -> str:
     """Return what the driver knows an existing instance by.
 
     Source: GKE page on the Filestore CSI driver, and driver 2edb466 (2026-06-24), ``getFileInstanceFromID``.

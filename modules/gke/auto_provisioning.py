@@ -6,11 +6,11 @@ import pulumi
 from pulumi_gcp import container
 
 from modules.gke.node_config import OAUTH_SCOPES
-from training_platform.config.spec.auto_provisioning import AutoProvisioning
+from training_platform.config.spec.auto_provisioning import AutoProvisioningSpec
 
 
 def cluster_autoscaling(
-    spec: AutoProvisioning | None, service_account: pulumi.Input[str]
+    spec: AutoProvisioningSpec | None, service_account: pulumi.Input[str]
 ) -> container.ClusterClusterAutoscalingArgs | None:
     """Return a cluster's auto-provisioning; without limits in the file, GKE makes no pools by itself."""
     if spec is None:
@@ -29,7 +29,7 @@ def cluster_autoscaling(
 
 
 def _defaults(
-    spec: AutoProvisioning, service_account: pulumi.Input[str]
+    spec: AutoProvisioningSpec, service_account: pulumi.Input[str]
 ) -> container.ClusterClusterAutoscalingAutoProvisioningDefaultsArgs:
     """Return what new pools have in common with ours, as far as their defaults can say it.
 

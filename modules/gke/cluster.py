@@ -12,9 +12,9 @@ from modules.gke.node_config import OAUTH_SCOPES
 from modules.gke.service_account import NodeServiceAccount
 from modules.network.cluster_subnet import PODS_RANGE, SERVICES_RANGE
 from training_platform.catalog import MACHINE_TYPES
-from training_platform.config.spec.cluster import Cluster
+from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.maintenance import Maintenance
-from training_platform.config.spec.node_pool import SystemPool
+from training_platform.config.spec.node_pool import SystemPoolSpec
 from training_platform.resources.scope import Scope
 
 # The list replaces GKE's default. DCGM is GPUs, JOBSET is training jobs; those of TPUs are in SYSTEM_COMPONENTS, and
@@ -43,7 +43,7 @@ class GkeClusterArgs:
     """What a cluster is, and the network that it stands in."""
 
     scope: Scope
-    spec: Cluster
+    spec: ClusterSpec
     network: pulumi.Input[str]
     subnetwork: pulumi.Input[str]
     service_account: NodeServiceAccount
@@ -195,7 +195,7 @@ def node_pool_defaults() -> container.ClusterNodePoolDefaultsArgs:
 
 
 def throw_away_pool(
-    scope: Scope, system: SystemPool, service_account: pulumi.Input[str]
+    scope: Scope, system: SystemPoolSpec, service_account: pulumi.Input[str]
 ) -> container.ClusterNodeConfigArgs:
     """Return the nodes of the default pool, which GKE removes once the cluster is there.
 

@@ -16,12 +16,12 @@ from pulumi_kubernetes.apiextensions import CustomResource
 
 from modules.gke.node_pool import node_pool_name
 from modules.manifest import metadata
-from training_platform.config.expansion.pools import Pool, cluster_pools
+from training_platform.config.expansion.pools import ExpandedPool, cluster_pools
 from training_platform.config.names import compute_class_name
-from training_platform.config.spec.capacity import Reservation
-from training_platform.config.spec.cluster import Cluster
-from training_platform.config.spec.compute_class import ComputeClass, Priority
-from training_platform.config.spec.node_pool import NodePool
+from training_platform.config.spec.capacity import ReservationSpec
+from training_platform.config.spec.cluster import ClusterSpec
+from training_platform.config.spec.compute_class import ComputeClassSpec, Priority
+from training_platform.config.spec.node_pool import NodePoolSpec
 from training_platform.resources.scope import Scope
 
 API_VERSION = "cloud.google.com/v1"
@@ -35,7 +35,7 @@ class ComputeClassesArgs:
 
     scope: Scope
     cluster_name: str
-    cluster: Cluster
+    cluster: ClusterSpec
     service_account: pulumi.Input[str]  # of the nodes that GKE makes by itself
 
 
@@ -57,7 +57,9 @@ class ComputeClasses(pulumi.ComponentResource):
         self.register_outputs({})
 
 
-def compute_class(spec: ComputeClass, pools: Mapping[str, Pool], service_account: pulumi.Input[str]) -> dict[str, Any]:
+def compute_class(
+    spec: ComputeClassSpec, pools: Mapping[str, ExpandedPool], service_account: pulumi.Input[str]
+) -> dict[str, Any]:
     """Return the spec of a ComputeClass; ``pools`` are the cluster's by their key."""
     delay = spec.consolidation_delay_minutes
     # What GKE makes has our account; pools of ours have it too, and would not match the class otherwise.
@@ -72,7 +74,7 @@ def compute_class(spec: ComputeClass, pools: Mapping[str, Pool], service_account
     }
 
 
-def _priority(priority: Priority, pools: Mapping[str, Pool]) -> dict[str, Any]:
+def _priority(priority: Priority, pools: Mapping[str, ExpandedPool]) -> dict[str, Any]:
     """Return one priority; GKE knows a pool by its own name, and each slice over several VMs is a pool of its own."""
     if priority.node_pools:
         members = (pools[name] for name in priority.node_pools)
@@ -80,7 +82,7 @@ def _priority(priority: Priority, pools: Mapping[str, Pool]) -> dict[str, Any]:
     return dict(_machine(priority, priority.as_pool))
 
 
-def _machine(priority: Priority, pool: NodePool) -> Iterator[tuple[str, Any]]:
+def _machine(priority: Priority, pool: NodePoolSpec) -> Iterator[tuple[str, Any]]:
     machine = pool.machine
     assert machine.accelerator is not None  # the model takes machine types with chips of their own only
     yield "machineType", machine.name
@@ -103,7 +105,7 @@ def _machine(priority: Priority, pool: NodePool) -> Iterator[tuple[str, Any]]:
         yield "capacityCheckWaitTimeSeconds", priority.max_wait_minutes * 60
 
 
-def reservations(reservation: Reservation | None, zones: Sequence[str] = ()) -> dict[str, Any]:
+def reservations(reservation: ReservationSpec | None, zones: Sequence[str] = ()) -> dict[str, Any]:
     """Return which reservations a priority takes: left out, GKE would take any that fits.
 
     ``zones`` are those of a reservation by name: GKE refuses it in a priority that has zones by itself.

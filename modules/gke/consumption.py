@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pulumi_gcp import container
 
-from training_platform.config.expansion.pools import CLASS_LABEL, Pool
-from training_platform.config.spec.node_pool import NodePool
+from training_platform.config.expansion.pools import CLASS_LABEL, ExpandedPool
+from training_platform.config.spec.node_pool import NodePoolSpec
 
 RESERVATION_KEY = "compute.googleapis.com/reservation-name"
 
 
-def reservation_affinity(spec: NodePool) -> container.NodePoolNodeConfigReservationAffinityArgs:
+def reservation_affinity(spec: NodePoolSpec) -> container.NodePoolNodeConfigReservationAffinityArgs:
     """Return which reservation VMs come from: the one that is named, any where the file says so, else none.
 
     Left out, GKE would take any that fits: refused for spot and flex-start, and on demand it would eat what somebody
@@ -26,14 +26,14 @@ def reservation_affinity(spec: NodePool) -> container.NodePoolNodeConfigReservat
     )
 
 
-def queued_provisioning(spec: NodePool) -> container.NodePoolQueuedProvisioningArgs | None:
+def queued_provisioning(spec: NodePoolSpec) -> container.NodePoolQueuedProvisioningArgs | None:
     """Return whether VMs come for a whole job at once, by a ProvisioningRequest alone; Kueue makes the requests."""
     if spec.capacity != "queued-provisioning":
         return None
     return container.NodePoolQueuedProvisioningArgs(enabled=True)
 
 
-def class_taints(pool: Pool) -> list[container.NodePoolNodeConfigTaintArgs]:
+def class_taints(pool: ExpandedPool) -> list[container.NodePoolNodeConfigTaintArgs]:
     """Return the taint by which a pool is kept for the jobs of its compute class; GKE asks for it beside the label."""
     if pool.compute_class is None:
         return []

@@ -6,7 +6,7 @@ from pulumi_gcp import container
 
 from training_platform.catalog.types import MachineType
 from training_platform.config.spec.node_options import GpuSharing
-from training_platform.config.spec.node_pool import NodePool
+from training_platform.config.spec.node_pool import NodePoolSpec
 
 _DRIVERS = {"default": "DEFAULT", "latest": "LATEST", "disabled": "INSTALLATION_DISABLED"}
 _STRATEGIES = {"time-sharing": "TIME_SHARING", "mps": "MPS"}
@@ -17,7 +17,7 @@ BlockSsd = container.NodePoolNodeConfigLocalNvmeSsdBlockConfigArgs
 
 
 def guest_accelerators(
-    spec: NodePool, machine: MachineType
+    spec: NodePoolSpec, machine: MachineType
 ) -> list[container.NodePoolNodeConfigGuestAcceleratorArgs] | None:
     """Return the GPUs of a VM, their driver, and how pods share them; TPUs are implied by the machine type."""
     if machine.kind != "gpu" or machine.accelerator is None:
@@ -36,7 +36,7 @@ def guest_accelerators(
     ]
 
 
-def taints(spec: NodePool, machine: MachineType) -> list[container.NodePoolNodeConfigTaintArgs] | None:
+def taints(spec: NodePoolSpec, machine: MachineType) -> list[container.NodePoolNodeConfigTaintArgs] | None:
     """Return the taint that keeps other pods off GPUs, and those of the stack file.
 
     GKE adds the first by itself only once the cluster has a pool without GPUs, and no order is kept between the two; it
@@ -50,7 +50,7 @@ def taints(spec: NodePool, machine: MachineType) -> list[container.NodePoolNodeC
     return [*(of_gpus if machine.kind == "gpu" else []), *own] or None
 
 
-def local_ssds(spec: NodePool, machine: MachineType) -> tuple[EphemeralSsd | None, BlockSsd | None]:
+def local_ssds(spec: NodePoolSpec, machine: MachineType) -> tuple[EphemeralSsd | None, BlockSsd | None]:
     """Return a VM's local SSDs, as room for pods or as block devices; one of the two at most.
 
     Those that come with a machine type are written too: left out, GKE fills them in, and the difference would replace
@@ -64,7 +64,7 @@ def local_ssds(spec: NodePool, machine: MachineType) -> tuple[EphemeralSsd | Non
     return EphemeralSsd(local_ssd_count=count), None
 
 
-def secondary_boot_disks(spec: NodePool) -> list[container.NodePoolNodeConfigSecondaryBootDiskArgs] | None:
+def secondary_boot_disks(spec: NodePoolSpec) -> list[container.NodePoolNodeConfigSecondaryBootDiskArgs] | None:
     """Return the disks that bring container images with them; they need image streaming, which every pool has."""
     return [
         container.NodePoolNodeConfigSecondaryBootDiskArgs(disk_image=image, mode=IMAGE_CACHE)
@@ -72,7 +72,7 @@ def secondary_boot_disks(spec: NodePool) -> list[container.NodePoolNodeConfigSec
     ] or None
 
 
-def confidential_nodes(spec: NodePool) -> container.NodePoolNodeConfigConfidentialNodesArgs | None:
+def confidential_nodes(spec: NodePoolSpec) -> container.NodePoolNodeConfigConfidentialNodesArgs | None:
     """Return the technology that keeps a VM's memory from its host."""
     if spec.confidential is None:
         return None

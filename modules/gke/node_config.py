@@ -8,7 +8,7 @@ import pulumi
 from pulumi_gcp import container
 
 from training_platform.catalog.types import MachineType
-from training_platform.config.spec.node_pool import BootDisk
+from training_platform.config.spec.node_pool import BootDiskSpec
 from training_platform.resources.scope import Scope
 
 # The default scopes hold read-only storage: every checkpoint would fail to be written, whatever IAM says.
@@ -31,7 +31,7 @@ class CommonNodeConfig(TypedDict):
 
 
 def common_node_config(
-    machine: MachineType, disk: BootDisk, service_account: pulumi.Input[str], scope: Scope
+    machine: MachineType, disk: BootDiskSpec, service_account: pulumi.Input[str], scope: Scope
 ) -> CommonNodeConfig:
     """Return what a pool's ``node_config`` starts from."""
     return CommonNodeConfig(

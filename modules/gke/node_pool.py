@@ -19,8 +19,8 @@ from modules.gke.gpu_node import (
 from modules.gke.node_config import common_node_config
 from modules.gke.service_account import NodeServiceAccount
 from modules.gke.upkeep import management, upgrade_settings
-from training_platform.config.expansion.pools import ZONES_OF_A_REGIONAL_CLUSTER, GkePool, Pool, pool_labels
-from training_platform.config.spec.node_pool import NodePool as NodePoolSpec
+from training_platform.config.expansion.pools import ZONES_OF_A_REGIONAL_CLUSTER, ExpandedPool, GkePool, pool_labels
+from training_platform.config.spec.node_pool import NodePoolSpec
 from training_platform.resources.scope import Scope
 
 # A VM's block of the pods' range is twice its pods, rounded up to a power of two: a /27 for 16, so that a /16 holds
@@ -35,7 +35,7 @@ class AcceleratorPoolArgs:
     """Which pool of which cluster."""
 
     scope: Scope
-    pool: Pool
+    pool: ExpandedPool
     gke_pool: GkePool  # one of the pool's: each slice over several VMs is one of its own
     cluster: pulumi.Input[str]  # name
     location: str  # of the cluster
@@ -81,24 +81,24 @@ class AcceleratorPool(pulumi.ComponentResource):
         self.register_outputs({"node_pool_id": self.node_pool_id})
 
 
-def node_pool_name(pool: Pool, gke_pool: GkePool) -> str:
+def node_pool_name(pool: ExpandedPool, gke_pool: GkePool) -> str:
     """Return the name that GKE knows the pool by, ``{pool}[-{slice}]``, at most 40 characters."""
     return gke_pool.name.removeprefix(f"{pool.cluster}-")
 
 
-def nodes_per_zone(pool: Pool, gke_pool: GkePool) -> tuple[int, int]:
+def nodes_per_zone(pool: ExpandedPool, gke_pool: GkePool) -> tuple[int, int]:
     """Return fewest and most VMs in each zone, as GKE counts them."""
     zones = 1 if pool.zone else ZONES_OF_A_REGIONAL_CLUSTER
     return gke_pool.min_nodes // zones, gke_pool.max_nodes // zones
 
 
-def max_pods(pool: Pool) -> int:
+def max_pods(pool: ExpandedPool) -> int:
     """Return the most pods of one VM; a change recreates the pool."""
     return pool.spec.max_pods or (MAX_PODS_OF_A_SLICE_HOST if pool.multi_host else MAX_PODS)
 
 
 def placement_policy(
-    pool: Pool, workload_policy: pulumi.Input[str] | None = None
+    pool: ExpandedPool, workload_policy: pulumi.Input[str] | None = None
 ) -> container.NodePoolPlacementPolicyArgs | None:
     """Return what joins the hosts of one slice, or places GPUs close together.
 
@@ -112,7 +112,9 @@ def placement_policy(
     )
 
 
-def node_config(pool: Pool, service_account: pulumi.Input[str], scope: Scope) -> container.NodePoolNodeConfigArgs:
+def node_config(
+    pool: ExpandedPool, service_account: pulumi.Input[str], scope: Scope
+) -> container.NodePoolNodeConfigArgs:
     """Return what every VM of a pool is."""
     spec, machine = pool.spec, pool.machine
     ephemeral, block = local_ssds(spec, machine)

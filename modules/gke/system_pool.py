@@ -12,7 +12,7 @@ from modules.gke.service_account import NodeServiceAccount
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.locations import is_zone
 from training_platform.config.expansion.pools import SYSTEM_POOL_SURGE, ZONES_OF_A_REGIONAL_CLUSTER
-from training_platform.config.spec.node_pool import SystemPool as SystemPoolSpec
+from training_platform.config.spec.node_pool import SystemPoolSpec
 from training_platform.resources.scope import Scope
 
 POOL_NAME = "system"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pulumi_gcp import container
 
-from training_platform.config.spec.node_pool import NodePool
+from training_platform.config.spec.node_pool import NodePoolSpec
 
 
-def management(spec: NodePool) -> container.NodePoolManagementArgs:
+def management(spec: NodePoolSpec) -> container.NodePoolManagementArgs:
     """Return whether GKE repairs and upgrades VMs by itself; by flex-start it refuses to repair."""
     repair = spec.upgrades.auto_repair
     return container.NodePoolManagementArgs(
@@ -16,7 +16,7 @@ def management(spec: NodePool) -> container.NodePoolManagementArgs:
     )
 
 
-def upgrade_settings(spec: NodePool) -> container.NodePoolUpgradeSettingsArgs | None:
+def upgrade_settings(spec: NodePoolSpec) -> container.NodePoolUpgradeSettingsArgs | None:
     """Return how VMs are upgraded: by default one goes before its successor comes, where nothing has room for both.
 
     GKE upgrades VMs by flex-start in its own way, under a name that the provider does not take, so theirs are left out

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_gcp import compute
 
-from training_platform.config.expansion.pools import Pool
+from training_platform.config.expansion.pools import ExpandedPool
 from training_platform.resources.cloud_names import NAME_LIMIT, short_name
 from training_platform.resources.scope import Scope
 
@@ -53,6 +53,6 @@ class WorkloadPolicies(pulumi.ComponentResource):
         self.register_outputs({})
 
 
-def policy_topologies(pools: Iterable[Pool]) -> tuple[str, ...]:
+def policy_topologies(pools: Iterable[ExpandedPool]) -> tuple[str, ...]:
     """Return every topology that the pools of a cluster need a workload policy of, each once."""
     return tuple(dict.fromkeys(topology for topology in (pool.policy_topology for pool in pools) if topology))

@@ -10,7 +10,7 @@ from pulumi_kubernetes import core
 from modules.helm import chart_ref, install_release, release_args
 from modules.manifest import metadata
 from training_platform.catalog import CHARTS
-from training_platform.config.spec.cluster import Cluster, Notebooks
+from training_platform.config.spec.cluster import ClusterSpec, Notebooks
 from training_platform.config.spec.environment import ChartOverride
 from training_platform.resources.jupyterhub.values import values
 from training_platform.resources.scope import Scope
@@ -22,7 +22,7 @@ class JupyterHubArgs:
 
     scope: Scope
     cluster_name: str
-    cluster: Cluster
+    cluster: ClusterSpec
     notebooks: Notebooks
     home_claim: str
     chart: ChartOverride | None = None

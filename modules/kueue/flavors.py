@@ -11,7 +11,7 @@ from pulumi_kubernetes.apiextensions import CustomResource
 from modules.kueue.priority import WorkloadPriorityClass
 from modules.manifest import metadata
 from training_platform.config.expansion.pools import Flavor, flavors
-from training_platform.config.spec.cluster import Cluster
+from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.resources.kueue.objects import API_VERSION, resource_flavor
 from training_platform.resources.kueue.provisioning import CONFIG, admission_check, provisioning_request_config, queued
 from training_platform.resources.scope import Scope
@@ -23,7 +23,7 @@ class FlavorsArgs:
 
     scope: Scope
     cluster_name: str
-    cluster: Cluster
+    cluster: ClusterSpec
     priorities: Mapping[str, int]
 
 

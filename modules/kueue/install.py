@@ -8,7 +8,7 @@ import pulumi
 
 from modules.helm import chart_ref, install_release, release_args
 from training_platform.catalog import CHARTS
-from training_platform.config.spec.cluster import Cluster
+from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.environment import ChartOverride
 from training_platform.resources.kueue.values import values
 from training_platform.resources.scope import Scope
@@ -20,7 +20,7 @@ class KueueArgs:
 
     scope: Scope
     cluster_name: str
-    cluster: Cluster
+    cluster: ClusterSpec
     chart: ChartOverride | None = None
 
 

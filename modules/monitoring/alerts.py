@@ -21,7 +21,7 @@ class AlertsArgs:
     """``clusters`` are names in GKE, of all clusters of the environment."""
 
     scope: Scope
-    spec: environment.Alerts
+    spec: environment.AlertsSpec
     clusters: Sequence[str]
 
 

@@ -8,7 +8,7 @@ import pulumi
 from pulumi_gcp import compute
 
 from training_platform.catalog.locations import region_of
-from training_platform.config.spec.cluster import Cluster
+from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.resources.scope import Scope
 
 PODS_RANGE = "pods"
@@ -23,7 +23,7 @@ class ClusterSubnetArgs:
     """Which cluster the addresses are for."""
 
     scope: Scope
-    spec: Cluster
+    spec: ClusterSpec
     network: pulumi.Input[str]
     node_service_account: pulumi.Input[str]  # e-mail: the account that tells nodes from other VMs of the network
 
@@ -72,7 +72,7 @@ class ClusterSubnet(pulumi.ComponentResource):
         self.register_outputs({"subnetwork_id": self.subnetwork_id})
 
 
-def secondary_ranges(spec: Cluster) -> list[compute.SubnetworkSecondaryIpRangeArgs]:
+def secondary_ranges(spec: ClusterSpec) -> list[compute.SubnetworkSecondaryIpRangeArgs]:
     """Return the ranges that the cluster takes pods' and Services' addresses from."""
     return [
         compute.SubnetworkSecondaryIpRangeArgs(range_name=PODS_RANGE, ip_cidr_range=spec.subnet.pods),

@@ -21,7 +21,7 @@ class BucketArgs:
 
     scope: Scope
     key: str
-    spec: team.Bucket
+    spec: team.BucketSpec
 
 
 class Bucket(pulumi.ComponentResource):
@@ -63,7 +63,7 @@ class Bucket(pulumi.ComponentResource):
         self.register_outputs({"bucket_name": self.bucket_name, "url": self.url})
 
 
-def lifecycle_rules(spec: team.Bucket) -> Iterator[storage.BucketLifecycleRuleArgs]:
+def lifecycle_rules(spec: team.BucketSpec) -> Iterator[storage.BucketLifecycleRuleArgs]:
     """Yield what Cloud Storage does by itself: old objects, with all of their versions, and uploads that were left."""
     if spec.delete_after_days is not None:
         yield _rule("Delete", spec.delete_after_days)

@@ -19,7 +19,7 @@ class ImageRepositoryArgs:
     """``spec`` is the stack file's."""
 
     scope: Scope
-    spec: environment.ImageRepository
+    spec: environment.ImageRepositorySpec
 
 
 class ImageRepository(pulumi.ComponentResource):

@@ -23,7 +23,7 @@ class PersistentResourceArgs:
 
     scope: Scope
     key: str
-    spec: team.PersistentResource
+    spec: team.PersistentResourceSpec
 
 
 class PersistentResource(pulumi.ComponentResource):
@@ -66,7 +66,7 @@ class PersistentResource(pulumi.ComponentResource):
         self.register_outputs({"resource_id": self.resource_id, "resource_name": self.resource_name})
 
 
-def resource_pool(spec: team.PersistentResource) -> vertex.AiPersistentResourceResourcePoolArgs:
+def resource_pool(spec: team.PersistentResourceSpec) -> vertex.AiPersistentResourceResourcePoolArgs:
     """Return the one pool. A job must give the same machine and disk, so nothing is left to Vertex AI's defaults."""
     return vertex.AiPersistentResourceResourcePoolArgs(
         id=POOL_ID,
@@ -92,7 +92,7 @@ def machine_spec(machine_type: str) -> vertex.AiPersistentResourceResourcePoolMa
 
 
 def autoscaling_spec(
-    spec: team.PersistentResource,
+    spec: team.PersistentResourceSpec,
 ) -> vertex.AiPersistentResourceResourcePoolAutoscalingSpecArgs | None:
     """Return the bounds of autoscaling, as the texts that the API wants, or None where there is to be none."""
     if spec.max_replicas is None:

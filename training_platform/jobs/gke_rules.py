@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from training_platform.config.expansion.pools import Flavor, Pool
+from training_platform.config.expansion.pools import ExpandedPool, Flavor
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.section import enumeration
 from training_platform.config.spec.team import Share
@@ -153,7 +153,7 @@ def _names(job: ResolvedJob) -> Iterator[Finding]:
         yield job.finding((), message, rule=NAME_RULE, allowed=f"a file name of at most {fits} characters")
 
 
-def _large(flavor: Flavor) -> list[Pool]:
+def _large(flavor: Flavor) -> list[ExpandedPool]:
     """Return the pools whose VMs have as many chips as a pod of the job takes."""
     return [pool for pool in flavor.pools if pool.machine.chips == shape(flavor).machine.chips]
 

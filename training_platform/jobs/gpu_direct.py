@@ -16,7 +16,7 @@ from typing import Any
 
 from training_platform.catalog import IMAGES
 from training_platform.config.expansion.gpu_fabric import fabric_name, gpu_fabrics
-from training_platform.config.expansion.pools import Flavor, Pool
+from training_platform.config.expansion.pools import ExpandedPool, Flavor
 from training_platform.jobs.nccl import APERTURES, LIBRARIES, TCPX_SOCKETS, settings
 from training_platform.jobs.resolve import ResolvedJob
 
@@ -59,7 +59,7 @@ def fabric_of(flavor: Flavor, nodes: int) -> str | None:
     return max(vms, key=vms.__getitem__, default=None)
 
 
-def usable_pools(flavor: Flavor, nodes: int) -> tuple[Pool, ...]:
+def usable_pools(flavor: Flavor, nodes: int) -> tuple[ExpandedPool, ...]:
     """Return the pools that a job of ``nodes`` VMs can run in: pods name their networks, and go where these are."""
     fabric = fabric_of(flavor, nodes)
     return tuple(pool for pool in flavor.pools if fabric in (None, _fabric(pool)))
@@ -84,7 +84,7 @@ def gpu_direct(job: ResolvedJob) -> GpuDirect | None:
     )
 
 
-def _fabric(pool: Pool) -> str | None:
+def _fabric(pool: ExpandedPool) -> str | None:
     """Return a pool's networks; those that GKE makes by itself have none, and a shared GPU's pods need none."""
     return fabric_name(pool) if pool.gke_pools and pool.places_per_gpu == 1 else None
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from training_platform.config.expansion.pools import Flavor, Pool
+from training_platform.config.expansion.pools import ExpandedPool, Flavor
 from training_platform.jobs.container import container
 from training_platform.jobs.gpu_direct import GpuDirect, gpu_direct
 from training_platform.jobs.resolve import ResolvedJob
@@ -75,7 +75,7 @@ def gke_target(job: ResolvedJob) -> tuple[GkeTarget, Flavor]:
     return job.spec.gke, job.flavor
 
 
-def shape(flavor: Flavor) -> Pool:
+def shape(flavor: Flavor) -> ExpandedPool:
     """Return the pool whose VMs a job is laid out for: of the flavor's pools, one with the largest slices or VMs."""
     return max(flavor.pools, key=lambda pool: pool.chips_per_slice)
 

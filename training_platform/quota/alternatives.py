@@ -14,7 +14,7 @@ from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.locations import region_of
 from training_platform.catalog.topologies import legal_topologies
 from training_platform.catalog.types import MachineType, QuotaId, chips_in
-from training_platform.config.expansion.pools import Pool, cluster_pools
+from training_platform.config.expansion.pools import ExpandedPool, cluster_pools
 from training_platform.config.workspace import Workspace
 from training_platform.quota.headroom import Limits, named
 from training_platform.quota.keys import Holder, quota_key
@@ -28,7 +28,7 @@ class Alternatives:
         self.project = ledger.project
         self.limits = Limits(ledger)
         self._workspace = workspace
-        self._pools: dict[tuple[str, str], dict[str, Pool]] = {}  # by stack and cluster
+        self._pools: dict[tuple[str, str], dict[str, ExpandedPool]] = {}  # by stack and cluster
 
     def of(self, line: Line, held: Held) -> Iterator[str]:
         """Yield what else would do for a holder, what is most like its wish first; at last, the limit to ask for."""
@@ -48,7 +48,7 @@ class Alternatives:
         yield from (text for capacity, text in self.capacities(pool) if capacity not in short)
         yield from self._other_regions(pool, line, held)
 
-    def pool(self, holder: Holder) -> Pool | None:
+    def pool(self, holder: Holder) -> ExpandedPool | None:
         """Return the pool of a stack file that a holder is, None for all else."""
         stack = self._workspace.stacks.get(holder.stack)
         parts = holder.path
@@ -60,7 +60,7 @@ class Alternatives:
             self._pools[where] = {pool.name: pool for pool in cluster_pools(where[1], cluster)} if cluster else {}
         return self._pools[where].get(str(parts[3]))
 
-    def capacities(self, pool: Pool) -> Iterator[tuple[str, str]]:
+    def capacities(self, pool: ExpandedPool) -> Iterator[tuple[str, str]]:
         """Yield each other way to get a pool's VMs whose quota holds them, and what people call it.
 
         A reservation has to be there, so it is none of them.
@@ -74,7 +74,7 @@ class Alternatives:
                 queued = " or queued-provisioning" if capacity == "flex-start" and pool.machine.kind == "gpu" else ""
                 yield capacity, f"capacity {capacity}{queued}, with {shown(left)} of {quota.quota_id} left"
 
-    def _other_regions(self, pool: Pool, line: Line, held: Held) -> Iterator[str]:
+    def _other_regions(self, pool: ExpandedPool, line: Line, held: Held) -> Iterator[str]:
         """Yield zones elsewhere whose limits hold the pool; where all regions are short together, there are none."""
         rooms = self.limits.elsewhere(held.holder.stack, pool)
         fitting = [room for room in rooms if room.fits and region_of(room.zone) != line.key.location]
@@ -82,7 +82,7 @@ class Alternatives:
             yield f"zone {named(fitting, line.unit)}"
 
 
-def largest_slice(pool: Pool, room: float) -> str | None:
+def largest_slice(pool: ExpandedPool, room: float) -> str | None:
     """Return the largest slice of which ``room`` chips hold as many as a pool has; None for GPUs, and if none fits."""
     if pool.machine.kind != "tpu" or math.isinf(room):
         return None

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.locations import region_of
 from training_platform.config.expansion.gpu_fabric import gpu_fabrics
-from training_platform.config.expansion.pools import SYSTEM_POOL_SURGE, Pool, cluster_pools, made_chips
+from training_platform.config.expansion.pools import SYSTEM_POOL_SURGE, ExpandedPool, cluster_pools, made_chips
 from training_platform.config.reading.finding import Path
-from training_platform.config.spec.cluster import Cluster
+from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.stack import Stack
-from training_platform.config.spec.team import PersistentResource, Team
+from training_platform.config.spec.team import PersistentResourceSpec, Team
 from training_platform.config.workspace import Workspace
 from training_platform.quota.charges import (
     VertexUsage,
@@ -55,7 +55,7 @@ def _environment(stack: str, project: str, environment: Environment) -> Iterator
             yield usage.by(holder)
 
 
-def pool_vms(project: str, pool: Pool) -> VmUsage:
+def pool_vms(project: str, pool: ExpandedPool) -> VmUsage:
     """Return the VMs of a pool at its maximum, without those that it has only while it is upgraded."""
     spec = pool.spec
     return VmUsage(
@@ -72,7 +72,7 @@ def pool_vms(project: str, pool: Pool) -> VmUsage:
     )
 
 
-def _pool(stack: str, project: str, pool: Pool) -> Iterator[Charge]:
+def _pool(stack: str, project: str, pool: ExpandedPool) -> Iterator[Charge]:
     spec = pool.spec
     field, value = ("max_nodes", spec.max_nodes) if pool.machine.kind == "gpu" else ("slices", spec.slices)
     vms = pool_vms(project, pool)
@@ -92,7 +92,7 @@ def _upgrade(vms: VmUsage, holder: Holder) -> Iterator[Charge]:
         yield from (usage.by(holder._replace(label=upgrade_label(holder.label))) for usage in vm_usage(vms))
 
 
-def _system_pool(stack: str, project: str, cluster_name: str, cluster: Cluster) -> Iterator[Charge]:
+def _system_pool(stack: str, project: str, cluster_name: str, cluster: ClusterSpec) -> Iterator[Charge]:
     spec = cluster.system_pool
     path: Path = ("clusters", cluster_name, "system_pool")
     vms = VmUsage(
@@ -111,7 +111,7 @@ def _system_pool(stack: str, project: str, cluster_name: str, cluster: Cluster) 
     yield from _upgrade(vms._replace(nodes=more), Holder(stack, path, f"{cluster_name}-system", path))
 
 
-def _auto_provisioning(stack: str, project: str, name: str, cluster: Cluster) -> Iterator[Charge]:
+def _auto_provisioning(stack: str, project: str, name: str, cluster: ClusterSpec) -> Iterator[Charge]:
     """Yield what GKE may add by itself: of each limit, what the cluster's own pools leave of it."""
     path: Path = ("clusters", name, "auto_provisioning")
     spec = cluster.auto_provisioning
@@ -122,7 +122,7 @@ def _auto_provisioning(stack: str, project: str, name: str, cluster: Cluster) ->
             yield usage.by(holder)
 
 
-def _gpu_networks(stack: str, project: str, name: str, cluster: Cluster) -> Iterator[Charge]:
+def _gpu_networks(stack: str, project: str, name: str, cluster: ClusterSpec) -> Iterator[Charge]:
     """Yield the charges of a cluster's own subnet, and of the VPCs and subnets between its GPUs."""
     yield subnet_usage(project, 1).by(Holder(stack, ("clusters", name), name))
     vpcs = [vpc for fabric in gpu_fabrics(name, cluster).values() for vpc in fabric.vpcs]
@@ -149,7 +149,7 @@ def _team(stack: str, project: str, team: Team) -> Iterator[Charge]:
 
 
 def _persistent_resource(
-    stack: str, project: str, name: str, path: Path, resource: PersistentResource
+    stack: str, project: str, name: str, path: Path, resource: PersistentResourceSpec
 ) -> Iterator[Charge]:
     scales = resource.max_replicas is not None
     replicas = resource.max_replicas or resource.replicas

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from training_platform.catalog.locations import nearest_first, region_of
 from training_platform.catalog.types import QuotaId
-from training_platform.config.expansion.pools import ZONES_OF_A_REGIONAL_CLUSTER, Pool
+from training_platform.config.expansion.pools import ZONES_OF_A_REGIONAL_CLUSTER, ExpandedPool
 from training_platform.quota.charges import VmUsage, vm_usage
 from training_platform.quota.demand import pool_vms
 from training_platform.quota.keys import Holder, QuotaKey
@@ -58,7 +58,7 @@ class Limits:
         """Return what is left of a limit, with what one holder has of it; None where the limit is not known."""
         return self._left(key, self._held.get(but[:3], {}) if but else {})
 
-    def elsewhere(self, stack: str, pool: Pool) -> list[Room]:
+    def elsewhere(self, stack: str, pool: ExpandedPool) -> list[Room]:
         """Return the room for a stack's pool in every other zone that lists its machine, the nearest first."""
         vms = pool_vms(self._project, pool)
         if not pool.zone:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from training_platform.catalog.topologies import nearest_topology
 from training_platform.catalog.types import chips_in
-from training_platform.config.expansion.pools import Pool
+from training_platform.config.expansion.pools import ExpandedPool
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import Workspace
 from training_platform.quota.alternatives import Alternatives, largest_slice
@@ -46,7 +46,7 @@ class Suggestions:
         return suggest(finding, pool, others) if pool else finding
 
 
-def _zones(finding: Finding, pool: Pool, others: Alternatives) -> Finding:
+def _zones(finding: Finding, pool: ExpandedPool, others: Alternatives) -> Finding:
     """Say of every zone with the machine whether the limits hold the pool there, and name the nearest that does."""
     rooms = others.limits.elsewhere(finding.stack or "", pool)
     if not rooms:
@@ -71,7 +71,7 @@ def _nearest(room: Room, unit: str, project: str) -> str:
     return f"{room.zone}, with a request for {shown(wanted)} {counted} of {key}"
 
 
-def _capacity(finding: Finding, pool: Pool, others: Alternatives) -> Finding:
+def _capacity(finding: Finding, pool: ExpandedPool, others: Alternatives) -> Finding:
     """Name the ways to get the machine whose quota holds the pool, and the quota of the nearest where none does."""
     fitting = [text for _, text in others.capacities(pool)]
     if fitting:
@@ -86,7 +86,7 @@ def _capacity(finding: Finding, pool: Pool, others: Alternatives) -> Finding:
     return dataclasses.replace(finding, nearest=f"{finding.nearest}, charged to {key}, {said}")
 
 
-def _topology(finding: Finding, pool: Pool, others: Alternatives) -> Finding:
+def _topology(finding: Finding, pool: ExpandedPool, others: Alternatives) -> Finding:
     """Name a smaller slice as well, where the limits do not hold the nearest that is legal."""
     quota = pool.accelerator.quotas.get(pool.spec.charged)
     legal = nearest_topology(pool.machine, pool.spec.topology or "")
@@ -103,7 +103,7 @@ def _topology(finding: Finding, pool: Pool, others: Alternatives) -> Finding:
     return dataclasses.replace(finding, nearest=f"{finding.nearest}; {said}, {legal} takes {shown(wanted)}")
 
 
-_BY_RULE: Mapping[str, Callable[[Finding, Pool, Alternatives], Finding]] = {
+_BY_RULE: Mapping[str, Callable[[Finding, ExpandedPool, Alternatives], Finding]] = {
     "machine-zone": _zones,
     "capacity-offered": _capacity,
     "tpu-topology": _topology,

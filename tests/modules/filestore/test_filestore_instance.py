@@ -15,8 +15,8 @@ from modules.filestore.instance import (
 )
 from training_platform.checks.planning import recorder
 from training_platform.checks.planning.recorder import Plan, Recorder, record
-from training_platform.config.spec.cluster import Cluster, Subnet
-from training_platform.config.spec.environment import Filestore
+from training_platform.config.spec.cluster import ClusterSpec, SubnetSpec
+from training_platform.config.spec.environment import FilestoreSpec
 from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.scope import Scope
 
@@ -37,7 +37,7 @@ class Existing(Recorder):
 
 
 def deploy(*, protected: bool = True, **fields: Any) -> Plan:
-    spec = Filestore(**{"location": "us-central1-a", "tier": "ZONAL", "capacity_gib": 2560, **fields})
+    spec = FilestoreSpec(**{"location": "us-central1-a", "tier": "ZONAL", "capacity_gib": 2560, **fields})
     scope = Scope(
         environment="prod", team=None, project="example-train-prod", labels=LABELS, deletion_protection=protected
     )
@@ -157,7 +157,7 @@ def test_a_name_of_63_characters_stays_whole() -> None:
     ("cluster", "reached"), [("us-central1", True), ("us-central1-c", True), ("us-west4", False), ("us-west4-a", False)]
 )
 def test_an_instance_reaches_the_clusters_of_its_region(cluster: str, reached: bool) -> None:
-    subnet = Subnet(nodes="10.0.0.0/20", pods="10.1.0.0/16", services="10.2.0.0/20")
-    spec = Filestore(location="us-central1-a", capacity_gib=1024)
+    subnet = SubnetSpec(nodes="10.0.0.0/20", pods="10.1.0.0/16", services="10.2.0.0/20")
+    spec = FilestoreSpec(location="us-central1-a", capacity_gib=1024)
 
-    assert reaches(spec, Cluster(location=cluster, subnet=subnet)) is reached
+    assert reaches(spec, ClusterSpec(location=cluster, subnet=subnet)) is reached

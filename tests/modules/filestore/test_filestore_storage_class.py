@@ -9,13 +9,13 @@ import pytest
 from modules.filestore.storage_class import FilestoreClass, FilestoreClassArgs, class_name, tiers
 from training_platform.catalog import FILESTORE_TIERS
 from training_platform.checks.planning.recorder import Plan, record
-from training_platform.config.spec.cluster import Cluster, Subnet
-from training_platform.config.spec.environment import Environment, Filestore
+from training_platform.config.spec.cluster import ClusterSpec, SubnetSpec
+from training_platform.config.spec.environment import Environment, FilestoreSpec
 from training_platform.resources.scope import Scope
 
 CLASS = "kubernetes:storage.k8s.io/v1:StorageClass"
 LABELS = {"managed-by": "training-platform", "environment": "prod"}
-SUBNET = Subnet(nodes="10.0.0.0/20", pods="10.1.0.0/16", services="10.2.0.0/20")
+SUBNET = SubnetSpec(nodes="10.0.0.0/20", pods="10.1.0.0/16", services="10.2.0.0/20")
 
 
 def deploy(tier: str = "ZONAL", *, protected: bool = True) -> Plan:
@@ -83,15 +83,15 @@ def test_the_class_is_made_through_the_clusters_provider() -> None:
 
 
 def test_a_cluster_gets_a_class_for_each_tier_of_its_region_once() -> None:
-    near = Cluster(location="us-central1", subnet=SUBNET)
+    near = ClusterSpec(location="us-central1", subnet=SUBNET)
     environment = Environment(
         project="example-train-prod",
-        clusters={"near": near, "far": Cluster(location="us-west4", subnet=SUBNET)},
+        clusters={"near": near, "far": ClusterSpec(location="us-west4", subnet=SUBNET)},
         filestore={
-            "homes": Filestore(location="us-central1-a", tier="ZONAL", capacity_gib=1024),
-            "scratch": Filestore(location="us-central1-b", tier="ZONAL", capacity_gib=1024),
-            "datasets": Filestore(location="us-central1", tier="REGIONAL", capacity_gib=1024),
-            "other": Filestore(location="europe-west4-a", tier="BASIC_HDD", capacity_gib=1024),
+            "homes": FilestoreSpec(location="us-central1-a", tier="ZONAL", capacity_gib=1024),
+            "scratch": FilestoreSpec(location="us-central1-b", tier="ZONAL", capacity_gib=1024),
+            "datasets": FilestoreSpec(location="us-central1", tier="REGIONAL", capacity_gib=1024),
+            "other": FilestoreSpec(location="europe-west4-a", tier="BASIC_HDD", capacity_gib=1024),
         },
     )
 

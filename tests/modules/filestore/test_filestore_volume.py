@@ -8,7 +8,7 @@ import pytest
 
 from modules.filestore.volume import FilestoreVolume, FilestoreVolumeArgs
 from training_platform.checks.planning.recorder import Plan, record
-from training_platform.config.spec.environment import Filestore
+from training_platform.config.spec.environment import FilestoreSpec
 from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.scope import Scope
 
@@ -21,7 +21,7 @@ SCOPE = Scope(environment="prod", team="vision", project="example-train-prod", l
 
 
 def deploy(*, ip: str | None = "10.9.0.2", size_gib: int = 4096, **fields: Any) -> Plan:
-    spec = Filestore(**{"location": "us-central1", "tier": "REGIONAL", "capacity_gib": 10240, **fields})
+    spec = FilestoreSpec(**{"location": "us-central1", "tier": "REGIONAL", "capacity_gib": 10240, **fields})
 
     def program() -> None:
         provider = kubernetes.Provider("us-central1-kubernetes", kubeconfig="{}")

@@ -11,7 +11,7 @@ from modules.gke.node_pool import AcceleratorPool, AcceleratorPoolArgs
 from modules.gke.service_account import NodeServiceAccount, NodeServiceAccountArgs
 from training_platform.checks.planning.recorder import Plan, record
 from training_platform.config.expansion.pools import cluster_pools
-from training_platform.config.spec.cluster import Cluster
+from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.resources.planned import Planned
 from training_platform.resources.scope import Scope
 
@@ -60,7 +60,7 @@ def pool_plan(scope: Scope, deploy: Deploy) -> Callable[..., Plan]:
     def plan(kind: str, location: str | None = None, **changes: Any) -> Plan:
         at = location or ("us-central2-b" if kind == "v4 slices" else "us-west4")
         spec = {"location": at, "subnet": RANGES, "node_pools": {"train": {**KINDS[kind], **changes}}}
-        (pool,) = cluster_pools("west", Cluster.model_validate(spec))
+        (pool,) = cluster_pools("west", ClusterSpec.model_validate(spec))
 
         def program() -> None:
             nodes = NodeServiceAccount("nodes", NodeServiceAccountArgs(scope=scope))

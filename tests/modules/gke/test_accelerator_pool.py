@@ -11,7 +11,7 @@ from modules.gke.node_pool import AcceleratorPool, AcceleratorPoolArgs, node_poo
 from modules.gke.service_account import NodeServiceAccount, NodeServiceAccountArgs
 from training_platform.checks.planning.recorder import Plan
 from training_platform.config.expansion.pools import cluster_pools
-from training_platform.config.spec.cluster import Cluster
+from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.resources.scope import Scope
 
@@ -40,7 +40,7 @@ def test_vms_that_stand_alone_share_a_pool(kind: str, pool_plan: Callable[..., P
 def test_the_longest_name_fits_gke() -> None:
     spec = {"machine_type": "ct4p-hightpu-4t", "topology": "2x2x4", "slices": 1000}
     cluster = {"location": "us-central2-b", "subnet": RANGES, "node_pools": {"p" * 30: spec}}
-    (pool,) = cluster_pools("c" * 30, Cluster.model_validate(cluster))
+    (pool,) = cluster_pools("c" * 30, ClusterSpec.model_validate(cluster))
 
     names = {node_pool_name(pool, gke_pool) for gke_pool in pool.gke_pools}
     assert len(names) == 1000
@@ -148,7 +148,7 @@ def test_nodes_wait_for_their_roles_and_a_new_pool_for_the_old_ones_end(
 
 def test_a_pool_is_a_child_of_its_component_and_tells_its_id(scope: Scope, deploy: Deploy) -> None:
     spec = {"location": "us-west4", "subnet": RANGES, "node_pools": {"train": {"machine_type": "a2-highgpu-8g"}}}
-    (pool,) = cluster_pools("west", Cluster.model_validate(spec))
+    (pool,) = cluster_pools("west", ClusterSpec.model_validate(spec))
 
     def program() -> None:
         nodes = NodeServiceAccount("nodes", NodeServiceAccountArgs(scope=scope))

@@ -14,8 +14,8 @@ from pulumi_gcp import container
 from modules.gke.cluster import GkeCluster, GkeClusterArgs, dns_endpoint
 from modules.gke.service_account import NodeServiceAccount, NodeServiceAccountArgs
 from training_platform.checks.planning.recorder import Plan
-from training_platform.config.spec.cluster import Cluster
-from training_platform.config.spec.node_pool import SystemPool
+from training_platform.config.spec.cluster import ClusterSpec
+from training_platform.config.spec.node_pool import SystemPoolSpec
 from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.resources.scope import Scope
 
@@ -26,7 +26,7 @@ RANGES = {"nodes": "10.10.0.0/20", "pods": "10.64.0.0/16", "services": "10.10.16
 
 
 def cluster(scope: Scope, **fields: Any) -> GkeCluster:
-    spec = Cluster.model_validate({"location": "us-central2-b", "subnet": RANGES, **fields})
+    spec = ClusterSpec.model_validate({"location": "us-central2-b", "subnet": RANGES, **fields})
     nodes = NodeServiceAccount("nodes", NodeServiceAccountArgs(scope=scope))
     args = GkeClusterArgs(scope=scope, spec=spec, network="vpc", subnetwork="subnet", service_account=nodes)
     return GkeCluster("tpu", args)
@@ -122,7 +122,7 @@ def test_the_throw_away_pool_is_of_the_system_pool_s_machine_whose_quota_it_uses
     assert planned.inputs["skipNodePoolRefresh"] is True
     assert "nodePools" not in planned.inputs
     node = planned.inputs["nodeConfig"]
-    assert node["machineType"] == SystemPool().machine_type
+    assert node["machineType"] == SystemPoolSpec().machine_type
     assert node["bootDisk"] == {"sizeGb": 30, "diskType": "pd-balanced"}
     assert node["serviceAccount"] is UNKNOWN
     assert node["oauthScopes"] == ["https://www.googleapis.com/auth/cloud-platform"]

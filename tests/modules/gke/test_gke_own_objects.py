@@ -15,7 +15,7 @@ import pytest
 from modules.gke.compute_class import compute_class
 from tests.stacks.test_pools_in_depth import NATURES, PARAMETERS, plan_of, stack_of
 from training_platform.config.expansion.pools import cluster_pools
-from training_platform.config.spec.cluster import Cluster
+from training_platform.config.spec.cluster import ClusterSpec
 
 Takes = Callable[[Any], bool]
 RANGES = {"nodes": "10.0.0.0/20", "pods": "10.64.0.0/16", "services": "10.1.0.0/20"}
@@ -118,7 +118,7 @@ def refused(spec: Mapping[str, Any], known: Mapping[str, Takes]) -> list[str]:
 @pytest.mark.parametrize("name", CLASSES)
 def test_a_compute_class_has_only_fields_that_its_type_has(name: str) -> None:
     said = {"consolidation_delay_minutes": 10, "active_migration": True, "priorities": CLASSES[name]}
-    cluster = Cluster.model_validate(
+    cluster = ClusterSpec.model_validate(
         {"location": "us-west4", "subnet": RANGES, "node_pools": POOLS, "compute_classes": {"best": said}}
     )
     pools = {pool.name: pool for pool in cluster_pools("west", cluster)}
@@ -130,7 +130,7 @@ def test_a_compute_class_has_only_fields_that_its_type_has(name: str) -> None:
 
 def test_zones_of_a_reservation_by_name_stand_beside_its_name_and_nowhere_else() -> None:
     said = {"priorities": CLASSES["a reservation"]}
-    cluster = Cluster.model_validate({"location": "us-west4", "subnet": RANGES, "compute_classes": {"best": said}})
+    cluster = ClusterSpec.model_validate({"location": "us-west4", "subnet": RANGES, "compute_classes": {"best": said}})
     (priority,) = compute_class(cluster.compute_classes["best"], {}, "nodes@example.com")["priorities"]
 
     (specific,) = priority["reservations"]["specific"]

@@ -13,8 +13,8 @@ from modules.gke.compute_class import compute_class
 from modules.gke.consumption import class_taints
 from training_platform.checks.planning.recorder import Plan
 from training_platform.config.expansion.pools import cluster_pools
-from training_platform.config.spec.auto_provisioning import AutoProvisioning
-from training_platform.config.spec.cluster import Cluster
+from training_platform.config.spec.auto_provisioning import AutoProvisioningSpec
+from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.resources.planned import Planned
 
 KEY = "compute.googleapis.com/reservation-name"
@@ -24,9 +24,9 @@ SLICES = {"machine_type": "ct5lp-hightpu-4t", "zone": "us-west4-a", "topology": 
 Planner = Callable[..., Planned]
 
 
-def cluster(pools: dict[str, Any], *priorities: dict[str, Any], **fields: Any) -> Cluster:
+def cluster(pools: dict[str, Any], *priorities: dict[str, Any], **fields: Any) -> ClusterSpec:
     spec = {"location": "us-west4", "subnet": RANGES, "node_pools": pools}
-    return Cluster.model_validate({**spec, "compute_classes": {"best": {"priorities": priorities, **fields}}})
+    return ClusterSpec.model_validate({**spec, "compute_classes": {"best": {"priorities": priorities, **fields}}})
 
 
 def class_spec(*priorities: dict[str, Any], **fields: Any) -> dict[str, Any]:
@@ -165,7 +165,7 @@ def test_what_a_class_does_besides_is_written() -> None:
 
 
 def test_limits_are_named_as_gke_names_them(deploy: Callable[[Callable[[], None]], Plan]) -> None:
-    spec = AutoProvisioning(
+    spec = AutoProvisioningSpec(
         cpu=512,
         memory_gb=4096,
         accelerators={"tpu-v6e-slice": 64},

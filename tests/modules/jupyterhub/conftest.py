@@ -6,17 +6,17 @@ from collections.abc import Callable
 
 import pytest
 
-from training_platform.config.spec.cluster import Cluster, Notebooks
+from training_platform.config.spec.cluster import ClusterSpec, Notebooks
 
 SUBNET = {"nodes": "10.0.0.0/20", "pods": "10.64.0.0/16", "services": "10.1.0.0/20"}
 
 
 @pytest.fixture
-def cluster() -> Callable[..., Cluster]:
+def cluster() -> Callable[..., ClusterSpec]:
     """Return a function that makes a cluster in one zone: ``cluster(gpus={"machine_type": ...})``."""
 
-    def build(**pools: object) -> Cluster:
-        return Cluster.model_validate({"location": "us-central1-a", "subnet": SUBNET, "node_pools": pools})
+    def build(**pools: object) -> ClusterSpec:
+        return ClusterSpec.model_validate({"location": "us-central1-a", "subnet": SUBNET, "node_pools": pools})
 
     return build
 

@@ -11,18 +11,18 @@ import pytest
 from modules.jupyterhub.install import JupyterHub, JupyterHubArgs
 from training_platform.catalog import CHARTS, IMAGES
 from training_platform.checks.planning.recorder import Plan, record
-from training_platform.config.spec.cluster import Cluster, Notebooks
+from training_platform.config.spec.cluster import ClusterSpec, Notebooks
 from training_platform.config.spec.environment import ChartOverride
 from training_platform.resources.jupyterhub.values import values
 from training_platform.resources.scope import Scope
 
 RELEASE = "kubernetes:helm.sh/v3:Release"
 NAMESPACE = "kubernetes:core/v1:Namespace"
-Build = Callable[..., Cluster]
+Build = Callable[..., ClusterSpec]
 Section = Callable[..., Notebooks]
 
 
-def plan(scope: Scope, cluster: Cluster, notebooks: Notebooks, chart: ChartOverride | None = None) -> Plan:
+def plan(scope: Scope, cluster: ClusterSpec, notebooks: Notebooks, chart: ChartOverride | None = None) -> Plan:
     def program() -> None:
         provider = kubernetes.Provider("cluster", kubeconfig="{}")
         args = JupyterHubArgs(

@@ -7,17 +7,17 @@ import pytest
 
 from training_platform.catalog import IMAGES
 from training_platform.config.expansion.pools import FLAVOR_LABEL
-from training_platform.config.spec.cluster import Cluster, Notebooks
+from training_platform.config.spec.cluster import ClusterSpec, Notebooks
 from training_platform.resources.jupyterhub.profiles import Profile, profiles
 
-Build = Callable[..., Cluster]
+Build = Callable[..., ClusterSpec]
 Section = Callable[..., Notebooks]
 HOST: dict[str, object] = {"machine_type": "ct5lp-hightpu-8t", "topology": "2x4"}
 SLICE: dict[str, object] = {"machine_type": "ct5lp-hightpu-4t", "topology": "4x8"}
 GPUS: dict[str, object] = {"machine_type": "a3-highgpu-8g"}
 
 
-def only(cluster: Cluster, notebooks: Notebooks) -> Any:
+def only(cluster: ClusterSpec, notebooks: Notebooks) -> Any:
     """Return the one profile beside the CPU's."""
     _, profile = profiles("main", cluster, notebooks)
     return profile

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from training_platform.config.spec.cluster import Cluster
+from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.sandbox.kubernetes.crds import CrdSchema, load_crds
 
-Build = Callable[..., Cluster]
+Build = Callable[..., ClusterSpec]
 Crds = dict[tuple[str, str, str], CrdSchema]
 SUBNET = {"nodes": "10.0.0.0/20", "pods": "10.64.0.0/16", "services": "10.1.0.0/20"}
 
@@ -19,8 +19,8 @@ SUBNET = {"nodes": "10.0.0.0/20", "pods": "10.64.0.0/16", "services": "10.1.0.0/
 def cluster() -> Build:
     """Return a function that makes a cluster in one zone: ``cluster(gpus={"machine_type": ...})``."""
 
-    def build(**pools: object) -> Cluster:
-        return Cluster.model_validate({"location": "us-central1-a", "subnet": SUBNET, "node_pools": pools})
+    def build(**pools: object) -> ClusterSpec:
+        return ClusterSpec.model_validate({"location": "us-central1-a", "subnet": SUBNET, "node_pools": pools})
 
     return build
 

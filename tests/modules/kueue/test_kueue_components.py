@@ -15,7 +15,7 @@ from modules.kueue.flavors import Flavors, FlavorsArgs
 from modules.kueue.queues import TeamQueues, TeamQueuesArgs
 from training_platform.checks.planning.recorder import Plan, record
 from training_platform.config.expansion.pools import flavors
-from training_platform.config.spec.cluster import Cluster
+from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.team import Share
 from training_platform.config.workspace import read_workspace
 from training_platform.resources.planned import Planned
@@ -24,7 +24,7 @@ from training_platform.sandbox.kubernetes.crds import CrdSchema
 
 ROOT = Path(__file__).parents[3]
 KUEUE = "kubernetes:kueue.x-k8s.io/v1beta2"
-Build = Callable[..., Cluster]
+Build = Callable[..., ClusterSpec]
 Crds = dict[tuple[str, str, str], CrdSchema]
 GPUS: dict[str, object] = {"machine_type": "a3-highgpu-8g", "max_nodes": 4}
 
@@ -36,12 +36,12 @@ def recorded(program: Callable[[pulumi.ResourceOptions], object]) -> Plan:
     return record(with_provider, project="training-platform", stack_name="prod")
 
 
-def cluster_objects(scope: Scope, name: str, cluster: Cluster, priorities: dict[str, int]) -> Plan:
+def cluster_objects(scope: Scope, name: str, cluster: ClusterSpec, priorities: dict[str, int]) -> Plan:
     args = FlavorsArgs(scope=scope, cluster_name=name, cluster=cluster, priorities=priorities)
     return recorded(lambda opts: Flavors(f"{name}-flavors", args, opts))
 
 
-def team_queues(scope: Scope, cluster: Cluster, shares: dict[str, Share], name: str = "main") -> Plan:
+def team_queues(scope: Scope, cluster: ClusterSpec, shares: dict[str, Share], name: str = "main") -> Plan:
     team = dataclasses.replace(scope, team="vision", labels={**scope.labels, "team": "vision"})
     args = TeamQueuesArgs(scope=team, team="vision", shares=shares, flavors=flavors(name, cluster), namespace="vision")
     return recorded(lambda opts: TeamQueues(f"share-{name}", args, opts))

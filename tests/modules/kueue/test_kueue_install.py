@@ -12,16 +12,16 @@ import yaml
 from modules.kueue.install import Kueue, KueueArgs
 from training_platform.catalog import CHARTS
 from training_platform.checks.planning.recorder import Plan, record
-from training_platform.config.spec.cluster import Cluster
+from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.environment import ChartOverride
 from training_platform.resources.kueue.values import resources, values
 from training_platform.resources.scope import Scope
 
 RELEASE = "kubernetes:helm.sh/v3:Release"
-Build = Callable[..., Cluster]
+Build = Callable[..., ClusterSpec]
 
 
-def plan(scope: Scope, cluster: Cluster, chart: ChartOverride | None = None) -> Plan:
+def plan(scope: Scope, cluster: ClusterSpec, chart: ChartOverride | None = None) -> Plan:
     def program() -> None:
         provider = kubernetes.Provider("cluster", kubeconfig="{}")
         args = KueueArgs(scope=scope, cluster_name="main", cluster=cluster, chart=chart)

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from training_platform.config.expansion.pools import FLAVOR_LABEL, Flavor, flavors
-from training_platform.config.spec.cluster import Cluster
+from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.team import Share
 from training_platform.resources.kueue.objects import (
     API_VERSION,
@@ -21,7 +21,7 @@ from training_platform.resources.kueue.objects import (
 )
 from training_platform.sandbox.kubernetes.crds import CrdSchema
 
-Build = Callable[..., Cluster]
+Build = Callable[..., ClusterSpec]
 Crds = dict[tuple[str, str, str], CrdSchema]
 POOLS: dict[str, object] = {
     "spot": {"machine_type": "ct5lp-hightpu-4t", "topology": "4x8", "capacity": "spot"},

@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from training_platform.config.expansion.pools import Flavor, flavors
-from training_platform.config.spec.cluster import Cluster
+from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.fallback import Fallback
 from training_platform.config.spec.team import Share, Team
 from training_platform.resources.kueue.objects import API_VERSION, cluster_queue, resource_flavor
@@ -22,7 +22,7 @@ from training_platform.resources.kueue.provisioning import (
 )
 from training_platform.sandbox.kubernetes.crds import CrdSchema, load_crds
 
-Build = Callable[..., Cluster]
+Build = Callable[..., ClusterSpec]
 Crds = dict[tuple[str, str, str], CrdSchema]
 H100: dict[str, object] = {"machine_type": "a3-highgpu-8g", "max_nodes": 2}
 QUEUED = "h100-queued-provisioning"

@@ -19,7 +19,7 @@ CLUSTERS = ("prod-us-central1", "prod-us-west4")
 
 def deploy(*, clusters: tuple[str, ...] = CLUSTERS, **fields: Any) -> Plan:
     scope = Scope(environment="prod", team=None, project="example-train-prod", labels=LABELS, deletion_protection=True)
-    spec = environment.Alerts(**{"emails": ("oncall@example.com",), **fields})
+    spec = environment.AlertsSpec(**{"emails": ("oncall@example.com",), **fields})
 
     def program() -> None:
         Alerts("alerts", AlertsArgs(scope=scope, spec=spec, clusters=clusters))

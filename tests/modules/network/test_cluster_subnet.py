@@ -8,7 +8,7 @@ import pytest
 
 from modules.network.cluster_subnet import ClusterSubnet, ClusterSubnetArgs
 from training_platform.checks.planning.recorder import Plan
-from training_platform.config.spec.cluster import Cluster
+from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.resources.scope import Scope
 
 Deploy = Callable[[Callable[[], object]], Plan]
@@ -18,7 +18,7 @@ RANGES = {"nodes": "10.10.0.0/20", "pods": "10.64.0.0/16", "services": "10.10.16
 
 
 def subnet(scope: Scope, location: str = "us-central2-b") -> ClusterSubnet:
-    spec = Cluster.model_validate({"location": location, "subnet": RANGES})
+    spec = ClusterSpec.model_validate({"location": location, "subnet": RANGES})
     return ClusterSubnet(
         "tpu", ClusterSubnetArgs(scope=scope, spec=spec, network="vpc", node_service_account="nodes@example.com")
     )

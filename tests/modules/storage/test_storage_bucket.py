@@ -26,7 +26,7 @@ def scope(environment: str = "prod", project: str = "example-train-prod", *, pro
 
 
 def deploy(*, protected: bool = True, **fields: Any) -> Plan:
-    spec = team.Bucket(**{"location": "us-central1", **fields})
+    spec = team.BucketSpec(**{"location": "us-central1", **fields})
 
     def program() -> None:
         args = BucketArgs(scope=scope(protected=protected), key="checkpoints", spec=spec)

@@ -12,7 +12,7 @@ LABELS = {"environment": "prod", "managed-by": "training-platform"}
 
 
 def deploy(location: str = "us-central1", keep_versions: int = 20, *, protected: bool = True) -> Plan:
-    spec = environment.ImageRepository(location=location, keep_versions=keep_versions)
+    spec = environment.ImageRepositorySpec(location=location, keep_versions=keep_versions)
     scope = Scope(
         environment="prod", team=None, project="example-train-prod", labels=LABELS, deletion_protection=protected
     )

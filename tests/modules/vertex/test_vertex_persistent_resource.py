@@ -27,7 +27,7 @@ def scope(environment: str = "prod", name: str = "vision") -> Scope:
 
 
 def deploy(**fields: Any) -> Plan:
-    spec = team.PersistentResource(**{"region": "us-central1", "machine_type": "a2-highgpu-1g", **fields})
+    spec = team.PersistentResourceSpec(**{"region": "us-central1", "machine_type": "a2-highgpu-1g", **fields})
 
     def program() -> None:
         made = PersistentResource("vertex-tuning", PersistentResourceArgs(scope=scope(), key="tuning", spec=spec))

@@ -9,11 +9,11 @@ import pytest
 from pydantic import ValidationError
 
 from training_platform.config.spec.capacity import charged_as
-from training_platform.config.spec.node_pool import NodePool
+from training_platform.config.spec.node_pool import NodePoolSpec
 
 
-def pool(**fields: Any) -> NodePool:
-    return NodePool.model_validate_json(json.dumps({"machine_type": "a3-highgpu-8g", **fields}))
+def pool(**fields: Any) -> NodePoolSpec:
+    return NodePoolSpec.model_validate_json(json.dumps({"machine_type": "a3-highgpu-8g", **fields}))
 
 
 def reserved(reservation: Any) -> tuple[str, str | None]:

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from training_platform.config.expansion.pools import cluster_pools, flavors, made_chips, pool_labels
-from training_platform.config.spec.cluster import Cluster
+from training_platform.config.spec.cluster import ClusterSpec
 
 H100 = {"machine_type": "a3-highgpu-8g", "zone": "us-central1-a"}
 POOLS = {
@@ -21,10 +21,10 @@ CLASS = {"priorities": [{"node_pools": ["paid"]}, {"machine_type": "a3-megagpu-8
 LIMITS = {"cpu": 5000, "memory_gb": 50_000, "accelerators": {"nvidia-h100-80gb": 64, "nvidia-h100-mega-80gb": 32}}
 
 
-def cluster(**fields: Any) -> Cluster:
+def cluster(**fields: Any) -> ClusterSpec:
     subnet = {"nodes": "10.0.0.0/20", "pods": "10.64.0.0/16", "services": "10.1.0.0/20"}
     whole = {"location": "us-central1", "subnet": subnet, "node_pools": POOLS, **fields}
-    return Cluster.model_validate_json(json.dumps(whole))
+    return ClusterSpec.model_validate_json(json.dumps(whole))
 
 
 def test_the_pools_of_a_class_are_one_flavor_of_its_label() -> None:

@@ -3,20 +3,20 @@ from pathlib import Path
 
 import pytest
 
-from training_platform.config.expansion.pools import FLAVOR_LABEL, GkePool, Pool, cluster_pools, flavors
+from training_platform.config.expansion.pools import FLAVOR_LABEL, ExpandedPool, GkePool, cluster_pools, flavors
 from training_platform.config.names import Locator
-from training_platform.config.spec.cluster import Cluster
+from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.workspace import read_workspace
 
 ROOT = Path(__file__).parents[3]
 SUBNET = {"nodes": "10.0.0.0/20", "pods": "10.64.0.0/16", "services": "10.1.0.0/20"}
 
 
-def cluster(location: str = "us-central1-a", **pools: Mapping[str, object]) -> Cluster:
-    return Cluster.model_validate({"location": location, "subnet": SUBNET, "node_pools": pools})
+def cluster(location: str = "us-central1-a", **pools: Mapping[str, object]) -> ClusterSpec:
+    return ClusterSpec.model_validate({"location": location, "subnet": SUBNET, "node_pools": pools})
 
 
-def only(location: str = "us-central1-a", **spec: object) -> Pool:
+def only(location: str = "us-central1-a", **spec: object) -> ExpandedPool:
     (pool,) = cluster_pools("c", cluster(location, p=spec))
     return pool
 

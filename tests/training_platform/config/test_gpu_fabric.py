@@ -11,8 +11,8 @@ import pytest
 from training_platform.catalog import MACHINE_TYPES, REGIONS
 from training_platform.catalog.locations import zones_in
 from training_platform.config.expansion.gpu_fabric import GpuFabric, fabric_name, gpu_fabrics
-from training_platform.config.expansion.pools import Pool, cluster_pools
-from training_platform.config.spec.cluster import Cluster
+from training_platform.config.expansion.pools import ExpandedPool, cluster_pools
+from training_platform.config.spec.cluster import ClusterSpec
 
 RANGES = {"nodes": "10.10.0.0/20", "pods": "10.64.0.0/16", "services": "10.10.16.0/20"}
 TCPX = {"machine_type": "a3-highgpu-8g", "zone": "us-central1-a"}
@@ -21,15 +21,15 @@ H200 = {"machine_type": "a3-ultragpu-8g", "zone": "us-central1-b", "capacity": "
 B200 = {"machine_type": "a4-highgpu-8g", "zone": "us-central1-b", "capacity": "spot"}
 
 
-def cluster(pools: dict[str, dict[str, Any]], **fields: Any) -> Cluster:
-    return Cluster.model_validate({"location": "us-central1", "subnet": RANGES, "node_pools": pools, **fields})
+def cluster(pools: dict[str, dict[str, Any]], **fields: Any) -> ClusterSpec:
+    return ClusterSpec.model_validate({"location": "us-central1", "subnet": RANGES, "node_pools": pools, **fields})
 
 
 def fabrics(**pools: dict[str, Any]) -> dict[str, GpuFabric]:
     return gpu_fabrics("c", cluster(pools))
 
 
-def pool(spec: dict[str, Any]) -> Pool:
+def pool(spec: dict[str, Any]) -> ExpandedPool:
     (only,) = cluster_pools("c", cluster({"p": spec}))
     return only
 

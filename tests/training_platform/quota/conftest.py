@@ -78,14 +78,13 @@ def _environment(pools: str) -> str:
         config:
           training-platform:environment:
             project: example-train
-            production: false
             clusters:
               main:
                 location: us-central1
                 subnet: {nodes: 10.10.0.0/20, pods: 10.64.0.0/16, services: 10.10.16.0/20}
                 system_pool: {machine_type: e2-standard-4, min_nodes: 1, max_nodes: 3, boot_disk: {size_gb: 50}}
         """
-    return dedent(head) + indent(dedent(pools), " " * 8)
+    return dedent(head) + indent(dedent(pools), " " * 8) + "\n    production: false\n"
 
 
 def _team(name: str, section: str) -> str:

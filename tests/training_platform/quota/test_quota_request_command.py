@@ -138,7 +138,7 @@ def test_where_one_file_cannot_take_them_none_is_written(repository: Path) -> No
     done = run(repository, "request")
 
     assert done.exit_code == 2
-    assert f"{PROD}:6: is laid out so that no line of quota_requests can be written" in done.stderr
+    assert f"{PROD}:7: is laid out so that no line of quota_requests can be written" in done.stderr
     assert {file: (repository / file).read_bytes() for file in before} == before
 
 

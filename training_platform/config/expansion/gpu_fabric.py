@@ -15,9 +15,9 @@ from ipaddress import IPv4Network
 from typing import NamedTuple
 
 from training_platform.catalog.locations import region_of
-from training_platform.config.expansion.pools import Pool, cluster_pools
+from training_platform.config.expansion.pools import ExpandedPool, cluster_pools
 from training_platform.config.names import gpu_networks_name
-from training_platform.config.spec.cluster import Cluster
+from training_platform.config.spec.cluster import ClusterSpec
 
 PARTS_BITS = 7  # a range is cut into 128 subnets
 RDMA_PROFILE = "vpc-roce"
@@ -57,13 +57,13 @@ class GpuFabric:
     labels: tuple[str, ...]
     vpcs: tuple[GpuVpc, ...]
 
-    def nics(self, pool: Pool) -> tuple[tuple[GpuVpc, Nic], ...]:
+    def nics(self, pool: ExpandedPool) -> tuple[tuple[GpuVpc, Nic], ...]:
         """Return the further network cards of a pool's VMs, each with its VPC."""
         every = [(vpc, nic) for vpc in self.vpcs for nic in vpc.nics]
         return tuple(every[: pool.machine.nics - 1])
 
 
-def fabric_name(pool: Pool) -> str | None:
+def fabric_name(pool: ExpandedPool) -> str | None:
     """Return the name of the networks that a pool's VMs are in; None for a pool without."""
     kind = pool.machine.gpudirect
     if kind is None or not pool.spec.gpu_direct:
@@ -71,16 +71,16 @@ def fabric_name(pool: Pool) -> str | None:
     return f"rdma-{_zone(pool)}" if pool.machine.rdma_nics else kind.lower()
 
 
-def gpu_fabrics(cluster_name: str, cluster: Cluster) -> dict[str, GpuFabric]:
+def gpu_fabrics(cluster_name: str, cluster: ClusterSpec) -> dict[str, GpuFabric]:
     """Return the networks that a cluster's pools need, by name; none where no pool has further network cards."""
-    by_name: dict[str, list[Pool]] = {}
+    by_name: dict[str, list[ExpandedPool]] = {}
     for pool in cluster_pools(cluster_name, cluster):
         if name := fabric_name(pool):
             by_name.setdefault(name, []).append(pool)
     return {name: _fabric(name, members, cluster) for name, members in by_name.items()}
 
 
-def _fabric(name: str, pools: list[Pool], cluster: Cluster) -> GpuFabric:
+def _fabric(name: str, pools: list[ExpandedPool], cluster: ClusterSpec) -> GpuFabric:
     widest = max(pools, key=lambda pool: pool.machine.nics)
     return GpuFabric(
         component=f"{gpu_networks_name(widest.cluster)}-{name}",
@@ -92,7 +92,7 @@ def _fabric(name: str, pools: list[Pool], cluster: Cluster) -> GpuFabric:
     )
 
 
-def _vpcs(name: str, pool: Pool, within: str) -> Iterator[GpuVpc]:
+def _vpcs(name: str, pool: ExpandedPool, within: str) -> Iterator[GpuVpc]:
     machine = pool.machine
     mtu = machine.gpudirect_mtu or _MTU
     if not machine.rdma_nics:
@@ -109,7 +109,7 @@ def _vpcs(name: str, pool: Pool, within: str) -> Iterator[GpuVpc]:
     yield GpuVpc(name=name, mtu=mtu, profile=f"{_zone(pool)}-{RDMA_PROFILE}", nics=tuple(nics))
 
 
-def _zone(pool: Pool) -> str:
+def _zone(pool: ExpandedPool) -> str:
     """Return a pool's zone; where a pool of a regional cluster names none, which a rule finds, one of the machine's."""
     offered = (zone for zone in sorted(pool.machine.zones) if region_of(zone) == pool.region)
     return pool.zone or next(offered, f"{pool.region}-a")

@@ -17,10 +17,10 @@ from training_platform.catalog.types import Accelerator, MachineType, chips_in
 from training_platform.config.names import pool_name
 from training_platform.config.reading.finding import Path
 from training_platform.config.spec.capacity import Capacity
-from training_platform.config.spec.cluster import Cluster
+from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.compute_class import class_of_pools
 from training_platform.config.spec.environment import Environment
-from training_platform.config.spec.node_pool import NodePool
+from training_platform.config.spec.node_pool import NodePoolSpec
 
 FLAVOR_LABEL = "training-platform/flavor"
 SYSTEM_POOL_SURGE = 1  # VMs more while a system pool is upgraded
@@ -47,7 +47,7 @@ class GkePool(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pool:
+class ExpandedPool:
     """A pool of the stack file with everything that follows from its machine type and place.
 
     ``hosts`` counts VMs per slice, 1 for GPUs. ``zone`` is None where a regional cluster's pool names none.
@@ -56,7 +56,7 @@ class Pool:
 
     cluster: str
     name: str
-    spec: NodePool
+    spec: NodePoolSpec
     machine: MachineType
     accelerator: Accelerator
     region: str
@@ -136,7 +136,7 @@ class Flavor:
     accelerator: Accelerator
     topology: str | None
     capacity: Capacity
-    pools: tuple[Pool, ...]
+    pools: tuple[ExpandedPool, ...]
     compute_class: str | None = None
     made_chips: int = 0
 
@@ -183,16 +183,16 @@ class Flavor:
         return self.capacity == "queued-provisioning" and self.compute_class is None
 
 
-_EXPANDED: dict[tuple[str, int], tuple[Pool, ...]] = {}  # by a cluster's name and identity, while it lives
+_EXPANDED: dict[tuple[str, int], tuple[ExpandedPool, ...]] = {}  # by a cluster's name and identity, while it lives
 
 
-def pools(environment: Environment) -> Iterator[Pool]:
+def pools(environment: Environment) -> Iterator[ExpandedPool]:
     """Yield every accelerator pool of an environment, in the order of the file."""
     for name, cluster in environment.clusters.items():
         yield from cluster_pools(name, cluster)
 
 
-def cluster_pools(cluster_name: str, cluster: Cluster) -> tuple[Pool, ...]:
+def cluster_pools(cluster_name: str, cluster: ClusterSpec) -> tuple[ExpandedPool, ...]:
     """Return the accelerator pools of one cluster; kept, since ledgers, rules and reports all ask for them."""
     key = (cluster_name, id(cluster))
     if key not in _EXPANDED:
@@ -201,7 +201,7 @@ def cluster_pools(cluster_name: str, cluster: Cluster) -> tuple[Pool, ...]:
     return _EXPANDED[key]
 
 
-def _cluster_pools(cluster_name: str, cluster: Cluster) -> Iterator[Pool]:
+def _cluster_pools(cluster_name: str, cluster: ClusterSpec) -> Iterator[ExpandedPool]:
     classes = class_of_pools(cluster.compute_classes)
     for name, spec in cluster.node_pools.items():
         pool = _pool(cluster_name, cluster, name, spec, classes.get(name))
@@ -210,7 +210,7 @@ def _cluster_pools(cluster_name: str, cluster: Cluster) -> Iterator[Pool]:
         yield dataclasses.replace(pool, gke_pools=tuple(made))
 
 
-def made_pools(cluster_name: str, cluster: Cluster) -> Iterator[Pool]:
+def made_pools(cluster_name: str, cluster: ClusterSpec) -> Iterator[ExpandedPool]:
     """Yield what GKE may make by itself for compute classes; how many VMs is decided by limits of the cluster alone."""
     for name, compute_class in cluster.compute_classes.items():
         for member, priority in compute_class.members(name):
@@ -218,7 +218,7 @@ def made_pools(cluster_name: str, cluster: Cluster) -> Iterator[Pool]:
                 yield _pool(cluster_name, cluster, member, priority.as_pool, name)
 
 
-def made_chips(cluster_name: str, cluster: Cluster) -> dict[str, int]:
+def made_chips(cluster_name: str, cluster: ClusterSpec) -> dict[str, int]:
     """Return what auto-provisioning may add, in chips or GPUs, by the accelerator's type as GKE spells it.
 
     Its limits count the cluster's own pools as well, at their maximum here.
@@ -230,12 +230,14 @@ def made_chips(cluster_name: str, cluster: Cluster) -> dict[str, int]:
     return {label: max(0, chips) for label, chips in left.items()}
 
 
-def _pool(cluster_name: str, cluster: Cluster, name: str, spec: NodePool, compute_class: str | None) -> Pool:
+def _pool(
+    cluster_name: str, cluster: ClusterSpec, name: str, spec: NodePoolSpec, compute_class: str | None
+) -> ExpandedPool:
     """Return a pool with no GKE node pools yet."""
     machine = spec.machine
     assert machine.accelerator is not None  # the model takes machine types with chips only
     zone = spec.zone or (cluster.location if is_zone(cluster.location) else None)
-    return Pool(
+    return ExpandedPool(
         cluster=cluster_name,
         name=name,
         spec=spec,
@@ -249,7 +251,7 @@ def _pool(cluster_name: str, cluster: Cluster, name: str, spec: NodePool, comput
     )
 
 
-def pool_labels(pool: Pool) -> dict[str, str]:
+def pool_labels(pool: ExpandedPool) -> dict[str, str]:
     """Return the Kubernetes labels that a pool's nodes are given, beside those that GKE sets by itself.
 
     GKE taints queued nodes and does not label them.
@@ -266,7 +268,7 @@ def pool_labels(pool: Pool) -> dict[str, str]:
     }
 
 
-def flavor_name(pool: Pool) -> str:
+def flavor_name(pool: ExpandedPool) -> str:
     """Name a pool's flavor: ``{accelerator}[-{topology}][-{capacity}]``, on-demand unsaid: ``tpu-v5e-4x8-spot``.
 
     What shares a GPU stands before the capacity: ``a100-40-1g-5gb-spot``, ``t4-mps-4``.
@@ -281,9 +283,9 @@ def flavor_name(pool: Pool) -> str:
     return "-".join(part for part in (pool.accelerator.name, topology, partition, sharing, capacity) if part)
 
 
-def flavors(cluster_name: str, cluster: Cluster) -> dict[str, Flavor]:
+def flavors(cluster_name: str, cluster: ClusterSpec) -> dict[str, Flavor]:
     """Return a cluster's flavors by name, in the order in which Kueue should try them: what is paid for first."""
-    by_name: dict[str, list[Pool]] = {}
+    by_name: dict[str, list[ExpandedPool]] = {}
     for pool in (*cluster_pools(cluster_name, cluster), *made_pools(cluster_name, cluster)):
         by_name.setdefault(flavor_name(pool), []).append(pool)
     made = made_chips(cluster_name, cluster)
@@ -298,7 +300,7 @@ def flavors(cluster_name: str, cluster: Cluster) -> dict[str, Flavor]:
     return {flavor.name: flavor for flavor in sorted(found, key=lambda each: _CAPACITY_ORDER.index(each.capacity))}
 
 
-def _flavor(name: str, members: tuple[Pool, ...], made: Mapping[str, int]) -> Flavor:
+def _flavor(name: str, members: tuple[ExpandedPool, ...], made: Mapping[str, int]) -> Flavor:
     first = members[0]
     labels = {pool.accelerator.gke_label for pool in members if not pool.gke_pools}
     return Flavor(
@@ -312,14 +314,14 @@ def _flavor(name: str, members: tuple[Pool, ...], made: Mapping[str, int]) -> Fl
     )
 
 
-def _hosts(spec: NodePool, machine: MachineType) -> int:
+def _hosts(spec: NodePoolSpec, machine: MachineType) -> int:
     """VMs per slice, rounded up where the topology does not divide; 1 where it is no topology."""
     if machine.kind != "tpu" or spec.topology is None:
         return 1
     return -(-(chips_in(spec.topology) or 1) // machine.chips)
 
 
-def _gke_pools(name: str, spec: NodePool, machine: MachineType, hosts: int, zones: int) -> Iterator[GkePool]:
+def _gke_pools(name: str, spec: NodePoolSpec, machine: MachineType, hosts: int, zones: int) -> Iterator[GkePool]:
     if machine.kind == "gpu":
         yield GkePool(name, spec.min_nodes * zones, spec.max_nodes * zones)
     elif hosts == 1:  # one-host slices are alike and scale one by one: one pool holds them all

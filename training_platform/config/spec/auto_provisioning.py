@@ -8,14 +8,14 @@ from pydantic import AfterValidator, Field
 
 from training_platform.catalog import ACCELERATORS, MACHINE_TYPES
 from training_platform.config.reading.section import Section, Zone, one_of, unique
-from training_platform.config.spec.node_pool import BootDisk
+from training_platform.config.spec.node_pool import BootDiskSpec
 
 _LABELS = frozenset(accelerator.gke_label for accelerator in ACCELERATORS.values())
 _DISKS = ("pd-balanced", "hyperdisk-balanced", "pd-ssd")  # the first that suits every limit is the default
 AcceleratorLabel = Annotated[str, AfterValidator(one_of("TPU or GPU type as GKE spells it", _LABELS))]
 
 
-class AutoProvisioning(Section):
+class AutoProvisioningSpec(Section):
     """Pools that GKE makes for pods that wait, and deletes when they are empty, within limits of the whole cluster.
 
     The limits count every pool of the cluster, those of this file too. Of each accelerator, quota is charged for the
@@ -30,7 +30,7 @@ class AutoProvisioning(Section):
     zones: Annotated[tuple[Zone, ...], AfterValidator(unique)] = Field(
         default=(), description="Zones of new pools; default: those of the cluster."
     )
-    boot_disk: BootDisk = BootDisk()
+    boot_disk: BootDiskSpec = BootDiskSpec()
     image_type: Literal["COS_CONTAINERD", "UBUNTU_CONTAINERD"] = "COS_CONTAINERD"
     profile: Literal["BALANCED", "OPTIMIZE_UTILIZATION"] = Field(
         default="BALANCED", description="OPTIMIZE_UTILIZATION lets idle nodes go sooner."

@@ -46,7 +46,7 @@ Day = Annotated[str, AfterValidator(_day)]
 ReservationName = Annotated[str, Field(pattern=RESERVATION_NAME)]
 
 
-class Reservation(Section):
+class ReservationSpec(Section):
     """The reservation that VMs come from; ``NAME`` alone is its name, and ``any`` is any open one that fits.
 
     VMs of ``any`` fall back to on-demand ones where no reservation fits, and are charged so.
@@ -60,7 +60,7 @@ class Reservation(Section):
     ends: Day | None = Field(default=None, description="Last day of a future reservation; Google then takes the VMs.")
 
     @model_validator(mode="after")
-    def _parts_are_of_one(self) -> Reservation:
+    def _parts_are_of_one(self) -> ReservationSpec:
         refuse(self._misfits())
         return self
 
@@ -101,11 +101,11 @@ def _written_out(value: Any) -> Any:
 
 
 ReservationRef = Annotated[
-    Reservation, BeforeValidator(_written_out, json_schema_input_type=ReservationName | Reservation)
+    ReservationSpec, BeforeValidator(_written_out, json_schema_input_type=ReservationName | ReservationSpec)
 ]
 
 
-def reservation_misfits(capacity: Capacity, reservation: Reservation | None) -> Iterator[Misfit]:
+def reservation_misfits(capacity: Capacity, reservation: ReservationSpec | None) -> Iterator[Misfit]:
     """Yield a reservation of VMs that are had in another way, and reserved VMs that name no reservation."""
     if capacity == "reservation" and reservation is None:
         yield Misfit(("capacity",), "is reservation, and no reservation is named", "reservation: NAME beside it")

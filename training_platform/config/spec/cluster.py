@@ -7,14 +7,14 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from training_platform.config.reading.section import Cidr, HostName, Location, Name, Section, Version
-from training_platform.config.spec.auto_provisioning import AutoProvisioning
-from training_platform.config.spec.compute_class import ComputeClass, check_classes
-from training_platform.config.spec.gpu_networks import GpuNetworks
+from training_platform.config.spec.auto_provisioning import AutoProvisioningSpec
+from training_platform.config.spec.compute_class import ComputeClassSpec, check_classes
+from training_platform.config.spec.gpu_networks import GpuNetworksSpec
 from training_platform.config.spec.maintenance import Maintenance
-from training_platform.config.spec.node_pool import NodePool, SystemPool
+from training_platform.config.spec.node_pool import NodePoolSpec, SystemPoolSpec
 
 
-class Subnet(Section):
+class SubnetSpec(Section):
     """The address ranges of one cluster. A change of any of them recreates the cluster."""
 
     nodes: Cidr = Field(description="Primary range: one address per VM.")
@@ -41,19 +41,19 @@ class Notebooks(Section):
     home_gib: int = Field(default=512, ge=1, description="Size of the claim for all homes, in GiB.")
 
 
-class Cluster(Section):
+class ClusterSpec(Section):
     """A GKE cluster in one region or zone, private, reached through its DNS-based control-plane endpoint."""
 
     location: Location = Field(description="A region, or a zone where the machines are in one zone only.")
-    subnet: Subnet
+    subnet: SubnetSpec
     release_channel: Literal["RAPID", "REGULAR", "STABLE", "EXTENDED"] = "REGULAR"
     version: Version | None = Field(default=None, description='Lowest control-plane version, quoted: "1.33".')
     maintenance: Maintenance = Maintenance()
-    gpu_networks: GpuNetworks = GpuNetworks()
-    system_pool: SystemPool = SystemPool()
-    node_pools: dict[Name, NodePool] = {}
-    auto_provisioning: AutoProvisioning | None = Field(default=None, description="Pools that GKE makes by itself.")
-    compute_classes: dict[Name, ComputeClass] = Field(
+    gpu_networks: GpuNetworksSpec = GpuNetworksSpec()
+    system_pool: SystemPoolSpec = SystemPoolSpec()
+    node_pools: dict[Name, NodePoolSpec] = {}
+    auto_provisioning: AutoProvisioningSpec | None = Field(default=None, description="Pools that GKE makes by itself.")
+    compute_classes: dict[Name, ComputeClassSpec] = Field(
         default={}, description="Orders of pools and machines in which GKE looks for nodes; flavors class-NAME."
     )
     notebooks: Notebooks | None = None
@@ -62,6 +62,6 @@ class Cluster(Section):
     )
 
     @model_validator(mode="after")
-    def _classes_are_of_its_pools(self) -> Cluster:
+    def _classes_are_of_its_pools(self) -> ClusterSpec:
         check_classes(self.compute_classes, self.node_pools)
         return self

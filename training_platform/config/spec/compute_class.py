@@ -20,7 +20,7 @@ from training_platform.catalog.types import Capacity as ChargedCapacity
 from training_platform.config.reading.conflicts import Misfit, refuse
 from training_platform.config.reading.section import Name, Section, Zone, enumeration, one_of, unique
 from training_platform.config.spec.capacity import ReservationRef, reservation_misfits
-from training_platform.config.spec.node_pool import BootDisk, NodePool
+from training_platform.config.spec.node_pool import BootDiskSpec, NodePoolSpec
 
 _WITH_CHIPS = {name: machine for name, machine in MACHINE_TYPES.items() if machine.kind != "cpu"}
 
@@ -44,7 +44,7 @@ class Priority(Section):
     max_wait_minutes: int | None = Field(
         default=None, ge=1, le=1440, description="flex-start and slices: how long GKE looks here before it goes on."
     )
-    boot_disk: BootDisk = BootDisk()
+    boot_disk: BootDiskSpec = BootDiskSpec()
 
     @model_validator(mode="after")
     def _pools_or_machines(self) -> Priority:
@@ -68,14 +68,14 @@ class Priority(Section):
         return self.reservation is not None and not self.reservation.any
 
     @property
-    def as_pool(self) -> NodePool:
+    def as_pool(self) -> NodePoolSpec:
         """The pool that GKE would make of this priority, as a stack file would say it; for machines alone."""
         said = {"machine_type", "topology", "capacity", "reservation", "max_run_hours", "boot_disk"}
         given = {name: getattr(self, name) for name in said & self.model_fields_set}
-        return NodePool(**given)
+        return NodePoolSpec(**given)
 
 
-class ComputeClass(Section):
+class ComputeClassSpec(Section):
     """Priorities in the order in which GKE tries them, and what it does besides."""
 
     priorities: tuple[Priority, ...] = Field(min_length=1, description="First tried first.")
@@ -121,7 +121,7 @@ class Shape(NamedTuple):
         return f"{self.tpu} slices of {self.topology} with {self.per_vm} chips per VM"
 
 
-def check_classes(classes: Mapping[str, ComputeClass], pools: Mapping[str, NodePool]) -> None:
+def check_classes(classes: Mapping[str, ComputeClassSpec], pools: Mapping[str, NodePoolSpec]) -> None:
     """Refuse what a class says of pools that are not there, are another class's too, or look different to a job."""
     taken: dict[str, str] = {}
     for name, spec in classes.items():
@@ -139,18 +139,18 @@ def check_classes(classes: Mapping[str, ComputeClass], pools: Mapping[str, NodeP
             _refuse(message, f"one shape, such as {shapes[0]}", None, ("compute_classes", name, "priorities"))
 
 
-def class_of_pools(classes: Mapping[str, ComputeClass]) -> dict[str, str]:
+def class_of_pools(classes: Mapping[str, ComputeClassSpec]) -> dict[str, str]:
     """Return the class that each pool belongs to."""
     return {pool: name for name, spec in classes.items() for pool in spec.node_pools}
 
 
-def _shapes(spec: ComputeClass, pools: Mapping[str, NodePool]) -> Iterator[Shape]:
+def _shapes(spec: ComputeClassSpec, pools: Mapping[str, NodePoolSpec]) -> Iterator[Shape]:
     for priority in spec.priorities:
         members = [pools[pool] for pool in priority.node_pools] if priority.node_pools else [priority.as_pool]
         yield from (_shape(member) for member in members)
 
 
-def _shape(pool: NodePool) -> Shape:
+def _shape(pool: NodePoolSpec) -> Shape:
     machine = pool.machine
     if machine.kind != "tpu" or machine.accelerator is None:
         sharing = f"{pool.sharing.strategy} by {pool.sharing.max_clients}" if pool.sharing else None

@@ -27,11 +27,11 @@ from training_platform.config.reading.section import (
     enumeration,
     unique,
 )
-from training_platform.config.spec.cluster import Cluster
+from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.quota_request import QuotaRequest, RequestName
 
 
-class Filestore(Section):
+class FilestoreSpec(Section):
     """A Filestore instance; its capacity is in GiB, though the API's field is called ``capacityGb``.
 
     A change of location, tier, share name or protocol replaces the instance: all data is lost.
@@ -56,14 +56,14 @@ class ChartOverride(Section):
     repository: str | None = None
 
 
-class ImageRepository(Section):
+class ImageRepositorySpec(Section):
     """The Artifact Registry repository for the platform's and the teams' images."""
 
     location: Region
     keep_versions: int = Field(default=20, ge=1, description="Versions of each image that clean-up always keeps.")
 
 
-class Alerts(Section):
+class AlertsSpec(Section):
     """Who is told of what Cloud Monitoring finds."""
 
     emails: Annotated[tuple[Email, ...], AfterValidator(unique)] = Field(
@@ -87,9 +87,9 @@ class Environment(Section):
         default=None, description="Domain whose group gke-security-groups@ lets Google Groups have rights in clusters."
     )
     admins: Members = Field(default=(), description="May administer the clusters.")
-    clusters: dict[Name, Cluster] = Field(min_length=1)
-    filestore: dict[Name, Filestore] = {}
-    images: ImageRepository | None = None
+    clusters: dict[Name, ClusterSpec] = Field(min_length=1)
+    filestore: dict[Name, FilestoreSpec] = {}
+    images: ImageRepositorySpec | None = None
     charts: dict[ChartName, ChartOverride] = {}
     node_images: dict[ImageName, str] = Field(
         default={}, description="Other places of the images that nodes with GPUDirect run, such as a mirror's."
@@ -97,7 +97,7 @@ class Environment(Section):
     priorities: dict[Name, int] = Field(
         default={"low": 100, "normal": 500, "high": 1000}, description="WorkloadPriorityClasses of Kueue, by value."
     )
-    alerts: Alerts = Alerts()
+    alerts: AlertsSpec = AlertsSpec()
     quota_requests: dict[RequestName, QuotaRequest] = Field(
         default={}, description="Limits to ask Google Cloud for; a request that is taken out stays with Google."
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from training_platform.config.reading.section import Cidr, Section
 
 
-class GpuNetworks(Section):
+class GpuNetworksSpec(Section):
     """VPCs of a cluster for its pools with GPUDirect, made where a pool has further network cards.
 
     Each card has a subnet, one of the 128 equal parts of ``range``: of a /16 a /23, for 508 VMs. No VPC of them is

@@ -14,7 +14,7 @@ AttachedGpuName = Annotated[str, AfterValidator(one_of("GPU that is attached to 
 GPU_ONLY = frozenset({"compact", "driver", "gpu_direct", "partition", "sharing"})
 
 
-class Taint(Section):
+class TaintSpec(Section):
     """What keeps pods that do not tolerate it off the nodes; jobs by Kueue tolerate the taints of their flavor."""
 
     value: str
@@ -28,7 +28,7 @@ class GpuSharing(Section):
     max_clients: int = Field(ge=1, description="Pods that share one GPU, or one of its partitions.")
 
 
-class LocalSsd(Section):
+class LocalSsdSpec(Section):
     """Local SSD: what the machine type bundles comes without asking, as ephemeral storage."""
 
     count: int | None = Field(
@@ -71,7 +71,7 @@ class NodeOptions(Section):
     )
     partition: str | None = Field(default=None, description="Size of the partitions (MIG) of each GPU, as 1g.10gb.")
     sharing: GpuSharing | None = None
-    local_ssd: LocalSsd = LocalSsd()
+    local_ssd: LocalSsdSpec = LocalSsdSpec()
     preload_images: tuple[Annotated[str, Field(pattern=DISK_IMAGE)], ...] = Field(
         default=(), description="Disk images with container images, projects/P/global/images/NAME, that start at once."
     )
@@ -79,5 +79,5 @@ class NodeOptions(Section):
         default=None, description="Confidential nodes of this technology."
     )
     max_pods: int | None = Field(default=None, ge=1, description="Pods a VM; default: 16 on hosts of slices, else 32.")
-    taints: dict[str, Taint] = Field(default={}, description="Taints of the nodes by key, beside those of GKE.")
+    taints: dict[str, TaintSpec] = Field(default={}, description="Taints of the nodes by key, beside those of GKE.")
     upgrades: Upgrades = Upgrades()

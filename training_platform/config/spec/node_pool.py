@@ -30,7 +30,7 @@ AcceleratorMachineName = Annotated[str, AfterValidator(one_of("machine type with
 CpuMachineName = Annotated[str, AfterValidator(one_of("machine type without TPUs or GPUs", _CPU_ONLY))]
 
 
-class BootDisk(Section):
+class BootDiskSpec(Section):
     """A boot disk; what a machine type takes, and how large, is checked by the rules."""
 
     type: DiskTypeName | None = Field(default=None, description="Default: the machine type's own default.")
@@ -41,21 +41,21 @@ class BootDisk(Section):
         return self.type or machine.boot_disk_types[0]
 
 
-class SystemPool(Section):
+class SystemPoolSpec(Section):
     """The pool for everything that is no training: controllers, notebooks' hub, system pods. Never scales to 0."""
 
     machine_type: CpuMachineName = "n2-standard-8"
     min_nodes: int = Field(default=2, ge=1, description="VMs over all zones of the cluster.")
     max_nodes: int = Field(default=6, ge=1, description="VMs over all zones of the cluster; quota is charged for it.")
-    boot_disk: BootDisk = BootDisk()
+    boot_disk: BootDiskSpec = BootDiskSpec()
 
     @model_validator(mode="after")
-    def _ordered(self) -> SystemPool:
+    def _ordered(self) -> SystemPoolSpec:
         refuse(_above("min_nodes", self.min_nodes, "max_nodes", self.max_nodes))
         return self
 
 
-class NodePool(NodeOptions):
+class NodePoolSpec(NodeOptions):
     """VMs with TPUs or GPUs that scale together; quota is charged for the most that the autoscaler may reach.
 
     A GPU pool counts VMs (``min_nodes``, ``max_nodes``); a TPU pool counts slices of one ``topology``
@@ -72,7 +72,7 @@ class NodePool(NodeOptions):
     max_nodes: int = Field(default=1, ge=1, description="GPU: most VMs.")
     min_nodes: int = Field(default=0, ge=0, description="GPU: VMs that are always there.")
     max_run_hours: int | None = Field(default=None, ge=1, description="flex-start, queued: longest life of a VM.")
-    boot_disk: BootDisk = BootDisk()
+    boot_disk: BootDiskSpec = BootDiskSpec()
     labels: dict[str, str] = Field(
         default={}, description="Kubernetes labels of the nodes, beside those that GKE sets."
     )
@@ -93,7 +93,7 @@ class NodePool(NodeOptions):
         return charged_as(self.capacity)
 
     @model_validator(mode="after")
-    def _fields_go_together(self) -> NodePool:
+    def _fields_go_together(self) -> NodePoolSpec:
         refuse(self._misfits())
         return self
 
@@ -152,4 +152,4 @@ def _above(least_name: str, least: int, most_name: str, most: int) -> Iterator[M
         yield Misfit((least_name,), message, f"at most {most}, or {most_name} of at least {least}", str(most))
 
 
-__all__ = ["BootDisk", "Capacity", "MachineTypeName", "NodePool", "SystemPool"]
+__all__ = ["BootDiskSpec", "Capacity", "MachineTypeName", "NodePoolSpec", "SystemPoolSpec"]

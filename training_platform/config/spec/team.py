@@ -20,7 +20,7 @@ from training_platform.config.reading.section import (
 )
 from training_platform.config.spec.capacity import Capacity
 from training_platform.config.spec.fallback import Fallback, check_order
-from training_platform.config.spec.node_pool import BootDisk
+from training_platform.config.spec.node_pool import BootDiskSpec
 
 
 class Share(Section):
@@ -31,14 +31,14 @@ class Share(Section):
     lending_limit: int | None = Field(default=None, ge=0, description="Most that others may borrow; default: all.")
 
 
-class Directory(Section):
+class DirectorySpec(Section):
     """A part of one of the environment's Filestore instances, mounted by the team's pods."""
 
     filestore: Name
     size_gib: int = Field(ge=1, description="Size that the claim asks for; Filestore does not enforce it.")
 
 
-class Bucket(Section):
+class BucketSpec(Section):
     """A Cloud Storage bucket of the team."""
 
     location: Region
@@ -47,7 +47,7 @@ class Bucket(Section):
     versioning: bool = False
 
 
-class VertexBootDisk(BootDisk):
+class VertexBootDisk(BootDiskSpec):
     """The boot disk of machines that Vertex AI starts; both fields reach the API, whose sources disagree on defaults.
 
     The default is Vertex AI's own, not the machine type's on GKE, which Vertex AI may not take.
@@ -56,7 +56,7 @@ class VertexBootDisk(BootDisk):
     type: DiskTypeName = "pd-ssd"
 
 
-class PersistentResource(Section):
+class PersistentResourceSpec(Section):
     """Vertex AI machines that stay up between training jobs; billed all the time that they are up."""
 
     region: Region
@@ -69,7 +69,7 @@ class PersistentResource(Section):
     )
 
     @model_validator(mode="after")
-    def _ordered(self) -> PersistentResource:
+    def _ordered(self) -> PersistentResourceSpec:
         if self.max_replicas is not None and self.max_replicas < self.replicas:
             raise ValueError(f"replicas ({self.replicas}) is more than max_replicas ({self.max_replicas})")
         return self
@@ -78,7 +78,7 @@ class PersistentResource(Section):
 class Vertex(Section):
     """What a team uses of Vertex AI."""
 
-    persistent_resources: dict[Name, PersistentResource] = {}
+    persistent_resources: dict[Name, PersistentResourceSpec] = {}
     tensorboards: Annotated[tuple[Region, ...], AfterValidator(unique)] = Field(
         default=(), description="Regions with a TensorBoard of the team."
     )
@@ -97,8 +97,8 @@ class Team(Section):
     members: Members = Field(min_length=1)
     shares: dict[Name, dict[str, Share]] = Field(default={}, description="Cluster, then flavor, then share.")
     fallback: Fallback = Fallback()
-    directories: dict[Name, Directory] = {}
-    buckets: dict[Name, Bucket] = {}
+    directories: dict[Name, DirectorySpec] = {}
+    buckets: dict[Name, BucketSpec] = {}
     vertex: Vertex = Vertex()
 
     @model_validator(mode="after")
@@ -107,4 +107,13 @@ class Team(Section):
         return self
 
 
-__all__ = ["Bucket", "Capacity", "Directory", "PersistentResource", "Share", "Team", "Vertex", "VertexBootDisk"]
+__all__ = [
+    "BucketSpec",
+    "Capacity",
+    "DirectorySpec",
+    "PersistentResourceSpec",
+    "Share",
+    "Team",
+    "Vertex",
+    "VertexBootDisk",
+]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from training_platform.catalog import IMAGES
-from training_platform.config.expansion.pools import Pool, cluster_pools, flavor_name, flavors
-from training_platform.config.spec.cluster import Cluster, Notebooks
+from training_platform.config.expansion.pools import ExpandedPool, cluster_pools, flavor_name, flavors
+from training_platform.config.spec.cluster import ClusterSpec, Notebooks
 
 Profile = dict[str, Any]  # an entry of KubeSpawner's profile_list
 
 
-def profiles(cluster_name: str, cluster: Cluster, notebooks: Notebooks) -> list[Profile]:
+def profiles(cluster_name: str, cluster: ClusterSpec, notebooks: Notebooks) -> list[Profile]:
     """Return the profiles of a cluster, the one without accelerators first and chosen by default.
 
     Pools whose slices span several hosts have none: a notebook is one pod. Notebooks ask no queue for quota, since
@@ -22,7 +22,7 @@ def profiles(cluster_name: str, cluster: Cluster, notebooks: Notebooks) -> list[
     return [_cpu(), *(_accelerated(pool, labels[flavor_name(pool)], notebooks) for pool in single_host)]
 
 
-def _starts(pool: Pool) -> bool:
+def _starts(pool: ExpandedPool) -> bool:
     """Whether a pod alone makes a pool grow: queued VMs come by request, and those of a class for its own jobs."""
     return pool.spec.capacity != "queued-provisioning" and pool.compute_class is None
 
@@ -37,7 +37,7 @@ def _cpu() -> Profile:
     }
 
 
-def _accelerated(pool: Pool, node_labels: dict[str, str], notebooks: Notebooks) -> Profile:
+def _accelerated(pool: ExpandedPool, node_labels: dict[str, str], notebooks: Notebooks) -> Profile:
     """Return a pool's profile; its VM may have to be started first, which takes minutes, or capacity."""
     resource = pool.accelerator.resource
     tolerations = [

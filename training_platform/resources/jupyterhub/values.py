@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from training_platform.catalog import IMAGES
-from training_platform.config.spec.cluster import Cluster, Notebooks
+from training_platform.config.spec.cluster import ClusterSpec, Notebooks
 from training_platform.resources.jupyterhub.image import split_image
 from training_platform.resources.jupyterhub.profiles import profiles
 
@@ -19,7 +19,7 @@ _USER_ID, _GROUP_ID = 1000, 100  # of the user in Jupyter's images, and the char
 _HOME_MOUNT = {"name": "home", "mountPath": _HOME, "subPath": "{username}"}
 
 
-def values(cluster_name: str, cluster: Cluster, notebooks: Notebooks, home_claim: str) -> dict[str, Any]:
+def values(cluster_name: str, cluster: ClusterSpec, notebooks: Notebooks, home_claim: str) -> dict[str, Any]:
     """Return the chart's values; ``home_claim`` is the PersistentVolumeClaim that holds all homes."""
     return {
         "hub": hub(notebooks),

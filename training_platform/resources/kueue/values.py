@@ -6,13 +6,13 @@ from math import ceil
 from typing import Any
 
 from training_platform.config.expansion.pools import cluster_pools
-from training_platform.config.spec.cluster import Cluster
+from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.resources.kueue.configuration import configuration_text
 
 POD_LABELS = {"app.kubernetes.io/name": "kueue", "app.kubernetes.io/instance": "kueue"}
 
 
-def values(cluster_name: str, cluster: Cluster) -> dict[str, Any]:
+def values(cluster_name: str, cluster: ClusterSpec) -> dict[str, Any]:
     """Return the chart's values; sizes follow the most VMs that the cluster can have."""
     pools = list(cluster_pools(cluster_name, cluster))
     nodes = cluster.system_pool.max_nodes + sum(pool.max_nodes for pool in pools)

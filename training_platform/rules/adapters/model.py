@@ -13,10 +13,10 @@ from training_platform.catalog.locations import region_of
 from training_platform.config import names
 from training_platform.config.expansion.gpu_fabric import GpuFabric, gpu_fabrics
 from training_platform.config.expansion.pools import cluster_pools
-from training_platform.config.spec.cluster import Cluster as ClusterSpec
+from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.stack import Stack
-from training_platform.config.spec.team import PersistentResource, Team
+from training_platform.config.spec.team import PersistentResourceSpec, Team
 from training_platform.config.workspace import Workspace
 from training_platform.rules.adapters import plan as types
 from training_platform.rules.adapters.model_pools import Maker, accelerator_pools, boot_disk, system_pool
@@ -152,7 +152,7 @@ def _share(make: Maker, team: Team, cluster: str, workspace: Workspace) -> Itera
             )
 
 
-def _persistent_resource(make: Maker, name: str, resource: PersistentResource) -> Iterator[View]:
+def _persistent_resource(make: Maker, name: str, resource: PersistentResourceSpec) -> Iterator[View]:
     head = make.head(types.PERSISTENT_RESOURCE, f"{names.persistent_resource_name(name)}-persistent-resource")
     machine = MACHINE_TYPES[resource.machine_type]
     support = machine.accelerator.vertex if machine.accelerator and machine.kind == "gpu" else None

@@ -12,13 +12,13 @@ from training_platform.config.expansion.gpu_fabric import GpuFabric
 from training_platform.config.expansion.pools import (
     SYSTEM_POOL_SURGE,
     ZONES_OF_A_REGIONAL_CLUSTER,
+    ExpandedPool,
     GkePool,
-    Pool,
     cluster_pools,
     pool_labels,
 )
 from training_platform.config.names import Locator, system_pool_name
-from training_platform.config.spec.cluster import Cluster
+from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.node_options import Upgrades
 from training_platform.config.spec.stack import Stack
@@ -84,7 +84,7 @@ class Maker:
         return f"{self.environment}-{name}"
 
 
-def accelerator_pools(make: Maker, name: str, cluster: Cluster, fabrics: Mapping[str, GpuFabric]) -> Iterator[View]:
+def accelerator_pools(make: Maker, name: str, cluster: ClusterSpec, fabrics: Mapping[str, GpuFabric]) -> Iterator[View]:
     """Yield the views of a cluster's pools with TPUs or GPUs: two for each GKE node pool, three with settings."""
     for pool in cluster_pools(name, cluster):
         for gke_pool in pool.gke_pools:
@@ -105,7 +105,7 @@ def accelerator_pools(make: Maker, name: str, cluster: Cluster, fabrics: Mapping
             yield disk
 
 
-def system_pool(make: Maker, name: str, cluster: Cluster) -> Iterator[View]:
+def system_pool(make: Maker, name: str, cluster: ClusterSpec) -> Iterator[View]:
     """Yield the views of a cluster's system pool; it is counted over all zones."""
     spec = cluster.system_pool
     machine = MACHINE_TYPES[spec.machine_type]
@@ -138,17 +138,17 @@ def _node_pool(make: Maker, head: dict[str, Any], machine: MachineType, values: 
     return NodePool(**head, **common, **{**_PLAIN, **values})
 
 
-def _place(make: Maker, name: str, cluster: Cluster) -> dict[str, Any]:
+def _place(make: Maker, name: str, cluster: ClusterSpec) -> dict[str, Any]:
     return {"project": make.project, "cluster": make.cluster(name), "location": cluster.location}
 
 
-def _scaling(pool: Pool, gke_pool: GkePool) -> dict[str, Any]:
+def _scaling(pool: ExpandedPool, gke_pool: GkePool) -> dict[str, Any]:
     zones = 1 if pool.zone else ZONES_OF_A_REGIONAL_CLUSTER
     least, most = gke_pool.min_nodes // zones, gke_pool.max_nodes // zones
     return {"initial_nodes": least, "min_nodes": least, "max_nodes": most, "location_policy": "ANY"}
 
 
-def _machine(pool: Pool) -> dict[str, Any]:
+def _machine(pool: ExpandedPool) -> dict[str, Any]:
     machine = pool.machine
     values: dict[str, Any] = {"local_ssd_count": pool.spec.local_ssd.count or machine.local_ssd.bundled or None}
     if machine.kind == "gpu" and machine.accelerator:
@@ -156,7 +156,7 @@ def _machine(pool: Pool) -> dict[str, Any]:
     return values
 
 
-def _capacity(pool: Pool) -> dict[str, Any]:
+def _capacity(pool: ExpandedPool) -> dict[str, Any]:
     spec = pool.spec
     flex = spec.charged == "flex-start"
     return {
@@ -179,7 +179,7 @@ def _upkeep(upgrades: Upgrades, *, flex: bool) -> dict[str, Any]:
     }
 
 
-def _placement(pool: Pool) -> dict[str, Any]:
+def _placement(pool: ExpandedPool) -> dict[str, Any]:
     joined = pool.multi_host or pool.spec.compact or bool(pool.machine.nvlink_domain)
     return {
         "zones": (pool.zone,) if pool.zone else (),

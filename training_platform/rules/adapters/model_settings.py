@@ -9,10 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from training_platform.config.expansion.gpu_fabric import GpuFabric, fabric_name
-from training_platform.config.expansion.pools import CLASS_LABEL, Pool
-from training_platform.config.spec.cluster import Cluster as ClusterSpec
-from training_platform.config.spec.compute_class import ComputeClass as ClassSpec
-from training_platform.config.spec.compute_class import Priority
+from training_platform.config.expansion.pools import CLASS_LABEL, ExpandedPool
+from training_platform.config.spec.cluster import ClusterSpec
+from training_platform.config.spec.compute_class import ComputeClassSpec, Priority
 from training_platform.config.spec.maintenance import Maintenance
 from training_platform.config.spec.node_options import NodeOptions
 from training_platform.resources.planned import UNKNOWN
@@ -124,7 +123,7 @@ def system_pool_settings(view: NodePool, disk_type: str | None, max_surge: int) 
 
 
 def pool_settings(
-    view: NodePool, pool: Pool, disk_type: str | None, fabrics: Mapping[str, GpuFabric], prefix: str
+    view: NodePool, pool: ExpandedPool, disk_type: str | None, fabrics: Mapping[str, GpuFabric], prefix: str
 ) -> Iterator[PoolSettings]:
     """Yield the view of a pool's settings, where the file says any; ``prefix`` starts the names of its cluster's own.
 
@@ -155,7 +154,7 @@ def _head(view: View) -> dict[str, Any]:
     return {"stack": view.stack, "type": view.type, "name": view.name, "origin": view.origin}
 
 
-def _upgrades(view: NodePool, pool: Pool) -> dict[str, Any]:
+def _upgrades(view: NodePool, pool: ExpandedPool) -> dict[str, Any]:
     by_surge = view.upgrade_strategy == "SURGE"
     return {
         "upgrades": view.upgrade_strategy is not None,
@@ -164,7 +163,7 @@ def _upgrades(view: NodePool, pool: Pool) -> dict[str, Any]:
     }
 
 
-def _gpu(pool: Pool) -> dict[str, Any]:
+def _gpu(pool: ExpandedPool) -> dict[str, Any]:
     sharing = pool.spec.sharing
     return {
         "driver": _DRIVERS[pool.spec.driver],
@@ -174,12 +173,12 @@ def _gpu(pool: Pool) -> dict[str, Any]:
     }
 
 
-def _nics(fabric: GpuFabric, pool: Pool, prefix: str) -> Iterator[Nic]:
+def _nics(fabric: GpuFabric, pool: ExpandedPool, prefix: str) -> Iterator[Nic]:
     for vpc, nic in fabric.nics(pool):
         yield Nic(uncut(f"{prefix}-{vpc.name}"), uncut(f"{prefix}-{nic.name}"))
 
 
-def _taints(pool: Pool) -> Iterator[Taint]:
+def _taints(pool: ExpandedPool) -> Iterator[Taint]:
     if pool.machine.kind == "gpu":
         yield Taint(pool.accelerator.resource, "NO_SCHEDULE")
     yield from (Taint(key, taint.effect) for key, taint in sorted(pool.spec.taints.items()))
@@ -195,7 +194,9 @@ def _ignored(view: NodePool, policy: object) -> Iterator[str]:
         yield "placementPolicy"
 
 
-def compute_class(head: Mapping[str, Any], name: str, spec: ClassSpec, pools: Iterable[Pool]) -> ComputeClass:
+def compute_class(
+    head: Mapping[str, Any], name: str, spec: ComputeClassSpec, pools: Iterable[ExpandedPool]
+) -> ComputeClass:
     """Return the view of a compute class; ``pools`` are those of its cluster."""
     by_name = {pool.name: pool for pool in pools}
     return ComputeClass(
@@ -206,7 +207,7 @@ def compute_class(head: Mapping[str, Any], name: str, spec: ClassSpec, pools: It
     )
 
 
-def _priority(priority: Priority, pools: Mapping[str, Pool]) -> ClassPriority:
+def _priority(priority: Priority, pools: Mapping[str, ExpandedPool]) -> ClassPriority:
     if priority.machine_type is None:
         members = (pools[name] for name in priority.node_pools)
         named = tuple(each.name.removeprefix(f"{pool.cluster}-") for pool in members for each in pool.gke_pools)
