@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import pulumi
 from pulumi_kubernetes.helm import v3 as helm
 
-from modules.gke.kubernetes_provider import leaves_out_releases
 from training_platform.catalog.types import Chart
 from training_platform.config.spec.environment import ChartOverride
 
@@ -36,14 +34,6 @@ def chart_ref(chart: Chart, override: ChartOverride | None = None) -> ChartRef:
         return ChartRef(place, None, None)
     version = override.version or chart.version
     return ChartRef(place, version, None if place.startswith("oci://") else repository)
-
-
-def install_release(name: str, args: helm.ReleaseArgs, opts: pulumi.ResourceOptions) -> None:
-    """Install a chart; no other place does. Where objects go where no release can, say that it is left out."""
-    if leaves_out_releases():
-        pulumi.log.warn(f"Helm release {name} is left out: charts are not rendered")
-        return
-    helm.Release(name, args, opts=opts)
 
 
 def release_args(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pulumi
+from pulumi_kubernetes.helm import v3 as helm
 
-from modules.helm import chart_ref, install_release, release_args
+from modules.helm import chart_ref, release_args
 from training_platform.catalog import CHARTS
 from training_platform.config.spec.environment import ChartOverride
 from training_platform.resources.jobset import values
@@ -29,7 +30,7 @@ class JobSet(pulumi.ComponentResource):
     def __init__(self, name: str, args: JobSetArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:jobset:JobSet", name, {}, opts)
         chart = CHARTS["jobset"]
-        install_release(
+        helm.Release(
             f"{name}-release",
             release_args(
                 chart_ref(chart, args.chart),

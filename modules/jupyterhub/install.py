@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import pulumi
 from pulumi_kubernetes import core
+from pulumi_kubernetes.helm import v3 as helm
 
-from modules.helm import chart_ref, install_release, release_args
+from modules.helm import chart_ref, release_args
 from modules.manifest import metadata
 from training_platform.catalog import CHARTS
 from training_platform.config.spec.cluster import ClusterSpec, Notebooks
@@ -46,7 +47,7 @@ class JupyterHub(pulumi.ComponentResource):
             # To delete it is to delete the hub's users and the claim for all homes.
             opts=pulumi.ResourceOptions(parent=self, protect=args.scope.deletion_protection),
         )
-        install_release(
+        helm.Release(
             f"{name}-release",
             release_args(
                 chart_ref(chart, args.chart),

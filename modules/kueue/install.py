@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pulumi
+from pulumi_kubernetes.helm import v3 as helm
 
-from modules.helm import chart_ref, install_release, release_args
+from modules.helm import chart_ref, release_args
 from training_platform.catalog import CHARTS
 from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.environment import ChartOverride
@@ -34,7 +35,7 @@ class Kueue(pulumi.ComponentResource):
     def __init__(self, name: str, args: KueueArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:kueue:Kueue", name, {}, opts)
         chart = CHARTS["kueue"]
-        install_release(
+        helm.Release(
             f"{name}-release",
             release_args(
                 chart_ref(chart, args.chart),

@@ -9,11 +9,11 @@ import yaml
 
 from tests.engine.workspace import Workspace
 from tests.training_platform.catalog.test_every_family_plans import environment
-from training_platform.sandbox.cloud.cloud import Cloud
 from training_platform.sandbox.cloud.endpoints import endpoints
-from training_platform.sandbox.cloud.projects import Projects
-from training_platform.sandbox.cloud.server import serve
-from training_platform.sandbox.run.environment import variable
+from training_platform.sandbox.cloud.http.server import serve
+from training_platform.sandbox.cloud.local_cloud import LocalCloud
+from training_platform.sandbox.cloud.state.projects import Projects
+from training_platform.sandbox.run.engine.environment import variable
 from training_platform.sandbox.run.servers import provider_settings
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 def test_a_pool_of_every_family_comes_up(tmp_path: Path, kubernetes: int) -> None:
     section = environment()
     settings = provider_settings({}) | {"training-platform:environment": section}
-    cloud = Cloud(Projects({}, {section["project"]}))  # without a snapshot of its quotas, so without limits
+    cloud = LocalCloud(Projects({}, {section["project"]}))  # without a snapshot of its quotas, so without limits
     place = Workspace(tmp_path, kubernetes)
     # Nobody asks for this state, and writing it after every operation takes the engine longer than the rest.
     place.environment |= {"PULUMI_EXPERIMENTAL": "true", "PULUMI_SKIP_CHECKPOINTS": "true"}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.training_platform.sandbox.run.conftest import STACK, Sandbox, small
-from training_platform.sandbox.cloud.store import Store
+from training_platform.sandbox.cloud.state.store import Store
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1200)]
 

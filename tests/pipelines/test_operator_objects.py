@@ -9,7 +9,7 @@ import yaml
 
 from pipelines.operator.objects import main, object_name
 from training_platform.config.workspace import read_workspace
-from training_platform.sandbox.kubernetes.crds import load_crds
+from training_platform.sandbox.kubernetes.schemas.crds import load_crds
 
 ROOT = Path(__file__).parents[2]
 

@@ -16,8 +16,8 @@ from training_platform.cli.root import fail, repository
 
 if TYPE_CHECKING:
     from training_platform.sandbox.run.folder import Folder
+    from training_platform.sandbox.run.reports.summary import Summary
     from training_platform.sandbox.run.session import Session
-    from training_platform.sandbox.run.summary import Summary
 
 app = typer.Typer(help="Run the real Pulumi engine against a local Google Cloud.", no_args_is_help=True)
 
@@ -30,10 +30,6 @@ Parallel = Annotated[int | None, typer.Option("--parallel", min=1, help="Operati
 Crds = Annotated[
     list[Path] | None,
     typer.Option("--crds", help="A folder of CRDs that custom objects are judged by.", exists=True, file_okay=False),
-]
-Render = Annotated[
-    Path | None,
-    typer.Option("--render", help="Write Kubernetes objects here as YAML, in a folder per cluster.", metavar="DIR"),
 ]
 ApiServer = Annotated[
     bool, typer.Option("--api-server", help="Apply Kubernetes objects to real API servers: KUBEBUILDER_ASSETS.")
@@ -56,7 +52,6 @@ class Options:
     durations: Durations = None
     parallel: Parallel = None
     crds: Crds = None
-    render: Render = None
     api_server: ApiServer = False
     scenario: Scenario = None
     workspace: Place = None
@@ -77,7 +72,7 @@ class Options:
 
 
 @app.command("up")
-@takes(Options, "durations", "crds", "render", "api_server", "scenario", *_RUN)
+@takes(Options, "durations", "crds", "api_server", "scenario", *_RUN)
 def up(
     stack: StackName,
     *,
@@ -140,18 +135,18 @@ def serve(
     from training_platform.sandbox.cloud.endpoints import endpoints
     from training_platform.sandbox.run.durations import parse_durations
     from training_platform.sandbox.run.faults import playing
-    from training_platform.sandbox.run.kubernetes import choose_mode
+    from training_platform.sandbox.run.kubernetes import api_server_programs
     from training_platform.sandbox.run.serve import settings_lines, wait_for_the_end
     from training_platform.sandbox.run.servers import announced, serving
     from training_platform.sandbox.run.session import read_stacks
 
     with _problems():
         folder, seconds, crds = options.folder(), parse_durations(options.durations or ()), options.crds or ()
-        mode = choose_mode(folder, api_server=options.api_server, render=None)
+        programs = api_server_programs(folder, asked_for=options.api_server)
         stacks = read_stacks(folder.root, ())
         with (
             folder.alone(),
-            serving(folder, stacks, durations=seconds, crds=crds, port=port, binaries=mode.binaries) as servers,
+            serving(folder, stacks, durations=seconds, crds=crds, port=port, programs=programs) as servers,
             announced(folder, servers),
             playing(servers.cloud, options.scenario),
         ):
@@ -165,8 +160,8 @@ def serve(
 @takes(Options, *WHERE)
 def status(*, options: Options) -> None:
     """Say what the sandbox holds, and which quota that uses."""
+    from training_platform.sandbox.run.reports.status import status_lines
     from training_platform.sandbox.run.session import read_stacks
-    from training_platform.sandbox.run.status import status_lines
 
     with _problems():
         folder = options.folder()
@@ -179,7 +174,7 @@ def _session(stack: str, options: Options) -> Iterator[Session]:
     from rich.console import Console
 
     from training_platform.sandbox.run.durations import parse_durations
-    from training_platform.sandbox.run.engine import PARALLEL
+    from training_platform.sandbox.run.engine.engine import PARALLEL
     from training_platform.sandbox.run.session import Options as RunOptions
     from training_platform.sandbox.run.session import session
 
@@ -188,7 +183,6 @@ def _session(stack: str, options: Options) -> Iterator[Session]:
             durations=parse_durations(options.durations or ()),
             parallel=options.parallel or PARALLEL,
             crds=tuple(options.crds or ()),
-            render=options.render,
             api_server=options.api_server,
             scenario=options.scenario,
         )
@@ -217,6 +211,6 @@ def _failed(summary: Summary | None, message: str) -> NoReturn:
 
 
 def _print(summary: Summary) -> None:
-    from training_platform.sandbox.run.summary import as_text
+    from training_platform.sandbox.run.reports.summary import as_text
 
     typer.echo(as_text(summary))

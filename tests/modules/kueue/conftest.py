@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from training_platform.config.spec.cluster import ClusterSpec
-from training_platform.sandbox.kubernetes.crds import CrdSchema, load_crds
+from training_platform.sandbox.kubernetes.schemas.crds import CrdSchema, load_crds
 
 Build = Callable[..., ClusterSpec]
 Crds = dict[tuple[str, str, str], CrdSchema]

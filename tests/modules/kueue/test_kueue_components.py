@@ -20,7 +20,7 @@ from training_platform.config.spec.team import Share
 from training_platform.config.workspace import read_workspace
 from training_platform.resources.planned import Planned
 from training_platform.resources.scope import Scope
-from training_platform.sandbox.kubernetes.crds import CrdSchema
+from training_platform.sandbox.kubernetes.schemas.crds import CrdSchema
 
 ROOT = Path(__file__).parents[3]
 KUEUE = "kubernetes:kueue.x-k8s.io/v1beta2"

@@ -19,7 +19,7 @@ from training_platform.resources.kueue.objects import (
     local_queue_names,
     resource_flavor,
 )
-from training_platform.sandbox.kubernetes.crds import CrdSchema
+from training_platform.sandbox.kubernetes.schemas.crds import CrdSchema
 
 Build = Callable[..., ClusterSpec]
 Crds = dict[tuple[str, str, str], CrdSchema]

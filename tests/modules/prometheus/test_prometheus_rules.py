@@ -14,7 +14,7 @@ from modules.prometheus.monitoring import JOBSET, KUEUE, cluster_pod_monitoring
 from modules.prometheus.rules import AlertRules, AlertRulesArgs, cluster_rules
 from training_platform.checks.planning.recorder import Plan, record
 from training_platform.resources.scope import Scope
-from training_platform.sandbox.kubernetes.crds import CrdSchema
+from training_platform.sandbox.kubernetes.schemas.crds import CrdSchema
 
 RULES = [rule for group in cluster_rules()["groups"] for rule in group["rules"]]
 WRITTEN = "kubernetes:monitoring.googleapis.com/v1:ClusterRules"

@@ -14,7 +14,7 @@ from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.jobs.gke_rules import gke_findings
 from training_platform.jobs.jobset import jobset
 from training_platform.jobs.resolve import ResolvedJob
-from training_platform.sandbox.kubernetes.crds import CrdSchema
+from training_platform.sandbox.kubernetes.schemas.crds import CrdSchema
 
 Take = Callable[..., ResolvedJob]
 Lab = Callable[..., Path]

@@ -8,7 +8,7 @@ import pytest
 from training_platform.jobs.jobset import jobset
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.resources.kueue.configuration import configuration
-from training_platform.sandbox.kubernetes.crds import CrdSchema
+from training_platform.sandbox.kubernetes.schemas.crds import CrdSchema
 
 Take = Callable[..., ResolvedJob]
 MULTISLICE = "gke: {cluster: tpus, flavor: tpu-v5e-4x8, slices: 2}"

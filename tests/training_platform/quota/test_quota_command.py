@@ -21,9 +21,9 @@ from training_platform.cli import quota
 from training_platform.cli.main import app
 from training_platform.quota.overview import read_overview
 from training_platform.quota.snapshot import read_snapshots
-from training_platform.sandbox.cloud.cloud import Cloud
-from training_platform.sandbox.cloud.projects import Projects
-from training_platform.sandbox.cloud.server import serve
+from training_platform.sandbox.cloud.http.server import serve
+from training_platform.sandbox.cloud.local_cloud import LocalCloud
+from training_platform.sandbox.cloud.state.projects import Projects
 
 ROOT = Path(__file__).parents[3]
 TODAY = date(2026, 11, 21)
@@ -40,7 +40,7 @@ def repository(tmp_path: Path) -> Path:
 @pytest.fixture
 def google(repository: Path) -> Iterator[str]:
     """Serve the limits that the repository's snapshots have now; gives the address of Cloud Quotas."""
-    cloud = Cloud(Projects(read_snapshots(repository, TODAY).by_project, []))
+    cloud = LocalCloud(Projects(read_snapshots(repository, TODAY).by_project, []))
     with serve(cloud) as port:
         yield f"http://127.0.0.1:{port}/cloudquotas/"
 

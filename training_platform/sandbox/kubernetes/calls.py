@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from training_platform.sandbox.kubernetes.changes import Change
-from training_platform.sandbox.kubernetes.kinds import Kind
+from training_platform.sandbox.kubernetes.schemas.kinds import Kind
 from training_platform.sandbox.kubernetes.settings import Settings
 from training_platform.sandbox.kubernetes.values import Json
 

@@ -9,8 +9,8 @@ from typing_extensions import override
 
 from training_platform.sandbox.kubernetes.calls import Ask, AutoName, Failure, Kept, Made, Verdict, auto_name
 from training_platform.sandbox.kubernetes.changes import Change, Path
-from training_platform.sandbox.kubernetes.crds import CrdSchema
-from training_platform.sandbox.kubernetes.kinds import IDENTITY, IMMUTABLE
+from training_platform.sandbox.kubernetes.schemas.crds import CrdSchema
+from training_platform.sandbox.kubernetes.schemas.kinds import IDENTITY, IMMUTABLE
 from training_platform.sandbox.kubernetes.store import CREATED, Key, ObjectStore, Refused
 from training_platform.sandbox.kubernetes.values import (
     UNKNOWN,

@@ -11,7 +11,7 @@ from urllib.error import HTTPError
 from urllib.parse import quote
 from urllib.request import ProxyHandler, Request, build_opener
 
-from training_platform.sandbox.cloud.scenario import ScenarioError, read_scenario
+from training_platform.sandbox.cloud.faults.scenario import ScenarioError, read_scenario
 from training_platform.sandbox.run.folder import Folder
 from training_platform.sandbox.run.problems import CannotRun
 from training_platform.sandbox.run.servers import served

@@ -25,7 +25,7 @@ from training_platform.sandbox.run.problems import CannotRun
 from training_platform.sandbox.run.stack_copy import salt_of, sandboxed
 
 NAME: Final = ".sandbox"
-_LINKED: Final = ("modules", "policies")
+_LINKED: Final = ("modules", "policies", "training_platform")
 
 
 @dataclass(frozen=True)
@@ -59,11 +59,6 @@ class Folder:
     def api_servers(self) -> Path:
         """The data of the clusters' API servers; there if the sandbox has them."""
         return self.path / "api-servers"
-
-    @property
-    def rendered(self) -> Path:
-        """A file that names the folder to which the released plugin renders objects; there if it does."""
-        return self.path / "rendered-to"
 
     @property
     def kubeconfig(self) -> Path:

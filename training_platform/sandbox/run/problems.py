@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from training_platform.sandbox.run.summary import Summary
+    from training_platform.sandbox.run.reports.summary import Summary
 
 
 class CannotRun(Exception):

@@ -6,15 +6,14 @@ import signal
 from collections.abc import Iterator, Mapping
 from threading import Event
 
-from training_platform.sandbox.run.environment import TOKEN
+from training_platform.sandbox.run.engine.environment import TOKEN
 from training_platform.sandbox.run.servers import Servers, provider_settings
 
 
 def settings_lines(servers: Servers, endpoints: Mapping[str, str]) -> Iterator[str]:
     """Yield the settings for a stack file that is run by hand against these servers."""
     yield f"# The local cloud listens on http://127.0.0.1:{servers.cloud}/ until interrupted."
-    if servers.kubernetes is not None:
-        yield f"# The stand-in Kubernetes provider: export PULUMI_DEBUG_PROVIDERS=kubernetes:{servers.kubernetes}"
+    yield f"# The stand-in Kubernetes provider: export PULUMI_DEBUG_PROVIDERS=kubernetes:{servers.kubernetes}"
     yield "config:"
     for setting, url in endpoints.items():
         yield f"  {setting}: {url}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,18 +13,16 @@ from typing import Final
 from training_platform.config.reading.clock import today
 from training_platform.config.workspace import Workspace
 from training_platform.quota.snapshot import read_snapshots
-from training_platform.sandbox.cloud.cloud import Cloud
-from training_platform.sandbox.cloud.projects import Projects
-from training_platform.sandbox.cloud.server import serve as serve_cloud
-from training_platform.sandbox.cloud.settings import Settings
-from training_platform.sandbox.cloud.store import Store
-from training_platform.sandbox.kubernetes.api_store import ApiStore
-from training_platform.sandbox.kubernetes.control_plane import ControlPlanes
+from training_platform.sandbox.cloud.http.server import serve as serve_cloud
+from training_platform.sandbox.cloud.local_cloud import LocalCloud
+from training_platform.sandbox.cloud.state.projects import Projects
+from training_platform.sandbox.cloud.state.settings import Settings
+from training_platform.sandbox.cloud.state.store import Store
+from training_platform.sandbox.kubernetes.api_servers.api_store import ApiStore
+from training_platform.sandbox.kubernetes.api_servers.control_plane import ControlPlanes
 from training_platform.sandbox.kubernetes.server import serve as serve_kubernetes
-from training_platform.sandbox.kubernetes.store import Refused
 from training_platform.sandbox.kubernetes.store import Store as ObjectStore
 from training_platform.sandbox.run.folder import Folder, is_alive
-from training_platform.sandbox.run.kubernetes import Mode
 from training_platform.sandbox.run.problems import CannotRun
 
 # Of the shortest operation: with more, a run spends a noticeable part of its time asleep between two polls.
@@ -39,10 +36,10 @@ BATCHING: Final = '{"sendAfter":"500ms"}'
 
 @dataclass(frozen=True)
 class Servers:
-    """Where the stand-ins listen on the loopback interface; ``kubernetes`` is None where the released plugin runs."""
+    """The ports of the loopback interface on which the stand-ins listen."""
 
     cloud: int
-    kubernetes: int | None
+    kubernetes: int
     durations: Mapping[str, float]
 
 
@@ -58,11 +55,13 @@ def provider_settings(durations: Mapping[str, float]) -> dict[str, str]:
     return {"gcp:batching": BATCHING, "gcp:pollInterval": poll_interval(durations)}
 
 
-def make_cloud(folder: Folder, workspace: Workspace, durations: Mapping[str, float]) -> Cloud:
+def make_cloud(folder: Folder, workspace: Workspace, durations: Mapping[str, float]) -> LocalCloud:
     """Return the local cloud as its file has it, with the projects of all stacks and the quotas of the repository."""
     snapshots = read_snapshots(folder.root, today(folder.root)).by_project
     known = {project for stack in workspace.stacks.values() if (project := workspace.project_of(stack))}
-    return Cloud(Projects(snapshots, known), store=Store(folder.cloud), settings=Settings(durations=dict(durations)))
+    return LocalCloud(
+        Projects(snapshots, known), store=Store(folder.cloud), settings=Settings(durations=dict(durations))
+    )
 
 
 @contextmanager
@@ -72,12 +71,10 @@ def running(
     *,
     durations: Mapping[str, float],
     crds: Sequence[Path],
-    mode: Mode,
-    clusters: Sequence[str],
+    programs: Path | None,
 ) -> Iterator[Servers]:
     """Give the servers that ``sandbox serve`` runs, else serve for as long as the block runs.
 
-    The released plugin cannot start the API servers of ``clusters`` when it needs them, so they are started before it.
     Raises CannotRun for what only a server of one's own could be told.
     """
     shared = served(folder)
@@ -88,16 +85,10 @@ def running(
                 f"{' and '.join(given)} cannot be set for one run while `training-platform sandbox serve` runs: "
                 "stop it, or give it the option."
             )
-        if mode.released and mode.binaries is not None:
-            raise CannotRun(f"`training-platform sandbox serve` has the API servers of {folder.path}: stop it.")
-        yield Servers(shared.cloud, None if mode.released else shared.kubernetes, shared.durations)
+        yield shared
         return
-    started = clusters if mode.released else ()
-    with (
-        folder.alone(),
-        serving(folder, workspace, durations=durations, crds=crds, binaries=mode.binaries, clusters=started) as own,
-    ):
-        yield Servers(own.cloud, None if mode.released else own.kubernetes, own.durations)
+    with folder.alone(), serving(folder, workspace, durations=durations, crds=crds, programs=programs) as own:
+        yield own
 
 
 @contextmanager
@@ -108,19 +99,18 @@ def serving(
     durations: Mapping[str, float],
     crds: Sequence[Path] = (),
     port: int = 0,
-    binaries: Path | None = None,
-    clusters: Sequence[str] = (),
+    programs: Path | None = None,
 ) -> Iterator[Servers]:
     """Serve both stand-ins on the loopback interface for as long as the block runs.
 
-    With ``binaries``, objects are in API servers; those of ``clusters`` are started now, others when they are needed.
+    With ``programs``, the folder of etcd and kube-apiserver, objects are in API servers, started when they are needed.
     """
     folder.prepare()
     cloud = make_cloud(folder, workspace, durations)
     try:
         store = ObjectStore(folder.kubernetes)
         with (
-            _api_store(folder, binaries, crds, clusters) as objects,
+            _api_store(folder, programs, crds) as objects,
             serve_cloud(cloud, port) as bound,
             serve_kubernetes(crds=crds, store=store, objects=objects) as plugin,
         ):
@@ -130,18 +120,11 @@ def serving(
 
 
 @contextmanager
-def _api_store(
-    folder: Folder, binaries: Path | None, crds: Sequence[Path], clusters: Sequence[str]
-) -> Iterator[ApiStore | None]:
-    if binaries is None:
+def _api_store(folder: Folder, programs: Path | None, crds: Sequence[Path]) -> Iterator[ApiStore | None]:
+    if programs is None:
         yield None
         return
-    with ControlPlanes(binaries, folder.api_servers) as planes, ApiStore(planes, crds) as store:
-        try:
-            with ThreadPoolExecutor() as threads:
-                list(threads.map(store.client, clusters))
-        except Refused as error:
-            raise CannotRun(f"{error}.") from error
+    with ControlPlanes(programs, folder.api_servers) as planes, ApiStore(planes, crds) as store:
         yield store
 
 

@@ -17,21 +17,22 @@ from training_platform.checks.planning.stack_plan import plan_stacks
 from training_platform.config.spec.stack import Stack
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.sandbox.cloud.endpoints import endpoints
-from training_platform.sandbox.run import progress, tools
-from training_platform.sandbox.run.critical_path import needs_of, reversed_needs
-from training_platform.sandbox.run.engine import PARALLEL, Engine, open_engine
-from training_platform.sandbox.run.environment import engine_environment, without_personal_settings
+from training_platform.sandbox.run.engine import tools
+from training_platform.sandbox.run.engine.engine import PARALLEL, Engine, open_engine
+from training_platform.sandbox.run.engine.environment import engine_environment, without_personal_settings
+from training_platform.sandbox.run.engine.protection import protected
 from training_platform.sandbox.run.faults import Faults, check_scenario, fault_lines, playing, remove
 from training_platform.sandbox.run.folder import Folder
-from training_platform.sandbox.run.half_made import half_made, without_others
-from training_platform.sandbox.run.kubernetes import Mode, choose_mode, cluster_identifiers, kubernetes_notes
+from training_platform.sandbox.run.kubernetes import api_server_programs, kubernetes_notes
 from training_platform.sandbox.run.problems import CannotRun, RunFailed
-from training_platform.sandbox.run.protection import protected
-from training_platform.sandbox.run.resume import Holdings, clusters_of, holdings, pending_creates
+from training_platform.sandbox.run.recovery.half_made import half_made, without_others
+from training_platform.sandbox.run.recovery.pending_creates import Holdings, clusters_of, holdings, pending_creates
+from training_platform.sandbox.run.reports import progress
+from training_platform.sandbox.run.reports.critical_path import needs_of, reversed_needs
+from training_platform.sandbox.run.reports.status import quota_rows
+from training_platform.sandbox.run.reports.summary import Summary, as_json, summarize
+from training_platform.sandbox.run.reports.timeline import Timeline
 from training_platform.sandbox.run.servers import Servers, provider_settings, running
-from training_platform.sandbox.run.status import quota_rows
-from training_platform.sandbox.run.summary import Summary, as_json, summarize
-from training_platform.sandbox.run.timeline import Timeline
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +42,6 @@ class Options:
     durations: Mapping[str, float] = field(default_factory=dict)
     parallel: int = PARALLEL
     crds: Sequence[Path] = ()
-    render: Path | None = None
     api_server: bool = False
     scenario: Path | None = None
 
@@ -55,7 +55,6 @@ class Session:
     servers: Servers
     command: PulumiCommand
     options: Options
-    mode: Mode
     console: Console
     say: Callable[[str], None]
 
@@ -98,7 +97,6 @@ class Session:
         config = {
             **provider_settings(self.servers.durations),
             "gcp:disableGlobalProjectWarning": "true",  # every resource here names its project
-            **self.mode.config(self.folder),
         }
         home = self.workspace.stacks[name].environment_name
 
@@ -132,7 +130,7 @@ class Session:
         if problem is not None and not timeline.steps:
             raise problem  # nothing was done, and the summary of the run before stays
         needs = needs_of([*before, *self.folder.resources(name)])
-        objects = kubernetes_notes(self.folder, name, self.mode, self.options.crds)
+        objects = kubernetes_notes(self.folder, name, self.options.crds)
         summary = summarize(
             name,
             command,
@@ -253,15 +251,12 @@ def session(
     tools.require_gcp()
     workspace = read_stacks(folder.root, names)
     folder.prepare()
-    mode = choose_mode(folder, api_server=options.api_server, render=options.render)
-    clusters = cluster_identifiers(workspace, workspace.stacks[names[0]])
+    programs = api_server_programs(folder, asked_for=options.api_server)
     with (
-        running(
-            folder, workspace, durations=options.durations, crds=options.crds, mode=mode, clusters=clusters
-        ) as servers,
+        running(folder, workspace, durations=options.durations, crds=options.crds, programs=programs) as servers,
         playing(servers.cloud, options.scenario),
     ):
-        yield Session(folder, workspace, servers, command, options, mode, console, progress.status(console))
+        yield Session(folder, workspace, servers, command, options, console, progress.status(console))
 
 
 def read_stacks(root: Path, names: Sequence[str]) -> Workspace:

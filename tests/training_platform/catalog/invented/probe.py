@@ -15,9 +15,9 @@ from training_platform.quota.demand import stack_demand
 from training_platform.quota.keys import Charge
 from training_platform.quota.snapshot import read_snapshots
 from training_platform.rules import planned_demand
-from training_platform.sandbox.cloud.cloud import Cloud
-from training_platform.sandbox.cloud.projects import Projects
-from training_platform.sandbox.cloud.store import Store
+from training_platform.sandbox.cloud.local_cloud import LocalCloud
+from training_platform.sandbox.cloud.state.projects import Projects
+from training_platform.sandbox.cloud.state.store import Store
 
 PROJECT = "example-lab"
 PARENT = f"container/v1/projects/{PROJECT}/locations/us-central1/clusters"
@@ -49,7 +49,7 @@ def _sums(charges: list[Charge]) -> dict[str, float]:
 
 def _sandbox(root: Path) -> list[tuple[int, str]]:
     """Ask a cloud with the limits for pools of one VM after another; return what it answers to each."""
-    cloud = Cloud(Projects(read_snapshots(root, date(2026, 11, 2)).by_project), store=Store(None))
+    cloud = LocalCloud(Projects(read_snapshots(root, date(2026, 11, 2)).by_project), store=Store(None))
     _done(cloud, f"serviceusage/v1/projects/{PROJECT}/services:batchEnable", {
         "serviceIds": ["compute.googleapis.com", "container.googleapis.com"],
     })  # fmt: skip
@@ -77,12 +77,12 @@ def _pool(name: str, nodes: int) -> dict[str, Any]:
     return {"nodePool": {"name": name, "initialNodeCount": nodes, "locations": ["us-central1-a"], "config": config}}
 
 
-def _done(cloud: Cloud, path: str, body: dict[str, Any]) -> None:
+def _done(cloud: LocalCloud, path: str, body: dict[str, Any]) -> None:
     code, answer = _answer(cloud, path, body)
     assert code == 200, answer
 
 
-def _answer(cloud: Cloud, path: str, body: dict[str, Any]) -> tuple[int, str]:
+def _answer(cloud: LocalCloud, path: str, body: dict[str, Any]) -> tuple[int, str]:
     service, _, rest = path.partition("/")
     code, answer = cloud.handle(service, "POST", rest, [], body)
     return code, json.dumps(answer)

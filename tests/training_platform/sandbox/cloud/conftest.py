@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from training_platform.quota.snapshot import read_snapshots
-from training_platform.sandbox.cloud.clock import Clock
-from training_platform.sandbox.cloud.cloud import Cloud
-from training_platform.sandbox.cloud.projects import Projects
-from training_platform.sandbox.cloud.server import serve
-from training_platform.sandbox.cloud.store import Store
+from training_platform.sandbox.cloud.http.server import serve
+from training_platform.sandbox.cloud.local_cloud import LocalCloud
+from training_platform.sandbox.cloud.state.clock import Clock
+from training_platform.sandbox.cloud.state.projects import Projects
+from training_platform.sandbox.cloud.state.store import Store
 
 PROJECT = "example-lab"
 OTHER = "example-other"
@@ -59,7 +59,7 @@ class Asked:
 class Client:
     """Asks a cloud without HTTP; an answer of 500 is a fault of ours and fails the test."""
 
-    cloud: Cloud
+    cloud: LocalCloud
 
     def __call__(self, verb: str, path: str, body: Any = None, **query: str) -> Asked:
         service, _, rest = path.partition("/")
@@ -110,22 +110,22 @@ def time() -> list[float]:
 
 
 @pytest.fixture
-def make(snapshots: Any, time: list[float]) -> Callable[..., Cloud]:
+def make(snapshots: Any, time: list[float]) -> Callable[..., LocalCloud]:
     """Return a maker of clouds; two of one file are one cloud before and after a restart."""
 
-    def made(path: Path | None = None) -> Cloud:
-        return Cloud(Projects(snapshots, [OTHER]), store=Store(path), clock=Clock(lambda: time[0]))
+    def made(path: Path | None = None) -> LocalCloud:
+        return LocalCloud(Projects(snapshots, [OTHER]), store=Store(path), clock=Clock(lambda: time[0]))
 
     return made
 
 
 @pytest.fixture
-def cloud(make: Callable[..., Cloud]) -> Cloud:
+def cloud(make: Callable[..., LocalCloud]) -> LocalCloud:
     return make()
 
 
 @pytest.fixture
-def ask(cloud: Cloud) -> Client:
+def ask(cloud: LocalCloud) -> Client:
     """Return a client of a cloud in which the project has its APIs."""
     client = Client(cloud)
     client.enable(PROJECT, *APIS)
@@ -133,7 +133,7 @@ def ask(cloud: Cloud) -> Client:
 
 
 @pytest.fixture
-def port(cloud: Cloud, ask: Client) -> Iterator[int]:  # the project of ``ask`` has its APIs
+def port(cloud: LocalCloud, ask: Client) -> Iterator[int]:  # the project of ``ask`` has its APIs
     """Return the port on which a cloud is served in which the project has its APIs."""
     with serve(cloud) as bound:
         yield bound

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from training_platform.sandbox.kubernetes.client import Client, connect
-from training_platform.sandbox.kubernetes.crds import CrdSchema, load_crds
+from tests.training_platform.sandbox.kubernetes.client import Client, connect
+from training_platform.sandbox.kubernetes.schemas.crds import CrdSchema, load_crds
 from training_platform.sandbox.kubernetes.server import serve
 from training_platform.sandbox.kubernetes.store import Store
 

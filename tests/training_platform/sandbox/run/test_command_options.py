@@ -14,7 +14,7 @@ from training_platform.cli.options import takes
 
 RUN = {"--parallel", "--yes", "--workspace", "--root"}
 OPTIONS = {
-    "up": RUN | {"--resume", "--duration", "--crds", "--render", "--api-server", "--scenario"},
+    "up": RUN | {"--resume", "--duration", "--crds", "--api-server", "--scenario"},
     "preview": RUN | {"--crds"},
     "refresh": RUN | {"--crds", "--scenario"},
     "destroy": RUN | {"--lift-protection", "--duration", "--scenario"},

@@ -13,13 +13,12 @@ from typer.testing import CliRunner
 from training_platform.cli.main import app
 from training_platform.sandbox.run.faults import Faults, fault_lines, playing
 from training_platform.sandbox.run.folder import Folder
-from training_platform.sandbox.run.half_made import HalfMade, half_made, without_others
-from training_platform.sandbox.run.kubernetes import choose_mode
 from training_platform.sandbox.run.problems import CannotRun
-from training_platform.sandbox.run.resume import Holdings
+from training_platform.sandbox.run.recovery.half_made import HalfMade, half_made, without_others
+from training_platform.sandbox.run.recovery.pending_creates import Holdings
+from training_platform.sandbox.run.reports.timeline import Timeline
 from training_platform.sandbox.run.servers import Servers, announced, running, serving
 from training_platform.sandbox.run.session import read_stacks
-from training_platform.sandbox.run.timeline import Timeline
 
 ROOT = Path(__file__).parents[4]
 AWAY = "bursts:\n  away: {code: 503, service: file}\n"
@@ -120,9 +119,8 @@ def test_what_a_server_that_runs_could_not_be_told_is_refused(
     folder: Folder, served: Servers, options: dict[str, Any], said: str
 ) -> None:
     given = {"durations": {}, "crds": (), **options}
-    mode = choose_mode(folder, api_server=False, render=None)
 
-    with pytest.raises(CannotRun, match=said), running(folder, read_stacks(ROOT, ()), **given, mode=mode, clusters=()):
+    with pytest.raises(CannotRun, match=said), running(folder, read_stacks(ROOT, ()), **given, programs=None):
         pass
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.training_platform.sandbox.run.conftest import STACK, Sandbox
-from training_platform.sandbox.cloud.store import Store
+from training_platform.sandbox.cloud.state.store import Store
 from training_platform.sandbox.run.folder import Folder
 
 pytestmark = [

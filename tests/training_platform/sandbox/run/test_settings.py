@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 from training_platform.cli.main import app
 from training_platform.sandbox.cloud.endpoints import endpoints
 from training_platform.sandbox.run.durations import parse_durations
-from training_platform.sandbox.run.environment import engine_environment, variable, without_personal_settings
+from training_platform.sandbox.run.engine.environment import engine_environment, variable, without_personal_settings
+from training_platform.sandbox.run.engine.protection import protected
 from training_platform.sandbox.run.folder import Folder, is_alive
 from training_platform.sandbox.run.problems import CannotRun, RunFailed
-from training_platform.sandbox.run.protection import protected
 from training_platform.sandbox.run.serve import settings_lines
 from training_platform.sandbox.run.servers import Servers, announced, poll_interval, served
 from training_platform.sandbox.run.session import read_stacks
@@ -67,7 +67,6 @@ def test_the_engine_sees_the_sandbox_alone(tmp_path: Path) -> None:
     assert found["GOOGLE_CONTAINER_CUSTOM_ENDPOINT"].startswith("http://127.0.0.1:1234/container/")
     assert found["KUBECONFIG"] == str(tmp_path / "no-clusters")
     assert found["HTTPS_PROXY"] == "http://127.0.0.1:9"
-    assert "PULUMI_DEBUG_PROVIDERS" not in engine_environment(folder, tmp_path, Servers(1234, None, {}), {})
 
 
 def test_a_persons_accounts_are_hidden_while_the_engine_runs_and_back_afterwards(

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from training_platform.sandbox.cloud.errors import ApiError
-from training_platform.sandbox.cloud.model import Call, Json, Kind, Service
-from training_platform.sandbox.cloud.projects import number
-from training_platform.sandbox.cloud.store import Record
-
-if TYPE_CHECKING:
-    from training_platform.sandbox.cloud.cloud import Cloud
+from training_platform.sandbox.cloud.requests.errors import ApiError
+from training_platform.sandbox.cloud.resources.model import Call, Json, Kind, Service
+from training_platform.sandbox.cloud.state.cloud import Cloud
+from training_platform.sandbox.cloud.state.projects import number
+from training_platform.sandbox.cloud.state.store import Record
 
 
 def _named(cloud: Cloud, record: Record, old: Json) -> None:

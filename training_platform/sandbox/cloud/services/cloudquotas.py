@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from training_platform.quota.snapshot import Limit
-from training_platform.sandbox.cloud.errors import ApiError, already_exists, conflict, not_found
-from training_platform.sandbox.cloud.resources import etag
-from training_platform.sandbox.cloud.store import Record
-
-if TYPE_CHECKING:
-    from training_platform.sandbox.cloud.cloud import Cloud
+from training_platform.sandbox.cloud.requests.errors import ApiError, already_exists, conflict, not_found
+from training_platform.sandbox.cloud.resources.actions import etag
+from training_platform.sandbox.cloud.state.cloud import Cloud
+from training_platform.sandbox.cloud.state.store import Record
 
 Json = dict[str, Any]
 _PATH: Final = re.compile(r"v1(?:beta)?/(projects/([^/]+)/locations/global/(.+))")

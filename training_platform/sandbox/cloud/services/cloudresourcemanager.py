@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from training_platform.sandbox.cloud.model import Call, Json, Service
-from training_platform.sandbox.cloud.policies import read_policy, write_policy
-from training_platform.sandbox.cloud.projects import number
-from training_platform.sandbox.cloud.store import Record
-
-if TYPE_CHECKING:
-    from training_platform.sandbox.cloud.cloud import Cloud
+from training_platform.sandbox.cloud.resources.iam_policies import read_policy, write_policy
+from training_platform.sandbox.cloud.resources.model import Call, Json, Service
+from training_platform.sandbox.cloud.state.cloud import Cloud
+from training_platform.sandbox.cloud.state.projects import number
+from training_platform.sandbox.cloud.state.store import Record
 
 
 def project_record(cloud: Cloud, project: str) -> Record:

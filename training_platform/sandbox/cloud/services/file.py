@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from training_platform.sandbox.cloud.errors import ApiError, failed_precondition, not_found
-from training_platform.sandbox.cloud.model import Call, Json, Kind, Service
-from training_platform.sandbox.cloud.store import Record
-
-if TYPE_CHECKING:
-    from training_platform.sandbox.cloud.cloud import Cloud
+from training_platform.sandbox.cloud.requests.errors import ApiError, failed_precondition, not_found
+from training_platform.sandbox.cloud.resources.model import Call, Json, Kind, Service
+from training_platform.sandbox.cloud.state.cloud import Cloud
+from training_platform.sandbox.cloud.state.store import Record
 
 
 def _fill(cloud: Cloud, call: Call, record: Record, old: Json) -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from training_platform.sandbox.cloud.errors import ApiError, not_found
-from training_platform.sandbox.cloud.masks import mask_paths
-from training_platform.sandbox.cloud.model import Call, Json, Kind, Service
-from training_platform.sandbox.cloud.store import Record
-
-if TYPE_CHECKING:
-    from training_platform.sandbox.cloud.cloud import Cloud
+from training_platform.sandbox.cloud.requests.errors import ApiError, not_found
+from training_platform.sandbox.cloud.requests.masks import mask_paths
+from training_platform.sandbox.cloud.resources.model import Call, Json, Kind, Service
+from training_platform.sandbox.cloud.state.cloud import Cloud
+from training_platform.sandbox.cloud.state.store import Record
 
 _ID: Final = r"[a-z](?:[-a-z0-9]{4,28}[a-z0-9])"  # 6 to 30 characters
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from training_platform.sandbox.cloud import paging
-from training_platform.sandbox.cloud.errors import ApiError, failed_precondition, invalid
-from training_platform.sandbox.cloud.model import Call, Json, Service
-from training_platform.sandbox.cloud.projects import number
-from training_platform.sandbox.cloud.store import Record
-from training_platform.sandbox.cloud.work import Work
-
-if TYPE_CHECKING:
-    from training_platform.sandbox.cloud.cloud import Cloud
+from training_platform.sandbox.cloud.requests.errors import ApiError, failed_precondition, invalid
+from training_platform.sandbox.cloud.resources import lists
+from training_platform.sandbox.cloud.resources.model import Call, Json, Service
+from training_platform.sandbox.cloud.state.cloud import Cloud
+from training_platform.sandbox.cloud.state.projects import number
+from training_platform.sandbox.cloud.state.store import Record
+from training_platform.sandbox.cloud.state.work import Work
 
 # The domains of service agents differ from the APIs' names. Source: service agents, Google's IAM reference,
 # general knowledge.
@@ -85,7 +83,7 @@ def _get(cloud: Cloud, call: Call) -> Json:
 
 
 def _list(cloud: Cloud, call: Call) -> Json:
-    return paging.page(call, [each.body for each in cloud.store.children(call.name)], "GoogleApiServiceusageV1Service")
+    return lists.page(call, [each.body for each in cloud.store.children(call.name)], "GoogleApiServiceusageV1Service")
 
 
 def _batch_get(cloud: Cloud, call: Call) -> Json:

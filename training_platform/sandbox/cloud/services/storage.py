@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from training_platform.sandbox.cloud.errors import ApiError
-from training_platform.sandbox.cloud.model import Call, Json, Kind, Service
-from training_platform.sandbox.cloud.policies import read_policy, write_policy
-from training_platform.sandbox.cloud.projects import number
-from training_platform.sandbox.cloud.resources import ACTIONS
-from training_platform.sandbox.cloud.store import Record
-
-if TYPE_CHECKING:
-    from training_platform.sandbox.cloud.cloud import Cloud
+from training_platform.sandbox.cloud.requests.errors import ApiError
+from training_platform.sandbox.cloud.resources.actions import ACTIONS
+from training_platform.sandbox.cloud.resources.iam_policies import read_policy, write_policy
+from training_platform.sandbox.cloud.resources.model import Call, Json, Kind, Service
+from training_platform.sandbox.cloud.state.cloud import Cloud
+from training_platform.sandbox.cloud.state.projects import number
+from training_platform.sandbox.cloud.state.store import Record
 
 _NAME: Final = r"[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]"
 _MULTI: Final = frozenset({"US", "EU", "ASIA"})

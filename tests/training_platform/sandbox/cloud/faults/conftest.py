@@ -9,8 +9,8 @@ import httpx
 import pytest
 
 from tests.training_platform.sandbox.cloud.conftest import LOCATION, PROJECT, Client, Json
-from training_platform.sandbox.cloud.cloud import Cloud
-from training_platform.sandbox.cloud.server import serve
+from training_platform.sandbox.cloud.http.server import serve
+from training_platform.sandbox.cloud.local_cloud import LocalCloud
 
 CLUSTER = f"container/v1/{LOCATION}/clusters/one"
 POOLS = f"{CLUSTER}/nodePools"
@@ -28,7 +28,7 @@ TRAINING = {
 
 
 @pytest.fixture
-def http(cloud: Cloud, ask: Client) -> Iterator[httpx.Client]:
+def http(cloud: LocalCloud, ask: Client) -> Iterator[httpx.Client]:
     ask.network()
     ask.cluster()
     with serve(cloud) as port, httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:

@@ -1,0 +1,230 @@
+"""CRDs as JSON Schemas: every upstream schema is usable, and an object is refused where a server would refuse it."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from training_platform.sandbox.kubernetes.schemas.crds import CrdSchema, json_schema, load_crds
+from training_platform.sandbox.kubernetes.values import SECRET, SIGNATURE, UNKNOWN_ON_WIRE, Json
+
+KUEUE = "kueue.x-k8s.io"
+Schemas = dict[tuple[str, str, str], CrdSchema]
+
+
+def cluster_queue() -> Json:
+    quota = [{"name": "cpu", "nominalQuota": "96"}, {"name": "google.com/tpu", "nominalQuota": 4 * 8}]
+    group = {"coveredResources": ["cpu", "google.com/tpu"], "flavors": [{"name": "v5e", "resources": quota}]}
+    return {
+        "apiVersion": f"{KUEUE}/v1beta2",
+        "kind": "ClusterQueue",
+        "metadata": {"name": "research", "labels": {"team": "vision"}},
+        "spec": {"cohortName": "research", "namespaceSelector": {}, "resourceGroups": [group]},
+    }
+
+
+def spoiled(**changes: Any) -> Json:
+    """A ClusterQueue with fields set by path, such as ``spec__cohort``; a list is entered at its first item."""
+    queue = cluster_queue()
+    for path, value in changes.items():
+        here: Any = queue
+        *above, last = path.split("__")
+        for name in above:
+            here = here[name][0] if isinstance(here[name], list) else here[name]
+        here[last] = value
+    return queue
+
+
+def custom(spec: Json, **more: Any) -> CrdSchema:
+    root = {"type": "object", "properties": {"spec": {"type": "object", "properties": spec}, **more}}
+    return CrdSchema("example.com", "v1", "Thing", namespaced=True, spec=root)
+
+
+def test_every_served_version_of_every_upstream_kind_is_a_json_schema(crds: Schemas) -> None:
+    for crd in crds.values():
+        Draft202012Validator.check_schema(crd.json_schema)
+        for pattern in _patterns(crd.json_schema):
+            re.compile(pattern)
+
+    assert {(KUEUE, v, "ClusterQueue") for v in ("v1beta1", "v1beta2")} <= crds.keys()
+    assert {("jobset.x-k8s.io", "v1alpha2", "JobSet"), ("monitoring.googleapis.com", "v1", "Rules")} <= crds.keys()
+
+
+def _patterns(schema: Any) -> list[str]:
+    if isinstance(schema, list):
+        return [pattern for part in schema for pattern in _patterns(part)]
+    if not isinstance(schema, dict):
+        return []
+    own = [schema["pattern"]] if isinstance(schema.get("pattern"), str) else []
+    return own + [pattern for part in schema.values() for pattern in _patterns(part)]
+
+
+def test_scope_comes_from_the_definition(crds: Schemas) -> None:
+    assert crds[KUEUE, "v1beta2", "LocalQueue"].namespaced
+    assert not crds[KUEUE, "v1beta2", "ClusterQueue"].namespaced
+
+
+def test_a_right_object_is_let_through(crds: Schemas) -> None:
+    assert crds[KUEUE, "v1beta2", "ClusterQueue"].errors(cluster_queue()) == []
+
+
+@pytest.mark.parametrize(
+    ("queue", "expected"),
+    [
+        (spoiled(spec__cohort="x"), "spec.cohort: unknown field; nearest: 'cohortName'"),
+        (spoiled(spec__queueingStrategy="LIFO"), "spec.queueingStrategy: 'LIFO' is not one of"),
+        (spoiled(spec__resourceGroups__flavors=[]), "spec.resourceGroups[0].flavors: [] should be non-empty"),
+        (spoiled(spec__resourceGroups__flavors__name="V5e"), "spec.resourceGroups[0].flavors[0].name: 'V5e' does not"),
+        (
+            spoiled(spec__resourceGroups__flavors__resources__nominalQuota=1.5),
+            "spec.resourceGroups[0].flavors[0].resources[0].nominalQuota: 1.5 is not of type 'integer' or",
+        ),
+        (
+            spoiled(spec__resourceGroups__flavors__resources=[{"name": "cpu"}]),
+            "spec.resourceGroups[0].flavors[0].resources[0].nominalQuota: required, but missing",
+        ),
+        (
+            spoiled(spec__resourceGroups__flavors__resources=[{"name": "cpu", "nominalQuota": 1}] * 2),
+            "spec.resourceGroups[0].flavors[0].resources[1]: duplicate of another item with the same name",
+        ),
+        (spoiled(status={"workloads": 1}), "status.workloads: unknown field"),
+    ],
+)
+def test_one_spoiled_field_is_one_refusal_at_its_path(crds: Schemas, queue: Json, expected: str) -> None:
+    errors = crds[KUEUE, "v1beta2", "ClusterQueue"].errors(queue)
+
+    assert len(errors) == 1
+    assert errors[0].startswith(expected)
+
+
+def test_all_refusals_come_at_once(crds: Schemas) -> None:
+    queue = spoiled(spec__cohort="x", spec__queueingStrategy="LIFO", spec__stopPolicy="Never")
+
+    assert len(crds[KUEUE, "v1beta2", "ClusterQueue"].errors(queue)) == 3
+
+
+def test_versions_differ(crds: Schemas) -> None:
+    queue = {**spoiled(spec__cohort="x"), "apiVersion": f"{KUEUE}/v1beta1"}
+    del queue["spec"]["cohortName"]
+
+    assert crds[KUEUE, "v1beta1", "ClusterQueue"].errors(queue) == []
+
+
+def test_a_pattern_with_a_flag_in_its_middle_is_understood(crds: Schemas) -> None:
+    def check(kind: str) -> list[str]:
+        parameters = {"apiGroup": KUEUE, "kind": kind, "name": "dws"}
+        spec = {"controllerName": f"{KUEUE}/provisioning-request", "parameters": parameters}
+        return crds[KUEUE, "v1beta2", "AdmissionCheck"].errors({"metadata": {"name": "a"}, "spec": spec})
+
+    assert check("ProvisioningRequestConfig") == []
+    assert check("Not_A_Kind")[0].startswith("spec.parameters.kind: 'Not_A_Kind' does not match")
+
+
+@pytest.mark.parametrize("unknown", [UNKNOWN_ON_WIRE, {SIGNATURE: SECRET, "value": UNKNOWN_ON_WIRE}, object()])
+@pytest.mark.parametrize("path", ["spec", "spec__queueingStrategy", "spec__resourceGroups", "metadata"])
+def test_an_unknown_anywhere_is_passed_over(crds: Schemas, path: str, unknown: Any) -> None:
+    assert crds[KUEUE, "v1beta2", "ClusterQueue"].errors(spoiled(**{path: unknown})) == []
+
+
+def test_beside_an_unknown_the_rest_is_judged(crds: Schemas) -> None:
+    queue = spoiled(spec__resourceGroups__flavors__name=UNKNOWN_ON_WIRE, spec__cohort="x", spec__stopPolicy="Never")
+
+    errors = crds[KUEUE, "v1beta2", "ClusterQueue"].errors(queue)
+
+    assert [error.split(":")[0] for error in errors] == ["spec.cohort", "spec.stopPolicy"]
+
+
+def test_a_secret_is_judged_by_what_it_holds(crds: Schemas) -> None:
+    def check(value: str) -> list[str]:
+        queue = spoiled(spec__queueingStrategy={SIGNATURE: SECRET, "value": value})
+        return crds[KUEUE, "v1beta2", "ClusterQueue"].errors(queue)
+
+    assert check("StrictFIFO") == []
+    assert check("LIFO") != []
+
+
+def test_the_object_is_left_as_it_was(crds: Schemas) -> None:
+    queue = spoiled(spec__queueingStrategy=UNKNOWN_ON_WIRE)
+    before = copy.deepcopy(queue)
+
+    crds[KUEUE, "v1beta2", "ClusterQueue"].errors(queue)
+
+    assert queue == before
+
+
+@pytest.mark.parametrize(
+    ("field", "right", "wrong"),
+    [
+        ({"x-kubernetes-int-or-string": True}, [1, "1"], [1.5, True, {}]),
+        ({"type": "string", "nullable": True}, ["a", None], [1]),
+        ({"type": "string"}, ["a"], [None]),
+        ({"type": "object", "x-kubernetes-preserve-unknown-fields": True, "properties": {}}, [{"a": 1}], [1]),
+        ({"type": "object", "additionalProperties": {"type": "string"}}, [{"a": "b"}], [{"a": 1}]),
+        ({"type": "object", "properties": {"a": {"type": "string"}}}, [{}, {"a": "b"}], [{"b": "c"}]),
+        (
+            {
+                "type": "object",
+                "properties": {"a": {"type": "string"}, "b": {"type": "string"}},
+                "oneOf": [{"properties": {"a": {"pattern": "^x$"}}}, {"properties": {"a": {"pattern": "^y$"}}}],
+            },
+            [{"a": "x", "b": "any"}],
+            [{"a": "z"}],
+        ),
+        ({"type": "integer", "minimum": 0, "exclusiveMinimum": True}, [1], [0]),
+        ({"type": "integer", "maximum": 9, "exclusiveMaximum": False}, [9], [10]),
+        ({"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"}, [["a", "b"]], [["a", "a"]]),
+    ],
+)
+def test_openapi_is_read_as_kubernetes_means_it(field: Json, right: list[Any], wrong: list[Any]) -> None:
+    crd = custom({"field": field})
+
+    assert [value for value in right if crd.errors({"spec": {"field": value}})] == []
+    assert [value for value in wrong if not crd.errors({"spec": {"field": value}})] == []
+
+
+def test_keys_that_hold_an_unknown_are_no_duplicates() -> None:
+    items = {"type": "object", "properties": {"name": {"type": "string"}}}
+    crd = custom({"l": {"type": "array", "items": items, "x-kubernetes-list-map-keys": ["name"]}})
+
+    assert crd.errors({"spec": {"l": [{"name": UNKNOWN_ON_WIRE}, {"name": UNKNOWN_ON_WIRE}]}}) == []
+    beside = [{"name": UNKNOWN_ON_WIRE}, {"name": "a"}, {"name": "a"}]
+    assert crd.errors({"spec": {"l": beside}}) == ["spec.l[2]: duplicate of another item with the same name"]
+
+
+def test_metadata_is_the_servers_own_business() -> None:
+    schema = json_schema({"type": "object", "properties": {"metadata": {"type": "object"}}}, root=True)
+
+    assert schema["properties"]["metadata"] == {"type": "object"}
+    assert schema["additionalProperties"] is False
+
+
+def test_a_missing_folder_is_not_an_empty_one(tmp_path: Path) -> None:
+    assert load_crds(tmp_path) == {}
+    with pytest.raises(FileNotFoundError):
+        load_crds(tmp_path / "absent")
+
+
+@pytest.fixture
+def definition(tmp_path: Path) -> Callable[[str], Path]:
+    def write(served: str) -> Path:
+        (tmp_path / "a.yaml").write_text(
+            "kind: ConfigMap\n---\nkind: CustomResourceDefinition\nspec:\n  group: example.com\n  scope: Cluster\n"
+            "  names: {kind: Thing, plural: things}\n  versions:\n"
+            f"  - {{name: v1, served: {served}, storage: true, schema: {{openAPIV3Schema: {{type: object}}}}}}\n"
+        )
+        return tmp_path
+
+    return write
+
+
+@pytest.mark.parametrize(("served", "found"), [("true", {("example.com", "v1", "Thing")}), ("false", set())])
+def test_only_served_versions_of_definitions_are_read(
+    definition: Callable[[str], Path], served: str, found: set[tuple[str, str, str]]
+) -> None:
+    assert load_crds(definition(served)).keys() == found

@@ -1,0 +1,96 @@
+"""What a person is told where a tool is missing."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from pulumi.automation import PulumiCommand
+from typer.testing import CliRunner
+
+from training_platform.cli.main import app
+from training_platform.sandbox.run.engine import tools
+from training_platform.sandbox.run.problems import CannotRun
+
+ROOT = Path(__file__).parents[5]
+
+
+@pytest.fixture
+def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine without any tool; gives its one folder on PATH."""
+    found = tmp_path / "bin"
+    found.mkdir()
+    monkeypatch.setenv("PATH", str(found))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("PULUMI_HOME", raising=False)
+    return found
+
+
+def put(folder: Path, name: str, script: str = "exit 0") -> None:
+    (folder / name).write_text(f"#!/bin/sh\n{script}\n")
+    (folder / name).chmod(0o755)
+
+
+def run(*args: str) -> tuple[int, str]:
+    result = CliRunner().invoke(app, ["sandbox", *args, "--root", str(ROOT)])
+    return result.exit_code, result.output
+
+
+def test_without_the_cli_a_pipe_gets_one_sentence_and_nothing_is_downloaded(bare: Path, tmp_path: Path) -> None:
+    code, output = run("up", "dev", "--workspace", str(tmp_path / "sandbox"))
+
+    assert code == 2
+    assert output.count("\n") == 1
+    assert "the Pulumi CLI is not on PATH: install version" in output
+    assert not (tmp_path / "sandbox").exists()
+
+
+def test_a_download_that_fails_is_one_sentence_on_how_to_get_the_cli(
+    bare: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def install() -> PulumiCommand:
+        raise OSError("no route to host")
+
+    monkeypatch.setattr(PulumiCommand, "install", install)
+
+    with pytest.raises(CannotRun, match=r"could not be downloaded: install version \d+\.\d+\.\d+ or later"):
+        tools.pulumi_command(lambda _: True)
+
+
+def test_a_download_is_offered_with_its_version(bare: Path) -> None:
+    asked: list[str] = []
+
+    def refuse(wanted: str) -> bool:
+        asked.append(wanted)
+        return False
+
+    with pytest.raises(CannotRun, match="is not on PATH"):
+        tools.pulumi_command(refuse)
+
+    assert asked == [version("pulumi")]
+
+
+def test_a_cli_that_is_too_old_is_one_sentence(bare: Path) -> None:
+    put(bare, "pulumi", "echo v3.0.0")
+
+    with pytest.raises(CannotRun, match="the Pulumi CLI does not work: Minimum version requirement failed"):
+        tools.pulumi_command(lambda _: False)
+
+
+def test_without_the_gcp_plugin_the_sentence_has_the_command_that_gets_it(bare: Path, tmp_path: Path) -> None:
+    put(bare, "pulumi", "echo v3.272.0")
+
+    code, output = run("up", "dev", "--workspace", str(tmp_path / "sandbox"))
+
+    assert code == 2
+    assert output.count("\n") == 1
+    assert f"run `pulumi plugin install resource gcp v{version('pulumi-gcp')}`" in output
+
+
+def test_a_plugin_is_found_on_path_and_in_pulumis_own_folder(bare: Path, tmp_path: Path) -> None:
+    assert not tools.has_plugin("gcp")
+    (tmp_path / ".pulumi" / "plugins" / "resource-gcp-v10.2.0").mkdir(parents=True)
+    assert tools.has_plugin("gcp")
+    put(bare, "pulumi-resource-kubernetes")
+    assert tools.has_plugin("kubernetes")

@@ -1,0 +1,94 @@
+"""Where a run's Kubernetes objects go, and what its summary says of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from training_platform.config.spec.stack import PROJECT
+from training_platform.sandbox.kubernetes.store import Store
+from training_platform.sandbox.run.folder import Folder
+from training_platform.sandbox.run.kubernetes import api_server_programs, kubernetes_notes
+from training_platform.sandbox.run.problems import CannotRun
+
+ROOT = Path(__file__).parents[4]
+CLUSTER = "projects/p/locations/l/clusters/dev-a"
+PROVIDER = "urn:pulumi:dev::training-platform::pulumi:providers:kubernetes::a"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    (tmp_path / "sandbox").mkdir()
+    return Folder(ROOT, tmp_path / "sandbox")
+
+
+@pytest.fixture
+def binaries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of programs that are never run, named as the variable says."""
+    found = tmp_path / "kube"
+    found.mkdir()
+    for name in ("etcd", "kube-apiserver"):
+        (found / name).touch(mode=0o755)
+    monkeypatch.setenv("KUBEBUILDER_ASSETS", str(found))
+    return found
+
+
+def keep_an_object(folder: Folder) -> None:
+    Store(folder.kubernetes).ensure_namespace(CLUSTER, "vision")
+
+
+def keep_a_state(folder: Folder) -> None:
+    state = folder.state / ".pulumi" / "stacks" / PROJECT
+    state.mkdir(parents=True)
+    resources = [
+        {"urn": PROVIDER, "type": "pulumi:providers:kubernetes", "inputs": {"clusterIdentifier": CLUSTER}},
+        {"urn": "u::p::t::ns", "type": "kubernetes:core/v1:Namespace", "inputs": {}},
+        {"urn": "u::p::t::r", "type": "kubernetes:helm.sh/v3:Release", "inputs": {"name": "kueue"}},
+    ]
+    (state / "dev.json").write_text(json.dumps({"checkpoint": {"latest": {"resources": resources}}}))
+
+
+def notes(folder: Folder) -> str:
+    return "\n".join(kubernetes_notes(folder, "dev", ()))
+
+
+def test_unless_told_otherwise_the_stand_in_keeps_objects(folder: Folder, binaries: Path) -> None:
+    assert api_server_programs(folder, asked_for=False) is None
+
+
+def test_api_servers_need_both_programs_in_the_named_folder(
+    folder: Folder, binaries: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert api_server_programs(folder, asked_for=True) == binaries
+
+    (binaries / "etcd").unlink()
+    with pytest.raises(CannotRun, match="needs etcd in the folder that KUBEBUILDER_ASSETS names"):
+        api_server_programs(folder, asked_for=True)
+    monkeypatch.delenv("KUBEBUILDER_ASSETS")
+    with pytest.raises(CannotRun, match="needs etcd and kube-apiserver"):
+        api_server_programs(folder, asked_for=True)
+
+
+def test_a_sandbox_with_api_servers_keeps_them(folder: Folder, binaries: Path) -> None:
+    folder.api_servers.mkdir()
+
+    assert api_server_programs(folder, asked_for=False) == binaries
+
+
+def test_objects_of_one_sandbox_are_not_in_two_places(folder: Folder, binaries: Path) -> None:
+    keep_an_object(folder)
+
+    with pytest.raises(CannotRun, match="in the stand-in: name another --workspace"):
+        api_server_programs(folder, asked_for=True)
+
+
+def test_a_summary_says_how_many_objects_went_where_and_what_was_left_out(folder: Folder) -> None:
+    keep_a_state(folder)
+
+    assert "A stand-in for the kubernetes provider kept 1 Kubernetes object in 1 cluster." in notes(folder)
+    assert "Not rendered: the charts of 1 Helm release: 1 kueue." in notes(folder)
+    folder.api_servers.mkdir()
+    assert "Applied to a real API server for each cluster: 1 Kubernetes object in 1 cluster;" in notes(folder)
+    assert "Not rendered: the charts of 1 Helm release: 1 kueue." in notes(folder)

@@ -1,0 +1,121 @@
+"""What a service says of its resources, and what a request is once its method is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from training_platform.sandbox.cloud.requests.discovery import Api, Method
+from training_platform.sandbox.cloud.requests.validation import output_only
+from training_platform.sandbox.cloud.state.cloud import Cloud
+from training_platform.sandbox.cloud.state.store import Record
+from training_platform.sandbox.cloud.state.work import Style
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """A request: its method, its parameters from path and query, its body as read.
+
+    ``path`` is below the version and without a custom verb, projects by id: ``projects/p/zones/z/disks``.
+    ``project`` is empty where the path names none; ``definition`` is what the service adds to its document.
+    """
+
+    api: Api
+    method: Method
+    path: str
+    parameters: Mapping[str, Any]
+    body: Json
+    project: str
+    definition: Service
+
+    @property
+    def service(self) -> str:
+        """The API's short name."""
+        return self.api.service
+
+    @property
+    def name(self) -> str:
+        """The path as the store names it: a resource, or a collection."""
+        return f"{self.service}/{self.path}"
+
+    @property
+    def location(self) -> str:
+        """The zone or region in the path, ``global`` where there is none."""
+        parts = self.path.split("/")
+        for word in ("locations", "zones", "regions"):
+            if word in parts[:-1]:
+                return parts[parts.index(word) + 1]
+        return "global"
+
+    def properties(self, schema: str) -> frozenset[str]:
+        """Return the fields of a schema."""
+        return frozenset(self.api.schemas[self.api.schema(schema)].get("properties", ()))
+
+    def output_only(self, schema: str) -> frozenset[str]:
+        """Return the fields of a schema that only the API writes."""
+        return frozenset(output_only(self.api, self.api.schema(schema)))
+
+
+Fill = Callable[[Cloud, Call, Record, Json], None]  # the record to complete, and its body before (empty when new)
+Hook = Callable[[Cloud, Call, Record], None]
+Handler = Callable[[Cloud, Call], Json]
+
+
+def nothing(_cloud: Cloud, _call: Call, _record: Record) -> None:
+    """Do nothing: what most kinds want of a hook."""
+
+
+def no_fill(_cloud: Cloud, _call: Call, _record: Record, _old: Json) -> None:
+    """Complete nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """A kind of resource of a service, for the methods that all kinds have.
+
+    ``collection`` is the last word of the document's collection, ``clusters``. ``schema`` is its body's, ``wrapper``
+    the field of a create request that holds it. ``id_in`` names the field or query parameter that holds the id; where
+    it is empty the server assigns one. ``id_form`` is what it must look like. ``states`` are its status field and what
+    it says while it is made, when it is ready, changed and deleted. ``removable`` raises where a resource cannot be
+    deleted; ``gone`` cleans up after it.
+    """
+
+    collection: str
+    schema: str
+    style: Style | None = None
+    wrapper: str = ""
+    id_in: str = "name"
+    id_form: str = r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?"
+    parent: bool = False  # whether the resource above must exist
+    states: tuple[str, str, str, str, str] | None = None
+    fill: Fill = no_fill
+    admit: Hook = nothing
+    made: Hook = nothing
+    removable: Hook = nothing
+    gone: Hook = nothing
+    show: Callable[[Cloud, Record], Json] | None = None
+    etag: str = ""  # the field that changes with every write
+
+
+@dataclass(frozen=True, kw_only=True)
+class Service:
+    """What a service adds to its documents: kinds, and handlers by ``<collection>.<action>``.
+
+    ``package`` is that of its messages without the version, ``google.cloud.filestore``; ``metadata`` makes what its
+    google.longrunning operations say of themselves. Generated clients read both by the names that they have.
+    """
+
+    name: str
+    package: str = ""
+    metadata: Callable[[Cloud, Call, Kind, Record], Json] | None = None
+    kinds: tuple[Kind, ...] = ()
+    handlers: Mapping[str, Handler] = field(default_factory=dict)
+    needs_enabling: bool = True
+
+    def kind(self, collection: str) -> Kind | None:
+        """Return the kind of a collection, of which the last word counts."""
+        last = collection.rpartition(".")[2]
+        return next((each for each in self.kinds if each.collection == last), None)

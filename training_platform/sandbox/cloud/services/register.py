@@ -1,0 +1,38 @@
+"""What each service has beyond its discovery document, one file a service."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from training_platform.sandbox.cloud.resources.model import Service
+from training_platform.sandbox.cloud.services import (
+    aiplatform,
+    artifactregistry,
+    billingbudgets,
+    cloudresourcemanager,
+    file,
+    iam,
+    monitoring,
+    serviceusage,
+    storage,
+)
+from training_platform.sandbox.cloud.services.compute import service as compute
+from training_platform.sandbox.cloud.services.gke import service as container
+
+SERVICES: Final[Mapping[str, Service]] = {
+    each.name: each
+    for each in (
+        aiplatform.SERVICE,
+        artifactregistry.SERVICE,
+        billingbudgets.SERVICE,
+        cloudresourcemanager.SERVICE,
+        compute.SERVICE,
+        container.SERVICE,
+        file.SERVICE,
+        iam.SERVICE,
+        monitoring.SERVICE,
+        serviceusage.SERVICE,
+        storage.SERVICE,
+    )
+}

@@ -1,0 +1,154 @@
+"""Quotas: what every resource holds of its project's limits, and the refusal of one that would go over.
+
+Charges stand in the resource's ``meta``, so they are returned when it goes, whichever way. Arithmetic and limits are
+those of ``quota/``; a limit that the snapshot does not list is not enforced. VMs of a machine type that the
+catalogue does not know are refused, since nobody could say what to charge for them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from training_platform.catalog import MACHINE_TYPES
+from training_platform.catalog.nearest import find_nearest
+from training_platform.quota.keys import Charge, QuotaKey
+from training_platform.rules import View
+from training_platform.rules.adapters.rest import views_of_rest
+from training_platform.rules.planned_quota import demand_of_views
+from training_platform.rules.views.gke import NodePool, PersistentPool
+from training_platform.sandbox.cloud.requests.errors import ApiError
+from training_platform.sandbox.cloud.state.projects import Projects
+from training_platform.sandbox.cloud.state.settings import NodeQuota
+from training_platform.sandbox.cloud.state.store import Record, Store
+
+Json = dict[str, Any]
+# GKE's own choice for a pool that names none. Shared-core machines are no rows of the catalogue; this one is charged
+# as many CPUs as the row beside it (Compute docs, general-purpose machines: 2 vCPUs; general knowledge).
+_CHARGED_AS: Final = {"e2-medium": "e2-standard-2"}
+
+
+class Ledger:
+    """Every charge of every project, read from the resources that make it."""
+
+    def __init__(self, projects: Projects, store: Store) -> None:
+        self._projects = projects
+        self._store = store
+
+    def charge(self, service: str, record: Record, nodes: NodeQuota) -> None:
+        """Charge a resource that is made or changed, of its VMs those that ``nodes`` says.
+
+        Raises ApiError in its API's form where a limit is exceeded.
+        """
+        charges = self._charges(service, record, nodes)
+        used = self.used(record.project, without=record.name)
+        short = [
+            (key, limit, used[key])
+            for key, amount in _sums(charges).items()
+            if (limit := self.limit(key)) is not None and used[key] + amount > limit
+        ]
+        wanted = _sums(charges)
+        if short:
+            key, limit, held = short[0]
+            raise _refusal(service, key, wanted[key], limit, held)
+        record.meta["charges"] = [[list(key), amount] for key, amount in wanted.items()]
+
+    def used(self, project: str, *, without: str = "") -> dict[QuotaKey, float]:
+        """Return what a project's resources hold, by quota key."""
+        total: dict[QuotaKey, float] = defaultdict(float)
+        for record in self._store.all(project):
+            if record.name != without:
+                for key, amount in held(record):
+                    total[key] += amount
+        return total
+
+    def limit(self, key: QuotaKey) -> float | None:
+        """Return a limit; None where none is known."""
+        snapshot = self._projects.snapshots.get(key.project)
+        return snapshot.limit(key) if snapshot else None
+
+    def _charges(self, service: str, record: Record, nodes: NodeQuota) -> list[Charge]:
+        collection = f"{service}.{record.name.split('/')[-2]}"
+        views = views_of_rest(collection, record.body, project=record.project, name=record.name.partition("/")[2])
+        views = [_known(each) for each in views]
+        if nodes == "current":
+            views = [_as_it_is(each, record.meta.get("nodes")) for each in views]
+        charges, _ = demand_of_views(views, record.project)
+        return [replace_key(each, self) for each in charges if each.amount]
+
+
+def replace_key(charge: Charge, ledger: Ledger) -> Charge:
+    """Return a charge to the one key that it counts against: the first with a limit, else its first."""
+    limited = tuple(key for key in charge.keys if ledger.limit(key))
+    return charge._replace(keys=(limited or charge.keys)[:1])
+
+
+def held(record: Record) -> Iterator[tuple[QuotaKey, float]]:
+    """Yield what a resource holds."""
+    for (project, service, quota_id, location, dimensions), amount in record.meta.get("charges", ()):
+        yield QuotaKey(project, service, quota_id, location, tuple((name, value) for name, value in dimensions)), amount
+
+
+def metric(quota_id: str) -> str:
+    """Return the name that compute's ``regions.get`` and its errors have for a quota id: ``N2_CPUS``."""
+    return quota_id.partition("-per-project")[0].replace("-", "_").upper()
+
+
+def _known(view: View) -> View:
+    """Return a view with a machine type that can be charged. Raises ApiError where its own cannot."""
+    if not isinstance(view, (NodePool, PersistentPool)):
+        return view
+    name = view.machine_type or ""
+    if name in _CHARGED_AS:
+        return replace(view, machine_type=_CHARGED_AS[name])
+    if name not in MACHINE_TYPES:
+        nearest = find_nearest(name, MACHINE_TYPES)
+        hint = f"; nearest: '{nearest}'" if nearest else ""
+        message = f"Machine type with name '{name}' does not exist (the local cloud has those of the catalogue{hint})."
+        raise ApiError(400, message)
+    return view
+
+
+def _as_it_is(view: View, nodes: int | None) -> View:
+    """Return a pool with the VMs that it has rather than those it may have; ``nodes`` is a node pool's size now."""
+    if isinstance(view, PersistentPool):
+        return replace(view, max_replicas=None)
+    if not isinstance(view, NodePool):
+        return view
+    now = (view.initial_nodes or 0) * view.zone_count if nodes is None else nodes
+    return replace(view, total_max_nodes=now, max_nodes=now, node_count=0, initial_nodes=0)
+
+
+def _sums(charges: Sequence[Charge]) -> dict[QuotaKey, float]:
+    total: dict[QuotaKey, float] = defaultdict(float)
+    for charge in charges:
+        total[charge.key] += charge.amount
+    return total
+
+
+def _refusal(service: str, key: QuotaKey, asked: float, limit: float, held_now: float) -> ApiError:
+    """Return the error as each API words it. Sources: reports of users that quote them, general knowledge."""
+    left = max(0.0, limit - held_now)
+    place = f" in region {key.location}" if key.location else " globally"
+    if service == "container":
+        message = (
+            f'Insufficient regional quota to satisfy request: resource "{metric(key.quota_id)}": request requires '
+            f"'{asked:.1f}' and is short '{asked - left:.1f}'. project has a quota of '{limit:.1f}' with '{left:.1f}' "
+            f"available{place}."
+        )
+        return ApiError(403, message, reason="quotaExceeded")
+    if service == "compute":
+        message = f"Quota '{metric(key.quota_id)}' exceeded.  Limit: {limit:.1f}{place}."
+        return ApiError(403, message, reason="quotaExceeded")
+    if service == "aiplatform":
+        return ApiError(429, f"The following quotas are exceeded: {key.quota_id}")
+    message = f"Quota limit '{key.quota_id}' has been exceeded. Limit: {limit:.0f}{place}."
+    return ApiError(429, message)
+
+
+def finite(limit: float | None) -> float | None:
+    """Return a limit that a number can say; None where there is none."""
+    return None if limit is None or math.isinf(limit) else limit

@@ -1,0 +1,127 @@
+"""The objects of every cluster in a real API server of its own."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Lock
+from typing import Final, Self
+
+from training_platform.sandbox.kubernetes.api_servers.api_client import ApiClient, NotThere, Resource
+from training_platform.sandbox.kubernetes.api_servers.control_plane import ControlPlanes
+from training_platform.sandbox.kubernetes.api_servers.gke import KINDS, NAMESPACES, open_definition
+from training_platform.sandbox.kubernetes.schemas.crds import definitions
+from training_platform.sandbox.kubernetes.store import Key, Refused
+from training_platform.sandbox.kubernetes.values import Json, dig, pruned
+
+_NAMESPACE: Final = ("", "Namespace")
+
+
+class ApiStore:
+    """Keeps objects as ``Store`` does; a cluster's server starts with the first call about it.
+
+    The CRDs under ``crds`` are installed in every cluster, as the charts would that nobody renders here, and so is what
+    GKE brings.
+    """
+
+    def __init__(self, planes: ControlPlanes, crds: Sequence[Path] = ()) -> None:
+        self._planes = planes
+        given = [each for folder in crds for each in definitions(folder)]
+        # By name, so that a definition at hand goes before what stands in for GKE's.
+        self._definitions = {each["metadata"]["name"]: each for each in (*map(open_definition, KINDS), *given)}
+        self._clients: dict[str, ApiClient] = {}
+        self._locks: defaultdict[str, Lock] = defaultdict(Lock)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for client in self._clients.values():
+            client.close()
+
+    def client(self, cluster: str) -> ApiClient:
+        """Return the client of a cluster, whose server is started and furnished unless it is."""
+        with self._locks[cluster]:
+            if cluster not in self._clients:
+                client = ApiClient(self._planes.access(cluster))
+                client.define(self._definitions)
+                for name in NAMESPACES:
+                    _make_namespace(client, name)
+                self._clients[cluster] = client
+            return self._clients[cluster]
+
+    def read(self, cluster: str, key: Key) -> Json | None:
+        """An object in the version that the server prefers, or ``None``."""
+        client = self.client(cluster)
+        try:
+            resource = client.resource(key.group, "", key.kind)
+        except NotThere:
+            return None
+        return client.read(resource, key.namespace, key.name)
+
+    def own(self, cluster: str, key: Key, live: Json, inputs: Json) -> Json:
+        """What of a live object the program's ``inputs`` are: just these, where to apply them would change nothing.
+
+        To compare field by field would find differences of spelling: a server writes ``1Ti`` for ``1024Gi``.
+        """
+        client = self.client(cluster)
+        resource = _resource(client, key, inputs)
+        now = client.read(resource, key.namespace, key.name)
+        try:
+            applied = client.apply(resource, key.namespace, key.name, inputs, dry_run=True, force=True)
+        except Refused:  # an immutable field was changed, so there is a difference
+            return pruned(live, inputs)
+        return inputs if applied == now else pruned(live, inputs)
+
+    def rehearse(self, cluster: str, key: Key, obj: Json) -> None:
+        """Let the server judge an object; a namespace or a kind that is to be made before it may be missing."""
+        client = self.client(cluster)
+        try:
+            client.apply(_resource(client, key, obj), key.namespace, key.name, obj, dry_run=True)
+        except NotThere:
+            return
+
+    def create(self, cluster: str, key: Key, obj: Json, resource: str) -> Json:  # noqa: ARG002 # as in ObjectStore
+        """Apply an object; as with the released plugin, one that is there already is taken over."""
+        client = self.client(cluster)
+        return client.apply(_resource(client, key, obj), key.namespace, key.name, obj)
+
+    def update(self, cluster: str, key: Key, obj: Json, resource: str) -> Json:
+        """Apply an object again."""
+        if self.read(cluster, key) is None:
+            raise NotThere(f'{resource} "{key.name}" not found')
+        return self.create(cluster, key, obj, resource)
+
+    def delete(self, cluster: str, key: Key) -> None:
+        """Delete an object, and with a namespace all that is in it; one that is gone already is no error."""
+        client = self.client(cluster)
+        if key[:2] == _NAMESPACE:
+            client.delete_namespace(key.name)
+            return
+        try:
+            client.delete(client.resource(key.group, "", key.kind), key.namespace, key.name)
+        except NotThere:
+            return
+
+    def has_namespace(self, cluster: str, name: str) -> bool:
+        """Whether objects can be put into a namespace."""
+        return self.read(cluster, Key(*_NAMESPACE, "", name)) is not None
+
+    def ensure_namespace(self, cluster: str, name: str) -> None:
+        """Create a namespace unless it is there."""
+        _make_namespace(self.client(cluster), name)
+
+
+def _resource(client: ApiClient, key: Key, obj: Json) -> Resource:
+    try:
+        return client.resource(key.group, str(dig(obj, "apiVersion")).rpartition("/")[2], key.kind)
+    except NotThere as error:
+        raise NotThere(f"{error}; --crds names a folder of definitions to install") from error
+
+
+def _make_namespace(client: ApiClient, name: str) -> None:
+    namespaces = client.resource("", "v1", "Namespace")
+    if client.read(namespaces, "", name) is None:
+        obj = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        client.apply(namespaces, "", name, obj)
