@@ -16,6 +16,7 @@ from benchmarks.measure import PROGRAM, ROOT, run, spread, table
 from tests.engine.workspace import Workspace
 from training_platform.checks.planning.planner import Planner
 from training_platform.checks.run import run_check
+from training_platform.checks.stacks import Options
 from training_platform.config.reading.clock import today
 from training_platform.sandbox.kubernetes.server import serve
 
@@ -56,7 +57,7 @@ def measure() -> None:
 
 
 def _check() -> None:
-    report = run_check(ROOT, today=today(ROOT), selected=[STACK], planner=Planner(jobs=1))
+    report = run_check(ROOT, Options(today=today(ROOT), planner=Planner(jobs=1)), selected=[STACK])
     assert report.exit_code() == 0, report.failures
 
 

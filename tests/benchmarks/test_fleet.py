@@ -11,6 +11,7 @@ from benchmarks.fleet import TODAY, Shape, write_fleet
 from benchmarks.terraform import terraform_plan
 from training_platform.catalog import ACCELERATORS
 from training_platform.checks.run import run_check
+from training_platform.checks.stacks import Options
 from training_platform.config.expansion.pools import pools
 from training_platform.config.workspace import read_workspace
 
@@ -25,7 +26,7 @@ def files(root: Path) -> dict[str, str]:
 def test_a_fleet_has_no_findings(tmp_path: Path) -> None:
     write_fleet(tmp_path, SHAPE)
 
-    report = run_check(tmp_path, today=TODAY, fast=True)
+    report = run_check(tmp_path, Options(today=TODAY, fast=True))
 
     assert [str(finding) for finding in report.all_findings()] == []
     assert report.failures == ()
@@ -55,7 +56,9 @@ def test_the_same_shape_gives_the_same_files(tmp_path: Path) -> None:
 def test_a_planted_fault_is_found_in_every_environment_and_nothing_else_is(rule: str, tmp_path: Path) -> None:
     write_fleet(tmp_path, SHAPE, FAULTS[rule])
 
-    errors = [each for each in run_check(tmp_path, today=TODAY, fast=True).all_findings() if each.severity == "error"]
+    errors = [
+        each for each in run_check(tmp_path, Options(today=TODAY, fast=True)).all_findings() if each.severity == "error"
+    ]
 
     assert {each.stack for each in errors if each.rule == rule} == {"env000", "env001", "env002"}
     # A larger disk needs more quota; another topology is another flavor, which the teams then do not name.

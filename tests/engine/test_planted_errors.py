@@ -11,6 +11,7 @@ import pytest
 from tests.engine.workspace import MakeWorkspace, Preview
 from training_platform.checks.report import Report
 from training_platform.checks.run import run_check
+from training_platform.checks.stacks import Options
 from training_platform.config.reading.clock import today
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
@@ -66,7 +67,7 @@ class Judged:
 def judge(make: MakeWorkspace, name: str, *planted: tuple[str, str]) -> Judged:
     workspace = make(name)
     lines = [workspace.plant(STACK, old, new) for old, new in planted]
-    report = run_check(workspace.root, today=today(workspace.root), selected=[STACK])
+    report = run_check(workspace.root, Options(today=today(workspace.root)), selected=[STACK])
     workspace.init(STACK)
     return Judged(lines, report, workspace.preview(STACK, "--policy-pack", "policies"))
 

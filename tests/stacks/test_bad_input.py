@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from training_platform.checks.run import run_check
+from training_platform.checks.stacks import Options
 from training_platform.config.reading.clock import today
 from training_platform.config.reading.finding import Finding
 
@@ -99,7 +100,7 @@ SLIPS = {
 def found(tmp_path: Path, text: str) -> list[Finding]:
     shutil.copytree(ROOT / "stacks", tmp_path / "stacks")
     (tmp_path / "stacks" / "Pulumi.prod.yaml").write_text(text, encoding="utf-8")
-    report = run_check(tmp_path, today=today(tmp_path), selected=["prod"], fast=True)
+    report = run_check(tmp_path, Options(today=today(tmp_path), fast=True), selected=["prod"])
     return list(report.all_findings())
 
 

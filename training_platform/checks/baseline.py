@@ -16,9 +16,8 @@ from typing import Annotated, Any
 import yaml
 from pydantic import AfterValidator, Field, ValidationError
 
-from training_platform.checks.earlier_findings import set_aside
+from training_platform.checks.fingerprints import fingerprinted, set_aside
 from training_platform.checks.report import Report
-from training_platform.checks.reports.fingerprints import fingerprinted
 from training_platform.config.reading.finding import Finding, Position
 from training_platform.config.reading.rejection import rejections
 from training_platform.config.reading.section import Section, one_of

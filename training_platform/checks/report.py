@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
+from training_platform.checks.comparison.comparison import Comparison
 from training_platform.checks.cost import Cost
+from training_platform.checks.planning.resource_tree import Branch, Resource
 from training_platform.config.expansion.pools import flavor_name, pools
 from training_platform.config.reading.finding import Finding
 from training_platform.config.spec.environment import Environment
@@ -16,36 +17,7 @@ from training_platform.config.spec.stack import Stack
 from training_platform.quota.ledger import CapacityLine, ProjectLedger
 from training_platform.rules.exemptions import Exempted
 
-if TYPE_CHECKING:  # a check of the model alone loads no Pulumi
-    from training_platform.checks.comparison.comparison import Comparison
-    from training_platform.checks.planning.recorder import Plan
-    from training_platform.resources.planned import Planned
-
 StackKind = Literal["environment", "team", "rejected"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Branch:
-    """A part of a stack: a component with how many resources of each kind it holds, all levels down."""
-
-    name: str
-    kinds: dict[str, int]
-
-    @property
-    def count(self) -> int:
-        """Resources that a provider makes; components are not counted."""
-        return sum(self.kinds.values())
-
-
-@dataclass(frozen=True, kw_only=True)
-class Resource:
-    """A planned resource or component and what is made below it; ``kind`` is the short name of its type."""
-
-    name: str
-    kind: str
-    custom: bool
-    protected: bool
-    children: tuple[Resource, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,55 +97,6 @@ class Report:
             return 2
         severities = {"error", "warning"} if strict else {"error"}
         return int(any(finding.severity in severities for finding in self.all_findings()))
-
-
-def branches(plan: Plan) -> tuple[Branch, ...]:
-    """Return a plan's top-level parts by name, each with its resources counted by kind.
-
-    By name, since the order of registration differs from run to run.
-    """
-    parents = {resource.key: resource.parent for resource in plan.resources}
-    kinds: dict[str, Counter[str]] = {}
-    for resource in plan.resources:
-        top = resource.key
-        while (above := parents.get(top)) is not None:
-            top = above
-        name = top[1] if top != resource.key or not resource.custom else "(stack)"
-        counter = kinds.setdefault(name, Counter())
-        if resource.custom:
-            counter[kind_of(resource.type)] += 1
-    return tuple(Branch(name=name, kinds=dict(sorted(kinds[name].items()))) for name in sorted(kinds) if kinds[name])
-
-
-def resource_tree(plan: Plan) -> tuple[Resource, ...]:
-    """Return a plan's resources, each below its parent, in the order of the program."""
-    below: dict[tuple[str, str] | None, list[Planned]] = {}
-    known = {resource.key for resource in plan.resources}
-    for resource in plan.resources:
-        below.setdefault(resource.parent if resource.parent in known else None, []).append(resource)
-    return _children(below, None)
-
-
-def _children(
-    below: Mapping[tuple[str, str] | None, list[Planned]], key: tuple[str, str] | None
-) -> tuple[Resource, ...]:
-    return tuple(
-        Resource(
-            name=each.name,
-            kind=kind_of(each.type),
-            custom=each.custom,
-            protected=bool(each.options.get("protect")),
-            children=_children(below, each.key),
-        )
-        for each in below.get(key, ())
-    )
-
-
-def kind_of(resource_type: str) -> str:
-    """Return the short name of a resource type, a Kubernetes provider's said to be one."""
-    if resource_type.startswith("pulumi:providers:"):
-        return f"Provider ({resource_type.rpartition(':')[2]})"
-    return resource_type.rpartition(":")[2]
 
 
 def accelerator_rows(environment: Environment) -> tuple[AcceleratorRow, ...]:

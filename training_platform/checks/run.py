@@ -1,190 +1,40 @@
-"""A check from end to end: stack files, ledgers, plans, rules, and what they found."""
+"""A check of a whole repository, with what was there before: its baseline, and the base of a change."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import date
-from pathlib import Path as FilePath
+from collections.abc import Sequence
+from pathlib import Path
 
-from training_platform.catalog.nearest import find_nearest
-from training_platform.checks.cost import Cost, stack_cost
-from training_platform.checks.planning.garbage_collector import collector_off
-from training_platform.checks.planning.outcome import Outcome, rule_findings
-from training_platform.checks.planning.planner import DEFAULT, Planner
-from training_platform.checks.progress import Progress, quiet
-from training_platform.checks.report import Report, StackReport, accelerator_rows, stack_kind
-from training_platform.config.reading.finding import Finding
-from training_platform.config.reading.section import enumeration
-from training_platform.config.spec.stack import Stack
-from training_platform.config.workspace import Workspace, read_workspace
-from training_platform.quota.ledger import (
-    CapacityLine,
-    ProjectLedger,
-    capacity_ledger,
-    project_ledgers,
-    workspace_demand,
-)
-from training_platform.quota.requests import requested
-from training_platform.quota.snapshot import Snapshots, read_snapshots
-from training_platform.rules import ledger_findings, views_of_model
-from training_platform.rules.exemptions import Exemptions, read_exemptions
-from training_platform.rules.suggestions import Suggestions
-
-
-class UnknownStackError(Exception):
-    """A stack that was asked for and has no file; the message names the nearest that has."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Checked:
-    """A report, and what it was made from: all ledgers, and the outcome of each stack that was planned."""
-
-    report: Report
-    workspace: Workspace
-    ledgers: tuple[ProjectLedger, ...]
-    capacity: tuple[CapacityLine, ...]
-    outcomes: Mapping[str, Outcome]
-
-
-@dataclass
-class _Check:
-    """What a check knows while it runs."""
-
-    workspace: Workspace
-    snapshots: Snapshots
-    ledgers: dict[str, ProjectLedger]
-    capacity: list[CapacityLine]
-    exemptions: Exemptions
-    outcomes: Mapping[str, Outcome] = field(default_factory=dict)
-    failures: list[str] = field(default_factory=list)
+from training_platform.checks.baseline import FILE, baseline_text, read_baseline
+from training_platform.checks.output import write_files
+from training_platform.checks.report import Report
+from training_platform.checks.stacks import Options, check_stacks
 
 
 def run_check(
-    root: FilePath,
-    *,
-    today: date,
-    selected: Sequence[str] = (),
-    fast: bool = False,
-    planner: Planner = DEFAULT,
-    progress: Progress = quiet,
+    root: Path, options: Options, *, selected: Sequence[str] = (), base: str | None = None, new_only: bool = False
 ) -> Report:
-    """Check the selected stacks, or all; quotas and capacity are always summed over all of them.
+    """Check stacks, all or the selected ones; with ``base`` those of them that the change since it can affect.
 
-    ``fast`` leaves out planning: the model and the rules over what it alone says. Raises UnknownStackError.
+    Quotas and capacity are always summed over all stacks. Raises UnknownStackError, and BaseError where the base
+    cannot be read.
     """
-    names = selected or None
-    return check_stacks(root, today=today, names=names, fast=fast, planner=planner, progress=progress).report
+    baseline = read_baseline(root)
+    if base is None:
+        return baseline.apply(check_stacks(root, selected or None, options).report)
+    from training_platform.checks.comparison.compare import check_against  # noqa: PLC0415 # nobody else waits for it
+
+    return check_against(root, base, selected, options, baseline=baseline, new_only=new_only)
 
 
-def check_stacks(
-    root: FilePath,
-    *,
-    today: date,
-    names: Sequence[str] | None = None,
-    fast: bool = False,
-    inputs: bool = False,
-    planner: Planner = DEFAULT,
-    progress: Progress = quiet,
-) -> Checked:
-    """Check the named stacks, which may be none, or all for None; ``inputs`` as an outcome has them.
+def write_baseline(root: Path, options: Options, *, selected: Sequence[str] = ()) -> Report:
+    """Check stacks, write what they have to the baseline, and return the report that then results.
 
-    Raises UnknownStackError.
+    Where something could not be checked nothing is written. Raises UnknownStackError, and OutputError.
     """
-    with collector_off():  # 10,000 pools are millions of objects, none of them garbage
-        check = _read(root, today)
-        names = stack_names(check.workspace, names)
-    if not fast:
-        planned = planner.plan(check.workspace, names, inputs=inputs, progress=progress)
-        check.outcomes = planned.outcomes
-        check.failures += planned.failures
-    with collector_off():
-        report = _report(check, names, today, fast)
-    return Checked(
-        report=report,
-        workspace=check.workspace,
-        ledgers=tuple(check.ledgers.values()),
-        capacity=tuple(check.capacity),
-        outcomes=check.outcomes,
-    )
-
-
-def _read(root: FilePath, today: date) -> _Check:
-    workspace = read_workspace(root)
-    snapshots = read_snapshots(root, today)
-    ledgers = project_ledgers(workspace_demand(workspace), snapshots, requested(workspace))
-    exemptions = read_exemptions(root, today)
-    check = _Check(workspace, snapshots, ledgers, capacity_ledger(workspace), exemptions)
-    check.failures += [*workspace.unreadable, *snapshots.unreadable, *exemptions.unreadable]
-    spoilt = dict.fromkeys(each.file for each in snapshots.findings if each.severity == "error")
-    check.failures += [f"{file} has errors, so what fits its limits cannot be said." for file in spoilt]
-    if not workspace.stacks and not workspace.unreadable:
-        check.failures.append(f"{root.name}/stacks has no file Pulumi.<stack>.yaml.")
-    return check
-
-
-def stack_names(workspace: Workspace, selected: Sequence[str] | None) -> list[str]:
-    """Return the stacks to check, each once. Raises UnknownStackError."""
-    if selected is None:
-        return list(workspace.stacks)
-    for name in selected:
-        if name not in workspace.stacks:
-            nearest = find_nearest(name, workspace.stacks)
-            hint = f" Nearest: {nearest}." if nearest else ""
-            raise UnknownStackError(f"There is no stack {name}. There are: {enumeration(workspace.stacks)}.{hint}")
-    return list(dict.fromkeys(selected))
-
-
-def _report(check: _Check, names: Collection[str], today: date, fast: bool) -> Report:
-    shared = ledger_findings(check.workspace, check.ledgers.values(), check.capacity)
-    suggestions = Suggestions(check.workspace, check.ledgers)
-    stacks = tuple(_stack_report(check, check.workspace.stacks[name], shared, suggestions, fast) for name in names)
-    projects = {stack.project for stack in stacks}
-    environments = {stack.environment for stack in stacks}
-    return Report(
-        today=today,
-        stacks=stacks,
-        ledgers=tuple(ledger for ledger in check.ledgers.values() if ledger.project in projects),
-        capacity=tuple(line for line in check.capacity if line.environment in environments and line.shares),
-        findings=(*check.snapshots.findings, *_exemption_findings(check, stacks)),
-        known_stacks=frozenset(check.workspace.stacks),
-        failures=tuple(check.failures),
-    )
-
-
-def _stack_report(
-    check: _Check, stack: Stack, shared: Iterable[Finding], suggestions: Suggestions, fast: bool
-) -> StackReport:
-    outcome = check.outcomes.get(stack.name)
-    findings = [*stack.findings, *(finding for finding in shared if finding.stack == stack.name)]
-    if outcome:
-        findings += suggestions.to(outcome.findings)
-    elif fast and stack.section and not stack.findings:
-        findings += suggestions.to(rule_findings(stack, views_of_model(stack, check.workspace)))
-    counted, exempted = check.exemptions.split(findings)
-    return StackReport(
-        name=stack.name,
-        kind=stack_kind(stack),
-        file=stack.source.file,
-        project=check.workspace.project_of(stack),
-        environment=stack.environment_name,
-        planned=outcome is not None,
-        branches=outcome.branches if outcome else (),
-        resources=outcome.resources if outcome else (),
-        accelerators=accelerator_rows(stack.environment) if stack.environment else (),
-        cost=stack_cost(stack.section) if stack.section else Cost(),
-        findings=tuple(counted),
-        exempted=tuple(exempted),
-    )
-
-
-def _exemption_findings(check: _Check, stacks: Sequence[StackReport]) -> Iterable[Finding]:
-    found = check.exemptions.findings(
-        {exempted.entry for stack in stacks for exempted in stack.exempted},
-        stacks=check.workspace.stacks,
-        checked={stack.name for stack in stacks},
-        decided={stack.name for stack in stacks if stack.planned},
-    )
-    known = check.workspace.stacks
-    # A file that is no YAML has no name here, so an exemption for its stack may well be right.
-    return (each for each in found if each.stack in known or not check.workspace.unreadable)
+    baseline = read_baseline(root)
+    report = check_stacks(root, selected or None, options).report
+    if report.failures or baseline.unreadable:
+        return baseline.apply(report)
+    write_files({root / FILE: baseline_text(report, baseline, options.today)})
+    return read_baseline(root).apply(report)

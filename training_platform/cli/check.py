@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -79,39 +80,31 @@ def check(
 
     Exit code 0: clean. 1: findings. 2: something could not be checked.
     """
-    from training_platform.checks import gate as judge
+    from training_platform.checks import run
     from training_platform.checks.comparison.base_files import BaseError
     from training_platform.checks.output import OutputError, check_writable, print_report, render, write_files
     from training_platform.checks.planning.cache import cache_folder
     from training_platform.checks.planning.planner import Planner
     from training_platform.checks.progress import progress_bar
-    from training_platform.checks.run import UnknownStackError
+    from training_platform.checks.stacks import Options, UnknownStackError
     from training_platform.config.reading.clock import today as clock
     from training_platform.config.reading.source import UnreadableError
+    from training_platform.policy.config_files import wrong_configs
 
     _agree(base=base, new_only=new_only, write_baseline=write_baseline, fast=fast)
     printed, files = _printed(formats or [Format.text]), _files(outputs or ())
     folder = repository(root)
     try:
         check_writable(files)
-        day = clock(folder, today)
+        day, wrong = clock(folder, today), tuple(wrong_configs(folder))
         planner = Planner(jobs=jobs, cache=None if no_cache else cache_folder())
         with progress_bar() as progress:
-            if write_baseline:
-                report = judge.write_baseline(
-                    folder, today=day, selected=stacks or (), planner=planner, progress=progress
-                )
+            options = Options(today=day, fast=fast, planner=planner, progress=progress)
+            if write_baseline and not wrong:
+                report = run.write_baseline(folder, options, selected=stacks or ())
             else:
-                report = judge.judge(
-                    folder,
-                    today=day,
-                    selected=stacks or (),
-                    fast=fast,
-                    base=base,
-                    new_only=new_only,
-                    planner=planner,
-                    progress=progress,
-                )
+                report = run.run_check(folder, options, selected=stacks or (), base=base, new_only=new_only)
+        report = replace(report, failures=(*report.failures, *wrong))  # the deployment would end there
         try:  # files first: nothing that reads standard output can keep them from being written
             write_files({path: render(report, each, links=links) for path, each in files.items()})
         finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -20,8 +21,6 @@ def schema(
     ] = None,
 ) -> None:
     """Write the JSON Schemas of stack files and job files beside them."""
-    from training_platform.checks.schemas import schema_files
-
     folder = repository(root)
     stale = []
     for name, text in schema_files().items():
@@ -35,3 +34,19 @@ def schema(
     for name in stale:
         typer.echo(f"{name}: {'is not current; run `training-platform schema`' if check else 'written'}")
     raise typer.Exit(int(check and bool(stale)))
+
+
+def schema_files() -> dict[str, str]:
+    """Return the text of every generated schema by its path in the repository."""
+    from training_platform.config import schema as stacks
+    from training_platform.jobs import schema as jobs
+    from training_platform.quota import snapshot_schema as snapshots
+    from training_platform.rules import exemptions_schema as exemptions
+
+    schemas = {
+        stacks.SCHEMA_FILE: stacks.stack_schema(),
+        snapshots.SCHEMA_FILE: snapshots.snapshot_schema(),
+        exemptions.SCHEMA_FILE: exemptions.exemptions_schema(),
+        jobs.SCHEMA_FILE: jobs.job_schema(),
+    }
+    return {file: json.dumps(schema, indent=2, ensure_ascii=False) + "\n" for file, schema in schemas.items()}

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from training_platform.checks.gate import judge
 from training_platform.checks.report import Report
+from training_platform.checks.run import run_check
+from training_platform.checks.stacks import Options
 
 ROOT = Path(__file__).parents[3]
 TODAY = date(2026, 11, 21)
@@ -91,7 +92,7 @@ class Repository:
         self, *, base: str = "main", selected: tuple[str, ...] = (), fast: bool = False, new: bool = False
     ) -> Report:
         """Check the work tree against a base."""
-        return judge(self.root, today=TODAY, selected=selected, fast=fast, base=base, new_only=new)
+        return run_check(self.root, Options(today=TODAY, fast=fast), selected=selected, base=base, new_only=new)
 
 
 @pytest.fixture

@@ -233,7 +233,8 @@ def test_a_base_whose_program_cannot_run_is_a_warning_that_says_so(repository: A
     (repository.root / "modules").mkdir()
     (repository.root / "modules" / "new.py").write_text("", encoding="utf-8")
     broken = repository.root / "training_platform" / "checks"
-    broken.mkdir(parents=True)
+    (broken / "comparison").mkdir(parents=True)
+    (broken / "comparison" / "base_process.py").touch()
     (broken.parent / "__init__.py").touch()
     (broken / "__init__.py").write_text("raise SystemExit('cannot start')\n", encoding="utf-8")
     repository.git("switch", "--quiet", "main")
@@ -246,6 +247,23 @@ def test_a_base_whose_program_cannot_run_is_a_warning_that_says_so(repository: A
     assert found.comparison is not None
     assert "cannot start" in (found.comparison.unknown or "")
     assert [each.rule for each in found.findings] == ["base-not-planned"]
+
+
+@pytest.mark.parametrize("folder", ["checks", "training_platform"])  # of before the package, and of another version
+def test_a_base_of_another_layout_is_never_run_with_the_program_of_today(repository: Any, folder: str) -> None:
+    (repository.root / folder).mkdir()
+    (repository.root / folder / "__init__.py").touch()
+    repository.commit()
+    repository.git("branch", "--force", "main")
+    main = repository.root / "__main__.py"
+    main.write_text(main.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+
+    found = repository.compare(selected=("small",))
+
+    (said,) = [each for each in found.findings if each.rule == "base-not-planned"]
+    assert "cannot be run here: it is laid out otherwise" in said.message
+    assert found.comparison is not None
+    assert found.comparison.stacks == ()
 
 
 def test_the_work_tree_and_its_index_are_left_alone(repository: Any) -> None:

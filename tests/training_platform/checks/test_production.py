@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from training_platform.checks.run import run_check
+from training_platform.checks.stacks import Options
 from training_platform.config.reading.finding import Finding
 from training_platform.rules import RULES
 
@@ -47,7 +48,7 @@ def found(root: Path, said: str, *, fast: bool) -> dict[str, dict[str, Finding]]
         (root / name).write_bytes((Path(__file__).parents[3] / name).read_bytes())
     (root / "stacks" / "Pulumi.prod-eu.yaml").write_text(ENVIRONMENT.replace(LINE, LINE + said))
     (root / "stacks" / "Pulumi.prod-eu-vision.yaml").write_text(TEAM)
-    report = run_check(root, today=TODAY, fast=fast)
+    report = run_check(root, Options(today=TODAY, fast=fast))
     return {
         stack.name: {each.rule: each for each in stack.findings if each.rule in PROTECTION} for stack in report.stacks
     }

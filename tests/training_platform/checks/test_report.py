@@ -1,7 +1,8 @@
 from datetime import date
 
 from training_platform.checks.planning.recorder import Plan
-from training_platform.checks.report import Branch, Report, branches, kind_of, ordered
+from training_platform.checks.planning.resource_tree import Branch, branches, kind_of
+from training_platform.checks.report import Report, ordered
 from training_platform.config.reading.finding import Finding, Position, Severity
 from training_platform.resources.planned import Planned
 
@@ -29,11 +30,11 @@ def test_a_part_holds_everything_below_it_and_no_component_is_counted() -> None:
         ]
     )
 
-    assert branches(plan) == (
+    assert branches(plan.resources) == (
         Branch(name="(stack)", kinds={"Bucket": 1}),
         Branch(name="part", kinds={"Network": 2, "Provider (kubernetes)": 1}),
     )
-    assert branches(plan)[1].count == 3
+    assert branches(plan.resources)[1].count == 3
 
 
 def test_a_kind_is_the_last_part_of_a_type() -> None:

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from training_platform.checks.schemas import schema_files
+from training_platform.cli.schema import schema_files
 from training_platform.config.reading.clock import today
 from training_platform.jobs.render import job_files, render_job
 from training_platform.jobs.schema import SCHEMA_FILE, job_schema

@@ -3,89 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 from training_platform.catalog import replacements
-from training_platform.checks.comparison.side import TRIGGER, Side, SideResource, SideStack
-from training_platform.quota.keys import QuotaKey
-
-Kind = Literal["replaced", "removed", "changed", "added"]
-KINDS: tuple[Kind, ...] = ("replaced", "removed", "changed", "added")
-"""What can happen to a resource, the worst first."""
-
-
-class InputChange(NamedTuple):
-    """One input that differs; ``old`` or ``new`` is None where a side lacks it. ``forces`` a replacement or not."""
-
-    path: str
-    old: Any
-    new: Any
-    forces: bool
+from training_platform.checks.comparison.check_result import CheckResult, StackResult
+from training_platform.checks.comparison.comparison import (
+    KINDS,
+    AcceleratorChange,
+    Amount,
+    CapacityChange,
+    InputChange,
+    Kind,
+    QuotaChange,
+    ResourceChange,
+)
+from training_platform.checks.planning.flat_resource import TRIGGER, FlatResource
 
 
-@dataclass(frozen=True, kw_only=True)
-class ResourceChange:
-    """What happens to one resource.
-
-    ``undecided`` is a change of a type of which it is not known which fields replace it. ``protected`` says whether the
-    base's resource refuses to be deleted.
-    """
-
-    kind: Kind
-    type: str
-    name: str
-    inputs: tuple[InputChange, ...] = ()
-    undecided: bool = False
-    protected: bool = False
-
-    @property
-    def forcing(self) -> tuple[InputChange, ...]:
-        """The changes of inputs that replace it."""
-        return tuple(change for change in self.inputs if change.forces)
-
-
-class Amount(NamedTuple):
-    """A quantity before and after; None where a side does not know it."""
-
-    before: float | None
-    after: float | None
-
-    @property
-    def delta(self) -> float | None:
-        """How much more it is."""
-        return None if self.before is None or self.after is None else self.after - self.before
-
-
-class AcceleratorChange(NamedTuple):
-    """Chips or GPUs at the most machines."""
-
-    region: str
-    flavor: str
-    unit: str
-    most: Amount
-
-
-class QuotaChange(NamedTuple):
-    """What all stacks of a project hold of a limit, and the limit on the work tree's side."""
-
-    key: QuotaKey
-    unit: str
-    used: Amount
-    limit: Amount
-
-
-class CapacityChange(NamedTuple):
-    """What the pools of a cluster hold of a flavor, and what teams are promised of it."""
-
-    environment: str
-    cluster: str
-    flavor: str
-    capacity: Amount
-    promised: Amount
-
-
-def resource_changes(before: Iterable[SideResource], after: Iterable[SideResource]) -> tuple[ResourceChange, ...]:
+def resource_changes(before: Iterable[FlatResource], after: Iterable[FlatResource]) -> tuple[ResourceChange, ...]:
     """Return what happens to every resource that differs, the worst first."""
     old = {(each.type, each.name): each for each in before}
     new = {(each.type, each.name): each for each in after}
@@ -98,7 +33,7 @@ def resource_changes(before: Iterable[SideResource], after: Iterable[SideResourc
     return tuple(sorted(filter(None, found), key=lambda each: (KINDS.index(each.kind), each.type, each.name)))
 
 
-def accelerator_changes(before: SideStack | None, after: SideStack | None) -> tuple[AcceleratorChange, ...]:
+def accelerator_changes(before: StackResult | None, after: StackResult | None) -> tuple[AcceleratorChange, ...]:
     """Return the accelerators of a stack of which there are more or fewer; a side without the stack has none."""
     old, new = (
         {(row.region, row.flavor, row.unit): row.most for row in (side.accelerators if side else ())}
@@ -112,14 +47,14 @@ def accelerator_changes(before: SideStack | None, after: SideStack | None) -> tu
     )
 
 
-def cost_changes(before: SideStack | None, after: SideStack | None) -> tuple[Amount, Amount]:
+def cost_changes(before: StackResult | None, after: StackResult | None) -> tuple[Amount, Amount]:
     """Return a stack's least and most cost in USD per hour; a side without the stack costs nothing."""
     old = (0.0, 0.0) if before is None else (before.least_usd, before.most_usd)
     new = (0.0, 0.0) if after is None else (after.least_usd, after.most_usd)
     return Amount(old[0], new[0]), Amount(old[1], new[1])
 
 
-def quota_changes(before: Side, after: Side) -> tuple[QuotaChange, ...]:
+def quota_changes(before: CheckResult, after: CheckResult) -> tuple[QuotaChange, ...]:
     """Return the limits of which more or less is held, or that differ themselves."""
     old, new = ({quota.key: quota for quota in side.quotas} for side in (before, after))
     found = []
@@ -133,7 +68,7 @@ def quota_changes(before: Side, after: Side) -> tuple[QuotaChange, ...]:
     return tuple(found)
 
 
-def capacity_changes(before: Side, after: Side) -> tuple[CapacityChange, ...]:
+def capacity_changes(before: CheckResult, after: CheckResult) -> tuple[CapacityChange, ...]:
     """Return the flavors of clusters that hold, or are promised, more or less."""
     old, new = (
         {(each.environment, each.cluster, each.flavor): (each.capacity, each.promised) for each in side.capacity}
@@ -147,7 +82,7 @@ def capacity_changes(before: Side, after: Side) -> tuple[CapacityChange, ...]:
     return tuple(found)
 
 
-def _change(old: SideResource, new: SideResource) -> ResourceChange | None:
+def _change(old: FlatResource, new: FlatResource) -> ResourceChange | None:
     inputs = tuple(_inputs(old, new))
     if not inputs:
         return None
@@ -162,7 +97,7 @@ def _change(old: SideResource, new: SideResource) -> ResourceChange | None:
     )
 
 
-def _inputs(old: SideResource, new: SideResource) -> Iterator[InputChange]:
+def _inputs(old: FlatResource, new: FlatResource) -> Iterator[InputChange]:
     for path in sorted({*old.inputs, *new.inputs}):
         was, now = old.inputs.get(path), new.inputs.get(path)
         if was == now or any(replacements.covers(ignored, path) for ignored in new.ignored):

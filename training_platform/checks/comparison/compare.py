@@ -8,7 +8,6 @@ import sys
 import tempfile
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from datetime import date
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -23,19 +22,17 @@ from training_platform.checks.comparison.changes import (
     quota_changes,
     resource_changes,
 )
+from training_platform.checks.comparison.check_result import CheckResult, StackResult, result_of
 from training_platform.checks.comparison.comparison import Comparison, StackChange
 from training_platform.checks.comparison.guard import guard
-from training_platform.checks.comparison.side import Side, SideStack, side_of
-from training_platform.checks.earlier_findings import set_aside
-from training_platform.checks.planning.planner import DEFAULT, Planner
-from training_platform.checks.progress import Progress, quiet
+from training_platform.checks.fingerprints import fingerprints, set_aside
 from training_platform.checks.report import Report
-from training_platform.checks.reports.fingerprints import fingerprints
-from training_platform.checks.run import UnknownStackError, check_stacks, stack_names
+from training_platform.checks.stacks import Options, UnknownStackError, check_stacks, stack_names
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import STACKS_FOLDER, Workspace, read_workspace
 
-_EMPTY = Side(stacks={}, quotas=(), capacity=(), identities=(), failures=())
+_PROCESS = "training_platform/checks/comparison/base_process.py"
+_EMPTY = CheckResult(stacks={}, quotas=(), capacity=(), identities=(), failures=())
 
 
 class _NotPlanned(Exception):
@@ -43,38 +40,27 @@ class _NotPlanned(Exception):
 
 
 def check_against(
-    root: Path,
-    ref: str,
-    *,
-    today: date,
-    selected: Sequence[str] = (),
-    fast: bool = False,
-    new_only: bool = False,
-    baseline: Baseline,
-    planner: Planner = DEFAULT,
-    progress: Progress = quiet,
+    root: Path, ref: str, selected: Sequence[str], options: Options, *, baseline: Baseline, new_only: bool = False
 ) -> Report:
     """Check the stacks that the change since ``ref`` can affect, and compare them with what they were.
 
     ``new_only`` sets findings aside that the base has as well. Raises BaseError and UnknownStackError.
     """
-    progress(f"reading {ref}")
+    options.progress(f"reading {ref}")
     with base_tree(root, ref) as tree:
         head_files, base_files = read_workspace(root), read_workspace(tree.root)
         scope = affected(tree.changed, head_files, base_files)
         if selected:
             _refuse_old_names(selected, scope, ref)
             scope = _narrowed(scope, stack_names(head_files, selected))
-        head = check_stacks(
-            root, today=today, names=scope.head, fast=fast, inputs=True, planner=planner, progress=progress
-        )
-        progress(f"planning {ref}")
+        head = check_stacks(root, scope.head, options, inputs=True)
+        options.progress(f"planning {ref}")
         others = len(head_files.stacks) - len(scope.head)
         comparison = Comparison(ref=ref, commit=tree.commit, others=others, own_program=scope.own_program)
         base = _EMPTY
         try:
-            base = _base_side(tree, scope, today=today, fast=fast, planner=planner, progress=progress)
-            comparison = _comparison(comparison, scope, base, side_of(head))
+            base = _check_base(tree, scope, options)
+            comparison = _comparison(comparison, scope, base, result_of(head))
         except _NotPlanned as error:
             comparison = replace(comparison, unknown=str(error))
         found = [*guard(comparison, head.workspace, base_files), *_unknown(comparison, head.workspace)]
@@ -112,22 +98,20 @@ def _narrowed(scope: Affected, selected: Collection[str]) -> Affected:
     )
 
 
-def _base_side(
-    tree: BaseTree, scope: Affected, *, today: date, fast: bool, planner: Planner, progress: Progress
-) -> Side:
-    """Return the base's side. Raises _NotPlanned where its own program fails."""
+def _check_base(tree: BaseTree, scope: Affected, options: Options) -> CheckResult:
+    """Check the base, by its own program where that has changed. Raises _NotPlanned where that fails."""
     if not scope.own_program:
-        return side_of(
-            check_stacks(
-                tree.root, today=today, names=scope.base, fast=fast, inputs=True, planner=planner, progress=progress
-            )
+        return result_of(check_stacks(tree.root, scope.base, options, inputs=True))
+    if not (tree.root / _PROCESS).is_file():
+        raise _NotPlanned(
+            f"the program of commit {tree.commit[:12]} cannot be run here: it is laid out otherwise, without {_PROCESS}"
         )
-    with tempfile.TemporaryDirectory(prefix="training-platform-side-") as folder:
-        out = Path(folder) / "side.json"
-        how = "fast" if fast else planner.to_text()
-        arguments = [str(tree.root), today.isoformat(), how, str(out), *scope.base]
+    with tempfile.TemporaryDirectory(prefix="training-platform-result-") as folder:
+        out = Path(folder) / "result.json"
+        how = "fast" if options.fast else options.planner.to_text()
+        arguments = [str(tree.root), options.today.isoformat(), how, str(out), *scope.base]
         done = subprocess.run(  # noqa: S603 # this interpreter, and arguments of ours
-            [sys.executable, "-P", "-m", "training_platform.checks.comparison.child", *arguments],
+            [sys.executable, "-P", "-m", _PROCESS.removesuffix(".py").replace("/", "."), *arguments],
             cwd=tree.root,
             env={**os.environ, "PYTHONPATH": str(tree.root)},
             capture_output=True,
@@ -140,12 +124,12 @@ def _base_side(
             last = next(iter(reversed(done.stderr.strip().splitlines())), f"exit code {done.returncode}")
             raise _NotPlanned(f"the program of commit {tree.commit[:12]} cannot be run here: {last}")
         try:
-            return Side.model_validate_json(out.read_text(encoding="utf-8"))
+            return CheckResult.model_validate_json(out.read_text(encoding="utf-8"))
         except (OSError, ValidationError) as error:
             raise _NotPlanned(f"the program of commit {tree.commit[:12]} speaks another version of this") from error
 
 
-def _comparison(known: Comparison, scope: Affected, base: Side, head: Side) -> Comparison:
+def _comparison(known: Comparison, scope: Affected, base: CheckResult, head: CheckResult) -> Comparison:
     """Return the comparison with what differs."""
     return replace(
         known,
@@ -155,7 +139,7 @@ def _comparison(known: Comparison, scope: Affected, base: Side, head: Side) -> C
     )
 
 
-def _stacks(scope: Affected, base: Side, head: Side) -> Iterator[StackChange]:
+def _stacks(scope: Affected, base: CheckResult, head: CheckResult) -> Iterator[StackChange]:
     for name in scope.head:
         was = scope.renamed.get(name, name)
         yield _stack(name, base.stacks.get(was), head.stacks.get(name), was if was != name else None)
@@ -165,7 +149,7 @@ def _stacks(scope: Affected, base: Side, head: Side) -> Iterator[StackChange]:
             yield _stack(name, base.stacks.get(name), None, None)
 
 
-def _stack(name: str, before: SideStack | None, after: SideStack | None, was: str | None) -> StackChange:
+def _stack(name: str, before: StackResult | None, after: StackResult | None, was: str | None) -> StackChange:
     kind = "renamed" if was else "added" if before is None else "removed" if after is None else "changed"
     least, most = cost_changes(before, after)
     unplanned = [
@@ -209,7 +193,7 @@ def _with_findings(report: Report, found: Sequence[Finding]) -> Report:
     return replace(report, stacks=stacks, findings=(*report.findings, *rest))
 
 
-def _known(base: Side, scope: Affected) -> frozenset[str]:
+def _known(base: CheckResult, scope: Affected) -> frozenset[str]:
     """Return the fingerprints of the base's findings, under the new names of stacks that have one."""
     files = {_file(was): _file(name) for name, was in scope.renamed.items()}
     return frozenset(fingerprints((each[0], files.get(each[1], each[1]), *each[2:]) for each in base.identities))

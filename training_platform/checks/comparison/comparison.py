@@ -3,15 +3,84 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
-from training_platform.checks.comparison.changes import (
-    AcceleratorChange,
-    Amount,
-    CapacityChange,
-    QuotaChange,
-    ResourceChange,
-)
+from training_platform.quota.keys import QuotaKey
+
+Kind = Literal["replaced", "removed", "changed", "added"]
+KINDS: tuple[Kind, ...] = ("replaced", "removed", "changed", "added")
+"""What can happen to a resource, the worst first."""
+
+
+class InputChange(NamedTuple):
+    """One input that differs; ``old`` or ``new`` is None where a side lacks it. ``forces`` a replacement or not."""
+
+    path: str
+    old: Any
+    new: Any
+    forces: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResourceChange:
+    """What happens to one resource.
+
+    ``undecided`` is a change of a type of which it is not known which fields replace it. ``protected`` says whether the
+    base's resource refuses to be deleted.
+    """
+
+    kind: Kind
+    type: str
+    name: str
+    inputs: tuple[InputChange, ...] = ()
+    undecided: bool = False
+    protected: bool = False
+
+    @property
+    def forcing(self) -> tuple[InputChange, ...]:
+        """The changes of inputs that replace it."""
+        return tuple(change for change in self.inputs if change.forces)
+
+
+class Amount(NamedTuple):
+    """A quantity before and after; None where a side does not know it."""
+
+    before: float | None
+    after: float | None
+
+    @property
+    def delta(self) -> float | None:
+        """How much more it is."""
+        return None if self.before is None or self.after is None else self.after - self.before
+
+
+class AcceleratorChange(NamedTuple):
+    """Chips or GPUs at the most machines."""
+
+    region: str
+    flavor: str
+    unit: str
+    most: Amount
+
+
+class QuotaChange(NamedTuple):
+    """What all stacks of a project hold of a limit, and the limit on the work tree's side."""
+
+    key: QuotaKey
+    unit: str
+    used: Amount
+    limit: Amount
+
+
+class CapacityChange(NamedTuple):
+    """What the pools of a cluster hold of a flavor, and what teams are promised of it."""
+
+    environment: str
+    cluster: str
+    flavor: str
+    capacity: Amount
+    promised: Amount
+
 
 NOTHING = Amount(0, 0)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from training_platform.checks.comparison.changes import InputChange
-from training_platform.checks.comparison.side import leaves
+from training_platform.checks.comparison.comparison import InputChange
+from training_platform.checks.planning.flat_resource import leaves
 from training_platform.config.names import sections
 from training_platform.config.reading.finding import Path
 from training_platform.config.reading.source import value_at

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from training_platform.catalog.replacements import general, recreating
-from training_platform.checks.comparison.changes import InputChange, ResourceChange
-from training_platform.checks.comparison.comparison import Comparison, StackChange
+from training_platform.checks.comparison.comparison import Comparison, InputChange, ResourceChange, StackChange
 from training_platform.checks.comparison.fields import field_of
 from training_platform.config.names import Locator
 from training_platform.config.reading.finding import Finding, Path, Severity, dotted

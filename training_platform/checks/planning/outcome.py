@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
-from training_platform.checks.comparison.side import SideResource, side_resource
-from training_platform.checks.report import Branch, Resource, branches, resource_tree
+from training_platform.checks.planning.flat_resource import FlatResource, flat_resource
+from training_platform.checks.planning.resource_tree import Branch, Resource, branches, resource_tree
 from training_platform.config.names import Locator
 from training_platform.config.reading.finding import Finding
 from training_platform.config.spec.stack import Stack
@@ -37,7 +37,7 @@ class Outcome:
     branches: tuple[Branch, ...]
     resources: tuple[Resource, ...]
     outputs: dict[str, Any]
-    inputs: tuple[SideResource, ...] | None = None
+    inputs: tuple[FlatResource, ...] | None = None
 
 
 _ADAPTER = TypeAdapter(Outcome)
@@ -49,10 +49,10 @@ def outcome_of(stack: Stack, plan: Plan, *, inputs: bool) -> Outcome:
     assert stack.section is not None
     return Outcome(
         findings=tuple(rule_findings(stack, views_of_plan(plan.resources, Locator(stack.section)))),
-        branches=branches(plan),
-        resources=resource_tree(plan),
+        branches=branches(plan.resources),
+        resources=resource_tree(plan.resources),
         outputs=plan.outputs,
-        inputs=tuple(side_resource(each) for each in plan.resources if each.custom) if inputs else None,
+        inputs=tuple(flat_resource(each) for each in plan.resources if each.custom) if inputs else None,
     )
 
 

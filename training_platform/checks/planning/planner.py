@@ -10,7 +10,7 @@ from pathlib import Path
 from training_platform.checks.planning.cache import Cache
 from training_platform.checks.planning.cache_key import program_digest, stack_digest
 from training_platform.checks.planning.order import plan_order
-from training_platform.checks.planning.queue import Agenda, Planned
+from training_platform.checks.planning.queue import Planned, PlanQueue
 from training_platform.checks.planning.worker import Answer, plan
 from training_platform.checks.planning.workers import Workers
 from training_platform.checks.progress import Progress, quiet
@@ -44,50 +44,50 @@ class Planner:
         self, workspace: Workspace, names: Sequence[str], *, inputs: bool = False, progress: Progress = quiet
     ) -> Planned:
         """Plan the named stacks, and the environments of teams; ``inputs`` as an outcome has them."""
-        agenda = Agenda(workspace.root, plan_order(workspace, names), inputs=inputs)
+        queue = PlanQueue(workspace.root, plan_order(workspace, names), inputs=inputs)
         if self.cache is None:
-            for _ in self._work(agenda, progress):
+            for _ in self._work(queue, progress):
                 pass
         else:
-            self._work_with(Cache(self.cache), agenda, progress)
-        return agenda.result()
+            self._work_with(Cache(self.cache), queue, progress)
+        return queue.result()
 
-    def _work_with(self, cache: Cache, agenda: Agenda, progress: Progress) -> None:
-        program = program_digest(agenda.root)
-        digests = _digests(agenda, program)
-        agenda.known({name: found for name, digest in digests.items() if (found := cache.get(digest))})
-        if not agenda:
+    def _work_with(self, cache: Cache, queue: PlanQueue, progress: Progress) -> None:
+        program = program_digest(queue.root)
+        digests = _digests(queue, program)
+        queue.known({name: found for name, digest in digests.items() if (found := cache.get(digest))})
+        if not queue:
             return
         try:
-            for name, data in self._work(agenda, progress):
+            for name, data in self._work(queue, progress):
                 cache.put(digests[name], data)
         finally:  # what was edited meanwhile may have been read before or after
-            now = _digests(agenda, program_digest(agenda.root))
+            now = _digests(queue, program_digest(queue.root))
             cache.forget(digests[name] for name in digests if digests[name] != now[name])
             cache.prune()
 
-    def _work(self, agenda: Agenda, progress: Progress) -> Iterator[tuple[str, bytes]]:
+    def _work(self, queue: PlanQueue, progress: Progress) -> Iterator[tuple[str, bytes]]:
         """Plan all that waits, and yield each encoded outcome as it comes."""
-        total = len(agenda.stacks)
-        progress("planning", agenda.done, total)  # loading Pulumi takes longer than reading the files did
-        for name, answer in self._answers(agenda):
-            agenda.take(name, answer)
-            progress(f"planned {name}", agenda.done, total)
+        total = len(queue.stacks)
+        progress("planning", queue.done, total)  # loading Pulumi takes longer than reading the files did
+        for name, answer in self._answers(queue):
+            queue.take(name, answer)
+            progress(f"planned {name}", queue.done, total)
             if answer.data is not None:
                 yield name, answer.data
 
-    def _answers(self, agenda: Agenda) -> Iterator[tuple[str, Answer]]:
+    def _answers(self, queue: PlanQueue) -> Iterator[tuple[str, Answer]]:
         jobs = self.jobs or os.cpu_count() or 1
-        if jobs == 1 or (self.jobs is None and len(agenda) < FEWEST):
-            while job := agenda.next():
+        if jobs == 1 or (self.jobs is None and len(queue) < FEWEST):
+            while job := queue.next():
                 yield job.name, plan(job)
             return
-        with Workers(min(jobs, len(agenda))) as workers:
+        with Workers(min(jobs, len(queue))) as workers:
             while True:
-                while workers.free and (job := agenda.next()):
+                while workers.free and (job := queue.next()):
                     workers.give(job)
                 if not workers.busy:
-                    agenda.abandon("no process is left that could plan it.")
+                    queue.abandon("no process is left that could plan it.")
                     return
                 for done, answer in workers.answers():
                     yield done.name, answer
@@ -96,5 +96,5 @@ class Planner:
 DEFAULT = Planner()
 
 
-def _digests(agenda: Agenda, program: str) -> dict[str, str]:
-    return {stack.name: stack_digest(program, agenda.root, stack, inputs=agenda.inputs) for stack in agenda.stacks}
+def _digests(queue: PlanQueue, program: str) -> dict[str, str]:
+    return {stack.name: stack_digest(program, queue.root, stack, inputs=queue.inputs) for stack in queue.stacks}

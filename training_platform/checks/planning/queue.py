@@ -19,7 +19,7 @@ class Planned:
     failures: tuple[str, ...]
 
 
-class Agenda:
+class PlanQueue:
     """The stacks of one check, in the order of planning; ``inputs`` as an outcome has them."""
 
     def __init__(self, root: Path, stacks: Iterable[Stack], *, inputs: bool) -> None:

@@ -7,9 +7,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from training_platform.checks.comparison.changes import KINDS, Amount, InputChange, ResourceChange
-from training_platform.checks.comparison.comparison import Comparison, StackChange
-from training_platform.checks.report import kind_of
+from training_platform.checks.comparison.comparison import (
+    KINDS,
+    Amount,
+    Comparison,
+    InputChange,
+    ResourceChange,
+    StackChange,
+)
+from training_platform.checks.planning.resource_tree import kind_of
 from training_platform.checks.reports.wording import counted
 from training_platform.quota.keys import short_quota_id
 from training_platform.quota.ledger import shown

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 
+from training_platform.checks.fingerprints import fingerprinted
 from training_platform.checks.report import Report
-from training_platform.checks.reports.fingerprints import fingerprinted
 from training_platform.checks.reports.wording import advice, place, said
 from training_platform.config.reading.finding import Finding
 

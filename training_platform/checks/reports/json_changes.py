@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from training_platform.checks.comparison.changes import Amount, ResourceChange
-from training_platform.checks.comparison.comparison import Comparison, StackChange
+from training_platform.checks.comparison.comparison import Amount, Comparison, ResourceChange, StackChange
 
 
 def changes_document(comparison: Comparison) -> dict[str, Any]:

@@ -10,8 +10,8 @@ import json
 from typing import Any
 from urllib.parse import quote
 
+from training_platform.checks.fingerprints import fingerprinted
 from training_platform.checks.report import Report
-from training_platform.checks.reports.fingerprints import fingerprinted
 from training_platform.checks.reports.wording import advice, place, said
 from training_platform.config.reading.finding import Finding
 from training_platform.rules.unregistered import Description, describe

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from training_platform.checks.planning.outcome import Outcome
-from training_platform.checks.report import Branch, Resource
+from training_platform.checks.planning.resource_tree import Branch, Resource
 from training_platform.config.reading.finding import Finding, Position
 from training_platform.resources.planned import UNKNOWN
 

@@ -20,6 +20,7 @@ from training_platform.checks.planning.planner import Planner
 from training_platform.checks.planning.worker import Answer, Job
 from training_platform.checks.planning.workers import Workers
 from training_platform.checks.run import run_check
+from training_platform.checks.stacks import Options
 
 TODAY = date(2026, 11, 21)
 EMPTY = encode(Outcome(findings=(), branches=(), resources=(), outputs={}))
@@ -43,7 +44,7 @@ def dies_at_once(connection: Connection) -> None:
 def test_a_process_that_dies_is_one_sentence_that_names_the_stack(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "Workers", partial(Workers, target=dies_of_prod))
 
-    report = run_check(ROOT, today=TODAY, planner=Planner(jobs=2))
+    report = run_check(ROOT, Options(today=TODAY, planner=Planner(jobs=2)))
 
     assert report.failures == ("stack prod: the process that planned it died (signal SIGKILL).",)
     assert report.exit_code() == 2
@@ -54,7 +55,7 @@ def test_a_process_that_dies_is_one_sentence_that_names_the_stack(monkeypatch: p
 def test_where_every_process_dies_each_stack_that_is_left_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "Workers", partial(Workers, target=dies_at_once))
 
-    report = run_check(ROOT, today=TODAY, planner=Planner(jobs=2), selected=["dev", "prod"])
+    report = run_check(ROOT, Options(today=TODAY, planner=Planner(jobs=2)), selected=["dev", "prod"])
 
     assert report.failures == tuple(
         f"stack {name}: the process that planned it died (exit code 3)." for name in ("dev", "prod")
@@ -67,7 +68,7 @@ def test_stacks_that_no_process_is_left_for_are_named(monkeypatch: pytest.Monkey
         text = (copy / "stacks" / "Pulumi.dev.yaml").read_text(encoding="utf-8")
         (copy / "stacks" / f"Pulumi.{name}.yaml").write_text(text, encoding="utf-8")
 
-    report = run_check(copy, today=TODAY, planner=Planner(jobs=2), selected=["dev", "one", "prod", "two"])
+    report = run_check(copy, Options(today=TODAY, planner=Planner(jobs=2)), selected=["dev", "one", "prod", "two"])
 
     assert len(report.failures) == 4
     assert report.failures[3] == "stack two: no process is left that could plan it."

@@ -11,15 +11,16 @@ from typing import Any, get_args
 import pytest
 from rich.console import Console
 
-from training_platform.checks.comparison.changes import (
+from training_platform.checks.comparison.comparison import (
     AcceleratorChange,
     Amount,
     CapacityChange,
+    Comparison,
     InputChange,
     QuotaChange,
     ResourceChange,
+    StackChange,
 )
-from training_platform.checks.comparison.comparison import Comparison, StackChange
 from training_platform.checks.output import Format, render
 from training_platform.checks.report import Known, Report
 from training_platform.checks.reports.changes import MOST_INPUTS, amount, resource_rows, summary

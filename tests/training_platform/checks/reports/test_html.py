@@ -11,10 +11,17 @@ from typing import Any
 
 import pytest
 
-from training_platform.checks.comparison.changes import Amount, InputChange, Kind, ResourceChange
-from training_platform.checks.comparison.comparison import Comparison, StackChange
+from training_platform.checks.comparison.comparison import (
+    Amount,
+    Comparison,
+    InputChange,
+    Kind,
+    ResourceChange,
+    StackChange,
+)
 from training_platform.checks.output import render
-from training_platform.checks.report import Report, Resource
+from training_platform.checks.planning.resource_tree import Resource
+from training_platform.checks.report import Report
 from training_platform.checks.reports.html import stacks as html_stacks
 from training_platform.checks.reports.html.element import Html, el
 from training_platform.checks.reports.html.page import html_report

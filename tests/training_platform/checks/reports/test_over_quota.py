@@ -14,6 +14,7 @@ import pytest
 from training_platform.checks.output import FORMATS, Format, render
 from training_platform.checks.report import Report
 from training_platform.checks.run import run_check
+from training_platform.checks.stacks import Options
 
 ROOT = Path(__file__).parents[4]
 FILE = "stacks/Pulumi.prod-nlp.yaml"
@@ -35,7 +36,7 @@ def planted(folder: Path, replicas: int) -> Planted:
     path = folder / FILE
     path.write_text(path.read_text() + PLANTED % replicas)
     line = len(path.read_text().splitlines())
-    return run_check(folder, today=TODAY, fast=True), line
+    return run_check(folder, Options(today=TODAY, fast=True)), line
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import jsonschema
 import pytest
 import yaml
 
-from training_platform.checks.schemas import schema_files
+from training_platform.cli.schema import schema_files
 
 ROOT = Path(__file__).parents[3]
 SNAPSHOTS = sorted((ROOT / "stacks" / "quotas").glob("*.yaml"))
