@@ -23,7 +23,7 @@ from modules.tenancy.cluster_access import ClusterConnect, ClusterConnectArgs
 from modules.tenancy.namespace import TeamNamespace, TeamNamespaceArgs
 from modules.vertex.persistent_resource import PersistentResource, PersistentResourceArgs
 from modules.vertex.tensorboard import Tensorboard, TensorboardArgs
-from training_platform.config.expansion.pools import Flavor
+from training_platform.config.expansion.flavors import Flavor
 from training_platform.config.names import bucket_name, directory_name, persistent_resource_name, share_name
 from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.stack import PROJECT

@@ -10,7 +10,7 @@ from pulumi_kubernetes.apiextensions import CustomResource
 
 from modules.kueue.priority import WorkloadPriorityClass
 from modules.manifest import metadata
-from training_platform.config.expansion.pools import Flavor, flavors
+from training_platform.config.expansion.flavors import Flavor, flavors
 from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.resources.kueue.objects import API_VERSION, resource_flavor
 from training_platform.resources.kueue.provisioning import CONFIG, admission_check, provisioning_request_config, queued

@@ -9,7 +9,7 @@ import pulumi
 from pulumi_kubernetes.apiextensions import CustomResource
 
 from modules.manifest import metadata
-from training_platform.config.expansion.pools import Flavor
+from training_platform.config.expansion.flavors import Flavor
 from training_platform.config.spec.fallback import Fallback
 from training_platform.config.spec.team import Share
 from training_platform.resources.kueue.objects import API_VERSION, cluster_queue, local_queue, local_queue_names

@@ -11,7 +11,7 @@ import yaml
 from modules.environment import build_environment
 from training_platform.catalog import IMAGES
 from training_platform.checks.planning.recorder import Plan, record
-from training_platform.config.expansion.pools import flavors
+from training_platform.config.expansion.flavors import flavors
 from training_platform.config.names import Locator
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import parse_source

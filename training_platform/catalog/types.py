@@ -233,6 +233,12 @@ class MachineType:
     confidential: tuple[str, ...] = ()  # confidential_instance_type
     unverified: tuple[str, ...] = ()
 
+    def hosts_of(self, topology: str | None) -> int:
+        """Return the VMs of one slice, rounded up where its chips do not divide; 1 for GPUs and for no topology."""
+        if self.kind != "tpu" or topology is None:
+            return 1
+        return -(-(chips_in(topology) or 1) // self.chips)
+
 
 @dataclass(frozen=True, kw_only=True)
 class DiskType:

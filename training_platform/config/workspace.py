@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 
 from training_platform.catalog.nearest import find_nearest
-from training_platform.config.expansion.pools import Flavor, flavors
+from training_platform.config.expansion.flavors import Flavor, flavors
 from training_platform.config.names import clashes
 from training_platform.config.reading.finding import Finding, Path, dotted
 from training_platform.config.reading.rejection import RULE

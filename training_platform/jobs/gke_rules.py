@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from training_platform.config.expansion.pools import ExpandedPool, Flavor
+from training_platform.config.expansion.flavors import Flavor
+from training_platform.config.expansion.pools import ExpandedPool
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.section import enumeration
 from training_platform.config.spec.team import Share
@@ -63,7 +64,9 @@ def _counts(job: ResolvedJob, flavor: Flavor, field: str, count: int) -> Iterato
     unit, resource = _unit(flavor), flavor.accelerator.resource
     nodes = gke_target(job)[0].nodes or 1
     usable = usable_pools(flavor, nodes)
-    made = 0 if fabric_of(flavor, nodes) else flavor.made_chips  # pools that GKE makes have no networks between GPUs
+    made = (
+        0 if fabric_of(flavor, nodes) else flavor.auto_provisioned_chips
+    )  # pools that GKE makes have no networks between GPUs
     holds = made + sum(pool.max_chips for pool in _large(flavor) if pool in usable)
     nominal, most = reach(job)
     team = f"team {job.team.name} has {nominal:,} and can have {shown(most)} with what it borrows"

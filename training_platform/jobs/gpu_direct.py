@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from training_platform.catalog import IMAGES
+from training_platform.config.expansion.flavors import Flavor
 from training_platform.config.expansion.gpu_fabric import fabric_name, gpu_fabrics
-from training_platform.config.expansion.pools import ExpandedPool, Flavor
+from training_platform.config.expansion.pools import ExpandedPool
 from training_platform.jobs.nccl import APERTURES, LIBRARIES, TCPX_SOCKETS, settings
 from training_platform.jobs.resolve import ResolvedJob
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from training_platform.config.expansion.pools import ExpandedPool, Flavor
+from training_platform.config.expansion.flavors import Flavor
+from training_platform.config.expansion.pools import ExpandedPool
 from training_platform.jobs.container import container
 from training_platform.jobs.gpu_direct import GpuDirect, gpu_direct
 from training_platform.jobs.resolve import ResolvedJob

@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from pydantic import ValidationError
 
 from training_platform.catalog.nearest import find_nearest
-from training_platform.config.expansion.pools import Flavor
+from training_platform.config.expansion.flavors import Flavor
 from training_platform.config.reading.finding import Finding, Path, Severity, dotted
 from training_platform.config.reading.rejection import rejections
 from training_platform.config.reading.section import enumeration

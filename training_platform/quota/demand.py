@@ -7,7 +7,12 @@ from collections.abc import Iterator
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.locations import region_of
 from training_platform.config.expansion.gpu_fabric import gpu_fabrics
-from training_platform.config.expansion.pools import SYSTEM_POOL_SURGE, ExpandedPool, cluster_pools, made_chips
+from training_platform.config.expansion.pools import (
+    SYSTEM_POOL_SURGE,
+    ExpandedPool,
+    auto_provisioned_chips,
+    cluster_pools,
+)
 from training_platform.config.reading.finding import Path
 from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.environment import Environment
@@ -116,7 +121,7 @@ def _auto_provisioning(stack: str, project: str, name: str, cluster: ClusterSpec
     path: Path = ("clusters", name, "auto_provisioning")
     spec = cluster.auto_provisioning
     location = spec.zones[0] if spec and len(spec.zones) == 1 else cluster.location
-    for label, chips in made_chips(name, cluster).items():
+    for label, chips in auto_provisioned_chips(name, cluster).items():
         holder = Holder(stack, path, f"auto-provisioning of {name}", (*path, "accelerators", label), 1)
         for usage in accelerator_usage(project, label, chips, location, spec.cpu) if spec and chips else ():
             yield usage.by(holder)

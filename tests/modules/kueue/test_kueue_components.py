@@ -14,7 +14,7 @@ import pytest
 from modules.kueue.flavors import Flavors, FlavorsArgs
 from modules.kueue.queues import TeamQueues, TeamQueuesArgs
 from training_platform.checks.planning.recorder import Plan, record
-from training_platform.config.expansion.pools import flavors
+from training_platform.config.expansion.flavors import flavors
 from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.team import Share
 from training_platform.config.workspace import read_workspace

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from training_platform.config.expansion.pools import FLAVOR_LABEL, Flavor, flavors
+from training_platform.config.expansion.flavors import Flavor, flavors
+from training_platform.config.expansion.pools import FLAVOR_LABEL
 from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.team import Share
 from training_platform.resources.kueue.objects import (

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from training_platform.config.expansion.pools import Flavor, flavors
+from training_platform.config.expansion.flavors import Flavor, flavors
 from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.fallback import Fallback
 from training_platform.config.spec.team import Share, Team

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from training_platform.config.expansion.pools import cluster_pools, flavors, made_chips, pool_labels
+from training_platform.config.expansion.flavors import flavors
+from training_platform.config.expansion.pools import auto_provisioned_chips, cluster_pools, pool_labels
 from training_platform.config.spec.cluster import ClusterSpec
 
 H100 = {"machine_type": "a3-highgpu-8g", "zone": "us-central1-a"}
@@ -51,7 +52,7 @@ def test_a_class_may_grow_by_what_the_limit_of_its_own_accelerator_leaves() -> N
 
 
 def test_the_clusters_own_pools_use_up_a_limit() -> None:
-    assert made_chips("main", cluster(auto_provisioning=LIMITS)) == {
+    assert auto_provisioned_chips("main", cluster(auto_provisioning=LIMITS)) == {
         "nvidia-h100-80gb": 64 - (2 + 3 + 1) * 8,
         "nvidia-h100-mega-80gb": 32,
     }
@@ -60,7 +61,7 @@ def test_the_clusters_own_pools_use_up_a_limit() -> None:
 def test_a_limit_below_the_clusters_own_pools_adds_nothing() -> None:
     low = {**LIMITS, "accelerators": {"nvidia-h100-80gb": 40}}
 
-    assert made_chips("main", cluster(auto_provisioning=low)) == {"nvidia-h100-80gb": 0}
+    assert auto_provisioned_chips("main", cluster(auto_provisioning=low)) == {"nvidia-h100-80gb": 0}
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from training_platform.config.expansion.pools import FLAVOR_LABEL, ExpandedPool, GkePool, cluster_pools, flavors
+from training_platform.config.expansion.flavors import flavors
+from training_platform.config.expansion.pools import FLAVOR_LABEL, ExpandedPool, GkePool, cluster_pools
 from training_platform.config.names import Locator
 from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.workspace import read_workspace

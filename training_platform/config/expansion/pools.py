@@ -1,4 +1,4 @@
-"""What a stack file's pools become: GKE node pools, VMs per slice, Kueue flavors. No Pulumi, no refusals.
+"""What a stack file's pools become: GKE node pools, VMs per slice, labels, the names of flavors. No refusals.
 
 Values that Google Cloud would refuse (an illegal topology) still expand, to the nearest sensible numbers, so that the
 program builds and the rules can say what is wrong with all of it at once.
@@ -7,16 +7,14 @@ program builds and the rules can say what is wrong with all of it at once.
 from __future__ import annotations
 
 import dataclasses
-import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from training_platform.catalog.locations import is_zone, region_of
-from training_platform.catalog.types import Accelerator, MachineType, chips_in
+from training_platform.catalog.types import Accelerator, MachineType
 from training_platform.config.names import pool_name
 from training_platform.config.reading.finding import Path
-from training_platform.config.spec.capacity import Capacity
 from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.compute_class import class_of_pools
 from training_platform.config.spec.environment import Environment
@@ -30,12 +28,6 @@ QUEUED_LABEL = "cloud.google.com/gke-queued"
 CLASS_LABEL = "cloud.google.com/compute-class"
 ARCHITECTURE_LABEL = "kubernetes.io/arch"
 RESERVED_LABELS = ("training-platform/reserved-from", "training-platform/reserved-until")
-_CAPACITY_ORDER: tuple[Capacity, ...] = ("reservation", "on-demand", "flex-start", "queued-provisioning", "spot")
-_CAPACITY_LABELS: Mapping[Capacity, Mapping[str, str]] = {
-    "spot": {"cloud.google.com/gke-spot": "true"},
-    "flex-start": {"cloud.google.com/gke-flex-start": "true"},
-    "queued-provisioning": {QUEUED_LABEL: "true"},
-}
 
 
 class GkePool(NamedTuple):
@@ -123,69 +115,6 @@ class ExpandedPool:
         return self.hosts * self.machine.chips if self.places_per_gpu == 1 else 1
 
 
-@dataclass(frozen=True, kw_only=True)
-class Flavor:
-    """A Kueue ResourceFlavor: pools that a job cannot tell apart. Kueue counts its quota in chips or GPUs.
-
-    One per accelerator, topology and capacity, since Kueue counts chips and not slices: two topologies in one flavor
-    would admit a job that no slice can hold. A compute class is one flavor, of the capacity of its first pool;
-    ``made_chips`` are what auto-provisioning may add to it, and to every other class of the same accelerator.
-    """
-
-    name: str
-    accelerator: Accelerator
-    topology: str | None
-    capacity: Capacity
-    pools: tuple[ExpandedPool, ...]
-    compute_class: str | None = None
-    made_chips: int = 0
-
-    @property
-    def capacity_chips(self) -> int:
-        """Chips or GPUs, or places on shared GPUs, that all of its pools hold at most."""
-        return sum(pool.max_places for pool in self.pools) + self.made_chips
-
-    @property
-    def chips_per_slice(self) -> int:
-        """Chips of one slice, or GPUs of one VM; pools of one flavor can differ in it, then the largest."""
-        return max(pool.chips_per_slice for pool in self.pools)
-
-    @property
-    def node_labels(self) -> dict[str, str]:
-        """Labels that its nodes carry: those that GKE sets, which jobs must select by, and the flavor's own."""
-        if self.compute_class:
-            labels = {CLASS_LABEL: self.compute_class}
-        else:
-            labels = {FLAVOR_LABEL: self.name, **_CAPACITY_LABELS.get(self.capacity, {})}
-        if self.accelerator.kind == "tpu":
-            labels["cloud.google.com/gke-tpu-accelerator"] = self.accelerator.gke_label
-            labels["cloud.google.com/gke-tpu-topology"] = self.topology or ""
-        elif not self.compute_class:  # the pools of a class may have different GPUs
-            labels["cloud.google.com/gke-accelerator"] = self.accelerator.gke_label
-        return labels
-
-    @property
-    def own_taints(self) -> list[tuple[str, str, str]]:
-        """Key, value and effect (as GKE spells it) of each taint that the stack file gives to its pools, each once."""
-        return sorted({(key, row.value, row.effect) for pool in self.pools for key, row in pool.spec.taints.items()})
-
-    @property
-    def tolerated(self) -> dict[str, str]:
-        """Taints of its nodes that pods have to tolerate, as key and value; the effect of each is NoSchedule."""
-        taints = {key: value for pool in self.pools for key, value in pool.tolerated.items()}
-        if self.compute_class:
-            taints[CLASS_LABEL] = self.compute_class
-        return taints | ({QUEUED_LABEL: "true"} if self.by_request else {})
-
-    @property
-    def by_request(self) -> bool:
-        """Whether its nodes come by ProvisioningRequests alone, which Kueue makes for whole jobs."""
-        return self.capacity == "queued-provisioning" and self.compute_class is None
-
-
-_EXPANDED: dict[tuple[str, int], tuple[ExpandedPool, ...]] = {}  # by a cluster's name and identity, while it lives
-
-
 def pools(environment: Environment) -> Iterator[ExpandedPool]:
     """Yield every accelerator pool of an environment, in the order of the file."""
     for name, cluster in environment.clusters.items():
@@ -193,12 +122,10 @@ def pools(environment: Environment) -> Iterator[ExpandedPool]:
 
 
 def cluster_pools(cluster_name: str, cluster: ClusterSpec) -> tuple[ExpandedPool, ...]:
-    """Return the accelerator pools of one cluster; kept, since ledgers, rules and reports all ask for them."""
-    key = (cluster_name, id(cluster))
-    if key not in _EXPANDED:
-        _EXPANDED[key] = tuple(_cluster_pools(cluster_name, cluster))
-        weakref.finalize(cluster, _EXPANDED.pop, key, None).atexit = False  # another may then have the same id
-    return _EXPANDED[key]
+    """Return the accelerator pools of one cluster; kept with it, since ledgers, rules and reports all ask for them."""
+    if cluster_name not in cluster.expanded:
+        cluster.expanded[cluster_name] = tuple(_cluster_pools(cluster_name, cluster))
+    return cluster.expanded[cluster_name]
 
 
 def _cluster_pools(cluster_name: str, cluster: ClusterSpec) -> Iterator[ExpandedPool]:
@@ -210,7 +137,7 @@ def _cluster_pools(cluster_name: str, cluster: ClusterSpec) -> Iterator[Expanded
         yield dataclasses.replace(pool, gke_pools=tuple(made))
 
 
-def made_pools(cluster_name: str, cluster: ClusterSpec) -> Iterator[ExpandedPool]:
+def auto_provisioned_pools(cluster_name: str, cluster: ClusterSpec) -> Iterator[ExpandedPool]:
     """Yield what GKE may make by itself for compute classes; how many VMs is decided by limits of the cluster alone."""
     for name, compute_class in cluster.compute_classes.items():
         for member, priority in compute_class.members(name):
@@ -218,7 +145,7 @@ def made_pools(cluster_name: str, cluster: ClusterSpec) -> Iterator[ExpandedPool
                 yield _pool(cluster_name, cluster, member, priority.as_pool, name)
 
 
-def made_chips(cluster_name: str, cluster: ClusterSpec) -> dict[str, int]:
+def auto_provisioned_chips(cluster_name: str, cluster: ClusterSpec) -> dict[str, int]:
     """Return what auto-provisioning may add, in chips or GPUs, by the accelerator's type as GKE spells it.
 
     Its limits count the cluster's own pools as well, at their maximum here.
@@ -245,7 +172,7 @@ def _pool(
         accelerator=machine.accelerator,
         region=region_of(zone or cluster.location),
         zone=zone,
-        hosts=_hosts(spec, machine),
+        hosts=machine.hosts_of(spec.topology),
         gke_pools=(),
         compute_class=compute_class,
     )
@@ -281,44 +208,6 @@ def flavor_name(pool: ExpandedPool) -> str:
     partition = (pool.spec.partition or "").replace(".", "-").replace("+", "-")
     sharing = f"{pool.spec.sharing.strategy}-{pool.spec.sharing.max_clients}" if pool.spec.sharing else None
     return "-".join(part for part in (pool.accelerator.name, topology, partition, sharing, capacity) if part)
-
-
-def flavors(cluster_name: str, cluster: ClusterSpec) -> dict[str, Flavor]:
-    """Return a cluster's flavors by name, in the order in which Kueue should try them: what is paid for first."""
-    by_name: dict[str, list[ExpandedPool]] = {}
-    for pool in (*cluster_pools(cluster_name, cluster), *made_pools(cluster_name, cluster)):
-        by_name.setdefault(flavor_name(pool), []).append(pool)
-    made = made_chips(cluster_name, cluster)
-    ranks = {
-        member: rank
-        for name, compute_class in cluster.compute_classes.items()
-        for rank, (member, _) in enumerate(compute_class.members(name))
-    }
-    for members in by_name.values():
-        members.sort(key=lambda pool: ranks.get(pool.name, 0))  # elsewhere they stay as the file has them
-    found = [_flavor(name, tuple(members), made) for name, members in by_name.items()]
-    return {flavor.name: flavor for flavor in sorted(found, key=lambda each: _CAPACITY_ORDER.index(each.capacity))}
-
-
-def _flavor(name: str, members: tuple[ExpandedPool, ...], made: Mapping[str, int]) -> Flavor:
-    first = members[0]
-    labels = {pool.accelerator.gke_label for pool in members if not pool.gke_pools}
-    return Flavor(
-        name=name,
-        accelerator=first.accelerator,
-        topology=first.spec.topology,
-        capacity=first.spec.capacity,
-        pools=members,
-        compute_class=first.compute_class,
-        made_chips=sum(made.get(label, 0) for label in labels),
-    )
-
-
-def _hosts(spec: NodePoolSpec, machine: MachineType) -> int:
-    """VMs per slice, rounded up where the topology does not divide; 1 where it is no topology."""
-    if machine.kind != "tpu" or spec.topology is None:
-        return 1
-    return -(-(chips_in(spec.topology) or 1) // machine.chips)
 
 
 def _gke_pools(name: str, spec: NodePoolSpec, machine: MachineType, hosts: int, zones: int) -> Iterator[GkePool]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pydantic_core import PydanticCustomError
 
 
-class Misfit(NamedTuple):
+class Conflict(NamedTuple):
     """A field, by its path below the section, that does not go with the others; what it takes instead."""
 
     at: tuple[str | int, ...]
@@ -17,14 +17,14 @@ class Misfit(NamedTuple):
     nearest: str | None = None
 
 
-def refuse(misfits: Iterable[Misfit]) -> None:
-    """Raise one error for all misfits, if there are any; its context holds the first, and the others as ``more``.
+def refuse_conflicts(conflicts: Iterable[Conflict]) -> None:
+    """Raise one error for all conflicts, if there are any; its context holds the first, and the others as ``more``.
 
     Pydantic stops at the first error of a section, so several checks that raise would hide each other.
     """
-    found = tuple(misfits)
+    found = tuple(conflicts)
     if not found:
         return
     first, *more = found
     context = {"at": first.at, "allowed": first.allowed, "nearest": first.nearest, "more": tuple(more)}
-    raise PydanticCustomError("misfit", first.message.replace("{", "{{"), context)
+    raise PydanticCustomError("conflict", first.message.replace("{", "{{"), context)

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from training_platform.catalog.nearest import find_nearest
-from training_platform.config.reading.conflicts import Misfit
+from training_platform.config.reading.conflicts import Conflict
 from training_platform.config.reading.finding import Finding, Path, dotted
 from training_platform.config.reading.section import FORMS, enumeration
 from training_platform.config.reading.source import Source
@@ -42,25 +42,25 @@ def rejections(
         Finding(
             rule=RULE,
             severity="error",
-            message=misfit.message,
+            message=conflict.message,
             stack=stack,
             file=source.file,
-            position=source.position((*below, *misfit.at)),
-            path=dotted(misfit.at),
-            allowed=misfit.allowed,
-            nearest=misfit.nearest,
+            position=source.position((*below, *conflict.at)),
+            path=dotted(conflict.at),
+            allowed=conflict.allowed,
+            nearest=conflict.nearest,
         )
         for detail in error.errors(include_url=False)
-        for misfit in _misfits(detail, model)
+        for conflict in _conflicts(detail, model)
     ]
 
 
-def _misfits(detail: ErrorDetails, model: type[BaseModel]) -> Iterator[Misfit]:
+def _conflicts(detail: ErrorDetails, model: type[BaseModel]) -> Iterator[Conflict]:
     """Yield what one error of the model is about, by paths below the model's section."""
     context: Mapping[str, Any] = detail.get("ctx", {})
     section = tuple(part for part in detail["loc"] if part != "[key]")
     path = section + tuple(context.get("at", ()))
-    yield Misfit(path, *_explain(detail, context, model, path))
+    yield Conflict(path, *_explain(detail, context, model, path))
     for each in context.get("more", ()):
         yield each._replace(at=section + each.at)
 

@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from training_platform.catalog.types import Capacity as ChargedCapacity
-from training_platform.config.reading.conflicts import Misfit, refuse
+from training_platform.config.reading.conflicts import Conflict, refuse_conflicts
 from training_platform.config.reading.section import RESERVATION_NAME, RESERVATION_OR_ANY, ProjectId, Section
 
 Capacity = Literal["on-demand", "spot", "flex-start", "queued-provisioning", "reservation"]
@@ -61,17 +61,17 @@ class ReservationSpec(Section):
 
     @model_validator(mode="after")
     def _parts_are_of_one(self) -> ReservationSpec:
-        refuse(self._misfits())
+        refuse_conflicts(self._conflicts())
         return self
 
-    def _misfits(self) -> Iterator[Misfit]:
+    def _conflicts(self) -> Iterator[Conflict]:
         of_one = sorted({"project", "block", "sub_block", "starts", "ends"} & self.model_fields_set)
         if self.any and of_one:
-            yield Misfit(("name",), f"any reservation has no {', '.join(of_one)}", "any alone, or a name", "any")
+            yield Conflict(("name",), f"any reservation has no {', '.join(of_one)}", "any alone, or a name", "any")
         if self.sub_block and not self.block:
-            yield Misfit(("sub_block",), "the sub-block's block is missing", "block and sub_block")
+            yield Conflict(("sub_block",), "the sub-block's block is missing", "block and sub_block")
         if self.starts and self.ends and self.ends < self.starts:
-            yield Misfit(("ends",), f"{self.ends} is before it starts", f"{self.starts} or later", self.starts)
+            yield Conflict(("ends",), f"{self.ends} is before it starts", f"{self.starts} or later", self.starts)
 
     @property
     def any(self) -> bool:
@@ -105,11 +105,11 @@ ReservationRef = Annotated[
 ]
 
 
-def reservation_misfits(capacity: Capacity, reservation: ReservationSpec | None) -> Iterator[Misfit]:
+def reservation_conflicts(capacity: Capacity, reservation: ReservationSpec | None) -> Iterator[Conflict]:
     """Yield a reservation of VMs that are had in another way, and reserved VMs that name no reservation."""
     if capacity == "reservation" and reservation is None:
-        yield Misfit(("capacity",), "is reservation, and no reservation is named", "reservation: NAME beside it")
+        yield Conflict(("capacity",), "is reservation, and no reservation is named", "reservation: NAME beside it")
     if capacity != "reservation" and reservation is not None:
         message = f"{capacity} VMs do not come from a reservation, and one is named"
         allowed = "capacity: reservation, or no reservation"
-        yield Misfit(("reservation",), message, allowed, "capacity: reservation")
+        yield Conflict(("reservation",), message, allowed, "capacity: reservation")

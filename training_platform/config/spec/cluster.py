@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from functools import cached_property
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -60,6 +61,11 @@ class ClusterSpec(Section):
     deletion_protection: bool = Field(
         default=True, description="false lets a change replace or remove it, where the environment protects."
     )
+
+    @cached_property
+    def expanded(self) -> dict[str, tuple[Any, ...]]:
+        """Its expanded pools by its name, filled by ``expansion.pools``: they live as long as the cluster does."""
+        return {}
 
     @model_validator(mode="after")
     def _classes_are_of_its_pools(self) -> ClusterSpec:

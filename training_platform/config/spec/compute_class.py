@@ -17,9 +17,9 @@ from pydantic_core import PydanticCustomError
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.nearest import find_nearest
 from training_platform.catalog.types import Capacity as ChargedCapacity
-from training_platform.config.reading.conflicts import Misfit, refuse
+from training_platform.config.reading.conflicts import Conflict, refuse_conflicts
 from training_platform.config.reading.section import Name, Section, Zone, enumeration, one_of, unique
-from training_platform.config.spec.capacity import ReservationRef, reservation_misfits
+from training_platform.config.spec.capacity import ReservationRef, reservation_conflicts
 from training_platform.config.spec.node_pool import BootDiskSpec, NodePoolSpec
 
 _WITH_CHIPS = {name: machine for name, machine in MACHINE_TYPES.items() if machine.kind != "cpu"}
@@ -53,14 +53,14 @@ class Priority(Section):
         ):
             context = {"allowed": "node_pools alone, or machine_type with what goes with it", "nearest": None}
             raise PydanticCustomError("one_kind", "a priority is either of pools or of machines", context)
-        refuse(self._misfits())
+        refuse_conflicts(self._conflicts())
         return self
 
-    def _misfits(self) -> Iterator[Misfit]:
+    def _conflicts(self) -> Iterator[Conflict]:
         if self.machine_type is not None and (MACHINE_TYPES[self.machine_type].kind == "tpu") != bool(self.topology):
             message = f"{self.machine_type} and its topology do not go together"
-            yield Misfit(("topology",), message, "a topology for TPUs, none for GPUs")
-        yield from reservation_misfits(self.capacity, self.reservation)
+            yield Conflict(("topology",), message, "a topology for TPUs, none for GPUs")
+        yield from reservation_conflicts(self.capacity, self.reservation)
 
     @property
     def names_reservation(self) -> bool:

@@ -11,10 +11,10 @@ from training_platform.catalog import ACCELERATORS, MACHINE_TYPES
 from training_platform.catalog.attachments import as_asked, gpu_counts
 from training_platform.catalog.topologies import legal_topologies, topologies_text
 from training_platform.catalog.types import Capacity as ChargedCapacity
-from training_platform.catalog.types import MachineType, chips_in
-from training_platform.config.reading.conflicts import Misfit, refuse
+from training_platform.catalog.types import MachineType
+from training_platform.config.reading.conflicts import Conflict, refuse_conflicts
 from training_platform.config.reading.section import DiskTypeName, MachineTypeName, Section, Zone, one_of
-from training_platform.config.spec.capacity import Capacity, ReservationRef, charged_as, reservation_misfits
+from training_platform.config.spec.capacity import Capacity, ReservationRef, charged_as, reservation_conflicts
 from training_platform.config.spec.node_options import GPU_ONLY, NodeOptions
 
 _GPUS = tuple(gpu for gpu in ACCELERATORS.values() if gpu.attachment is not None)
@@ -51,7 +51,7 @@ class SystemPoolSpec(Section):
 
     @model_validator(mode="after")
     def _ordered(self) -> SystemPoolSpec:
-        refuse(_above("min_nodes", self.min_nodes, "max_nodes", self.max_nodes))
+        refuse_conflicts(_above("min_nodes", self.min_nodes, "max_nodes", self.max_nodes))
         return self
 
 
@@ -94,37 +94,37 @@ class NodePoolSpec(NodeOptions):
 
     @model_validator(mode="after")
     def _fields_go_together(self) -> NodePoolSpec:
-        refuse(self._misfits())
+        refuse_conflicts(self._conflicts())
         return self
 
-    def _misfits(self) -> Iterator[Misfit]:
+    def _conflicts(self) -> Iterator[Conflict]:
         own = MACHINE_TYPES[self.machine_type]
         tpu = own.kind == "tpu"
-        yield from self._attached(own)
-        miscounted = list(self._miscounted(own))
-        yield from miscounted
+        yield from self._conflicts_of_attachment(own)
+        wrong_counts = list(self._conflicts_of_counts(own))
+        yield from wrong_counts
         if tpu:
-            yield from self._unfit_for_slices(own)
-        if not miscounted:  # else the count that was meant is written in the other kind's field
+            yield from self._conflicts_of_slices(own)
+        if not wrong_counts:  # else the count that was meant is written in the other kind's field
             least, most = ("min_slices", "slices") if tpu else ("min_nodes", "max_nodes")
             yield from _above(least, getattr(self, least), most, getattr(self, most))
-        yield from reservation_misfits(self.capacity, self.reservation)
+        yield from reservation_conflicts(self.capacity, self.reservation)
 
-    def _attached(self, own: MachineType) -> Iterator[Misfit]:
+    def _conflicts_of_attachment(self, own: MachineType) -> Iterator[Conflict]:
         """Yield GPUs attached to a machine with chips of its own, and a machine without to which none are."""
         if own.kind == "cpu" and self.accelerator is None:
             names = [gpu.name for gpu in _GPUS]
             message = f"is missing: {own.name} has no GPUs of its own"
-            yield Misfit(("accelerator",), message, ", ".join(names), f"accelerator: {names[0]}")
+            yield Conflict(("accelerator",), message, ", ".join(names), f"accelerator: {names[0]}")
         if own.kind != "cpu":
             chips = "TPUs" if own.kind == "tpu" else "GPUs"
             for field in sorted({"accelerator", "accelerator_count"} & self.model_fields_set):
-                yield Misfit((field,), f"{own.name} has {chips} of its own", _NO_FIELD, _LEAVE_OUT)
+                yield Conflict((field,), f"{own.name} has {chips} of its own", _NO_FIELD, _LEAVE_OUT)
 
-    def _miscounted(self, own: MachineType) -> Iterator[Misfit]:
+    def _conflicts_of_counts(self, own: MachineType) -> Iterator[Conflict]:
         """Yield counts of VMs for TPUs, and of slices for GPUs, with the counts that they would be."""
         if own.kind == "tpu":
-            hosts = max(1, (chips_in(self.topology or "") or 1) // own.chips)
+            hosts = own.hosts_of(self.topology)
             counts = {nodes: f"{slices}: {-(-getattr(self, nodes) // hosts)}" for nodes, slices in _IN_SLICES.items()}
             message, allowed = "which has TPUs", "topology, slices and min_slices"
         else:
@@ -133,23 +133,23 @@ class NodePoolSpec(NodeOptions):
             message, allowed = "which has GPUs", "min_nodes and max_nodes"
         for field, nearest in counts.items():
             if field in self.model_fields_set:
-                yield Misfit((field,), f"does not go with {own.name}, {message}", allowed, nearest)
+                yield Conflict((field,), f"does not go with {own.name}, {message}", allowed, nearest)
 
-    def _unfit_for_slices(self, own: MachineType) -> Iterator[Misfit]:
+    def _conflicts_of_slices(self, own: MachineType) -> Iterator[Conflict]:
         """Yield settings of GPUs, and a missing topology."""
         for field in sorted(GPU_ONLY & self.model_fields_set):
-            yield Misfit((field,), f"{own.name} has no GPUs", _NO_FIELD, _LEAVE_OUT)
+            yield Conflict((field,), f"{own.name} has no GPUs", _NO_FIELD, _LEAVE_OUT)
         if self.topology is None:
             smallest = next(legal_topologies(own), None)
             message = f"is missing: {own.name} is a TPU, and a slice has a shape"
-            yield Misfit(("topology",), message, topologies_text(own), f"topology: {smallest}" if smallest else None)
+            yield Conflict(("topology",), message, topologies_text(own), f"topology: {smallest}" if smallest else None)
 
 
-def _above(least_name: str, least: int, most_name: str, most: int) -> Iterator[Misfit]:
+def _above(least_name: str, least: int, most_name: str, most: int) -> Iterator[Conflict]:
     """Yield the least of something where it is more than the most."""
     if least > most:
         message = f"is {least}, which is more than {most_name} ({most})"
-        yield Misfit((least_name,), message, f"at most {most}, or {most_name} of at least {least}", str(most))
+        yield Conflict((least_name,), message, f"at most {most}, or {most_name} of at least {least}", str(most))
 
 
 __all__ = ["BootDiskSpec", "Capacity", "MachineTypeName", "NodePoolSpec", "SystemPoolSpec"]

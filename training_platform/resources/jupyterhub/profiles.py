@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from training_platform.catalog import IMAGES
-from training_platform.config.expansion.pools import ExpandedPool, cluster_pools, flavor_name, flavors
+from training_platform.config.expansion.flavors import flavors
+from training_platform.config.expansion.pools import ExpandedPool, cluster_pools, flavor_name
 from training_platform.config.spec.cluster import ClusterSpec, Notebooks
 
 Profile = dict[str, Any]  # an entry of KubeSpawner's profile_list

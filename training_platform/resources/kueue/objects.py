@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from training_platform.config.expansion.pools import Flavor
+from training_platform.config.expansion.flavors import Flavor
 from training_platform.config.spec.fallback import Fallback
 from training_platform.config.spec.team import Share
 from training_platform.resources.kueue.provisioning import admission_checks

@@ -8,7 +8,7 @@ from typing import ClassVar
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.attachments import with_gpus
 from training_platform.catalog.locations import is_zone
-from training_platform.catalog.types import Capacity, MachineType, chips_in
+from training_platform.catalog.types import Capacity, MachineType
 from training_platform.config.reading.finding import Path
 from training_platform.rules.views.services import (
     Bucket,
@@ -186,9 +186,7 @@ class NodePool(View):
     @property
     def hosts(self) -> int:
         """VMs of one slice as ``tpu_topology`` asks for them, rounded up; 1 without one, or where it is no topology."""
-        if not self.tpu_topology or not self.machine or not self.machine.chips:
-            return 1
-        return -(-(chips_in(self.tpu_topology) or 1) // self.machine.chips)
+        return self.machine.hosts_of(self.tpu_topology) if self.machine else 1
 
     @property
     def zone_count(self) -> int:

@@ -85,7 +85,7 @@ def test_a_field_that_is_missing_is_named_at_the_pools_line(pool: list[str], fie
     assert nearest.partition(": ")[2] in (finding.allowed or "")
 
 
-def test_all_misfits_of_a_pool_come_at_once() -> None:
+def test_all_conflicts_of_a_pool_come_at_once() -> None:
     lines = ["driver: latest", "compact: true", "min_slices: 2", "reservation: v5e", "accelerator: t4"]
 
     findings = found([*SLICE, *lines])
