@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from training_platform.cli.root import fail, repository
+from training_platform.cli.root import fail, repository, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -54,7 +54,7 @@ def render(
         fail(str(error))
     _print_findings(rendered.findings, err=True)
     for line in rendered.notes:
-        typer.echo(f"# {line}", err=True)
+        say(f"# {line}", err=True)
     typer.echo(rendered.text, nl=False)
     raise typer.Exit(int(rendered.failed))
 
@@ -89,17 +89,17 @@ def check(
             found.extend(check_job(path, folder, workspace, day))
         except UnreadableError as error:
             unreadable = True
-            typer.echo(f"training-platform: {error}", err=True)
+            say(f"training-platform: {error}", err=True)
     _print_findings(found)
     errors = sum(finding.severity == "error" for finding in found)
     warnings = len(found) - errors
-    typer.echo(f"{_counted(len(paths), 'job')}: {_counted(errors, 'error')}, {_counted(warnings, 'warning')}")
+    say(f"{_counted(len(paths), 'job')}: {_counted(errors, 'error')}, {_counted(warnings, 'warning')}")
     raise typer.Exit(2 if unreadable else int(errors > 0))
 
 
 def _print_findings(findings: Iterable[Finding], *, err: bool = False) -> None:
     for finding in findings:
-        typer.echo(f"{finding.severity} {finding}  [{finding.rule}]", err=err)
+        say(f"{finding.severity} {finding}  [{finding.rule}]", err=err)
 
 
 def _counted(count: int, noun: str) -> str:

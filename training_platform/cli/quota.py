@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from training_platform.cli.root import fail, repository
+from training_platform.cli.root import fail, repository, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -82,7 +82,7 @@ def show(
     if output_format is Format.text:
         print_overview(chosen, by.value, quota_console())
     else:
-        typer.echo(
+        say(
             overview_json(chosen, by.value)
             if output_format is Format.json
             else overview_markdown(chosen, by.value).rstrip()
@@ -230,18 +230,18 @@ def _needed(overview: Overview, project: str) -> set[tuple[str, str]]:
 def _say_pulled(pulled: Pulled, day: date, *, dry_run: bool) -> None:
     changed = len(pulled.changes)
     count = f"{changed:,} limit{'' if changed == 1 else 's'} changed" if changed else "no limit changed"
-    typer.echo(f"{pulled.file}: {count}; {'not written' if dry_run else f'limits of {day}'}")
+    say(f"{pulled.file}: {count}; {'not written' if dry_run else f'limits of {day}'}")
     service = ""
     for change in pulled.changes:
         if change.service != service:
             service = change.service
-            typer.echo(f"  {service}")
-        typer.echo(f"    {change}")
+            say(f"  {service}")
+        say(f"    {change}")
     for quota_id in pulled.missing:
-        typer.echo(f"  not listed, though stacks need it: {quota_id}")
+        say(f"  not listed, though stacks need it: {quota_id}")
 
 
 def say_not_counted(overview: Overview) -> None:
     """Say on standard error what is missing in an overview."""
     for sentence in overview.not_counted:
-        typer.echo(f"training-platform: not counted: {sentence}", err=True)
+        say(f"training-platform: not counted: {sentence}", err=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from training_platform.cli.quota import RootOption, TodayOption, overview_of, say_not_counted
-from training_platform.cli.root import fail, repository
+from training_platform.cli.root import fail, repository, say
 
 if TYPE_CHECKING:
     from training_platform.quota.plan import ProjectPlan
@@ -77,11 +77,11 @@ def _say(plan: ProjectPlan, verdict: str, *, dry_run: bool) -> None:
     from training_platform.checks.reports.wording import limit, location, quota_name
 
     if not plan.needed or plan.stack is None:
-        typer.echo(f"{plan.ledger.project}: {verdict}")
+        say(f"{plan.ledger.project}: {verdict}")
         return
     count = f"{len(plan.needed):,} request{'' if len(plan.needed) == 1 else 's'}"
-    typer.echo(f"{plan.stack.source.file}: {count} {'not written' if dry_run else 'written'}")
+    say(f"{plan.stack.source.file}: {count} {'not written' if dry_run else 'written'}")
     for need in plan.needed:
         line = need.line
         change = f"{limit(line)} -> {need.value:,} {line.unit}"
-        typer.echo(f"  {need.name}: {quota_name(line)} in {location(line)}, {change}")
+        say(f"  {need.name}: {quota_name(line)} in {location(line)}, {change}")

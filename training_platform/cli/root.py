@@ -7,6 +7,8 @@ from typing import NoReturn
 
 import typer
 
+from training_platform.config.reading.printable import printable
+
 
 def repository(given: Path | None) -> Path:
     """Return the repository's root: ``given``, or the nearest folder upwards that has ``Pulumi.yaml`` and ``stacks/``.
@@ -23,5 +25,10 @@ def repository(given: Path | None) -> Path:
 
 def fail(message: str) -> NoReturn:
     """End the command with exit code 2, could not check or wrong usage, and one sentence on standard error."""
-    typer.echo(f"training-platform: {message}", err=True)
+    say(f"training-platform: {message}", err=True)
     raise typer.Exit(2)
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print text that may hold names from files: printable, so that no log takes it for a command."""
+    typer.echo(printable(text), err=err)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final, NoReturn
 import typer
 
 from training_platform.cli.options import takes
-from training_platform.cli.root import fail, repository
+from training_platform.cli.root import fail, repository, say
 
 if TYPE_CHECKING:
     from training_platform.sandbox.run.folder import Folder
@@ -151,7 +151,7 @@ def serve(
             playing(servers.cloud, options.scenario),
         ):
             for line in settings_lines(servers, endpoints(servers.cloud)):
-                typer.echo(line)
+                say(line)
             sys.stdout.flush()
             wait_for_the_end()
 
@@ -166,7 +166,7 @@ def status(*, options: Options) -> None:
     with _problems():
         folder = options.folder()
         for line in status_lines(folder, read_stacks(folder.root, ())):
-            typer.echo(line)
+            say(line)
 
 
 @contextmanager
@@ -206,11 +206,11 @@ def _problems() -> Iterator[None]:
 def _failed(summary: Summary | None, message: str) -> NoReturn:
     if summary is not None:
         _print(summary)
-    typer.echo(f"training-platform: {message}", err=True)
+    say(f"training-platform: {message}", err=True)
     raise typer.Exit(1)
 
 
 def _print(summary: Summary) -> None:
     from training_platform.sandbox.run.reports.summary import as_text
 
-    typer.echo(as_text(summary))
+    say(as_text(summary))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from training_platform.cli.options import takes
-from training_platform.cli.root import fail
+from training_platform.cli.root import fail, say
 from training_platform.cli.sandbox import WHERE, Options
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def list_faults(*, options: Options) -> None:
 
     with _served(options) as faults:
         for line in fault_lines(faults.listed(), {}):
-            typer.echo(line)
+            say(line)
 
 
 @app.command("add")
@@ -39,7 +39,7 @@ def add(
 ) -> None:
     """Add the faults of a scenario file; their times begin now."""
     with _served(options) as faults:
-        typer.echo(f"added: {', '.join(faults.add(scenario))}")
+        say(f"added: {', '.join(faults.add(scenario))}")
 
 
 @app.command("clear")

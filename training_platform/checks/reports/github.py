@@ -9,6 +9,7 @@ from __future__ import annotations
 from training_platform.checks.report import Report, ordered
 from training_platform.checks.reports.wording import advice, place, said
 from training_platform.config.reading.finding import Finding
+from training_platform.config.reading.printable import printable
 
 _COMMANDS = {"error": "error", "warning": "warning", "note": "notice"}
 
@@ -36,4 +37,4 @@ def _command(name: str, properties: dict[str, str], text: str) -> str:
 def _escaped(text: str, more: str = "") -> str:
     for character in f"%\r\n{more}":
         text = text.replace(character, f"%{ord(character):02X}")
-    return text
+    return printable(text)

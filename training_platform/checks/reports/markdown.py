@@ -27,6 +27,7 @@ from training_platform.checks.reports.wording import (
     verdict,
 )
 from training_platform.config.reading.finding import Finding
+from training_platform.config.reading.printable import printable
 from training_platform.quota.ledger import shown
 
 MARKER = "<!-- training-platform check -->"
@@ -58,7 +59,7 @@ def markdown_report(report: Report, links: str = "") -> str:
 
 def escaped(text: str) -> str:
     """Return plain text so that nothing in it is markup, a mention, or the end of a table's cell."""
-    return text.translate(_ESCAPE)
+    return printable(text).translate(_ESCAPE)
 
 
 def _main(report: Report, links: str) -> Iterator[str]:

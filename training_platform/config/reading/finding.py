@@ -40,7 +40,7 @@ class Finding:
     def __str__(self) -> str:
         """Return the finding as people read it: place and message on one line, what is allowed below."""
         place = ":".join(str(part) for part in (self.file or self.stack, *(self.position or ())) if part)
-        subject = ": ".join(part for part in (place, self.path, self.message) if part)
+        subject = ": ".join(part for part in (place, self.path, self.message) if part).replace("\n", "\\n")
         help_parts = []
         if self.allowed:
             help_parts.append(f"Allowed: {self.allowed}.")
