@@ -55,9 +55,9 @@ bench: $(DEVELOPMENT) ## Measure what benchmarks/ measures.
 test-engine: $(DEVELOPMENT) ## Run the tests under the real Pulumi engine; fail where a tool is missing.
 	@TRAINING_PLATFORM_REQUIRE_ENGINE=1 $(BIN)/python -m pytest -m engine $(SIDE_BY_SIDE) $(ARGS)
 
-lock: ## Resolve requirements*.in into hashed locks, with uv; UPGRADE=1 takes newer versions.
-	@$(COMPILE) requirements.in --output-file requirements.txt
-	@$(COMPILE) requirements-dev.in --output-file requirements-dev.txt
+lock: ## Resolve pyproject.toml and requirements*.in into hashed locks, with uv; UPGRADE=1 takes newer versions.
+	@$(COMPILE) pyproject.toml requirements.in --extra deploy --extra policy --output-file requirements.txt
+	@$(COMPILE) pyproject.toml requirements-dev.in --extra quota --extra sandbox --output-file requirements-dev.txt
 
 clean: ## Delete .venv, caches and build leftovers.
 	@rm -rf .venv .hypothesis .mypy_cache .pytest_cache .ruff_cache build *.egg-info
@@ -72,7 +72,7 @@ clean: ## Delete .venv, caches and build leftovers.
 
 # Compiled in one go on all cores, where pip would use one: pulumi_gcp alone is 2,400 files. A file that does not compile is
 # none that we import.
-$(RUNTIME): .venv/.created requirements.txt requirements.in pyproject.toml
+$(RUNTIME): .venv/.created requirements.txt pyproject.toml
 	@$(PIP) install --no-compile --require-hashes --requirement requirements.txt
 	@$(BIN)/python -m compileall -qq -j 0 .venv/lib || true
 	@$(PIP) install --no-deps --no-build-isolation --editable .

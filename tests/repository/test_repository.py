@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
-LOCKS = ("requirements.txt", "requirements-dev.txt")
+LOCKS = {"requirements.txt": ["deploy", "policy"], "requirements-dev.txt": ["quota", "sandbox"]}  # the extras of each
 
 # Written so that no pattern matches its own text.
 UNWANTED = {
@@ -79,13 +79,19 @@ def test_a_lock_holds_pins_and_hashes_and_nothing_else(lock: str) -> None:
         assert all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", line) for line in hashes)
 
 
-@pytest.mark.parametrize("lock", LOCKS)
-def test_a_lock_covers_its_requirements(lock: str) -> None:
+@pytest.mark.parametrize(("lock", "extras"), LOCKS.items())
+def test_a_lock_covers_its_requirements(lock: str, extras: list[str]) -> None:
     locked = _pins(lock)
-    wanted = _requirements(lock.replace(".txt", ".in"))
+    wanted = [*_requirements(lock.replace(".txt", ".in")), *_project_requirements(extras)]
 
     assert wanted
     assert [str(entry) for entry in wanted if not entry.specifier.contains(locked[canonicalize_name(entry.name)])] == []
+
+
+def test_every_extra_is_locked() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+    assert project["optional-dependencies"].keys() == {extra for extras in LOCKS.values() for extra in extras}
 
 
 def test_both_locks_agree() -> None:
@@ -161,6 +167,13 @@ def _repository_files() -> list[Path]:
 def _requirements(name: str) -> list[Requirement]:
     lines = (ROOT / name).read_text().splitlines()
     return [Requirement(line) for line in lines if line and not line.startswith(("#", "-"))]
+
+
+def _project_requirements(extras: list[str]) -> list[Requirement]:
+    """Return what the package and these of its extras need."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    lines = [*project["dependencies"], *(line for extra in extras for line in project["optional-dependencies"][extra])]
+    return [each for each in map(Requirement, lines) if each.name != project["name"]]
 
 
 def _pins(name: str) -> dict[str, str]:

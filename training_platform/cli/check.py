@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from training_platform.cli.extras import need
 from training_platform.cli.root import fail, repository
 
 if TYPE_CHECKING:
@@ -92,6 +93,8 @@ def check(
     from training_platform.policy.config_files import wrong_configs
 
     _agree(base=base, new_only=new_only, write_baseline=write_baseline, fast=fast)
+    if not fast:
+        need("deploy", "check without --fast")
     printed, files = _printed(formats or [Format.text]), _files(outputs or ())
     folder = repository(root)
     try:

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
 import typer
 
 from training_platform.cli import catalog, check, job, quota, quota_request, sandbox, sandbox_faults, schema
+from training_platform.cli.root import DISTRIBUTION, installed
 from training_platform.cli.streams import standard_streams
 
+
+def _print_version(value: bool) -> None:
+    if value:
+        typer.echo(f"{DISTRIBUTION} {installed()}")
+        raise typer.Exit
+
+
 app = typer.Typer(
-    help="Plan, check and run an organisation's training platform on Google Cloud.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -24,6 +32,16 @@ app.add_typer(quota.app, name="quota")
 quota.app.command("request")(quota_request.request)
 app.add_typer(sandbox.app, name="sandbox")
 sandbox.app.add_typer(sandbox_faults.app, name="faults")
+
+
+@app.callback()
+def options(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_print_version)
+    ] = False,
+) -> None:
+    """Plan, check and run an organisation's training platform on Google Cloud."""
 
 
 def main() -> None:

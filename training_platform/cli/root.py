@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tomllib
+from importlib.metadata import version
 from pathlib import Path
 from typing import NoReturn
 
@@ -9,18 +11,40 @@ import typer
 
 from training_platform.config.reading.printable import printable
 
+DISTRIBUTION = "training-platform"
+
 
 def repository(given: Path | None) -> Path:
     """Return the repository's root: ``given``, or the nearest folder upwards that has ``Pulumi.yaml`` and ``stacks/``.
 
-    Ends the command with exit code 2 and one sentence where there is none.
+    Ends the command with exit code 2 and one sentence where there is none, or where it is of another version.
     """
     start = (given or Path()).resolve()
     folders = (start,) if given else (start, *start.parents)
     found = (folder for folder in folders if (folder / "Pulumi.yaml").is_file() and (folder / "stacks").is_dir())
-    return next(found, None) or fail(
+    root = next(found, None) or fail(
         f"{given or 'This folder'} is no training-platform repository: it has no Pulumi.yaml beside a folder stacks/."
     )
+    if (of_root := _version(root)) not in {None, installed()}:
+        fail(
+            f"{root} is version {of_root}, and the training-platform that is installed is {installed()}: install "
+            f"{DISTRIBUTION}=={of_root}, or run `make setup` there and use its .venv/bin/training-platform."
+        )
+    return root
+
+
+def installed() -> str:
+    """Return the version of the package that runs."""
+    return version(DISTRIBUTION)
+
+
+def _version(root: Path) -> str | None:
+    """Return the version of a clone of this project, None for a folder that holds stacks alone."""
+    try:
+        project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        return str(project["version"]) if project["name"] == DISTRIBUTION else None
+    except (OSError, ValueError, KeyError):
+        return None
 
 
 def fail(message: str) -> NoReturn:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final, NoReturn
 
 import typer
 
+from training_platform.cli.extras import need
 from training_platform.cli.options import takes
 from training_platform.cli.root import fail, repository, say
 
@@ -47,7 +48,10 @@ _RUN: Final = ("parallel", "yes", *WHERE)
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the commands can be told; each takes the options that mean something to it."""
+    """What the commands can be told; each takes the options that mean something to it.
+
+    Made first of all, so it ends a command whose extra is not installed.
+    """
 
     durations: Durations = None
     parallel: Parallel = None
@@ -57,6 +61,10 @@ class Options:
     workspace: Place = None
     yes: Yes = False
     root: Root = None
+
+    def __post_init__(self) -> None:
+        """End the command where the extra is missing."""
+        need("sandbox", "sandbox")
 
     def folder(self) -> Folder:
         """Return where the sandbox is."""

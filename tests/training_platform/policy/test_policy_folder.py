@@ -40,9 +40,16 @@ def test_the_folder_has_what_pulumi_publishes(folder: Path) -> None:
     assert {each.name for each in folder.iterdir()} == {
         "PulumiPolicy.yaml", "__main__.py", "config", "requirements.txt", wheel.name,
     }  # fmt: skip
-    lines = (folder / "requirements.txt").read_text().splitlines()
-    assert [line.split("=")[0].split(">")[0] for line in lines[:-1]] == ["pulumi-policy", "pydantic", "PyYAML"]
-    assert lines[-1] == f"./{wheel.name}"
+    assert (folder / "requirements.txt").read_text() == f"./{wheel.name}[policy]\n"
+
+
+def test_pip_takes_the_requirements(folder: Path) -> None:
+    pip = [sys.executable, "-m", "pip", "--no-input", "--disable-pip-version-check", "install"]
+    command = [*pip, "--dry-run", "--no-index", "--force-reinstall", "--no-deps", "--requirement", "requirements.txt"]
+
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+    assert "Would install training-platform-" in done.stdout, done.stdout + done.stderr
 
 
 def test_the_wheel_has_one_import_name_and_the_data_beside_the_code(folder: Path) -> None:

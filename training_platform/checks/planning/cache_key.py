@@ -1,8 +1,8 @@
 """What a plan's outcome depends on, as one digest: whatever can change the outcome changes the digest.
 
-That is the stack's file and its environment's, the program, the code and data of ``modules`` and ``checks``, Python and
-every installed package. Today, snapshots, exemptions and the baseline are not in it: they are applied to outcomes
-afterwards. Nor is the policy pack, which no check runs.
+That is the stack's file and its environment's, the program, the code and data of ``modules`` and
+``training_platform``, Python and every installed package. Today, snapshots, exemptions and the baseline are not in it:
+they are applied to outcomes afterwards. Nor is the policy pack, which no check runs.
 """
 
 from __future__ import annotations
@@ -18,15 +18,19 @@ from training_platform.config.spec.stack import Stack
 from training_platform.config.workspace import STACKS_FOLDER
 
 CODE = Path(__file__).resolve().parents[3]
-PACKAGES = ("training_platform", "modules")
 PROGRAM = ("Pulumi.yaml", "__main__.py")
 
 
 def program_digest(root: Path, code: Path = CODE) -> str:
-    """Return the digest of all but stack files: the program at ``root``, and the packages below ``code``."""
+    """Return the digest of all but stack files: the program and ``modules`` at ``root``, the packages below ``code``.
+
+    Installed from a wheel, ``code`` has no ``modules``; in tests ``root`` may have none, and is planned by ours.
+    """
     parts = [sys.version, sys.platform, platform.machine(), *sorted(_installed())]
     files = [(name, root / name) for name in PROGRAM]
-    files += ((path.relative_to(code).as_posix(), path) for package in PACKAGES for path in _files(code / package))
+    folders = {"training_platform": code, "modules": root if (root / "modules").is_dir() else code}
+    for package, folder in folders.items():
+        files += ((path.relative_to(folder).as_posix(), path) for path in _files(folder / package))
     return _digest((*parts, *(text for name, path in files for text in (name, _content(path)))))
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import runpy
+import sys
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -30,10 +32,9 @@ def reference(stack: str) -> str:
 
 def plan_stack(root: FilePath, stack: Stack, references: Mapping[str, Mapping[str, Any]]) -> Plan:
     """Plan one stack by running ``__main__.py``. Raises PlanningError."""
-    main = root / "__main__.py"
     try:
         return record(
-            lambda: runpy.run_path(str(main), run_name="__main__"),
+            lambda: _run(root),
             project=PROJECT,
             stack_name=stack.name,
             config=stack.config,
@@ -46,3 +47,18 @@ def plan_stack(root: FilePath, stack: Stack, references: Mapping[str, Mapping[st
         last = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{FilePath(last.filename).name}:{last.lineno}"
         raise PlanningError(f"stack {stack.name}: the program stopped at {place}: {error!r}.") from error
+
+
+def _run(root: FilePath) -> None:
+    """Run the program with its own folder on the path, as Python and the engine do: ``modules`` is the repository's."""
+    with _on_path(root):
+        runpy.run_path(str(root / "__main__.py"), run_name="__main__")
+
+
+@contextmanager
+def _on_path(folder: FilePath) -> Iterator[None]:
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))

@@ -20,7 +20,7 @@ STACK = read_workspace(ROOT).stacks["prod-vision"]
 
 @pytest.fixture
 def code(tmp_path: Path) -> Path:
-    for package in cache_key.PACKAGES:
+    for package in ("training_platform", "modules"):
         shutil.copytree(CODE / package, tmp_path / "code" / package, ignore=shutil.ignore_patterns("__pycache__"))
     return tmp_path / "code"
 
@@ -60,6 +60,15 @@ def test_a_change_misses(name: str, digest: Digest, tmp_path: Path) -> None:
 def test_a_new_file_of_the_code_misses(digest: Digest, code: Path) -> None:
     before = digest()
     (code / "training_platform" / "catalog" / "data" / "new.yaml").write_text("", encoding="utf-8")
+
+    assert digest() != before
+
+
+def test_components_count_where_the_program_finds_them(digest: Digest, copy: Path, code: Path) -> None:
+    """Installed from a wheel, the package has no components beside it: they are the clone's."""
+    shutil.move(code / "modules", copy / "modules")
+    before = digest()
+    append(copy / "modules" / "gke" / "node_pool.py")
 
     assert digest() != before
 

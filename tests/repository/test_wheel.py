@@ -1,0 +1,137 @@
+"""The wheel, installed where nothing else is: what it holds, what runs from it, and what each extra is for."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.repository.bare_environment import BareEnvironment
+from training_platform.policy.build import make_wheel
+
+ROOT = Path(__file__).parents[2]
+CLONED = ("Pulumi.yaml", "pyproject.toml", "__main__.py", "modules", "policies", "stacks", "jobs", "training_platform")
+
+pytestmark = pytest.mark.timeout(300)
+
+PACK = """
+import sys
+from training_platform.policy.pack import policies
+names = {policy.name for policy in policies(None)}
+assert {"disks", "quota", "advice"} <= names, names
+assert "pulumi_policy" in sys.modules
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_wheel(tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """Return a folder that holds what git would clone."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *CLONED],
+        cwd=ROOT, check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    for name in filter(None, listed.stdout.split("\0")):
+        if (ROOT / name).is_file():
+            (tmp_path / "clone" / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, tmp_path / "clone" / name)
+    return tmp_path / "clone"
+
+
+@pytest.fixture(scope="module")
+def base(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> BareEnvironment:
+    """Return an environment without any extra."""
+    return BareEnvironment(tmp_path_factory.mktemp("bare") / "base", wheel)
+
+
+@pytest.fixture(scope="module")
+def deploy(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> BareEnvironment:
+    """Return an environment to check and deploy with."""
+    return BareEnvironment(tmp_path_factory.mktemp("bare") / "deploy", wheel, "deploy")
+
+
+@pytest.fixture(scope="module")
+def policy(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> BareEnvironment:
+    """Return what somebody has who publishes or runs the pack."""
+    return BareEnvironment(tmp_path_factory.mktemp("bare") / "policy", wheel, "policy")
+
+
+def test_the_wheel_holds_every_file_of_the_package(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        packed = {name for name in archive.namelist() if ".dist-info/" not in name}
+    package = ROOT / "training_platform"
+    there = {path.relative_to(ROOT).as_posix() for path in package.rglob("*") if path.is_file()}
+
+    assert packed == {name for name in there if not name.endswith(".pyc")}
+
+
+def test_a_clone_is_planned_and_checked_from_the_wheel(deploy: BareEnvironment, clone: Path) -> None:
+    done = deploy.run(deploy.command, "check", "dev", cwd=clone)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 stack: clean" in done.stdout, done.stdout
+
+
+def test_what_is_planned_are_the_components_of_the_clone(deploy: BareEnvironment, clone: Path) -> None:
+    team = clone / "modules" / "team.py"
+    team.write_text("raise RuntimeError('these are the components of the clone')\n", encoding="utf-8")
+
+    done = deploy.run(deploy.command, "check", "dev", cwd=clone)
+
+    assert done.returncode == 2
+    assert "these are the components of the clone" in done.stdout + done.stderr
+
+
+def test_without_extras_models_quotas_and_the_catalogue_answer(base: BareEnvironment, clone: Path) -> None:
+    assert not {name for name in base.requirements if name.startswith("pulumi") or name in {"grpcio", "protobuf"}}
+    for command in (["check", "--fast"], ["quota", "show"], ["catalog", "list"], ["--version"]):
+        done = base.run(base.command, *command, cwd=clone)
+        assert done.returncode == 0, (command, done.stdout, done.stderr)
+
+
+@pytest.mark.parametrize(("command", "extra"), [("check", "deploy"), ("sandbox status", "sandbox"),
+                                                ("sandbox up dev", "sandbox"), ("sandbox faults list", "sandbox"),
+                                                ("quota pull", "quota")])  # fmt: skip
+def test_a_missing_extra_is_one_sentence_that_names_it(
+    base: BareEnvironment, clone: Path, command: str, extra: str
+) -> None:
+    done = base.run(base.command, *command.split(), cwd=clone)
+
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert f"needs the extra `{extra}`: pip install 'training-platform[{extra}]'" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["check --fast", "quota show", "job check"])
+def test_a_clone_of_another_version_is_refused(base: BareEnvironment, clone: Path, command: str) -> None:
+    project = clone / "pyproject.toml"
+    text = project.read_text(encoding="utf-8")
+    project.write_text(text.replace('\nversion = "0.1.0"\n', '\nversion = "7.0.0"\n'), encoding="utf-8")
+
+    done = base.run(base.command, *command.split(), cwd=clone)
+
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert "is version 7.0.0, and the training-platform that is installed is 0.1.0: install" in done.stderr
+
+
+def test_a_folder_of_stacks_without_a_program_has_no_version_to_differ(base: BareEnvironment, clone: Path) -> None:
+    (clone / "pyproject.toml").unlink()
+
+    assert base.run(base.command, "check", "--fast", cwd=clone).returncode == 0
+
+
+def test_the_pack_needs_no_provider(policy: BareEnvironment, tmp_path: Path) -> None:
+    assert "pulumi-policy" in policy.requirements
+    assert not {"pulumi-gcp", "pulumi-kubernetes"} & set(policy.requirements)
+
+    done = policy.run(policy.python, "-c", PACK, cwd=tmp_path)
+
+    assert done.returncode == 0, done.stderr
