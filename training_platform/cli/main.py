@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import traceback
 from typing import Annotated
 
 import typer
 
 from training_platform.cli import catalog, check, job, quota, quota_request, sandbox, sandbox_faults, schema
 from training_platform.cli.root import DISTRIBUTION, installed
-from training_platform.cli.streams import standard_streams
+from training_platform.cli.streams import COULD_NOT, StreamError, standard_streams
+
+TRACEBACK = "TRAINING_PLATFORM_TRACEBACK"
 
 
 def _print_version(value: bool) -> None:
@@ -45,12 +49,29 @@ def options(
 
 
 def main() -> None:
-    """Run the command; an interrupt ends it quietly with 130, as shells expect."""
+    """Run the command; an interrupt ends it quietly with 130, as shells expect.
+
+    A mistake in this program ends with 2, could not check: Python's own 1 would read as findings.
+    """
     with standard_streams():
         try:
             app()
         except KeyboardInterrupt:
             sys.exit(130)
+        except StreamError:
+            raise
+        except Exception as error:  # noqa: BLE001 # whatever it is, it says nothing of the stacks
+            sys.exit(_failed(error))
+
+
+def _failed(error: Exception) -> int:
+    """Say what failed in one sentence; where it failed only to who asks. Returns the exit code."""
+    if os.environ.get(TRACEBACK):
+        traceback.print_exception(error)
+    said = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+    message = f"failed by a mistake of its own, so nothing was decided: {said}. {TRACEBACK}=1 shows where."
+    sys.stderr.write(f"training-platform: {message.encode('utf-8', 'backslashreplace').decode()}\n")
+    return COULD_NOT
 
 
 if __name__ == "__main__":

@@ -145,6 +145,10 @@ def read_snapshots(root: FilePath, today: date) -> Snapshots:
     findings: list[Finding] = []
     unreadable: list[str] = []
     for path in sorted((root / FOLDER).glob("*.yaml")):
+        name = path.name.encode("utf-8", "backslashreplace").decode()
+        if name != path.name:
+            unreadable.append(f"{FOLDER}/{name}: the name of the file is not UTF-8.")
+            continue
         try:
             snapshot, found = parse_snapshot(path.stem, read_source(path, f"{FOLDER}/{path.name}"))
         except UnreadableError as error:

@@ -1,11 +1,13 @@
+import os
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from training_platform.config.reading.finding import Position
-from training_platform.config.reading.source import UnreadableError, parse_source, read_source
+from training_platform.config.reading.source import Reader, Source, UnreadableError, parse_source, read_source
 
 
 def test_every_key_and_item_has_its_line_and_column() -> None:
@@ -115,6 +117,71 @@ def test_aliases_of_aliases_do_not_fill_the_memory() -> None:
 
     with pytest.raises(UnreadableError, match="repeated too deeply"):
         parse_source("\n".join(lines), "f.yaml")
+
+
+def test_deep_nesting_is_one_sentence_and_does_not_end_the_process() -> None:
+    for text in ("[" * 26_000, "[\n" * 26_000, "{a: " * 26_000, "- " * 26_000, "? " * 26_000, "&a [" * 26_000):
+        with pytest.raises(UnreadableError, match=r"f\.yaml:\d+:\d+: is nested or repeated too deeply"):
+            parse_source(text, "f.yaml")
+
+
+def test_a_small_file_of_aliases_is_refused_before_it_is_read_out() -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 40)]
+    source = Source("f.yaml")
+
+    with pytest.raises(UnreadableError, match=r"f\.yaml:6:5: is nested or repeated too deeply"):
+        Reader(source, yaml.parse("\n".join(lines), Loader=yaml.BaseLoader)).document()
+
+    assert len(source.positions) < 200_000
+
+
+def test_what_aliases_may_stand_for_is_counted_as_they_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("training_platform.config.reading.source._MOST_REPEATED", 1_000)
+    hundred = f"a: &a [{', '.join('x' * 98)}]\n"  # 98 values between the events of its start and its end
+
+    parse_source(hundred + f"b: [{', '.join(['*a'] * 10)}]\n", "f.yaml")
+    with pytest.raises(UnreadableError, match="repeated too deeply"):
+        parse_source(hundred + f"b: [{', '.join(['*a'] * 11)}]\n", "f.yaml")
+
+
+def test_an_anchor_belongs_to_its_own_events_alone() -> None:
+    text = "a: &x [1, &y {n: 2}]\nb: [*y, *x]\n"
+
+    assert parse_source(text, "f.yaml").value == {"a": [1, {"n": 2}], "b": [{"n": 2}, [1, {"n": 2}]]}
+    with pytest.raises(UnreadableError, match=r"f\.yaml:2:4: is not YAML: no anchor 'z' stands before this alias"):
+        parse_source("a: 1\nb: *z\n", "f.yaml")
+    with pytest.raises(UnreadableError, match=r"f\.yaml:2:4: is not YAML: the anchor 'x' is given twice"):
+        parse_source("a: &x 1\nb: &x 2\n", "f.yaml")
+
+
+def test_a_second_document_is_one_sentence() -> None:
+    with pytest.raises(UnreadableError, match=r"f\.yaml:2:1: is not YAML: a second document starts here"):
+        parse_source("a: 1\n---\nb: 2\n", "f.yaml")
+
+
+def test_what_is_no_regular_file_is_one_sentence(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.yaml")
+    (tmp_path / "endless.yaml").symlink_to("/dev/zero")
+    (tmp_path / "folder.yaml").mkdir()
+
+    for name in ("pipe", "endless", "folder"):
+        with pytest.raises(UnreadableError, match="is not a regular file"):
+            read_source(tmp_path / f"{name}.yaml", "f.yaml")
+
+
+def test_a_file_of_64_mib_is_read_and_one_byte_more_is_not(tmp_path: Path) -> None:
+    path = tmp_path / "f.yaml"
+    with path.open("wb") as file:
+        file.write(b"a: 1\n#")
+        file.truncate(64 * 2**20)  # zero bytes, which are not YAML
+
+    with pytest.raises(UnreadableError, match="is not YAML"):
+        read_source(path, "f.yaml")
+    with path.open("ab") as file:
+        file.write(b"\n")
+    with pytest.raises(UnreadableError, match="is larger than 64 MiB"):
+        read_source(path, "f.yaml")
 
 
 def test_broken_yaml_says_where() -> None:

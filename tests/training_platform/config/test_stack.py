@@ -228,3 +228,31 @@ def check_any_text(text: str, parse: Callable[[Any], Stack]) -> None:
         assert finding.position.line >= 1
         assert str(finding).startswith("stacks/Pulumi.x.yaml:")
     assert stack.section is not None or stack.findings
+
+
+def pools_of(count: int, **fields: Any) -> Stack:
+    cluster = {
+        "location": "us-west4",
+        "subnet": {"nodes": "10.11.0.0/20", "pods": "10.65.0.0/16", "services": "10.11.16.0/20"},
+        "node_pools": {
+            f"p{index}": {"machine_type": "ct5lp-hightpu-4t", "zone": "us-west4-a", "topology": "4x8", **fields}
+            for index in range(count)
+        },
+    }
+    text = yaml.safe_dump({"config": {ENVIRONMENT: {"project": "example-train", "clusters": {"west": cluster}}}})
+    return parse_stack("dev", parse_source(text, "f.yaml"))
+
+
+def test_a_pool_has_at_most_100_000_slices() -> None:
+    assert pools_of(1, slices=100_000).findings == ()
+
+    (finding,) = pools_of(1, slices=100_001).findings
+    assert finding.path == "clusters.west.node_pools.p0.slices"
+    assert (finding.allowed, finding.nearest) == ("at most 100000", "100000")
+
+
+def test_a_stack_has_at_most_100_000_slices_and_pools() -> None:
+    assert pools_of(2, slices=50_000).findings == ()
+
+    (finding,) = pools_of(3, slices=33_334).findings
+    assert (finding.path, finding.allowed) == ("clusters", "at most 100,000")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import os
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -234,3 +235,13 @@ def test_one_unreadable_snapshot_hides_no_other(tmp_path: Path) -> None:
     assert set(snapshots.by_project) == {"example-train"}
     assert len(snapshots.unreadable) == 1
     assert snapshots.unreadable[0].startswith("stacks/quotas/broken.yaml:")
+
+
+def test_a_name_that_is_not_utf_8_is_one_sentence(tmp_path: Path) -> None:
+    folder = tmp_path / "stacks" / "quotas"
+    folder.mkdir(parents=True)
+    (folder / os.fsdecode(b"example-\xff.yaml")).touch()
+
+    (sentence,) = read_snapshots(tmp_path, TAKEN).unreadable
+
+    assert sentence.encode() == b"stacks/quotas/example-\\udcff.yaml: the name of the file is not UTF-8."

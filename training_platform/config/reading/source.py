@@ -8,6 +8,7 @@ differently is a finding that asks for quotes, so that both always see the same 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any
@@ -16,7 +17,7 @@ import yaml
 
 from training_platform.config.reading.finding import Finding, Path, Position, dotted
 
-_Base: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # libyaml is 5 times as fast, and not in every wheel
+_LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # libyaml is 5 times as fast, and not in every wheel
 _INT = re.compile(r"[-+]?(0|[1-9][0-9]*)\Z")
 _FLOAT = re.compile(r"[-+]?(0|[1-9][0-9]*)\.[0-9]+\Z")
 _WORDS = {"true": True, "false": False, "null": None, "~": None, "": None}
@@ -30,7 +31,12 @@ _AMBIGUOUS = re.compile(
     re.VERBOSE,
 )
 _DEEPEST = 60  # levels; our deepest stack file has 8
+_MOST_BYTES = 64 * 2**20
+_MOST_REPEATED = 1_000_000  # events that aliases stand for; aliases of aliases multiply a small file without end
 _LARGEST = 2**53  # a whole number beyond it is another number once it has been a float, as it is on Pulumi's wire
+
+
+_Event = Any  # one of libyaml's; the stubs do not say what each kind holds
 
 
 class UnreadableError(Exception):
@@ -59,7 +65,13 @@ class Source:
 def read_source(path: FilePath, file: str) -> Source:
     """Read a YAML file; ``file`` is the name that findings carry. Raises UnreadableError."""
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        if path.exists() and not path.is_file():
+            raise UnreadableError(f"{file}: is not a regular file.")  # a pipe or a device may never end
+        with path.open("rb") as stream:
+            data = stream.read(_MOST_BYTES + 1)
+        if len(data) > _MOST_BYTES:
+            raise UnreadableError(f"{file}: is larger than {_MOST_BYTES // 2**20} MiB.")
+        text = data.decode("utf-8-sig")
     except OSError as error:
         raise UnreadableError(f"{file}: cannot be read: {error.strerror or error}.") from error
     except UnicodeDecodeError as error:
@@ -68,18 +80,20 @@ def read_source(path: FilePath, file: str) -> Source:
 
 
 def parse_source(text: str, file: str) -> Source:
-    """Parse YAML text. Raises UnreadableError where it is not YAML, or nested without end."""
+    """Parse YAML text. Raises UnreadableError where it is not YAML, or nested or repeated without end.
+
+    It reads libyaml's events, which come one by one: its tree of nodes is built by recursion in C, so that deep nesting
+    would end the process, and takes six times as long.
+    """
+    source = Source(file)
     try:
-        node = yaml.compose(text, Loader=_Loader)
+        source.value = Reader(source, yaml.parse(text, Loader=_LOADER)).document()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
         raise UnreadableError(f"{file}{place}: is not YAML: {error.problem or error.context}.") from error
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise UnreadableError(f"{file}: is not YAML: {' '.join(str(error).split())}.") from error
-    source = Source(file)
-    if node is not None:
-        source.value = _Reader(source).read(node, ())
     return source
 
 
@@ -90,54 +104,142 @@ def value_at(value: Any, path: Path) -> Any:
     return value
 
 
-class _Reader:
-    """Turns YAML nodes into values, noting the place of each."""
+class Reader:
+    """Turns YAML's events into values, noting the place of each.
 
-    def __init__(self, source: Source) -> None:
+    An alias is read again from the events of its anchor, ``anchors``; ``sizes`` counts what it reads.
+    """
+
+    def __init__(self, source: Source, events: Iterator[_Event]) -> None:
         self.source = source
-        self.budget = 2_000_000  # values; aliases of aliases can multiply a small file beyond any memory
+        self.events = events
+        self.anchors: dict[str, list[_Event]] = {}
+        self.sizes: dict[str, int] = {}
+        self.open: list[str] = []  # anchors that are being read, from the first
+        self.repeating = False
+        self.repeated = 0
 
-    def read(self, node: yaml.Node, path: Path) -> Any:
-        self.budget -= 1
-        if len(path) > _DEEPEST or self.budget < 0:
-            raise UnreadableError(f"{self.source.file}: is nested or repeated too deeply at {dotted(path)[:80]}.")
-        self.source.positions.setdefault(path, _position(node))
-        if node.tag:
-            self._find(path, node, f"has the tag {node.tag!r}; tags are not read")
-        if isinstance(node, yaml.MappingNode):
-            return self._mapping(node, path)
-        if isinstance(node, yaml.SequenceNode):
-            return [self.read(item, (*path, index)) for index, item in enumerate(node.value)]
-        return self._scalar(node, path)
+    def document(self) -> Any:
+        """Return the value of the one document, None where there is none."""
+        next(self.events)  # the stream's start
+        if isinstance(next(self.events), yaml.StreamEndEvent):
+            return None
+        value = self.read(next(self.events), ())
+        next(self.events)  # the document's end
+        after = next(self.events)
+        if not isinstance(after, yaml.StreamEndEvent):
+            raise self._not_yaml(after, "a second document starts here")
+        return value
 
-    def _mapping(self, node: yaml.MappingNode, path: Path) -> dict[str, Any]:
+    def read(self, event: _Event, path: Path) -> Any:
+        """Return the value that begins with an event."""
+        if isinstance(event, yaml.AliasEvent):
+            return self._alias(event, path)
+        if event.anchor and not self.repeating:
+            self._remember(event)
+            return self._again(event.anchor, path)
+        return self._value(event, path)
+
+    def _value(self, event: _Event, path: Path) -> Any:
+        if len(path) > _DEEPEST:
+            raise self._too_deep(event)
+        self.source.positions.setdefault(path, _position(event))
+        if _tag(event):
+            self._find(path, event, f"has the tag {event.tag!r}; tags are not read")
+        if isinstance(event, yaml.MappingStartEvent):
+            return self._mapping(path)
+        if isinstance(event, yaml.SequenceStartEvent):
+            return self._sequence(path)
+        return self._scalar(event, path)
+
+    def _alias(self, event: _Event, path: Path) -> Any:
+        name = event.anchor
+        if name not in self.anchors:
+            raise self._not_yaml(event, f"no anchor {name!r} stands before this alias")
+        if not self.repeating:
+            self.repeated += self.sizes[name]
+        if name in self.open or self.repeated > _MOST_REPEATED:
+            raise self._too_deep(event)
+        before, self.repeating = self.repeating, True
+        value = self._again(name, path)
+        self.repeating = before
+        return value
+
+    def _again(self, name: str, path: Path) -> Any:
+        """Return the value of an anchor's events."""
+        first, *rest = self.anchors[name]
+        outside, self.events = self.events, iter(rest)
+        self.open.append(name)
+        value = self._value(first, path)
+        self.open.pop()
+        self.events = outside
+        return value
+
+    def _remember(self, event: _Event) -> None:
+        """Keep the events of an anchor, with how many there are when the aliases among them are read."""
+        if event.anchor in self.anchors:
+            raise self._not_yaml(event, f"the anchor {event.anchor!r} is given twice")
+        events = self.anchors[event.anchor] = self._rest_of(event)
+        aliases = [str(each.anchor) for each in events if isinstance(each, yaml.AliasEvent)]
+        self.sizes[event.anchor] = len(events) + sum(self.sizes.get(name, 0) for name in aliases)
+        if self.sizes[event.anchor] > _MOST_REPEATED:
+            raise self._too_deep(event)
+
+    def _rest_of(self, event: _Event) -> list[_Event]:
+        """Return an event with all that belong to its value."""
+        events = [event]
+        depth = int(isinstance(event, yaml.CollectionStartEvent))
+        while depth:
+            events.append(event := next(self.events))
+            depth += int(isinstance(event, yaml.CollectionStartEvent)) - int(isinstance(event, yaml.CollectionEndEvent))
+            if depth > _DEEPEST:
+                raise self._too_deep(event)
+        return events
+
+    def _sequence(self, path: Path) -> list[Any]:
+        values: list[Any] = []
+        while not isinstance(event := next(self.events), yaml.SequenceEndEvent):
+            values.append(self.read(event, (*path, len(values))))
+        return values
+
+    def _mapping(self, path: Path) -> dict[str, Any]:
         values: dict[str, Any] = {}
-        for key_node, value_node in node.value:
-            key = key_node.value if isinstance(key_node, yaml.ScalarNode) else None
+        while not isinstance(event := next(self.events), yaml.MappingEndEvent):
+            key = self._key(event)
             if key is None or key == "<<":
-                self._find(
-                    (*path, str(key or "?")), key_node, "is no plain key; merge keys and complex keys are not read"
-                )
+                message = "is no plain key; merge keys and complex keys are not read"
+                self._find((*path, key or "?"), event, message)
+                self._rest_of(next(self.events))
                 continue
             if key in values:
                 first = self.source.positions[(*path, key)]
-                self._find((*path, key), key_node, f"is given twice, first on line {first.line}")
+                self._find((*path, key), event, f"is given twice, first on line {first.line}")
+                self._rest_of(next(self.events))
                 continue
-            self.source.positions[(*path, key)] = _position(key_node)
-            if key_node.tag or (not key_node.style and _is_another_key(key)):
+            self.source.positions[(*path, key)] = _position(event)
+            if _tag(event) or (not event.style and _is_another_key(key)):
                 message = f"the key {key!r} without quotes is read differently by different readers"
-                self._find((*path, key), key_node, message, f'"{key}"')
-            values[key] = self.read(value_node, (*path, key))
+                self._find((*path, key), event, message, f'"{key}"')
+            values[key] = self.read(next(self.events), (*path, key))
         return values
 
-    def _scalar(self, node: yaml.Node, path: Path) -> Any:
-        text = str(node.value)
-        if not isinstance(node, yaml.ScalarNode) or node.style:  # quoted, or a block
+    def _key(self, event: _Event) -> str | None:
+        """Return a plain key, None for a list, a mapping or an alias, which is passed over."""
+        if not isinstance(event, yaml.ScalarEvent):
+            self._rest_of(event)
+            return None
+        if event.anchor and not self.repeating:
+            self._remember(event)
+        return str(event.value)
+
+    def _scalar(self, event: _Event, path: Path) -> Any:
+        text = str(event.value)
+        if event.style:  # quoted, or a block
             return text
         if text in _WORDS:
             return _WORDS[text]
         if _AMBIGUOUS.match(text) or (_INT.match(text) and abs(int(text[:40])) > _LARGEST):
-            self._find(path, node, f"{text!r} without quotes is read differently by different readers", f'"{text}"')
+            self._find(path, event, f"{text!r} without quotes is read differently by different readers", f'"{text}"')
             return text
         if _INT.match(text):
             return int(text)
@@ -146,19 +248,20 @@ class _Reader:
         number = float(text)
         return int(number) if number.is_integer() else number  # the engine writes 1.0 as 1
 
-    def _find(self, path: Path, node: yaml.Node, message: str, nearest: str | None = None) -> None:
+    def _not_yaml(self, event: _Event, why: str) -> UnreadableError:
+        place = _position(event)
+        return UnreadableError(f"{self.source.file}:{place.line}:{place.column}: is not YAML: {why}.")
+
+    def _too_deep(self, event: _Event) -> UnreadableError:
+        place = _position(event)
+        return UnreadableError(f"{self.source.file}:{place.line}:{place.column}: is nested or repeated too deeply.")
+
+    def _find(self, path: Path, event: _Event, message: str, nearest: str | None = None) -> None:
         finding = Finding(
             rule="stack-yaml", severity="error", message=message, file=self.source.file,
-            position=_position(node), path=dotted(path), allowed="one plain reading", nearest=nearest,
+            position=_position(event), path=dotted(path), allowed="one plain reading", nearest=nearest,
         )  # fmt: skip
         self.source.findings.append(finding)
-
-
-class _Loader(_Base):  # type: ignore[misc] # it is one of two classes, and mypy cannot say which
-    """Resolves nothing, so that a node has a tag only where the file writes one."""
-
-    def resolve(self, _kind: type[yaml.Node], _value: object, _implicit: object) -> str:
-        return ""
 
 
 def _is_another_key(text: str) -> bool:
@@ -167,5 +270,9 @@ def _is_another_key(text: str) -> bool:
     return bool(number or text in ("null", "~") or _AMBIGUOUS.match(text) or _FLOAT.match(text))
 
 
-def _position(node: yaml.Node) -> Position:
-    return Position(node.start_mark.line + 1, node.start_mark.column + 1)
+def _tag(event: _Event) -> bool:
+    return bool(event.tag) and event.tag != "!"
+
+
+def _position(event: _Event) -> Position:
+    return Position(event.start_mark.line + 1, event.start_mark.column + 1)

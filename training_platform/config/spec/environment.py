@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated
 
 from pydantic import AfterValidator, Field, model_validator
-from pydantic_core import PydanticCustomError
 
 from training_platform.catalog.nearest import find_nearest
+from training_platform.config.reading.conflicts import Conflict, refuse_conflicts
 from training_platform.config.reading.section import (
     ChartName,
     Cidr,
@@ -28,6 +29,7 @@ from training_platform.config.reading.section import (
     unique,
 )
 from training_platform.config.spec.cluster import ClusterSpec
+from training_platform.config.spec.node_pool import MOST_SLICES
 from training_platform.config.spec.quota_request import QuotaRequest, RequestName
 
 
@@ -103,14 +105,22 @@ class Environment(Section):
     )
 
     @model_validator(mode="after")
-    def _homes_exist(self) -> Environment:
+    def _fields_go_together(self) -> Environment:
+        refuse_conflicts(self._conflicts())
+        return self
+
+    def _conflicts(self) -> Iterator[Conflict]:
+        slices = 0
         for name, cluster in self.clusters.items():
+            slices += sum(pool.slices for pool in cluster.node_pools.values())
             if cluster.notebooks and cluster.notebooks.filestore not in self.filestore:
                 wanted = cluster.notebooks.filestore
-                context = {
-                    "at": ("clusters", name, "notebooks", "filestore"),
-                    "allowed": enumeration(self.filestore) or "none is declared under filestore",
-                    "nearest": find_nearest(wanted, self.filestore),
-                }
-                raise PydanticCustomError("dangling", f"{wanted!r} is no Filestore instance here", context)
-        return self
+                yield Conflict(
+                    ("clusters", name, "notebooks", "filestore"),
+                    f"{wanted!r} is not a Filestore instance of this environment",
+                    enumeration(self.filestore) or "none is declared under filestore",
+                    find_nearest(wanted, self.filestore),
+                )
+        if slices > MOST_SLICES:
+            message = f"has {slices:,} slices and node pools in all clusters together"
+            yield Conflict(("clusters",), message, f"at most {MOST_SLICES:,}")

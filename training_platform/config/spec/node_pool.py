@@ -23,6 +23,7 @@ _WITH_CHIPS = {
     for name, machine in MACHINE_TYPES.items()
     if machine.kind != "cpu" or any(gpu_counts(machine, gpu) for gpu in _GPUS)
 }
+MOST_SLICES = 100_000  # of a stack, with its pools: more than any project could hold, and each is a resource
 _NO_FIELD, _LEAVE_OUT = "no such field", "leave it out"
 _IN_SLICES = {"max_nodes": "slices", "min_nodes": "min_slices"}  # what counts GPU VMs, and what counts slices
 _CPU_ONLY = {name: machine for name, machine in MACHINE_TYPES.items() if machine.kind == "cpu"}
@@ -67,8 +68,8 @@ class NodePoolSpec(NodeOptions):
     capacity: Capacity = Field(default="on-demand", description="How the VMs are had; decides the quota charged.")
     reservation: ReservationRef | None = Field(default=None, description="Whose VMs it takes, by its name or in full.")
     topology: str | None = Field(default=None, description="TPU: shape of a slice in chips, such as 4x8 or 2x2x4.")
-    slices: int = Field(default=1, ge=1, description="TPU: most slices.")
-    min_slices: int = Field(default=0, ge=0, description="TPU: slices that are always there.")
+    slices: int = Field(default=1, ge=1, le=MOST_SLICES, description="TPU: most slices.")
+    min_slices: int = Field(default=0, ge=0, le=MOST_SLICES, description="TPU: slices that are always there.")
     max_nodes: int = Field(default=1, ge=1, description="GPU: most VMs.")
     min_nodes: int = Field(default=0, ge=0, description="GPU: VMs that are always there.")
     max_run_hours: int | None = Field(default=None, ge=1, description="flex-start, queued: longest life of a VM.")
