@@ -19,7 +19,6 @@ from training_platform.config.spec.stack import PROJECT, Stack, parse_stack
 from training_platform.config.workspace import Workspace, cross_check
 from training_platform.quota.demand import stack_demand
 from training_platform.rules import evaluate, planned_demand, program, views_of_model, views_of_plan
-from training_platform.rules.views.gke_settings import PoolSettings
 from training_platform.rules.views.view import View
 
 NODE_POOL = "gcp:container/nodePool:NodePool"
@@ -123,14 +122,9 @@ def test_the_model_and_the_plan_agree_on_a_pool_of_this_nature(nature: str) -> N
 
 
 def comparable(views: list[View], like: list[View]) -> dict[tuple[str, str], dict[str, Any]]:
-    """Return the fields of views of the kinds that the model has; of settings, those of the pools that say any."""
+    """Return the fields of views of the kinds that the model has."""
     kinds = {type(view) for view in like}
-    settled = {view.name for view in like if isinstance(view, PoolSettings)}
-    return {
-        (type(view).__name__, view.name): view.values()
-        for view in views
-        if type(view) in kinds and not (isinstance(view, PoolSettings) and view.name not in settled)
-    }
+    return {(type(view).__name__, view.name): view.values() for view in views if type(view) in kinds}
 
 
 def charged(charges: Any) -> dict[Any, float]:

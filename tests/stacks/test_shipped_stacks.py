@@ -19,7 +19,6 @@ from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.quota.demand import stack_demand
 from training_platform.quota.keys import QuotaKey
 from training_platform.rules import View, planned_demand, views_of_model, views_of_plan
-from training_platform.rules.views.gke_settings import PoolSettings
 
 ROOT = Path(__file__).parents[2]
 NAMES = sorted(path.stem.removeprefix("Pulumi.") for path in (ROOT / "stacks").glob("Pulumi.*.yaml"))
@@ -66,12 +65,7 @@ def test_the_model_s_views_are_the_plan_s(
     assert stack.section is not None
     of_model = views_of_model(stack, workspace)
     kinds = {type(view) for view in of_model}
-    settled = {view.name for view in of_model if isinstance(view, PoolSettings)}  # most pools keep every default
-    of_plan = [
-        view
-        for view in views_of_plan(plan.resources, Locator(stack.section))
-        if type(view) in kinds and not (isinstance(view, PoolSettings) and view.name not in settled)
-    ]
+    of_plan = [view for view in views_of_plan(plan.resources, Locator(stack.section)) if type(view) in kinds]
 
     assert sorted(map(described, of_plan)) == sorted(map(described, of_model))
 

@@ -16,7 +16,7 @@ from training_platform.config.spec.stack import PROJECT, parse_stack
 from training_platform.config.workspace import Workspace, cross_check
 from training_platform.quota.demand import stack_demand
 from training_platform.quota.keys import Charge
-from training_platform.rules import evaluate, program, views_of_model, views_of_plan
+from training_platform.rules import View, evaluate, program, views_of_model, views_of_plan
 from training_platform.rules.planned_quota import demand_of_views
 
 ROOT = Path(__file__).parents[2]
@@ -106,10 +106,15 @@ def test_no_rule_objects_to_any_of_them(workspace: Workspace, plan: Plan) -> Non
 def test_the_model_has_the_views_of_the_plan(workspace: Workspace, plan: Plan) -> None:
     section = workspace.stacks["ways"].section
     assert section is not None
-    planned = {(type(view), view.name): view.values() for view in views_of_plan(plan.resources, Locator(section))}
+    planned = {(type(view), view.name): described(view) for view in views_of_plan(plan.resources, Locator(section))}
 
     for view in views_of_model(workspace.stacks["ways"], workspace):
-        assert planned[type(view), view.name] == view.values(), view.name
+        assert planned[type(view), view.name] == described(view), view.name
+
+
+def described(view: View) -> dict[str, Any]:
+    """Return a view's values, with those of a view in it."""
+    return {name: described(each) if isinstance(each, View) else each for name, each in view.values().items()}
 
 
 def test_both_sums_of_demand_are_equal_with_what_auto_provisioning_may_add(workspace: Workspace, plan: Plan) -> None:

@@ -19,8 +19,7 @@ from training_platform.jobs.resolve import ResolvedJob
 from training_platform.jobs.spec import VertexTarget
 from training_platform.jobs.vertex_job import vertex_target, vms
 from training_platform.rules.registry import RULES
-from training_platform.rules.views.gke import BootDisk, PersistentPool
-from training_platform.rules.views.view import View
+from training_platform.rules.views.vertex import PersistentPoolView
 
 FLEX_HOURS = 7 * 24
 MOST_VARIABLES = 100
@@ -126,45 +125,22 @@ def _resource(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
 
 def _shared(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
     """Yield what the rules say that jobs and persistent resources share."""
-    views: dict[type[View], View] = {BootDisk: _disk(job, target), PersistentPool: _pool(job, target)}
+    pool = PersistentPoolView(
+        stack="",
+        type="job",
+        name=job.name,
+        origin=("vertex",),
+        region=target.region,
+        machine_type=target.machine_type,
+        disk_gb=target.boot_disk.size_gb,
+        disk_type=target.boot_disk.type,
+    )
     for rule in (RULES[name] for name in _SHARED):
-        for draft in rule.check(views[rule.reads]):
+        for draft in rule.check(pool):
             severity = draft.severity or rule.severity
             yield job.finding(
                 draft.path, draft.message, rule=rule.id, severity=severity, allowed=draft.allowed, nearest=draft.nearest
             )
-
-
-def _disk(job: ResolvedJob, target: VertexTarget) -> BootDisk:
-    return BootDisk(
-        stack="",
-        type="job",
-        name=job.name,
-        origin=("vertex",),
-        of="vertex",
-        machine_type=target.machine_type,
-        size_gb=target.boot_disk.size_gb,
-        disk_type=target.boot_disk.type,
-    )
-
-
-def _pool(job: ResolvedJob, target: VertexTarget) -> PersistentPool:
-    return PersistentPool(
-        stack="",
-        type="job",
-        name=job.name,
-        origin=("vertex",),
-        project=job.scope.project,
-        region=target.region,
-        resource_id=None,
-        machine_type=target.machine_type,
-        accelerator_type=None,
-        accelerator_count=None,
-        replica_count=target.replicas,
-        min_replicas=None,
-        max_replicas=None,
-        labels=job.scope.labels,
-    )
 
 
 def _container(job: ResolvedJob) -> Iterator[Finding]:

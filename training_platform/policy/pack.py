@@ -34,8 +34,9 @@ from training_platform.policy.planned_resources import options, parse_urn, plann
 from training_platform.policy.remediation import FIXES
 from training_platform.policy.settings import ADVICE, ADVISORY_RULES, QUOTA, STACK_ADVICE, settings
 from training_platform.resources.planned import Planned
+from training_platform.resources.register import labels_path
 from training_platform.rules import RULES, Rule, evaluate
-from training_platform.rules.adapters.plan import LABELS, MAKERS
+from training_platform.rules.adapters.plan import VIEWS_OF
 from training_platform.rules.exemptions import Exempted
 
 _ADVICE = "Warnings, and what is not decided before deployment, of one resource."
@@ -95,7 +96,7 @@ class _Pack:
             return self._judged(_at(args.urn), [resource], rules, args.get_config())
 
         def validate(args: ResourceValidationArgs, report: ReportViolation) -> None:
-            if args.resource_type in MAKERS or args.resource_type in LABELS:
+            if args.resource_type in VIEWS_OF:
                 home = self._home(_at(args.urn))
                 errors, advice = judge(args)
                 for finding in errors:
@@ -104,7 +105,7 @@ class _Pack:
 
         def remediate(args: ResourceValidationArgs) -> Mapping[str, Any] | None:
             rule, fix = FIXES[name]
-            if args.resource_type not in LABELS or rule not in {error.rule for error in judge(args)[0]}:
+            if labels_path(args.resource_type) is None or rule not in {error.rule for error in judge(args)[0]}:
                 return None
             place = _at(args.urn)
             program = self._home(place).program(place.stack, [], args.get_config())

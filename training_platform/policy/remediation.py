@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
 
 from training_platform.catalog import MACHINE_TYPES
+from training_platform.resources.register import NODE_POOL, labels_path
 from training_platform.rules import Program
-from training_platform.rules.adapters.plan import LABELS, NODE_POOL
 
 Properties = MutableMapping[str, Any]  # what the SDK gives is no MutableMapping, and takes new values all the same
 Fix = Callable[[str, Properties, Program], bool]
@@ -18,9 +18,8 @@ Fix = Callable[[str, Properties, Program], bool]
 
 def fix_labels(resource_type: str, properties: Properties, program: Program) -> bool:
     """Set the labels that tell whose a resource is, and return whether it could be done."""
-    *outer, last = LABELS[resource_type]
     inner = properties
-    for name in (*outer, last):
+    for name in labels_path(resource_type) or ():
         if name not in inner:
             inner[name] = {}
         inner = inner[name]

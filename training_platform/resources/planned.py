@@ -27,7 +27,7 @@ class Unknown:
         return self
 
 
-UNKNOWN = Unknown()
+UNKNOWN: Any = Unknown()  # so that it can stand for a value of any type
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,8 @@ from training_platform.rules.adapters.model import views_of_model
 from training_platform.rules.adapters.plan import views_of_plan
 from training_platform.rules.planned_quota import ledger_findings, planned_demand
 from training_platform.rules.registry import RULES, Rule, evaluate
-from training_platform.rules.views.view import Program, View, program
+from training_platform.rules.views.program import Program, program
+from training_platform.rules.views.view import View
 
 __all__ = [
     "RULES",

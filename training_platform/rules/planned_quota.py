@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
 
 from training_platform.catalog import BOOT_DISK_LIMITS
@@ -29,9 +28,11 @@ from training_platform.quota.requests import request_findings
 from training_platform.resources.planned import Planned
 from training_platform.rules.adapters.plan import views_of_plan
 from training_platform.rules.gke.reservations import SURGE_BY_DEFAULT
-from training_platform.rules.views.gke import BootDisk, Filestore, Gateway, NodePool, PersistentPool
-from training_platform.rules.views.gke_settings import AutoProvisioning, PoolSettings
-from training_platform.rules.views.network import Network, Subnet
+from training_platform.rules.views.cluster import AutoProvisioningView
+from training_platform.rules.views.network import GatewayView, NetworkView, SubnetView
+from training_platform.rules.views.node_pool import NodePoolView
+from training_platform.rules.views.storage import FilestoreView
+from training_platform.rules.views.vertex import PersistentPoolView
 from training_platform.rules.views.view import NeedsUnknown, View
 
 
@@ -59,48 +60,37 @@ def demand_of_views(views: Iterable[View], project: str = "") -> tuple[list[Char
     its own find it.
     """
     listed = list(views)
-    disks: dict[tuple[str, str], deque[BootDisk]] = defaultdict(deque)
-    for view in listed:
-        if isinstance(view, BootDisk):
-            disks[view.type, view.name].append(view)
-    # By identity: a cluster can have several pools, and their settings hold the very view.
-    settings: dict[int, PoolSettings] = {id(view.pool): view for view in listed if isinstance(view, PoolSettings)}
     charges: list[Charge] = []
     notes: list[Finding] = []
     for view in listed:
-        machines = isinstance(view, (NodePool, PersistentPool))
-        disk = disks[view.type, view.name].popleft() if machines else None  # both come pool by pool
         try:
-            charges.extend(_charges(view, disk, project, settings.get(id(view))))
-        except NeedsUnknown as unknown:
-            notes.append(_not_counted(unknown))
-    for each in (view for view in listed if isinstance(view, AutoProvisioning)):
-        try:
-            charges.extend(_auto_provisioning(each, listed, each.cluster.project or project))
+            charges.extend(_charges(view, listed, project))
         except NeedsUnknown as unknown:
             notes.append(_not_counted(unknown))
     return charges, notes
 
 
-def _charges(view: View, disk: BootDisk | None, project: str, settings: PoolSettings | None) -> Iterator[Charge]:
-    if isinstance(view, NodePool) and disk:
-        yield from _node_pool(view, disk, view.project or project, settings)
-    elif isinstance(view, PersistentPool) and disk:
-        yield from _persistent_pool(view, disk, view.project or project)
-    elif isinstance(view, Filestore):
+def _charges(view: View, views: list[View], project: str) -> Iterator[Charge]:
+    if isinstance(view, NodePoolView):
+        yield from _node_pool(view, view.project or project)
+    elif isinstance(view, PersistentPoolView):
+        yield from _persistent_pool(view, view.project or project)
+    elif isinstance(view, AutoProvisioningView):
+        yield from _auto_provisioning(view, views, view.cluster.project or project)
+    elif isinstance(view, FilestoreView):
         holder = _holder(view, "capacity_gib", 1, view.capacity_gib)
         usages = filestore_usage(view.project or project, view.tier, view.capacity_gib, view.location)
         yield from (usage.by(holder) for usage in usages)
-    elif isinstance(view, (Network, Subnet)):
-        usage = network_usage if isinstance(view, Network) else subnet_usage
+    elif isinstance(view, (NetworkView, SubnetView)):
+        usage = network_usage if isinstance(view, NetworkView) else subnet_usage
         yield usage(view.project or project, 1).by(Holder(view.stack, view.origin, view.name))
-    elif isinstance(view, Gateway):
+    elif isinstance(view, GatewayView):
         holder = Holder(view.stack, view.origin, f"NAT of {view.region}")
         usages = nat_usage(view.project or project, view.region, view.addresses or 1)
         yield from (usage.by(holder) for usage in usages)
 
 
-def _node_pool(pool: NodePool, disk: BootDisk, project: str, settings: PoolSettings | None) -> Iterator[Charge]:
+def _node_pool(pool: NodePoolView, project: str) -> Iterator[Charge]:
     machine = pool.machine
     if machine is None:
         return
@@ -110,8 +100,8 @@ def _node_pool(pool: NodePool, disk: BootDisk, project: str, settings: PoolSetti
         nodes=pool.most_vms,
         capacity=pool.capacity,
         location=pool.zones[0] if len(pool.zones) == 1 else pool.location,
-        disk_type=disk.disk_type or machine.boot_disk_types[0],
-        disk_gb=BOOT_DISK_LIMITS["gke"].default_gb if disk.size_gb is None else disk.size_gb,
+        disk_type=pool.disk_type or machine.boot_disk_types[0],
+        disk_gb=BOOT_DISK_LIMITS["gke"].default_gb if pool.disk_gb is None else pool.disk_gb,
         local_ssd_count=pool.local_ssd_count,
         accelerator_type=pool.accelerator_type,
         accelerator_count=pool.accelerator_count,
@@ -120,20 +110,22 @@ def _node_pool(pool: NodePool, disk: BootDisk, project: str, settings: PoolSetti
     most = 1 if pool.hosts > 1 else pool.total_max_nodes or pool.max_nodes or 1
     least = max(1, 0 if pool.hosts > 1 else pool.total_min_nodes or pool.min_nodes or 0)
     yield from (usage.by(_holder(pool, "max_nodes", usage.amount / most, least)) for usage in vm_usage(vms))
-    if settings is None or pool.hosts > 1 or pool.capacity == "flex-start":
+    if pool.hosts > 1 or pool.capacity == "flex-start":
         return  # a slice is recreated as one, and flex-start VMs are replaced as they end
     blue_green = pool.upgrade_strategy == "BLUE_GREEN"
-    surge = settings.max_surge if settings.upgrades else SURGE_BY_DEFAULT
+    surge = pool.max_surge if pool.upgrades else SURGE_BY_DEFAULT
     if more := upgrade_vms(pool.most_vms, blue_green=blue_green, max_surge=surge or 0):
         holder = _holder(pool, "upgrade_strategy", 0, 0)
         holder = holder._replace(label=upgrade_label(holder.label))
         yield from (usage.by(holder) for usage in vm_usage(vms._replace(nodes=more)))
 
 
-def _auto_provisioning(each: AutoProvisioning, views: Iterable[View], project: str) -> Iterator[Charge]:
+def _auto_provisioning(each: AutoProvisioningView, views: Iterable[View], project: str) -> Iterator[Charge]:
     """Yield what auto-provisioning may add to the pools of its cluster that the program makes."""
     names = {each.cluster.name, each.cluster.cluster if each.cluster.known("cluster") else None}
-    pools = [view for view in views if isinstance(view, NodePool) and view.known("cluster") and view.cluster in names]
+    pools = [
+        pool for pool in views if isinstance(pool, NodePoolView) and pool.known("cluster") and pool.cluster in names
+    ]
     label = f"auto-provisioning of {each.origin[-1] if each.origin else each.name}"
     location = each.zones[0] if len(each.zones) == 1 else each.cluster.location
     vcpus = each.limit("cpu") or 0
@@ -144,11 +136,11 @@ def _auto_provisioning(each: AutoProvisioning, views: Iterable[View], project: s
             yield usage.by(Holder(each.stack, each.path("limits"), label, each.path(limit.resource), 1))
 
 
-def _is_of(pool: NodePool, gke_label: str) -> bool:
+def _is_of(pool: NodePoolView, gke_label: str) -> bool:
     return bool(pool.machine and pool.machine.accelerator and pool.machine.accelerator.gke_label == gke_label)
 
 
-def _persistent_pool(pool: PersistentPool, disk: BootDisk, project: str) -> Iterator[Charge]:
+def _persistent_pool(pool: PersistentPoolView, project: str) -> Iterator[Charge]:
     if pool.machine is None:
         return
     most = pool.most_vms
@@ -159,8 +151,8 @@ def _persistent_pool(pool: PersistentPool, disk: BootDisk, project: str) -> Iter
             replicas=most,
             capacity="on-demand",
             region=pool.region,
-            disk_type=disk.disk_type or VERTEX_DEFAULT_DISK,
-            disk_gb=BOOT_DISK_LIMITS["vertex"].default_gb if disk.size_gb is None else disk.size_gb,
+            disk_type=pool.disk_type or VERTEX_DEFAULT_DISK,
+            disk_gb=BOOT_DISK_LIMITS["vertex"].default_gb if pool.disk_gb is None else pool.disk_gb,
         )
     )
     field, least = ("replica_count", 1) if pool.max_replicas is None else ("max_replicas", pool.min_replicas or 1)

@@ -14,7 +14,8 @@ from typing import Literal, get_type_hints
 
 from training_platform.config.reading.finding import Finding, Path, Severity, dotted
 from training_platform.config.spec.stack import Stack
-from training_platform.rules.views.view import NeedsUnknown, Program, View
+from training_platform.rules.views.program import Program
+from training_platform.rules.views.view import NeedsUnknown, View
 
 Owner = Literal["google", "provider", "kueue", "jobset", "house"]
 
@@ -125,7 +126,7 @@ def evaluate(program: Program, rules: Iterable[Rule] | None = None, file: Stack 
         found.setdefault((each.id, same, draft.path, draft.message, draft.allowed), _finding(each, draft, file))
 
     for each in RULES.values() if rules is None else rules:
-        views: Iterable[View] = [program] if each.reads is Program else program.of(each.reads)
+        views: Iterable[View] = [program] if each.reads is Program else program.all(each.reads)
         for view in views:
             try:
                 for draft in each.check(view, program) if each.whole else each.check(view):

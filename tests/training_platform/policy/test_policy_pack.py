@@ -74,7 +74,7 @@ def test_warning_is_advice(checkout: Path) -> None:
 def test_unknown_value_is_advice_and_hides_no_error(checkout: Path) -> None:
     found = Run(checkout)(pool(size=UNKNOWN_NUMBER_VALUE, machineType="a3-higpu-8g"))
 
-    assert "boot-disk-size is not decided: size_gb is not known before deployment" in found["advice"][0]
+    assert "boot-disk-size is not decided: disk_gb is not known before deployment" in found["advice"][0]
     assert "disks" not in found
     assert "'a3-higpu-8g' is not in the catalogue" in found["machines"][0]
 

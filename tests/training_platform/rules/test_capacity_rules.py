@@ -11,8 +11,8 @@ from training_platform.config.reading.finding import Finding
 from training_platform.resources.planned import Planned
 from training_platform.rules import View
 from training_platform.rules.adapters.plan import views_of_plan
-from training_platform.rules.views.gke_settings import Limit
-from training_platform.rules.views.services import FlavorQuota
+from training_platform.rules.views.cluster import Limit
+from training_platform.rules.views.kueue import FlavorQuotaView
 
 Make = Callable[..., View]
 Check = Callable[..., list[Finding]]
@@ -214,9 +214,9 @@ def test_pods_of_arm_nodes_tolerate_their_taint(
     ],
 )
 def test_blocks_are_of_machines_that_have_some(
-    check: Check, gpu_settings: Make, machine: str, path: str | None, findings: int
+    check: Check, gpu_pool: Make, machine: str, path: str | None, findings: int
 ) -> None:
-    found = check("reservation-blocks", gpu_settings(machine_type=machine, reservation_path=path))
+    found = check("reservation-blocks", gpu_pool(machine_type=machine, reservation_path=path))
 
     assert [finding.severity for finding in found] == ["warning"] * findings
 
@@ -251,7 +251,7 @@ def test_a_check_without_flavors_holds_all_of_a_queue() -> None:
     kind = "kubernetes:kueue.x-k8s.io/v1beta2:ClusterQueue"
     found = views_of_plan([Planned(stack="dev", type=kind, name="vision", inputs=inputs)])
 
-    assert {view.flavor: view.checks for view in found if isinstance(view, FlavorQuota)} == {
+    assert {view.flavor: view.checks for view in found if isinstance(view, FlavorQuotaView)} == {
         "a": ("all",),
         "b": ("all", "of-b"),
     }

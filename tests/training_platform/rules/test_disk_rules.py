@@ -13,45 +13,45 @@ Check = Callable[..., list[Finding]]
 
 
 @pytest.mark.parametrize(("size", "nearest"), [(9, "10"), (10, None), (65_536, None), (65_537, "65536")])
-def test_boot_disk_of_gke_has_10_to_65536_gb(check: Check, boot_disk: Make, size: int, nearest: str | None) -> None:
-    found = check("boot-disk-size", boot_disk(size_gb=size))
+def test_boot_disk_of_gke_has_10_to_65536_gb(check: Check, gpu_pool: Make, size: int, nearest: str | None) -> None:
+    found = check("boot-disk-size", gpu_pool(disk_gb=size))
 
     assert [finding.nearest for finding in found] == ([nearest] if nearest else [])
 
 
 @pytest.mark.parametrize(("size", "nearest"), [(99, "100"), (100, None), (64_000, None), (64_001, "64000")])
 def test_boot_disk_of_vertex_has_100_to_64000_gb(
-    check: Check, vertex_disk: Make, size: int, nearest: str | None
+    check: Check, persistent_pool: Make, size: int, nearest: str | None
 ) -> None:
-    found = check("vertex-boot-disk-size", vertex_disk(size_gb=size))
+    found = check("vertex-boot-disk-size", persistent_pool(disk_gb=size))
 
     assert [finding.nearest for finding in found] == ([nearest] if nearest else [])
 
 
-def test_each_size_rule_is_for_its_own_service(check: Check, boot_disk: Make, vertex_disk: Make) -> None:
-    assert check("boot-disk-size", vertex_disk(size_gb=1)) == []
-    assert check("vertex-boot-disk-size", boot_disk(size_gb=1)) == []
+def test_each_size_rule_is_for_its_own_service(check: Check, gpu_pool: Make, persistent_pool: Make) -> None:
+    assert check("boot-disk-size", persistent_pool(disk_gb=1)) == []
+    assert check("vertex-boot-disk-size", gpu_pool(disk_gb=1)) == []
 
 
-def test_size_finding_says_what_is_allowed_at_the_fields_place(check: Check, boot_disk: Make) -> None:
-    (finding,) = check("boot-disk-size", boot_disk(size_gb=700_000))
+def test_size_finding_says_what_is_allowed_at_the_fields_place(check: Check, gpu_pool: Make) -> None:
+    (finding,) = check("boot-disk-size", gpu_pool(disk_gb=700_000))
 
     assert finding.message == "is 700,000 GB"
     assert finding.allowed == "10 to 65,536 GB"
     assert finding.path == "section.boot_disk.size_gb"
 
 
-@pytest.mark.parametrize(("field", "path"), [("size_gb", "size_gb"), ("disk_type", "type")])
-def test_vertex_disk_has_size_and_type_written(check: Check, vertex_disk: Make, field: str, path: str) -> None:
-    assert check("vertex-boot-disk-written", vertex_disk()) == []
-    (finding,) = check("vertex-boot-disk-written", vertex_disk(**{field: None}))
+@pytest.mark.parametrize(("field", "path"), [("disk_gb", "size_gb"), ("disk_type", "type")])
+def test_vertex_disk_has_size_and_type_written(check: Check, persistent_pool: Make, field: str, path: str) -> None:
+    assert check("vertex-boot-disk-written", persistent_pool()) == []
+    (finding,) = check("vertex-boot-disk-written", persistent_pool(**{field: None}))
 
     assert finding.path == f"section.boot_disk.{path}"
 
 
-def test_node_disk_may_be_left_to_gke(check: Check, boot_disk: Make) -> None:
+def test_node_disk_may_be_left_to_gke(check: Check, gpu_pool: Make) -> None:
     for rule in ("boot-disk-size", "boot-disk-type", "vertex-boot-disk-written"):
-        assert check(rule, boot_disk(size_gb=None, disk_type=None)) == []
+        assert check(rule, gpu_pool(disk_gb=None, disk_type=None)) == []
 
 
 @pytest.mark.parametrize(
@@ -71,9 +71,9 @@ def test_node_disk_may_be_left_to_gke(check: Check, boot_disk: Make) -> None:
     ],
 )
 def test_node_boots_from_what_its_machine_takes(
-    check: Check, boot_disk: Make, machine: str, disk: str, nearest: str | None
+    check: Check, gpu_pool: Make, machine: str, disk: str, nearest: str | None
 ) -> None:
-    found = check("boot-disk-type", boot_disk(machine_type=machine, disk_type=disk))
+    found = check("boot-disk-type", gpu_pool(machine_type=machine, disk_type=disk))
 
     assert [finding.nearest for finding in found] == ([nearest] if nearest else [])
 
@@ -83,9 +83,9 @@ def test_node_boots_from_what_its_machine_takes(
     [("pd-ssd", None), ("pd-standard", None), ("pd-balanced", "pd-ssd"), ("hyperdisk-balanced", "pd-ssd")],
 )
 def test_vertex_machine_boots_from_what_vertex_starts_it_with(
-    check: Check, vertex_disk: Make, disk: str, nearest: str | None
+    check: Check, persistent_pool: Make, disk: str, nearest: str | None
 ) -> None:
-    found = check("vertex-boot-disk-type", vertex_disk(disk_type=disk))
+    found = check("vertex-boot-disk-type", persistent_pool(disk_type=disk))
 
     assert [finding.nearest for finding in found] == ([nearest] if nearest else [])
 
@@ -113,8 +113,8 @@ def test_local_ssds_are_those_that_the_machine_brings(
     assert [finding.nearest for finding in found] == ([nearest] if nearest else [])
 
 
-def test_unknown_size_is_not_decided(check: Check, boot_disk: Make) -> None:
-    (finding,) = check("boot-disk-size", boot_disk(size_gb=UNKNOWN))
+def test_unknown_size_is_not_decided(check: Check, gpu_pool: Make) -> None:
+    (finding,) = check("boot-disk-size", gpu_pool(disk_gb=UNKNOWN))
 
     assert finding.severity == "note"
-    assert finding.message == "boot-disk-size is not decided: size_gb is not known before deployment"
+    assert finding.message == "boot-disk-size is not decided: disk_gb is not known before deployment"

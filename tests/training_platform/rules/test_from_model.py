@@ -11,18 +11,12 @@ from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.quota.ledger import capacity_ledger, project_ledgers, workspace_demand
 from training_platform.quota.snapshot import read_snapshots
 from training_platform.rules import View, evaluate, ledger_findings, program, views_of_model
-from training_platform.rules.views.gke import (
-    BootDisk,
-    Cluster,
-    Filestore,
-    Flavor,
-    FlavorQuota,
-    Gateway,
-    NodePool,
-    PersistentPool,
-)
-from training_platform.rules.views.gke_settings import ClusterSettings, PoolSettings
-from training_platform.rules.views.network import Subnet
+from training_platform.rules.views.cluster import ClusterView
+from training_platform.rules.views.kueue import FlavorQuotaView, FlavorView
+from training_platform.rules.views.network import GatewayView, SubnetView
+from training_platform.rules.views.node_pool import NodePoolView
+from training_platform.rules.views.storage import FilestoreView
+from training_platform.rules.views.vertex import PersistentPoolView
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -40,45 +34,32 @@ def test_environment_has_a_view_of_everything_that_rules_read(workspace: Workspa
     found = views_of_model(workspace.stacks["prod"], workspace)
     kinds = {type(view) for view in found}
 
-    settings = {ClusterSettings, PoolSettings}
-    assert kinds == {Cluster, NodePool, BootDisk, Filestore, Flavor, Gateway, Subnet} | settings
-    assert sum(isinstance(view, Cluster) for view in found) == 3
+    assert kinds == {ClusterView, NodePoolView, FilestoreView, FlavorView, GatewayView, SubnetView}
+    assert sum(isinstance(view, ClusterView) for view in found) == 3
     # 3 system pools; v4: 2 + 2 slices; v5e: 1 pool of hosts + 4 slices; 4 GPU pools.
-    assert sum(isinstance(view, NodePool) for view in found) == 3 + 4 + 5 + 4
-
-
-def test_settings_are_viewed_where_the_file_says_any_and_where_gpus_have_networks(workspace: Workspace) -> None:
-    found = views_of_model(workspace.stacks["prod"], workspace)
-
-    assert {view.name for view in found if isinstance(view, PoolSettings)} == {
-        "us-central2-system-pool",
-        "us-west4-system-pool",
-        "us-central1-system-pool",
-        "us-central1-h100-pool",
-        "us-central1-h100-mega-pool",
-    }
+    assert sum(isinstance(view, NodePoolView) for view in found) == 3 + 4 + 5 + 4
 
 
 def test_slice_pool_has_the_hosts_of_one_slice(workspace: Workspace) -> None:
-    pool = views(workspace, "prod")["NodePool", "us-west4-v5e-slice-0-pool"]
+    pool = views(workspace, "prod")["NodePoolView", "us-west4-v5e-slice-0-pool"]
 
-    assert isinstance(pool, NodePool)
+    assert isinstance(pool, NodePoolView)
     assert (pool.min_nodes, pool.max_nodes, pool.tpu_topology, pool.capacity) == (8, 8, "4x8", "reservation")
     assert pool.path("max_nodes") == ("clusters", "us-west4", "node_pools", "v5e-slice", "slices")
 
 
 def test_flex_start_pool_scales_from_zero_without_repair(workspace: Workspace) -> None:
-    pool = views(workspace, "prod")["NodePool", "us-central1-h100-mega-pool"]
+    pool = views(workspace, "prod")["NodePoolView", "us-central1-h100-mega-pool"]
 
-    assert isinstance(pool, NodePool)
+    assert isinstance(pool, NodePoolView)
     assert (pool.capacity, pool.initial_nodes, pool.auto_repair) == ("flex-start", 0, False)
     assert pool.max_run_seconds == 168 * 3600
 
 
 def test_team_has_its_shares_and_machines(workspace: Workspace) -> None:
     found = views_of_model(workspace.stacks["prod-vision"], workspace)
-    shares = {view.flavor: view for view in found if isinstance(view, FlavorQuota)}
-    (pool,) = [view for view in found if isinstance(view, PersistentPool)]
+    shares = {view.flavor: view for view in found if isinstance(view, FlavorQuotaView)}
+    (pool,) = [view for view in found if isinstance(view, PersistentPoolView)]
 
     assert shares["h100-reservation"].nominal_quota == 24
     assert shares["h100-reservation"].path("nominal_quota")[:2] == ("shares", "us-central1")

@@ -7,8 +7,7 @@ import pytest
 from training_platform.config.names import Locator
 from training_platform.config.spec.environment import Environment
 from training_platform.resources.planned import UNKNOWN, Planned
-from training_platform.rules import views_of_plan
-from training_platform.rules.adapters.plan import (
+from training_platform.resources.register import (
     CLUSTER,
     CLUSTER_QUEUE,
     FILESTORE,
@@ -16,19 +15,14 @@ from training_platform.rules.adapters.plan import (
     PERSISTENT_RESOURCE,
     RESOURCE_FLAVOR,
 )
-from training_platform.rules.views.gke import (
-    BootDisk,
-    Bucket,
-    Cluster,
-    ExternalAddress,
-    Filestore,
-    Flavor,
-    FlavorQuota,
-    Gateway,
-    Labelled,
-    NodePool,
-    PersistentPool,
-)
+from training_platform.rules import views_of_plan
+from training_platform.rules.views.access import LabelledView
+from training_platform.rules.views.cluster import ClusterView
+from training_platform.rules.views.kueue import FlavorQuotaView, FlavorView
+from training_platform.rules.views.network import GatewayView, InterfaceView
+from training_platform.rules.views.node_pool import NodePoolView
+from training_platform.rules.views.storage import BucketView, FilestoreView
+from training_platform.rules.views.vertex import PersistentPoolView
 from training_platform.rules.views.view import View
 
 V = TypeVar("V", bound=View)
@@ -44,11 +38,11 @@ def one(kind: type[V], resource_type: str, **inputs: Any) -> V:
     return view
 
 
-def pool(**inputs: Any) -> NodePool:
-    return one(NodePool, NODE_POOL, **inputs)
+def pool(**inputs: Any) -> NodePoolView:
+    return one(NodePoolView, NODE_POOL, **inputs)
 
 
-def node(**config: Any) -> NodePool:
+def node(**config: Any) -> NodePoolView:
     return pool(nodeConfig=config)
 
 
@@ -61,22 +55,22 @@ def node(**config: Any) -> NodePool:
     ],
 )
 def test_boot_disk_is_read_in_both_spellings(config: dict[str, Any]) -> None:
-    disk = one(BootDisk, NODE_POOL, nodeConfig={"machineType": "a3-highgpu-8g", **config})
+    disk = one(NodePoolView, NODE_POOL, nodeConfig={"machineType": "a3-highgpu-8g", **config})
 
-    assert (disk.of, disk.machine_type, disk.size_gb, disk.disk_type) == ("gke", "a3-highgpu-8g", 200, "pd-ssd")
-    assert type(disk.size_gb) is int
+    assert (disk.machine_type, disk.disk_gb, disk.disk_type) == ("a3-highgpu-8g", 200, "pd-ssd")
+    assert type(disk.disk_gb) is int
 
 
 def test_boot_disk_that_is_left_out_is_none() -> None:
-    disk = one(BootDisk, NODE_POOL, nodeConfig={})
+    disk = one(NodePoolView, NODE_POOL, nodeConfig={})
 
-    assert (disk.size_gb, disk.disk_type) == (None, None)
+    assert (disk.disk_gb, disk.disk_type) == (None, None)
 
 
 def test_unknown_field_is_unknown_alone() -> None:
-    disk = one(BootDisk, NODE_POOL, nodeConfig={"machineType": UNKNOWN, "bootDisk": {"sizeGb": UNKNOWN}})
+    disk = one(NodePoolView, NODE_POOL, nodeConfig={"machineType": UNKNOWN, "bootDisk": {"sizeGb": UNKNOWN}})
 
-    assert not disk.known("size_gb")
+    assert not disk.known("disk_gb")
     assert not disk.known("machine_type")
     assert disk.disk_type is None
 
@@ -182,20 +176,20 @@ def test_cluster_is_named_by_its_last_part(name: str) -> None:
     ],
 )
 def test_cluster_is_public_unless_told(inputs: dict[str, Any], private: bool | None, public: bool) -> None:
-    view = one(Cluster, CLUSTER, name="dev-main", location="us-central1", **inputs)
+    view = one(ClusterView, CLUSTER, name="dev-main", location="us-central1", **inputs)
 
     assert (view.private_nodes, view.public_endpoint) == (private, public)
 
 
 def test_deletion_protection_has_the_providers_defaults() -> None:
-    assert one(Cluster, CLUSTER).deletion_protection is True
-    assert one(Filestore, FILESTORE).deletion_protection is False
-    assert one(Bucket, "gcp:storage/bucket:Bucket").force_destroy is False
+    assert one(ClusterView, CLUSTER).deletion_protection is True
+    assert one(FilestoreView, FILESTORE).deletion_protection is False
+    assert one(BucketView, "gcp:storage/bucket:Bucket").force_destroy is False
 
 
 @pytest.mark.parametrize("place", ["location", "zone"])
 def test_filestore_capacity_is_in_gib(place: str) -> None:
-    view = one(Filestore, FILESTORE, tier="ZONAL", fileShares={"capacityGb": 1024.0}, **{place: "us-central1-a"})
+    view = one(FilestoreView, FILESTORE, tier="ZONAL", fileShares={"capacityGb": 1024.0}, **{place: "us-central1-a"})
 
     assert (view.tier, view.capacity_gib, view.location, view.protocol) == ("ZONAL", 1024, "us-central1-a", None)
 
@@ -210,18 +204,17 @@ def test_every_pool_of_a_persistent_resource_is_read() -> None:
     second = {"machineSpec": {"machineType": "n2-standard-8"}, "replicaCount": "2"}
     inputs = {"name": "tuning", "location": "us-central1", "resourcePools": [first, second]}
 
-    one_pool, other = views(PersistentPool, PERSISTENT_RESOURCE, **inputs)
-    disk, none = views(BootDisk, PERSISTENT_RESOURCE, **inputs)
+    one_pool, other = views(PersistentPoolView, PERSISTENT_RESOURCE, **inputs)
 
     assert (one_pool.replica_count, one_pool.min_replicas, one_pool.max_replicas) == (1, 1, 4)
     assert (one_pool.accelerator_type, one_pool.accelerator_count) == ("NVIDIA_TESLA_A100", 1)
     assert (one_pool.most_vms, other.most_vms) == (4, 2)
-    assert (disk.of, disk.size_gb, disk.disk_type) == ("vertex", 200, "pd-ssd")
-    assert (none.size_gb, none.disk_type) == (None, None)
+    assert (one_pool.disk_gb, one_pool.disk_type) == (200, "pd-ssd")
+    assert (other.disk_gb, other.disk_type) == (None, None)
 
 
 def test_unknown_pools_are_one_view_without_a_known_field() -> None:
-    view = one(PersistentPool, PERSISTENT_RESOURCE, resourcePools=UNKNOWN)
+    view = one(PersistentPoolView, PERSISTENT_RESOURCE, resourcePools=UNKNOWN)
 
     assert not view.known("machine_type")
 
@@ -237,7 +230,7 @@ def test_queue_is_read_by_flavor_and_accelerator_alone() -> None:
             {"coveredResources": ["cpu", "google.com/tpu"], "flavors": [{"name": "v5e", "resources": resources}]}
         ],
     }
-    view = one(FlavorQuota, CLUSTER_QUEUE, metadata={"name": "vision"}, spec=spec)
+    view = one(FlavorQuotaView, CLUSTER_QUEUE, metadata={"name": "vision"}, spec=spec)
 
     assert (view.queue, view.cohort, view.flavor, view.resource) == (
         "vision",
@@ -249,21 +242,23 @@ def test_queue_is_read_by_flavor_and_accelerator_alone() -> None:
 
 
 def test_flavor_is_read_with_the_labels_of_its_nodes() -> None:
-    view = one(Flavor, RESOURCE_FLAVOR, metadata={"name": "v5e"}, spec={"nodeLabels": {"a": "b"}})
+    view = one(FlavorView, RESOURCE_FLAVOR, metadata={"name": "v5e"}, spec={"nodeLabels": {"a": "b"}})
 
     assert (view.flavor, view.node_labels) == ("v5e", {"a": "b"})
 
 
 @pytest.mark.parametrize(("addresses", "count"), [(None, 0), (["a", "b"], 2)])
 def test_gateway_counts_its_own_addresses(addresses: list[str] | None, count: int) -> None:
-    assert one(Gateway, "gcp:compute/routerNat:RouterNat", region="us-west4", natIps=addresses).addresses == count
+    assert one(GatewayView, "gcp:compute/routerNat:RouterNat", region="us-west4", natIps=addresses).addresses == count
 
 
 @pytest.mark.parametrize(
     ("interfaces", "count"), [([{}], 0), ([{"accessConfigs": [{}]}], 1), ([{"ipv6AccessConfigs": [{}]}, {}], 1)]
 )
 def test_public_address_of_a_vm_is_a_view(interfaces: list[dict[str, Any]], count: int) -> None:
-    assert len(views(ExternalAddress, "gcp:compute/instance:Instance", networkInterfaces=interfaces)) == count
+    found = views(InterfaceView, "gcp:compute/instance:Instance", networkInterfaces=interfaces)
+
+    assert sum(each.public for each in found) == count
 
 
 @pytest.mark.parametrize(
@@ -277,8 +272,8 @@ def test_public_address_of_a_vm_is_a_view(interfaces: list[dict[str, Any]], coun
     ],
 )
 def test_labels_are_read_where_each_type_has_them(resource_type: str, inputs: dict[str, Any]) -> None:
-    assert one(Labelled, resource_type, **inputs).labels == {"team": "vision"}
-    assert one(Labelled, resource_type).labels is None
+    assert one(LabelledView, resource_type, **inputs).labels == {"team": "vision"}
+    assert one(LabelledView, resource_type).labels is None
 
 
 def test_type_that_no_rule_reads_has_no_view() -> None:

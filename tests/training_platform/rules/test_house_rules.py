@@ -10,7 +10,7 @@ import pytest
 from training_platform.config.reading.finding import Finding
 from training_platform.resources.planned import UNKNOWN
 from training_platform.rules import View
-from training_platform.rules.views.gke import ExternalAddress
+from training_platform.rules.views.network import InterfaceView
 
 Make = Callable[..., View]
 Check = Callable[..., list[Finding]]
@@ -54,9 +54,10 @@ def test_control_plane_has_no_public_address(check: Check, cluster: Make, public
 
 
 def test_vm_with_a_public_address_is_found(check: Check) -> None:
-    address = ExternalAddress(stack="dev", type="gcp:compute/instance:Instance", name="vm", what="network interface")
+    address = InterfaceView(stack="dev", type="gcp:compute/instance:Instance", name="vm", public=1)
 
     assert len(check("no-external-address", address)) == 1
+    assert check("no-external-address", address.replaced(public=0)) == []
 
 
 @pytest.mark.parametrize(

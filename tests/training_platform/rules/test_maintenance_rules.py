@@ -8,7 +8,7 @@ import pytest
 
 from training_platform.config.reading.finding import Finding
 from training_platform.rules import View
-from training_platform.rules.views.gke_settings import Exclusion, Window
+from training_platform.rules.views.cluster import Exclusion, Window
 
 Make = Callable[..., View]
 Check = Callable[..., list[Finding]]
@@ -31,10 +31,10 @@ DAILY, WEEKENDS, SATURDAYS = "FREQ=DAILY", "FREQ=WEEKLY;BYDAY=SA,SU", "FREQ=WEEK
     ],
 )
 def test_upgrades_have_48_hours_in_parts_of_4(
-    check: Check, cluster_settings: Make, end: str, recurrence: str, severities: list[str]
+    check: Check, cluster: Make, end: str, recurrence: str, severities: list[str]
 ) -> None:
     window = Window("2026-01-03T06:00:00Z", f"2026-01-03T{end}:00Z", recurrence)
-    found = check("maintenance-window", cluster_settings(window=window))
+    found = check("maintenance-window", cluster(window=window))
 
     assert [each.severity for each in found] == severities
     assert all(
@@ -42,15 +42,15 @@ def test_upgrades_have_48_hours_in_parts_of_4(
     )
 
 
-def test_a_cluster_without_a_window_may_be_upgraded_at_any_time(check: Check, cluster_settings: Make) -> None:
-    assert check("maintenance-window", cluster_settings(window=None)) == []
+def test_a_cluster_without_a_window_may_be_upgraded_at_any_time(check: Check, cluster: Make) -> None:
+    assert check("maintenance-window", cluster(window=None)) == []
 
 
 @pytest.mark.parametrize("broken", ["start", "end"])
-def test_times_that_are_none_are_found(check: Check, cluster_settings: Make, broken: str) -> None:
+def test_times_that_are_none_are_found(check: Check, cluster: Make, broken: str) -> None:
     times = {"start": "2026-01-03T06:00:00Z", "end": "2026-01-03T18:00:00Z", broken: "2026-01-03T25:00:00Z"}
 
-    assert len(check("maintenance-window", cluster_settings(window=Window(**times, recurrence=DAILY)))) == 1
+    assert len(check("maintenance-window", cluster(window=Window(**times, recurrence=DAILY)))) == 1
 
 
 def excluded(start: str, end: str | None, scope: str = "NO_UPGRADES") -> Exclusion:
@@ -71,9 +71,9 @@ def excluded(start: str, end: str | None, scope: str = "NO_UPGRADES") -> Exclusi
     ],
 )
 def test_all_upgrades_stay_away_for_90_days_at_most_and_older_sources_say_30(
-    check: Check, cluster_settings: Make, exclusion: Exclusion, severities: list[str]
+    check: Check, cluster: Make, exclusion: Exclusion, severities: list[str]
 ) -> None:
-    found = check("maintenance-exclusion", cluster_settings(exclusions=(exclusion,)))
+    found = check("maintenance-exclusion", cluster(exclusions=(exclusion,)))
 
     assert [each.severity for each in found] == severities
     assert all(
@@ -82,21 +82,19 @@ def test_all_upgrades_stay_away_for_90_days_at_most_and_older_sources_say_30(
 
 
 @pytest.mark.parametrize(("days", "end"), [(31, "2026-12-31"), (91, "2027-03-01")])
-def test_the_nearest_end_of_an_exclusion_is_named(check: Check, cluster_settings: Make, days: int, end: str) -> None:
+def test_the_nearest_end_of_an_exclusion_is_named(check: Check, cluster: Make, days: int, end: str) -> None:
     late = {31: "2027-01-01", 91: "2027-03-02"}[days]
-    (found,) = check("maintenance-exclusion", cluster_settings(exclusions=(excluded("2026-12-01", late),)))
+    (found,) = check("maintenance-exclusion", cluster(exclusions=(excluded("2026-12-01", late),)))
 
     assert f"for {days} days" in found.message
     assert found.nearest == f"end {end}T00:00:00Z"
 
 
 @pytest.mark.parametrize(("count", "findings"), [(3, 0), (4, 1)])
-def test_three_exclusions_are_from_all_upgrades_at_most(
-    check: Check, cluster_settings: Make, count: int, findings: int
-) -> None:
+def test_three_exclusions_are_from_all_upgrades_at_most(check: Check, cluster: Make, count: int, findings: int) -> None:
     several = (excluded("2026-12-01", "2026-12-02"),) * count
 
-    assert len(check("maintenance-exclusion", cluster_settings(exclusions=several))) == findings
+    assert len(check("maintenance-exclusion", cluster(exclusions=several))) == findings
 
 
 def _disputed(severities: list[str]) -> list[bool]:

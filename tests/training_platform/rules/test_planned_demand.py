@@ -6,8 +6,8 @@ import pytest
 
 from training_platform.quota.keys import Charge
 from training_platform.resources.planned import UNKNOWN, Planned
+from training_platform.resources.register import FILESTORE, NODE_POOL, PERSISTENT_RESOURCE, ROUTER_NAT
 from training_platform.rules import planned_demand, views_of_plan
-from training_platform.rules.adapters.plan import FILESTORE, NODE_POOL, PERSISTENT_RESOURCE, ROUTER_NAT
 from training_platform.rules.planned_quota import demand_of_views
 
 IN_PLACE = {"strategy": "SURGE", "maxSurge": 0, "maxUnavailable": 1}

@@ -163,8 +163,8 @@ def test_gpus_are_attached_in_numbers_that_the_machine_takes(
         (("spot", "queued"), 1),
     ],
 )
-def test_vms_are_had_in_one_way(check: Check, gpu_settings: Make, asked: tuple[str, ...], count: int) -> None:
-    found = check("one-provisioning-model", gpu_settings(**dict.fromkeys(asked, True)))
+def test_vms_are_had_in_one_way(check: Check, gpu_pool: Make, asked: tuple[str, ...], count: int) -> None:
+    found = check("one-provisioning-model", gpu_pool(**dict.fromkeys(asked, True)))
 
     assert [finding.path for finding in found] == ["section.capacity"] * count
 

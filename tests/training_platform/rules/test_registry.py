@@ -12,11 +12,11 @@ from training_platform.config.workspace import Workspace
 from training_platform.resources.planned import UNKNOWN
 from training_platform.rules import registry, views_of_model
 from training_platform.rules.registry import RULES, Draft, evaluate, finding, rule
-from training_platform.rules.views.gke import Labelled
-from training_platform.rules.views.view import Program, program
+from training_platform.rules.views.access import LabelledView
+from training_platform.rules.views.program import Program, program
 
 HEAD: dict[str, Any] = {"stack": "dev", "type": "t"}
-LABELLED = Labelled(**HEAD, name="a", labels={"x": "1"})
+LABELLED = LabelledView(**HEAD, name="a", labels={"x": "1"})
 HIDDEN: Any = UNKNOWN
 
 
@@ -26,13 +26,13 @@ def _no_new_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("training_platform.rules.registry.RULES", {})
 
 
-def whole(*views: Labelled) -> Program:
+def whole(*views: LabelledView) -> Program:
     return program(views, stack="dev", environment="dev", team=None, production=False)
 
 
 def test_rule_reads_the_views_of_its_first_parameter() -> None:
     @rule("sample", ruleset="samples", source="here")
-    def sample(view: Labelled) -> Iterator[Draft]:
+    def sample(view: LabelledView) -> Iterator[Draft]:
         """Find everything."""
         yield finding(view, "labels", "is there", allowed=1, nearest=2)
 
@@ -45,7 +45,7 @@ def test_rule_reads_the_views_of_its_first_parameter() -> None:
 
 def test_rule_with_a_second_parameter_is_given_the_program() -> None:
     @rule("sample", ruleset="samples", source="here", severity="warning")
-    def sample(view: Labelled, program: Program) -> Iterator[Draft]:
+    def sample(view: LabelledView, program: Program) -> Iterator[Draft]:
         """Find everything."""
         yield finding(view, "labels", program.environment, severity="error")
 
@@ -55,7 +55,7 @@ def test_rule_with_a_second_parameter_is_given_the_program() -> None:
 
 
 def test_second_use_of_an_id_is_refused() -> None:
-    def sample(view: Labelled) -> Iterator[Draft]:
+    def sample(view: LabelledView) -> Iterator[Draft]:
         """Find nothing."""
         yield from ()
 
@@ -66,12 +66,12 @@ def test_second_use_of_an_id_is_refused() -> None:
 
 def test_unknown_value_is_a_note_that_names_the_field() -> None:
     @rule("sample", ruleset="samples", source="here")
-    def sample(view: Labelled) -> Iterator[Draft]:
+    def sample(view: LabelledView) -> Iterator[Draft]:
         """Find labels."""
         if view.labels:
             yield finding(view, "labels", "is there")
 
-    found = evaluate(whole(Labelled(**HEAD, name="b", labels=HIDDEN), LABELLED), registry.RULES.values())
+    found = evaluate(whole(LabelledView(**HEAD, name="b", labels=HIDDEN), LABELLED), registry.RULES.values())
 
     assert [(each.severity, each.message) for each in found] == [
         ("note", "sample is not decided: labels is not known before deployment"),

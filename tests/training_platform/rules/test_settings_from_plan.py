@@ -7,28 +7,14 @@ from typing import Any, TypeVar
 import pytest
 
 from training_platform.resources.planned import UNKNOWN, Planned
+from training_platform.resources.register import CLUSTER, FILESTORE, NODE_POOL, SUBNETWORK
 from training_platform.rules import views_of_plan
-from training_platform.rules.adapters.plan import CLUSTER, FILESTORE, NODE_POOL, SUBNETWORK
-from training_platform.rules.views.gke import Cluster, Filestore, FilestorePerformance, NodePool
-from training_platform.rules.views.gke_settings import (
-    AutoProvisioning,
-    ClusterSettings,
-    Limit,
-    Nic,
-    PoolSettings,
-    Reservation,
-    ResourcePolicy,
-    Taint,
-)
-from training_platform.rules.views.network import (
-    Account,
-    Firewall,
-    Network,
-    RoleGrant,
-    StorageClass,
-    Subnet,
-    VolumeClaim,
-)
+from training_platform.rules.views.access import AccountView, RoleGrantView
+from training_platform.rules.views.cluster import AutoProvisioningView, ClusterView, Limit
+from training_platform.rules.views.network import FirewallView, NetworkView, SubnetView
+from training_platform.rules.views.node_pool import Nic, NodePoolView, Taint
+from training_platform.rules.views.placement import ReservationView, ResourcePolicyView
+from training_platform.rules.views.storage import FilestoreView, StorageClassView, VolumeClaimView
 from training_platform.rules.views.view import View
 
 V = TypeVar("V", bound=View)
@@ -47,13 +33,13 @@ def one(kind: type[V], resource_type: str, options: dict[str, Any] | None = None
     return view
 
 
-def settings(options: dict[str, Any] | None = None, **node: Any) -> PoolSettings:
-    return one(PoolSettings, NODE_POOL, options, nodeConfig=node)
+def settings(options: dict[str, Any] | None = None, **node: Any) -> NodePoolView:
+    return one(NodePoolView, NODE_POOL, options, nodeConfig=node)
 
 
 def test_cluster_is_read_with_version_channel_and_ranges() -> None:
     view = one(
-        Cluster,
+        ClusterView,
         CLUSTER,
         minMasterVersion="1.34",
         releaseChannel={"channel": "RAPID"},
@@ -67,15 +53,17 @@ def test_cluster_is_read_with_version_channel_and_ranges() -> None:
 
 
 def test_place_that_is_left_out_is_the_provider_s_and_not_known() -> None:
-    assert not one(Cluster, CLUSTER).known("location")
-    assert not one(NodePool, NODE_POOL).known("location")
-    assert not one(Subnet, SUBNETWORK).known("region")
-    assert one(Reservation, "gcp:compute/reservation:Reservation", zone="zones/us-central1-a").zone == "us-central1-a"
+    assert not one(ClusterView, CLUSTER).known("location")
+    assert not one(NodePoolView, NODE_POOL).known("location")
+    assert not one(SubnetView, SUBNETWORK).known("region")
+    assert (
+        one(ReservationView, "gcp:compute/reservation:Reservation", zone="zones/us-central1-a").zone == "us-central1-a"
+    )
 
 
 def test_settings_of_a_cluster_are_read() -> None:
     view = one(
-        ClusterSettings,
+        ClusterView,
         CLUSTER,
         network="projects/p/global/networks/vpc",
         datapathProvider="ADVANCED_DATAPATH",
@@ -99,10 +87,8 @@ def test_settings_of_a_cluster_are_read() -> None:
     assert view.dataplane_policies
     assert view.autopilot
     assert view.clashing == ("networkPolicy", "removeDefaultNodePool", "nodePools")
-    assert one(ClusterSettings, CLUSTER, None, clusterAutoscaling={"autoProvisioningDefaults": {}}).clashing == ()
-    scaled = one(
-        ClusterSettings, CLUSTER, None, clusterAutoscaling={"enabled": True}, addonsConfig={"dnsCacheConfig": {}}
-    )
+    assert one(ClusterView, CLUSTER, None, clusterAutoscaling={"autoProvisioningDefaults": {}}).clashing == ()
+    scaled = one(ClusterView, CLUSTER, None, clusterAutoscaling={"enabled": True}, addonsConfig={"dnsCacheConfig": {}})
     assert scaled.clashing == ("clusterAutoscaling.enabled", "addonsConfig.dnsCacheConfig")
     assert (view.zones, view.node_version, view.remove_default_pool) == (("us-central1-a",), "1.34", True)
     assert (view.initial_nodes, view.inline_pools, view.tags) == (1, 2, 1)
@@ -113,8 +99,8 @@ def test_settings_of_a_cluster_are_read() -> None:
 def test_either_policy_of_dataplane_v2_is_one(flag: str) -> None:
     on, off = {flag: True}, {flag: False}
 
-    assert one(ClusterSettings, CLUSTER, None, **on).dataplane_policies
-    assert not one(ClusterSettings, CLUSTER, None, **off).dataplane_policies
+    assert one(ClusterView, CLUSTER, None, **on).dataplane_policies
+    assert not one(ClusterView, CLUSTER, None, **off).dataplane_policies
 
 
 def test_auto_provisioning_is_a_view_where_it_is_on() -> None:
@@ -126,21 +112,21 @@ def test_auto_provisioning_is_a_view_where_it_is_on() -> None:
             "diskType": "pd-ssd", "diskSize": 200, "upgradeSettings": {"strategy": "SURGE", "maxSurge": 1},
         },
     }  # fmt: skip
-    view = one(AutoProvisioning, CLUSTER, clusterAutoscaling=scaling)
+    view = one(AutoProvisioningView, CLUSTER, clusterAutoscaling=scaling)
 
     assert (view.limits, view.zones, view.written) == ((Limit("cpu", 100),), ("us-central1-a",), True)
     assert (view.disk_type, view.disk_gb, view.strategy, view.max_surge) == ("pd-ssd", 200, "SURGE", 1)
     assert (view.limit("cpu"), view.limit("memory")) == (100, None)
-    assert views(AutoProvisioning, CLUSTER, clusterAutoscaling={"enabled": False}) == []
+    assert views(AutoProvisioningView, CLUSTER, clusterAutoscaling={"enabled": False}) == []
     limits = {"enabled": True, "resourceLimits": [{"resourceType": "nvidia-l4", "maximum": 8}]}
-    named = one(AutoProvisioning, CLUSTER, clusterAutoscaling=limits)
+    named = one(AutoProvisioningView, CLUSTER, clusterAutoscaling=limits)
     assert [named.path(name) for name in ("limits", "memory", "nvidia-l4")] == [
         ("auto_provisioning",),
         ("auto_provisioning", "memory_gb"),
         ("auto_provisioning", "accelerators", "nvidia-l4"),
     ]
-    assert views(AutoProvisioning, CLUSTER) == []
-    assert not one(AutoProvisioning, CLUSTER, clusterAutoscaling={"enabled": True}).written
+    assert views(AutoProvisioningView, CLUSTER) == []
+    assert not one(AutoProvisioningView, CLUSTER, clusterAutoscaling={"enabled": True}).written
 
 
 def test_settings_of_nodes_are_read() -> None:
@@ -193,7 +179,7 @@ def test_whoever_gives_no_options_does_not_say_how_a_pool_is_replaced() -> None:
 
 def test_settings_of_a_pool_beside_its_nodes_are_read() -> None:
     view = one(
-        PoolSettings,
+        NodePoolView,
         NODE_POOL,
         name="h100",
         version="1.34",
@@ -206,7 +192,7 @@ def test_settings_of_a_pool_beside_its_nodes_are_read() -> None:
         },
     )
 
-    assert (view.pool.pool, view.pool.version, view.pool.max_pods) == ("h100", "1.34", 32)
+    assert (view.pool, view.version, view.max_pods) == ("h100", "1.34", 32)
     assert (view.upgrades, view.max_surge, view.max_unavailable, view.policy) == (True, 0, 1, "slices")
     assert (view.nics, view.network_profile) == ((Nic("vpc", "subnet"),), "auto")
     assert not settings().upgrades
@@ -232,10 +218,10 @@ def test_boot_disk_said_twice_or_faster_is_seen(config: dict[str, Any], twice: b
 @pytest.mark.parametrize("value", ["additionalNodeNetworkConfigs", "taints", "clusterAutoscaling", "allows"])
 def test_list_that_is_not_known_is_unknown_alone(value: str) -> None:
     seen = {
-        "additionalNodeNetworkConfigs": (one(PoolSettings, NODE_POOL, networkConfig={value: UNKNOWN}), "nics"),
+        "additionalNodeNetworkConfigs": (one(NodePoolView, NODE_POOL, networkConfig={value: UNKNOWN}), "nics"),
         "taints": (settings(taints=UNKNOWN), "taints"),
-        "clusterAutoscaling": (one(AutoProvisioning, CLUSTER, clusterAutoscaling=UNKNOWN), "limits"),
-        "allows": (one(Firewall, FIREWALL, allows=[{"protocol": "tcp", "ports": UNKNOWN}]), "ports"),
+        "clusterAutoscaling": (one(AutoProvisioningView, CLUSTER, clusterAutoscaling=UNKNOWN), "limits"),
+        "allows": (one(FirewallView, FIREWALL, allows=[{"protocol": "tcp", "ports": UNKNOWN}]), "ports"),
     }  # fmt: skip
     view, field = seen[value]
 
@@ -244,18 +230,18 @@ def test_list_that_is_not_known_is_unknown_alone(value: str) -> None:
 
 def test_reference_that_is_not_known_is_the_one_resource_of_its_type_that_is_waited_for() -> None:
     after = {"dependsOn": [(VPC, "network-vpc"), (SUBNETWORK, "main-subnet")]}
-    view = one(Cluster, CLUSTER, after, subnetwork=UNKNOWN, network=UNKNOWN)
+    view = one(ClusterView, CLUSTER, after, subnetwork=UNKNOWN, network=UNKNOWN)
     several = {"dependsOn": [(SUBNETWORK, "a"), (SUBNETWORK, "b")]}
 
     assert view.subnetwork == "main-subnet"
-    assert one(ClusterSettings, CLUSTER, after, network=UNKNOWN).network == "network-vpc"
-    assert not one(Cluster, CLUSTER, several, subnetwork=UNKNOWN).known("subnetwork")
-    assert one(Cluster, CLUSTER, several, subnetwork="c").subnetwork == "c"
+    assert one(ClusterView, CLUSTER, after, network=UNKNOWN).network == "network-vpc"
+    assert not one(ClusterView, CLUSTER, several, subnetwork=UNKNOWN).known("subnetwork")
+    assert one(ClusterView, CLUSTER, several, subnetwork="c").subnetwork == "c"
 
 
 def test_placement_and_reservations_are_read() -> None:
     policy = one(
-        ResourcePolicy,
+        ResourcePolicyView,
         "gcp:compute/resourcePolicy:ResourcePolicy",
         name="slices",
         region="us-central1",
@@ -271,7 +257,7 @@ def test_placement_and_reservations_are_read() -> None:
     }  # fmt: skip
     instance = {"count": 4.0, "instanceProperties": vm}
     kind = "gcp:compute/reservation:Reservation"
-    held = one(Reservation, kind, name="r", specificReservation=instance, specificReservationRequired=True)
+    held = one(ReservationView, kind, name="r", specificReservation=instance, specificReservationRequired=True)
 
     assert (policy.policy, policy.region, policy.workload, policy.group) == ("slices", "us-central1", True, True)
     assert (policy.workload_type, policy.topology, policy.topology_mode) == (
@@ -283,14 +269,16 @@ def test_placement_and_reservations_are_read() -> None:
     assert (held.reservation, held.machine_type, held.count, held.specific) == ("r", "n1-standard-8", 4, True)
     assert (held.accelerator_type, held.accelerator_count) == ("nvidia-tesla-t4", 2)
     assert (held.min_cpu_platform, held.local_ssds) == ("Intel Skylake", 2)
-    assert not one(Reservation, kind).specific
+    assert not one(ReservationView, kind).specific
 
 
 def test_networks_are_read() -> None:
     profile = "projects/p/global/networkProfiles/us-central1-a-vpc-roce"
-    vpc = one(Network, VPC, name="vpc", mtu=8896.0, networkProfile=profile)
+    vpc = one(NetworkView, VPC, name="vpc", mtu=8896.0, networkProfile=profile)
     ranges = [{"rangeName": "pods", "ipCidrRange": "10.64.0.0/16"}]
-    subnet = one(Subnet, SUBNETWORK, network="a/vpc", ipCidrRange="10.0.0.0/20", secondaryIpRanges=ranges, region="r")
+    subnet = one(
+        SubnetView, SUBNETWORK, network="a/vpc", ipCidrRange="10.0.0.0/20", secondaryIpRanges=ranges, region="r"
+    )
 
     assert (vpc.network, vpc.mtu, vpc.profile) == ("vpc", 8896, "us-central1-a-vpc-roce")
     assert (subnet.network, subnet.cidr, subnet.ranges) == ("vpc", "10.0.0.0/20", {"pods": "10.64.0.0/16"})
@@ -309,7 +297,7 @@ def test_networks_are_read() -> None:
     ],
 )
 def test_firewall_rule_is_the_ports_that_it_lets_in(inputs: dict[str, Any], ports: tuple[str, ...]) -> None:
-    assert one(Firewall, FIREWALL, **inputs).ports == ports
+    assert one(FirewallView, FIREWALL, **inputs).ports == ports
 
 
 @pytest.mark.parametrize(
@@ -320,13 +308,13 @@ def test_firewall_rule_is_the_ports_that_it_lets_in(inputs: dict[str, Any], port
     ],
 )  # fmt: skip
 def test_every_member_of_a_role_is_read(kind: str, inputs: dict[str, Any], accounts: list[str]) -> None:
-    found = views(RoleGrant, f"gcp:projects/{kind}", role="roles/editor", **inputs)
+    found = views(RoleGrantView, f"gcp:projects/{kind}", role="roles/editor", **inputs)
 
     assert [(each.role, each.account) for each in found] == [("roles/editor", account) for account in accounts]
 
 
 def test_e_mail_of_an_account_follows_from_its_id() -> None:
-    view = one(Account, "gcp:serviceaccount/account:Account", accountId="nodes", project="example-train")
+    view = one(AccountView, "gcp:serviceaccount/account:Account", accountId="nodes", project="example-train")
 
     assert view.email == "nodes@example-train.iam.gserviceaccount.com"
 
@@ -335,22 +323,22 @@ def test_filestore_is_read_with_its_network() -> None:
     network = {"network": "projects/host/global/networks/vpc", "connectMode": "DIRECT_PEERING", "reservedIpRange": "r"}
     performance = {"iopsPerTb": {"maxIopsPerTb": 4000.0}, "fixedIops": {"maxIops": 2000.0}}
     inputs: dict[str, Any] = {"networks": [network], "performanceConfig": performance, "directoryServices": {}}
-    view, fast = one(Filestore, FILESTORE, None, **inputs), one(FilestorePerformance, FILESTORE, None, **inputs)
+    view = one(FilestoreView, FILESTORE, None, **inputs)
 
     assert (view.network_project, view.connect_mode, view.reserved_range) == ("host", "DIRECT_PEERING", "r")
-    assert (fast.iops_per_tb, fast.fixed_iops, fast.directory_services) == (4000, 2000, True)
-    assert one(Filestore, FILESTORE, networks=[{"network": "vpc"}]).network_project is None
+    assert (view.iops_per_tb, view.fixed_iops, view.directory_services) == (4000, 2000, True)
+    assert one(FilestoreView, FILESTORE, networks=[{"network": "vpc"}]).network_project is None
 
 
 def test_classes_and_claims_are_read() -> None:
     made = one(
-        StorageClass,
+        StorageClassView,
         "kubernetes:storage.k8s.io/v1:StorageClass",
         metadata={"name": "own"},
         provisioner="p",
         parameters={"tier": "zonal"},
     )
-    claim = one(VolumeClaim, "kubernetes:core/v1:PersistentVolumeClaim", spec={"storageClassName": "own"})
+    claim = one(VolumeClaimView, "kubernetes:core/v1:PersistentVolumeClaim", spec={"storageClassName": "own"})
 
     assert (made.class_name, made.provisioner, made.parameters) == ("own", "p", {"tier": "zonal"})
     assert claim.class_name == "own"

@@ -18,11 +18,20 @@ from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.stack import Stack
 from training_platform.config.spec.team import PersistentResourceSpec, Team
 from training_platform.config.workspace import Workspace
-from training_platform.rules.adapters import plan as types
-from training_platform.rules.adapters.model_pools import Maker, accelerator_pools, boot_disk, system_pool
-from training_platform.rules.adapters.model_settings import NETWORK, cluster_settings, compute_class, uncut
-from training_platform.rules.views.gke import Bucket, Cluster, Filestore, Flavor, FlavorQuota, Gateway, PersistentPool
-from training_platform.rules.views.network import Subnet
+from training_platform.resources import register as types
+from training_platform.rules.adapters.model_pools import Maker, accelerator_pools, system_pool
+from training_platform.rules.adapters.model_settings import (
+    NETWORK,
+    auto_provisioning,
+    cluster_settings,
+    compute_class,
+    uncut,
+)
+from training_platform.rules.views.cluster import ClusterView
+from training_platform.rules.views.kueue import FlavorQuotaView, FlavorView
+from training_platform.rules.views.network import GatewayView, SubnetView
+from training_platform.rules.views.storage import BucketView, FilestoreView
+from training_platform.rules.views.vertex import PersistentPoolView
 from training_platform.rules.views.view import View
 
 COHORT = "training-platform"
@@ -41,7 +50,7 @@ def views_of_model(stack: Stack, workspace: Workspace) -> list[View]:
 
 def _environment(make: Maker, environment: Environment, workspace: Workspace) -> Iterator[View]:
     for name, cluster in environment.clusters.items():
-        view = Cluster(
+        view = ClusterView(
             **make.head(types.CLUSTER, f"{name}-cluster"),
             project=make.project,
             cluster=make.cluster(name),
@@ -55,10 +64,11 @@ def _environment(make: Maker, environment: Environment, workspace: Workspace) ->
             subnetwork=f"{name}-subnet",
             pods_range=PODS_RANGE,
             max_pods=None,
+            **cluster_settings(make.project, cluster),
         )
         fabrics = gpu_fabrics(name, cluster)
         yield view
-        yield from cluster_settings(view, cluster)
+        yield from auto_provisioning(view, cluster)
         yield _subnet(make, name, cluster)
         yield from _gpu_subnets(make, name, fabrics.values())
         yield from system_pool(make, name, cluster)
@@ -68,7 +78,7 @@ def _environment(make: Maker, environment: Environment, workspace: Workspace) ->
             yield compute_class(head, key, spec, cluster_pools(name, cluster))
         for flavor in workspace.flavors(make.stack, name).values():
             head = make.head(types.RESOURCE_FLAVOR, f"{name}-flavors-{flavor.name}")
-            yield Flavor(
+            yield FlavorView(
                 **head,
                 flavor=flavor.name,
                 node_labels=flavor.node_labels,
@@ -76,12 +86,12 @@ def _environment(make: Maker, environment: Environment, workspace: Workspace) ->
             )
     for region in sorted({region_of(cluster.location) for cluster in environment.clusters.values()}):
         head = make.head(types.ROUTER_NAT, f"network-{region}-nat")
-        yield Gateway(**head, project=make.project, region=region, addresses=0)
+        yield GatewayView(**head, project=make.project, region=region, addresses=0)
     yield from _filestores(make, environment)
 
 
-def _subnet(make: Maker, name: str, cluster: ClusterSpec) -> Subnet:
-    return Subnet(
+def _subnet(make: Maker, name: str, cluster: ClusterSpec) -> SubnetView:
+    return SubnetView(
         **make.head(types.SUBNETWORK, f"{name}-subnet"),
         project=make.project,
         region=region_of(cluster.location),
@@ -92,12 +102,12 @@ def _subnet(make: Maker, name: str, cluster: ClusterSpec) -> Subnet:
     )
 
 
-def _gpu_subnets(make: Maker, name: str, fabrics: Iterable[GpuFabric]) -> Iterator[Subnet]:
+def _gpu_subnets(make: Maker, name: str, fabrics: Iterable[GpuFabric]) -> Iterator[SubnetView]:
     for fabric in fabrics:
         for vpc in fabric.vpcs:
             for nic in vpc.nics:
                 called = f"{make.environment}-{name}-{nic.name}"
-                yield Subnet(
+                yield SubnetView(
                     **make.head(types.SUBNETWORK, f"{fabric.component}{nic.name.removeprefix(fabric.name)}-subnet"),
                     project=make.project,
                     region=fabric.region,
@@ -110,7 +120,7 @@ def _gpu_subnets(make: Maker, name: str, fabrics: Iterable[GpuFabric]) -> Iterat
 
 def _filestores(make: Maker, environment: Environment) -> Iterator[View]:
     for name, instance in environment.filestore.items():
-        yield Filestore(
+        yield FilestoreView(
             **make.head(types.FILESTORE, f"{names.filestore_name(name)}-instance"),
             project=make.project,
             tier=instance.tier,
@@ -128,7 +138,7 @@ def _filestores(make: Maker, environment: Environment) -> Iterator[View]:
 def _team(make: Maker, team: Team, workspace: Workspace) -> Iterator[View]:
     for name, bucket in team.buckets.items():
         head = make.head(types.BUCKET, f"{names.bucket_name(name)}-bucket")
-        yield Bucket(**head, location=bucket.location, force_destroy=not make.deletion_protection)
+        yield BucketView(**head, location=bucket.location, force_destroy=not make.deletion_protection)
     for cluster in team.shares:
         yield from _share(make, team, cluster, workspace)
     for name, resource in team.vertex.persistent_resources.items():
@@ -139,7 +149,7 @@ def _share(make: Maker, team: Team, cluster: str, workspace: Workspace) -> Itera
     """Yield the flavors of a team's queue, in the order in which Kueue tries them."""
     for name, flavor in team.fallback.ordered(cluster, workspace.flavors(team.environment, cluster)).items():
         if (share := team.shares[cluster].get(name)) is not None:
-            yield FlavorQuota(
+            yield FlavorQuotaView(
                 **make.head(types.CLUSTER_QUEUE, f"{names.share_name(cluster)}-queues-cluster-queue"),
                 queue=team.name,
                 cohort=COHORT,
@@ -158,7 +168,7 @@ def _persistent_resource(make: Maker, name: str, resource: PersistentResourceSpe
     support = machine.accelerator.vertex if machine.accelerator and machine.kind == "gpu" else None
     accelerator = support.accelerator_type if support else None
     scales = resource.max_replicas is not None
-    yield PersistentPool(
+    yield PersistentPoolView(
         **head,
         project=make.project,
         region=resource.region,
@@ -170,5 +180,6 @@ def _persistent_resource(make: Maker, name: str, resource: PersistentResourceSpe
         min_replicas=resource.replicas if scales else None,
         max_replicas=resource.max_replicas,
         labels=make.labels,
+        disk_gb=resource.boot_disk.size_gb,
+        disk_type=resource.boot_disk.type,
     )
-    yield boot_disk(head, "vertex", machine, resource.boot_disk.type, resource.boot_disk.size_gb)

@@ -22,10 +22,9 @@ from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.node_options import Upgrades
 from training_platform.config.spec.stack import Stack
-from training_platform.rules.adapters.inputs import last_part
+from training_platform.resources.register import NODE_POOL
 from training_platform.rules.adapters.model_settings import pool_settings, system_pool_settings
-from training_platform.rules.adapters.plan import NODE_POOL
-from training_platform.rules.views.gke import BootDisk, NodePool
+from training_platform.rules.views.node_pool import NodePoolView
 from training_platform.rules.views.view import View
 
 MANAGED_BY = "training-platform"
@@ -98,11 +97,10 @@ def accelerator_pools(make: Maker, name: str, cluster: ClusterSpec, fabrics: Map
                 **_capacity(pool),
                 **_placement(pool),
             }
-            view = _node_pool(make, head, pool.machine, values)
-            disk = boot_disk(head, "gke", pool.machine, pool.spec.boot_disk.type, pool.spec.boot_disk.size_gb)
-            yield view
-            yield from pool_settings(view, pool, disk.disk_type, fabrics, make.cluster(name))
-            yield disk
+            values |= pool_settings(values["upgrade_strategy"], pool, fabrics, make.cluster(name))
+            disk = pool.spec.boot_disk
+            values |= {"disk_gb": disk.size_gb, "disk_type": disk.type or pool.machine.boot_disk_types[0]}
+            yield _node_pool(make, head, pool.machine, values)
 
 
 def system_pool(make: Maker, name: str, cluster: ClusterSpec) -> Iterator[View]:
@@ -120,22 +118,14 @@ def system_pool(make: Maker, name: str, cluster: ClusterSpec) -> Iterator[View]:
         "total_max_nodes": spec.max_nodes,
         "location_policy": "BALANCED",
     }
-    view = _node_pool(make, head, machine, values)
-    disk = boot_disk(head, "gke", machine, spec.boot_disk.type, spec.boot_disk.size_gb)
-    yield view
-    yield system_pool_settings(view, disk.disk_type, SYSTEM_POOL_SURGE)
-    yield disk
+    values |= system_pool_settings(SYSTEM_POOL_SURGE)
+    values |= {"disk_gb": spec.boot_disk.size_gb, "disk_type": spec.boot_disk.type or machine.boot_disk_types[0]}
+    yield _node_pool(make, head, machine, values)
 
 
-def boot_disk(head: dict[str, Any], of: str, machine: MachineType, disk_type: str | None, size_gb: int) -> BootDisk:
-    """Return the view of a boot disk; nodes always have a type written, Vertex AI's machines only the file's own."""
-    kind = disk_type or (machine.boot_disk_types[0] if of == "gke" else None)
-    return BootDisk(**head, of=of, machine_type=machine.name, size_gb=size_gb, disk_type=kind)
-
-
-def _node_pool(make: Maker, head: dict[str, Any], machine: MachineType, values: dict[str, Any]) -> NodePool:
+def _node_pool(make: Maker, head: dict[str, Any], machine: MachineType, values: dict[str, Any]) -> NodePoolView:
     common: dict[str, Any] = {"machine_type": machine.name, "private_nodes": True, "labels": make.labels}
-    return NodePool(**head, **common, **{**_PLAIN, **values})
+    return NodePoolView(**head, **common, **{**_PLAIN, **values})
 
 
 def _place(make: Maker, name: str, cluster: ClusterSpec) -> dict[str, Any]:
@@ -165,7 +155,7 @@ def _capacity(pool: ExpandedPool) -> dict[str, Any]:
         **_upkeep(spec.upgrades, flex=flex),
         "queued": spec.capacity == "queued-provisioning",
         "consume_reservation": spec.reservation.affinity if spec.reservation else "NO_RESERVATION",
-        "reservation": last_part(spec.reservation.path) if spec.reservation else None,
+        "reservation": (spec.reservation.path or "").rpartition("/")[2] or None if spec.reservation else None,
         "max_run_seconds": spec.max_run_hours * 3600 if spec.max_run_hours else None,
     }
 

@@ -13,27 +13,17 @@ from training_platform.config.expansion.pools import CLASS_LABEL, ExpandedPool
 from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.compute_class import ComputeClassSpec, Priority
 from training_platform.config.spec.maintenance import Maintenance
-from training_platform.config.spec.node_options import NodeOptions
 from training_platform.resources.planned import UNKNOWN
-from training_platform.rules.gke.nodes import CLOUD_PLATFORM, COS
-from training_platform.rules.views.compute_class import ClassPriority, ComputeClass
-from training_platform.rules.views.gke import Cluster, NodePool
-from training_platform.rules.views.gke_settings import (
-    AutoProvisioning,
-    ClusterSettings,
-    Exclusion,
-    Limit,
-    Nic,
-    PoolSettings,
-    Taint,
-    Window,
-)
+from training_platform.rules.gke.identities import CLOUD_PLATFORM
+from training_platform.rules.gke.nodes import COS
+from training_platform.rules.views.cluster import AutoProvisioningView, ClusterView, Exclusion, Limit, Window
+from training_platform.rules.views.compute_class import ClassPriority, ComputeClassView
+from training_platform.rules.views.node_pool import Nic, Taint
 from training_platform.rules.views.view import View
 
 NETWORK = "network-vpc"
 NAME_LIMIT = 63
 _AUTO_PROVISIONED = ("clusterAutoscaling.enabled", "clusterAutoscaling.resourceLimits")
-_DECIDED = frozenset(NodeOptions.model_fields) - {"accelerator", "accelerator_count", "local_ssd", "max_pods"}
 _ALIKE: Mapping[str, Any] = {
     "spot_twice": False,
     "min_cpu_platform": None,
@@ -71,36 +61,39 @@ def uncut(name: str) -> Any:
     return name if len(name) <= NAME_LIMIT else UNKNOWN
 
 
-def cluster_settings(view: Cluster, cluster: ClusterSpec) -> Iterator[View]:
-    """Yield the views of a cluster's settings, and of its auto-provisioning where it has any."""
+def cluster_settings(project: str, cluster: ClusterSpec) -> dict[str, Any]:
+    """Return a cluster's settings."""
+    return {
+        "network": NETWORK,
+        "datapath": "ADVANCED_DATAPATH",
+        "networking_mode": "VPC_NATIVE",
+        "multi_networking": True,
+        "network_policy": False,
+        "dataplane_policies": False,
+        "autopilot": False,
+        "clashing": (
+            *_AUTO_PROVISIONED * bool(cluster.auto_provisioning), "removeDefaultNodePool", "enableShieldedNodes",
+        ),
+        "zones": (),
+        "node_version": None,
+        "remove_default_pool": True,
+        "initial_nodes": 1,
+        "inline_pools": 0,
+        "default_machine": cluster.system_pool.machine_type,
+        "workload_pool": f"{project}.svc.id.goog",
+        "tags": 0,
+        "window": Window(cluster.maintenance.start, cluster.maintenance.end, cluster.maintenance.recurrence),
+        "exclusions": tuple(_exclusions(cluster.maintenance)),
+    }  # fmt: skip
+
+
+def auto_provisioning(view: ClusterView, cluster: ClusterSpec) -> Iterator[View]:
+    """Yield the view of a cluster's auto-provisioning, where it has any."""
     auto = cluster.auto_provisioning
-    yield ClusterSettings(
-        **_head(view),
-        cluster=view,
-        network=NETWORK,
-        datapath="ADVANCED_DATAPATH",
-        networking_mode="VPC_NATIVE",
-        multi_networking=True,
-        network_policy=False,
-        dataplane_policies=False,
-        autopilot=False,
-        clashing=(*_AUTO_PROVISIONED * bool(auto), "removeDefaultNodePool", "enableShieldedNodes"),
-        zones=(),
-        node_version=None,
-        remove_default_pool=True,
-        initial_nodes=1,
-        inline_pools=0,
-        default_machine=cluster.system_pool.machine_type,
-        workload_pool=f"{view.project}.svc.id.goog",
-        tags=0,
-        window=Window(cluster.maintenance.start, cluster.maintenance.end, cluster.maintenance.recurrence),
-        exclusions=tuple(_exclusions(cluster.maintenance)),
-    )
     if auto:
         limits = {"cpu": auto.cpu, "memory": auto.memory_gb, **auto.accelerators}
-        yield AutoProvisioning(
+        found = AutoProvisioningView(
             **_head(view),
-            cluster=view,
             limits=tuple(Limit(resource, most) for resource, most in limits.items()),
             zones=auto.zones,
             written=True,
@@ -109,6 +102,8 @@ def cluster_settings(view: Cluster, cluster: ClusterSpec) -> Iterator[View]:
             strategy="SURGE",
             max_surge=auto.max_surge,
         )
+        found.__dict__["cluster"] = view
+        yield found
 
 
 def _exclusions(spec: Maintenance) -> Iterator[Exclusion]:
@@ -116,27 +111,21 @@ def _exclusions(spec: Maintenance) -> Iterator[Exclusion]:
         yield Exclusion(name, each.start, each.end, each.scope.upper().replace("-", "_"))
 
 
-def system_pool_settings(view: NodePool, disk_type: str | None, max_surge: int) -> PoolSettings:
-    """Return the view of a system pool's settings."""
+def system_pool_settings(max_surge: int) -> dict[str, Any]:
+    """Return a system pool's settings."""
     own = {"upgrades": True, "max_surge": max_surge, "max_unavailable": 0, "ignored": ("initialNodeCount",)}
-    return PoolSettings(**_head(view), pool=view, disk_type=disk_type, **{**_ALIKE, **own})
+    return {**_ALIKE, **own}
 
 
 def pool_settings(
-    view: NodePool, pool: ExpandedPool, disk_type: str | None, fabrics: Mapping[str, GpuFabric], prefix: str
-) -> Iterator[PoolSettings]:
-    """Yield the view of a pool's settings, where the file says any; ``prefix`` starts the names of its cluster's own.
-
-    Networks between GPUs come without a word in the file, and have limits too.
-    """
+    strategy: str | None, pool: ExpandedPool, fabrics: Mapping[str, GpuFabric], prefix: str
+) -> dict[str, Any]:
+    """Return a pool's settings; ``prefix`` starts the names of its cluster's own."""
     reservation = pool.spec.reservation
-    said = not _DECIDED.isdisjoint(pool.spec.model_fields_set) or (reservation and reservation.block)
     fabric = fabrics.get(fabric_name(pool) or "")
-    if not said and fabric is None:
-        return
     policy = uncut(f"{prefix}-{pool.policy_topology}") if pool.policy_topology else None
     own = {
-        **_upgrades(view, pool),
+        **_upgrades(strategy, pool),
         **(_gpu(pool) if pool.machine.kind == "gpu" else {}),
         "fast_socket": pool.machine.fast_socket,
         "secondary_disks": len(pool.spec.preload_images),
@@ -145,19 +134,19 @@ def pool_settings(
         "reservation_path": reservation.path if reservation else None,
         "nics": tuple(_nics(fabric, pool, prefix)) if fabric else (),
         "taints": tuple(_taints(pool)),
-        "ignored": tuple(_ignored(view, policy)),
+        "ignored": tuple(_ignored(strategy, policy)),
     }
-    yield PoolSettings(**_head(view), pool=view, disk_type=disk_type, **{**_ALIKE, **own})
+    return {**_ALIKE, **own}
 
 
 def _head(view: View) -> dict[str, Any]:
     return {"stack": view.stack, "type": view.type, "name": view.name, "origin": view.origin}
 
 
-def _upgrades(view: NodePool, pool: ExpandedPool) -> dict[str, Any]:
-    by_surge = view.upgrade_strategy == "SURGE"
+def _upgrades(strategy: str | None, pool: ExpandedPool) -> dict[str, Any]:
+    by_surge = strategy == "SURGE"
     return {
-        "upgrades": view.upgrade_strategy is not None,
+        "upgrades": strategy is not None,
         "max_surge": pool.spec.upgrades.max_surge if by_surge else None,
         "max_unavailable": pool.spec.upgrades.max_unavailable if by_surge else None,
     }
@@ -186,9 +175,9 @@ def _taints(pool: ExpandedPool) -> Iterator[Taint]:
         yield Taint(CLASS_LABEL, "NO_SCHEDULE")
 
 
-def _ignored(view: NodePool, policy: object) -> Iterator[str]:
+def _ignored(strategy: str | None, policy: object) -> Iterator[str]:
     yield "initialNodeCount"
-    if view.upgrade_strategy is None:
+    if strategy is None:
         yield "upgradeSettings"
     if policy is not None:
         yield "placementPolicy"
@@ -196,10 +185,10 @@ def _ignored(view: NodePool, policy: object) -> Iterator[str]:
 
 def compute_class(
     head: Mapping[str, Any], name: str, spec: ComputeClassSpec, pools: Iterable[ExpandedPool]
-) -> ComputeClass:
+) -> ComputeClassView:
     """Return the view of a compute class; ``pools`` are those of its cluster."""
     by_name = {pool.name: pool for pool in pools}
-    return ComputeClass(
+    return ComputeClassView(
         **head,
         compute_class=name,
         makes_pools=spec.makes_pools,

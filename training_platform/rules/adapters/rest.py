@@ -1,7 +1,7 @@
 """Views from REST bodies, as Google's APIs name their fields.
 
 The bodies of GKE, Filestore and Vertex AI differ from pulumi-gcp's inputs in few names; those are put right here, and
-the makers of views of planned resources do the rest. What a client leaves out is as the API filled it in before.
+the views of planned resources do the rest. What a client leaves out is as the API filled it in before.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from training_platform.resources import register
 from training_platform.resources.planned import Planned
-from training_platform.rules.adapters import gke_settings as settings_inputs
-from training_platform.rules.adapters import plan as from_plan
-from training_platform.rules.adapters.inputs import Resource
+from training_platform.rules.adapters.plan import views_of_plan
+from training_platform.rules.views.access import LabelledView
 from training_platform.rules.views.view import View
 
 Json = Mapping[str, Any]
@@ -29,8 +29,8 @@ def views_of_rest(collection: str, body: Json, *, project: str, name: str) -> li
     kind, read = _READERS[collection]
     parts = name.split("/")
     inputs = {"project": project, "location": parts[3] if len(parts) > 3 else None, **read(body, parts)}
-    resource = Resource(Planned(stack="", type=kind, name=name, inputs=inputs), ())
-    return list(from_plan.MAKERS[kind](resource))
+    views = views_of_plan([Planned(stack="", type=kind, name=name, inputs=inputs)])
+    return [view for view in views if not isinstance(view, LabelledView)]
 
 
 def _as_it_is(body: Json, _parts: list[str]) -> dict[str, Any]:
@@ -73,11 +73,11 @@ def _nats(body: Json, parts: list[str]) -> dict[str, Any]:
 
 
 _READERS: Mapping[str, tuple[str, Callable[[Json, list[str]], dict[str, Any]]]] = {
-    "container.clusters": ("gcp:container/cluster:Cluster", _as_it_is),
-    "container.nodePools": (from_plan.NODE_POOL, _node_pool),
-    "file.instances": (from_plan.FILESTORE, _filestore),
-    "aiplatform.persistentResources": (from_plan.PERSISTENT_RESOURCE, _persistent_resource),
-    "compute.networks": (settings_inputs.NETWORK, _as_it_is),
-    "compute.subnetworks": (from_plan.SUBNETWORK, _as_it_is),
-    "compute.routers": (from_plan.ROUTER_NAT, _nats),
+    "container.clusters": (register.CLUSTER, _as_it_is),
+    "container.nodePools": (register.NODE_POOL, _node_pool),
+    "file.instances": (register.FILESTORE, _filestore),
+    "aiplatform.persistentResources": (register.PERSISTENT_RESOURCE, _persistent_resource),
+    "compute.networks": (register.NETWORK, _as_it_is),
+    "compute.subnetworks": (register.SUBNETWORK, _as_it_is),
+    "compute.routers": (register.ROUTER_NAT, _nats),
 }

@@ -3,10 +3,10 @@
 from training_platform.rules.gke import (  # noqa: F401 # importing a module registers its rules
     auto_provisioning,
     clusters,
-    composition,
     compute_classes,
     gpu,
     gpu_networks,
+    identities,
     machines,
     maintenance,
     nodes,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 from training_platform.catalog import ACCELERATORS, MACHINE_TYPES
@@ -9,7 +10,9 @@ from training_platform.catalog.nearest import find_nearest
 from training_platform.catalog.types import MachineType
 from training_platform.config.reading.section import enumeration
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.rules.views.gke_settings import AutoProvisioning, Limit
+from training_platform.rules.views.cluster import AutoProvisioningView, Limit
+from training_platform.rules.views.cluster_pools import pools_of
+from training_platform.rules.views.program import Program
 
 _CA = "GKE cluster-autoscaler 7d25050, limiter and disks.go, read 2026-08-21"
 _SCHEMA = "terraform-provider-google-beta 93c65b2, cluster_autoscaling"
@@ -19,7 +22,7 @@ LEAST_HYPERDISK_GB = 100
 
 
 @rule("auto-provisioning-limits", ruleset="auto-provisioning", facts=("CLU-09",), source=f"xpk 367c838, nap.py; {_CA}")
-def auto_provisioning_limits(each: AutoProvisioning) -> Iterator[Draft]:
+def auto_provisioning_limits(each: AutoProvisioningView) -> Iterator[Draft]:
     """Find limits without vCPUs or memory, or too low for one machine with the accelerator that they name."""
     for resource in BUILT_IN:
         if each.limit(resource) is None:
@@ -42,7 +45,7 @@ def auto_provisioning_limits(each: AutoProvisioning) -> Iterator[Draft]:
     facts=("CLU-09",),
     source=f"xpk 367c838, nap.py; {_CA}",
 )
-def auto_provisioning_type(each: AutoProvisioning) -> Iterator[Draft]:
+def auto_provisioning_type(each: AutoProvisioningView) -> Iterator[Draft]:
     """Find a limit by a name that no accelerator has: pools of the one that is meant would not come."""
     labels = {accelerator.gke_label for accelerator in ACCELERATORS.values()}
     for limit in each.limits:
@@ -59,7 +62,7 @@ def auto_provisioning_type(each: AutoProvisioning) -> Iterator[Draft]:
     facts=("CLU-10",),
     source=f"{_SCHEMA}; {_CA}; that no pool can be made then is inferred",
 )
-def auto_provisioning_disk(each: AutoProvisioning) -> Iterator[Draft]:
+def auto_provisioning_disk(each: AutoProvisioningView) -> Iterator[Draft]:
     """Find pool defaults whose boot disk machines of a limit do not take; sources do not say whether GKE then helps."""
     if not each.written:
         return
@@ -82,7 +85,7 @@ def auto_provisioning_disk(each: AutoProvisioning) -> Iterator[Draft]:
     facts=("CLU-10",),
     source=f"{_CA}; zones: SkyPilot catalog v8 006059e; Cloud TPU docs",
 )
-def auto_provisioning_zones(each: AutoProvisioning) -> Iterator[Draft]:
+def auto_provisioning_zones(each: AutoProvisioningView) -> Iterator[Draft]:
     """Find auto-provisioning in zones none of which offers an accelerator that it has a limit for; such lists age."""
     for limit, machines in accelerators(each):
         offered = sorted({zone for machine in machines for zone in machine.zones})
@@ -93,14 +96,14 @@ def auto_provisioning_zones(each: AutoProvisioning) -> Iterator[Draft]:
 
 
 @rule("auto-provisioning-upgrades", ruleset="auto-provisioning", owner="provider", facts=("CLU-10",), source=_SCHEMA)
-def auto_provisioning_upgrades(each: AutoProvisioning) -> Iterator[Draft]:
+def auto_provisioning_upgrades(each: AutoProvisioningView) -> Iterator[Draft]:
     """Find a surge of nodes beside blue-green upgrades."""
     if each.strategy == "BLUE_GREEN" and each.max_surge:
         message = f"max surge is {each.max_surge}, and blue-green upgrades have none"
         yield finding(each, "max_surge", message, allowed="none, or strategy SURGE", nearest="SURGE")
 
 
-def accelerators(each: AutoProvisioning) -> Iterator[tuple[Limit, list[MachineType]]]:
+def accelerators(each: AutoProvisioningView) -> Iterator[tuple[Limit, list[MachineType]]]:
     """Yield every limit above 0 of an accelerator that the catalogue knows, and the machines that have it."""
     for limit in each.limits:
         machines = [
@@ -110,3 +113,29 @@ def accelerators(each: AutoProvisioning) -> Iterator[tuple[Limit, list[MachineTy
         ]
         if machines and limit.maximum != 0:
             yield limit, machines
+
+
+@rule(
+    "auto-provisioning-room",
+    ruleset="together",
+    across=True,
+    facts=("CLU-09",),
+    source=f"{_CA}, limiter; acc. xpk nap.py",
+)
+def auto_provisioning_room(each: AutoProvisioningView, program: Program) -> Iterator[Draft]:
+    """Find limits that the pools of the cluster use up by themselves: they count all pools, those made by hand too."""
+    used: dict[str, float] = defaultdict(float)
+    for pool in pools_of(each.cluster, program):
+        machine, nodes = pool.machine, pool.most_vms
+        if machine is None:
+            continue
+        for resource, amount in zip(BUILT_IN, (machine.vcpus, machine.memory_gb), strict=True):
+            used[resource] += amount * nodes
+        if machine.accelerator is not None:
+            used[machine.accelerator.gke_label] += machine.chips * nodes
+    for resource, amount in used.items():
+        limit = each.limit(resource)
+        if limit is not None and amount > limit:
+            message = f"the limit of {resource} is {limit:,}, and the declared pools may use {amount:,.0f}"
+            allowed = f"at least {amount:,.0f}, and what new pools need"
+            yield finding(each, resource, message, allowed=allowed, nearest=f"{amount:.0f}")

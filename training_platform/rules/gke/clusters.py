@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.locations import is_zone, region_of
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.rules.views.gke import Cluster
-from training_platform.rules.views.gke_settings import ClusterSettings
+from training_platform.rules.views.cluster import ClusterView
+from training_platform.rules.views.cluster_pools import pools_of
+from training_platform.rules.views.program import Program
 from training_platform.rules.views.view import View
 
 _TOOLKIT = "Cluster Toolkit v1.95.0, gke-cluster, preconditions, read 2026-06-25"
@@ -23,7 +24,7 @@ PODS_SOURCE = "compute-class-api 8067eae, maxPodsPerNode; terraform-provider-goo
 
 
 @rule("cluster-name", ruleset="clusters", facts=("NAM-03",), source="GKE API, Cluster.name: at most 40 characters")
-def cluster_name(cluster: Cluster) -> Iterator[Draft]:
+def cluster_name(cluster: ClusterView) -> Iterator[Draft]:
     """Find a cluster whose name is longer than GKE takes."""
     name = cluster.cluster
     if name and len(name) > NAME_LENGTH:
@@ -34,53 +35,53 @@ def cluster_name(cluster: Cluster) -> Iterator[Draft]:
 
 
 @rule("dataplane-policies", ruleset="clusters", facts=("CLU-01",), source=f"{_TOOLKIT}; cloud-foundation-fabric")
-def dataplane_policies(each: ClusterSettings) -> Iterator[Draft]:
+def dataplane_policies(cluster: ClusterView) -> Iterator[Draft]:
     """Find Calico beside Dataplane V2, which enforces policies itself, and policies of Dataplane V2 without it."""
-    if each.network_policy and each.datapath == DATAPLANE_V2:
+    if cluster.network_policy and cluster.datapath == DATAPLANE_V2:
         message = "network policy is on beside Dataplane V2, which enforces policies itself"
-        yield finding(each, "network_policy", message, allowed="no network_policy block")
-    if each.dataplane_policies and each.datapath != DATAPLANE_V2:
+        yield finding(cluster, "network_policy", message, allowed="no network_policy block")
+    if cluster.dataplane_policies and cluster.datapath != DATAPLANE_V2:
         message = "FQDN and cluster-wide Cilium network policies need Dataplane V2"
-        yield finding(each, "dataplane_policies", message, allowed=DATAPLANE_V2, nearest=DATAPLANE_V2)
+        yield finding(cluster, "dataplane_policies", message, allowed=DATAPLANE_V2, nearest=DATAPLANE_V2)
 
 
 @rule("multi-networking", ruleset="clusters", facts=("CLU-02",), source=f"{_TOOLKIT}; {_SCHEMA}")
-def multi_networking(each: ClusterSettings) -> Iterator[Draft]:
+def multi_networking(cluster: ClusterView) -> Iterator[Draft]:
     """Find multi-networking without what it rests on; both are chosen at creation: a change replaces it."""
-    if not each.multi_networking:
+    if not cluster.multi_networking:
         return
     for field, wanted in (("datapath", DATAPLANE_V2), ("networking_mode", "VPC_NATIVE")):
-        have = getattr(each, field)
+        have = getattr(cluster, field)
         if have != wanted:
             message = f"multi-networking needs {field.replace('_', ' ')} {wanted}, and it is {have or 'not written'}"
-            yield finding(each, field, message, allowed=wanted, nearest=wanted)
+            yield finding(cluster, field, message, allowed=wanted, nearest=wanted)
 
 
 @rule("default-pool", ruleset="clusters", owner="provider", facts=("CLU-05",), source=_SCHEMA)
-def default_pool(each: ClusterSettings) -> Iterator[Draft]:
+def default_pool(cluster: ClusterView) -> Iterator[Draft]:
     """Find a cluster that the provider does not make: no first pool to remove, a version of removed nodes."""
-    if each.remove_default_pool and not each.autopilot and (each.initial_nodes or 0) < 1:
+    if cluster.remove_default_pool and not cluster.autopilot and (cluster.initial_nodes or 0) < 1:
         message = "the default pool is removed after creation, and initial_node_count is not at least 1"
-        yield finding(each, "initial_nodes", message, allowed="at least 1", nearest=1)
-    if each.node_version is None:
+        yield finding(cluster, "initial_nodes", message, allowed="at least 1", nearest=1)
+    if cluster.node_version is None:
         return
-    if each.remove_default_pool:
-        yield finding(each, "node_version", "node_version is of the default pool, which is removed", allowed="none")
-    elif each.node_version != each.cluster.version:
-        message = f"node_version is {each.node_version}, and min_master_version {each.cluster.version}"
-        yield finding(each, "node_version", message, allowed="the same at creation", nearest=each.cluster.version)
+    if cluster.remove_default_pool:
+        yield finding(cluster, "node_version", "node_version is of the default pool, which is removed", allowed="none")
+    elif cluster.node_version != cluster.version:
+        message = f"node_version is {cluster.node_version}, and min_master_version {cluster.version}"
+        yield finding(cluster, "node_version", message, allowed="the same at creation", nearest=cluster.version)
 
 
 @rule("default-max-pods", ruleset="clusters", facts=("CLU-13",), source=PODS_SOURCE)
-def default_max_pods(each: ClusterSettings) -> Iterator[Draft]:
+def default_max_pods(cluster: ClusterView) -> Iterator[Draft]:
     """Find a number of pods per node that GKE does not take for the pools that say none, or does not take at all."""
-    pods = each.cluster.max_pods
+    pods = cluster.max_pods
     if pods is None:
         return
-    if each.networking_mode == ROUTES:
+    if cluster.networking_mode == ROUTES:
         message = "pods per node are set, and the cluster gives pods no range of their own"
-        yield finding(each, "max_pods", message, allowed="networking_mode VPC_NATIVE", nearest="VPC_NATIVE")
-    yield from pods_beyond(each, pods)
+        yield finding(cluster, "max_pods", message, allowed="networking_mode VPC_NATIVE", nearest="VPC_NATIVE")
+    yield from pods_beyond(cluster, pods)
 
 
 def pods_beyond(view: View, pods: int) -> Iterator[Draft]:
@@ -92,26 +93,28 @@ def pods_beyond(view: View, pods: int) -> Iterator[Draft]:
 
 
 @rule("cluster-zones", ruleset="clusters", facts=("CLU-05", "REG-02"), source=f"{_SCHEMA}; Cluster Toolkit v1.95.0")
-def cluster_zones(each: ClusterSettings) -> Iterator[Draft]:
+def cluster_zones(cluster: ClusterView) -> Iterator[Draft]:
     """Find a zonal cluster that lists its own zone again, and zones outside the cluster's region."""
-    if not each.zones:
+    if not cluster.zones:
         return
-    place = each.cluster.location
-    for zone in each.zones:
+    place = cluster.location
+    for zone in cluster.zones:
         if zone == place:
             message = f"node_locations lists {zone}, where the cluster is anyway"
-            yield finding(each, "zones", message, allowed=f"other zones of {region_of(place)}")
+            yield finding(cluster, "zones", message, allowed=f"other zones of {region_of(place)}")
         elif region_of(zone) != region_of(place):
             message = f"node_locations lists {zone}, which is not in {region_of(place)}"
-            yield finding(each, "zones", message, allowed=f"zones of {region_of(place)}")
+            yield finding(cluster, "zones", message, allowed=f"zones of {region_of(place)}")
 
 
 @rule("autopilot-settings", ruleset="clusters", owner="provider", facts=("CLU-06",), source=f"{_SCHEMA}, ConflictsWith")
-def autopilot_settings(each: ClusterSettings) -> Iterator[Draft]:
+def autopilot_settings(cluster: ClusterView) -> Iterator[Draft]:
     """Find settings that an Autopilot cluster decides by itself."""
-    if each.autopilot and each.clashing:
-        message = f"an Autopilot cluster does not take {', '.join(each.clashing)}"
-        yield finding(each, "clashing", message, allowed="none of them; TPUs and GPUs come by pods and ComputeClasses")
+    if cluster.autopilot and cluster.clashing:
+        message = f"an Autopilot cluster does not take {', '.join(cluster.clashing)}"
+        yield finding(
+            cluster, "clashing", message, allowed="none of them; TPUs and GPUs come by pods and ComputeClasses"
+        )
 
 
 @rule(
@@ -121,12 +124,12 @@ def autopilot_settings(each: ClusterSettings) -> Iterator[Draft]:
     facts=("CLU-07",),
     source="keras kinetic #305; zone tables of the pricing calculator, read 2026-08-10",
 )
-def default_pool_machine(each: ClusterSettings) -> Iterator[Draft]:
+def default_pool_machine(cluster: ClusterView) -> Iterator[Draft]:
     """Find a throw-away pool of machines that the cluster's zone lacks; a warning, since lists of zones age."""
-    place = each.cluster.location
-    if not is_zone(place) or each.autopilot:
+    place = cluster.location
+    if not is_zone(place) or cluster.autopilot:
         return
-    name = each.default_machine or DEFAULT_MACHINE
+    name = cluster.default_machine or DEFAULT_MACHINE
     series = name.partition("-")[0]
     known = MACHINE_TYPES.get(name)
     rows = [known] if known else [row for row in MACHINE_TYPES.values() if row.name.partition("-")[0] == series]
@@ -137,12 +140,43 @@ def default_pool_machine(each: ClusterSettings) -> Iterator[Draft]:
         message = f"the default pool is of {name}, which {place} lacks"
         nearest = next((other for other in there if other.endswith("standard-4")), None)
         yield finding(
-            each, "default_machine", message, allowed="a machine type of the zone, written out", nearest=nearest
+            cluster, "default_machine", message, allowed="a machine type of the zone, written out", nearest=nearest
         )
 
 
 @rule("resource-tags", ruleset="clusters", facts=("NAM-03",), source=f"{_SCHEMA}, resource_manager_tags")
-def resource_tags(each: ClusterSettings) -> Iterator[Draft]:
+def resource_tags(cluster: ClusterView) -> Iterator[Draft]:
     """Find more resource manager tags than a cluster's nodes take."""
-    if each.tags > MOST_TAGS:
-        yield finding(each, "tags", f"has {each.tags} resource manager tags", allowed=f"at most {MOST_TAGS}")
+    if cluster.tags > MOST_TAGS:
+        yield finding(cluster, "tags", f"has {cluster.tags} resource manager tags", allowed=f"at most {MOST_TAGS}")
+
+
+@rule(
+    "inline-pools",
+    ruleset="together",
+    across=True,
+    facts=("CLU-05",),
+    source=f"{_SCHEMA}, resource_container_cluster.go",
+)
+def inline_pools(cluster: ClusterView, program: Program) -> Iterator[Draft]:
+    """Find pools written in the cluster beside pools of their own: each update undoes the others."""
+    if cluster.inline_pools and pools_of(cluster, program):
+        message = f"cluster {cluster.name} lists {cluster.inline_pools} pools inside, and has others beside"
+        yield finding(cluster, "inline_pools", message, allowed="NodePool resources alone")
+
+
+@rule("autopilot-pools", ruleset="together", across=True, facts=("CLU-06",), source=f"{_SCHEMA}, ConflictsWith")
+def autopilot_pools(cluster: ClusterView, program: Program) -> Iterator[Draft]:
+    """Find a node pool of a cluster that makes its own."""
+    for pool in pools_of(cluster, program) if cluster.autopilot else ():
+        message = f"{cluster.name} is an Autopilot cluster, and takes no node pools"
+        yield finding(pool, "cluster", message, allowed="pods with selectors, or a ComputeClass")
+
+
+@rule("routes-max-pods", ruleset="together", across=True, facts=("CLU-13",), source=f"{_SCHEMA}, max_pods_per_node")
+def routes_max_pods(cluster: ClusterView, program: Program) -> Iterator[Draft]:
+    """Find pods per node of a pool whose cluster gives pods no range of their own."""
+    for pool in pools_of(cluster, program) if cluster.networking_mode == ROUTES else ():
+        if pool.max_pods is not None:
+            message = f"pods per node are set, and cluster {cluster.name} gives pods no range of their own"
+            yield finding(pool, "max_pods", message, allowed="a VPC-native cluster, or no max_pods_per_node")

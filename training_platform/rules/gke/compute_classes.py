@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from training_platform.config.reading.finding import Severity
 from training_platform.rules.gke_versions import below
 from training_platform.rules.registry import Draft, finding, rule
+from training_platform.rules.views.cluster import AutoProvisioningView, ClusterView
 from training_platform.rules.views.cluster_pools import pools_of
-from training_platform.rules.views.compute_class import ClassPriority, ComputeClass
-from training_platform.rules.views.gke import Cluster
-from training_platform.rules.views.gke_settings import AutoProvisioning
-from training_platform.rules.views.view import Program
+from training_platform.rules.views.compute_class import ClassPriority, ComputeClassView
+from training_platform.rules.views.program import Program
 
 _TYPES = "compute-class-api 8067eae (2026-08-21), types of cloud.google.com/v1 and what they validate, read 2026-11-21"
 _DOCS = "GKE docs, about custom ComputeClasses, read 2026-11-21"
@@ -22,7 +21,7 @@ AUTO_CREATION = "1.33.3-gke.1136000"
 
 
 @rule("compute-class-priority", ruleset="compute-classes", facts=("CON-01",), source=_TYPES)
-def compute_class_priority(each: ComputeClass) -> Iterator[Draft]:
+def compute_class_priority(each: ComputeClassView) -> Iterator[Draft]:
     """Find a priority whose fields exclude each other, or one of which wants another."""
     for place, priority in enumerate(each.priorities, 1):
         for message, allowed in _clashes(priority):
@@ -51,7 +50,7 @@ def _clashes(priority: ClassPriority) -> Iterator[tuple[str, str]]:
 
 
 @rule("compute-class-capacity", ruleset="compute-classes", facts=("CON-07", "CON-12"), source=f"{_TYPES}; Compute docs")
-def compute_class_capacity(each: ComputeClass) -> Iterator[Draft]:
+def compute_class_capacity(each: ComputeClassView) -> Iterator[Draft]:
     """Find a priority whose machine type cannot be had in the way that it asks, and so never brings a node."""
     for place, priority in enumerate(each.priorities, 1):
         machine = priority.machine
@@ -67,7 +66,7 @@ def compute_class_capacity(each: ComputeClass) -> Iterator[Draft]:
     facts=("CON-02", "CON-14"),
     source="GKE cluster-autoscaler 7d25050, reservation matcher; google/skills, gke-compute-classes, read 2026-11-21",
 )
-def compute_class_reservation(each: ComputeClass) -> Iterator[Draft]:
+def compute_class_reservation(each: ComputeClassView) -> Iterator[Draft]:
     """Find TPUs, spot or flex-start VMs that are to take any reservation: TPUs take one by name, the others none.
 
     The zones of a reservation by name stand beside its name: GKE refuses a priority that has zones of its own, too.
@@ -86,7 +85,7 @@ def compute_class_reservation(each: ComputeClass) -> Iterator[Draft]:
 
 
 @rule("compute-class-pools", ruleset="compute-classes", across=True, facts=("CON-11",), source=_DOCS)
-def compute_class_pools(each: ComputeClass, program: Program) -> Iterator[Draft]:
+def compute_class_pools(each: ComputeClassView, program: Program) -> Iterator[Draft]:
     """Find a pool of a class that GKE would never scale for it: without its label, or queued."""
     cluster = _cluster(each, program)
     if cluster is None or not each.compute_class:
@@ -105,7 +104,7 @@ def compute_class_pools(each: ComputeClass, program: Program) -> Iterator[Draft]
 
 
 @rule("compute-class-floor", ruleset="compute-classes", across=True, facts=("TPU-12",), source=_DOCS)
-def compute_class_floor(each: ComputeClass, program: Program) -> Iterator[Draft]:
+def compute_class_floor(each: ComputeClassView, program: Program) -> Iterator[Draft]:
     """Find a class on a GKE version that knows none, or that makes pools by auto-provisioning alone and has none."""
     cluster = _cluster(each, program)
     if cluster is None:
@@ -127,7 +126,7 @@ def compute_class_floor(each: ComputeClass, program: Program) -> Iterator[Draft]
     facts=("CLU-09",),
     source="GKE cluster-autoscaler 7d25050, limiter, read 2026-08-21; that a class without limits needs some is ours",
 )
-def compute_class_limits(each: ComputeClass, program: Program) -> Iterator[Draft]:
+def compute_class_limits(each: ComputeClassView, program: Program) -> Iterator[Draft]:
     """Find a class that makes pools in a cluster without a limit of their accelerator: none comes, or any number."""
     cluster = _cluster(each, program)
     if cluster is None or not each.makes_pools:
@@ -149,13 +148,13 @@ def _made(priority: ClassPriority) -> str | None:
     return None if priority.node_pools else priority.accelerator
 
 
-def _limits(cluster: Cluster, program: Program) -> AutoProvisioning | None:
-    return next((each for each in program.of(AutoProvisioning) if each.cluster.name == cluster.name), None)
+def _limits(cluster: ClusterView, program: Program) -> AutoProvisioningView | None:
+    return next((each for each in program.all(AutoProvisioningView) if each.cluster.name == cluster.name), None)
 
 
-def _cluster(each: ComputeClass, program: Program) -> Cluster | None:
+def _cluster(each: ComputeClassView, program: Program) -> ClusterView | None:
     """Return the cluster that a class is in: that of its section, or the only one of a program without stack files."""
-    clusters = program.of(Cluster)
+    clusters = program.all(ClusterView)
     if not each.origin:
         return clusters[0] if len(clusters) == 1 else None
     return next((cluster for cluster in clusters if cluster.origin == each.origin[:2]), None)

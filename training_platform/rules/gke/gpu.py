@@ -8,7 +8,7 @@ from training_platform.catalog import ACCELERATORS
 from training_platform.catalog.attachments import gpu_counts
 from training_platform.catalog.types import MachineType
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.rules.views.gke import NodePool
+from training_platform.rules.views.node_pool import NodePoolView
 
 
 @rule(
@@ -17,7 +17,7 @@ from training_platform.rules.views.gke import NodePool
     facts=("GPU-01", "GPU-02"),
     source="GKE cluster-autoscaler 7d25050, ValidateGpuForMachineType; Compute docs, accelerator-optimized machines",
 )
-def gpu_fixed_pair(pool: NodePool) -> Iterator[Draft]:
+def gpu_fixed_pair(pool: NodePoolView) -> Iterator[Draft]:
     """Find GPUs other than those that the machine type comes with, and GPUs on machines without."""
     machine, kind, count = pool.machine, pool.accelerator_type, pool.accelerator_count
     if machine is None:
@@ -38,7 +38,7 @@ def gpu_fixed_pair(pool: NodePool) -> Iterator[Draft]:
         yield finding(pool, "accelerator_count", message, allowed=pair, nearest=machine.chips)
 
 
-def _not_attached(pool: NodePool, machine: MachineType, kind: str, count: int | None) -> Draft:
+def _not_attached(pool: NodePoolView, machine: MachineType, kind: str, count: int | None) -> Draft:
     """Return the finding about GPUs that a machine without its own does not take, at all or in this number."""
     accelerator = next((each for each in ACCELERATORS.values() if each.gke_label == kind), None)
     counts = gpu_counts(machine, accelerator) if accelerator else ()

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 from training_platform.config.expansion.pools import GPU_DIRECT_LABEL, GPU_DIRECT_OFF
 from training_platform.config.reading.finding import Severity
-from training_platform.rules.adapters.inputs import named
+from training_platform.rules.gke.clusters import DATAPLANE_V2
 from training_platform.rules.network.addresses import RESERVED_ADDRESSES, network_of, subnet_named
 from training_platform.rules.registry import Draft, finding, rule
 from training_platform.rules.views.cluster_pools import cluster_of
-from training_platform.rules.views.gke_settings import PoolSettings
-from training_platform.rules.views.network import Firewall, Network, Subnet
-from training_platform.rules.views.view import Program
+from training_platform.rules.views.network import FirewallView, NetworkView, SubnetView
+from training_platform.rules.views.node_pool import NodePoolView
+from training_platform.rules.views.program import Program
 
 _TOOLKIT = "Cluster Toolkit v1.95.0, gpu_direct.tf and network modules, read 2026-06-25"
 AUTO = "auto"
@@ -23,70 +23,70 @@ METAL = "vpc-roce-metal"
 
 
 @rule("gpudirect-interfaces", ruleset="fabric", severity="warning", facts=("NET-01", "NET-02"), source=_TOOLKIT)
-def gpudirect_interfaces(each: PoolSettings) -> Iterator[Draft]:
+def gpudirect_interfaces(pool: NodePoolView) -> Iterator[Draft]:
     """Find a pool of several VMs without all interfaces of its GPUDirect: training over them is several times slower.
 
     A pool that says by its label that it does without is left alone, and one whose network profile brings them.
     """
-    machine, pool = each.pool.machine, each.pool
-    if machine is None or machine.gpudirect is None or each.network_profile is not None:
+    machine = pool.machine
+    if machine is None or machine.gpudirect is None or pool.network_profile is not None:
         return
-    if not each.nics and (pool.most_vms == 1 or pool.node_labels.get(GPU_DIRECT_LABEL) == GPU_DIRECT_OFF):
+    if not pool.nics and (pool.most_vms == 1 or pool.node_labels.get(GPU_DIRECT_LABEL) == GPU_DIRECT_OFF):
         return
     wanted = machine.nics - 1
-    if len(each.nics) < wanted:
+    if len(pool.nics) < wanted:
         uses = f"GPUDirect-{machine.gpudirect} of {machine.name} uses {wanted} more interfaces"
-        message = f"{uses}, and {len(each.nics)} are written"
-        yield finding(each, "nics", message, allowed=f"{wanted} additional node networks", nearest=wanted)
+        message = f"{uses}, and {len(pool.nics)} are written"
+        yield finding(pool, "nics", message, allowed=f"{wanted} additional node networks", nearest=wanted)
 
 
 @rule("gpudirect-own-networks", ruleset="fabric", severity="warning", facts=("NET-01",), source=_TOOLKIT)
-def gpudirect_own_networks(each: PoolSettings) -> Iterator[Draft]:
+def gpudirect_own_networks(pool: NodePoolView) -> Iterator[Draft]:
     """Find two interfaces of GPUDirect in one VPC, where each wants its own."""
-    machine = each.pool.machine
+    machine = pool.machine
     if machine is None or machine.gpudirect is None or machine.rdma_nics:
         return
-    networks = [nic.network for nic in each.nics if isinstance(nic.network, str)]
+    networks = [nic.network for nic in pool.nics if isinstance(nic.network, str)]
     twice = sorted({name for name in networks if networks.count(name) > 1})
     if twice:
         message = f"several interfaces of one {machine.name} are in {twice[0]}"
-        yield finding(each, "nics", message, allowed="a VPC for each interface")
+        yield finding(pool, "nics", message, allowed="a VPC for each interface")
 
 
 @rule("accelerator-network-profile", ruleset="fabric", facts=("NET-04",), source=f"{_TOOLKIT}; xpk 367c838")
-def accelerator_network_profile(each: PoolSettings) -> Iterator[Draft]:
+def accelerator_network_profile(pool: NodePoolView) -> Iterator[Draft]:
     """Find an accelerator network profile other than auto, beside networks of one's own, or on machines without."""
-    profile, machine = each.network_profile, each.pool.machine
+    profile, machine = pool.network_profile, pool.machine
     if profile is None:
         return
     if profile != AUTO:
         message = f"accelerator network profile {profile} is unknown"
-        yield finding(each, "network_profile", message, allowed=AUTO, nearest=AUTO)
-    if each.nics:
+        yield finding(pool, "network_profile", message, allowed=AUTO, nearest=AUTO)
+    if pool.nics:
         message = "an accelerator network profile makes the networks by itself, and others are written beside it"
-        yield finding(each, "nics", message, allowed="no additional node networks")
+        yield finding(pool, "nics", message, allowed="no additional node networks")
     if machine is not None and "dranet" not in machine.minimum_gke:
         message = f"{machine.name} has no accelerator network profile"
-        yield finding(each, "network_profile", message, allowed="none")
+        yield finding(pool, "network_profile", message, allowed="none")
 
 
 @rule(
     "network-driver-label", ruleset="fabric", severity="warning", facts=("NET-04",), source=f"{_TOOLKIT}; xpk 367c838"
 )
-def network_driver_label(each: PoolSettings) -> Iterator[Draft]:
+def network_driver_label(pool: NodePoolView) -> Iterator[Draft]:
     """Find an accelerator network profile on nodes without the label that brings its driver."""
-    if each.network_profile is not None and each.pool.node_labels.get(DRA_LABEL) != "true":
+    if pool.network_profile is not None and pool.node_labels.get(DRA_LABEL) != "true":
         message = f"label {DRA_LABEL} is missing, and with it the driver of the profile's networks"
-        yield finding(each, "network_profile", message, allowed=f"{DRA_LABEL}: true", nearest=f"{DRA_LABEL}: true")
+        yield finding(pool, "network_profile", message, allowed=f"{DRA_LABEL}: true", nearest=f"{DRA_LABEL}: true")
 
 
 @rule("rdma-network", ruleset="fabric-networks", across=True, facts=("NET-02",), source=_TOOLKIT)
-def rdma_network(each: PoolSettings, program: Program) -> Iterator[Draft]:
+def rdma_network(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     """Find RDMA interfaces in a VPC of this program that cannot carry them: profile, zone, MTU, subnets."""
-    machine = each.pool.machine
-    if machine is None or not each.nics or machine.gpudirect_mtu is None:
+    machine = pool.machine
+    if machine is None or not pool.nics or machine.gpudirect_mtu is None:
         return
-    networks = _own_networks(each, program)
+    networks = _own_networks(pool, program)
     for network in networks:
         rdma = bool(machine.rdma_nics) and network.profile is not None
         if network.mtu != machine.gpudirect_mtu and (rdma or not machine.rdma_nics):
@@ -96,29 +96,29 @@ def rdma_network(each: PoolSettings, program: Program) -> Iterator[Draft]:
             # not read.
             severity: Severity | None = None if rdma and network.mtu else "warning"
             allowed = machine.gpudirect_mtu
-            yield finding(each, "nics", message, allowed=allowed, nearest=allowed, severity=severity)
+            yield finding(pool, "nics", message, allowed=allowed, nearest=allowed, severity=severity)
         if rdma:
-            yield from _profile(each, network, program)
-    all_own = len({nic.network for nic in each.nics}) == len(networks)
+            yield from _profile(pool, network, program)
+    all_own = len({nic.network for nic in pool.nics}) == len(networks)
     if machine.rdma_nics and all_own and not any(network.profile for network in networks):
         message = f"none of the VPCs of {machine.name} is made from a network profile for RDMA"
-        yield finding(each, "nics", message, allowed=f"one of profile {_zone(each) or 'ZONE'}-{ROCE}")
+        yield finding(pool, "nics", message, allowed=f"one of profile {_zone(pool) or 'ZONE'}-{ROCE}")
 
 
 @rule("rdma-firewall", ruleset="fabric-networks", across=True, facts=("NET-02",), source=_TOOLKIT)
-def rdma_firewall(rule_: Firewall, program: Program) -> Iterator[Draft]:
+def rdma_firewall(rule_: FirewallView, program: Program) -> Iterator[Draft]:
     """Find a firewall rule on a VPC for RDMA, which takes none."""
-    for network in program.of(Network):
-        if network.profile is not None and named(rule_.network, network, "network"):
+    for network in program.all(NetworkView):
+        if network.profile is not None and network.is_meant(rule_.network, "network"):
             message = f"firewall rule {rule_.name} is on VPC {network.name}, which is for RDMA"
             yield finding(rule_, "network", message, allowed="none")
 
 
 @rule("rdma-metal-subnets", ruleset="fabric-networks", across=True, facts=("NET-02",), source=_TOOLKIT)
-def rdma_metal_subnets(subnet: Subnet, program: Program) -> Iterator[Draft]:
+def rdma_metal_subnets(subnet: SubnetView, program: Program) -> Iterator[Draft]:
     """Find a subnet in a VPC whose profile brings its own."""
-    for network in program.of(Network):
-        if (network.profile or "").endswith(METAL) and named(subnet.network, network, "network"):
+    for network in program.all(NetworkView):
+        if (network.profile or "").endswith(METAL) and network.is_meant(subnet.network, "network"):
             message = f"subnet {subnet.name} is in VPC {network.name}, whose profile brings its own"
             yield finding(subnet, "network", message, allowed="none")
 
@@ -130,7 +130,7 @@ def rdma_metal_subnets(subnet: Subnet, program: Program) -> Iterator[Draft]:
     facts=("CLU-13",),
     source="Compute docs, subnets: four addresses of the primary range are reserved; a NIC takes one",
 )
-def gpu_network_room(subnet: Subnet, program: Program) -> Iterator[Draft]:
+def gpu_network_room(subnet: SubnetView, program: Program) -> Iterator[Draft]:
     """Find a subnet of further interfaces with fewer addresses than the VMs that the pools in it may reach."""
     pools = program.once(_pools_by_subnet)
     vms = sum(pools.get(name, 0) for name in {subnet.name, subnet.subnetwork or subnet.name})
@@ -150,14 +150,14 @@ def gpu_network_room(subnet: Subnet, program: Program) -> Iterator[Draft]:
     facts=("CLU-13",),
     source="GKE docs, multi-network support for pods: ranges of a node's networks are apart (general knowledge)",
 )
-def gpu_network_range(each: PoolSettings, program: Program) -> Iterator[Draft]:
+def gpu_network_range(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     """Find a further interface in a range that overlaps addresses of its own cluster, of which nodes reach one."""
-    cluster = cluster_of(each.pool, program) if each.nics else None
+    cluster = cluster_of(pool, program) if pool.nics else None
     own = subnet_named(cluster.subnetwork, program) if cluster else None
     if cluster is None or own is None:
         return
     taken = [room for room in map(network_of, (own.cidr, *own.ranges.values())) if room]
-    for nic in each.nics:
+    for nic in pool.nics:
         subnet = subnet_named(nic.subnetwork, program)
         room = network_of(subnet.cidr) if subnet else None
         clash = next((other for other in taken if room is not None and room.overlaps(other)), None)
@@ -167,37 +167,53 @@ def gpu_network_range(each: PoolSettings, program: Program) -> Iterator[Draft]:
             return
 
 
+@rule("dranet-cluster", ruleset="together", across=True, facts=("NET-04",), source=_TOOLKIT)
+def dranet_cluster(pool: NodePoolView, program: Program) -> Iterator[Draft]:
+    """Find an accelerator network profile, or further interfaces, in a cluster that was not made for them."""
+    if pool.network_profile is None and not pool.nics:
+        return
+    cluster = cluster_of(pool, program)
+    if cluster is not None and cluster.datapath != DATAPLANE_V2:
+        message = f"further networks of nodes need Dataplane V2, which {cluster.name} lacks"
+        yield finding(pool, "nics", message, allowed="datapath_provider ADVANCED_DATAPATH, at creation")
+    elif cluster is not None and pool.nics and not cluster.multi_networking:
+        message = f"further networks of nodes need multi-networking, which {cluster.name} lacks"
+        yield finding(pool, "nics", message, allowed="enable_multi_networking, at creation")
+
+
 def _pools_by_subnet(program: Program) -> dict[str, int]:
     """Return the VMs that pools may reach, by the name that their interfaces have for a subnet."""
     found: dict[str, int] = defaultdict(int)
-    for each in program.of(PoolSettings):
+    for each in program.all(NodePoolView):
         if each.known("nics"):
             for nic in each.nics:
                 if isinstance(nic.subnetwork, str):
-                    found[nic.subnetwork] += each.pool.most_vms
+                    found[nic.subnetwork] += each.most_vms
     return found
 
 
-def _own_networks(each: PoolSettings, program: Program) -> list[Network]:
-    wanted = {nic.network for nic in each.nics if isinstance(nic.network, str)}
+def _own_networks(pool: NodePoolView, program: Program) -> list[NetworkView]:
+    wanted = {nic.network for nic in pool.nics if isinstance(nic.network, str)}
     return [
-        network for network in program.of(Network) if any(named(reference, network, "network") for reference in wanted)
+        network
+        for network in program.all(NetworkView)
+        if any(network.is_meant(reference, "network") for reference in wanted)
     ]
 
 
-def _profile(each: PoolSettings, network: Network, program: Program) -> Iterator[Draft]:
-    zone, profile = _zone(each), network.profile or ""
+def _profile(pool: NodePoolView, network: NetworkView, program: Program) -> Iterator[Draft]:
+    zone, profile = _zone(pool), network.profile or ""
     if zone and profile != f"{zone}-{ROCE}" and not profile.endswith(METAL):
         message = f"VPC {network.name} is of profile {profile}, and the nodes are in {zone}"
-        yield finding(each, "nics", message, allowed=f"{zone}-{ROCE}", nearest=f"{zone}-{ROCE}")
-    machine = each.pool.machine
-    subnets = [subnet for subnet in program.of(Subnet) if named(subnet.network, network, "network")]
+        yield finding(pool, "nics", message, allowed=f"{zone}-{ROCE}", nearest=f"{zone}-{ROCE}")
+    machine = pool.machine
+    subnets = [subnet for subnet in program.all(SubnetView) if network.is_meant(subnet.network, "network")]
     if machine is not None and not profile.endswith(METAL) and 0 < len(subnets) < machine.rdma_nics:
         message = (
             f"VPC {network.name} has {len(subnets)} subnets, and {machine.name} has {machine.rdma_nics} RDMA interfaces"
         )
-        yield finding(each, "nics", message, allowed=f"{machine.rdma_nics} subnets", nearest=machine.rdma_nics)
+        yield finding(pool, "nics", message, allowed=f"{machine.rdma_nics} subnets", nearest=machine.rdma_nics)
 
 
-def _zone(each: PoolSettings) -> str | None:
-    return each.pool.zones[0] if len(each.pool.zones) == 1 else None
+def _zone(pool: NodePoolView) -> str | None:
+    return pool.zones[0] if len(pool.zones) == 1 else None

@@ -10,7 +10,7 @@ from training_platform.catalog.nearest import find_nearest
 from training_platform.catalog.types import MachineType
 from training_platform.config.reading.section import enumeration
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.rules.views.gke import NodePool
+from training_platform.rules.views.node_pool import NodePoolView
 
 _ZONES = "SkyPilot catalog v8 006059e; Cloud TPU docs, regions and zones, read 2026-11-21"
 
@@ -22,7 +22,7 @@ _ZONES = "SkyPilot catalog v8 006059e; Cloud TPU docs, regions and zones, read 2
     facts=("GPU-02",),
     source="the catalogue: what is not in it can be neither counted nor checked",
 )
-def machine_type_known(pool: NodePool) -> Iterator[Draft]:
+def machine_type_known(pool: NodePoolView) -> Iterator[Draft]:
     """Find a node pool of a machine type that the catalogue does not know, or of GKE's default one."""
     name = pool.machine_type
     if name is None:
@@ -34,7 +34,7 @@ def machine_type_known(pool: NodePool) -> Iterator[Draft]:
 
 
 @rule("machine-zone", ruleset="machines", severity="warning", facts=("REG-02", "CLU-07"), source=_ZONES)
-def machine_zone(pool: NodePool) -> Iterator[Draft]:
+def machine_zone(pool: NodePoolView) -> Iterator[Draft]:
     """Find a zone that does not offer the machine as far as we know; a warning, since lists of zones age."""
     machine = pool.machine
     if machine is None:
@@ -56,7 +56,7 @@ def machine_zone(pool: NodePool) -> Iterator[Draft]:
     facts=("REG-01", "REG-02", "REG-03"),
     source="Cluster Toolkit v1.95.0, gke-node-pool; terraform-provider-google-beta 93c65b2, node_locations",
 )
-def pool_zone(pool: NodePool) -> Iterator[Draft]:
+def pool_zone(pool: NodePoolView) -> Iterator[Draft]:
     """Find a pool with TPUs or GPUs that names no zone in a regional cluster, or one outside the cluster's region."""
     machine = pool.machine
     if machine is None or machine.accelerator is None:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from training_platform.config.reading.finding import Severity
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.rules.views.gke_settings import ClusterSettings, Window
+from training_platform.rules.views.cluster import ClusterView, Window
 
 _SOURCE = "GKE docs, maintenance windows and exclusions: copies of 2025 and 2026, which disagree, read 2026-11-21"
 LEAST = timedelta(hours=48)
@@ -20,53 +20,53 @@ LONGEST, OLD_LONGEST = timedelta(days=90), timedelta(days=30)
 
 
 @rule("maintenance-window", ruleset="clusters", facts=("TPU-16",), source=_SOURCE)
-def maintenance_window(each: ClusterSettings) -> Iterator[Draft]:
+def maintenance_window(cluster: ClusterView) -> Iterator[Draft]:
     """Find a window for upgrades that ends before it starts, or leaves GKE less time than it asks for.
 
     It asks for 48 hours, in parts of 4 at least; sources disagree whether in every 32 days or in every 92.
     """
-    window = each.window
+    window = cluster.window
     if window is None:
         return
     start, end = _time(window.start), _time(window.end)
     if start is None or end is None or end <= start:
         message = f"the maintenance window starts at {window.start} and ends at {window.end}"
-        yield finding(each, "window", message, allowed="an end after the start, in UTC")
+        yield finding(cluster, "window", message, allowed="an end after the start, in UTC")
         return
     count = _occurrences(window)
     if count is None:
         return
     if end - start < SHORTEST:
         message = f"the maintenance window has {(end - start) / _HOUR:g} hours at a time, and GKE counts 4 at least"
-        yield finding(each, "window", message, allowed="at least 4 hours at a time", nearest="4 hours")
+        yield finding(cluster, "window", message, allowed="at least 4 hours at a time", nearest="4 hours")
     elif count * (end - start) < LEAST:
         message = f"the maintenance window has {count * (end - start) / _HOUR:g} hours in {PERIOD_DAYS} days"
         allowed = f"at least 48 hours in every {PERIOD_DAYS} days; newer copies of GKE's docs say 92"
-        yield finding(each, "window", message, allowed=allowed, nearest="FREQ=DAILY", severity="warning")
+        yield finding(cluster, "window", message, allowed=allowed, nearest="FREQ=DAILY", severity="warning")
 
 
 @rule("maintenance-exclusion", ruleset="clusters", facts=("TPU-16",), source=_SOURCE)
-def maintenance_exclusion(each: ClusterSettings) -> Iterator[Draft]:
+def maintenance_exclusion(cluster: ClusterView) -> Iterator[Draft]:
     """Find an exclusion from maintenance that ends before it starts or is too long, and more of them than GKE takes.
 
     From all upgrades it lasts 90 days at most; older sources say 30.
     """
-    full = [row for row in each.exclusions if row.scope == NO_UPGRADES]
+    full = [row for row in cluster.exclusions if row.scope == NO_UPGRADES]
     if len(full) > MOST_EXCLUSIONS:
         message = f"{len(full)} exclusions are from all upgrades"
-        yield finding(each, "exclusions", message, allowed=f"at most {MOST_EXCLUSIONS} of them")
-    for row in each.exclusions:
+        yield finding(cluster, "exclusions", message, allowed=f"at most {MOST_EXCLUSIONS} of them")
+    for row in cluster.exclusions:
         start, end = _time(row.start), _time(row.end) if row.end else None
         if start is None or (row.end and (end is None or end <= start)):
             message = f"exclusion {row.name} starts at {row.start} and ends at {row.end}"
-            yield finding(each, "exclusions", message, allowed="an end after the start, in UTC")
+            yield finding(cluster, "exclusions", message, allowed="an end after the start, in UTC")
         elif end is not None and row.scope == NO_UPGRADES and end - start > OLD_LONGEST:
             old = end - start <= LONGEST
             message = f"exclusion {row.name} keeps all upgrades away for {(end - start) / _DAY:g} days"
             allowed = "at most 30 days; newer copies of GKE's docs say 90" if old else "at most 90 days"
             nearest = (start + (OLD_LONGEST if old else LONGEST)).strftime("end %Y-%m-%dT%H:%M:%SZ")
             severity: Severity | None = "warning" if old else None
-            yield finding(each, "exclusions", message, allowed=allowed, nearest=nearest, severity=severity)
+            yield finding(cluster, "exclusions", message, allowed=allowed, nearest=nearest, severity=severity)
 
 
 def _time(text: str) -> datetime | None:

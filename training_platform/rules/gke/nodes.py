@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from training_platform.rules.gke.clusters import MOST_TAGS
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.rules.views.gke import NodePool
-from training_platform.rules.views.gke_settings import PoolSettings
+from training_platform.rules.views.node_pool import NodePoolView
 
 _SCHEMA = "terraform-provider-google-beta 93c65b2, node_config.go, read 2026-08-21"
 _CA = "GKE cluster-autoscaler 7d25050, read 2026-08-21"
@@ -16,17 +15,6 @@ GVNIC_IMAGES = ("COS", "UBUNTU")
 SHARING = ("TIME_SHARING", "MPS")
 SHARING_CLIENTS = (2, 48)
 SHUTDOWN_SECONDS = (10, 10_000)
-CLOUD_PLATFORM = "https://www.googleapis.com/auth/cloud-platform"
-WRITING_SCOPES = frozenset(
-    (
-        CLOUD_PLATFORM,
-        "cloud-platform",
-        "storage-rw",
-        "storage-full",
-        "https://www.googleapis.com/auth/devstorage.read_write",
-        "https://www.googleapis.com/auth/devstorage.full_control",
-    )
-)
 LABEL_VALUE = 63
 RESERVED = ("kubernetes.io", "k8s.io")
 OURS = frozenset(
@@ -40,45 +28,45 @@ SPEED_DISK = "hyperdisk-balanced"
 
 
 @rule("node-image", ruleset="nodes", facts=("GPU-06",), source=_SCHEMA)
-def node_image(each: PoolSettings) -> Iterator[Draft]:
+def node_image(pool: NodePoolView) -> Iterator[Draft]:
     """Find features of nodes without what they need: gVNIC, an image that has them, image streaming."""
-    image = each.image_type or COS
-    if each.fast_socket and not each.gvnic:
-        yield finding(each, "fast_socket", "fast socket needs gVNIC", allowed="gvnic enabled", nearest="gvnic enabled")
-    if each.gvnic and not image.upper().startswith(GVNIC_IMAGES):
-        yield finding(each, "image_type", f"gVNIC does not go with image {image}", allowed="COS or Ubuntu", nearest=COS)
-    if each.image_streaming and image.upper() != COS:
-        yield finding(each, "image_type", f"image streaming does not go with image {image}", allowed=COS, nearest=COS)
-    if each.secondary_disks and not each.image_streaming:
+    image = pool.image_type or COS
+    if pool.fast_socket and not pool.gvnic:
+        yield finding(pool, "fast_socket", "fast socket needs gVNIC", allowed="gvnic enabled", nearest="gvnic enabled")
+    if pool.gvnic and not image.upper().startswith(GVNIC_IMAGES):
+        yield finding(pool, "image_type", f"gVNIC does not go with image {image}", allowed="COS or Ubuntu", nearest=COS)
+    if pool.image_streaming and image.upper() != COS:
+        yield finding(pool, "image_type", f"image streaming does not go with image {image}", allowed=COS, nearest=COS)
+    if pool.secondary_disks and not pool.image_streaming:
         message = "secondary boot disks need image streaming (gcfs_config)"
-        yield finding(each, "secondary_disks", message, allowed="gcfs_config enabled", nearest="gcfs_config enabled")
+        yield finding(pool, "secondary_disks", message, allowed="gcfs_config enabled", nearest="gcfs_config enabled")
 
 
 @rule("gpu-driver-image", ruleset="nodes", severity="warning", facts=("GPU-05",), source=f"{_SCHEMA}; (inferred)")
-def gpu_driver_image(each: PoolSettings) -> Iterator[Draft]:
+def gpu_driver_image(pool: NodePoolView) -> Iterator[Draft]:
     """Find the latest driver asked for on an image for which GKE has but the default one."""
-    if each.driver == "LATEST" and (each.image_type or COS).upper() != COS:
-        message = f"driver LATEST is for image {COS}, and the image is {each.image_type}"
-        yield finding(each, "driver", message, allowed="DEFAULT", nearest="DEFAULT")
+    if pool.driver == "LATEST" and (pool.image_type or COS).upper() != COS:
+        message = f"driver LATEST is for image {COS}, and the image is {pool.image_type}"
+        yield finding(pool, "driver", message, allowed="DEFAULT", nearest="DEFAULT")
 
 
 @rule("gpu-sharing", ruleset="nodes", facts=("GPU-04",), source=f"{_CA}; {_SCHEMA}")
-def gpu_sharing(each: PoolSettings) -> Iterator[Draft]:
+def gpu_sharing(pool: NodePoolView) -> Iterator[Draft]:
     """Find a partition that the GPU does not come in, and sharing by other ways or pods than GKE knows."""
-    machine = each.pool.machine
+    machine = pool.machine
     accelerator = machine.accelerator if machine is not None and machine.kind == "gpu" else None
-    if accelerator and each.partition and each.partition not in accelerator.partitions:
+    if accelerator and pool.partition and pool.partition not in accelerator.partitions:
         allowed = ", ".join(accelerator.partitions) or "none"
-        message = f"{accelerator.title} has no partition {each.partition}"
-        yield finding(each, "partition", message, allowed=allowed, nearest=next(iter(accelerator.partitions), None))
-    if each.sharing is not None and each.sharing not in SHARING:
-        message = f"GPU sharing strategy {each.sharing} is unknown"
-        yield finding(each, "sharing", message, allowed=", ".join(SHARING), nearest=SHARING[0])
-    clients, (low, high) = each.sharing_clients, SHARING_CLIENTS
+        message = f"{accelerator.title} has no partition {pool.partition}"
+        yield finding(pool, "partition", message, allowed=allowed, nearest=next(iter(accelerator.partitions), None))
+    if pool.sharing is not None and pool.sharing not in SHARING:
+        message = f"GPU sharing strategy {pool.sharing} is unknown"
+        yield finding(pool, "sharing", message, allowed=", ".join(SHARING), nearest=SHARING[0])
+    clients, (low, high) = pool.sharing_clients, SHARING_CLIENTS
     if clients is not None and not low <= clients <= high:
         nearest = min(max(clients, low), high)
         yield finding(
-            each, "sharing_clients", f"{clients} pods share a GPU", allowed=f"{low} to {high}", nearest=nearest
+            pool, "sharing_clients", f"{clients} pods share a GPU", allowed=f"{low} to {high}", nearest=nearest
         )
 
 
@@ -88,36 +76,36 @@ def gpu_sharing(each: PoolSettings) -> Iterator[Draft]:
     facts=("GPU-07",),
     source="Compute docs, accelerator-optimized machines, read 2026-04",
 )
-def confidential_gpu(each: PoolSettings) -> Iterator[Draft]:
+def confidential_gpu(pool: NodePoolView) -> Iterator[Draft]:
     """Find confidential computing on a machine with TPUs or GPUs that has it not."""
-    machine = each.pool.machine
+    machine = pool.machine
     if (
-        each.confidential
+        pool.confidential
         and machine is not None
         and machine.accelerator is not None
-        and each.confidential not in machine.confidential
+        and pool.confidential not in machine.confidential
     ):
-        message = f"{machine.name} is no confidential machine by {each.confidential}"
-        yield finding(each, "confidential", message, allowed=", ".join(machine.confidential) or "none")
+        message = f"{machine.name} is no confidential machine by {pool.confidential}"
+        yield finding(pool, "confidential", message, allowed=", ".join(machine.confidential) or "none")
 
 
 @rule("boot-disk-settings", ruleset="nodes", facts=("DSK-04",), source=f"{_SCHEMA}; {_CA}")
-def boot_disk_settings(each: PoolSettings) -> Iterator[Draft]:
+def boot_disk_settings(pool: NodePoolView) -> Iterator[Draft]:
     """Find a boot disk that is said twice and differently, or that is faster or elsewhere than its type can be."""
-    if each.disk_twice:
+    if pool.disk_twice:
         message = "the boot disk is written in both spellings, with different values"
-        yield finding(each, "disk_twice", message, allowed="boot_disk alone", nearest="boot_disk")
-    kind = each.disk_type
-    if each.provisioned and kind != SPEED_DISK:
+        yield finding(pool, "disk_twice", message, allowed="boot_disk alone", nearest="boot_disk")
+    kind = pool.disk_type
+    if pool.provisioned and kind != SPEED_DISK:
         message = f"IOPS and throughput are provisioned for {SPEED_DISK} alone, and the disk is {kind or 'not written'}"
-        yield finding(each, "provisioned", message, allowed=SPEED_DISK, nearest=SPEED_DISK)
-    if each.storage_pools and not (kind or "").startswith("hyperdisk"):
+        yield finding(pool, "provisioned", message, allowed=SPEED_DISK, nearest=SPEED_DISK)
+    if pool.storage_pools and not (kind or "").startswith("hyperdisk"):
         message = f"storage pools hold Hyperdisk, and the disk is {kind or 'not written'}"
-        yield finding(each, "storage_pools", message, allowed=SPEED_DISK, nearest=SPEED_DISK)
+        yield finding(pool, "storage_pools", message, allowed=SPEED_DISK, nearest=SPEED_DISK)
 
 
 @rule("node-labels", ruleset="nodes", facts=("NAM-02",), source=f"{_SCHEMA}, labels; Cluster Toolkit v1.95.0")
-def node_labels(pool: NodePool) -> Iterator[Draft]:
+def node_labels(pool: NodePoolView) -> Iterator[Draft]:
     """Find node labels that are Kubernetes' own or too long, and (a warning) those that GKE sets by itself."""
     for key, value in pool.node_labels.items():
         prefix = key.partition("/")[0] if "/" in key else ""
@@ -137,66 +125,34 @@ def node_labels(pool: NodePool) -> Iterator[Draft]:
     owner="house",
     source="Kubernetes API, validation of a node's taints: unique by key and effect (general knowledge)",
 )
-def node_taints(each: PoolSettings) -> Iterator[Draft]:
+def node_taints(pool: NodePoolView) -> Iterator[Draft]:
     """Find a taint that is on the nodes twice, such as the one that every pool of GPUs is given."""
-    for taint in dict.fromkeys(each.taints):
-        if each.taints.count(taint) > 1:
+    for taint in dict.fromkeys(pool.taints):
+        if pool.taints.count(taint) > 1:
             message = f"the nodes have taint {taint.key} with effect {taint.effect} already"
-            yield finding(each, "taints", message, allowed="taints of other keys, or none")
+            yield finding(pool, "taints", message, allowed="taints of other keys, or none")
 
 
 @rule("node-tags", ruleset="nodes", facts=("NAM-03",), source=f"{_SCHEMA}, resource_manager_tags")
-def node_tags(each: PoolSettings) -> Iterator[Draft]:
+def node_tags(pool: NodePoolView) -> Iterator[Draft]:
     """Find more resource manager tags than nodes take."""
-    if each.tags > MOST_TAGS:
-        message = f"the nodes have {each.tags} resource manager tags"
-        yield finding(each, "tags", message, allowed=f"at most {MOST_TAGS}", nearest=MOST_TAGS)
-
-
-@rule(
-    "node-scopes",
-    ruleset="nodes",
-    severity="warning",
-    facts=("IAM-03",),
-    source=f"{_SCHEMA}, oauth_scopes; third-party notes of 2026",
-)
-def node_scopes(each: PoolSettings) -> Iterator[Draft]:
-    """Find nodes whose OAuth scopes let them read storage at most: checkpoints fail whatever IAM says."""
-    if each.scopes and not WRITING_SCOPES.isdisjoint(each.scopes):
-        return
-    said = (
-        "do not let pods write to Cloud Storage" if each.scopes else "are not written: the default reads storage only"
-    )
-    message = f"OAuth scopes {said}; a later change replaces the pool"
-    yield finding(each, "scopes", message, allowed=f"{CLOUD_PLATFORM}, and roles by IAM", nearest=CLOUD_PLATFORM)
-
-
-@rule(
-    "node-account",
-    ruleset="nodes",
-    severity="warning",
-    facts=("IAM-04",),
-    source="GKE docs, hardening; terraform-provider-google issues",
-)
-def node_account(each: PoolSettings) -> Iterator[Draft]:
-    """Find nodes that run as the default Compute account, which new organisations have disabled."""
-    if each.service_account in (None, "", "default"):
-        message = "the nodes run as the default Compute account, which may be disabled or without roles"
-        yield finding(each, "service_account", message, allowed="an account made for nodes, with its roles")
+    if pool.tags > MOST_TAGS:
+        message = f"the nodes have {pool.tags} resource manager tags"
+        yield finding(pool, "tags", message, allowed=f"at most {MOST_TAGS}", nearest=MOST_TAGS)
 
 
 @rule("graceful-shutdown", ruleset="nodes", facts=("CON-02",), source=f"{_SCHEMA}, kubelet_config")
-def graceful_shutdown(each: PoolSettings) -> Iterator[Draft]:
+def graceful_shutdown(pool: NodePoolView) -> Iterator[Draft]:
     """Find a grace period at shutdown on VMs that are not spot, or outside its range."""
-    seconds, (low, high) = each.shutdown_seconds, SHUTDOWN_SECONDS
+    seconds, (low, high) = pool.shutdown_seconds, SHUTDOWN_SECONDS
     if not seconds:
         return
-    if not each.pool.spot:
+    if not pool.spot:
         yield finding(
-            each, "shutdown_seconds", "a grace period at shutdown is for spot VMs alone", allowed="none", nearest=0
+            pool, "shutdown_seconds", "a grace period at shutdown is for spot VMs alone", allowed="none", nearest=0
         )
     elif not low <= seconds <= high:
         nearest = min(max(seconds, low), high)
         yield finding(
-            each, "shutdown_seconds", f"the grace period is {seconds} s", allowed=f"{low} to {high}", nearest=nearest
+            pool, "shutdown_seconds", f"the grace period is {seconds} s", allowed=f"{low} to {high}", nearest=nearest
         )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from training_platform.catalog.locations import region_of
 from training_platform.catalog.types import chips_in
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.rules.views.gke import NodePool
-from training_platform.rules.views.gke_settings import PoolSettings, ResourcePolicy
+from training_platform.rules.views.node_pool import NodePoolView
+from training_platform.rules.views.placement import ResourcePolicyView
+from training_platform.rules.views.program import Program
 
 _TOOLKIT = "Cluster Toolkit v1.95.0, gke-node-pool and resource-policy, read 2026-06-25"
 _CA = "GKE cluster-autoscaler 7d25050, read 2026-08-21"
@@ -18,7 +20,7 @@ PROVISION_ONLY = "PROVISION_ONLY"
 
 
 @rule("placement-type", ruleset="placement", facts=("PLC-05",), source="NodePool.PlacementPolicy (googleapis f8291d2)")
-def placement_type(pool: NodePool) -> Iterator[Draft]:
+def placement_type(pool: NodePoolView) -> Iterator[Draft]:
     """Find a type of placement that GKE does not know."""
     if pool.placement_type not in (None, "", "TYPE_UNSPECIFIED", COMPACT):
         message = f"placement type {pool.placement_type} is unknown"
@@ -26,7 +28,7 @@ def placement_type(pool: NodePool) -> Iterator[Draft]:
 
 
 @rule("placement-machine", ruleset="placement", facts=("PLC-03",), source=f"{_CA}; dstack #2591")
-def placement_machine(pool: NodePool) -> Iterator[Draft]:
+def placement_machine(pool: NodePoolView) -> Iterator[Draft]:
     """Find compact placement of machines that cannot be placed."""
     machine = pool.machine
     if pool.placement_type != COMPACT or machine is None or machine.kind == "tpu" or machine.workload_policy:
@@ -37,7 +39,7 @@ def placement_machine(pool: NodePool) -> Iterator[Draft]:
 
 
 @rule("placement-size", ruleset="placement", facts=("PLC-04",), source=_CA)
-def placement_size(pool: NodePool) -> Iterator[Draft]:
+def placement_size(pool: NodePoolView) -> Iterator[Draft]:
     """Find a compact pool that may grow beyond what can be placed together."""
     machine = pool.machine
     if pool.placement_type != COMPACT or machine is None or machine.compact_max_nodes is None:
@@ -51,7 +53,7 @@ def placement_size(pool: NodePool) -> Iterator[Draft]:
 
 
 @rule("placement-capacity", ruleset="placement", facts=("PLC-02",), source=_TOOLKIT)
-def placement_capacity(pool: NodePool) -> Iterator[Draft]:
+def placement_capacity(pool: NodePoolView) -> Iterator[Draft]:
     """Find compact placement of GPUs that come by queue, or by flex-start where only RDMA machines may be placed."""
     machine = pool.machine
     if pool.placement_type != COMPACT or machine is None or machine.kind != "gpu":
@@ -70,16 +72,16 @@ def placement_capacity(pool: NodePool) -> Iterator[Draft]:
     facts=("TPU-09", "PLC-07"),
     source=f"{_TOOLKIT}; GKE docs, TPU Ironwood",
 )
-def workload_policy_missing(each: PoolSettings) -> Iterator[Draft]:
+def workload_policy_missing(pool: NodePoolView) -> Iterator[Draft]:
     """Find hosts that a workload policy alone joins, and that name none."""
-    pool, machine = each.pool, each.pool.machine
-    if machine is None or not machine.workload_policy or each.policy:
+    machine = pool.machine
+    if machine is None or not machine.workload_policy or pool.policy:
         return
     topology = machine.nvlink_domain or (pool.tpu_topology if pool.hosts > 1 else None)
     if topology:
         message = f"several {machine.name} are joined by a workload policy, and the placement names none"
         allowed = f"policy_name of a ResourcePolicy with workload policy {HIGH_THROUGHPUT} and topology {topology}"
-        yield finding(each, "policy", message, allowed=allowed)
+        yield finding(pool, "policy", message, allowed=allowed)
 
 
 @rule(
@@ -89,7 +91,7 @@ def workload_policy_missing(each: PoolSettings) -> Iterator[Draft]:
     facts=("PLC-07",),
     source="Cluster Toolkit v1.95.0, gke-a4x",
 )
-def nvlink_domain(pool: NodePool) -> Iterator[Draft]:
+def nvlink_domain(pool: NodePoolView) -> Iterator[Draft]:
     """Find a pool that is not one whole NVLink domain: its GPUs would talk by the network."""
     machine = pool.machine
     gpus = chips_in(machine.nvlink_domain) if machine is not None and machine.nvlink_domain else None
@@ -108,19 +110,19 @@ def nvlink_domain(pool: NodePool) -> Iterator[Draft]:
     facts=("TPU-11",),
     source="vllm ci-infra #547, against Cluster Toolkit v1.95.0, resource-policy/outputs.tf",
 )
-def workload_policy_drift(each: PoolSettings) -> Iterator[Draft]:
+def workload_policy_drift(pool: NodePoolView) -> Iterator[Draft]:
     """Find type COMPACT beside a workload policy: said to replace the slice at each update; sources disagree."""
-    pool, machine = each.pool, each.pool.machine
+    machine = pool.machine
     if machine is None or machine.kind != "tpu" or not machine.workload_policy or pool.placement_type != COMPACT:
         return
-    if pool.hosts > 1 and each.ignored is not None and "placementPolicy" not in each.ignored:
+    if pool.hosts > 1 and pool.ignored is not None and "placementPolicy" not in pool.ignored:
         message = "one source says that GKE keeps no type COMPACT here, and each update would replace the slice"
         nearest = 'ignore_changes=["placementPolicy"]'
-        yield finding(each, "policy", message, allowed="changes of placementPolicy ignored", nearest=nearest)
+        yield finding(pool, "policy", message, allowed="changes of placementPolicy ignored", nearest=nearest)
 
 
 @rule("resource-policy", ruleset="placement", facts=("PLC-06",), source=_API)
-def resource_policy(policy: ResourcePolicy) -> Iterator[Draft]:
+def resource_policy(policy: ResourcePolicyView) -> Iterator[Draft]:
     """Find settings of a resource policy that exclude each other."""
     if policy.topology and policy.topology_distance:
         message = "accelerator topology and topology distance exclude each other"
@@ -136,9 +138,59 @@ def resource_policy(policy: ResourcePolicy) -> Iterator[Draft]:
 
 
 @rule("provision-only", ruleset="placement", facts=("TPU-13",), source=_TOOLKIT)
-def provision_only(policy: ResourcePolicy) -> Iterator[Draft]:
+def provision_only(policy: ResourcePolicyView) -> Iterator[Draft]:
     """Find hosts that are provisioned before they are joined, by a policy that does not say for which slices."""
     if policy.topology_mode == PROVISION_ONLY and not (policy.workload_type and policy.topology):
         message = f"mode {PROVISION_ONLY} needs a type and a topology"
         allowed = f"type {HIGH_THROUGHPUT} and accelerator_topology"
         yield finding(policy, "topology_mode", message, allowed=allowed, nearest=HIGH_THROUGHPUT)
+
+
+@rule(
+    "placement-policy",
+    ruleset="together",
+    across=True,
+    facts=("PLC-05", "TPU-10", "PLC-07"),
+    source=f"{_TOOLKIT}; {_CA}",
+)
+def placement_policy(pool: NodePoolView, program: Program) -> Iterator[Draft]:
+    """Find a pool placed by a policy of this program that is elsewhere, of another kind or for another topology."""
+    machine = pool.machine
+    policy = program.once(_policies).get(pool.policy) if pool.policy else None
+    if policy is None:
+        return
+    region = region_of(pool.location)
+    if policy.region and policy.region != region:
+        message = f"policy {policy.name} is in {policy.region}, and the pool in {region}"
+        yield finding(pool, "policy", message, allowed=f"a policy of {region}", nearest=region)
+    if policy.project and pool.project and policy.project != pool.project:
+        message = f"policy {policy.name} is of project {policy.project}, and the pool of {pool.project}"
+        yield finding(pool, "policy", message, allowed=f"a policy of {pool.project}")
+    if not policy.workload and not policy.group:
+        message = f"policy {policy.name} places nothing"
+        yield finding(pool, "policy", message, allowed="a workload policy or a group placement policy")
+    if machine is None or not machine.workload_policy:
+        return
+    wanted = machine.nvlink_domain or pool.tpu_topology
+    if wanted and policy.topology != wanted:
+        message = f"policy {policy.name} is of topology {policy.topology or 'none'}, and the pool of {wanted}"
+        yield finding(pool, "policy", message, allowed=wanted, nearest=wanted)
+
+
+@rule("provision-only-pool", ruleset="together", across=True, facts=("TPU-13",), source=_TOOLKIT)
+def provision_only_pool(pool: NodePoolView, program: Program) -> Iterator[Draft]:
+    """Find hosts to be provisioned before they are joined that come by queue, or from no named reservation."""
+    policy = program.once(_policies).get(pool.policy) if pool.policy else None
+    if policy is None or policy.topology_mode != PROVISION_ONLY:
+        return
+    if pool.queued or pool.consume_reservation != "SPECIFIC_RESERVATION":
+        message = f"policy {policy.name} provisions only, which takes a named reservation and no queue"
+        yield finding(pool, "policy", message, allowed="SPECIFIC_RESERVATION", nearest="SPECIFIC_RESERVATION")
+
+
+def _policies(program: Program) -> dict[str, ResourcePolicyView]:
+    found = {policy.name: policy for policy in program.all(ResourcePolicyView)}
+    found.update(
+        {each.policy: each for each in program.all(ResourcePolicyView) if each.known("policy") and each.policy}
+    )
+    return found

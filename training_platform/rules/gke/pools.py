@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from training_platform.rules.gke.clusters import NAME_LENGTH, PODS_SOURCE, pods_beyond
 from training_platform.rules.registry import Draft, finding, rule
+from training_platform.rules.views.cluster import ClusterView
 from training_platform.rules.views.cluster_pools import pools_of
-from training_platform.rules.views.gke import Cluster, NodePool
-from training_platform.rules.views.gke_settings import PoolSettings
-from training_platform.rules.views.view import Program
+from training_platform.rules.views.node_pool import NodePoolView
+from training_platform.rules.views.program import Program
 
 _LIMITS = "GKE docs, quotas and limits, copies of 2025; that newer versions take 65,000 nodes is (unverified)"
 NODES_UNASKED, MOST_NODES, MOST_NODES_IN_A_ZONE = 5_000, 15_000, 1_000
@@ -17,7 +17,7 @@ _SCHEMA = "terraform-provider-google-beta 93c65b2, node pools, read 2026-08-21"
 
 
 @rule("pool-name", ruleset="pools", facts=("NAM-03",), source="GKE API, NodePool.name: at most 40 characters")
-def pool_name(pool: NodePool) -> Iterator[Draft]:
+def pool_name(pool: NodePoolView) -> Iterator[Draft]:
     """Find a node pool whose name is longer than GKE takes."""
     name = pool.pool
     if name and len(name) > NAME_LENGTH:
@@ -26,7 +26,7 @@ def pool_name(pool: NodePool) -> Iterator[Draft]:
 
 
 @rule("pool-counts", ruleset="pools", owner="provider", facts=("CLU-11",), source=f"{_SCHEMA}; Cluster Toolkit v1.95.0")
-def pool_counts(pool: NodePool) -> Iterator[Draft]:
+def pool_counts(pool: NodePoolView) -> Iterator[Draft]:
     """Find counts of nodes that exclude each other; a fixed count beside autoscaling shows as a change for ever."""
     zonal = [name for name in ("min_nodes", "max_nodes") if getattr(pool, name) is not None]
     total = [name for name in ("total_min_nodes", "total_max_nodes") if getattr(pool, name) is not None]
@@ -43,7 +43,7 @@ def pool_counts(pool: NodePool) -> Iterator[Draft]:
 
 
 @rule("pool-bounds", ruleset="pools", facts=("CLU-11",), source=f"{_SCHEMA}; Cluster Toolkit v1.95.0")
-def pool_bounds(pool: NodePool) -> Iterator[Draft]:
+def pool_bounds(pool: NodePoolView) -> Iterator[Draft]:
     """Find a minimum of nodes above the maximum."""
     for low, high in (("min_nodes", "max_nodes"), ("total_min_nodes", "total_max_nodes")):
         least, most = getattr(pool, low), getattr(pool, high)
@@ -58,14 +58,14 @@ def pool_bounds(pool: NodePool) -> Iterator[Draft]:
 
 
 @rule("max-pods", ruleset="pools", facts=("CLU-13",), source=PODS_SOURCE)
-def max_pods(pool: NodePool) -> Iterator[Draft]:
+def max_pods(pool: NodePoolView) -> Iterator[Draft]:
     """Find a number of pods per node that GKE does not take."""
     if pool.max_pods is not None:
         yield from pods_beyond(pool, pool.max_pods)
 
 
 @rule("pool-nodes", ruleset="pools", severity="warning", owner="house", source=_LIMITS)
-def pool_nodes(pool: NodePool) -> Iterator[Draft]:
+def pool_nodes(pool: NodePoolView) -> Iterator[Draft]:
     """Find a pool that may have more VMs in a zone than GKE's page of limits says.
 
     Slices are left alone, since Google lists larger ones; so may other machines be taken, as sources on A4 say.
@@ -78,7 +78,7 @@ def pool_nodes(pool: NodePool) -> Iterator[Draft]:
 
 
 @rule("cluster-nodes", ruleset="together", severity="warning", across=True, owner="house", source=_LIMITS)
-def cluster_nodes(cluster: Cluster, program: Program) -> Iterator[Draft]:
+def cluster_nodes(cluster: ClusterView, program: Program) -> Iterator[Draft]:
     """Find a cluster whose pools may reach more VMs than GKE makes unasked, or at all."""
     nodes = sum(pool.most_vms for pool in pools_of(cluster, program))
     if nodes <= NODES_UNASKED:
@@ -92,13 +92,13 @@ def cluster_nodes(cluster: Cluster, program: Program) -> Iterator[Draft]:
 
 
 @rule("surge-upgrades", ruleset="pools", facts=("CON-16",), source=f"{_SCHEMA}, upgrade_settings")
-def surge_upgrades(each: PoolSettings) -> Iterator[Draft]:
+def surge_upgrades(pool: NodePoolView) -> Iterator[Draft]:
     """Find upgrades by surge that have no node to go on with: none more, and none fewer."""
-    surge = each.pool.upgrade_strategy in (None, "SURGE")
-    if each.upgrades and surge and each.max_surge == 0 and not each.max_unavailable:
+    surge = pool.upgrade_strategy in (None, "SURGE")
+    if pool.upgrades and surge and pool.max_surge == 0 and not pool.max_unavailable:
         message = "upgrades may neither add a node nor take one away"
         allowed = "max_surge and max_unavailable above 0 together"
-        yield finding(each, "max_unavailable", message, allowed=allowed, nearest="max_unavailable=1")
+        yield finding(pool, "max_unavailable", message, allowed=allowed, nearest="max_unavailable=1")
 
 
 @rule(
@@ -108,22 +108,22 @@ def surge_upgrades(each: PoolSettings) -> Iterator[Draft]:
     facts=("CON-16",),
     source=f"{_SCHEMA}, upgrade_settings; Cluster Toolkit v1.95.0, whose default adds no VM",
 )
-def upgrade_room(each: PoolSettings) -> Iterator[Draft]:
+def upgrade_room(pool: NodePoolView) -> Iterator[Draft]:
     """Find upgrades of reserved TPUs or GPUs that need more of them than the pool may have; quotas are charged for it.
 
     A slice over several hosts is recreated as one and needs no more.
     """
-    pool, machine = each.pool, each.pool.machine
-    if machine is None or machine.accelerator is None or not each.upgrades:
+    machine = pool.machine
+    if machine is None or machine.accelerator is None or not pool.upgrades:
         return
     if pool.capacity != "reservation" or pool.hosts > 1:
         return
     if pool.upgrade_strategy == "BLUE_GREEN":
         message = f"blue-green upgrades need room for {2 * pool.most_vms} {machine.name} in the reservation"
         yield finding(pool, "upgrade_strategy", message, allowed="surge without a further VM", nearest="surge")
-    elif each.max_surge:
-        message = f"upgrades take {each.max_surge} {machine.name} beyond the pool's most out of the reservation"
-        yield finding(each, "max_surge", message, allowed="0", nearest=0)
+    elif pool.max_surge:
+        message = f"upgrades take {pool.max_surge} {machine.name} beyond the pool's most out of the reservation"
+        yield finding(pool, "max_surge", message, allowed="0", nearest=0)
 
 
 @rule(
@@ -133,11 +133,11 @@ def upgrade_room(each: PoolSettings) -> Iterator[Draft]:
     facts=("TPU-16",),
     source="GKE docs, TPUs in GKE: a multi-host slice is repaired and upgraded as a whole",
 )
-def slice_upgrades(each: PoolSettings) -> Iterator[Draft]:
+def slice_upgrades(pool: NodePoolView) -> Iterator[Draft]:
     """Find a slice over several hosts that is to be upgraded host by host with spare ones: GKE recreates all of it."""
-    if each.pool.hosts > 1 and each.max_surge:
-        message = f"GKE recreates the {each.pool.hosts} hosts of a slice together, whatever max_surge says"
-        yield finding(each, "max_surge", message, allowed="0, and checkpoints before upgrades", nearest=0)
+    if pool.hosts > 1 and pool.max_surge:
+        message = f"GKE recreates the {pool.hosts} hosts of a slice together, whatever max_surge says"
+        yield finding(pool, "max_surge", message, allowed="0, and checkpoints before upgrades", nearest=0)
 
 
 @rule(
@@ -147,15 +147,49 @@ def slice_upgrades(each: PoolSettings) -> Iterator[Draft]:
     facts=("REG-04",),
     source="terraform-provider-google-beta 93c65b2, ForceNew fields of node pools; Pulumi's order of replacement",
 )
-def pool_replacement(each: PoolSettings) -> Iterator[Draft]:
+def pool_replacement(pool: NodePoolView) -> Iterator[Draft]:
     """Find a pool whose successor Pulumi makes first: its name is taken, and no capacity is there twice."""
-    if each.replaced_first is not False:
+    if pool.replaced_first is not False:
         return
-    machine = each.pool.machine
+    machine = pool.machine
     scarce = machine is not None and machine.accelerator is not None
-    if scarce or each.pool.pool is not None:
+    if scarce or pool.pool is not None:
         why = "capacity for both" if scarce else "a second pool of that name"
         message = f"a replacement would be made before the old pool goes, and there is no {why}"
         yield finding(
-            each, "replaced_first", message, allowed="delete_before_replace", nearest="delete_before_replace=True"
+            pool, "replaced_first", message, allowed="delete_before_replace", nearest="delete_before_replace=True"
         )
+
+
+@rule(
+    "system-pool", ruleset="together", across=True, facts=("GPU-08",), source="GKE docs, GPUs and ProvisioningRequest"
+)
+def system_pool(cluster: ClusterView, program: Program) -> Iterator[Draft]:
+    """Find a cluster without a pool where controllers, their webhooks and system pods can always run."""
+    pools = pools_of(cluster, program)
+    if not pools or cluster.autopilot or not cluster.remove_default_pool or cluster.inline_pools:
+        return
+    plain = [row for row in pools if _takes_any_pod(row)]
+    allowed = "a pool without accelerators and taints, with at least 1 node"
+    if not plain:
+        message = f"every pool of cluster {cluster.name} is for accelerators, queued or tainted"
+        yield finding(cluster, "remove_default_pool", message, allowed=allowed, nearest="e2-standard-4, 2 nodes")
+    elif not any(_least(row) for row in plain):
+        message = f"the only pools of cluster {cluster.name} for other pods can shrink to no node"
+        yield finding(
+            cluster, "remove_default_pool", message, allowed=allowed, nearest=f"min_nodes 1 for {plain[0].name}"
+        )
+
+
+def _takes_any_pod(pool: NodePoolView) -> bool:
+    machine = pool.machine
+    return not pool.taints and not pool.queued and (machine is None or machine.accelerator is None)
+
+
+def _least(pool: NodePoolView) -> int:
+    counts = (pool.total_min_nodes, pool.min_nodes)
+    if not pool.autoscales:
+        counts = (pool.node_count, pool.initial_nodes)
+        if counts == (None, None):
+            return 1  # GKE's own default for a pool that says nothing
+    return max(count or 0 for count in counts)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.rules.views.gke import NodePool
-from training_platform.rules.views.gke_settings import PoolSettings
+from training_platform.rules.views.node_pool import NodePoolView
 
 _TOOLKIT = "Cluster Toolkit v1.95.0, gke-node-pool main.tf, preconditions, read 2026-06-25"
 _DWS = "GKE docs, flex-start and queued provisioning, read 2026-04"
@@ -17,19 +16,18 @@ RUN_SECONDS = (30, 120 * DAY)
 
 
 @rule("one-provisioning-model", ruleset="consumption", facts=("CON-01",), source=f"{_TOOLKIT}; xpk 367c838")
-def one_provisioning_model(each: PoolSettings) -> Iterator[Draft]:
+def one_provisioning_model(pool: NodePoolView) -> Iterator[Draft]:
     """Find a pool that is asked for in two ways; queued provisioning goes with flex-start alone."""
-    pool = each.pool
     asked = [name for name in ("spot", "flex_start", "queued") if getattr(pool, name)]
     if "spot" in asked and len(asked) > 1:
         message = f"{' and '.join(asked).replace('_', '-')} exclude each other"
         yield finding(pool, "spot", message, allowed="one way to get VMs", nearest=asked[1].replace("_", "-"))
-    if each.spot_twice:
+    if pool.spot_twice:
         yield finding(pool, "spot", "spot and preemptible exclude each other", allowed="spot alone", nearest="spot")
 
 
 @rule("no-reservation-affinity", ruleset="consumption", facts=("CON-02",), source=_TOOLKIT)
-def no_reservation_affinity(pool: NodePool) -> Iterator[Draft]:
+def no_reservation_affinity(pool: NodePoolView) -> Iterator[Draft]:
     """Find spot, flex-start or queued VMs that may take reservations, which is what an unwritten affinity means."""
     affinity = pool.consume_reservation
     if pool.capacity in ("spot", "flex-start") and affinity != "NO_RESERVATION":
@@ -43,7 +41,7 @@ def no_reservation_affinity(pool: NodePool) -> Iterator[Draft]:
     facts=("CON-14",),
     source="terraform-provider-google-beta 93c65b2, reservation_affinity",
 )
-def reservation_named(pool: NodePool) -> Iterator[Draft]:
+def reservation_named(pool: NodePoolView) -> Iterator[Draft]:
     """Find an affinity to one reservation that does not say to which."""
     if pool.consume_reservation == "SPECIFIC_RESERVATION" and not pool.reservation:
         yield finding(pool, "reservation", "is missing: the affinity asks for one reservation", allowed="its name")
@@ -56,7 +54,7 @@ def reservation_named(pool: NodePool) -> Iterator[Draft]:
     facts=("CON-14",),
     source="GKE cluster-autoscaler 7d25050, reservation matcher, of pools that GKE makes; of others it is inferred",
 )
-def tpu_reservation_name(pool: NodePool) -> Iterator[Draft]:
+def tpu_reservation_name(pool: NodePoolView) -> Iterator[Draft]:
     """Find TPUs that are to take any reservation: GKE takes one of TPUs by its name alone, as far as we know."""
     machine = pool.machine
     if machine is not None and machine.kind == "tpu" and pool.consume_reservation == "ANY_RESERVATION":
@@ -66,7 +64,7 @@ def tpu_reservation_name(pool: NodePool) -> Iterator[Draft]:
 
 
 @rule("flex-start-scaling", ruleset="consumption", facts=("CON-03",), source=f"{_TOOLKIT}; {_DWS}")
-def flex_start_scaling(pool: NodePool) -> Iterator[Draft]:
+def flex_start_scaling(pool: NodePoolView) -> Iterator[Draft]:
     """Find a flex-start or queued pool that does not scale from zero."""
     if pool.capacity != "flex-start":
         return
@@ -80,7 +78,7 @@ def flex_start_scaling(pool: NodePool) -> Iterator[Draft]:
 
 
 @rule("flex-start-repair", ruleset="consumption", facts=("CON-04",), source=f"{_TOOLKIT}; xpk 367c838")
-def flex_start_repair(pool: NodePool) -> Iterator[Draft]:
+def flex_start_repair(pool: NodePoolView) -> Iterator[Draft]:
     """Find a flex-start pool whose nodes GKE repairs, which it does unless told not to."""
     if pool.flex_start and pool.auto_repair:
         yield finding(pool, "auto_repair", "flex-start nodes cannot be repaired", allowed="false", nearest="false")
@@ -92,7 +90,7 @@ def flex_start_repair(pool: NodePool) -> Iterator[Draft]:
     facts=("CON-06",),
     source=f"GKE cluster-autoscaler 7d25050; {_DWS}",
 )
-def max_run_duration(pool: NodePool) -> Iterator[Draft]:
+def max_run_duration(pool: NodePoolView) -> Iterator[Draft]:
     """Find a longest life of VMs outside what their way of being had allows."""
     seconds = pool.max_run_seconds
     if seconds is None:
@@ -114,7 +112,7 @@ def max_run_duration(pool: NodePool) -> Iterator[Draft]:
     facts=("CON-07", "CON-12"),
     source="Compute docs, accelerator-optimized machines and TPU machines; GKE cluster-autoscaler 7d25050, dwsDisabled",
 )
-def capacity_offered(pool: NodePool) -> Iterator[Draft]:
+def capacity_offered(pool: NodePoolView) -> Iterator[Draft]:
     """Find a machine type that cannot be had in the way that is asked.
 
     A CPU machine with GPUs that it does not take is none that can be had at all, which ``gpu-fixed-pair`` finds.
@@ -137,7 +135,7 @@ def capacity_offered(pool: NodePool) -> Iterator[Draft]:
     facts=("CON-10",),
     source=f"xpk 367c838; {_TOOLKIT}",
 )
-def location_policy_any(pool: NodePool) -> Iterator[Draft]:
+def location_policy_any(pool: NodePoolView) -> Iterator[Draft]:
     """Find scarce VMs that the autoscaler spreads over zones: a job of several would wait for the scarcest zone."""
     machine = pool.machine
     several = pool.capacity in ("spot", "flex-start") or len(pool.zones) > 1
@@ -155,7 +153,7 @@ def location_policy_any(pool: NodePool) -> Iterator[Draft]:
     facts=("CON-12",),
     source="Compute docs, TPU machines, read 2026-08-26",
 )
-def capacity_on_request(pool: NodePool) -> Iterator[Draft]:
+def capacity_on_request(pool: NodePoolView) -> Iterator[Draft]:
     """Find a way of getting VMs that Google opens to a project on request."""
     machine = pool.machine
     if machine is not None and pool.capacity in machine.allowlisted:
@@ -171,12 +169,12 @@ def capacity_on_request(pool: NodePool) -> Iterator[Draft]:
     facts=("CON-05",),
     source="upjet-gcp #1028 and #1029; GKE cluster-autoscaler 7d25050",
 )
-def flex_start_upgrades(each: PoolSettings) -> Iterator[Draft]:
+def flex_start_upgrades(pool: NodePoolView) -> Iterator[Draft]:
     """Find upgrade settings of flex-start VMs: GKE writes its own, and every preview shows the difference."""
-    if each.pool.capacity == "flex-start" and each.upgrades and "upgradeSettings" not in (each.ignored or ()):
+    if pool.capacity == "flex-start" and pool.upgrades and "upgradeSettings" not in (pool.ignored or ()):
         message = "GKE upgrades flex-start VMs in its own way, and each preview would show its settings as a change"
         yield finding(
-            each, "upgrades", message, allowed="no upgrade_settings", nearest='ignore_changes=["upgradeSettings"]'
+            pool, "upgrades", message, allowed="no upgrade_settings", nearest='ignore_changes=["upgradeSettings"]'
         )
 
 
@@ -187,7 +185,7 @@ def flex_start_upgrades(each: PoolSettings) -> Iterator[Draft]:
     facts=("CON-11",),
     source=f"{_DWS}; terraform-provider-google-beta 93c65b2; {_TOOLKIT}",
 )
-def queued_label(pool: NodePool) -> Iterator[Draft]:
+def queued_label(pool: NodePoolView) -> Iterator[Draft]:
     """Find queued nodes without the label that flavors select them by: GKE sets the taint, and not the label."""
     if pool.queued and pool.node_labels.get(QUEUED_LABEL) != "true":
         message = f"label {QUEUED_LABEL} is not set, and GKE does not set it"
@@ -200,16 +198,16 @@ def queued_label(pool: NodePool) -> Iterator[Draft]:
     facts=("CON-14",),
     source="Cluster Toolkit v1.95.0, reservation data checks",
 )
-def reservation_block(each: PoolSettings) -> Iterator[Draft]:
+def reservation_block(pool: NodePoolView) -> Iterator[Draft]:
     """Find a block of a reservation for a pool that names no zone, and a sub-block of no block."""
-    path = each.reservation_path or ""
+    path = pool.reservation_path or ""
     if "/reservationSubBlocks/" in path and "/reservationBlocks/" not in path:
         message = "a sub-block is named without its block"
         allowed = "RESERVATION/reservationBlocks/BLOCK/reservationSubBlocks/SUB_BLOCK"
-        yield finding(each, "reservation_path", message, allowed=allowed)
-    elif "/reservationBlocks/" in path and not each.pool.zones:
+        yield finding(pool, "reservation_path", message, allowed=allowed)
+    elif "/reservationBlocks/" in path and not pool.zones:
         message = "a block of a reservation is in one zone, and the pool names none"
-        yield finding(each.pool, "zones", message, allowed="the reservation's zone, written out")
+        yield finding(pool, "zones", message, allowed="the reservation's zone, written out")
 
 
 @rule(
@@ -219,8 +217,8 @@ def reservation_block(each: PoolSettings) -> Iterator[Draft]:
     facts=("CON-15",),
     source="xpk #434 and Cluster Toolkit #4058; the cause is suspected, not proven",
 )
-def host_maintenance(each: PoolSettings) -> Iterator[Draft]:
+def host_maintenance(pool: NodePoolView) -> Iterator[Draft]:
     """Find periodic maintenance of hosts asked of VMs that are not reserved; reports disagree on what then fails."""
-    if each.maintenance == "PERIODIC" and each.pool.capacity != "reservation":
-        message = f"periodic host maintenance on {each.pool.capacity} VMs: said to end in an error of scheduling"
-        yield finding(each, "maintenance", message, allowed="none, unless the reservation has it", nearest="AS_NEEDED")
+    if pool.maintenance == "PERIODIC" and pool.capacity != "reservation":
+        message = f"periodic host maintenance on {pool.capacity} VMs: said to end in an error of scheduling"
+        yield finding(pool, "maintenance", message, allowed="none, unless the reservation has it", nearest="AS_NEEDED")

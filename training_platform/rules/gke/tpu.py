@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from training_platform.catalog.topologies import legal_for, nearest_topology, other_machine, topologies_text
 from training_platform.catalog.types import MachineType, chips_in
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.rules.views.gke import NodePool
+from training_platform.rules.views.node_pool import NodePoolView
 
 _XPK = "xpk 367c838, nodepool.py and system_characteristics.py, read 2026-06-25"
 
@@ -18,7 +18,7 @@ _XPK = "xpk 367c838, nodepool.py and system_characteristics.py, read 2026-06-25"
     facts=("TPU-03", "TPU-08"),
     source=f"{_XPK}; Vertex AI docs, configure compute, read 2026-08-22",
 )
-def tpu_topology(pool: NodePool) -> Iterator[Draft]:
+def tpu_topology(pool: NodePoolView) -> Iterator[Draft]:
     """Find a topology that the machine type cannot make, alone or with others."""
     machine, topology = pool.machine, pool.tpu_topology
     if machine is None or topology is None:
@@ -30,7 +30,7 @@ def tpu_topology(pool: NodePool) -> Iterator[Draft]:
 
 
 @rule("tpu-single-host-placement", ruleset="tpu", facts=("TPU-01",), source=f"{_XPK}; xpk #825")
-def tpu_single_host_placement(pool: NodePool) -> Iterator[Draft]:
+def tpu_single_host_placement(pool: NodePoolView) -> Iterator[Draft]:
     """Find a placement policy on a pool whose VMs are whole slices by themselves."""
     machine, topology = pool.machine, pool.tpu_topology
     if machine is None or topology is None or machine.kind != "tpu":
@@ -47,7 +47,7 @@ def tpu_single_host_placement(pool: NodePool) -> Iterator[Draft]:
     facts=("TPU-04", "TPU-05", "TPU-06", "TPU-07"),
     source=f"{_XPK}; xpk #751; terraform-provider-google-beta 93c65b2, autoscaling",
 )
-def tpu_slice_nodes(pool: NodePool) -> Iterator[Draft]:
+def tpu_slice_nodes(pool: NodePoolView) -> Iterator[Draft]:
     """Find a pool of a slice over several hosts with neither that slice's VMs nor none: it scales as a whole."""
     machine, hosts = pool.machine, pool.hosts
     if machine is None or machine.kind != "tpu" or hosts == 1:
@@ -72,7 +72,7 @@ def tpu_slice_nodes(pool: NodePool) -> Iterator[Draft]:
     facts=("PLC-01",),
     source="Cluster Toolkit v1.95.0, gke-node-pool main.tf, preconditions, read 2026-06-25",
 )
-def placement_one_zone(pool: NodePool) -> Iterator[Draft]:
+def placement_one_zone(pool: NodePoolView) -> Iterator[Draft]:
     """Find compact placement over several zones, or with blue-green upgrades."""
     if pool.placement_type != "COMPACT":
         return
@@ -84,7 +84,7 @@ def placement_one_zone(pool: NodePool) -> Iterator[Draft]:
         yield finding(pool, "upgrade_strategy", message, allowed="surge", nearest="surge")
 
 
-def illegal(pool: NodePool, machine: MachineType, topology: str) -> Draft:
+def illegal(pool: NodePoolView, machine: MachineType, topology: str) -> Draft:
     """Return the finding about a topology that a machine cannot make."""
     message = f"{topology!r} is no slice that {machine.name} can make"
     allowed, nearest = topologies_text(machine), nearest_topology(machine, topology)

@@ -8,10 +8,11 @@ from training_platform.config.reading.finding import Severity
 from training_platform.rules.gke.auto_provisioning import accelerators
 from training_platform.rules.gke_versions import FULL, below, floor_of, parse
 from training_platform.rules.registry import Draft, finding, rule
+from training_platform.rules.views.cluster import AutoProvisioningView, ClusterView
 from training_platform.rules.views.cluster_pools import cluster_of, version_of
-from training_platform.rules.views.gke import Cluster, NodePool
-from training_platform.rules.views.gke_settings import AutoProvisioning, PoolSettings
-from training_platform.rules.views.view import Program, View
+from training_platform.rules.views.node_pool import NodePoolView
+from training_platform.rules.views.program import Program
+from training_platform.rules.views.view import View
 
 _GKE = "GKE docs: node pool auto-creation, flex-start, TPU Ironwood, GPUs in Standard, read 2026-04"
 _SCHEMA = "terraform-provider-google-beta 93c65b2, node_config, read 2026-08-21"
@@ -25,7 +26,7 @@ MOST_MINORS_OLDER = 2
 
 
 @rule("gke-floor", ruleset="versions", across=True, facts=("TPU-12", "CON-07", "GPU-07"), source=_GKE)
-def gke_floor(pool: NodePool, program: Program) -> Iterator[Draft]:
+def gke_floor(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     """Find a GKE version that is older than the first with the machine, or with the way in which it is had."""
     machine = pool.machine
     if machine is None or not machine.minimum_gke:
@@ -45,36 +46,36 @@ def gke_floor(pool: NodePool, program: Program) -> Iterator[Draft]:
     facts=("NET-01",),
     source="Cluster Toolkit v1.95.0, gpu_direct.tf, read 2026-06-25",
 )
-def gpudirect_floor(each: PoolSettings, program: Program) -> Iterator[Draft]:
+def gpudirect_floor(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     """Find GPUDirect networks on a GKE version whose GPUDirect does not work: training would use one interface."""
-    machine = each.pool.machine
-    if machine is None or not each.nics or not machine.gpudirect_minimum_gke:
+    machine = pool.machine
+    if machine is None or not pool.nics or not machine.gpudirect_minimum_gke:
         return
-    version = version_of(each.pool, program)
+    version = version_of(pool, program)
     floor = floor_of(machine.gpudirect_minimum_gke, version)
     if floor:
-        yield from _floor(each, version, floor, f"GPUDirect-{machine.gpudirect}")
+        yield from _floor(pool, version, floor, f"GPUDirect-{machine.gpudirect}")
 
 
 @rule(
     "feature-floor", ruleset="versions", across=True, facts=("GPU-05", "GPU-06", "NET-04"), source=f"{_GKE}; {_SCHEMA}"
 )
-def feature_floor(each: PoolSettings, program: Program) -> Iterator[Draft]:
+def feature_floor(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     """Find a setting of nodes that the GKE version does not know yet, or a driver that it does not install."""
-    gpus = each.pool.machine is not None and each.pool.machine.kind == "gpu"
+    gpus = pool.machine is not None and pool.machine.kind == "gpu"
     floors = (
-        (each.fast_socket, FAST_SOCKET, "fast socket"),
-        (each.secondary_disks > 0, SECONDARY_DISKS, "a secondary boot disk"),
-        (each.network_profile is not None, DRANET, "an accelerator network profile"),
-        (gpus and each.driver is None, DRIVER_BY_DEFAULT, "a GPU driver that nobody asks for"),
+        (pool.fast_socket, FAST_SOCKET, "fast socket"),
+        (pool.secondary_disks > 0, SECONDARY_DISKS, "a secondary boot disk"),
+        (pool.network_profile is not None, DRANET, "an accelerator network profile"),
+        (gpus and pool.driver is None, DRIVER_BY_DEFAULT, "a GPU driver that nobody asks for"),
     )
     for used, floor, subject in floors:
         if used:
-            yield from _floor(each, version_of(each.pool, program), floor, subject)
+            yield from _floor(pool, version_of(pool, program), floor, subject)
 
 
 @rule("auto-provisioning-floor", ruleset="versions", across=True, facts=("TPU-12", "GPU-05", "GPU-07"), source=_GKE)
-def auto_provisioning_floor(each: AutoProvisioning) -> Iterator[Draft]:
+def auto_provisioning_floor(each: AutoProvisioningView) -> Iterator[Draft]:
     """Find a GKE version that makes no pools of an accelerator by itself yet, or makes them without its driver."""
     for limit, machines in accelerators(each):
         if machines[0].kind == "gpu":
@@ -94,7 +95,7 @@ def auto_provisioning_floor(each: AutoProvisioning) -> Iterator[Draft]:
     facts=("CLU-03",),
     source="terraform-provider-google issues; Cluster Toolkit v1.95.0, gke-node-pool, read 2026-06-25",
 )
-def channel_upgrades(pool: NodePool, program: Program) -> Iterator[Draft]:
+def channel_upgrades(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     """Find a pool that refuses upgrades in a cluster whose release channel makes them."""
     if pool.auto_upgrade:
         return
@@ -113,7 +114,7 @@ def channel_upgrades(pool: NodePool, program: Program) -> Iterator[Draft]:
     facts=("CLU-04",),
     source="terraform-provider-google issues; cloud-foundation-fabric, gke modules",
 )
-def pinned_version(cluster: Cluster) -> Iterator[Draft]:
+def pinned_version(cluster: ClusterView) -> Iterator[Draft]:
     """Find a version written out to its last number in a release channel, which drops it after some weeks."""
     version = parse(cluster.version)
     if version and len(version) == FULL and cluster.release_channel not in (None, "UNSPECIFIED"):
@@ -131,7 +132,7 @@ def pinned_version(cluster: Cluster) -> Iterator[Draft]:
     facts=("CLU-04",),
     source="general knowledge of Kubernetes' version skew; two minor versions are (unverified)",
 )
-def pool_version(pool: NodePool, program: Program) -> Iterator[Draft]:
+def pool_version(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     """Find nodes newer than their control plane, or (a warning, as no source was read) far older."""
     nodes = parse(pool.version)
     cluster = cluster_of(pool, program) if nodes else None
@@ -155,7 +156,7 @@ def pool_version(pool: NodePool, program: Program) -> Iterator[Draft]:
     facts=("CON-08",),
     source="xpk #900 and notes of 2026, against Cluster Toolkit v1.95.0, examples/gke-consumption-options",
 )
-def queued_tpu(pool: NodePool, program: Program) -> Iterator[Draft]:
+def queued_tpu(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     """Find queued provisioning of TPUs: refused alone; with flex-start, sources disagree from GKE 1.35 on."""
     machine = pool.machine
     if not pool.queued or machine is None or machine.kind != "tpu":

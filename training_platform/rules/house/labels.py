@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.rules.views.gke import Labelled
-from training_platform.rules.views.view import Program
+from training_platform.rules.views.access import LabelledView
+from training_platform.rules.views.program import Program
 
 MOST_LABELS = 64
 _KEY = re.compile(r"(?=.{1,63}\Z)[a-z][a-z0-9_-]*\Z")
@@ -15,7 +15,7 @@ _VALUE = re.compile(r"[a-z0-9_-]{0,63}\Z")
 
 
 @rule("labels", ruleset="labels", owner="house", source="house rule: costs are told by environment and team")
-def labels(resource: Labelled, program: Program) -> Iterator[Draft]:
+def labels(resource: LabelledView, program: Program) -> Iterator[Draft]:
     """Find a resource that takes labels and does not carry its environment's and its team's."""
     wanted = {"environment": program.environment} | ({"team": program.team} if program.team else {})
     found = resource.labels or {}
@@ -27,7 +27,7 @@ def labels(resource: Labelled, program: Program) -> Iterator[Draft]:
 
 
 @rule("label-form", ruleset="labels", facts=("NAM-03",), source="Resource Manager docs, labels; GKE resource_labels")
-def label_form(resource: Labelled) -> Iterator[Draft]:
+def label_form(resource: LabelledView) -> Iterator[Draft]:
     """Find labels of Google Cloud that it does not take: letters are small, texts at most 63 long, 64 in all.
 
     Letters of other scripts, which Google Cloud takes, are passed over.

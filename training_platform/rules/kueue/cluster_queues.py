@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.rules.views.gke import FlavorQuota
+from training_platform.rules.views.kueue import FlavorQuotaView
 
 _WEBHOOK = "Kueue ff69552, clusterqueue_webhook.go, read 2026-08-22"
 
 
 @rule("kueue-limits-need-cohort", ruleset="kueue", owner="kueue", facts=("KUE-02",), source=_WEBHOOK)
-def kueue_limits_need_cohort(quota: FlavorQuota) -> Iterator[Draft]:
+def kueue_limits_need_cohort(quota: FlavorQuotaView) -> Iterator[Draft]:
     """Find a limit on borrowing or lending in a queue that is in no cohort, and so has nobody to share with."""
     if quota.cohort:
         return
@@ -21,7 +21,7 @@ def kueue_limits_need_cohort(quota: FlavorQuota) -> Iterator[Draft]:
 
 
 @rule("kueue-lending-limit", ruleset="kueue", owner="kueue", facts=("KUE-02",), source=_WEBHOOK)
-def kueue_lending_limit(quota: FlavorQuota) -> Iterator[Draft]:
+def kueue_lending_limit(quota: FlavorQuotaView) -> Iterator[Draft]:
     """Find a team that would lend more than it has."""
     lent, own = quota.lending_limit, quota.nominal_quota
     if lent is not None and lent > own:
@@ -29,7 +29,7 @@ def kueue_lending_limit(quota: FlavorQuota) -> Iterator[Draft]:
 
 
 @rule("kueue-quantities", ruleset="kueue", owner="kueue", facts=("KUE-02",), source=_WEBHOOK)
-def kueue_quantities(quota: FlavorQuota) -> Iterator[Draft]:
+def kueue_quantities(quota: FlavorQuotaView) -> Iterator[Draft]:
     """Find a quantity below 0."""
     for field in ("nominal_quota", "borrowing_limit", "lending_limit"):
         amount = getattr(quota, field)

@@ -13,8 +13,9 @@ from training_platform.config.expansion.pools import ARCHITECTURE_LABEL, FLAVOR_
 from training_platform.config.reading.section import enumeration
 from training_platform.rules.gke.tpu import illegal
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.rules.views.gke import Flavor, FlavorQuota, NodePool
-from training_platform.rules.views.view import Program
+from training_platform.rules.views.kueue import FlavorQuotaView, FlavorView
+from training_platform.rules.views.node_pool import NodePoolView
+from training_platform.rules.views.program import Program
 
 TOPOLOGY_LABEL = "cloud.google.com/gke-tpu-topology"
 TPU_LABEL = "cloud.google.com/gke-tpu-accelerator"
@@ -34,7 +35,7 @@ _ARM = {
     facts=("TPU-02", "KUE-07"),
     source="GKE docs, TPU concepts: labels that GKE sets; Kueue ff69552, ResourceFlavor, read 2026-08-22",
 )
-def tpu_flavor_topology(pool: NodePool, program: Program) -> Iterator[Draft]:
+def tpu_flavor_topology(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     """Find a pool whose nodes are slices of another shape than its Kueue flavor selects: its jobs would never start."""
     machine = pool.machine
     if machine is None or machine.kind != "tpu":
@@ -56,7 +57,7 @@ def tpu_flavor_topology(pool: NodePool, program: Program) -> Iterator[Draft]:
     facts=("TPU-15",),
     source="xpk #1173; ray #53914; GKE cluster-autoscaler 7d25050, system labels",
 )
-def flavor_accelerator(flavor: Flavor, program: Program) -> Iterator[Draft]:
+def flavor_accelerator(flavor: FlavorView, program: Program) -> Iterator[Draft]:
     """Find a flavor that selects nodes by an accelerator, or a shape of slices, that no node is labelled with.
 
     A pool of the same shape is found by a rule of its own.
@@ -73,7 +74,7 @@ def flavor_accelerator(flavor: Flavor, program: Program) -> Iterator[Draft]:
     machines = _machines_of(model) if topology and model else ()
     if not topology or not machines or any(legal_for(machine, topology) for machine in machines):
         return
-    if not any(pool.known("tpu_topology") and pool.tpu_topology == topology for pool in program.of(NodePool)):
+    if not any(pool.known("tpu_topology") and pool.tpu_topology == topology for pool in program.all(NodePoolView)):
         message = f"flavor {flavor.flavor} selects slices of {topology}, which {model} does not come in"
         nearest = nearest_topology(max(machines, key=lambda machine: machine.multi_host), topology)
         yield finding(flavor, "node_labels", message, allowed="a shape of its slices", nearest=nearest)
@@ -86,9 +87,9 @@ def flavor_accelerator(flavor: Flavor, program: Program) -> Iterator[Draft]:
     facts=("CON-11",),
     source="Kueue v0.19.2, ProvisioningRequest admission check; GKE docs, queued provisioning, read 2026-04",
 )
-def queued_flavor_check(quota: FlavorQuota, program: Program) -> Iterator[Draft]:
+def queued_flavor_check(quota: FlavorQuotaView, program: Program) -> Iterator[Draft]:
     """Find a queue that admits jobs to queued nodes without an admission check: nothing would ever scale the pool."""
-    queued = any(each.flavor == quota.flavor and QUEUED_LABEL in each.node_labels for each in program.of(Flavor))
+    queued = any(each.flavor == quota.flavor and QUEUED_LABEL in each.node_labels for each in program.all(FlavorView))
     if queued and not quota.checks:
         message = f"queue {quota.queue} has no admission check on {quota.flavor}, whose nodes come by request alone"
         yield finding(quota, "checks", message, allowed="a check of kueue.x-k8s.io/provisioning-request on the flavor")
@@ -100,7 +101,7 @@ def queued_flavor_check(quota: FlavorQuota, program: Program) -> Iterator[Draft]
     facts=("CON-11",),
     source="GKE docs, queued provisioning: taint of queued nodes, read 2026-04; Cluster Toolkit v1.95.0",
 )
-def queued_flavor_toleration(flavor: Flavor) -> Iterator[Draft]:
+def queued_flavor_toleration(flavor: FlavorView) -> Iterator[Draft]:
     """Find a flavor of queued nodes whose pods do not tolerate the taint that GKE puts on them."""
     if QUEUED_LABEL in flavor.node_labels and QUEUED_LABEL not in flavor.tolerated:
         message = f"flavor {flavor.flavor} selects queued nodes and does not tolerate their taint"
@@ -114,7 +115,7 @@ def queued_flavor_toleration(flavor: Flavor) -> Iterator[Draft]:
     facts=("GPU-07",),
     source="GKE docs, prepare to deploy an Arm workload in a Standard cluster, read 2026-11-21",
 )
-def arm_flavor_toleration(flavor: Flavor) -> Iterator[Draft]:
+def arm_flavor_toleration(flavor: FlavorView) -> Iterator[Draft]:
     """Find a flavor of Arm nodes whose pods do not tolerate the taint that GKE puts on them.
 
     Pods that select the architecture are given the toleration by GKE.
@@ -139,7 +140,7 @@ def _machines_of(model: str) -> tuple[MachineType, ...]:
 
 def _selected(flavor: str | None, program: Program) -> str | None:
     """Return the topology that the flavor of this name selects; names say the shape, so clusters agree on it."""
-    for each in program.of(Flavor):
+    for each in program.all(FlavorView):
         if each.known("flavor") and each.flavor == flavor:
             return each.node_labels.get(TOPOLOGY_LABEL)
     return None

@@ -7,14 +7,13 @@ from functools import lru_cache
 from ipaddress import IPv4Network, ip_network
 
 from training_platform.catalog.locations import region_of
-from training_platform.rules.adapters.inputs import named
-from training_platform.rules.adapters.network import opens
 from training_platform.rules.registry import Draft, finding, rule
+from training_platform.rules.views.cluster import ClusterView
 from training_platform.rules.views.cluster_pools import pools_of
-from training_platform.rules.views.gke import Cluster, Filestore, Flavor, FlavorQuota, Gateway
-from training_platform.rules.views.gke_settings import ClusterSettings
-from training_platform.rules.views.network import Firewall, Network, Subnet
-from training_platform.rules.views.view import Program
+from training_platform.rules.views.kueue import FlavorQuotaView, FlavorView
+from training_platform.rules.views.network import FirewallView, GatewayView, NetworkView, SubnetView
+from training_platform.rules.views.program import Program
+from training_platform.rules.views.storage import FilestoreView
 
 _ARITHMETIC = "GKE's block of pod addresses per node; general knowledge (unverified), as xpk 367c838 sizes its pools"
 DEFAULT_PODS = 110
@@ -23,7 +22,7 @@ RESERVED_ADDRESSES = 4  # of a subnet's primary range
 
 
 @rule("pod-range", ruleset="addresses", across=True, facts=("CLU-13",), source=_ARITHMETIC)
-def pod_range(cluster: Cluster, program: Program) -> Iterator[Draft]:
+def pod_range(cluster: ClusterView, program: Program) -> Iterator[Draft]:
     """Find a range of pods that does not hold a block for every node that the pools may reach."""
     subnet = subnet_named(cluster.subnetwork, program)
     room = network_of(subnet.ranges.get(cluster.pods_range or "")) if subnet else None
@@ -47,7 +46,7 @@ def pod_range(cluster: Cluster, program: Program) -> Iterator[Draft]:
 
 
 @rule("node-range", ruleset="addresses", across=True, facts=("CLU-13",), source=_ARITHMETIC)
-def node_range(cluster: Cluster, program: Program) -> Iterator[Draft]:
+def node_range(cluster: ClusterView, program: Program) -> Iterator[Draft]:
     """Find a subnet with fewer addresses than the pools may have nodes."""
     subnet = subnet_named(cluster.subnetwork, program)
     room = network_of(subnet.cidr) if subnet else None
@@ -73,9 +72,9 @@ def node_range(cluster: Cluster, program: Program) -> Iterator[Draft]:
 )
 def ranges_overlap(program: Program) -> Iterator[Draft]:
     """Find two ranges of one VPC that have addresses in common."""
-    ranges = [each for subnet in program.of(Subnet) for each in _ranges(subnet)]
+    ranges = [each for subnet in program.all(SubnetView) for each in _ranges(subnet)]
     ordered = sorted(ranges, key=lambda each: (each[2], each[3].network_address, each[3].prefixlen))
-    widest: tuple[Subnet, str, str, IPv4Network] | None = None
+    widest: tuple[SubnetView, str, str, IPv4Network] | None = None
     for each in ordered:  # a range that overlaps any earlier one overlaps the one that reaches farthest
         if widest and widest[2] == each[2] and each[3].network_address <= widest[3].broadcast_address:
             message = f"{each[3]} overlaps {widest[3]} of {widest[0].name}"
@@ -92,18 +91,18 @@ def ranges_overlap(program: Program) -> Iterator[Draft]:
     facts=("CLU-14",),
     source="charts of Kueue and JobSet; default ports of terraform-google-kubernetes-engine; otel-operator #100",
 )
-def webhook_firewall(each: ClusterSettings, program: Program) -> Iterator[Draft]:
+def webhook_firewall(cluster: ClusterView, program: Program) -> Iterator[Draft]:
     """Find private nodes in a VPC of this program whose control plane reaches no admission webhook."""
-    network = _network_of(each, program)
-    if not each.cluster.private_nodes or network is None:
+    network = _network_of(cluster, program)
+    if not cluster.private_nodes or network is None:
         return
-    rules = [row for row in program.of(Firewall) if named(row.network, network, "network")]
-    if any(opens(port, WEBHOOK_PORT) for row in rules for port in row.ports):
+    rules = [row for row in program.all(FirewallView) if network.is_meant(row.network, "network")]
+    if any(row.opens(WEBHOOK_PORT) for row in rules):
         return
-    queues = bool(program.of(Flavor) or program.of(FlavorQuota))
+    queues = bool(program.all(FlavorView) or program.all(FlavorQuotaView))
     message = f"no firewall rule of {network.name} lets the control plane reach webhooks on tcp {WEBHOOK_PORT}"
     yield finding(
-        each, "network", message, allowed="tcp 8443, 9443 and 15017 from the control plane's range",
+        cluster, "network", message, allowed="tcp 8443, 9443 and 15017 from the control plane's range",
         nearest="a Firewall of that VPC", severity="error" if queues else None,
     )  # fmt: skip
 
@@ -116,15 +115,15 @@ def webhook_firewall(each: ClusterSettings, program: Program) -> Iterator[Draft]
     facts=("CLU-14",),
     source="GKE docs, private clusters; that images then cannot be pulled is (inferred)",
 )
-def private_nodes_way_out(each: ClusterSettings, program: Program) -> Iterator[Draft]:
+def private_nodes_way_out(cluster: ClusterView, program: Program) -> Iterator[Draft]:
     """Find private nodes in a VPC of this program, in a region without NAT: images off Google Cloud do not come."""
-    network = _network_of(each, program)
-    region = region_of(each.cluster.location)
-    if not each.cluster.private_nodes or network is None:
+    network = _network_of(cluster, program)
+    region = region_of(cluster.location)
+    if not cluster.private_nodes or network is None:
         return
-    if not any(gateway.region == region for gateway in program.of(Gateway)):
+    if not any(gateway.region == region for gateway in program.all(GatewayView)):
         message = f"{network.name} has no NAT in {region}, and private nodes pull from registry.k8s.io and ghcr.io"
-        yield finding(each, "network", message, allowed="a RouterNat, or a remote repository for images")
+        yield finding(cluster, "network", message, allowed="a RouterNat, or a remote repository for images")
 
 
 @rule(
@@ -134,13 +133,13 @@ def private_nodes_way_out(each: ClusterSettings, program: Program) -> Iterator[D
     facts=("FST-06",),
     source="filestore API (googleapis f8291d2); Filestore CSI driver 2edb466",
 )
-def filestore_range_free(instance: Filestore, program: Program) -> Iterator[Draft]:
+def filestore_range_free(instance: FilestoreView, program: Program) -> Iterator[Draft]:
     """Find a range reserved for Filestore that overlaps a subnet, or another instance's."""
     own = network_of(instance.reserved_range)
     if own is None:
         return
-    others = [(name, room) for subnet in program.of(Subnet) for _, name, room in _named_ranges(subnet)]
-    for other in program.of(Filestore):
+    others = [(name, room) for subnet in program.all(SubnetView) for _, name, room in _named_ranges(subnet)]
+    for other in program.all(FilestoreView):
         room = network_of(other.reserved_range)
         if room is not None and other.name < instance.name:
             others.append((other.name, room))
@@ -158,9 +157,9 @@ def filestore_range_free(instance: Filestore, program: Program) -> Iterator[Draf
     facts=("REG-03",),
     source="terraform-provider-google-beta 93c65b2; Filestore docs, read 2026-04-10",
 )
-def filestore_region(instance: Filestore, program: Program) -> Iterator[Draft]:
+def filestore_region(instance: FilestoreView, program: Program) -> Iterator[Draft]:
     """Find an instance in a region where the program has clusters nowhere: pods would mount it from far."""
-    regions = {region_of(cluster.location) for cluster in program.of(Cluster)}
+    regions = {region_of(cluster.location) for cluster in program.all(ClusterView)}
     if regions and region_of(instance.location) not in regions:
         message = f"{instance.location} has no cluster"
         yield finding(instance, "location", message, allowed=", ".join(sorted(regions)), nearest=min(regions))
@@ -173,7 +172,7 @@ def filestore_region(instance: Filestore, program: Program) -> Iterator[Draft]:
     facts=("REG-03",),
     source="terraform-provider-google-beta 93c65b2",
 )
-def subnet_region(cluster: Cluster, program: Program) -> Iterator[Draft]:
+def subnet_region(cluster: ClusterView, program: Program) -> Iterator[Draft]:
     """Find a cluster whose subnet is in another region."""
     subnet = subnet_named(cluster.subnetwork, program)
     if subnet is not None and subnet.region and subnet.region != region_of(cluster.location):
@@ -186,29 +185,33 @@ def _block(pods: int) -> int:
     return max(16, 1 << (2 * pods - 1).bit_length())
 
 
-def subnet_named(reference: str | None, program: Program) -> Subnet | None:
+def subnet_named(reference: str | None, program: Program) -> SubnetView | None:
     """Return a subnet of the program by its logical name or its name in Google Cloud."""
     return program.once(_subnets).get(reference) if isinstance(reference, str) else None
 
 
-def _subnets(program: Program) -> dict[str, Subnet]:
-    found = {subnet.name: subnet for subnet in program.of(Subnet)}
+def _subnets(program: Program) -> dict[str, SubnetView]:
+    found = {subnet.name: subnet for subnet in program.all(SubnetView)}
     found.update(
-        {subnet.subnetwork: subnet for subnet in program.of(Subnet) if subnet.known("subnetwork") and subnet.subnetwork}
+        {
+            subnet.subnetwork: subnet
+            for subnet in program.all(SubnetView)
+            if subnet.known("subnetwork") and subnet.subnetwork
+        }
     )
     return found
 
 
-def _network_of(each: ClusterSettings, program: Program) -> Network | None:
-    return next((network for network in program.of(Network) if named(each.network, network, "network")), None)
+def _network_of(cluster: ClusterView, program: Program) -> NetworkView | None:
+    return next((network for network in program.all(NetworkView) if network.is_meant(cluster.network, "network")), None)
 
 
-def _ranges(subnet: Subnet) -> Iterator[tuple[Subnet, str, str, IPv4Network]]:
+def _ranges(subnet: SubnetView) -> Iterator[tuple[SubnetView, str, str, IPv4Network]]:
     if subnet.known("network") and subnet.network:
         yield from ((subnet, field, subnet.network, room) for field, _, room in _named_ranges(subnet))
 
 
-def _named_ranges(subnet: Subnet) -> Iterator[tuple[str, str, IPv4Network]]:
+def _named_ranges(subnet: SubnetView) -> Iterator[tuple[str, str, IPv4Network]]:
     """Yield field, subnet and range of everything that a subnet takes; what is unknown is left out."""
     rows = [("cidr", subnet.cidr if subnet.known("cidr") else None)]
     rows += list((subnet.ranges if subnet.known("ranges") else {}).items())

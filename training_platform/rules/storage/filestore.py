@@ -10,7 +10,7 @@ from training_platform.catalog.nearest import find_nearest
 from training_platform.catalog.types import Band, FilestoreTier
 from training_platform.config.reading.section import enumeration
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.rules.views.gke import Filestore, FilestorePerformance
+from training_platform.rules.views.storage import FilestoreView
 
 _TIERS = "Filestore docs, service tiers, read 2026-04-10"
 DIRECT_PEERING = "DIRECT_PEERING"
@@ -21,7 +21,7 @@ LEAST_FIXED_IOPS = 2_000
 
 
 @rule("filestore-tier", ruleset="filestore", owner="house", source="the catalogue: what is not in it is not checked")
-def filestore_tier(instance: Filestore) -> Iterator[Draft]:
+def filestore_tier(instance: FilestoreView) -> Iterator[Draft]:
     """Find a tier that the catalogue does not know."""
     if instance.tier not in FILESTORE_TIERS:
         nearest = find_nearest(instance.tier or "", FILESTORE_TIERS)
@@ -35,7 +35,7 @@ def filestore_tier(instance: Filestore) -> Iterator[Draft]:
     facts=("FST-01",),
     source=f"{_TIERS}; terraform-provider-google-beta 93c65b2, location",
 )
-def filestore_location(instance: Filestore) -> Iterator[Draft]:
+def filestore_location(instance: FilestoreView) -> Iterator[Draft]:
     """Find a zonal tier in a region, or a regional tier in a zone."""
     tier = FILESTORE_TIERS.get(instance.tier)
     if tier is None:
@@ -52,7 +52,7 @@ def filestore_location(instance: Filestore) -> Iterator[Draft]:
 
 
 @rule("filestore-capacity", ruleset="filestore", facts=("FST-02",), source=f"{_TIERS}; Filestore CSI driver 2edb466")
-def filestore_capacity(instance: Filestore) -> Iterator[Draft]:
+def filestore_capacity(instance: FilestoreView) -> Iterator[Draft]:
     """Find a capacity, in GiB, that the tier does not come in."""
     tier = FILESTORE_TIERS.get(instance.tier)
     if tier is None:
@@ -69,7 +69,7 @@ def filestore_capacity(instance: Filestore) -> Iterator[Draft]:
     facts=("FST-04",),
     source=f"{_TIERS}; Cluster Toolkit v1.95.0, filestore module; Filestore CSI driver 2edb466",
 )
-def filestore_protocol(instance: Filestore) -> Iterator[Draft]:
+def filestore_protocol(instance: FilestoreView) -> Iterator[Draft]:
     """Find a version of NFS that the tier does not speak."""
     tier = FILESTORE_TIERS.get(instance.tier)
     protocol = instance.protocol or "NFS_V3"
@@ -84,7 +84,7 @@ def filestore_protocol(instance: Filestore) -> Iterator[Draft]:
     facts=("FST-06",),
     source="filestore API (googleapis f8291d2); Filestore CSI driver 2edb466; Cluster Toolkit v1.95.0, filestore",
 )
-def filestore_range(instance: Filestore) -> Iterator[Draft]:
+def filestore_range(instance: FilestoreView) -> Iterator[Draft]:
     """Find a reserved range of another size than the tier takes, or addresses where the name of a range is meant."""
     tier, text = FILESTORE_TIERS.get(instance.tier), instance.reserved_range
     if tier is None or not text:
@@ -112,7 +112,7 @@ def filestore_range(instance: Filestore) -> Iterator[Draft]:
     facts=("FST-07",),
     source="Filestore CSI driver #1346; k8s-config-connector #691",
 )
-def filestore_shared_vpc(instance: Filestore) -> Iterator[Draft]:
+def filestore_shared_vpc(instance: FilestoreView) -> Iterator[Draft]:
     """Find an instance that is peered directly with another project's network."""
     other = instance.network_project
     if other and instance.project and other != instance.project and instance.connect_mode in (None, DIRECT_PEERING):
@@ -124,39 +124,43 @@ def filestore_shared_vpc(instance: Filestore) -> Iterator[Draft]:
 @rule(
     "filestore-iops", ruleset="filestore", facts=("FST-08",), source="Filestore CSI driver 2edb466, utils.go; " + _TIERS
 )
-def filestore_iops(each: FilestorePerformance) -> Iterator[Draft]:
+def filestore_iops(instance: FilestoreView) -> Iterator[Draft]:
     """Find IOPS that an instance does not come with; per TiB they depend on its capacity."""
-    per_tb, fixed = each.iops_per_tb, each.fixed_iops
+    per_tb, fixed = instance.iops_per_tb, instance.fixed_iops
     if per_tb is None and fixed is None:
         return
-    instance, tib = each.filestore, each.filestore.capacity_gib / 1024
+    tib = instance.capacity_gib / 1024
     most = MOST_IOPS.get(instance.tier)
     if most is None:
-        yield finding(each, "iops_per_tb", f"{instance.tier} has no custom performance", allowed=", ".join(MOST_IOPS))
+        yield finding(
+            instance, "iops_per_tb", f"{instance.tier} has no custom performance", allowed=", ".join(MOST_IOPS)
+        )
         return
     if per_tb is not None and fixed is not None:
-        yield finding(each, "fixed_iops", "IOPS per TiB and in all exclude each other", allowed="one of the two")
+        yield finding(instance, "fixed_iops", "IOPS per TiB and in all exclude each other", allowed="one of the two")
     if per_tb is not None:
         low, high, step = IOPS_PER_TIB[tib >= HIGH_BAND_TIB]
         if not low <= per_tb <= high or (per_tb - low) % step:
             nearest = min(max(low + round((per_tb - low) / step) * step, low), high - (high - low) % step)
             allowed = f"{low:,} to {high:,} in steps of {step:,}"
-            yield finding(each, "iops_per_tb", f"{per_tb:,} IOPS per TiB", allowed=allowed, nearest=nearest)
+            yield finding(instance, "iops_per_tb", f"{per_tb:,} IOPS per TiB", allowed=allowed, nearest=nearest)
     if fixed is not None and (fixed < LEAST_FIXED_IOPS or fixed % 1000):
         nearest = max(LEAST_FIXED_IOPS, -(-fixed // 1000) * 1000)
-        yield finding(each, "fixed_iops", f"{fixed:,} IOPS", allowed="multiples of 1,000 from 2,000", nearest=nearest)
+        yield finding(
+            instance, "fixed_iops", f"{fixed:,} IOPS", allowed="multiples of 1,000 from 2,000", nearest=nearest
+        )
     total = max(fixed or 0, (per_tb or 0) * tib)
     if total > most:
         field = "fixed_iops" if per_tb is None else "iops_per_tb"
-        yield finding(each, field, f"{total:,.0f} IOPS in all", allowed=f"at most {most:,}", nearest=most)
+        yield finding(instance, field, f"{total:,.0f} IOPS in all", allowed=f"at most {most:,}", nearest=most)
 
 
 @rule("filestore-directory", ruleset="filestore", facts=("FST-04",), source="terraform-provider-google-beta 93c65b2")
-def filestore_directory(each: FilestorePerformance) -> Iterator[Draft]:
+def filestore_directory(instance: FilestoreView) -> Iterator[Draft]:
     """Find directory services on an instance that does not speak NFS 4.1."""
-    if each.directory_services and each.filestore.protocol != "NFS_V4_1":
+    if instance.directory_services and instance.protocol != "NFS_V4_1":
         message = "directory services need NFS_V4_1"
-        yield finding(each.filestore, "protocol", message, allowed="NFS_V4_1", nearest="NFS_V4_1")
+        yield finding(instance, "protocol", message, allowed="NFS_V4_1", nearest="NFS_V4_1")
 
 
 def _fits(band: Band, size: int) -> bool:

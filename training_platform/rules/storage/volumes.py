@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from training_platform.catalog.nearest import find_nearest
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.rules.views.network import StorageClass, VolumeClaim
+from training_platform.rules.views.storage import StorageClassView, VolumeClaimView
 
 _CSI = "Filestore CSI driver 2edb466, parameters, read 2026-06-24"
 PROVISIONER = "filestore.csi.storage.gke.io"
@@ -20,7 +20,7 @@ BUILT_IN = frozenset({"standard-rwx", "premium-rwx", "zonal-rwx", "enterprise-rw
 
 
 @rule("filestore-class", ruleset="volumes", facts=("FST-07",), source=f"{_CSI}; CSI #1346")
-def filestore_class(each: StorageClass) -> Iterator[Draft]:
+def filestore_class(each: StorageClassView) -> Iterator[Draft]:
     """Find a StorageClass with a parameter, or a way of connecting, that Filestore's driver refuses."""
     if each.provisioner != PROVISIONER:
         return
@@ -41,7 +41,7 @@ def filestore_class(each: StorageClass) -> Iterator[Draft]:
     facts=("FST-07",),
     source="comment of a third-party storage class; CSI #43",
 )
-def built_in_class(claim: VolumeClaim) -> Iterator[Draft]:
+def built_in_class(claim: VolumeClaimView) -> Iterator[Draft]:
     """Find a claim on a class of GKE's own, whose instances are in the VPC called default."""
     if claim.class_name in BUILT_IN:
         message = f"class {claim.class_name} makes Filestore instances in the VPC called default"

@@ -9,14 +9,14 @@ from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.section import enumeration
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.rules.views.gke import PersistentPool
+from training_platform.rules.views.vertex import PersistentPoolView
 
 _DOCS = "Vertex AI docs, configure compute, read 2026-08-22"
 _NAME = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?\Z")
 
 
 @rule("vertex-machine-type", ruleset="vertex", facts=("VJB-03", "VPR-07"), source=_DOCS)
-def vertex_machine_type(pool: PersistentPool) -> Iterator[Draft]:
+def vertex_machine_type(pool: PersistentPoolView) -> Iterator[Draft]:
     """Find a machine type that Vertex AI does not start, or that the catalogue does not know; pools take no TPUs."""
     offered = {name: machine for name, machine in MACHINE_TYPES.items() if machine.vertex and machine.kind != "tpu"}
     name, machine = pool.machine_type, pool.machine
@@ -29,7 +29,7 @@ def vertex_machine_type(pool: PersistentPool) -> Iterator[Draft]:
 
 
 @rule("vertex-accelerator", ruleset="vertex", facts=("VJB-03",), source=f"{_DOCS}; accelerator_type.proto")
-def vertex_accelerator(pool: PersistentPool) -> Iterator[Draft]:
+def vertex_accelerator(pool: PersistentPoolView) -> Iterator[Draft]:
     """Find GPUs other than those that the machine type comes with; Vertex AI wants type and count written both."""
     machine, kind, count = pool.machine, pool.accelerator_type, pool.accelerator_count
     if machine is None or machine.kind == "tpu":
@@ -52,7 +52,7 @@ def vertex_accelerator(pool: PersistentPool) -> Iterator[Draft]:
     facts=("VJB-03",),
     source="Vertex AI docs, locations, read 2026-08-22",
 )
-def vertex_region(pool: PersistentPool) -> Iterator[Draft]:
+def vertex_region(pool: PersistentPoolView) -> Iterator[Draft]:
     """Find a region where Vertex AI does not list the accelerator; a warning, since such lists age."""
     accelerator = pool.machine.accelerator if pool.machine else None
     support = accelerator.vertex if accelerator else None
@@ -68,7 +68,7 @@ def vertex_region(pool: PersistentPool) -> Iterator[Draft]:
     facts=("VPR-02",),
     source="persistent_resource.proto (googleapis f8291d2); terraform-provider-google-beta 93c65b2",
 )
-def persistent_replicas(pool: PersistentPool) -> Iterator[Draft]:
+def persistent_replicas(pool: PersistentPoolView) -> Iterator[Draft]:
     """Find replica counts out of order: at least 1, the minimum below the maximum, the start between both."""
     count, least, most = pool.replica_count, pool.min_replicas, pool.max_replicas
     if count is not None and count < 1:
@@ -95,7 +95,7 @@ def persistent_replicas(pool: PersistentPool) -> Iterator[Draft]:
     facts=("VPR-01",),
     source="persistent_resource.proto (googleapis f8291d2); terraform-provider-google-beta 93c65b2",
 )
-def persistent_resource_name(pool: PersistentPool) -> Iterator[Draft]:
+def persistent_resource_name(pool: PersistentPoolView) -> Iterator[Draft]:
     """Find an id that Vertex AI does not take."""
     if pool.resource_id is not None and not _NAME.match(pool.resource_id):
         allowed = "at most 63 lower-case letters, digits and dashes, the first a letter and the last no dash"

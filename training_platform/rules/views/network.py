@@ -1,36 +1,55 @@
-"""Views of networks, and of who may do what: read from plans, and as far as a rule compares them with clusters."""
+"""Networks, what opens them, and addresses on the internet."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from training_platform.config.reading.finding import Path
-from training_platform.rules.views.view import Settings
+from training_platform.resources.register import (
+    FIREWALL,
+    INSTANCE,
+    INSTANCE_TEMPLATE,
+    NETWORK,
+    ROUTER_NAT,
+    SUBNETWORK,
+)
+from training_platform.rules.views import fields
+from training_platform.rules.views import inputs as of
+from training_platform.rules.views.inputs import at, rows
+from training_platform.rules.views.view import Settings, View
+
+EVERY_PORT = "0-65535"
+_TCP = ("tcp", "all", "6")
+_RANGES = "secondaryIpRanges"
+_RANGE = ("rangeName", "ipCidrRange")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Network(Settings):
+class NetworkView(Settings):
     """A VPC; ``profile`` is the name of a network profile, which makes it one of RDMA."""
 
-    project: str
-    network: str | None
-    mtu: int | None
-    profile: str | None
+    TYPES = (NETWORK,)
+
+    project = fields.project()
+    network = fields.text("name")
+    mtu = fields.whole("mtu")
+    profile = fields.name("networkProfile")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Subnet(Settings):
+class SubnetView(Settings):
     """A subnet: its primary range, and its secondary ranges by name. ``network`` names the VPC."""
 
-    PATHS: ClassVar[dict[str, Path]] = {"cidr": ("subnet", "nodes"), "ranges": ("subnet",)}
+    TYPES = (SUBNETWORK,)
 
-    project: str
-    region: str
-    subnetwork: str | None
-    network: str | None
-    cidr: str | None
-    ranges: dict[str, str]
+    project = fields.project()
+    region = fields.located("region")
+    subnetwork = fields.text("name")
+    network = fields.reference("network", NETWORK)
+    cidr = fields.text("ipCidrRange", place="subnet.nodes")
+
+    @fields.field(_RANGES, place="subnet")
+    def ranges(self) -> dict[str, str]:
+        """Its secondary ranges by name."""
+        found = rows(self.read(_RANGES))
+        names, ranges = ([of.known(of.as_text(at(row, (key,)))) for row in found] for key in _RANGE)
+        return dict(zip(names, ranges, strict=True))
 
     def path(self, name: str) -> Path:
         """Return where a range stands in the stack file, ``pods`` and ``services`` by their names."""
@@ -39,42 +58,47 @@ class Subnet(Settings):
         return (*self.origin, "subnet", name) if name in ("pods", "services") else super().path(name)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Firewall(Settings):
+class FirewallView(Settings):
     """A firewall rule; ``ports`` are those of TCP that it lets in, ``0-65535`` for all, none where it denies."""
 
-    network: str | None
-    ports: tuple[str, ...]
+    TYPES = (FIREWALL,)
+
+    network = fields.reference("network", NETWORK)
+
+    @fields.field("allows")
+    def ports(self) -> tuple[str, ...]:
+        """Ports of TCP that it lets in."""
+        inward = self.read("direction") in (None, "INGRESS") and not of.as_flag(self.read("disabled"))
+        ports: list[str] = []
+        for allow in rows(self.read("allows")) if inward else ():
+            if of.as_text(at(allow, ("protocol",))) in _TCP:
+                ports.extend(of.known(of.as_texts(at(allow, ("ports",)))) or (EVERY_PORT,))
+        return tuple(ports)
+
+    def opens(self, port: int) -> bool:
+        """Whether it lets a port in: ``8443`` or one of ``8000-9000``."""
+        ranges = (ports.partition("-") for ports in self.ports)
+        return any(low.isdecimal() and int(low) <= port <= int(high or low) for low, _, high in ranges)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Account(Settings):
-    """A service account."""
+class GatewayView(View):
+    """A region's NAT gateway; ``addresses`` counts those reserved for it by hand, 0 where Google Cloud takes them."""
 
-    project: str
-    email: str
+    TYPES = (ROUTER_NAT,)
 
-
-@dataclass(frozen=True, kw_only=True)
-class RoleGrant(Settings):
-    """A role of one or more members in a project; ``account`` names the service account where it is one."""
-
-    project: str
-    role: str
-    account: str | None
+    project = fields.project()
+    region = fields.located("region")
+    addresses = fields.count("natIps")
 
 
-@dataclass(frozen=True, kw_only=True)
-class StorageClass(Settings):
-    """A StorageClass of Kubernetes."""
+class InterfaceView(View):
+    """A network interface of a VM, or of a template of VMs; ``public`` counts its addresses on the internet."""
 
-    class_name: str | None
-    provisioner: str
-    parameters: dict[str, str]
+    TYPES = (INSTANCE, INSTANCE_TEMPLATE)
+    EACH = ("networkInterfaces",)
 
-
-@dataclass(frozen=True, kw_only=True)
-class VolumeClaim(Settings):
-    """A PersistentVolumeClaim; ``class_name`` is None where the cluster's default class is meant."""
-
-    class_name: str | None
+    @fields.field("networkInterfaces.accessConfigs", "networkInterfaces.ipv6AccessConfigs", place="")
+    def public(self) -> int:
+        """How many addresses on the internet it asks for."""
+        kinds = ("accessConfigs", "ipv6AccessConfigs")
+        return sum(len(rows(self.read(f"networkInterfaces.{kind}"))) for kind in kinds)

@@ -1,20 +1,21 @@
 """Views: what a rule reads. Small, typed, and free of any API's spelling.
 
-An adapter builds views from planned resources, from REST bodies or from the model; a rule cannot tell which. A field
-that a deployment alone would tell holds ``UNKNOWN``; reading it raises ``NeedsUnknown``, so a rule is written as if
-every value were there, and the runner reports it as not decided.
+A view holds the planned inputs of a resource, and a field of it says how it is read from them: a rule cannot tell
+whether a plan, a REST body or the model gave them. A field that a deployment alone would tell raises ``NeedsUnknown``
+where it is read, so a rule is written as if every value were there, and the runner reports it as not decided.
 """
 
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, fields
-from functools import cached_property
-from typing import Any, ClassVar, TypeVar, cast
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar, Generic, Self, TypeVar, overload
 
 from training_platform.config.reading.finding import Path
-from training_platform.resources.planned import UNKNOWN
+from training_platform.resources.planned import UNKNOWN, Planned
+from training_platform.rules.views.inputs import Keys, NotKnownError, as_name, at, keys, known, unrolled
+
+T = TypeVar("T")
 
 
 class NeedsUnknown(Exception):
@@ -26,118 +27,153 @@ class NeedsUnknown(Exception):
         self.field = name
 
 
-@dataclass(frozen=True, kw_only=True)
-class View:
-    """One thing of a stack: the resource it was read from, and the section of the stack file that asked for it.
+class Field(Generic[T]):
+    """One field of a view: read from the inputs when a rule first asks for it, and kept.
 
-    ``PATHS`` says for a field where its value stands below ``origin``; a field not in it is at its own name, and a
-    finding about it lands on the nearest line that the file has. ``SHARED`` names the fields that all sections of a
-    file share: their values stand at its top.
+    ``place`` is where it stands in the stack file below the view's section, ``upgrades.strategy``: "" for the section
+    itself, None for a line of its own name. ``inputs`` are its spellings in a program, the first the common one.
     """
 
-    PATHS: ClassVar[dict[str, Path]] = {}
+    def __init__(self, read: Callable[[Any], Any], place: str | None = None, inputs: tuple[str, ...] = ()) -> None:
+        self.read = read
+        self.place = place
+        self.inputs = inputs
+        self.name = ""
+
+    def __set_name__(self, _owner: type, name: str) -> None:
+        """Take the name of the attribute."""
+        self.name = name
+
+    @overload
+    def __get__(self, view: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, view: View, owner: type) -> T: ...
+    def __get__(self, view: View | None, owner: type) -> Self | T:
+        """Return the value, which then stands in the instance before this. Raises NeedsUnknown."""
+        if view is None:
+            return self
+        try:
+            value: T = known(UNKNOWN if self.name in view.unknown else self.read(view))
+        except NotKnownError:
+            raise NeedsUnknown(view, self.name) from None
+        view.__dict__[self.name] = value
+        return value
+
+
+class View:
+    """One thing of a stack: the resource it is read from, and the section of the stack file that asked for it.
+
+    ``TYPES`` are the types of resources that have such a view, ``EACH`` the lists along whose entries each has one. A
+    finding about a field lands on the nearest line that the file has. ``SHARED`` names the fields that all sections of
+    a file share: their values stand at its top. ``values`` stand in for what the inputs say.
+    """
+
+    TYPES: ClassVar[tuple[str, ...]] = ()
+    EACH: ClassVar[tuple[str, ...]] = ()
+    FIELDS: ClassVar[dict[str, Field[Any]]] = {}
+    PLACES: ClassVar[dict[str, Path]] = {}
+    LINES: ClassVar[bool] = True  # whether a field that names no place has a line of its own
     SHARED: ClassVar[frozenset[str]] = frozenset({"labels", "deletion_protection"})
 
-    stack: str
-    type: str
-    name: str
-    origin: Path = ()
+    unknown: frozenset[str] = frozenset()
 
-    def __post_init__(self) -> None:
-        """Guard the fields, where one of them is not known: a look at every reading of every view would be slow."""
-        if UNKNOWN in vars(self).values():
-            object.__setattr__(self, "__class__", _guarded(type(self)))
+    def __init_subclass__(cls) -> None:
+        """Gather the fields of the class, those of its bases included."""
+        cls.FIELDS = {**cls.FIELDS, **{name: each for name, each in vars(cls).items() if isinstance(each, Field)}}
+        cls.PLACES = {name: cls._place(each) for name, each in cls.FIELDS.items()}
+
+    @classmethod
+    def _place(cls, field: Field[Any]) -> Path:
+        if field.place is None:
+            return (field.name,) if cls.LINES else ()
+        return tuple(field.place.split(".")) if field.place else ()
+
+    def __init__(
+        self, *, stack: str, type: str, name: str, origin: Path = (), inputs: Any = None,  # noqa: A002 # Pulumi's word
+        options: Mapping[str, Any] | None = None, **values: Any,
+    ) -> None:  # fmt: skip
+        self.stack = stack
+        self.type = type
+        self.name = name
+        self.origin = origin
+        self.inputs: Any = {} if inputs is None else inputs
+        self.options: Mapping[str, Any] = options or {}
+        if values:
+            self._put(values)
+
+    @classmethod
+    def of(cls, planned: Planned, origin: Path) -> Iterator[Self]:
+        """Yield the views of this class that a planned resource has."""
+        for inputs in unrolled(planned.inputs, cls.EACH) if cls.EACH else (planned.inputs,):
+            yield cls.made(planned, origin, inputs)
+
+    @classmethod
+    def made(cls, planned: Planned, origin: Path, inputs: Any) -> Self:
+        """Return the view of a resource, or of the one entry of its lists that ``inputs`` has in their place."""
+        return cls(
+            stack=planned.stack, type=planned.type, name=planned.name, origin=origin, inputs=inputs,
+            options=planned.options,
+        )  # fmt: skip
+
+    def replaced(self, **values: Any) -> Self:
+        """Return a copy with other values of some fields. Raises TypeError for a name that is not one of them."""
+        copy = builtins.type(self).__new__(builtins.type(self))
+        copy.__dict__.update(self.__dict__)
+        copy._put(values)  # noqa: SLF001 # its own
+        return copy
+
+    def _put(self, values: Mapping[str, Any]) -> None:
+        if wrong := values.keys() - self.FIELDS.keys():
+            raise TypeError(f"{builtins.type(self).__name__} has no {', '.join(sorted(wrong))}")
+        self.unknown = (self.unknown - values.keys()) | {name for name, value in values.items() if value is UNKNOWN}
+        self.__dict__.update({name: value for name, value in values.items() if value is not UNKNOWN})
+
+    def __repr__(self) -> str:
+        """Return what it is a view of."""
+        return f"{builtins.type(self).__name__}({self.type} {self.name})"
 
     def path(self, name: str) -> Path:
         """Return where a field stands in the stack file, below its section."""
         if name in self.SHARED:
             return (name,)
-        return (*self.origin, *self.PATHS.get(name, (name,)))
+        return (*self.origin, *self.PLACES.get(name, (name,) if self.LINES else ()))
 
     def known(self, name: str) -> bool:
         """Whether a field's value is known."""
-        return object.__getattribute__(self, name) is not UNKNOWN
+        try:
+            getattr(self, name)
+        except NeedsUnknown:
+            return False
+        return True
 
     def values(self) -> dict[str, Any]:
         """Return every field as it is, ``UNKNOWN`` included."""
-        return {item.name: object.__getattribute__(self, item.name) for item in fields(self)}
+        return {name: getattr(self, name) if self.known(name) else UNKNOWN for name in self.FIELDS}
+
+    def read(self, path: str) -> Any:
+        """Return the input at a path as it is: None where it is missing, ``UNKNOWN`` where it is not known."""
+        return at(self.inputs, keys(path))
+
+    def refers(self, path: Keys, kind: str) -> Any:
+        """Return what names another resource: the last part of a name or path.
+
+        Before deployment a path is often unknown while what the resource depends on is not: then the logical name of
+        the one dependency of that type, which ``means`` tells from no other.
+        """
+        value = as_name(at(self.inputs, path))
+        if value is not UNKNOWN:
+            return value
+        after = [name for each, name in self.options.get("dependsOn", ()) if each == kind]
+        return after[0] if len(after) == 1 else UNKNOWN
+
+    def is_meant(self, reference: str | None, field: str) -> bool:
+        """Whether a reference means this resource, by its logical name or the name that a field says."""
+        if reference is None:
+            return False
+        return reference == self.name or (self.known(field) and reference == getattr(self, field))
 
 
-class _Guard:
-    """What the class of a view with unknown fields has before its own: reading one of them raises NeedsUnknown."""
-
-    def __getattribute__(self, name: str) -> Any:
-        value = object.__getattribute__(self, name)
-        if value is UNKNOWN:
-            raise NeedsUnknown(cast(View, self), name)
-        return value
-
-
-_GUARDED: dict[type[View], type[View]] = {}
-
-
-def _guarded(kind: type[View]) -> type[View]:
-    """Return the class of a kind's views that have unknown fields; it is called as the kind is, also in a repr."""
-    if issubclass(kind, _Guard):
-        return kind
-    if kind not in _GUARDED:
-        names = {"__qualname__": kind.__qualname__, "__module__": kind.__module__}
-        _GUARDED[kind] = type(kind.__name__, (_Guard, kind), names)
-    return _GUARDED[kind]
-
-
-@dataclass(frozen=True, kw_only=True)
 class Settings(View):
     """What a program settles by itself: fields without a line of their own, so that findings stand at the section."""
 
-    def path(self, name: str) -> Path:
-        """Return the section, or where ``PATHS`` says that a field stands below it."""
-        return (*self.origin, *self.PATHS.get(name, ()))
-
-
-V = TypeVar("V", bound=View)
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Program(View):
-    """A whole stack: every view of it, for rules that compare one with another.
-
-    ``environment`` is the environment that the stack is or belongs to, ``team`` its team or None.
-    ``production`` says whether the rules for production hold; None is a stack file that does not say.
-    """
-
-    type: str = "pulumi:pulumi:Stack"
-    environment: str
-    team: str | None = None
-    production: bool | None = False
-    views: tuple[View, ...] = field(default=(), repr=False)
-    _by_kind: dict[builtins.type[View], tuple[Any, ...]] = field(default_factory=dict, repr=False, compare=False)
-    _kept: dict[Callable[[Program], Any], Any] = field(default_factory=dict, repr=False, compare=False)
-
-    @cached_property
-    def _kinds(self) -> frozenset[builtins.type[View]]:
-        return frozenset(builtins.type(view) for view in self.views)
-
-    def of(self, kind: builtins.type[V]) -> tuple[V, ...]:
-        """Return the views of one kind, in the order of the plan; kept, since rules ask for every resource."""
-        if kind not in self._by_kind:
-            kinds = {own for own in self._kinds if issubclass(own, kind)}
-            self._by_kind[kind] = tuple(view for view in self.views if builtins.type(view) in kinds) if kinds else ()
-        return self._by_kind[kind]
-
-    def once(self, build: Callable[[Program], T]) -> T:
-        """Return what a function makes of the program; kept, so that an index is built once and not for every pool."""
-        if build not in self._kept:
-            self._kept[build] = build(self)
-        kept: T = self._kept[build]
-        return kept
-
-
-def program(
-    views: Iterable[View], *, stack: str, environment: str, team: str | None, production: bool | None
-) -> Program:
-    """Return the program that holds ``views``."""
-    return Program(
-        stack=stack, name=stack, environment=environment, team=team, production=production, views=tuple(views)
-    )
+    LINES = False

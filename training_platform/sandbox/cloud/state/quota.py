@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 from training_platform.catalog import MACHINE_TYPES
@@ -19,7 +18,8 @@ from training_platform.quota.keys import Charge, QuotaKey
 from training_platform.rules import View
 from training_platform.rules.adapters.rest import views_of_rest
 from training_platform.rules.planned_quota import demand_of_views
-from training_platform.rules.views.gke import NodePool, PersistentPool
+from training_platform.rules.views.node_pool import NodePoolView
+from training_platform.rules.views.vertex import PersistentPoolView
 from training_platform.sandbox.cloud.requests.errors import ApiError
 from training_platform.sandbox.cloud.state.projects import Projects
 from training_platform.sandbox.cloud.state.settings import NodeQuota
@@ -98,12 +98,17 @@ def metric(quota_id: str) -> str:
 
 
 def _known(view: View) -> View:
-    """Return a view with a machine type that can be charged. Raises ApiError where its own cannot."""
-    if not isinstance(view, (NodePool, PersistentPool)):
+    """Return a view with a machine type that can be charged. Raises ApiError where its own cannot.
+
+    An upgrade takes its extra VMs when it runs, so that a pool is charged without them.
+    """
+    if not isinstance(view, (NodePoolView, PersistentPoolView)):
         return view
+    if isinstance(view, NodePoolView):
+        view = view.replaced(upgrades=True, upgrade_strategy="SURGE", max_surge=0)
     name = view.machine_type or ""
     if name in _CHARGED_AS:
-        return replace(view, machine_type=_CHARGED_AS[name])
+        return view.replaced(machine_type=_CHARGED_AS[name])
     if name not in MACHINE_TYPES:
         nearest = find_nearest(name, MACHINE_TYPES)
         hint = f"; nearest: '{nearest}'" if nearest else ""
@@ -114,12 +119,12 @@ def _known(view: View) -> View:
 
 def _as_it_is(view: View, nodes: int | None) -> View:
     """Return a pool with the VMs that it has rather than those it may have; ``nodes`` is a node pool's size now."""
-    if isinstance(view, PersistentPool):
-        return replace(view, max_replicas=None)
-    if not isinstance(view, NodePool):
+    if isinstance(view, PersistentPoolView):
+        return view.replaced(max_replicas=None)
+    if not isinstance(view, NodePoolView):
         return view
     now = (view.initial_nodes or 0) * view.zone_count if nodes is None else nodes
-    return replace(view, total_max_nodes=now, max_nodes=now, node_count=0, initial_nodes=0)
+    return view.replaced(total_max_nodes=now, max_nodes=now, node_count=0, initial_nodes=0)
 
 
 def _sums(charges: Sequence[Charge]) -> dict[QuotaKey, float]:

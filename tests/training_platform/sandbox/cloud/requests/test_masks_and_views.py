@@ -8,8 +8,8 @@ import pytest
 
 from tests.training_platform.sandbox.cloud.conftest import LOCATION, PROJECT, Client
 from training_platform.rules.adapters.rest import views_of_rest
-from training_platform.rules.views.gke import BootDisk, NodePool
-from training_platform.rules.views.network import Network, Subnet
+from training_platform.rules.views.network import NetworkView, SubnetView
+from training_platform.rules.views.node_pool import NodePoolView
 from training_platform.sandbox.cloud.requests.masks import apply_mask, mask_paths, merge
 
 
@@ -68,13 +68,12 @@ def test_a_node_pools_body_is_read_into_views() -> None:
 
     views = views_of_rest("container.nodePools", body, project=PROJECT, name=name)
 
-    (pool,) = [view for view in views if isinstance(view, NodePool)]
-    (disk,) = [view for view in views if isinstance(view, BootDisk)]
+    (pool,) = [view for view in views if isinstance(view, NodePoolView)]
     assert (pool.project, pool.cluster, pool.location, pool.zones) == (PROJECT, "one", "us-west4", ("us-west4-a",))
     assert (pool.min_nodes, pool.max_nodes, pool.total_max_nodes, pool.most_vms) == (0, 8, None, 8)
     assert (pool.flex_start, pool.spot, pool.auto_repair, pool.auto_upgrade) == (True, False, False, True)
     assert (pool.tpu_topology, pool.hosts, pool.capacity) == ("4x8", 8, "flex-start")
-    assert (disk.of, disk.size_gb, disk.disk_type) == ("gke", 100, "pd-balanced")
+    assert (pool.disk_gb, pool.disk_type) == (100, "pd-balanced")
 
 
 def test_networks_and_subnetworks_are_read_into_views(ask: Client) -> None:
@@ -94,9 +93,9 @@ def test_networks_and_subnetworks_are_read_into_views(ask: Client) -> None:
         for view in views_of_rest(collection, body, project=PROJECT, name=f"{base}/{path}")
     )
 
-    assert isinstance(network, Network)
+    assert isinstance(network, NetworkView)
     assert (network.project, network.network, network.mtu, network.profile) == (PROJECT, "net", 1460, None)
-    assert isinstance(subnet, Subnet)
+    assert isinstance(subnet, SubnetView)
     assert (subnet.region, subnet.subnetwork, subnet.network) == ("us-central1", "nodes", "net")
     assert (subnet.cidr, subnet.ranges) == ("10.0.0.0/20", {"pods": "10.64.0.0/16", "services": "10.65.0.0/20"})
 

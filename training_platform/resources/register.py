@@ -1,0 +1,202 @@
+"""The register of resource types: what the program knows of each kind of resource that it plans or that rules judge.
+
+A token stands here and nowhere else. Views say by these tokens which types they are made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+ADDRESS = "gcp:compute/address:Address"
+ALERT_POLICY = "gcp:monitoring/alertPolicy:AlertPolicy"
+BUCKET = "gcp:storage/bucket:Bucket"
+CLUSTER = "gcp:container/cluster:Cluster"
+CRYPTO_KEY = "gcp:kms/cryptoKey:CryptoKey"
+DATASET = "gcp:bigquery/dataset:Dataset"
+DISK = "gcp:compute/disk:Disk"
+FILESTORE = "gcp:filestore/instance:Instance"
+FIREWALL = "gcp:compute/firewall:Firewall"
+GLOBAL_ADDRESS = "gcp:compute/globalAddress:GlobalAddress"
+IAM_BINDING = "gcp:projects/iAMBinding:IAMBinding"
+IAM_MEMBER = "gcp:projects/iAMMember:IAMMember"
+INSTANCE = "gcp:compute/instance:Instance"
+INSTANCE_TEMPLATE = "gcp:compute/instanceTemplate:InstanceTemplate"
+MANAGED_ZONE = "gcp:dns/managedZone:ManagedZone"
+NETWORK = "gcp:compute/network:Network"
+NODE_POOL = "gcp:container/nodePool:NodePool"
+NOTIFICATION_CHANNEL = "gcp:monitoring/notificationChannel:NotificationChannel"
+PERSISTENT_RESOURCE = "gcp:vertex/aiPersistentResource:AiPersistentResource"
+QUOTA_PREFERENCE = "gcp:cloudquota/sQuotaPreference:SQuotaPreference"
+REPOSITORY = "gcp:artifactregistry/repository:Repository"
+RESERVATION = "gcp:compute/reservation:Reservation"
+RESOURCE_POLICY = "gcp:compute/resourcePolicy:ResourcePolicy"
+ROUTER = "gcp:compute/router:Router"
+ROUTER_NAT = "gcp:compute/routerNat:RouterNat"
+SECRET = "gcp:secretmanager/secret:Secret"  # noqa: S105 # a type, which holds no secret
+SERVICE = "gcp:projects/service:Service"
+SERVICE_ACCOUNT = "gcp:serviceaccount/account:Account"
+SUBNETWORK = "gcp:compute/subnetwork:Subnetwork"
+TENSORBOARD = "gcp:vertex/aiTensorboard:AiTensorboard"
+TOPIC = "gcp:pubsub/topic:Topic"
+
+CLUSTER_QUEUE = "kubernetes:kueue.x-k8s.io/v1beta2:ClusterQueue"
+COMPUTE_CLASS = "kubernetes:cloud.google.com/v1:ComputeClass"
+PERSISTENT_VOLUME_CLAIM = "kubernetes:core/v1:PersistentVolumeClaim"
+RELEASE = "kubernetes:helm.sh/v3:Release"
+RESOURCE_FLAVOR = "kubernetes:kueue.x-k8s.io/v1beta2:ResourceFlavor"
+STORAGE_CLASS = "kubernetes:storage.k8s.io/v1:StorageClass"
+
+KUBERNETES = "kubernetes:"  # what the type of every Kubernetes object starts with
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResourceType:
+    """What is known of a type of resource.
+
+    ``kind`` is what reports call one; ``labels`` is the input with the labels that Google Cloud bills by, None where it
+    takes none. ``loses`` says what its replacement loses, for types whose replacement the guard of a change reports.
+    ``import_id`` is the id under which the cloud has one, from its inputs; ``listed_under`` the collection to look
+    through by display name, where Google chooses the id. A ``failed_create`` type is made anew after a create that
+    failed, whatever became of it. ``shown`` are the inputs that an inventory lists.
+    """
+
+    kind: str
+    labels: str | None = None
+    loses: str | None = None
+    import_id: str | None = None
+    listed_under: str | None = None
+    failed_create: bool = False
+    shown: tuple[str, ...] = ()
+
+
+# Import ids: https://www.pulumi.com/registry/packages/gcp/api-docs/, section Import of each type.
+_COMPUTE = "projects/{project}"
+_LOCAL = "projects/{project}/locations/{location}"
+REGISTER: Mapping[str, ResourceType] = {
+    ADDRESS: ResourceType(kind="address", labels="labels"),
+    ALERT_POLICY: ResourceType(
+        kind="alert policy", labels="userLabels", listed_under="projects/{project}/alertPolicies/"
+    ),
+    BUCKET: ResourceType(
+        kind="bucket", labels="labels", import_id="{name}", shown=("name", "location", "forceDestroy")
+    ),
+    CLUSTER: ResourceType(
+        kind="cluster",
+        labels="resourceLabels",
+        loses="everything that runs in it ends",
+        import_id=f"{_LOCAL}/clusters/{{name}}",
+        # The provider deletes a cluster's first pool only after its create succeeded.
+        failed_create=True,
+        shown=("location", "deletionProtection", "releaseChannel.channel"),
+    ),
+    CRYPTO_KEY: ResourceType(kind="key", labels="labels"),
+    DATASET: ResourceType(kind="dataset", labels="labels"),
+    DISK: ResourceType(kind="disk", labels="labels"),
+    FILESTORE: ResourceType(
+        kind="Filestore instance",
+        labels="labels",
+        loses="all of its data is lost",
+        import_id=f"{_LOCAL}/instances/{{name}}",
+        shown=("tier", "location", "fileShares.capacityGb", "deletionProtectionEnabled"),
+    ),
+    FIREWALL: ResourceType(kind="firewall rule", import_id=f"{_COMPUTE}/global/firewalls/{{name}}"),
+    GLOBAL_ADDRESS: ResourceType(
+        kind="global address", labels="labels", import_id=f"{_COMPUTE}/global/addresses/{{name}}"
+    ),
+    IAM_BINDING: ResourceType(kind="role of several members"),
+    IAM_MEMBER: ResourceType(kind="role of a member"),
+    INSTANCE: ResourceType(kind="VM", labels="labels"),
+    INSTANCE_TEMPLATE: ResourceType(kind="template of VMs", labels="labels"),
+    MANAGED_ZONE: ResourceType(kind="DNS zone", labels="labels"),
+    NETWORK: ResourceType(kind="VPC", import_id=f"{_COMPUTE}/global/networks/{{name}}"),
+    NODE_POOL: ResourceType(
+        kind="node pool",
+        labels="nodeConfig.resourceLabels",
+        loses="its jobs end, and its capacity may not be had again",
+        import_id=f"{_LOCAL}/clusters/{{cluster}}/nodePools/{{name}}",
+        shown=(
+            "nodeConfig.machineType",
+            "nodeLocations",
+            "nodeConfig.spot",
+            "nodeConfig.flexStart",
+            "nodeConfig.reservationAffinity.values",
+            "placementPolicy.tpuTopology",
+            "autoscaling.minNodeCount",
+            "autoscaling.maxNodeCount",
+            "autoscaling.totalMaxNodeCount",
+            "nodeConfig.bootDisk",
+        ),
+    ),
+    NOTIFICATION_CHANNEL: ResourceType(
+        kind="notification channel", labels="userLabels", listed_under="projects/{project}/notificationChannels/"
+    ),
+    PERSISTENT_RESOURCE: ResourceType(
+        kind="persistent resource",
+        labels="labels",
+        loses="its jobs are cancelled, and its machines may not be had again",
+        import_id="projects/{project}/locations/{region}/persistentResources/{persistentResourceId}",
+        shown=("resourcePools",),
+    ),
+    QUOTA_PREFERENCE: ResourceType(kind="quota request"),
+    REPOSITORY: ResourceType(kind="repository", labels="labels", import_id=f"{_LOCAL}/repositories/{{repositoryId}}"),
+    RESERVATION: ResourceType(kind="reservation"),
+    RESOURCE_POLICY: ResourceType(kind="resource policy"),
+    ROUTER: ResourceType(kind="router", import_id=f"{_COMPUTE}/regions/{{region}}/routers/{{name}}"),
+    ROUTER_NAT: ResourceType(kind="NAT gateway", import_id="{project}/{region}/{router}/{name}"),
+    SECRET: ResourceType(kind="secret", labels="labels"),
+    SERVICE: ResourceType(kind="API"),
+    SERVICE_ACCOUNT: ResourceType(
+        kind="service account",
+        import_id="projects/{project}/serviceAccounts/{accountId}@{project}.iam.gserviceaccount.com",
+    ),
+    SUBNETWORK: ResourceType(kind="subnet", import_id=f"{_COMPUTE}/regions/{{region}}/subnetworks/{{name}}"),
+    TENSORBOARD: ResourceType(
+        kind="TensorBoard", labels="labels", listed_under="projects/{project}/locations/{region}/tensorboards/"
+    ),
+    TOPIC: ResourceType(kind="topic", labels="labels"),
+    CLUSTER_QUEUE: ResourceType(kind="ClusterQueue", shown=("spec.resourceGroups",)),
+    COMPUTE_CLASS: ResourceType(kind="ComputeClass"),
+    PERSISTENT_VOLUME_CLAIM: ResourceType(kind="PersistentVolumeClaim"),
+    RELEASE: ResourceType(kind="Helm release", shown=("chart", "version", "namespace")),
+    RESOURCE_FLAVOR: ResourceType(kind="ResourceFlavor"),
+    STORAGE_CLASS: ResourceType(kind="StorageClass"),
+}
+
+APIS: Mapping[str, str] = {
+    "artifactregistry": "artifactregistry.googleapis.com",
+    "billing": "billingbudgets.googleapis.com",
+    "cloudquota": "cloudquotas.googleapis.com",
+    "compute": "compute.googleapis.com",
+    "container": "container.googleapis.com",
+    "dns": "dns.googleapis.com",
+    "filestore": "file.googleapis.com",
+    "logging": "logging.googleapis.com",
+    "monitoring": "monitoring.googleapis.com",
+    "projects": "cloudresourcemanager.googleapis.com",
+    "secretmanager": "secretmanager.googleapis.com",
+    "serviceaccount": "iam.googleapis.com",
+    "storage": "storage.googleapis.com",
+    "vertex": "aiplatform.googleapis.com",
+}
+"""The API behind each module of pulumi-gcp that components use: ``gcp:<module>/...`` calls it."""
+
+
+def api_of(resource_type: str) -> str | None:
+    """Return the API that a resource's type calls; None for a type that is not Google Cloud's, and for APIs themselves.
+
+    Raises LookupError for a module of pulumi-gcp that ``APIS`` lacks: its API would never be enabled.
+    """
+    package, _, rest = resource_type.partition(":")
+    module = rest.partition("/")[0]
+    if package != "gcp" or resource_type == SERVICE:
+        return None
+    if module not in APIS:
+        raise LookupError(f"{resource_type} is of module {module!r}, which the register has no API for")
+    return APIS[module]
+
+
+def labels_path(resource_type: str) -> tuple[str, ...] | None:
+    """Return the keys under which a type takes the labels that Google Cloud bills by; None where it takes none."""
+    row = REGISTER.get(resource_type)
+    return tuple(row.labels.split(".")) if row and row.labels else None

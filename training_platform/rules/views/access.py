@@ -1,0 +1,68 @@
+"""Who may do what, and whose a resource is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Self
+
+from training_platform.config.reading.finding import Path
+from training_platform.resources.planned import Planned
+from training_platform.resources.register import (
+    IAM_BINDING,
+    IAM_MEMBER,
+    REGISTER,
+    SERVICE_ACCOUNT,
+    labels_path,
+)
+from training_platform.rules.views import fields
+from training_platform.rules.views import inputs as of
+from training_platform.rules.views.inputs import at, unrolled
+from training_platform.rules.views.view import Settings, View
+
+
+class AccountView(Settings):
+    """A service account: its e-mail follows from its id and project."""
+
+    TYPES = (SERVICE_ACCOUNT,)
+
+    project = fields.project()
+
+    @fields.field("accountId")
+    def email(self) -> str:
+        """Its address."""
+        return f"{of.known(of.as_text(self.read('accountId')))}@{self.project}.iam.gserviceaccount.com"
+
+
+class RoleGrantView(Settings):
+    """A role of one member in a project; ``account`` names the service account where it is one."""
+
+    TYPES = (IAM_MEMBER, IAM_BINDING)
+
+    project = fields.project()
+    role = fields.said("role")
+
+    @classmethod
+    def of(cls, planned: Planned, origin: Path) -> Iterator[Self]:
+        """Yield a view for every member."""
+        lists = () if at(planned.inputs, ("member",)) is not None else ("members",)
+        for inputs in unrolled(planned.inputs, lists):
+            yield cls.made(planned, origin, inputs)
+
+    @fields.field("member", "members")
+    def account(self) -> str | None:
+        """The service account, by e-mail or logical name."""
+        path = "member" if self.read("member") is not None else "members"
+        name: str | None = self.refers((path,), SERVICE_ACCOUNT)
+        return name.removeprefix("serviceAccount:") if isinstance(name, str) else name
+
+
+class LabelledView(View):
+    """Any resource that takes labels: its labels, None where it has none at all."""
+
+    TYPES = tuple(token for token, row in REGISTER.items() if row.labels)
+
+    @fields.field()
+    def labels(self) -> dict[str, str] | None:
+        """Its labels, None where it has none at all."""
+        found: dict[str, str] | None = of.as_labels(at(self.inputs, labels_path(self.type) or ()))
+        return found

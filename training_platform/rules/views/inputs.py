@@ -1,0 +1,146 @@
+"""Reading planned inputs: any depth, unknown anywhere, numbers as floats or texts, one block as a mapping or a list.
+
+A value of the wrong type is one that no provider would take: it is read as ``UNKNOWN`` too, so that it shows as not
+decided rather than as an exception.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from training_platform.resources.planned import UNKNOWN
+
+Keys = tuple[str | int, ...]
+T = TypeVar("T")
+_QUANTITY = re.compile(r"(-?[0-9]+)(k|M|G|Ki|Mi|Gi)?\Z")
+_SUFFIXES = {None: 1, "k": 10**3, "M": 10**6, "G": 10**9, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
+_SECONDS = re.compile(r"([0-9]+)s\Z")
+
+
+class NotKnownError(Exception):
+    """What a field is worked out from is not known before deployment."""
+
+
+def known(value: T) -> T:
+    """Return a value. Raises NotKnownError for ``UNKNOWN``."""
+    if value is UNKNOWN:
+        raise NotKnownError
+    return value
+
+
+def keys(path: str) -> Keys:
+    """Return the keys of ``nodeConfig.reservationAffinity.values.0``."""
+    return tuple(int(part) if part.isdecimal() else part for part in path.split("."))
+
+
+def at(value: Any, path: Keys) -> Any:
+    """Return the value at a path, None where it or a part of the path is missing; a key of a list is its first's."""
+    for key in path:
+        if value.__class__ is not dict:
+            if value is None or value is UNKNOWN:
+                return value
+            if is_list(value):
+                index = key if isinstance(key, int) else 0
+                value = value[index] if index < len(value) else None
+                if isinstance(key, int) or value is None or value is UNKNOWN:
+                    continue
+            if not isinstance(value, Mapping):
+                return None
+        value = value.get(key)
+    return value
+
+
+def is_list(value: Any) -> bool:
+    """Whether a value is a list or tuple."""
+    return isinstance(value, Sequence) and not isinstance(value, str)
+
+
+def rows(value: Any) -> Sequence[Any]:
+    """Return the entries of a list; one that stands alone is a list of one, an unknown list as well."""
+    return () if value is None else value if is_list(value) else (value,)
+
+
+def unrolled(inputs: Any, path: Sequence[str]) -> Iterator[Any]:
+    """Yield the inputs once for each entry of the lists along a path, with that entry in the list's place."""
+    if not path or inputs is UNKNOWN:
+        yield inputs
+    elif isinstance(inputs, Mapping):
+        for entry in rows(inputs.get(path[0])):
+            for one in unrolled(entry, path[1:]):
+                yield {**inputs, path[0]: one}
+
+
+def as_text(value: Any) -> Any:
+    """Return a text or None."""
+    return value if value is None or isinstance(value, str) else UNKNOWN
+
+
+def as_name(value: Any) -> Any:
+    """Return the name at the end of a resource's path: some fields take a name and a path alike."""
+    return value.rpartition("/")[2] if isinstance(value, str) else as_text(value)
+
+
+def as_flag(value: Any) -> Any:
+    """Return a truth value or None."""
+    return value if value is None or isinstance(value, bool) else UNKNOWN
+
+
+def as_whole(value: Any) -> Any:
+    """Return a whole number or None; the wire carries floats, and Vertex AI's replica counts are texts."""
+    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, str) and value.removeprefix("-").isdecimal():
+        return int(value)
+    return UNKNOWN
+
+
+def as_quantity(value: Any) -> Any:
+    """Return a Kubernetes quantity that is a whole number."""
+    match = _QUANTITY.match(value) if isinstance(value, str) else None
+    return int(match[1]) * _SUFFIXES[match[2]] if match else as_whole(value)
+
+
+def as_seconds(value: Any) -> Any:
+    """Return the seconds of ``3600s``, None as it is; -1 for a text that is not a duration, so that a rule sees it."""
+    if not isinstance(value, str):
+        return as_text(value)
+    match = _SECONDS.match(value)
+    return int(match[1]) if match else -1
+
+
+def as_texts(value: Any) -> Any:
+    """Return a list of texts as a tuple, empty where it is missing."""
+    if value is None:
+        return ()
+    return tuple(value) if is_list(value) and all(isinstance(item, str) for item in value) else UNKNOWN
+
+
+def as_labels(value: Any) -> Any:
+    """Return a mapping of texts, None where it is missing; unknown as a whole where one of its values is."""
+    if value is None:
+        return None
+    known = isinstance(value, Mapping) and all(isinstance(item, str) for item in value.values())
+    return dict(value) if known else UNKNOWN
+
+
+def as_count(value: Any) -> Any:
+    """Return how many entries a list or a mapping has, 0 where it is missing."""
+    if value is None:
+        return 0
+    return len(value) if isinstance(value, Mapping) or is_list(value) else UNKNOWN
+
+
+def is_written(value: Any) -> Any:
+    """Whether there is a value at all."""
+    return UNKNOWN if value is UNKNOWN else value is not None
+
+
+def any_of(*flags: Any) -> Any:
+    """Whether one of several flags is set; unknown where none is and one is not known."""
+    if any(flag is True for flag in flags):
+        return True
+    return UNKNOWN if UNKNOWN in flags else False

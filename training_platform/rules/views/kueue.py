@@ -1,0 +1,65 @@
+"""Kueue's objects, whose inputs are the objects themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Self
+
+from training_platform.config.reading.finding import Path
+from training_platform.resources.planned import Planned
+from training_platform.resources.register import CLUSTER_QUEUE, RESOURCE_FLAVOR
+from training_platform.rules.views import fields
+from training_platform.rules.views import inputs as of
+from training_platform.rules.views.inputs import at, rows
+from training_platform.rules.views.view import View
+
+COUNTED = frozenset({"google.com/tpu", "nvidia.com/gpu"})  # Kueue's other resources are only there to admit pods
+_ROW = "spec.resourceGroups.flavors"
+_CHECKS = "spec.admissionChecksStrategy.admissionChecks"
+
+
+class FlavorView(View):
+    """A Kueue ResourceFlavor: the labels of the nodes that it stands for, and the keys of what its pods tolerate."""
+
+    TYPES = (RESOURCE_FLAVOR,)
+
+    flavor = fields.said("metadata.name")
+    node_labels = fields.texts_by_key("spec.nodeLabels", place="")
+
+    @fields.field("spec.tolerations", place="")
+    def tolerated(self) -> tuple[str, ...]:
+        """Keys of the taints that its pods tolerate."""
+        return tuple(of.as_text(at(row, ("key",))) for row in rows(self.read("spec.tolerations")))
+
+
+class FlavorQuotaView(View):
+    """One flavor of one resource in a ClusterQueue; quantities in chips or GPUs, ``checks`` by their names."""
+
+    TYPES = (CLUSTER_QUEUE,)
+    EACH = ("spec", "resourceGroups", "flavors", "resources")
+
+    queue = fields.said("metadata.name")
+    cohort = fields.text("spec.cohortName")
+    resource = fields.said(f"{_ROW}.resources.name")
+    flavor = fields.said(f"{_ROW}.name")
+    nominal_quota = fields.amount(f"{_ROW}.resources.nominalQuota")
+    borrowing_limit = fields.quantity(f"{_ROW}.resources.borrowingLimit")
+    lending_limit = fields.quantity(f"{_ROW}.resources.lendingLimit")
+
+    @fields.field(_CHECKS)
+    def checks(self) -> tuple[str, ...]:
+        """Admission checks that hold back jobs of the flavor; one that names no flavors holds back all of them."""
+        own = of.known(of.as_text(self.read(f"{_ROW}.name")))
+        pairs = [(at(check, ("name",)), of.as_texts(at(check, ("onFlavors",)))) for check in rows(self.read(_CHECKS))]
+        names = (of.as_text(name) for name, flavors in pairs if not of.known(flavors) or own in flavors)
+        return tuple(of.known(name) for name in names)
+
+    @classmethod
+    def of(cls, planned: Planned, origin: Path) -> Iterator[Self]:
+        """Yield a view for every accelerator, and for what may be one."""
+        found = super().of(planned, origin)
+        return (each for each in found if not each.known("resource") or each.resource in COUNTED)
+
+    def path(self, name: str) -> Path:
+        """Return where a field stands in the stack file: below the flavor of the share."""
+        return (*self.origin, self.flavor, name) if self.known("flavor") else (*self.origin, name)

@@ -1,0 +1,217 @@
+"""Node pools of GKE. Sizes end in their unit; counts are of VMs or GPUs."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from training_platform.catalog import MACHINE_TYPES
+from training_platform.catalog.attachments import with_gpus
+from training_platform.catalog.locations import is_zone
+from training_platform.catalog.types import Capacity, MachineType
+from training_platform.config.reading.finding import Path
+from training_platform.resources.planned import UNKNOWN
+from training_platform.resources.register import CLUSTER, NODE_POOL, SERVICE_ACCOUNT
+from training_platform.rules.views import fields
+from training_platform.rules.views import inputs as of
+from training_platform.rules.views.inputs import at, rows
+from training_platform.rules.views.view import View
+
+ZONES_OF_A_REGIONAL_CLUSTER = 3  # GKE's default; a pool that names no zone is in each of them
+_ATTACHED = {"accelerator_type": "accelerator", "accelerator_count": "accelerator_count"}
+_SLICES = {"max_nodes": "slices", "min_nodes": "min_slices"}
+_GPU = "nodeConfig.guestAccelerators"
+_NICS = "networkConfig.additionalNodeNetworkConfigs"
+_DISK_GB = ("nodeConfig.bootDisk.sizeGb", "nodeConfig.diskSizeGb")
+_DISK_TYPE = ("nodeConfig.bootDisk.diskType", "nodeConfig.diskType")
+_SPEED = ("nodeConfig.bootDisk.provisionedIops", "nodeConfig.bootDisk.provisionedThroughput")
+
+
+class Taint(NamedTuple):
+    """What keeps pods off nodes; the effect as GKE spells it, ``NO_SCHEDULE``."""
+
+    key: str | None
+    effect: str | None
+
+
+class Nic(NamedTuple):
+    """An additional network interface: its network and subnet, by name or logical name."""
+
+    network: str | None
+    subnetwork: str | None
+
+
+class NodePoolView(View):
+    """A GKE node pool. Node counts are per zone as GKE takes them; ``zones`` is what ``node_locations`` lists.
+
+    ``pool`` is its name in GKE, ``max_pods`` the most pods of one node; ``version`` is None where it is the cluster's.
+    ``upgrades`` says whether its upgrades are written at all. ``disk_gb`` and ``disk_type``, of the boot disk, are None
+    where the program leaves them out.
+    """
+
+    TYPES = (NODE_POOL,)
+
+    project = fields.project()
+    cluster = fields.reference("cluster", CLUSTER, place="")
+    pool = fields.text("name", place="")
+    location = fields.located("location")
+    zones = fields.texts("nodeLocations", place="zone")
+    version = fields.text("version", place="")
+    machine_type = fields.text("nodeConfig.machineType")
+    min_cpu_platform = fields.text("nodeConfig.minCpuPlatform", place="")
+    max_pods = fields.whole("maxPodsPerNode")
+    private_nodes = fields.flag("networkConfig.enablePrivateNodes", place="")
+    node_labels = fields.texts_by_key("nodeConfig.labels", place="labels")
+    labels = fields.labels("nodeConfig.resourceLabels")
+
+    spot = fields.any_flag("nodeConfig.spot", "nodeConfig.preemptible", place="capacity")
+    flex_start = fields.flag("nodeConfig.flexStart", default=False, place="capacity")
+    queued = fields.flag("queuedProvisioning.enabled", default=False, place="capacity")
+    consume_reservation = fields.text("nodeConfig.reservationAffinity.consumeReservationType", place="capacity")
+    reservation = fields.name("nodeConfig.reservationAffinity.values.0")
+    reservation_path = fields.text("nodeConfig.reservationAffinity.values.0", place="")
+    max_run_seconds = fields.seconds("nodeConfig.maxRunDuration", place="max_run_hours")
+
+    placement_type = fields.text("placementPolicy.type", place="topology")
+    tpu_topology = fields.text("placementPolicy.tpuTopology", place="topology")
+    policy = fields.name("placementPolicy.policyName", place="")
+
+    initial_nodes = fields.whole("initialNodeCount", place="")
+    node_count = fields.whole("nodeCount", place="")
+    min_nodes = fields.whole("autoscaling.minNodeCount")
+    max_nodes = fields.whole("autoscaling.maxNodeCount")
+    total_min_nodes = fields.whole("autoscaling.totalMinNodeCount", place="min_nodes")
+    total_max_nodes = fields.whole("autoscaling.totalMaxNodeCount", place="max_nodes")
+    location_policy = fields.text("autoscaling.locationPolicy", place="")
+
+    auto_repair = fields.flag(
+        "management.autoRepair", default=True, place="upgrades.auto_repair"
+    )  # the provider's defaults
+    auto_upgrade = fields.flag("management.autoUpgrade", default=True, place="upgrades.auto_upgrade")
+    upgrades = fields.written("upgradeSettings", place="upgrades")
+    upgrade_strategy = fields.text("upgradeSettings.strategy", place="upgrades.strategy")
+    max_surge = fields.whole("upgradeSettings.maxSurge", place="upgrades")
+    max_unavailable = fields.whole("upgradeSettings.maxUnavailable", place="upgrades")
+
+    accelerator_type = fields.text(f"{_GPU}.type", place="machine_type")
+    accelerator_count = fields.whole(f"{_GPU}.count", place="machine_type")
+    driver = fields.text(f"{_GPU}.gpuDriverInstallationConfig.gpuDriverVersion")
+    partition = fields.text(f"{_GPU}.gpuPartitionSize")
+    sharing = fields.text(f"{_GPU}.gpuSharingConfig.gpuSharingStrategy", place="sharing.strategy")
+    sharing_clients = fields.whole(f"{_GPU}.gpuSharingConfig.maxSharedClientsPerGpu", place="sharing.max_clients")
+
+    disk_gb = fields.whole(*_DISK_GB, place="boot_disk.size_gb")
+    disk_type = fields.text(*_DISK_TYPE, place="boot_disk.type")
+    storage_pools = fields.count("nodeConfig.storagePools", place="")
+    secondary_disks = fields.count("nodeConfig.secondaryBootDisks", place="preload_images")
+    local_ssd_count = fields.whole(
+        "nodeConfig.ephemeralStorageLocalSsdConfig.localSsdCount", "nodeConfig.localNvmeSsdBlockConfig.localSsdCount",
+        "nodeConfig.localSsdCount", place="local_ssd.count",
+    )  # fmt: skip
+
+    image_type = fields.text("nodeConfig.imageType", place="")
+    gvnic = fields.flag("nodeConfig.gvnic.enabled", default=False, place="")
+    fast_socket = fields.flag("nodeConfig.fastSocket.enabled", default=False, place="")
+    image_streaming = fields.flag("nodeConfig.gcfsConfig.enabled", default=False, place="")
+    confidential = fields.text("nodeConfig.confidentialNodes.confidentialInstanceType")
+    maintenance = fields.text("nodeConfig.hostMaintenancePolicy.maintenanceInterval", place="")
+    shutdown_seconds = fields.whole("nodeConfig.kubeletConfig.shutdownGracePeriodSeconds", place="")
+    network_profile = fields.text("networkConfig.acceleratorNetworkProfile", place="")
+    metadata_mode = fields.text("nodeConfig.workloadMetadataConfig.mode", place="")
+    scopes = fields.texts("nodeConfig.oauthScopes", place="")
+    service_account = fields.reference("nodeConfig.serviceAccount", SERVICE_ACCOUNT, place="")
+    tags = fields.count("nodeConfig.resourceManagerTags", place="")
+
+    taints = fields.entries(
+        "nodeConfig.taints", lambda row: Taint(*(of.as_text(at(row, (key,))) for key in Taint._fields))
+    )
+
+    @fields.field("nodeConfig.spot", place="capacity")
+    def spot_twice(self) -> bool:
+        """Whether both spellings of spot are there."""
+        return self.read("nodeConfig.spot") is True and self.read("nodeConfig.preemptible") is True
+
+    @fields.field("nodeConfig.bootDisk", place="")
+    def disk_twice(self) -> bool:
+        """Whether both spellings of the boot disk are there, with different values."""
+        sizes = {of.as_whole(self.read(path)) for path in _DISK_GB} - {None, UNKNOWN}
+        return len(sizes) > 1 or len({of.as_text(self.read(path)) for path in _DISK_TYPE} - {None, UNKNOWN}) > 1
+
+    @fields.field(*_SPEED, place="")
+    def provisioned(self) -> bool:
+        """Whether IOPS or throughput of the boot disk are written."""
+        return any(self.read(each) not in (None, 0) for each in _SPEED)
+
+    @fields.field(_NICS, place="gpu_direct")
+    def nics(self) -> tuple[Nic, ...]:
+        """Its additional network interfaces; a name of one that is not known yet is ``UNKNOWN``."""
+        found = rows(of.known(self.read(_NICS)))
+        return tuple(Nic(*(of.as_name(at(row, (key,))) for key in ("network", "subnetwork"))) for row in found)
+
+    @fields.field(place="")
+    def ignored(self) -> tuple[str, ...] | None:
+        """Inputs whose changes are ignored; None where whoever planned does not say."""
+        return tuple(self.options.get("ignoreChanges", ())) if self.options else None
+
+    @fields.field(place="")
+    def replaced_first(self) -> bool | None:
+        """Whether a replacement waits for the old pool to go; None where whoever planned does not say."""
+        return bool(self.options.get("deleteBeforeReplace", False)) if self.options else None
+
+    def path(self, name: str) -> Path:
+        """Return where a field stands in the stack file; a pool of TPUs is counted there in slices.
+
+        GPUs have fields of their own where they are attached to a CPU machine.
+        """
+        machine = MACHINE_TYPES.get(self.machine_type or "") if self.known("machine_type") else None
+        if machine is not None and machine.kind == "cpu" and name in _ATTACHED:
+            return (*self.origin, _ATTACHED[name])
+        tpu = machine is not None and machine.kind == "tpu"
+        if name == "placement_type" and machine is not None and not tpu:
+            return (*self.origin, "compact")
+        found = super().path(name)
+        return (*self.origin, _SLICES[str(found[-1])]) if tpu and found and found[-1] in _SLICES else found
+
+    @property
+    def machine(self) -> MachineType | None:
+        """The machine type's row in the catalogue; None where it has none, which a rule of its own finds.
+
+        A CPU machine with GPUs attached is the row of both, where the catalogue lets them go together.
+        """
+        machine = MACHINE_TYPES.get(self.machine_type or "")
+        if machine is None or machine.kind != "cpu":
+            return machine
+        return with_gpus(machine.name, self.accelerator_type, self.accelerator_count)
+
+    @property
+    def capacity(self) -> Capacity:
+        """The provisioning model, which decides the quota charged. Queued provisioning is charged as flex-start is."""
+        if self.flex_start or self.queued:
+            return "flex-start"
+        if self.spot:
+            return "spot"
+        return "reservation" if self.consume_reservation == "SPECIFIC_RESERVATION" else "on-demand"
+
+    @property
+    def autoscales(self) -> bool:
+        """Whether it has a maximum of VMs, per zone or over all."""
+        return self.max_nodes is not None or self.total_max_nodes is not None
+
+    @property
+    def hosts(self) -> int:
+        """VMs of one slice as ``tpu_topology`` asks for them, rounded up; 1 without one, or where it is invalid."""
+        return self.machine.hosts_of(self.tpu_topology) if self.machine else 1
+
+    @property
+    def zone_count(self) -> int:
+        """In how many zones the counts per zone hold."""
+        if self.zones:
+            return len(self.zones)
+        return 1 if is_zone(self.location) else ZONES_OF_A_REGIONAL_CLUSTER
+
+    @property
+    def most_vms(self) -> int:
+        """VMs at most over all zones: the autoscaler's maximum, else the fixed count."""
+        if self.total_max_nodes:
+            return self.total_max_nodes
+        per_zone = next((n for n in (self.max_nodes, self.node_count, self.initial_nodes) if n is not None), 1)
+        return per_zone * self.zone_count

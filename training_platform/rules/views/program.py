@@ -1,0 +1,53 @@
+"""A whole stack: every view of it, for rules that compare one with another."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from training_platform.rules.views import fields
+from training_platform.rules.views.view import View
+
+V = TypeVar("V", bound=View)
+T = TypeVar("T")
+
+
+class Program(View):
+    """A whole stack.
+
+    ``environment`` is the environment that the stack is or belongs to, ``team`` its team or None. ``production`` says
+    whether the house rules for production hold.
+    """
+
+    environment = fields.said()
+    team = fields.text()
+    production = fields.flag()
+
+    def __init__(self, views: Iterable[View], *, stack: str, **values: Any) -> None:
+        super().__init__(stack=stack, type="pulumi:pulumi:Stack", name=stack, **values)
+        self.views = tuple(views)
+        self._kinds = frozenset(builtins.type(view) for view in self.views)
+        self._by_kind: dict[builtins.type[View], tuple[Any, ...]] = {}
+        self._kept: dict[Callable[[Program], Any], Any] = {}
+
+    def all(self, kind: builtins.type[V]) -> tuple[V, ...]:
+        """Return the views of one kind, in the order of the plan; kept, since rules ask for every resource."""
+        if kind not in self._by_kind:
+            kinds = {own for own in self._kinds if issubclass(own, kind)}
+            self._by_kind[kind] = tuple(view for view in self.views if builtins.type(view) in kinds) if kinds else ()
+        return self._by_kind[kind]
+
+    def once(self, build: Callable[[Program], T]) -> T:
+        """Return what a function makes of the program; kept, so that an index is built once and not for every pool."""
+        if build not in self._kept:
+            self._kept[build] = build(self)
+        kept: T = self._kept[build]
+        return kept
+
+
+def program(
+    views: Iterable[View], *, stack: str, environment: str, team: str | None, production: bool | None
+) -> Program:
+    """Return the program that holds ``views``."""
+    return Program(views, stack=stack, environment=environment, team=team, production=production)

@@ -1,0 +1,61 @@
+"""Storage: Filestore instances, buckets, volumes of Kubernetes. Quantities as the names say."""
+
+from __future__ import annotations
+
+from training_platform.resources.register import BUCKET, FILESTORE, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS
+from training_platform.rules.views import fields
+from training_platform.rules.views import inputs as of
+from training_platform.rules.views.view import Settings, View
+
+
+class FilestoreView(View):
+    """A Filestore instance; capacity in GiB (the API's ``capacityGb``). Only its first share is read: it has one."""
+
+    TYPES = (FILESTORE,)
+
+    project = fields.project()
+    tier = fields.said("tier")
+    location = fields.located("location", "zone")
+    capacity_gib = fields.size("fileShares.capacityGb")
+    protocol = fields.text("protocol")
+    connect_mode = fields.text("networks.connectMode", place="")
+    reserved_range = fields.text("networks.reservedIpRange")
+    deletion_protection = fields.flag("deletionProtectionEnabled", default=False)  # the provider's default
+    labels = fields.labels("labels")
+    iops_per_tb = fields.whole("performanceConfig.iopsPerTb.maxIopsPerTb", place="")
+    fixed_iops = fields.whole("performanceConfig.fixedIops.maxIops", place="")
+    directory_services = fields.written("directoryServices", place="")
+
+    @fields.field("networks.network", place="")
+    def network_project(self) -> str | None:
+        """The project that its network is named with; None where a bare name says none."""
+        network = of.as_text(self.read("networks.network"))
+        parts = network.split("/") if isinstance(network, str) else ()  # an unknown one is taken for the program's own
+        return parts[parts.index("projects") + 1] if "projects" in parts[:-1] else None
+
+
+class BucketView(View):
+    """A Cloud Storage bucket; ``force_destroy`` deletes its objects with it."""
+
+    TYPES = (BUCKET,)
+
+    location = fields.said("location")
+    force_destroy = fields.flag("forceDestroy", default=False, place="")
+
+
+class StorageClassView(Settings):
+    """A StorageClass of Kubernetes."""
+
+    TYPES = (STORAGE_CLASS,)
+
+    class_name = fields.text("metadata.name")
+    provisioner = fields.said("provisioner")
+    parameters = fields.texts_by_key("parameters")
+
+
+class VolumeClaimView(Settings):
+    """A PersistentVolumeClaim; ``class_name`` is None where the cluster's default class is meant."""
+
+    TYPES = (PERSISTENT_VOLUME_CLAIM,)
+
+    class_name = fields.text("spec.storageClassName")
