@@ -19,8 +19,13 @@ ROOT = Path(__file__).parents[2]
 WORKFLOWS = Path(".github/workflows")
 REPOSITORY = "example/training-platform"
 REMOTE = "gcl-origin"  # where the runners read the repository's name, and gitlab-ci-local looks first
-MAKEFILE = 'check:\n\t@echo "make check $(ARGS)"\nsetup:\n\t@echo "make setup"\n'
-EACH_STACK = '#!/bin/sh\necho "each-stack $*"\n'
+MAKEFILE = '.venv/.runtime setup:\n\t@echo "make $@" >&2\n'
+SCRIPTS = {
+    "pipelines/each-stack": 'echo "each-stack $*"',
+    "pipelines/check": 'echo "check $*"',
+    ".venv/bin/training-platform": """case "$*" in
+        *--no-production*) echo '["dev"]';; *--production*) echo '["prod"]';; *) echo '["dev", "prod"]';; esac""",
+}
 ACTION = "{name: stand-in, runs: {using: composite, steps: [{run: 'true', shell: bash}]}}"
 PROVIDER = {"WORKLOAD_IDENTITY_PROVIDER": "projects/1/locations/global/workloadIdentityPools/ci/providers/some"}
 VARIABLES = tuple(text for key, value in PROVIDER.items() for text in ("--var", f"{key}={value}"))
@@ -28,6 +33,7 @@ REQUEST = {"CI_PIPELINE_SOURCE": "merge_request_event", "CI_MERGE_REQUEST_TARGET
 OURS = {**REQUEST, **PROVIDER, "CI_MERGE_REQUEST_SOURCE_PROJECT_ID": "1", "CI_PROJECT_ID": "1"}
 FORK = {**OURS, "CI_MERGE_REQUEST_SOURCE_PROJECT_ID": "2"}
 MERGED = {"CI_PIPELINE_SOURCE": "push", "CI_COMMIT_BRANCH": "main", "CI_DEFAULT_BRANCH": "main"}
+PROTECTED = {"CI_COMMIT_REF_PROTECTED": "true"}
 SCHEDULE = {**MERGED, "CI_PIPELINE_SOURCE": "schedule"}
 
 
@@ -48,16 +54,18 @@ def run(folder: Path, *command: str) -> str:
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A clone of a repository with the pipelines' files, where ``make`` and ``each-stack`` say what they were given."""
+    """A clone of a repository with the pipelines' files, where commands say what they were given."""
     origin, clone = tmp_path / "origin", tmp_path / "clone"
     shutil.copytree(ROOT / ".github", origin / ".github")
     shutil.copy(ROOT / ".gitlab-ci.yml", origin)
     (origin / "Makefile").write_text(MAKEFILE)
-    (origin / "pipelines").mkdir()
-    (origin / "pipelines" / "each-stack").write_text(EACH_STACK)
-    (origin / "pipelines" / "each-stack").chmod(0o755)
+    shutil.copytree(ROOT / "pipelines" / "gitlab", origin / "pipelines" / "gitlab")
+    for name, script in SCRIPTS.items():
+        (origin / name).parent.mkdir(parents=True, exist_ok=True)
+        (origin / name).write_text(f"#!/bin/sh\n{script}\n")
+        (origin / name).chmod(0o755)
     run(origin, "git", "init", "--quiet", "--initial-branch", "main")
-    run(origin, "git", "add", ".")
+    run(origin, "git", "add", "--force", ".")
     run(origin, "git", "-c", "user.name=some", "-c", "user.email=some@example.com", "commit", "--quiet", "-m", "base")
     run(tmp_path, "git", "clone", "--quiet", "--branch", "main", str(origin), str(clone))
     run(clone, "git", "switch", "--quiet", "--create", "feature")
@@ -76,13 +84,14 @@ def gitlab(folder: Path, variables: dict[str, str], *arguments: str) -> str:
     ("variables", "jobs"),
     [
         (REQUEST, {"check": "on_success"}),
-        (OURS, {"check": "on_success", "preview: [dev]": "on_success", "preview: [prod]": "on_success"}),
+        (OURS, {"check": "on_success", "preview": "on_success"}),
         (FORK, {"check": "on_success"}),
         (MERGED, {}),
-        ({**MERGED, **PROVIDER}, {"up dev": "on_success", "up prod": "manual"}),
+        ({**MERGED, **PROVIDER}, {"environments": "on_success", "up": "on_success"}),
         ({**MERGED, **PROVIDER, "CI_COMMIT_BRANCH": "feature"}, {}),
         (SCHEDULE, {}),
-        ({**SCHEDULE, **PROVIDER}, dict.fromkeys(("drift: [dev]", "drift: [prod]", "quotas"), "on_success")),
+        ({**SCHEDULE, **PROVIDER}, {"drift": "on_success"}),
+        ({**SCHEDULE, **PROVIDER, **PROTECTED}, dict.fromkeys(("drift", "quotas"), "on_success")),
     ],
 )
 def test_gitlab_runs_these_jobs_and_no_others(checkout: Path, variables: dict[str, str], jobs: dict[str, str]) -> None:
@@ -99,7 +108,7 @@ def test_gitlab_checks_a_merge_request_against_its_target(checkout: Path) -> Non
 
     said = gitlab(checkout, REQUEST, "check")
 
-    assert "make check --base origin/main --new-only --format text" in said
+    assert "check --base origin/main --new-only --format text" in said
 
 
 def act(folder: Path, event: str, workflow: str, *arguments: str, payload: dict[str, Any]) -> str:
@@ -131,7 +140,7 @@ def pull_request(head: str) -> dict[str, Any]:
 def test_github_checks_a_pull_request_against_its_base(checkout: Path) -> None:
     said = act(checkout, "pull_request", "check.yml", payload=pull_request("somebody/fork"))
 
-    assert "make check --base origin/main --new-only --format text --format github" in said
+    assert "check --base origin/main --new-only --format text --format github" in said
 
 
 @needs("act")

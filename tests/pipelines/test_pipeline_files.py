@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -57,11 +58,88 @@ def test_a_job_ends_by_itself(file: Path) -> None:
 
 
 def test_what_may_write_to_a_pull_request_runs_none_of_its_code() -> None:
-    (job,) = jobs(ROOT / ".github" / "workflows" / "report.yml").values()
+    both = jobs(ROOT / ".github" / "workflows" / "report.yml")
+    (job,) = [job for job in both.values() if "write" in job["permissions"].values()]
 
     used = [step["uses"].partition("@")[0] for step in job["steps"] if "uses" in step]
     assert used == ["actions/download-artifact", "github/codeql-action/upload-sarif"]
-    assert not any("${{" in step.get("run", "") for step in job["steps"])
+    assert not any("${{" in step.get("run", "") for each in both.values() for step in each["steps"])
+
+
+def test_what_may_write_unpacks_no_archive_of_another_run() -> None:
+    for file in WORKFLOWS:
+        for name, job in jobs(file).items():
+            unpacked = [step for step in job.get("steps", ()) if "download-artifact" in step.get("uses", "")]
+            if "write" in {**yaml.safe_load(file.read_text())["permissions"], **job.get("permissions", {})}.values():
+                assert all("run-id" not in step["with"] for step in unpacked), f"{file.name}: {name}"
+            assert all(step["with"]["name"] != "check" for step in unpacked), f"{file.name}: {name}"
+
+
+def test_text_is_printed_only_where_a_pipeline_reads_no_commands_in_it() -> None:
+    (job,) = jobs(ROOT / ".github" / "workflows" / "check.yml").values()
+    scripts = [step["run"] for step in job["steps"] if "run" in step]
+
+    assert not any("--format text" in script for script in scripts)
+    (shown,) = [script for script in scripts if "cat " in script]
+    assert shown.index("::stop-commands::") < shown.index("cat ")
+
+
+@pytest.mark.parametrize("file", ALL, ids=lambda file: file.name)
+def test_no_variable_is_handed_to_make_which_would_run_it(file: Path) -> None:
+    assert "ARGS" not in file.read_text()
+
+
+def test_the_cli_is_that_of_the_sdk() -> None:
+    steps = yaml.safe_load((ROOT / ".github" / "actions" / "setup" / "action.yml").read_text())["runs"]["steps"]
+    (cli,) = [step for step in steps if step.get("uses", "").startswith("pulumi/actions@")]
+
+    assert f"\npulumi=={cli['with']['pulumi-version']} " in (ROOT / "requirements.txt").read_text()
+
+
+def test_an_image_is_pinned_by_its_digest_or_listed_as_not_pinned() -> None:
+    listed = {
+        each["image"]: each["digest"] for each in yaml.safe_load((ROOT / "pipelines" / "images.yaml").read_text())
+    }
+    files = [*SCHEMAS["vendor.gitlab-ci"], *SCHEMAS["vendor.cloudbuild"], ROOT / "pipelines" / "gitlab" / "google.yml"]
+    named = {
+        image for file in files for image in re.findall(r"^ +(?:image|name): (\S+)", file.read_text(), re.MULTILINE)
+    }
+
+    expected = {image if digest is None else f"{image}@{digest}" for image, digest in listed.items()}
+    assert {image for image in named if "$" not in image} == expected
+    assert all(digest is None or re.fullmatch("sha256:[0-9a-f]{64}", digest) for digest in listed.values())
+
+
+def test_an_image_of_a_variable_has_to_be_named_by_its_digest() -> None:
+    google = yaml.safe_load((ROOT / "pipelines" / "gitlab" / "google.yml").read_text())[".google"]
+    assert refused(google["before_script"][0], GCP_IMAGE="a/b:latest")
+    assert not refused(google["before_script"][0], GCP_IMAGE="a/b@sha256:1")
+    for file in SCHEMAS["vendor.cloudbuild"]:
+        steps = [step for step in yaml.safe_load(file.read_text())["steps"] if step["name"] == "${_IMAGE}"]
+        for step in steps[:1]:
+            script = step["args"][1].replace("$$", "$")
+            assert refused(script, IMAGE="a/b:latest", ENVIRONMENT="dev"), file.name
+
+
+def refused(script: str, **environment: str) -> bool:
+    """Run a script with the tools of a pipeline as stand-ins; return whether it stopped for want of a digest."""
+    tools = "make() { :; }; "
+    ran = subprocess.run(["bash", "-ceu", tools + script], env=environment, capture_output=True, text=True, check=False)
+    return ran.returncode == 2 and "names no digest" in ran.stdout
+
+
+def test_a_token_that_may_push_is_used_on_protected_branches_alone() -> None:
+    text = (ROOT / ".gitlab-ci.yml").read_text()
+    pushing = [name for name, job in yaml.safe_load(text).items() if "QUOTA_PUSH_URL" in str(job)]
+
+    assert pushing == ["quotas"]
+    (rule,) = yaml.safe_load(text)["quotas"]["rules"]
+    assert rule["if"].endswith('&& $CI_COMMIT_REF_PROTECTED == "true"')
+
+
+@pytest.mark.parametrize("file", [*WORKFLOWS, ROOT / ".gitlab-ci.yml"], ids=lambda file: file.name)
+def test_no_pipeline_names_an_environment_of_the_samples(file: Path) -> None:
+    assert re.findall(r"(?<![\w/-])(?:dev|staging|prod)(?![\w/-])", re.sub("#.*", "", file.read_text())) == []
 
 
 @pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: file.name)

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from training_platform.cli import catalog, check, job, quota, quota_request, sandbox, sandbox_faults, schema
+from training_platform.cli import catalog, check, job, quota, quota_request, sandbox, sandbox_faults, schema, stacks
 from training_platform.cli.root import DISTRIBUTION, installed
 from training_platform.cli.streams import COULD_NOT, StreamError, standard_streams
 
@@ -30,6 +30,7 @@ app = typer.Typer(
 )
 app.command("check")(check.check)
 app.command("schema")(schema.schema)
+app.command("stacks")(stacks.stacks)
 app.add_typer(catalog.app, name="catalog")
 app.add_typer(job.app, name="job")
 app.add_typer(quota.app, name="quota")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,17 +14,24 @@ import yaml
 ROOT = Path(__file__).parents[4]
 MAKE = """\
 #!/bin/sh
-[ "$1 $2" = "--silent check" ] || exit 99
-exec {python} -m training_platform.cli.main check --fast ${{3#ARGS=}}
+[ "$1 $2" = "--silent .venv/.runtime" ] || exit 99
+"""
+COMMAND = """\
+#!/bin/sh
+cd {root}
+exec {python} -m training_platform.cli.main "$@" --fast
 """
 
 
 def test_the_step_annotates_writes_the_summary_and_keeps_the_page(tmp_path: Path) -> None:
     workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "check.yml").read_text())
-    step, keep = workflow["jobs"]["check"]["steps"][-2:]
-    make = tmp_path / "make"
-    make.write_text(MAKE.format(python=sys.executable))
-    make.chmod(0o755)
+    step, show, keep = workflow["jobs"]["check"]["steps"][-3:]
+    (tmp_path / "pipelines").mkdir()
+    shutil.copy(ROOT / "pipelines" / "check", tmp_path / "pipelines")
+    for name, text in (("make", MAKE), (".venv/bin/training-platform", COMMAND)):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text.format(python=sys.executable, root=ROOT))
+        (tmp_path / name).chmod(0o755)
     summary = tmp_path / "summary.md"
     summary.touch()
     environment = {
@@ -31,12 +39,18 @@ def test_the_step_annotates_writes_the_summary_and_keeps_the_page(tmp_path: Path
         "GITHUB_STEP_SUMMARY": str(summary),
         "BASE": "HEAD",
         "REPORT": str(tmp_path / "report"),
+        "TEXT": str(tmp_path / "check.txt"),
         "LINKS": "https://git.example.com/o/r/blob/abc/",
         "PYTHONPATH": str(ROOT),
     }
 
     done = subprocess.run(
-        ["bash", "-e", "-c", step["run"]], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+        ["bash", "-e", "-c", step["run"] + show["run"]],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
     assert done.returncode == 0, done.stderr

@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""Reads the two reports that a pull request shows from the archive of a run that may be anybody's.
+
+``read_report.py ARCHIVE FOLDER`` writes ``comment.md`` and ``check.sarif``. No path of the archive is used, no more is
+read of a report than its bound, and what is not text, or not SARIF of one run, is left out. Needs Python alone.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+import sys
+import zipfile
+import zlib
+from pathlib import Path
+
+BOUNDS = {"comment.md": 60_000, "check.sarif": 10_000_000}  # bytes; GitHub takes 65,536 characters, and 10 MB
+_UNREADABLE = (OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
+
+
+def main(archive: Path, folder: Path) -> str | None:
+    """Return why nothing was written, None where it was."""
+    folder.mkdir()
+    try:
+        with zipfile.ZipFile(archive) as read:
+            texts = {name: _text(read, name, bound) for name, bound in BOUNDS.items()}
+    except _UNREADABLE as error:
+        return f"the archive cannot be read: {error}"
+    if not texts["comment.md"]:
+        return "the archive has no comment.md"
+    if not _one_run(texts["check.sarif"]):
+        del texts["check.sarif"]
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return None
+
+
+def _text(archive: zipfile.ZipFile, name: str, bound: int) -> str:
+    """Return the start of a member, a character that is cut in two left out; empty where there is none."""
+    if name not in archive.namelist():
+        return ""
+    with archive.open(name) as member:
+        return member.read(bound).decode("utf-8", errors="ignore")
+
+
+def _one_run(sarif: str) -> bool:
+    try:
+        document = json.loads(sarif)
+        return document["version"] == "2.1.0" and len(document["runs"]) == 1
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return False
+
+
+if __name__ == "__main__":
+    sys.exit(main(*map(Path, sys.argv[1:])))
