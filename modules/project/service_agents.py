@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_gcp import projects
 
-from modules.project.services import ProjectServices, Transformation, api_of, short_api, wait_for
+from modules.project.services import ProjectServices, Transformation, short_api, wait_for
+from training_platform.resources.register import api_of
 from training_platform.resources.scope import Scope
 
 AGENT_ROLES: Mapping[str, tuple[str, ...]] = {

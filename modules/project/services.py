@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pulumi
 from pulumi_gcp import projects
 
+from training_platform.resources.register import api_of
 from training_platform.resources.scope import Scope
 
 Transformation = Callable[[pulumi.ResourceTransformationArgs], pulumi.ResourceTransformationResult | None]
-
-SERVICES_OF: Mapping[str, str] = {
-    "artifactregistry": "artifactregistry.googleapis.com",
-    "billing": "billingbudgets.googleapis.com",
-    "cloudquota": "cloudquotas.googleapis.com",
-    "compute": "compute.googleapis.com",
-    "container": "container.googleapis.com",
-    "dns": "dns.googleapis.com",
-    "filestore": "file.googleapis.com",
-    "logging": "logging.googleapis.com",
-    "monitoring": "monitoring.googleapis.com",
-    "projects": "cloudresourcemanager.googleapis.com",
-    "secretmanager": "secretmanager.googleapis.com",
-    "serviceaccount": "iam.googleapis.com",
-    "storage": "storage.googleapis.com",
-    "vertex": "aiplatform.googleapis.com",
-}
-"""The API behind each module of pulumi-gcp that components use: ``gcp:<module>/...`` calls it."""
 
 # Beside the APIs of what a stack creates: the one that turns a Kubernetes service account into a Google one, and the
 # two that take what nodes and controllers write.
@@ -58,7 +41,6 @@ TEAM_APIS = (
     "monitoring.googleapis.com",
     "storage.googleapis.com",
 )
-_SERVICE = "gcp:projects/service:Service"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,20 +76,6 @@ class ProjectServices(pulumi.ComponentResource):
 def short_api(api: str) -> str:
     """Return an API's name without its domain: ``container`` for ``container.googleapis.com``."""
     return api.removesuffix(".googleapis.com")
-
-
-def api_of(resource_type: str) -> str | None:
-    """Return the API that a resource's type calls; None for a type that is not Google Cloud's, and for APIs themselves.
-
-    Raises LookupError for a module of pulumi-gcp that ``SERVICES_OF`` lacks: its API would never be enabled.
-    """
-    package, _, rest = resource_type.partition(":")
-    module = rest.partition("/")[0]
-    if package != "gcp" or resource_type == _SERVICE:
-        return None
-    if module not in SERVICES_OF:
-        raise LookupError(f"{resource_type} is of module {module!r}, which SERVICES_OF has no API for")
-    return SERVICES_OF[module]
 
 
 def depend_on_services(services: ProjectServices) -> Transformation:

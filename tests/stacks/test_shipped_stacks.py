@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from modules.project.services import SERVICES_OF
 from training_platform.checks.inventory import inventory
 from training_platform.checks.planning.order import plan_order
 from training_platform.checks.planning.recorder import Plan
@@ -18,6 +17,7 @@ from training_platform.config.spec.stack import Stack
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.quota.demand import stack_demand
 from training_platform.quota.keys import QuotaKey
+from training_platform.resources.register import api_of
 from training_platform.rules import View, planned_demand, views_of_model, views_of_plan
 
 ROOT = Path(__file__).parents[2]
@@ -87,7 +87,7 @@ def test_every_google_cloud_resource_comes_after_its_api(name: str, plans: dict[
     apis = {each.name: each.inputs["service"] for each in plan.of("gcp:projects/service:Service")}
     for resource in plan.resources:
         if resource.type.startswith("gcp:") and resource.type != "gcp:projects/service:Service":
-            wanted = SERVICES_OF[resource.type.split(":")[1].split("/")[0]]
+            wanted = api_of(resource.type)
             after = {apis[other] for _, other in resource.options["dependsOn"] if other in apis}
             assert wanted in after, f"{resource.type} {resource.name} does not wait for {wanted}"
 

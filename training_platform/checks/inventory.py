@@ -10,27 +10,7 @@ import yaml
 
 from training_platform.checks.planning.recorder import Plan
 from training_platform.resources.planned import UNKNOWN
-
-_CHOSEN: Mapping[str, tuple[str, ...]] = {
-    "gcp:container/cluster:Cluster": ("location", "deletionProtection", "releaseChannel.channel"),
-    "gcp:container/nodePool:NodePool": (
-        "nodeConfig.machineType",
-        "nodeLocations",
-        "nodeConfig.spot",
-        "nodeConfig.flexStart",
-        "nodeConfig.reservationAffinity.values",
-        "placementPolicy.tpuTopology",
-        "autoscaling.minNodeCount",
-        "autoscaling.maxNodeCount",
-        "autoscaling.totalMaxNodeCount",
-        "nodeConfig.bootDisk",
-    ),
-    "gcp:filestore/instance:Instance": ("tier", "location", "fileShares.capacityGb", "deletionProtectionEnabled"),
-    "gcp:storage/bucket:Bucket": ("name", "location", "forceDestroy"),
-    "gcp:vertex/aiPersistentResource:AiPersistentResource": ("resourcePools",),
-    "kubernetes:kueue.x-k8s.io/v1beta2:ClusterQueue": ("spec.resourceGroups",),
-    "kubernetes:helm.sh/v3:Release": ("chart", "version", "namespace"),
-}
+from training_platform.resources.register import REGISTER
 
 
 def inventory(plan: Plan) -> str:
@@ -53,7 +33,8 @@ def inventory(plan: Plan) -> str:
 
 
 def _chosen(resource_type: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    values = {path: _at(inputs, path) for path in _CHOSEN.get(resource_type, ())}
+    row = REGISTER.get(resource_type)
+    values = {path: _at(inputs, path) for path in (row.shown if row else ())}
     return {path: _plain(value) for path, value in values.items() if value is not None}
 
 

@@ -18,6 +18,8 @@ DISK = "gcp:compute/disk:Disk"
 FILESTORE = "gcp:filestore/instance:Instance"
 FIREWALL = "gcp:compute/firewall:Firewall"
 GLOBAL_ADDRESS = "gcp:compute/globalAddress:GlobalAddress"
+BUCKET_MEMBER = "gcp:storage/bucketIAMMember:BucketIAMMember"
+CUSTOM_ROLE = "gcp:projects/iAMCustomRole:IAMCustomRole"
 IAM_BINDING = "gcp:projects/iAMBinding:IAMBinding"
 IAM_MEMBER = "gcp:projects/iAMMember:IAMMember"
 INSTANCE = "gcp:compute/instance:Instance"
@@ -29,6 +31,7 @@ NOTIFICATION_CHANNEL = "gcp:monitoring/notificationChannel:NotificationChannel"
 PERSISTENT_RESOURCE = "gcp:vertex/aiPersistentResource:AiPersistentResource"
 QUOTA_PREFERENCE = "gcp:cloudquota/sQuotaPreference:SQuotaPreference"
 REPOSITORY = "gcp:artifactregistry/repository:Repository"
+REPOSITORY_MEMBER = "gcp:artifactregistry/repositoryIamMember:RepositoryIamMember"
 RESERVATION = "gcp:compute/reservation:Reservation"
 RESOURCE_POLICY = "gcp:compute/resourcePolicy:ResourcePolicy"
 ROUTER = "gcp:compute/router:Router"
@@ -36,6 +39,8 @@ ROUTER_NAT = "gcp:compute/routerNat:RouterNat"
 SECRET = "gcp:secretmanager/secret:Secret"  # noqa: S105 # a type, which holds no secret
 SERVICE = "gcp:projects/service:Service"
 SERVICE_ACCOUNT = "gcp:serviceaccount/account:Account"
+SERVICE_ACCOUNT_MEMBER = "gcp:serviceaccount/iAMMember:IAMMember"
+SERVICE_IDENTITY = "gcp:projects/serviceIdentity:ServiceIdentity"
 SUBNETWORK = "gcp:compute/subnetwork:Subnetwork"
 TENSORBOARD = "gcp:vertex/aiTensorboard:AiTensorboard"
 TOPIC = "gcp:pubsub/topic:Topic"
@@ -57,8 +62,9 @@ class ResourceType:
     ``kind`` is what reports call one; ``labels`` is the input with the labels that Google Cloud bills by, None where it
     takes none. ``loses`` says what its replacement loses, for types whose replacement the guard of a change reports.
     ``import_id`` is the id under which the cloud has one, from its inputs; ``listed_under`` the collection to look
-    through by display name, where Google chooses the id. A ``failed_create`` type is made anew after a create that
-    failed, whatever became of it. ``shown`` are the inputs that an inventory lists.
+    through by display name, where Google chooses the id; an ``adds`` type only adds to something, so that to create it
+    again changes nothing. A ``failed_create`` type is made anew after a create that failed, whatever became of it.
+    ``shown`` are the inputs that an inventory lists.
     """
 
     kind: str
@@ -66,12 +72,13 @@ class ResourceType:
     loses: str | None = None
     import_id: str | None = None
     listed_under: str | None = None
+    adds: bool = False
     failed_create: bool = False
     shown: tuple[str, ...] = ()
 
 
 # Import ids: https://www.pulumi.com/registry/packages/gcp/api-docs/, section Import of each type.
-_COMPUTE = "projects/{project}"
+_PROJECT = "projects/{project}"
 _LOCAL = "projects/{project}/locations/{location}"
 REGISTER: Mapping[str, ResourceType] = {
     ADDRESS: ResourceType(kind="address", labels="labels"),
@@ -81,6 +88,7 @@ REGISTER: Mapping[str, ResourceType] = {
     BUCKET: ResourceType(
         kind="bucket", labels="labels", import_id="{name}", shown=("name", "location", "forceDestroy")
     ),
+    BUCKET_MEMBER: ResourceType(kind="role on a bucket", adds=True),
     CLUSTER: ResourceType(
         kind="cluster",
         labels="resourceLabels",
@@ -91,6 +99,7 @@ REGISTER: Mapping[str, ResourceType] = {
         shown=("location", "deletionProtection", "releaseChannel.channel"),
     ),
     CRYPTO_KEY: ResourceType(kind="key", labels="labels"),
+    CUSTOM_ROLE: ResourceType(kind="custom role", import_id=f"{_PROJECT}/roles/{{roleId}}"),
     DATASET: ResourceType(kind="dataset", labels="labels"),
     DISK: ResourceType(kind="disk", labels="labels"),
     FILESTORE: ResourceType(
@@ -100,16 +109,16 @@ REGISTER: Mapping[str, ResourceType] = {
         import_id=f"{_LOCAL}/instances/{{name}}",
         shown=("tier", "location", "fileShares.capacityGb", "deletionProtectionEnabled"),
     ),
-    FIREWALL: ResourceType(kind="firewall rule", import_id=f"{_COMPUTE}/global/firewalls/{{name}}"),
+    FIREWALL: ResourceType(kind="firewall rule", import_id=f"{_PROJECT}/global/firewalls/{{name}}"),
     GLOBAL_ADDRESS: ResourceType(
-        kind="global address", labels="labels", import_id=f"{_COMPUTE}/global/addresses/{{name}}"
+        kind="global address", labels="labels", import_id=f"{_PROJECT}/global/addresses/{{name}}"
     ),
-    IAM_BINDING: ResourceType(kind="role of several members"),
-    IAM_MEMBER: ResourceType(kind="role of a member"),
+    IAM_BINDING: ResourceType(kind="role of several members", adds=True),
+    IAM_MEMBER: ResourceType(kind="role of a member", adds=True),
     INSTANCE: ResourceType(kind="VM", labels="labels"),
     INSTANCE_TEMPLATE: ResourceType(kind="template of VMs", labels="labels"),
     MANAGED_ZONE: ResourceType(kind="DNS zone", labels="labels"),
-    NETWORK: ResourceType(kind="VPC", import_id=f"{_COMPUTE}/global/networks/{{name}}"),
+    NETWORK: ResourceType(kind="VPC", import_id=f"{_PROJECT}/global/networks/{{name}}"),
     NODE_POOL: ResourceType(
         kind="node pool",
         labels="nodeConfig.resourceLabels",
@@ -135,22 +144,25 @@ REGISTER: Mapping[str, ResourceType] = {
         kind="persistent resource",
         labels="labels",
         loses="its jobs are cancelled, and its machines may not be had again",
-        import_id="projects/{project}/locations/{region}/persistentResources/{persistentResourceId}",
+        import_id=f"{_LOCAL}/persistentResources/{{name}}",
         shown=("resourcePools",),
     ),
     QUOTA_PREFERENCE: ResourceType(kind="quota request"),
     REPOSITORY: ResourceType(kind="repository", labels="labels", import_id=f"{_LOCAL}/repositories/{{repositoryId}}"),
+    REPOSITORY_MEMBER: ResourceType(kind="role on a repository", adds=True),
     RESERVATION: ResourceType(kind="reservation"),
     RESOURCE_POLICY: ResourceType(kind="resource policy"),
-    ROUTER: ResourceType(kind="router", import_id=f"{_COMPUTE}/regions/{{region}}/routers/{{name}}"),
+    ROUTER: ResourceType(kind="router", import_id=f"{_PROJECT}/regions/{{region}}/routers/{{name}}"),
     ROUTER_NAT: ResourceType(kind="NAT gateway", import_id="{project}/{region}/{router}/{name}"),
     SECRET: ResourceType(kind="secret", labels="labels"),
-    SERVICE: ResourceType(kind="API"),
+    SERVICE: ResourceType(kind="API", adds=True),
+    SERVICE_ACCOUNT_MEMBER: ResourceType(kind="role on a service account", adds=True),
+    SERVICE_IDENTITY: ResourceType(kind="service agent", adds=True),
     SERVICE_ACCOUNT: ResourceType(
         kind="service account",
         import_id="projects/{project}/serviceAccounts/{accountId}@{project}.iam.gserviceaccount.com",
     ),
-    SUBNETWORK: ResourceType(kind="subnet", import_id=f"{_COMPUTE}/regions/{{region}}/subnetworks/{{name}}"),
+    SUBNETWORK: ResourceType(kind="subnet", import_id=f"{_PROJECT}/regions/{{region}}/subnetworks/{{name}}"),
     TENSORBOARD: ResourceType(
         kind="TensorBoard", labels="labels", listed_under="projects/{project}/locations/{region}/tensorboards/"
     ),

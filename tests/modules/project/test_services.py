@@ -13,14 +13,13 @@ from pulumi_gcp import compute, container, filestore, projects, serviceaccount
 from modules.project.service_agents import ServiceAgents, ServiceAgentsArgs, depend_on_agents
 from modules.project.services import (
     ENVIRONMENT_APIS,
-    SERVICES_OF,
     TEAM_APIS,
     ProjectServices,
     ProjectServicesArgs,
-    api_of,
     depend_on_services,
 )
 from training_platform.checks.planning.recorder import Plan
+from training_platform.resources.register import APIS, api_of
 from training_platform.resources.scope import Scope
 
 Deploy = Callable[[Callable[[], object]], Plan]
@@ -146,12 +145,10 @@ def test_a_module_without_an_api_is_refused() -> None:
         api_of("gcp:redis/instance:Instance")
 
 
-@pytest.mark.parametrize("module", SERVICES_OF)
+@pytest.mark.parametrize("module", APIS)
 def test_pulumi_gcp_has_every_module_that_an_api_is_given_for(module: str) -> None:
     assert importlib.util.find_spec(f"pulumi_gcp.{module}")
 
 
 def test_every_api_of_a_stack_is_a_host_name() -> None:
-    assert [
-        api for api in (*SERVICES_OF.values(), *ENVIRONMENT_APIS, *TEAM_APIS) if not api.endswith(".googleapis.com")
-    ] == []
+    assert [api for api in (*APIS.values(), *ENVIRONMENT_APIS, *TEAM_APIS) if not api.endswith(".googleapis.com")] == []

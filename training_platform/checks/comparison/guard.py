@@ -15,24 +15,13 @@ from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.stack import Stack
 from training_platform.config.spec.team import Team
 from training_platform.config.workspace import Workspace
+from training_platform.resources.register import QUOTA_PREFERENCE, REGISTER
 
-GUARDED = {
-    "gcp:container/cluster:Cluster": "cluster",
-    "gcp:container/nodePool:NodePool": "node pool",
-    "gcp:filestore/instance:Instance": "Filestore instance",
-    "gcp:vertex/aiPersistentResource:AiPersistentResource": "persistent resource",
-}
+GUARDED = {token: row for token, row in REGISTER.items() if row.loses}
 """Resource types whose replacement loses data, running jobs, or capacity that may not be had again."""
 LIFT = "deletion_protection: false"
-_PREFERENCE = "gcp:cloudquota/sQuotaPreference:SQuotaPreference"
 _LIMIT_OF_REQUEST = ("service", "quotaId", "dimensions")
 _MOST_INPUTS = 3  # that a finding names; the list of changes has all
-_LOSES = {
-    "cluster": "everything that runs in it ends",
-    "node pool": "its jobs end, and its capacity may not be had again",
-    "Filestore instance": "all of its data is lost",
-    "persistent resource": "its jobs are cancelled, and its machines may not be had again",
-}
 
 
 class _Side(NamedTuple):
@@ -73,16 +62,16 @@ def _replaced(change: StackChange, new: _Side, old: _Side | None) -> Iterator[Fi
     for path, resources in sections.items():
         if new.protects and _lifted(new.stack, path):
             continue
-        what = GUARDED[resources[0].type]
+        row = GUARDED[resources[0].type]
         inputs = {each.path: each for resource in resources for each in resource.forcing}
         said = ", ".join(map(_said, list(inputs.values())[:_MOST_INPUTS]))
         if len(inputs) > _MOST_INPUTS:
             said += f" and {len(inputs) - _MOST_INPUTS} more"
-        count = f"{len(resources)} {what}s" if len(resources) > 1 else f"the {what} {resources[0].name}"
+        count = f"{len(resources)} {row.kind}s" if len(resources) > 1 else f"the {row.kind} {resources[0].name}"
         field = field_of(next(iter(inputs.values())), path, new.stack, old.stack if old else None)
         yield _finding(
             "replacement", "error" if new.protects else "warning", new.stack, field,
-            f"replaces {count}: {said}; {_LOSES[what]}",
+            f"replaces {count}: {said}; {row.loses}",
             resource=f"{resources[0].type} {resources[0].name}",
             allowed=f"{LIFT} in {dotted(path)}, if that is meant" if new.protects else "a replacement that is meant",
         )  # fmt: skip
@@ -131,7 +120,7 @@ def _moved(change: StackChange, new: _Side) -> Iterator[Finding]:
     assert new.stack.section is not None
     for resource in change.resources:
         moved = [each for each in resource.inputs if each.path.startswith(_LIMIT_OF_REQUEST)]
-        if resource.type == _PREFERENCE and resource.kind == "changed" and moved:
+        if resource.type == QUOTA_PREFERENCE and resource.kind == "changed" and moved:
             path = Locator(new.stack.section).path(resource.name) or ()
             yield _finding(
                 "quota-request-moved", "error", new.stack, path,

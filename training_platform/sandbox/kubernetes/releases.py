@@ -15,7 +15,6 @@ from training_platform.sandbox.kubernetes.store import Key, ObjectStore, Refused
 from training_platform.sandbox.kubernetes.values import UNKNOWN_ON_WIRE, Json, pruned, readable, with_secrets
 
 GROUP: Final = "helm.sh"
-RELEASE: Final = "kubernetes:helm.sh/v3:Release"
 TIMEOUT_SECONDS: Final = 300  # the provider's default, which it writes into the inputs
 _IDENTITY: Final = (("name",), ("namespace",))
 

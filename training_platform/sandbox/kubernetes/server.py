@@ -22,10 +22,11 @@ from pulumi.runtime.proto import plugin_pb2, provider_pb2_grpc
 from pulumi.runtime.proto import provider_pb2 as pb
 from typing_extensions import override
 
+from training_platform.resources.register import RELEASE
 from training_platform.sandbox.kubernetes.calls import Ask, AutoName, Failure, Kept
 from training_platform.sandbox.kubernetes.changes import Change, changes
 from training_platform.sandbox.kubernetes.objects import Objects
-from training_platform.sandbox.kubernetes.releases import RELEASE, Releases
+from training_platform.sandbox.kubernetes.releases import Releases
 from training_platform.sandbox.kubernetes.schemas import kinds
 from training_platform.sandbox.kubernetes.schemas.crds import load_crds
 from training_platform.sandbox.kubernetes.settings import Settings, changed_settings, configured, refused_settings

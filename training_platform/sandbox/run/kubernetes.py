@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from training_platform.checks.reports.wording import counted
-from training_platform.sandbox.kubernetes.releases import RELEASE
+from training_platform.resources.register import RELEASE
 from training_platform.sandbox.kubernetes.store import Store
 from training_platform.sandbox.run.engine import tools
 from training_platform.sandbox.run.folder import Folder

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from training_platform.resources.register import REGISTER
 from training_platform.sandbox.run.recovery.pending_creates import Holdings, find_id
 from training_platform.sandbox.run.reports.timeline import name_of
-
-_CLUSTER = "gcp:container/cluster:Cluster"
 
 
 class HalfMade(NamedTuple):
@@ -41,7 +40,8 @@ def half_made(
     for each in resources:
         known.add(each["urn"])
         identity = str(each.get("id", ""))
-        broken = each["type"] == _CLUSTER and each.get("initErrors")
+        row = REGISTER.get(each["type"])
+        broken = row and row.failed_create and each.get("initErrors")
         if broken or _in_error(held.cloud.get(identity, {})):
             found[each["urn"]] = HalfMade(each["urn"], identity, in_state=True)
     for each in (operation["resource"] for operation in operations if operation["type"] == "creating"):

@@ -8,41 +8,13 @@ member of a role, is forgotten: to make it again changes nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
+from training_platform.resources.register import BUCKET, KUBERNETES, REGISTER, ROUTER_NAT
 from training_platform.sandbox.cloud.state.store import Store as CloudStore
 from training_platform.sandbox.kubernetes.store import Store as ObjectStore
 from training_platform.sandbox.run.folder import Folder
 from training_platform.sandbox.run.reports.timeline import name_of
-
-NAT: Final = "gcp:compute/routerNat:RouterNat"
-BUCKET: Final = "gcp:storage/bucket:Bucket"
-# What ids are put together from: https://www.pulumi.com/registry/packages/gcp/api-docs/, section Import of each type.
-IDS: Final[Mapping[str, str]] = {
-    "gcp:artifactregistry/repository:Repository": "projects/{project}/locations/{location}/repositories/{repositoryId}",
-    "gcp:compute/firewall:Firewall": "projects/{project}/global/firewalls/{name}",
-    "gcp:compute/globalAddress:GlobalAddress": "projects/{project}/global/addresses/{name}",
-    "gcp:compute/network:Network": "projects/{project}/global/networks/{name}",
-    "gcp:compute/router:Router": "projects/{project}/regions/{region}/routers/{name}",
-    NAT: "{project}/{region}/{router}/{name}",
-    "gcp:compute/subnetwork:Subnetwork": "projects/{project}/regions/{region}/subnetworks/{name}",
-    "gcp:container/cluster:Cluster": "projects/{project}/locations/{location}/clusters/{name}",
-    "gcp:container/nodePool:NodePool": "projects/{project}/locations/{location}/clusters/{cluster}/nodePools/{name}",
-    "gcp:filestore/instance:Instance": "projects/{project}/locations/{location}/instances/{name}",
-    "gcp:serviceaccount/account:Account": (
-        "projects/{project}/serviceAccounts/{accountId}@{project}.iam.gserviceaccount.com"
-    ),
-    BUCKET: "{name}",
-    "gcp:vertex/aiPersistentResource:AiPersistentResource": (
-        "projects/{project}/locations/{region}/persistentResources/{persistentResourceId}"
-    ),
-}
-# Google gives these their ids, so they are looked for by the name that people see.
-DISPLAYED: Final[Mapping[str, str]] = {
-    "gcp:monitoring/alertPolicy:AlertPolicy": "projects/{project}/alertPolicies/",
-    "gcp:monitoring/notificationChannel:NotificationChannel": "projects/{project}/notificationChannels/",
-    "gcp:vertex/aiTensorboard:AiTensorboard": "projects/{project}/locations/{region}/tensorboards/",
-}
 
 
 class Pending(NamedTuple):
@@ -93,13 +65,14 @@ def pending_creates(
 def find_id(resource: Mapping[str, Any], held: Holdings, cluster: str = "") -> str | None:
     """Return the id under which the stand-ins have a resource with these inputs; an object, in its own cluster."""
     kind, inputs = resource["type"], resource.get("inputs") or {}
-    if kind.startswith("kubernetes:"):
+    if kind.startswith(KUBERNETES):
         return _object_id(kind, inputs, held, cluster)
-    if kind in IDS:
-        identity = _filled(IDS[kind], inputs)
+    row = REGISTER.get(kind)
+    if row and row.import_id:
+        identity = _filled(row.import_id, inputs)
         return identity if identity and _is_held(kind, identity, held) else None
-    if kind in DISPLAYED:
-        prefix = _filled(DISPLAYED[kind], inputs)
+    if row and row.listed_under:
+        prefix = _filled(row.listed_under, inputs)
         return _displayed(prefix, inputs, held) if prefix else None
     return None
 
@@ -154,7 +127,7 @@ def _displayed(prefix: str, inputs: Mapping[str, Any], held: Holdings) -> str | 
 
 
 def _is_held(kind: str, identity: str, held: Holdings) -> bool:
-    if kind == NAT:  # a part of its router
+    if kind == ROUTER_NAT:  # a part of its router
         *place, router, name = identity.split("/")
         path = "projects/{}/regions/{}/routers/{}".format(*place, router)
         return any(nat.get("name") == name for nat in held.cloud.get(path, {}).get("nats", ()))
