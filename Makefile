@@ -43,8 +43,8 @@ format: $(DEVELOPMENT) ## Format the code, and mend what ruff can mend.
 schema: $(RUNTIME) ## Write the JSON Schemas of stacks and jobs from their models.
 	@$(BIN)/training-platform schema
 
-inventories: $(RUNTIME) ## Write tests/inventories/ from the stacks' plans.
-	@$(BIN)/python tests/inventories/write.py
+inventories: $(RUNTIME) ## Write the inventories of the tests' organisation from its plans.
+	@$(BIN)/python tests/organisation/inventories/write.py
 
 policy-pack: $(RUNTIME) ## Build the folder to publish, build/policy-pack: docs/policies.md.
 	@$(BIN)/python -m training_platform.policy.build build/policy-pack

@@ -7,7 +7,9 @@ import os
 import shutil
 import signal
 import socket
+import sys
 from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -59,6 +61,30 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
         report.outcome = "failed"
         report.longrepr = f"an engine test may not be skipped here: {reason}"
     return report
+
+
+SAMPLES = tuple(f"{Path(__file__).parents[1] / name}{os.sep}" for name in ("stacks", "jobs"))
+OF_SAMPLES = "tests/stacks/test_samples.py"
+_opened: set[str] = set()
+
+
+def _see_samples(event: str, arguments: tuple[Any, ...]) -> None:
+    """Note a file of a user's own, or of the samples; schemas, which are generated, are everybody's."""
+    if event == "open" and str(arguments[0]).startswith(SAMPLES) and str(arguments[0]).endswith(".yaml"):
+        _opened.add(str(arguments[0]))
+
+
+sys.addaudithook(_see_samples)
+
+
+@pytest.fixture(autouse=True)
+def _own_organisation(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail a test that rests on ``stacks/`` or ``jobs/``: they are there to be replaced by a user's own files."""
+    yield
+    opened = sorted(_opened)
+    _opened.clear()
+    if opened and not request.node.nodeid.startswith(OF_SAMPLES):
+        pytest.fail(f"read {', '.join(opened)}: take what tests/organisation/ has")
 
 
 @pytest.fixture

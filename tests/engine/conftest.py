@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.engine.workspace import ROOT, MakeWorkspace, Workspace
+from tests.engine.workspace import MakeWorkspace, Workspace
+from tests.places import ORGANISATION, ROOT
 from training_platform.checks.planning.order import plan_order
 from training_platform.checks.planning.recorder import Plan
 from training_platform.checks.planning.stack_plan import plan_stacks
@@ -36,7 +37,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory, kubernetes: int) -> Make
 @pytest.fixture(scope="session")
 def plans() -> dict[str, Plan]:
     """What ``check`` plans, by stack."""
-    repository = read_workspace(ROOT)
+    repository = read_workspace(ORGANISATION)
     return {stack.name: plan for stack, plan in plan_stacks(repository, plan_order(repository, repository.stacks))}
 
 

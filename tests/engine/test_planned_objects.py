@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine.workspace import ROOT
+from tests.places import ORGANISATION
 from tests.training_platform.sandbox.kubernetes.client import Client, connect
 from training_platform.checks.planning.recorder import ORGANIZATION, Plan
 from training_platform.checks.planning.stack_plan import plan_stack
@@ -20,7 +20,7 @@ from training_platform.config.workspace import read_workspace
 from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.sandbox.kubernetes.values import UNKNOWN_ON_WIRE
 
-STACKS = read_workspace(ROOT).stacks
+STACKS = read_workspace(ORGANISATION).stacks
 PROVIDER = "pulumi:providers:kubernetes"
 
 
@@ -28,7 +28,10 @@ PROVIDER = "pulumi:providers:kubernetes"
 def deployed_plans(plans: dict[str, Plan], deployed_outputs: Mapping[str, Mapping[str, Any]]) -> dict[str, Plan]:
     """The plans, those of teams with what their deployed environments export."""
     references = {f"{ORGANIZATION}/{PROJECT}/{name}": outputs for name, outputs in deployed_outputs.items()}
-    return {name: plan_stack(ROOT, stack, references) if stack.team else plans[name] for name, stack in STACKS.items()}
+    return {
+        name: plan_stack(ORGANISATION, stack, references) if stack.team else plans[name]
+        for name, stack in STACKS.items()
+    }
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.engine.workspace import ROOT, Preview, Workspace
+from tests.engine.workspace import Preview, Workspace
+from tests.places import ROOT
 from training_platform.policy.build import build
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from tests.engine.comparison import different_inputs, different_options, different_outputs, missing
-from tests.engine.workspace import ROOT, MakeWorkspace, Preview
+from tests.engine.workspace import MakeWorkspace, Preview
+from tests.places import ORGANISATION
 from training_platform.checks.planning.recorder import ORGANIZATION, Plan
 from training_platform.checks.planning.stack_plan import plan_stack
 from training_platform.config.spec.stack import PROJECT
@@ -17,7 +18,7 @@ from training_platform.config.workspace import read_workspace
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
 
-STACKS = read_workspace(ROOT).stacks
+STACKS = read_workspace(ORGANISATION).stacks
 ENVIRONMENTS = {name: stack.environment_name for name, stack in STACKS.items()}
 TEAMS = [name for name, stack in STACKS.items() if stack.team]
 
@@ -84,7 +85,7 @@ def test_a_plan_that_knows_the_environment_has_the_inputs_of_the_preview_and_is_
     environment = ENVIRONMENTS[stack]
     references = {f"{ORGANIZATION}/{PROJECT}/{environment}": deployed_outputs[environment]}
 
-    plan = plan_stack(ROOT, STACKS[stack], references)
+    plan = plan_stack(ORGANISATION, STACKS[stack], references)
 
     assert different_inputs(plan, previews(stack)) == []
 

@@ -7,19 +7,18 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from tests.places import ORGANISATION
 from training_platform.catalog import replacements
 
-ROOT = Path(__file__).parents[2]
 PLANNED = sorted(
     {
         each
-        for path in (ROOT / "tests" / "inventories").glob("*.yaml")
+        for path in (ORGANISATION / "inventories").glob("*.yaml")
         for each in yaml.safe_load(path.read_text(encoding="utf-8"))["counts"]
         if each.startswith("gcp:")
     }

@@ -23,7 +23,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine.workspace import ROOT
+from tests.places import ORGANISATION, ROOT
 from tests.training_platform.sandbox.run.conftest import Sandbox
 from tests.training_platform.sandbox.run.test_run_engine import held
 from training_platform.checks.planning.recorder import Plan
@@ -34,7 +34,7 @@ from training_platform.sandbox.run.session import read_stacks
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1200)]
 
-STACKS = read_workspace(ROOT).stacks
+STACKS = read_workspace(ORGANISATION).stacks
 ENVIRONMENTS = [name for name, stack in STACKS.items() if not stack.team]
 TEAMS = [name for name, stack in STACKS.items() if stack.team]
 SCHEMAS = ROOT.parent / "shared" / "schemas"  # the upstream CRDs, where they are beside this checkout
@@ -97,8 +97,8 @@ def repository(root: Path) -> Sandbox:
     root.mkdir()
     for name in ("Pulumi.yaml", "__main__.py"):
         shutil.copy(ROOT / name, root / name)
-    for name in ("stacks", "modules"):
-        shutil.copytree(ROOT / name, root / name)
+    shutil.copytree(ROOT / "modules", root / "modules")
+    shutil.copytree(ORGANISATION / "stacks", root / "stacks")
     return Sandbox(root)
 
 

@@ -13,10 +13,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from tests.places import ORGANISATION, ROOT
 from training_platform.config.spec.stack import PROJECT
 
-ROOT = Path(__file__).parents[2]
-COPIED = ("Pulumi.yaml", "__main__.py", "modules", "policies", "stacks")
+COPIED = ("Pulumi.yaml", "__main__.py", "modules", "policies")
 STACK = "pulumi:pulumi:Stack"
 SECONDS = 240  # for one command; a preview of the largest stack takes 15 to 30 on two busy cores
 _READS = ("read", "read-replacement")
@@ -81,7 +81,9 @@ class Workspace:
         self.root.mkdir(parents=True)
         for name in COPIED if program is None else COPIED[:1]:
             _copy(ROOT / name, self.root / name)
-        if program is not None:
+        if program is None:
+            _copy(ORGANISATION / "stacks", self.root / "stacks")
+        else:
             (self.root / "__main__.py").write_text(program, encoding="utf-8")
             (self.root / "stacks").mkdir()
         # Pulumi.yaml and PulumiPolicy.yaml name it; under `make` it is the checkout's own .venv.

@@ -8,18 +8,17 @@ import pytest
 import yaml
 
 from pipelines.operator.objects import main, object_name
+from tests.places import ORGANISATION, ROOT
 from training_platform.config.workspace import read_workspace
 from training_platform.sandbox.kubernetes.schemas.crds import load_crds
-
-ROOT = Path(__file__).parents[2]
 
 
 def test_every_stack_file_has_an_object_and_a_team_waits_for_its_environment(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    stacks = read_workspace(ROOT).stacks
+    stacks = read_workspace(ORGANISATION).stacks
 
-    assert main(ROOT) == 0
+    assert main(ORGANISATION) == 0
     found = {each["metadata"]["name"]: each["spec"] for each in yaml.safe_load_all(capsys.readouterr().out)}
 
     assert list(found) == list(stacks)
@@ -36,7 +35,7 @@ def test_the_operator_takes_every_object(capsys: pytest.CaptureFixture[str]) -> 
         pytest.skip("the operator's CRDs are not beside this checkout, in ../shared/schemas")
     kind = load_crds(folder)["pulumi.com", "v1", "Stack"]
 
-    main(ROOT)
+    main(ORGANISATION)
 
     objects = list(yaml.safe_load_all(capsys.readouterr().out))
     assert {each["metadata"]["name"]: kind.errors(each) for each in objects if kind.errors(each)} == {}

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 import typer
 
+from tests.places import ORGANISATION, ROOT
 from training_platform.cli.main import app
 from training_platform.config.workspace import read_workspace
 from training_platform.jobs.render import check_job
 
-ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 COMMANDS = typer.main.get_command(app)
 
@@ -37,8 +37,8 @@ def test_a_page_names_commands_and_options_that_exist(page: Path) -> None:
 
 
 def test_the_example_of_a_job_is_a_job_of_the_samples(tmp_path: Path) -> None:
-    for name in ("stacks", "Pulumi.yaml"):
-        (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, tmp_path / name)
+    shutil.copytree(ORGANISATION / "stacks", tmp_path / "stacks")
+    shutil.copy(ROOT / "Pulumi.yaml", tmp_path)
     (example,) = re.findall(
         r"^```yaml\n(.*?)^```$", (ROOT / "docs" / "jobs.md").read_text("utf-8"), re.DOTALL | re.MULTILINE
     )

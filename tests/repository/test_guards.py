@@ -55,6 +55,21 @@ def test_a_missing_engine_skips_unless_it_is_required(
     ran.stdout.fnmatch_lines(["*not on PATH: pulumi, pulumi-language-python, pulumi-resource-gcp*"])
 
 
+def test_no_test_rests_on_a_sample(pytester: pytest.Pytester) -> None:
+    pytester.mkdir("tests").joinpath("conftest.py").write_text(CONFTEST.read_text())
+    pytester.mkdir("stacks").joinpath("Pulumi.dev.yaml").touch()
+    pytester.path.joinpath("tests", "test_some.py").write_text(
+        "from pathlib import Path\n"
+        "def test_reads():\n    Path('stacks/Pulumi.dev.yaml').resolve().read_text()\n"
+        "def test_reads_nothing():\n    assert Path('stacks').is_dir()\n"
+    )
+
+    ran = pytester.runpytest_subprocess()
+
+    ran.assert_outcomes(passed=2, errors=1)
+    ran.stdout.fnmatch_lines(["*Pulumi.dev.yaml: take what tests/organisation/ has*"])
+
+
 def test_other_tests_may_skip_where_the_engine_is_required(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,11 +9,11 @@ from pathlib import Path
 import yaml
 from typer.testing import CliRunner
 
+from tests.places import ORGANISATION, ROOT
 from training_platform.cli.main import app
 from training_platform.config.reading.source import parse_source
 from training_platform.config.spec.stack import parse_stack
 
-ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
 
@@ -30,7 +30,7 @@ def test_the_example_of_a_team_is_a_stack_file() -> None:
 
 def test_the_example_of_a_finding_is_what_the_command_prints(tmp_path: Path) -> None:
     (example,) = [text for _, text in BLOCKS if text.startswith("$ training-platform check --fast prod\n")]
-    shutil.copytree(ROOT / "stacks", tmp_path / "stacks")
+    shutil.copytree(ORGANISATION / "stacks", tmp_path / "stacks")
     shutil.copy(ROOT / "Pulumi.yaml", tmp_path)
     prod = tmp_path / "stacks" / "Pulumi.prod.yaml"
     prod.write_text(prod.read_text(encoding="utf-8").replace("topology: 4x8", "topology: 4x5"), encoding="utf-8")

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.places import ORGANISATION, ROOT
 from tests.repository.bare_environment import BareEnvironment
 from training_platform.policy.build import make_wheel
 
-ROOT = Path(__file__).parents[2]
-CLONED = ("Pulumi.yaml", "pyproject.toml", "__main__.py", "modules", "policies", "stacks", "jobs", "training_platform")
+CLONED = ("Pulumi.yaml", "pyproject.toml", "__main__.py", "modules", "policies", "training_platform")
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -42,6 +42,8 @@ def clone(tmp_path: Path) -> Path:
         if (ROOT / name).is_file():
             (tmp_path / "clone" / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, tmp_path / "clone" / name)
+    for name in ("stacks", "jobs"):
+        shutil.copytree(ORGANISATION / name, tmp_path / "clone" / name)
     return tmp_path / "clone"
 
 

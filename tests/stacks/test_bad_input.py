@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.places import ORGANISATION
 from training_platform.checks.run import run_check
 from training_platform.checks.stacks import Options
 from training_platform.config.reading.clock import today
 from training_platform.config.reading.finding import Finding
 
-ROOT = Path(__file__).parents[2]
 V5E_HOST = (
     "v5e-host:\n            machine_type: ct5lp-hightpu-8t\n            zone: us-west4-a\n            topology: 2x4"
 )
@@ -98,7 +98,7 @@ SLIPS = {
 
 
 def found(tmp_path: Path, text: str) -> list[Finding]:
-    shutil.copytree(ROOT / "stacks", tmp_path / "stacks")
+    shutil.copytree(ORGANISATION / "stacks", tmp_path / "stacks")
     (tmp_path / "stacks" / "Pulumi.prod.yaml").write_text(text, encoding="utf-8")
     report = run_check(tmp_path, Options(today=today(tmp_path), fast=True), selected=["prod"])
     return list(report.all_findings())
@@ -107,7 +107,7 @@ def found(tmp_path: Path, text: str) -> list[Finding]:
 @pytest.mark.parametrize("slip", SLIPS)
 def test_a_slip_is_found_at_its_line_with_the_fix(slip: str, tmp_path: Path) -> None:
     made = SLIPS[slip]
-    text = (ROOT / "stacks" / "Pulumi.prod.yaml").read_text(encoding="utf-8")
+    text = (ORGANISATION / "stacks" / "Pulumi.prod.yaml").read_text(encoding="utf-8")
     assert made.old in text
     before, _, after = text.partition(made.old)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, get_args
 
 import pulumi
@@ -17,6 +16,7 @@ from pydantic import BaseModel
 
 from modules.environment import build_environment
 from modules.team import build_team
+from tests.places import ORGANISATION
 from training_platform.checks.planning.recorder import ORGANIZATION, Plan, record
 from training_platform.config.reading.finding import dotted
 from training_platform.config.reading.source import parse_source
@@ -24,8 +24,6 @@ from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.stack import PROJECT, Stack, parse_stack
 from training_platform.config.spec.team import Team
 from training_platform.config.workspace import Workspace, cross_check
-
-ROOT = Path(__file__).parents[2]
 
 ENVIRONMENT: dict[str, Any] = yaml.safe_load("""
 project: example-reach
@@ -363,7 +361,7 @@ def planned(environment: dict[str, Any], team: dict[str, Any], wanted: str) -> P
         name: parse_stack(name, parse_source(yaml.safe_dump({"config": section}), f"stacks/Pulumi.{name}.yaml"))
         for name, section in files.items()
     }
-    workspace = cross_check(Workspace(ROOT, stacks))
+    workspace = cross_check(Workspace(ORGANISATION, stacks))
     assert not [str(finding) for stack in workspace.stacks.values() for finding in stack.findings]
     references: dict[str, dict[str, Any]] = {}
     for stack in workspace.stacks.values():

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.places import ORGANISATION
 from training_platform.checks.inventory import inventory
 from training_platform.checks.planning.order import plan_order
 from training_platform.checks.planning.recorder import Plan
@@ -20,14 +20,13 @@ from training_platform.quota.keys import QuotaKey
 from training_platform.resources.register import api_of
 from training_platform.rules import View, planned_demand, views_of_model, views_of_plan
 
-ROOT = Path(__file__).parents[2]
-NAMES = sorted(path.stem.removeprefix("Pulumi.") for path in (ROOT / "stacks").glob("Pulumi.*.yaml"))
+NAMES = sorted(path.stem.removeprefix("Pulumi.") for path in (ORGANISATION / "stacks").glob("Pulumi.*.yaml"))
 every_stack = pytest.mark.parametrize("name", NAMES)
 
 
 @pytest.fixture(scope="module")
 def workspace() -> Workspace:
-    return read_workspace(ROOT)
+    return read_workspace(ORGANISATION)
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +37,7 @@ def plans(workspace: Workspace) -> dict[str, tuple[Stack, Plan]]:
 
 @every_stack
 def test_the_inventory_is_current(name: str, plans: dict[str, tuple[Stack, Plan]]) -> None:
-    kept = (ROOT / "tests" / "inventories" / f"{name}.yaml").read_text(encoding="utf-8")
+    kept = (ORGANISATION / "inventories" / f"{name}.yaml").read_text(encoding="utf-8")
 
     assert inventory(plans[name][1]) == kept, "run `make inventories` and look at the difference"
 

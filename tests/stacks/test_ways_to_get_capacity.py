@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pulumi
 import pytest
 
 from modules.environment import build_environment
+from tests.places import ORGANISATION
 from training_platform.checks.planning.recorder import Plan, record
 from training_platform.config.names import Locator
 from training_platform.config.reading.source import parse_source
@@ -19,7 +19,6 @@ from training_platform.quota.keys import Charge
 from training_platform.rules import View, evaluate, program, views_of_model, views_of_plan
 from training_platform.rules.planned_quota import demand_of_views
 
-ROOT = Path(__file__).parents[2]
 KUEUE = "kubernetes:kueue.x-k8s.io/v1beta2"
 TEXT = """\
 config:
@@ -69,7 +68,9 @@ config:
 
 @pytest.fixture(scope="module")
 def workspace() -> Workspace:
-    found = cross_check(Workspace(ROOT, {"ways": parse_stack("ways", parse_source(TEXT, "stacks/Pulumi.ways.yaml"))}))
+    found = cross_check(
+        Workspace(ORGANISATION, {"ways": parse_stack("ways", parse_source(TEXT, "stacks/Pulumi.ways.yaml"))})
+    )
     assert not [str(finding) for finding in found.stacks["ways"].findings]
     return found
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pulumi
@@ -13,6 +12,7 @@ import pytest
 
 from modules.kueue.flavors import Flavors, FlavorsArgs
 from modules.kueue.queues import TeamQueues, TeamQueuesArgs
+from tests.places import ORGANISATION
 from training_platform.checks.planning.recorder import Plan, record
 from training_platform.config.expansion.flavors import flavors
 from training_platform.config.spec.cluster import ClusterSpec
@@ -22,7 +22,6 @@ from training_platform.resources.planned import Planned
 from training_platform.resources.scope import Scope
 from training_platform.sandbox.kubernetes.schemas.crds import CrdSchema
 
-ROOT = Path(__file__).parents[3]
 KUEUE = "kubernetes:kueue.x-k8s.io/v1beta2"
 Build = Callable[..., ClusterSpec]
 Crds = dict[tuple[str, str, str], CrdSchema]
@@ -121,7 +120,7 @@ def test_every_object_is_in_the_cluster_and_says_whose_it_is(scope: Scope, clust
 
 
 def test_the_sample_stacks_ask_for_nothing_that_the_crds_refuse(scope: Scope, crds: Crds) -> None:
-    workspace = read_workspace(ROOT)
+    workspace = read_workspace(ORGANISATION)
     environments = list(workspace.environments())
     for stack, environment in environments:
         for name, spec in environment.clusters.items():

@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
+from tests.places import ORGANISATION, ROOT
+
 INVENTED = Path(__file__).parent / "invented"
 PACKAGES = ("modules", "training_platform")
 GPU_VMS, GPUS_PER_VM, SURGE = 2, 6, 1
@@ -70,7 +71,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Tree:
         shutil.copytree(ROOT / package, root / package, ignore=shutil.ignore_patterns("__pycache__"))
     (root / "stacks" / "quotas").mkdir(parents=True)
     for file in ("Pulumi.yaml", "__main__.py", "stacks/clock.yaml"):
-        shutil.copy(ROOT / file, root / file)
+        shutil.copy(ORGANISATION / file, root / file)
     for file in ("z9.yaml", "tpu-z9.yaml"):
         shutil.copy(INVENTED / file, root / "training_platform" / "catalog" / "data")
     for file in ("Pulumi.lab.yaml", "Pulumi.lab-vision.yaml"):

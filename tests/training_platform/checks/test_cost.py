@@ -1,12 +1,9 @@
-from pathlib import Path
-
 import pytest
 
+from tests.places import ORGANISATION
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.checks.cost import Cost, hourly_usd, machines_cost, stack_cost
 from training_platform.config.workspace import read_workspace
-
-ROOT = Path(__file__).parents[3]
 
 
 def test_a_price_per_chip_counts_all_chips_of_a_vm() -> None:
@@ -57,7 +54,7 @@ def test_a_sum_keeps_the_oldest_date_and_every_machine_without_a_price() -> None
 
 
 def test_the_environment_s_reserved_and_standing_machines_are_its_least_cost() -> None:
-    section = read_workspace(ROOT).stacks["prod"].section
+    section = read_workspace(ORGANISATION).stacks["prod"].section
     assert section is not None
 
     cost = stack_cost(section)

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from tests.places import ORGANISATION, ROOT
 from training_platform.checks.run import run_check
 from training_platform.checks.stacks import Options
 from training_platform.cli.main import app
 
-ROOT = Path(__file__).parents[3]
 TODAY = date(2026, 11, 21)
 EXEMPTION = """\
 exemptions:
@@ -28,7 +28,7 @@ exemptions:
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    shutil.copytree(ROOT / "stacks", tmp_path / "stacks")
+    shutil.copytree(ORGANISATION / "stacks", tmp_path / "stacks")
     for name in ("Pulumi.yaml", "__main__.py"):
         shutil.copy(ROOT / name, tmp_path / name)
     (tmp_path / "stacks" / "exemptions.yaml").write_text(EXEMPTION)

@@ -12,19 +12,19 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from tests.places import ORGANISATION, ROOT
 from training_platform.checks.report import Report
 from training_platform.checks.run import run_check
 from training_platform.checks.stacks import Options, UnknownStackError
 from training_platform.cli.main import app
 from training_platform.config.reading.finding import Finding
 
-ROOT = Path(__file__).parents[3]
 TODAY = date(2026, 11, 21)
 
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    shutil.copytree(ROOT / "stacks", tmp_path / "stacks")
+    shutil.copytree(ORGANISATION / "stacks", tmp_path / "stacks")
     for name in ("Pulumi.yaml", "__main__.py"):
         shutil.copy(ROOT / name, tmp_path / name)
     return tmp_path
@@ -45,7 +45,7 @@ def errors(report: Report) -> list[Finding]:
 
 @pytest.mark.parametrize("fast", [False, True], ids=["planned", "fast"])
 def test_the_shipped_stacks_are_clean(fast: bool) -> None:
-    report = run_check(ROOT, Options(today=TODAY, fast=fast))
+    report = run_check(ORGANISATION, Options(today=TODAY, fast=fast))
 
     assert [str(finding) for finding in report.all_findings()] == []
     assert report.failures == ()
@@ -145,7 +145,7 @@ def test_a_program_that_fails_is_exit_code_2_with_one_sentence(copy: Path) -> No
 
 def test_an_unknown_stack_is_refused_with_the_nearest() -> None:
     with pytest.raises(UnknownStackError, match=r"no stack pord\..*Nearest: prod\."):
-        run_check(ROOT, Options(today=TODAY), selected=["pord"])
+        run_check(ORGANISATION, Options(today=TODAY), selected=["pord"])
 
 
 def test_an_old_snapshot_is_a_warning_that_only_strict_counts(copy: Path) -> None:
@@ -188,7 +188,7 @@ def test_the_json_report_has_what_the_text_has(copy: Path) -> None:
     ],
 )
 def test_wrong_usage_is_exit_code_2_and_one_sentence(arguments: list[str], said: str) -> None:
-    root = [] if "--root" in arguments else ["--root", str(ROOT)]
+    root = [] if "--root" in arguments else ["--root", str(ORGANISATION)]
 
     result = CliRunner().invoke(app, [*arguments, *root])
 

@@ -5,11 +5,11 @@ import jsonschema
 import pytest
 import yaml
 
+from tests.places import ORGANISATION, ROOT
 from training_platform.cli.schema import schema_files
 
-ROOT = Path(__file__).parents[3]
-SNAPSHOTS = sorted((ROOT / "stacks" / "quotas").glob("*.yaml"))
-STACKS = sorted((ROOT / "stacks").glob("Pulumi.*.yaml"))
+SNAPSHOTS = sorted((ORGANISATION / "stacks" / "quotas").glob("*.yaml"))
+STACKS = sorted((ORGANISATION / "stacks").glob("Pulumi.*.yaml"))
 SNAPSHOT_SCHEMA = json.loads((ROOT / "stacks" / "quotas" / "quotas.schema.json").read_text(encoding="utf-8"))
 EXEMPTIONS_SCHEMA = json.loads((ROOT / "stacks" / "exemptions.schema.json").read_text(encoding="utf-8"))
 SCHEMA = json.loads((ROOT / "stacks" / "stack.schema.json").read_text(encoding="utf-8"))
@@ -71,10 +71,10 @@ def test_an_editor_knows_what_an_exemption_needs() -> None:
 
 @pytest.mark.parametrize("path", ["stacks/exemptions.yaml", *(f"stacks/quotas/{each.name}" for each in SNAPSHOTS)])
 def test_every_shipped_file_tells_the_editor_its_schema(path: str) -> None:
-    file = ROOT / path
+    file = ORGANISATION / path
     first = file.read_text(encoding="utf-8").splitlines()[0]
 
-    assert first.startswith("# yaml-language-server: $schema=./")
+    assert first.startswith("# yaml-language-server: $schema=")
     assert (file.parent / first.partition("$schema=")[2]).is_file()
 
 
@@ -89,7 +89,7 @@ def test_every_shipped_file_tells_the_editor_its_schema(path: str) -> None:
     ],
 )
 def test_an_editor_marks_what_the_model_refuses(old: str, new: str) -> None:
-    text = (ROOT / "stacks" / "Pulumi.prod.yaml").read_text(encoding="utf-8")
+    text = (ORGANISATION / "stacks" / "Pulumi.prod.yaml").read_text(encoding="utf-8")
     assert old in text
 
     with pytest.raises(jsonschema.ValidationError):

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
+from tests.places import ORGANISATION
+
 COMMANDS = [
     pytest.param(["check", "--fast"], id="check"),
     pytest.param(["quota", "show"], id="quota"),
@@ -32,7 +33,7 @@ def run(arguments: list[str], redirection: str = "", **environment: str) -> subp
         *arguments,
     ]
     given = {**os.environ, **environment}
-    return subprocess.run(command, cwd=ROOT, env=given, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, cwd=ORGANISATION, env=given, capture_output=True, text=True, timeout=60, check=False)
 
 
 def last_line(done: subprocess.CompletedProcess[str]) -> str:
@@ -52,7 +53,9 @@ def test_a_reader_who_has_gone_is_no_error(arguments: list[str]) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     command = [sys.executable, "-m", "training_platform.cli.main", *arguments]
-    done = subprocess.run(command, cwd=ROOT, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        command, cwd=ORGANISATION, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=60, check=False
+    )
     os.close(writing)
 
     assert done.returncode == 141

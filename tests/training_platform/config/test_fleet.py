@@ -1,15 +1,14 @@
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 
+from tests.places import ORGANISATION
 from training_platform.config.expansion.flavors import flavors
 from training_platform.config.expansion.pools import FLAVOR_LABEL, ExpandedPool, GkePool, cluster_pools
 from training_platform.config.names import Locator
 from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.workspace import read_workspace
 
-ROOT = Path(__file__).parents[3]
 SUBNET = {"nodes": "10.0.0.0/20", "pods": "10.64.0.0/16", "services": "10.1.0.0/20"}
 
 
@@ -121,7 +120,7 @@ def test_pods_of_a_flavor_tolerate_what_gke_taints_its_nodes_with() -> None:
 
 
 def test_a_resource_is_traced_back_to_the_section_that_asked_for_it() -> None:
-    section = read_workspace(ROOT).stacks["prod"].section
+    section = read_workspace(ORGANISATION).stacks["prod"].section
     assert section is not None
     locator = Locator(section)
 

@@ -3,14 +3,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.places import ORGANISATION
 from training_platform.config.workspace import Workspace, read_workspace
-
-ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    shutil.copytree(ROOT / "stacks", tmp_path / "stacks")
+    shutil.copytree(ORGANISATION / "stacks", tmp_path / "stacks")
     return tmp_path
 
 
@@ -23,7 +22,7 @@ def edit(root: Path, stack: str, old: str, new: str) -> Workspace:
 
 
 def test_environments_come_before_their_teams() -> None:
-    assert list(read_workspace(ROOT).stacks) == ["dev", "prod", "dev-vision", "prod-nlp", "prod-vision"]
+    assert list(read_workspace(ORGANISATION).stacks) == ["dev", "prod", "dev-vision", "prod-nlp", "prod-vision"]
 
 
 def test_a_team_of_an_unknown_environment_is_found(copy: Path) -> None:

@@ -8,14 +8,14 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
+from tests.places import ORGANISATION, ROOT
 from training_platform.cli.schema import schema_files
 from training_platform.config.reading.clock import today
 from training_platform.jobs.render import job_files, render_job
 from training_platform.jobs.schema import SCHEMA_FILE, job_schema
 
-ROOT = Path(__file__).parents[3]
-PRETRAIN = ROOT / "jobs" / "nlp" / "pretrain.yaml"
-FINETUNE = ROOT / "jobs" / "vision" / "finetune.yaml"
+PRETRAIN = ORGANISATION / "jobs" / "nlp" / "pretrain.yaml"
+FINETUNE = ORGANISATION / "jobs" / "vision" / "finetune.yaml"
 
 
 def accepts(job: object) -> bool:
@@ -23,11 +23,11 @@ def accepts(job: object) -> bool:
 
 
 def test_the_shown_jobs_are_all_tested_here() -> None:
-    assert job_files(ROOT) == [PRETRAIN, FINETUNE]
+    assert job_files(ORGANISATION) == [PRETRAIN, FINETUNE]
 
 
 def test_the_multislice_job_renders_for_gke() -> None:
-    rendered = render_job(PRETRAIN, ROOT, "gke", today(ROOT))
+    rendered = render_job(PRETRAIN, ORGANISATION, "gke", today(ORGANISATION))
 
     (job,) = yaml.safe_load(rendered.text)["spec"]["replicatedJobs"]
     assert rendered.findings == ()
@@ -35,7 +35,7 @@ def test_the_multislice_job_renders_for_gke() -> None:
 
 
 def test_the_multislice_job_renders_for_vertex_on_the_preemptible_quota() -> None:
-    rendered = render_job(PRETRAIN, ROOT, "vertex", today(ROOT))
+    rendered = render_job(PRETRAIN, ORGANISATION, "vertex", today(ORGANISATION))
 
     assert [str(finding) for finding in rendered.findings] == []
     assert '"strategy": "FLEX_START"' in rendered.text
@@ -43,7 +43,7 @@ def test_the_multislice_job_renders_for_vertex_on_the_preemptible_quota() -> Non
 
 
 def test_the_gpu_job_renders_for_gke() -> None:
-    rendered = render_job(FINETUNE, ROOT, None, today(ROOT))
+    rendered = render_job(FINETUNE, ORGANISATION, None, today(ORGANISATION))
 
     (job,) = yaml.safe_load(rendered.text)["spec"]["replicatedJobs"]
     assert rendered.findings == ()
@@ -55,7 +55,9 @@ def test_the_schema_takes_every_shown_job_and_is_named_in_its_first_line(path: P
     text = path.read_text(encoding="utf-8")
 
     assert accepts(yaml.safe_load(text))
-    assert text.splitlines()[0] == "# yaml-language-server: $schema=../job.schema.json"
+    first = text.splitlines()[0]
+    assert first.startswith("# yaml-language-server: $schema=")
+    assert (path.parent / first.partition("=")[2]).resolve() == ROOT / SCHEMA_FILE
 
 
 @pytest.mark.parametrize(

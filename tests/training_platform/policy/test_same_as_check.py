@@ -20,6 +20,7 @@ from pulumi_policy import (
 from pulumi_policy.policy import PolicyCustomTimeouts
 from pulumi_policy.proxy import unknown_checking_proxy
 
+from tests.places import ORGANISATION, ROOT
 from tests.training_platform.policy.pack_run import marked, urn
 from training_platform.checks.planning.order import plan_order
 from training_platform.checks.planning.stack_plan import plan_stacks
@@ -32,7 +33,6 @@ from training_platform.config.workspace import read_workspace
 from training_platform.policy.pack import policies
 from training_platform.resources.planned import Planned
 
-ROOT = Path(__file__).parents[3]
 PLANTED = {  # in prod's file: an error of one resource, one of the ledgers, and a warning that needs both
     "zone: us-central1-b": "zone: us-central1-f",
     "boot_disk: {type: pd-ssd, size_gb: 200}": "boot_disk: {type: pd-ssd, size_gb: 700000}",
@@ -50,7 +50,7 @@ class Judgement(NamedTuple):
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("same")
-    shutil.copytree(ROOT / "stacks", root / "stacks")
+    shutil.copytree(ORGANISATION / "stacks", root / "stacks")
     (root / "__main__.py").write_text((ROOT / "__main__.py").read_text())
     file = root / "stacks" / "Pulumi.prod.yaml"
     text = file.read_text()
@@ -73,7 +73,7 @@ def plans(checkout: Path) -> dict[str, list[Planned]]:
     return {stack.name: plan.resources for stack, plan in plan_stacks(workspace, order)}
 
 
-@pytest.mark.parametrize("stack", sorted(read_workspace(ROOT).stacks))
+@pytest.mark.parametrize("stack", sorted(read_workspace(ORGANISATION).stacks))
 def test_the_pack_says_of_a_stack_what_check_says(
     stack: str, checkout: Path, report: Report, plans: dict[str, list[Planned]]
 ) -> None:

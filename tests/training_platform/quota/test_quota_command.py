@@ -15,6 +15,7 @@ import yaml
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
+from tests.places import ORGANISATION, ROOT
 from training_platform.checks.reports.quota.rows import GROUPINGS, By
 from training_platform.checks.reports.quota.text_report import print_overview
 from training_platform.cli import quota
@@ -25,14 +26,13 @@ from training_platform.sandbox.cloud.http.server import serve
 from training_platform.sandbox.cloud.local_cloud import LocalCloud
 from training_platform.sandbox.cloud.state.projects import Projects
 
-ROOT = Path(__file__).parents[3]
 TODAY = date(2026, 11, 21)
 PROD = "stacks/quotas/example-train-prod.yaml"
 
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    shutil.copytree(ROOT / "stacks", tmp_path / "stacks")
+    shutil.copytree(ORGANISATION / "stacks", tmp_path / "stacks")
     shutil.copy(ROOT / "Pulumi.yaml", tmp_path)
     return tmp_path
 
@@ -91,7 +91,7 @@ def test_a_teams_share_has_what_is_its_own_and_what_it_may_borrow_and_lend(repos
 @pytest.mark.parametrize("width", [80, 120])
 def test_no_line_is_wider_than_the_terminal_and_nothing_is_left_out(by: By, width: int) -> None:
     written = StringIO()
-    print_overview(read_overview(ROOT, TODAY), by, Console(width=width, file=written, highlight=False))
+    print_overview(read_overview(ORGANISATION, TODAY), by, Console(width=width, file=written, highlight=False))
     text = written.getvalue()
 
     assert max(map(len, text.splitlines())) <= width

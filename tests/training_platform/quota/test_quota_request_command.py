@@ -10,9 +10,9 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
+from tests.places import ORGANISATION, ROOT
 from training_platform.cli.main import app
 
-ROOT = Path(__file__).parents[3]
 PROD, DEV = "stacks/Pulumi.prod.yaml", "stacks/Pulumi.dev.yaml"
 LIMITS = "stacks/quotas/example-train-prod.yaml"
 H100 = "{limit: 72, region: us-central1, gpu_family"
@@ -22,7 +22,7 @@ NAME = "gpus-per-gpu-family-nvidia-h100-us-central1"
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     """The sample organisation, with a limit of 63 H100 GPUs where its stacks need 64."""
-    shutil.copytree(ROOT / "stacks", tmp_path / "stacks")
+    shutil.copytree(ORGANISATION / "stacks", tmp_path / "stacks")
     shutil.copy(ROOT / "Pulumi.yaml", tmp_path)
     edit(tmp_path, LIMITS, H100, H100.replace("72", "63"))
     return tmp_path

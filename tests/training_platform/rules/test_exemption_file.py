@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.places import ORGANISATION
 from training_platform.config.reading.finding import Finding, Position
 from training_platform.config.reading.source import parse_source
 from training_platform.rules import RULES
 from training_platform.rules.exemptions import FILE, Exemptions, parse_exemptions, read_exemptions
 from training_platform.rules.unregistered import LEDGER, describe
 
-ROOT = Path(__file__).parents[3]
 TODAY = date(2026, 11, 21)
 FINDING = Finding(
     rule="boot-disk-size", severity="error", message="is 9 GB", stack="prod", file="stacks/Pulumi.prod.yaml",
@@ -130,8 +130,8 @@ def test_the_file_may_be_missing_or_broken(tmp_path: Path) -> None:
 
 
 def test_the_shipped_file_is_right_and_so_is_its_example() -> None:
-    text = (ROOT / FILE).read_text(encoding="utf-8")
-    assert read_exemptions(ROOT, TODAY) == Exemptions(TODAY)
+    text = (ORGANISATION / FILE).read_text(encoding="utf-8")
+    assert read_exemptions(ORGANISATION, TODAY) == Exemptions(TODAY)
 
     lines = text.splitlines()
     example = [line.removeprefix("#") for line in lines if line.startswith("#   ")]

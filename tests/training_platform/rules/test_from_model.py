@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
+from tests.places import ORGANISATION
 from training_platform.config.reading.clock import today
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.quota.ledger import capacity_ledger, project_ledgers, workspace_demand
@@ -18,12 +17,10 @@ from training_platform.rules.views.node_pool import NodePoolView
 from training_platform.rules.views.storage import FilestoreView
 from training_platform.rules.views.vertex import PersistentPoolView
 
-ROOT = Path(__file__).resolve().parents[3]
-
 
 @pytest.fixture(scope="module")
 def workspace() -> Workspace:
-    return read_workspace(ROOT)
+    return read_workspace(ORGANISATION)
 
 
 def views(workspace: Workspace, stack: str) -> dict[tuple[str, str], View]:
@@ -79,7 +76,7 @@ def test_sample_stack_breaks_no_rule(workspace: Workspace, stack: str) -> None:
 
 
 def test_sample_projects_keep_within_their_quotas(workspace: Workspace) -> None:
-    snapshots = read_snapshots(ROOT, today(ROOT))
+    snapshots = read_snapshots(ORGANISATION, today(ORGANISATION))
     ledgers = project_ledgers(workspace_demand(workspace), snapshots)
 
     assert set(ledgers) == {"example-train-dev", "example-train-prod"}
@@ -89,4 +86,4 @@ def test_sample_projects_keep_within_their_quotas(workspace: Workspace) -> None:
 def test_team_without_its_environment_has_no_views(workspace: Workspace) -> None:
     team = workspace.stacks["prod-vision"]
 
-    assert views_of_model(team, Workspace(ROOT, {team.name: team})) == []
+    assert views_of_model(team, Workspace(ORGANISATION, {team.name: team})) == []

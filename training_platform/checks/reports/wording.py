@@ -47,7 +47,7 @@ def verdict(report: Report) -> Verdict:
         parts.append(f"{exempt:,} exempt")
     if known := len(report.all_known()):
         parts.append(f"{known:,} known")
-    stacks = counted(len(report.stacks), "stack")
+    stacks = counted(len(report.stacks), "stack") if report.known_stacks else "no stack in stacks/ yet"
     if report.failures:
         return Verdict(
             "unchecked", stacks, ", ".join([f"{counted(len(report.failures), 'thing')} not checked", *parts])

@@ -7,19 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from tests.places import ORGANISATION, ROOT
 from training_platform.checks.planning.outcome import Outcome
 from training_platform.checks.planning.resource_tree import Branch, Resource
 from training_platform.config.reading.finding import Finding, Position
 from training_platform.resources.planned import UNKNOWN
-
-ROOT = Path(__file__).parents[4]
 
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
     """Return the root of a copy of the program and its stacks."""
     root = tmp_path / "copy"
-    shutil.copytree(ROOT / "stacks", root / "stacks")
+    shutil.copytree(ORGANISATION / "stacks", root / "stacks")
     for name in ("Pulumi.yaml", "__main__.py"):
         shutil.copy(ROOT / name, root / name)
     return root

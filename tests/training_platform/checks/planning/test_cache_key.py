@@ -10,12 +10,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.training_platform.checks.planning.conftest import ROOT
+from tests.places import ORGANISATION
 from training_platform.checks.planning import cache_key
 from training_platform.checks.planning.cache_key import CODE, program_digest, stack_digest
 from training_platform.config.workspace import read_workspace
 
-STACK = read_workspace(ROOT).stacks["prod-vision"]
+STACK = read_workspace(ORGANISATION).stacks["prod-vision"]
 
 
 @pytest.fixture

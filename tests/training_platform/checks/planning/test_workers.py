@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.training_platform.checks.planning.conftest import ROOT
+from tests.places import ORGANISATION
 from training_platform.checks.planning import planner as module
 from training_platform.checks.planning.outcome import Outcome, encode
 from training_platform.checks.planning.planner import Planner
@@ -44,7 +44,7 @@ def dies_at_once(connection: Connection) -> None:
 def test_a_process_that_dies_is_one_sentence_that_names_the_stack(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "Workers", partial(Workers, target=dies_of_prod))
 
-    report = run_check(ROOT, Options(today=TODAY, planner=Planner(jobs=2)))
+    report = run_check(ORGANISATION, Options(today=TODAY, planner=Planner(jobs=2)))
 
     assert report.failures == ("stack prod: the process that planned it died (signal SIGKILL).",)
     assert report.exit_code() == 2
@@ -55,7 +55,7 @@ def test_a_process_that_dies_is_one_sentence_that_names_the_stack(monkeypatch: p
 def test_where_every_process_dies_each_stack_that_is_left_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "Workers", partial(Workers, target=dies_at_once))
 
-    report = run_check(ROOT, Options(today=TODAY, planner=Planner(jobs=2)), selected=["dev", "prod"])
+    report = run_check(ORGANISATION, Options(today=TODAY, planner=Planner(jobs=2)), selected=["dev", "prod"])
 
     assert report.failures == tuple(
         f"stack {name}: the process that planned it died (exit code 3)." for name in ("dev", "prod")
@@ -77,7 +77,7 @@ def test_stacks_that_no_process_is_left_for_are_named(monkeypatch: pytest.Monkey
 def test_leaving_ends_every_process() -> None:
     with Workers(2, target=dies_of_prod) as workers:
         for name in ("dev", "staging"):
-            workers.give(Job(ROOT, name, {}, inputs=False, production=False))
+            workers.give(Job(ORGANISATION, name, {}, inputs=False, production=False))
         processes = [worker.process for worker in workers._workers]
 
     assert len(processes) == 2
@@ -102,7 +102,7 @@ def test_an_interrupt_ends_the_check_and_all_of_its_processes(copy: Path, tmp_pa
         "--root",
         str(copy),
     ]
-    check = subprocess.Popen(command, cwd=ROOT, start_new_session=True, stderr=subprocess.PIPE, text=True)
+    check = subprocess.Popen(command, cwd=ORGANISATION, start_new_session=True, stderr=subprocess.PIPE, text=True)
     planning = int(pipe.read_text(encoding="utf-8"))  # waits for a process that plans
 
     os.killpg(check.pid, signal.SIGINT)

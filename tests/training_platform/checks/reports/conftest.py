@@ -18,12 +18,12 @@ from typing import Any
 
 import pytest
 
+from tests.places import ORGANISATION, ROOT
 from training_platform.checks.report import Report, StackReport
 from training_platform.checks.run import run_check
 from training_platform.checks.stacks import Options
 from training_platform.config.reading.finding import Finding, Position
 
-ROOT = Path(__file__).parents[4]
 TODAY = date(2026, 11, 21)
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = (
@@ -118,14 +118,14 @@ def found() -> Callable[..., Finding]:
 @pytest.fixture(scope="session")
 def clean() -> Report:
     """Return the report of the sample organisation, in which nothing is wrong."""
-    return run_check(ROOT, Options(today=TODAY))
+    return run_check(ORGANISATION, Options(today=TODAY))
 
 
 @pytest.fixture(scope="session")
 def spoiled(tmp_path_factory: pytest.TempPathFactory) -> Report:
     """Return a report with errors, a warning, an exempt finding, a rejected file, and a file that is no YAML."""
     folder = tmp_path_factory.mktemp("spoiled")
-    shutil.copytree(ROOT / "stacks", folder / "stacks")
+    shutil.copytree(ORGANISATION / "stacks", folder / "stacks")
     for name in ("Pulumi.yaml", "__main__.py"):
         shutil.copy(ROOT / name, folder / name)
     prod = folder / "stacks" / "Pulumi.prod.yaml"

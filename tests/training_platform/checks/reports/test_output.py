@@ -15,18 +15,18 @@ from xml.etree import ElementTree as Xml
 import pytest
 from typer.testing import CliRunner, Result
 
+from tests.places import ORGANISATION, ROOT
 from training_platform.checks import output
 from training_platform.checks.output import FORMATS, OutputError, check_writable, print_report, render, write_files
 from training_platform.checks.report import Report
 from training_platform.cli.check import Format
 from training_platform.cli.main import app
 
-ROOT = Path(__file__).parents[4]
 Build = Callable[..., Any]
 
 
 def check(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["check", "--fast", "--root", str(ROOT), *arguments])
+    return CliRunner().invoke(app, ["check", "--fast", "--root", str(ORGANISATION), *arguments])
 
 
 def test_the_command_takes_every_format_that_there_is() -> None:

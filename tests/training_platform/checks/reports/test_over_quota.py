@@ -11,12 +11,12 @@ from xml.etree import ElementTree as Xml
 
 import pytest
 
+from tests.places import ORGANISATION, ROOT
 from training_platform.checks.output import FORMATS, Format, render
 from training_platform.checks.report import Report
 from training_platform.checks.run import run_check
 from training_platform.checks.stacks import Options
 
-ROOT = Path(__file__).parents[4]
 FILE = "stacks/Pulumi.prod-nlp.yaml"
 TODAY = date(2026, 11, 21)
 # prod-vision has 4 replicas of one GPU, and prod's limit is 8: 5 more are too many, and as many as fit alone.
@@ -31,7 +31,7 @@ Planted = tuple[Report, int]
 
 def planted(folder: Path, replicas: int) -> Planted:
     """Return the report of a repository whose nlp team wants some replicas, and the line that says so."""
-    shutil.copytree(ROOT / "stacks", folder / "stacks")
+    shutil.copytree(ORGANISATION / "stacks", folder / "stacks")
     shutil.copy(ROOT / "Pulumi.yaml", folder)
     path = folder / FILE
     path.write_text(path.read_text() + PLANTED % replicas)

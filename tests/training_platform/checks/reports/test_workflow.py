@@ -11,7 +11,8 @@ from pathlib import Path
 
 import yaml
 
-ROOT = Path(__file__).parents[4]
+from tests.places import ORGANISATION, ROOT
+
 MAKE = """\
 #!/bin/sh
 [ "$1 $2" = "--silent .venv/.runtime" ] || exit 99
@@ -30,7 +31,7 @@ def test_the_step_annotates_writes_the_summary_and_keeps_the_page(tmp_path: Path
     shutil.copy(ROOT / "pipelines" / "check", tmp_path / "pipelines")
     for name, text in (("make", MAKE), (".venv/bin/training-platform", COMMAND)):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text.format(python=sys.executable, root=ROOT))
+        (tmp_path / name).write_text(text.format(python=sys.executable, root=ORGANISATION))
         (tmp_path / name).chmod(0o755)
     summary = tmp_path / "summary.md"
     summary.touch()

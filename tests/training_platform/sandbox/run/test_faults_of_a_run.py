@@ -10,6 +10,7 @@ import pytest
 from pulumi.automation.events import EngineEvent
 from typer.testing import CliRunner
 
+from tests.places import ORGANISATION
 from training_platform.cli.main import app
 from training_platform.sandbox.run.faults import Faults, fault_lines, playing
 from training_platform.sandbox.run.folder import Folder
@@ -20,7 +21,6 @@ from training_platform.sandbox.run.reports.timeline import Timeline
 from training_platform.sandbox.run.servers import Servers, announced, running, serving
 from training_platform.sandbox.run.session import read_stacks
 
-ROOT = Path(__file__).parents[4]
 AWAY = "bursts:\n  away: {code: 503, service: file}\n"
 POOL = "urn:pulumi:small::training-platform::gcp:container/nodePool:NodePool::main-system-pool"
 CLUSTER = "urn:pulumi:small::training-platform::gcp:container/cluster:Cluster::main-cluster"
@@ -34,19 +34,19 @@ Command = Callable[..., tuple[int, str]]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Folder:
-    return Folder(ROOT, tmp_path / "sandbox")
+    return Folder(ORGANISATION, tmp_path / "sandbox")
 
 
 @pytest.fixture
 def served(folder: Folder) -> Iterator[Servers]:
-    with serving(folder, read_stacks(ROOT, ()), durations={}) as servers, announced(folder, servers):
+    with serving(folder, read_stacks(ORGANISATION, ()), durations={}) as servers, announced(folder, servers):
         yield servers
 
 
 @pytest.fixture
 def command(folder: Folder) -> Command:
     def run(*args: str) -> tuple[int, str]:
-        place = ["--root", str(ROOT), "--workspace", str(folder.path)]
+        place = ["--root", str(ORGANISATION), "--workspace", str(folder.path)]
         result = CliRunner().invoke(app, ["sandbox", *args, *place])
         return result.exit_code, result.output
 
@@ -120,7 +120,7 @@ def test_what_a_server_that_runs_could_not_be_told_is_refused(
 ) -> None:
     given = {"durations": {}, "crds": (), **options}
 
-    with pytest.raises(CannotRun, match=said), running(folder, read_stacks(ROOT, ()), **given, programs=None):
+    with pytest.raises(CannotRun, match=said), running(folder, read_stacks(ORGANISATION, ()), **given, programs=None):
         pass
 
 

@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.places import ORGANISATION, ROOT
 from training_platform.sandbox.run.folder import Folder
 from training_platform.sandbox.run.problems import CannotRun
-
-ROOT = Path(__file__).parents[4]
 
 
 @pytest.fixture
@@ -24,7 +23,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
     root.mkdir()
     for name in ("Pulumi.yaml", "__main__.py"):
         shutil.copy(ROOT / name, root / name)
-    shutil.copytree(ROOT / "stacks", root / "stacks")
+    shutil.copytree(ORGANISATION / "stacks", root / "stacks")
     (root / "modules").mkdir()
     (tmp_path / "home" / "plugins").mkdir(parents=True)
     (tmp_path / "home" / "credentials.json").write_text("{}")

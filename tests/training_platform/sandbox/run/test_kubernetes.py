@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.places import ORGANISATION
 from training_platform.config.spec.stack import PROJECT
 from training_platform.sandbox.kubernetes.store import Store
 from training_platform.sandbox.run.folder import Folder
 from training_platform.sandbox.run.kubernetes import api_server_programs, kubernetes_notes
 from training_platform.sandbox.run.problems import CannotRun
 
-ROOT = Path(__file__).parents[4]
 CLUSTER = "projects/p/locations/l/clusters/dev-a"
 PROVIDER = "urn:pulumi:dev::training-platform::pulumi:providers:kubernetes::a"
 
@@ -21,7 +21,7 @@ PROVIDER = "urn:pulumi:dev::training-platform::pulumi:providers:kubernetes::a"
 @pytest.fixture
 def folder(tmp_path: Path) -> Folder:
     (tmp_path / "sandbox").mkdir()
-    return Folder(ROOT, tmp_path / "sandbox")
+    return Folder(ORGANISATION, tmp_path / "sandbox")
 
 
 @pytest.fixture

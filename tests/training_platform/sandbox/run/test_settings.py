@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from tests.places import ORGANISATION
 from training_platform.cli.main import app
 from training_platform.sandbox.cloud.endpoints import endpoints
 from training_platform.sandbox.run.durations import parse_durations
@@ -19,8 +20,6 @@ from training_platform.sandbox.run.problems import CannotRun, RunFailed
 from training_platform.sandbox.run.serve import settings_lines
 from training_platform.sandbox.run.servers import Servers, announced, poll_interval, served
 from training_platform.sandbox.run.session import read_stacks
-
-ROOT = Path(__file__).parents[4]
 
 
 def test_durations_are_by_kind_and_the_later_wins() -> None:
@@ -57,7 +56,7 @@ def test_endpoints_reach_the_provider_by_the_variables_that_it_reads() -> None:
 
 
 def test_the_engine_sees_the_sandbox_alone(tmp_path: Path) -> None:
-    folder = Folder(ROOT, tmp_path)
+    folder = Folder(ORGANISATION, tmp_path)
 
     found = engine_environment(folder, tmp_path / "checkout", Servers(1234, 5678, {}), endpoints(1234))
 
@@ -96,7 +95,7 @@ def test_protection_is_pulumis_or_the_apis() -> None:
 
 
 def test_a_running_server_is_found_and_one_that_was_killed_is_not(tmp_path: Path) -> None:
-    folder, servers = Folder(ROOT, tmp_path), Servers(1234, 5678, {"*": 1.0})
+    folder, servers = Folder(ORGANISATION, tmp_path), Servers(1234, 5678, {"*": 1.0})
 
     with announced(folder, servers):
         assert served(folder) == servers
@@ -118,7 +117,7 @@ def test_serve_prints_what_a_stack_file_needs() -> None:
 
 def test_a_name_that_is_no_stack_is_refused_with_the_nearest() -> None:
     with pytest.raises(CannotRun, match=r"'prd' is no stack\. Allowed: dev, prod, .*Nearest: 'prod'"):
-        read_stacks(ROOT, ["prd"])
+        read_stacks(ORGANISATION, ["prd"])
 
 
 def test_a_rejected_stack_file_fails_with_its_findings_before_anything_runs(tmp_path: Path) -> None:
@@ -131,7 +130,7 @@ def test_a_rejected_stack_file_fails_with_its_findings_before_anything_runs(tmp_
 
 
 def test_status_of_a_sandbox_that_was_never_used(tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["sandbox", "status", "--root", str(ROOT), "--workspace", str(tmp_path)])
+    result = CliRunner().invoke(app, ["sandbox", "status", "--root", str(ORGANISATION), "--workspace", str(tmp_path)])
 
     assert result.exit_code == 0
     assert "no stack was ever up" in result.output

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.places import ORGANISATION
 from training_platform.config.spec.stack import read_stack
 from training_platform.sandbox.run.problems import CannotRun
 from training_platform.sandbox.run.stack_copy import SECRET, salt_of, sandboxed
 
-ROOT = Path(__file__).parents[4]
-STACKS = sorted((ROOT / "stacks").glob("Pulumi.*.yaml"))
+STACKS = sorted((ORGANISATION / "stacks").glob("Pulumi.*.yaml"))
 FILE = """\
 # Zürich's platform.
 secretsprovider: gcpkms://projects/p/locations/global/keyRings/r/cryptoKeys/k
@@ -97,5 +97,5 @@ def test_the_copy_of_each_stack_means_what_the_stack_means(path: Path, tmp_path:
     copy = tmp_path / path.name
     copy.write_text(sandboxed(path.read_text(encoding="utf-8"), salt="v1:abc"), encoding="utf-8")
 
-    assert read_stack(copy, tmp_path).section == read_stack(path, ROOT).section
+    assert read_stack(copy, tmp_path).section == read_stack(path, ORGANISATION).section
     assert read_stack(copy, tmp_path).findings == ()

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.places import ORGANISATION
 from tests.training_platform.sandbox.kubernetes.client import CallRefused, Client, connect
 from training_platform.checks.planning.order import plan_order
 from training_platform.checks.planning.recorder import Plan
@@ -25,8 +26,7 @@ from training_platform.sandbox.kubernetes.store import Key, Refused
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 
-ROOT = Path(__file__).parents[5]
-STACKS = read_workspace(ROOT).stacks
+STACKS = read_workspace(ORGANISATION).stacks
 CLUSTER = "projects/example/locations/us-central1/clusters/tests"
 NAMESPACE = "kubernetes:core/v1:Namespace"
 CONFIG_MAP = "kubernetes:core/v1:ConfigMap"
@@ -52,7 +52,7 @@ def provider(objects: ApiStore) -> Iterator[Client]:
 
 @pytest.fixture(scope="module")
 def plans() -> dict[str, Plan]:
-    repository = read_workspace(ROOT)
+    repository = read_workspace(ORGANISATION)
     return {stack.name: plan for stack, plan in plan_stacks(repository, plan_order(repository, repository.stacks))}
 
 
@@ -87,8 +87,8 @@ def test_the_server_takes_every_planned_object(
 
 def test_the_server_takes_every_job_that_runs_on_gke(objects: ApiStore) -> None:
     taken = 0
-    for path in job_files(ROOT):
-        rendered = render_job(path, ROOT, "gke", date(2026, 11, 21))
+    for path in job_files(ORGANISATION):
+        rendered = render_job(path, ORGANISATION, "gke", date(2026, 11, 21))
         for obj in yaml.safe_load_all(rendered.text):
             about = obj["metadata"]
             objects.ensure_namespace(CLUSTER, about["namespace"])

@@ -9,11 +9,10 @@ import pytest
 from pulumi.automation import PulumiCommand
 from typer.testing import CliRunner
 
+from tests.places import ORGANISATION
 from training_platform.cli.main import app
 from training_platform.sandbox.run.engine import tools
 from training_platform.sandbox.run.problems import CannotRun
-
-ROOT = Path(__file__).parents[5]
 
 
 @pytest.fixture
@@ -33,7 +32,7 @@ def put(folder: Path, name: str, script: str = "exit 0") -> None:
 
 
 def run(*args: str) -> tuple[int, str]:
-    result = CliRunner().invoke(app, ["sandbox", *args, "--root", str(ROOT)])
+    result = CliRunner().invoke(app, ["sandbox", *args, "--root", str(ORGANISATION)])
     return result.exit_code, result.output
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine.workspace import ROOT
+from tests.places import ORGANISATION
 from training_platform.checks.planning.order import plan_order
 from training_platform.checks.planning.stack_plan import plan_stacks
 from training_platform.config.workspace import read_workspace
@@ -121,7 +121,7 @@ def test_only_creates_are_taken_from_what_was_under_way() -> None:
 
 
 def test_every_type_of_the_stacks_can_be_found_or_is_known_to_be_an_addition() -> None:
-    workspace = read_workspace(ROOT)
+    workspace = read_workspace(ORGANISATION)
     plans = plan_stacks(workspace, plan_order(workspace, workspace.stacks))
     types = {resource.type for _, plan in plans for resource in plan.resources if resource.type.startswith("gcp:")}
 
@@ -135,4 +135,4 @@ def _found_again(row: ResourceType | None) -> bool:
 
 
 def test_a_sandbox_that_was_never_used_holds_nothing(tmp_path: Any) -> None:
-    assert holdings(Folder(ROOT, tmp_path)) == NOTHING
+    assert holdings(Folder(ORGANISATION, tmp_path)) == NOTHING

@@ -1,4 +1,4 @@
-"""Writes tests/inventories/<stack>.yaml from the stacks' plans; run by ``make inventories``."""
+"""Writes <stack>.yaml beside itself from the plans of the tests' organisation; run by ``make inventories``."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from training_platform.checks.planning.stack_plan import plan_stacks
 from training_platform.config.workspace import read_workspace
 
 FOLDER = Path(__file__).parent
-ROOT = FOLDER.parents[1]
+ORGANISATION = FOLDER.parent
 
 
 def main() -> None:
     """Write every stack's inventory."""
-    workspace = read_workspace(ROOT)
+    workspace = read_workspace(ORGANISATION)
     for stack, plan in plan_stacks(workspace, plan_order(workspace, workspace.stacks)):
         (FOLDER / f"{stack.name}.yaml").write_text(inventory(plan), encoding="utf-8")
 

@@ -1,0 +1,78 @@
+"""What holds for whatever stands in ``stacks/`` and ``jobs/``, which are samples until a user's own files are there.
+
+Nothing else in the tests reads these two folders: tests/conftest.py holds that.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+from typer.testing import CliRunner
+
+from tests.places import ROOT
+from training_platform.checks.run import run_check
+from training_platform.checks.stacks import Options
+from training_platform.cli.main import app
+from training_platform.config.reading.clock import today
+from training_platform.config.spec.stack import read_stack
+from training_platform.jobs.render import job_files
+
+STACKS = sorted((ROOT / "stacks").glob("Pulumi.*.yaml"))
+JOBS = job_files(ROOT)
+FILES = [*sorted((ROOT / "stacks").rglob("*.yaml")), *JOBS]
+
+
+def accepts(schema: Path, file: Path) -> bool:
+    validator = Draft202012Validator(json.loads(schema.read_text(encoding="utf-8")))
+    return bool(validator.is_valid(yaml.safe_load(file.read_text(encoding="utf-8"))))
+
+
+def test_every_stack_is_read_and_judged() -> None:
+    report = run_check(ROOT, Options(today=today(ROOT), fast=True))
+
+    assert report.failures == ()
+    assert {stack.file for stack in report.stacks} == {file.relative_to(ROOT).as_posix() for file in STACKS}
+
+
+@pytest.mark.parametrize("file", STACKS, ids=lambda path: path.stem)
+def test_an_editor_takes_a_stack_that_the_model_takes(file: Path) -> None:
+    assert read_stack(file, ROOT).findings or accepts(ROOT / "stacks" / "stack.schema.json", file)
+
+
+@pytest.mark.parametrize("file", JOBS, ids=lambda path: path.stem)
+def test_an_editor_takes_every_job(file: Path) -> None:
+    assert accepts(ROOT / "jobs" / "job.schema.json", file)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda path: path.stem)
+def test_a_file_that_tells_the_editor_its_schema_names_one_that_is_there(file: Path) -> None:
+    first = file.read_text(encoding="utf-8").partition("\n")[0]
+
+    assert "$schema=" not in first or (file.parent / first.partition("$schema=")[2]).is_file()
+
+
+@pytest.mark.parametrize("fast", [["--fast"], []], ids=["fast", "planned"])
+def test_a_repository_without_stacks_is_clean_and_says_that_it_has_none(tmp_path: Path, fast: list[str]) -> None:
+    (tmp_path / "stacks").mkdir()
+    for name in ("Pulumi.yaml", "__main__.py"):
+        shutil.copy(ROOT / name, tmp_path)
+
+    result = CliRunner().invoke(app, ["check", *fast, "--root", str(tmp_path)])
+
+    assert (result.exit_code, result.stdout) == (0, "no stack in stacks/ yet: clean\n")
+
+
+def test_stack_files_that_nobody_would_read_are_not_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "stacks").mkdir()
+    (tmp_path / "stacks" / "Pulumi.prod.yml").write_text("config: {}\n", encoding="utf-8")
+    shutil.copy(ROOT / "Pulumi.yaml", tmp_path)
+
+    result = CliRunner().invoke(app, ["check", "--fast", "--root", str(tmp_path)])
+
+    assert result.exit_code == 2
+    assert "stacks has no file Pulumi.<stack>.yaml, and Pulumi.prod.yml." in result.output
