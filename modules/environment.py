@@ -39,6 +39,7 @@ from modules.project.services import (
 from modules.prometheus.monitoring import JOBSET, KUEUE, ControllerMonitoring, ControllerMonitoringArgs
 from modules.prometheus.rules import AlertRules, AlertRulesArgs
 from modules.storage.images import ImageRepository, ImageRepositoryArgs
+from modules.tenancy.admission import Admission, AdmissionArgs
 from training_platform.catalog.locations import region_of
 from training_platform.config.names import filestore_name, notebooks_name, system_pool_name
 from training_platform.config.spec.cluster import ClusterSpec
@@ -190,6 +191,7 @@ class EnvironmentCluster(pulumi.ComponentResource):
         def after(*resources: pulumi.Resource) -> pulumi.ResourceOptions:
             return pulumi.ResourceOptions(parent=self, providers=[provider], depends_on=list(resources))
 
+        Admission(f"{name}-admission", AdmissionArgs(scope=args.scope, images=args.environment.node_images), after())
         jobset = JobSet(f"{name}-jobset", JobSetArgs(chart=charts.get("jobset")), after(system))
         kueue = Kueue(
             f"{name}-kueue",

@@ -22,6 +22,11 @@ def metadata(
     name: str,
     namespace: pulumi.Input[str] | None = None,
     annotations: Mapping[str, pulumi.Input[str]] | None = None,
+    more: Mapping[str, str] | None = None,
 ) -> ObjectMetaArgs:
-    """Return an object's metadata; the name is explicit, since people, jobs or other objects refer to it."""
-    return ObjectMetaArgs(name=name, namespace=namespace, labels=labels(scope), annotations=annotations)
+    """Return an object's metadata; the name is explicit, since people, jobs or other objects refer to it.
+
+    ``more`` are labels beside those of the scope.
+    """
+    every = {**labels(scope), **(more or {})}
+    return ObjectMetaArgs(name=name, namespace=namespace, labels=every, annotations=annotations)

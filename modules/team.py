@@ -31,7 +31,9 @@ from training_platform.config.spec.team import DirectorySpec, Team
 from training_platform.config.workspace import Workspace
 from training_platform.resources.cloud_names import SERVICE_ACCOUNT
 from training_platform.resources.environment_outputs import EnvironmentOutputs, OutputsError, parse_outputs
+from training_platform.resources.gpu_access import kinds_of
 from training_platform.resources.scope import Scope, environment_scope, team_scope
+from training_platform.resources.tenancy import namespace_labels, resource_quota
 
 Given = TypeVar("Given")
 Found = TypeVar("Found")
@@ -148,6 +150,12 @@ class TeamCluster(pulumi.ComponentResource):
                 team=team.name,
                 members=team.members,
                 google_service_account=args.service_account,
+                labels=namespace_labels(
+                    team.name,
+                    kinds_of(args.flavors[flavor] for flavor in team.shares[cluster]),
+                    host_network=team.host_network,
+                ),
+                quota=resource_quota(team.shares[cluster], args.flavors),
             ),
             inside,
         )

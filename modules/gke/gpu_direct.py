@@ -15,10 +15,11 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_kubernetes.apiextensions import CustomResource
 
-from modules.gke.gpu_installers import installer
+from modules.gke.gpu_installers import device_injector, installer
 from modules.manifest import metadata
 from training_platform.catalog import IMAGES
 from training_platform.config.expansion.gpu_fabric import GpuFabric
+from training_platform.resources.gpu_access import access
 from training_platform.resources.scope import Scope
 
 API_VERSION = "networking.gke.io/v1"
@@ -64,13 +65,17 @@ class GpuDirect(pulumi.ComponentResource):
                     spec={"type": "Device", "parametersRef": reference},
                     opts=pulumi.ResourceOptions(parent=self, depends_on=[parameters]),
                 )
+        images = {**IMAGES, **args.images}
+        with_devices = bool(access(args.fabric.gpudirect, images).devices)
         for label in args.fabric.labels:
             installer(
                 f"{name}-{label}",
                 args.scope,
                 gpudirect=args.fabric.gpudirect,
                 gpu=label,
-                images={**IMAGES, **args.images},
+                images=images,
                 opts=child,
             )
+            if with_devices:
+                device_injector(f"{name}-{label}", args.scope, gpu=label, images=images, opts=child)
         self.register_outputs({})

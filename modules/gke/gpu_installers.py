@@ -87,17 +87,47 @@ def installer(
     """Create the installer for nodes with one model of GPU, by the label that GKE gives them."""
     software = _SOFTWARE[gpudirect]
     called = f"nccl-{gpudirect.lower()}-installer-{gpu.removeprefix('nvidia-')}"
-    selector = {"training-platform/installer": called}
     image = images[software.image + (ARM if gpu in _ARM_HOSTS else "")]
+    return _on_every_node(f"{name}-installer", scope, called, pod(software, gpu, image, images), opts)
+
+
+def device_injector(
+    name: str, scope: Scope, *, gpu: str, images: Mapping[str, str], opts: pulumi.ResourceOptions
+) -> DaemonSet:
+    """Create what gives a daemon its devices, by a pod's annotation; any of the node's, so admission has to say which.
+
+    Source: container-engine-accelerators 992db81, nri_device_injector, read 2026-11-22.
+    """
+    called = f"nri-device-injector-{gpu.removeprefix('nvidia-')}"
+    folders = {"dev": "/dev", "nri": "/var/run/nri"}
+    container = {
+        "name": "injector",
+        "image": images["node-device-injector"],
+        "securityContext": {"privileged": True},
+        "resources": {"requests": {"cpu": "150m"}},
+        "volumeMounts": [{"name": volume, "mountPath": path} for volume, path in folders.items()],
+    }
+    spec = {
+        **_every_node(gpu),
+        "volumes": [{"name": volume, "hostPath": {"path": path}} for volume, path in folders.items()],
+        "containers": [container],
+    }
+    return _on_every_node(f"{name}-device-injector", scope, called, spec, opts)
+
+
+def _on_every_node(
+    name: str, scope: Scope, called: str, pod_spec: dict[str, Any], opts: pulumi.ResourceOptions
+) -> DaemonSet:
+    selector = {"training-platform/installer": called}
     spec: Any = {
         "selector": {"matchLabels": selector},
         "updateStrategy": {"type": "RollingUpdate"},
         "template": {
             "metadata": {"labels": {**labels(scope), **selector}},
-            "spec": pod(software, gpu, image, images),
+            "spec": pod_spec,
         },
     }
-    return DaemonSet(f"{name}-installer", metadata=metadata(scope, called, NAMESPACE, SKIP_AWAIT), spec=spec, opts=opts)
+    return DaemonSet(name, metadata=metadata(scope, called, NAMESPACE, SKIP_AWAIT), spec=spec, opts=opts)
 
 
 def pod(software: _Software, gpu: str, image: str, images: Mapping[str, str]) -> dict[str, Any]:
@@ -118,11 +148,7 @@ def pod(software: _Software, gpu: str, image: str, images: Mapping[str, str]) ->
         "volumeMounts": [{"name": volume, "mountPath": inside} for volume, (_, inside) in folders],
     }
     return {
-        "priorityClassName": "system-node-critical",
-        "nodeSelector": {"cloud.google.com/gke-accelerator": gpu},
-        "tolerations": [{"operator": "Exists"}],  # of GPUs, of Arm, and of whatever a pool adds
-        "hostNetwork": True,
-        "hostPID": True,
+        **_every_node(gpu),
         "volumes": [
             {"name": volume, "hostPath": {"path": path, "type": "DirectoryOrCreate"}} for volume, (path, _) in folders
         ],
@@ -130,6 +156,17 @@ def pod(software: _Software, gpu: str, image: str, images: Mapping[str, str]) ->
         "containers": [
             {"name": "wait", "image": images[PAUSE], "resources": {"requests": {"cpu": "1m", "memory": "8Mi"}}}
         ],
+    }
+
+
+def _every_node(gpu: str) -> dict[str, Any]:
+    """Return what brings a pod to each node with these GPUs, before and beside everything else."""
+    return {
+        "priorityClassName": "system-node-critical",
+        "nodeSelector": {"cloud.google.com/gke-accelerator": gpu},
+        "tolerations": [{"operator": "Exists"}],  # of GPUs, of Arm, and of whatever a pool adds
+        "hostNetwork": True,
+        "hostPID": True,
     }
 
 

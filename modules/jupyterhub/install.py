@@ -15,6 +15,7 @@ from training_platform.config.spec.cluster import ClusterSpec, Notebooks
 from training_platform.config.spec.environment import ChartOverride
 from training_platform.resources.jupyterhub.values import values
 from training_platform.resources.scope import Scope
+from training_platform.resources.tenancy import POD_SECURITY
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +44,7 @@ class JupyterHub(pulumi.ComponentResource):
         chart = CHARTS["jupyterhub"]
         namespace = core.v1.Namespace(
             f"{name}-namespace",
-            metadata=metadata(args.scope, chart.namespace),
+            metadata=metadata(args.scope, chart.namespace, more={f"{POD_SECURITY}enforce": "baseline"}),
             # To delete it is to delete the hub's users and the claim for all homes.
             opts=pulumi.ResourceOptions(parent=self, protect=args.scope.deletion_protection),
         )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import pulumi
 from pulumi_kubernetes import core, networking, rbac
@@ -11,27 +12,33 @@ from pulumi_kubernetes.meta.v1 import LabelSelectorArgs
 from modules.manifest import metadata
 from training_platform.resources.cloud_names import SERVICE_ACCOUNT
 from training_platform.resources.scope import Scope
-from training_platform.resources.tenancy import MEMBER_RULES, subjects
+from training_platform.resources.tenancy import DEFAULT_REQUESTS, MEMBER_RULES, subjects
 
 COLLECTOR_NAMESPACE = "gmp-system"  # of Managed Prometheus
 _MEMBERS = "members"
+_QUOTA = "team"
 
 
 @dataclass(frozen=True, kw_only=True)
 class TeamNamespaceArgs:
-    """``google_service_account`` is the email address of the account that jobs act as in Google Cloud."""
+    """``google_service_account`` is the email address of the account that jobs act as in Google Cloud.
+
+    ``labels`` are what admission reads; ``quota`` is what all of the namespace's objects may have at most.
+    """
 
     scope: Scope
     team: str
     members: tuple[str, ...]
     google_service_account: pulumi.Input[str]
+    labels: Mapping[str, str] = field(default_factory=dict)
+    quota: Mapping[str, str] = field(default_factory=dict)
 
 
 class TeamNamespace(pulumi.ComponentResource):
     """A namespace with the team's name, its members' rights, the account of its jobs, and no way in from other teams.
 
-    No LimitRange or ResourceQuota: accelerators are Kueue's to count, and limits on the rest would refuse pods of jobs
-    that Kueue has admitted. ``namespace`` is its name, known once it is there.
+    Accelerators are Kueue's to count: the ResourceQuota stops only what came past it. ``namespace`` is its name, known
+    once it is there.
     """
 
     namespace: pulumi.Output[str]
@@ -40,7 +47,7 @@ class TeamNamespace(pulumi.ComponentResource):
         super().__init__("training-platform:tenancy:TeamNamespace", name, {}, opts)
         namespace = core.v1.Namespace(
             f"{name}-namespace",
-            metadata=metadata(args.scope, args.team),
+            metadata=metadata(args.scope, args.team, more=args.labels),
             # To delete it is to delete every job that runs in it and every claim of the team.
             opts=pulumi.ResourceOptions(parent=self, protect=args.scope.deletion_protection),
         )
@@ -57,6 +64,7 @@ class TeamNamespace(pulumi.ComponentResource):
         )
         self._grant(name, args)
         self._isolate(name, args)
+        self._limit(name, args)
         self.register_outputs({"namespace": self.namespace})
 
     def _grant(self, name: str, args: TeamNamespaceArgs) -> None:
@@ -81,6 +89,26 @@ class TeamNamespace(pulumi.ComponentResource):
                 rbac.v1.SubjectArgs(api_group="rbac.authorization.k8s.io", kind=subject.kind, name=subject.name)
                 for subject in subjects(args.members)
             ],
+            opts=child,
+        )
+
+    def _limit(self, name: str, args: TeamNamespaceArgs) -> None:
+        """Bound what the namespace can hold; without a quota there is nothing to bound."""
+        if not args.quota:
+            return
+        child = pulumi.ResourceOptions(parent=self)
+        core.v1.LimitRange(
+            f"{name}-limit-range",
+            metadata=metadata(args.scope, _QUOTA, self.namespace),
+            spec=core.v1.LimitRangeSpecArgs(
+                limits=[core.v1.LimitRangeItemArgs(type="Container", default_request=dict(DEFAULT_REQUESTS))]
+            ),
+            opts=child,
+        )
+        core.v1.ResourceQuota(
+            f"{name}-resource-quota",
+            metadata=metadata(args.scope, _QUOTA, self.namespace),
+            spec=core.v1.ResourceQuotaSpecArgs(hard=dict(args.quota)),
             opts=child,
         )
 

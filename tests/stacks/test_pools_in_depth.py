@@ -189,10 +189,14 @@ def test_further_cards_are_in_networks_that_kubernetes_knows_by_name() -> None:
         each.inputs["spec"]["parametersRef"]["name"] for each in plan.of("kubernetes:networking.gke.io/v1:Network")
     }
     assert referred == {each.inputs["metadata"]["name"] for each in parameters}
-    (installer,) = plan.of("kubernetes:apps/v1:DaemonSet")
+    installer, injector = plan.of("kubernetes:apps/v1:DaemonSet")
     template = installer.inputs["spec"]["template"]["spec"]
     assert template["nodeSelector"] == {"cloud.google.com/gke-accelerator": "nvidia-h100-80gb"}
     assert template["initContainers"][-1]["image"] == IMAGES["node-tcpx"]
+    template = injector.inputs["spec"]["template"]["spec"]
+    assert template["nodeSelector"] == {"cloud.google.com/gke-accelerator": "nvidia-h100-80gb"}
+    assert [each["image"] for each in template["containers"]] == [IMAGES["node-device-injector"]]
+    assert {each["hostPath"]["path"] for each in template["volumes"]} == {"/dev", "/var/run/nri"}
 
 
 def test_rdma_takes_no_firewall_rule_and_its_devices_say_so() -> None:
@@ -207,6 +211,13 @@ def test_rdma_takes_no_firewall_rule_and_its_devices_say_so() -> None:
     assert profile == "projects/example-pools/global/networkProfiles/us-central1-b-vpc-roce"
     assert firewalls == ["west-gpu-networks-rdma-us-central1-b-gvnic-internal"]
     assert sorted(modes) == ["NetDevice"] + ["RDMA"] * 8
+
+
+def test_rdma_wants_no_devices_beside_its_gpus() -> None:
+    names = [each.name for each in plan_of(stack_of(NATURES["RDMA"])).of("kubernetes:apps/v1:DaemonSet")]
+
+    assert names != []
+    assert not any("injector" in name for name in names)
 
 
 def test_a_workload_policy_joins_a_slice_of_tpu_7x() -> None:

@@ -317,6 +317,7 @@ TEAM_CHANGES: dict[tuple[str | int, ...], Any] = {
     ("fallback", "when_can_borrow"): "TryNextFlavor",
     ("fallback", "when_can_preempt"): "MayStopSearch",
     ("fallback", "order"): {"c": ["a100-40-spot"]},
+    ("host_network",): True,
     (*SHARE, "nominal_quota"): 16,
     (*SHARE, "borrowing_limit"): 16,
     (*SHARE, "lending_limit"): 2,

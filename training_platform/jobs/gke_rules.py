@@ -114,6 +114,11 @@ def _slices(job: ResolvedJob, flavor: Flavor, count: int) -> Iterator[Finding]:
 def _networks(job: ResolvedJob, flavor: Flavor) -> Iterator[Finding]:
     """Find pools that a job over several VMs cannot use, and a pod that would be outside the networks between GPUs."""
     gke, _ = gke_target(job)
+    if gke.host_network and not job.team.host_network:
+        message = f"team {job.team.name} may not use the network of VMs, and the cluster refuses its pods"
+        allowed = "false, or host_network: true in the team's stack"
+        yield job.finding(("gke", "host_network"), message, rule="job-host-network", allowed=allowed, nearest="false")
+        return
     fabric = fabric_of(flavor, gke.nodes or 1)
     if fabric is None:
         return

@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-LIBRARIES: Final = "/usr/local/nvidia/lib64"  # the driver's, and the plugin that the installer copies beside it
-TCPX_SOCKETS: Final = "/run/tcpx"
-APERTURES: Final = "/dev/aperture_devices"
+from training_platform.resources.gpu_access import APERTURES, LIBRARIES, TCPX_SOCKETS
 
 _CONTROL: Final = "eth0"
 _CHUNKS: Final = {

@@ -1,9 +1,16 @@
-"""Who may do what in a team's namespace, as plain data."""
+"""Who may do what in a team's namespace, and how much of it, as plain data."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from math import ceil
 from typing import NamedTuple
+
+from training_platform.config.expansion.flavors import Flavor
+from training_platform.config.spec.team import Share
+from training_platform.resources.admission.jobs import ACCELERATORS
+from training_platform.resources.admission.policy import ALLOW_LABEL, HOST_NETWORK, TEAM_LABEL
 
 _ALL = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
 _READ = ("get", "list", "watch")
@@ -48,3 +55,76 @@ def subjects(members: Iterable[str]) -> list[Subject]:
     kinds = {"group": "Group", "user": "User", "serviceAccount": "User"}
     split = (member.partition(":") for member in members)
     return [Subject(kinds[kind], name) for kind, _, name in split if kind in kinds]
+
+
+POD_SECURITY = "pod-security.kubernetes.io/"
+# Objects that a team can fill the cluster's store with; what a few hundred jobs at a time need is far below.
+OBJECTS = {
+    "configmaps": 1000,
+    "secrets": 1000,
+    "persistentvolumeclaims": 100,
+    "services": 500,  # JobSet makes one for each job
+    "services.loadbalancers": 0,
+    "services.nodeports": 0,
+    "count/jobs.batch": 2000,
+    "count/jobsets.jobset.x-k8s.io": 500,
+}
+# Beside its VMs: pods without accelerators, those that wait, and those of a job that is being started over.
+SPARE_PODS, SPARE_CPUS, SPARE_MEMORY_GIB = 100, 64, 256
+
+
+def namespace_labels(team: str, kinds: Iterable[str], *, host_network: bool) -> dict[str, str]:
+    """Return what admission reads of a team's namespace: whose it is, and what it may beyond Pod Security's baseline.
+
+    ``kinds`` are those of GPUDirect. Pod Security refuses what is beyond baseline where the team may nothing beyond;
+    elsewhere it warns, and the policies of the cluster refuse.
+    """
+    beyond = [*(kind.lower() for kind in kinds), *([HOST_NETWORK] if host_network else [])]
+    modes = ("warn", "audit") if beyond else ("enforce", "warn")
+    return {
+        TEAM_LABEL: team,
+        **{f"{ALLOW_LABEL}{each}": "true" for each in beyond},
+        **{f"{POD_SECURITY}{mode}": "baseline" for mode in modes},
+    }
+
+
+def resource_quota(shares: Mapping[str, Share], flavors: Mapping[str, Flavor]) -> dict[str, str]:
+    """Return the ``hard`` part of a team's ResourceQuota in one cluster, in texts as the server gives them back.
+
+    Kueue is what counts accelerators; this is what a job that came past it could have at most: the team's own and what
+    it can borrow. CPUs and memory are those of the VMs for them, and some beside.
+    """
+    chips = Counter(dict.fromkeys(ACCELERATORS, 0))
+    vms, cpus, memory = 0, float(SPARE_CPUS), float(SPARE_MEMORY_GIB)
+    for name, share in shares.items():
+        flavor = flavors[name]
+        most = most_chips(share, flavor)
+        chips[flavor.accelerator.resource] += most
+        largest = max(flavor.pools, key=lambda pool: pool.machine.vcpus / _chips(flavor))
+        hosts = ceil(most / _chips(flavor))
+        vms += hosts * largest.places_per_gpu
+        cpus += hosts * largest.machine.vcpus
+        memory += hosts * largest.machine.memory_gb
+    return {
+        **{f"requests.{resource}": str(most) for resource, most in chips.items()},
+        "pods": str(2 * vms + SPARE_PODS),
+        "requests.cpu": str(ceil(cpus)),
+        "requests.memory": f"{ceil(memory)}Gi",
+        **{kind: str(most) for kind, most in OBJECTS.items()},
+    }
+
+
+def most_chips(share: Share, flavor: Flavor) -> int:
+    """Return the most that a team can have of a flavor: its own, and what others may lend it of what the pools hold."""
+    nominal = share.nominal_quota
+    others = max(0, flavor.capacity_chips - nominal)
+    return nominal + (others if share.borrowing_limit is None else min(share.borrowing_limit, others))
+
+
+def _chips(flavor: Flavor) -> int:
+    """Chips or GPUs, or places on shared GPUs, of the flavor's smallest VM."""
+    return min(pool.machine.chips * pool.places_per_gpu for pool in flavor.pools)
+
+
+# A quota of CPUs refuses pods that name none. Those of jobs ask for accelerators alone, and are counted as nothing.
+DEFAULT_REQUESTS = {"cpu": "0", "memory": "0"}

@@ -27,7 +27,12 @@ def plan(scope: Scope = SCOPE, members: tuple[str, ...] = ("group:vision@example
     def program() -> None:
         provider = kubernetes.Provider("cluster", kubeconfig="{}")
         args = TeamNamespaceArgs(
-            scope=scope, team="vision", members=members, google_service_account=pulumi.Output.from_input(EMAIL)
+            scope=scope,
+            team="vision",
+            members=members,
+            google_service_account=pulumi.Output.from_input(EMAIL),
+            labels={"training-platform/team": "vision"},
+            quota={"pods": "10"},
         )
         namespace = TeamNamespace("share-main", args, pulumi.ResourceOptions(provider=provider))
         pulumi.export("namespace", namespace.namespace)
@@ -40,7 +45,11 @@ def test_the_namespace_has_the_teams_name_and_labels() -> None:
     metadata = made.one(NAMESPACE, "share-main-namespace").inputs["metadata"]
 
     assert metadata["name"] == "vision"
-    assert metadata["labels"] == {**SCOPE.labels, "app.kubernetes.io/managed-by": "training-platform"}
+    assert metadata["labels"] == {
+        **SCOPE.labels,
+        "app.kubernetes.io/managed-by": "training-platform",
+        "training-platform/team": "vision",
+    }
     assert made.outputs["namespace"] == "vision"
 
 
@@ -89,10 +98,19 @@ def test_only_the_teams_own_pods_and_the_scrape_of_metrics_get_in() -> None:
     ]
 
 
+def test_the_namespace_holds_no_more_than_its_quota() -> None:
+    made = plan()
+
+    assert made.one("kubernetes:core/v1:ResourceQuota").inputs["spec"] == {"hard": {"pods": "10"}}
+    (limit,) = made.one("kubernetes:core/v1:LimitRange").inputs["spec"]["limits"]
+    # A quota of CPUs refuses pods that name none, and those of jobs name none.
+    assert limit == {"type": "Container", "defaultRequest": {"cpu": "0", "memory": "0"}}
+
+
 def test_everything_is_in_the_namespace_and_after_it() -> None:
     others = [resource for resource in plan().resources if "metadata" in resource.inputs and resource.type != NAMESPACE]
 
-    assert len(others) == 4
+    assert len(others) == 4 + 2
     for resource in others:
         assert resource.inputs["metadata"]["namespace"] == "vision"
         assert (NAMESPACE, "share-main-namespace") in resource.options["dependsOn"]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from training_platform.catalog import IMAGES
 from training_platform.config.workspace import Workspace, read_workspace
@@ -41,6 +42,7 @@ SHARES = """\
         h100-flex-start: {nominal_quota: 32}
 """
 SIDECARS = {"h100": "tcpx-daemon", "h100-mega": "tcpxo-daemon"}
+RIGHTS = {"h100": ["NET_ADMIN"], "h100-mega": ["NET_ADMIN", "NET_BIND_SERVICE"]}
 
 
 @pytest.fixture
@@ -127,8 +129,29 @@ def test_the_daemon_starts_before_the_training_and_ends_with_it(job: Job, flavor
 
     assert (daemon["name"], daemon["restartPolicy"]) == (SIDECARS[flavor], "Always")
     assert daemon["image"] == IMAGES[f"node-{SIDECARS[flavor]}"]
-    assert daemon["securityContext"] == {"privileged": True}
+    assert daemon["securityContext"] == {"capabilities": {"add": RIGHTS[flavor]}}
     assert "resources" not in daemon
+
+
+@pytest.mark.parametrize(("flavor", "last"), [("h100", "/dev/nvidia-uvm"), ("h100-mega", "/dev/dmabuf_import_helper")])
+def test_the_daemon_is_given_the_gpus_by_name_and_nobody_is_privileged(job: Job, flavor: str, last: str) -> None:
+    found = template(job(flavor))
+    devices = yaml.safe_load(found["metadata"]["annotations"][f"devices.gke.io/container.{SIDECARS[flavor]}"])
+
+    assert [each["path"] for each in devices][:8] == [f"/dev/nvidia{number}" for number in range(8)]
+    assert devices[-1] == {"path": last}
+    assert "privileged" not in str(found)
+
+
+@pytest.mark.parametrize("flavor", ["h100", "h100-mega", "h200-spot"])
+def test_training_reads_the_software_of_its_node_and_never_writes_it(job: Job, flavor: str) -> None:
+    paths = {
+        each["name"]: each.get("hostPath", {}).get("path", "") for each in template(job(flavor))["spec"]["volumes"]
+    }
+    shared = [each for each in training(job(flavor))["volumeMounts"] if paths[each["name"]].startswith("/home/")]
+
+    assert shared != []
+    assert all(each["readOnly"] for each in shared)
 
 
 def test_training_waits_until_the_daemon_of_tcpxo_is_ready(job: Job) -> None:
@@ -270,9 +293,21 @@ def test_a_job_of_one_vm_may_run_in_any_pool(job: Job) -> None:
 
 
 @pytest.mark.parametrize(("flavor", "nodes", "refused"), [("h100", 2, True), ("h100", 1, False), ("a100-40", 2, False)])
-def test_the_network_of_the_vm_has_no_cards_for_pods(job: Job, flavor: str, nodes: int, refused: bool) -> None:
-    found = gke_findings(job(flavor, nodes, ", host_network: true"))
+def test_the_network_of_the_vm_has_no_cards_for_pods(
+    take: Take, root: Path, flavor: str, nodes: int, refused: bool
+) -> None:
+    insert(root / "stacks" / "Pulumi.lab-vision.yaml", "    shares:", "    host_network: true\n")
+    text = f"gke: {{cluster: gpus, flavor: {flavor}, nodes: {nodes}, host_network: true}}"
+    found = gke_findings(take(text, workspace=read_workspace(root)))
 
     assert [(each.rule, each.path, each.nearest) for each in found] == (
         [("job-host-network", "gke.host_network", "false")] if refused else []
     )
+
+
+@pytest.mark.parametrize("flavor", ["h100", "a100-40"])
+def test_the_network_of_the_vm_is_for_teams_whose_file_says_so(job: Job, flavor: str) -> None:
+    (found,) = gke_findings(job(flavor, 1, ", host_network: true"))
+
+    assert (found.rule, found.severity, found.path) == ("job-host-network", "error", "gke.host_network")
+    assert "host_network: true in the team's stack" in str(found.allowed)

@@ -97,6 +97,10 @@ class Team(Section):
     members: Members = Field(min_length=1)
     shares: dict[Name, dict[str, Share]] = Field(default={}, description="Cluster, then flavor, then share.")
     fallback: Fallback = Fallback()
+    host_network: bool = Field(
+        default=False,
+        description="Let its pods use their VM's network, where they act as the node's service account.",
+    )
     directories: dict[Name, DirectorySpec] = {}
     buckets: dict[Name, BucketSpec] = {}
     vertex: Vertex = Vertex()

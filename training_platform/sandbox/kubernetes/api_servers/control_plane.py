@@ -28,9 +28,10 @@ ETCD: Final = "etcd"
 API_SERVER: Final = "kube-apiserver"
 START_SECONDS: Final = 120.0  # far more than a start takes where all processors are busy
 _POLL_SECONDS: Final = 0.05
-# Service accounts and the protection of volumes in use are half a controller's work, and there are no controllers: with
-# the first nothing is missing but tokens of pods, with the second no claim would ever be deleted.
-_NO_PLUGINS: Final = "ServiceAccount,StorageObjectInUseProtection"
+# Service accounts, quotas and the protection of volumes in use are half a controller's work, and there are no
+# controllers: with the first nothing is missing but tokens of pods; a quota that nobody counts refuses everything; with
+# the third no claim would ever be deleted.
+_NO_PLUGINS: Final = "ServiceAccount,ResourceQuota,StorageObjectInUseProtection"
 
 
 class Access(NamedTuple):

@@ -1,0 +1,60 @@
+"""Calls to a real API server as members of a team and as controllers, who are impersonated."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+
+Json = dict[str, Any]
+PLURALS = {
+    "Namespace": "/api/v1/namespaces",
+    "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
+    "LimitRange": "/api/v1/namespaces/{}/limitranges",
+    "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/roles",
+    "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings",
+    "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+    "ValidatingAdmissionPolicy": "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
+    "ValidatingAdmissionPolicyBinding": "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings",
+    "CustomResourceDefinition": "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+    "Pod": "/api/v1/namespaces/{}/pods",
+    "Job": "/apis/batch/v1/namespaces/{}/jobs",
+    "JobSet": "/apis/jobset.x-k8s.io/v1alpha2/namespaces/{}/jobsets",
+}
+MEMBER = {"Impersonate-User": "ada@example.com", "Impersonate-Group": "vision@example.com"}
+JOB_CONTROLLER = {"Impersonate-User": "system:serviceaccount:kube-system:job-controller"}
+JOBSET_CONTROLLER = {"Impersonate-User": "system:serviceaccount:jobset-system:jobset-controller"}
+KUEUE = {"Impersonate-User": "system:serviceaccount:kueue-system:kueue-controller-manager"}
+
+
+class Server:
+    """Calls to the API server, as somebody; ``ask`` returns the refusal, or an empty text."""
+
+    def __init__(self, http: httpx.Client) -> None:
+        self._http = http
+
+    def ask(self, kind: str, obj: Json, who: dict[str, str] | None = None, *, keep: bool = False) -> str:
+        """Create an object, as a dry run unless it is to stay."""
+        options = {} if keep else {"dryRun": "All"}
+        path = PLURALS[kind].format(obj["metadata"].get("namespace", ""))
+        return self._answer("POST", path, obj, who or {}, options)
+
+    def change(self, kind: str, obj: Json, patch: Json, who: dict[str, str]) -> str:
+        """Patch an object that is there, as a dry run."""
+        path = f"{PLURALS[kind].format(obj['metadata']['namespace'])}/{obj['metadata']['name']}"
+        headers = {**who, "Content-Type": "application/merge-patch+json"}
+        return self._answer("PATCH", path, patch, headers, {"dryRun": "All"})
+
+    def run(self, pod: Json, container: str, who: dict[str, str]) -> str:
+        """Run a command in a container."""
+        path = f"{PLURALS['Pod'].format(pod['metadata']['namespace'])}/{pod['metadata']['name']}/exec"
+        return self._answer("POST", path, None, who, {"container": container, "command": "true", "stdout": "true"})
+
+    def delete(self, kind: str, obj: Json) -> None:
+        """Delete an object."""
+        path = f"{PLURALS[kind].format(obj['metadata']['namespace'])}/{obj['metadata']['name']}"
+        self._answer("DELETE", path, {"gracePeriodSeconds": 0, "propagationPolicy": "Background"}, {}, {})
+
+    def _answer(self, method: str, path: str, body: Json | None, headers: dict[str, str], options: Json) -> str:
+        answer = self._http.request(method, path, json=body, headers=headers, params=options)
+        return "" if answer.is_success else str(answer.json()["message"])

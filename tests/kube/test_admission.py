@@ -1,0 +1,241 @@
+"""What members of a team could try, each refused by a real API server; and the samples' jobs, which are let in."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.kube.server import JOB_CONTROLLER, JOBSET_CONTROLLER, KUEUE, MEMBER, Json, Server
+from training_platform.catalog import IMAGES
+from training_platform.resources.gpu_access import access
+
+pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
+
+Render = Callable[[str], Json]
+GPU_JOB, TPU_JOB = "jobs/vision/finetune.yaml", "jobs/nlp/pretrain.yaml"
+PODSET = {"kueue.x-k8s.io/podset": "slice"}
+QUEUED = {"kueue.x-k8s.io/queue-name": "vision"}
+CONTROLLER = {
+    "apiVersion": "jobset.x-k8s.io/v1alpha2",
+    "kind": "JobSet",
+    "name": "finetune",
+    "uid": "1",
+    "controller": True,
+}
+GPU = {"limits": {"nvidia.com/gpu": "1"}}
+TCPXO = access("TCPXO", IMAGES)
+
+
+def pod_of(manifest: Json, **labels: str) -> Json:
+    """Return the first pod of a JobSet as the Job controller makes it, of a job that Kueue has admitted."""
+    (replicated,) = manifest["spec"]["replicatedJobs"]
+    template = copy.deepcopy(replicated["template"]["spec"]["template"])
+    about = {"name": "p", "namespace": manifest["metadata"]["namespace"], "labels": {**PODSET, **labels}}
+    about["annotations"] = template.get("metadata", {}).get("annotations", {})
+    spec = template["spec"]
+    index = {"name": "JOB_COMPLETION_INDEX", "value": "0"}
+    for each in (*spec["containers"], *spec.get("initContainers", [])):
+        each.setdefault("env", []).append(index)
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": about, "spec": spec}
+
+
+def plain(namespace: str = "nlp", **spec: Any) -> Json:
+    container = {"name": "a", "image": "example.com/a:1", **spec.pop("container", {})}
+    about = {"name": "p", "namespace": namespace, "labels": spec.pop("labels", {})}
+    about["annotations"] = spec.pop("annotations", {})
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": about, "spec": {"containers": [container], **spec}}
+
+
+def job(labels: Json | None = None, *, suspend: bool = True, **metadata: Any) -> Json:
+    """Return a Job as it is once Kueue's webhook has seen it, unless said otherwise."""
+    about = {"name": "j", "namespace": "vision", "labels": QUEUED if labels is None else labels, **metadata}
+    template = {"spec": {"containers": [{"name": "a", "image": "example.com/a:1"}], "restartPolicy": "Never"}}
+    return {
+        "apiVersion": "batch/v1", "kind": "Job", "metadata": about, "spec": {"suspend": suspend, "template": template},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("file", [GPU_JOB, TPU_JOB])
+def test_pods_of_the_samples_are_let_in(server: Server, rendered: Render, file: str) -> None:
+    assert server.ask("Pod", pod_of(rendered(file)), JOB_CONTROLLER) == ""
+
+
+def test_a_pod_with_the_daemon_of_tcpxo_is_let_in_as_it_is_rendered(server: Server) -> None:
+    assert server.ask("Pod", mega(), JOB_CONTROLLER) == ""
+
+
+def mega(**spoiled: Any) -> Json:
+    """Return a pod on A3 Mega; fields of its daemon by name, others of the pod's spec."""
+    daemon = {**TCPXO.daemons[0], **{key: spoiled.pop(key) for key in list(spoiled) if key in TCPXO.daemons[0]}}
+    training = {"volumeMounts": [*TCPXO.mounts, *spoiled.pop("mounts", [])], "resources": GPU}
+    return plain(
+        "vision", container=training, initContainers=[daemon], volumes=list(TCPXO.volumes), labels=PODSET,
+        annotations={**TCPXO.annotations, **spoiled.pop("devices", {})}, **spoiled,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("spoiled", "why"),
+    [
+        ({"image": "example.com/own:1"}, "folders of the node"),
+        ({"command": ["/bin/sh"]}, "folders of the node"),
+        (
+            {"env": [*TCPXO.daemons[0]["env"], {"name": "LD_PRELOAD", "value": "/own/own.so"}]},
+            "folders of the node",
+        ),
+        ({"shareProcessNamespace": True}, "folders of the node"),
+        ({"startupProbe": {"exec": {"command": ["sh", "-c", "own"]}}}, "folders of the node"),
+        ({"mounts": [{"name": "sys", "mountPath": "/host"}]}, "folders of the node"),
+        ({"mounts": [{"name": "libraries", "mountPath": "/host"}]}, "folders of the node"),
+        ({"devices": {"devices.gke.io/container.a": "- path: /dev/sda\n"}}, "devices of the node"),
+        ({"devices": {"devices.gke.io/container.tcpxo-daemon": "- path: /dev/sda\n"}}, "devices of the node"),
+    ],
+)
+def test_the_daemons_rights_are_no_other_containers(server: Server, spoiled: Json, why: str) -> None:
+    assert why in server.ask("Pod", mega(**spoiled), JOB_CONTROLLER)
+
+
+def test_a_daemon_is_let_in_only_where_the_team_has_its_flavors(server: Server) -> None:
+    pod = mega()
+    pod["metadata"]["namespace"] = "nlp"
+
+    assert server.ask("Pod", pod, JOB_CONTROLLER) != ""
+
+
+ESCAPES: dict[str, Json] = {
+    "privileged": {"container": {"securityContext": {"privileged": True}}},
+    "capability": {"container": {"securityContext": {"capabilities": {"add": ["SYS_ADMIN"]}}}},
+    "host network": {"hostNetwork": True},
+    "host processes": {"hostPID": True},
+    "host memory": {"hostIPC": True},
+    "host port": {"container": {"ports": [{"containerPort": 80, "hostPort": 80}]}},
+    "root of the node": {"volumes": [{"name": "v", "hostPath": {"path": "/"}}]},
+    "socket of the runtime": {"volumes": [{"name": "v", "hostPath": {"path": "/run/containerd"}}]},
+    "no seccomp": {"securityContext": {"seccompProfile": {"type": "Unconfined"}}},
+    "no AppArmor": {"container": {"securityContext": {"appArmorProfile": {"type": "Unconfined"}}}},
+    "SELinux": {"securityContext": {"seLinuxOptions": {"type": "spc_t"}}},
+    "sysctl": {"securityContext": {"sysctls": [{"name": "kernel.msgmax", "value": "1"}]}},
+    "other hosts": {"container": {"livenessProbe": {"httpGet": {"host": "169.254.169.254", "port": 80}}}},
+}
+
+
+@pytest.mark.parametrize("namespace", ["vision", "nlp"])
+@pytest.mark.parametrize("escape", ESCAPES)
+def test_a_pod_does_not_get_out_to_its_node(server: Server, namespace: str, escape: str) -> None:
+    refusal = server.ask("Pod", plain(namespace, **ESCAPES[escape]), JOB_CONTROLLER)
+
+    assert "ValidatingAdmissionPolicy" in refusal or "PodSecurity" in refusal
+
+
+def test_pod_security_itself_refuses_where_a_team_needs_nothing_beyond_it(server: Server) -> None:
+    assert 'violates PodSecurity "baseline' in server.ask("Pod", plain("nlp", hostPID=True), JOB_CONTROLLER)
+    assert "PodSecurity" not in server.ask("Pod", plain("vision", hostPID=True), JOB_CONTROLLER)
+
+
+@pytest.mark.parametrize("namespace", ["vision", "nlp"])
+@pytest.mark.parametrize(
+    ("spoiled", "why"),
+    [
+        ({"volumes": [{"name": "v", "nfs": {"server": "10.0.0.2", "path": "/homes"}}]}, "a volume is one of"),
+        ({"volumes": [{"name": "v", "gcePersistentDisk": {"pdName": "disk"}}]}, "a volume is one of"),
+        ({"volumes": [{"name": "v", "csi": {"driver": "nfs.csi.k8s.io"}}]}, "Cloud Storage FUSE"),
+        ({"serviceAccountName": "kueue-controller-manager"}, "run as training or default"),
+        ({"priorityClassName": "system-node-critical"}, "no priority of the system's"),
+        ({"nodeName": "gpu-node"}, "not by nodeName"),
+        ({"container": {"resources": GPU}}, "a job that Kueue admitted"),
+        ({"initContainers": [{"name": "i", "image": "i", "resources": GPU}]}, "a job that Kueue admitted"),
+        ({"tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}]}, "does not tolerate their nodes"),
+        ({"tolerations": [{"operator": "Exists"}]}, "does not tolerate their nodes"),
+        (
+            {"container": {"resources": {"limits": {"nvidia.com/gpu": "0"}}}, "tolerations": [{"operator": "Exists"}]},
+            "does not tolerate their nodes",
+        ),
+    ],
+)
+def test_a_pod_takes_nothing_that_is_not_its_teams(server: Server, namespace: str, spoiled: Json, why: str) -> None:
+    assert why in server.ask("Pod", plain(namespace, **copy.deepcopy(spoiled)), JOB_CONTROLLER)
+
+
+@pytest.mark.parametrize("namespace", ["vision", "nlp"])
+@pytest.mark.parametrize(
+    "harmless",
+    [
+        {},
+        {"volumes": [{"name": "v", "emptyDir": {}}, {"name": "c", "persistentVolumeClaim": {"claimName": "data"}}]},
+        {"volumes": [{"name": "v", "csi": {"driver": "gcsfuse.csi.storage.gke.io"}}], "serviceAccountName": "training"},
+        {"container": {"resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}},
+        {"tolerations": [{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"}]},
+        {"container": {"resources": GPU}, "labels": PODSET, "tolerations": [{"operator": "Exists"}]},
+    ],
+)
+def test_an_ordinary_pod_is_let_in(server: Server, namespace: str, harmless: Json) -> None:
+    assert server.ask("Pod", plain(namespace, **copy.deepcopy(harmless)), JOB_CONTROLLER) == ""
+
+
+def test_members_make_no_pods_themselves(server: Server) -> None:
+    assert "forbidden" in server.ask("Pod", plain("vision"), MEMBER)
+
+
+@pytest.mark.parametrize(
+    ("attempt", "why"),
+    [
+        (job(ownerReferences=[CONTROLLER]), "has no controller"),
+        (job(ownerReferences=[CONTROLLER], suspend=False), "has no controller"),
+        (job(suspend=False), "Kueue does not hold this job"),
+        (job(labels={}), "Kueue does not hold this job"),
+    ],
+)
+def test_a_member_starts_no_job_past_kueue(server: Server, attempt: Json, why: str) -> None:
+    assert why in server.ask("Job", attempt, MEMBER)
+
+
+def test_a_member_does_not_say_that_kueue_admitted_a_job(server: Server) -> None:
+    forged = job()
+    forged["spec"]["template"]["metadata"] = {"labels": PODSET}
+
+    assert "Kueue's to set" in server.ask("Job", forged, MEMBER)
+
+
+def test_a_member_queues_jobs_which_controllers_make_into_more(server: Server, rendered: Render) -> None:
+    held = rendered(GPU_JOB)
+    held["spec"]["suspend"] = True
+    assert server.ask("Job", job(), MEMBER) == ""
+    assert server.ask("JobSet", held, MEMBER) == ""
+    assert "Kueue does not hold" in server.ask("JobSet", rendered(GPU_JOB), MEMBER)
+
+    child = job(labels={}, ownerReferences=[CONTROLLER], suspend=False)
+    child["spec"]["template"]["metadata"] = {"labels": PODSET}
+    assert server.ask("Job", child, JOBSET_CONTROLLER) == ""
+
+
+def test_a_job_that_waits_is_started_by_kueue_alone(server: Server) -> None:
+    waiting = job()
+    assert server.ask("Job", waiting, MEMBER, keep=True) == ""
+    start = {"spec": {"suspend": False}}
+
+    assert "only Kueue starts a job" in server.change("Job", waiting, start, MEMBER)
+    assert server.change("Job", waiting, start, KUEUE) == ""
+    unqueued = {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": None}}}
+    assert "only Kueue starts a job" in server.change("Job", waiting, unqueued, MEMBER)
+    adopted = {"metadata": {"ownerReferences": [CONTROLLER]}}
+    assert "has no controller" in server.change("Job", waiting, adopted, MEMBER)
+    assert server.change("Job", waiting, {"metadata": {"annotations": {"note": "mine"}}}, MEMBER) == ""
+    server.delete("Job", waiting)
+
+
+def test_nobody_runs_commands_in_a_daemon(server: Server) -> None:
+    pod = mega()
+    assert server.ask("Pod", pod, JOB_CONTROLLER, keep=True) == ""
+
+    assert "nobody runs a command in the daemon" in server.run(pod, "tcpxo-daemon", MEMBER)
+    assert "nobody runs a command" not in server.run(pod, "a", MEMBER)  # it has no node to run on here
+    server.delete("Pod", pod)
+
+
+def test_a_pod_that_names_no_cpu_is_counted_as_nothing(server: Server) -> None:
+    pod = plain("vision")
+    assert server.ask("Pod", pod, JOB_CONTROLLER, keep=True) == ""
+    server.delete("Pod", pod)

@@ -1,0 +1,88 @@
+"""Policies that keep jobs in queues: a Job or JobSet that a person makes is one that Kueue holds.
+
+Kueue's webhook labels and suspends such jobs before these policies see them. It leaves alone what names a job of
+Kueue's as its controller, which upstream calls out of scope, and what was started by hand.
+Source: kubernetes-sigs/kueue v0.19.2, pkg/controller/jobframework (defaults.go, reconciler.go), read 2026-11-22.
+"""
+
+from __future__ import annotations
+
+from training_platform.resources.admission.policy import FROM_PEOPLE, Policy, literal
+
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+PODSET_LABEL = "kueue.x-k8s.io/podset"  # Kueue puts it on the pods of a job that it admits
+ACCELERATORS = ("google.com/tpu", "nvidia.com/gpu")
+
+_PODS = "r.template.spec.template"
+_CREATED = "request.operation == 'CREATE'"
+
+
+def queued_jobs() -> Policy:
+    """Return the policy on Jobs and JobSets that people make or change."""
+    queued, suspended = _queued("object"), _suspended("object")
+    return Policy(
+        name="training-platform-queued-jobs",
+        rules=[
+            ("batch", "v1", ["jobs"], ["CREATE", "UPDATE"]),
+            ("jobset.x-k8s.io", "v1alpha2", ["jobsets"], ["CREATE", "UPDATE"]),
+        ],
+        conditions=[FROM_PEOPLE],
+        validations={
+            "a job that a person makes has no controller: it would pass for a part of an admitted one": (
+                f"{_CREATED} ? !object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false)) : "
+                "object.metadata.?ownerReferences.orValue([]) == oldObject.metadata.?ownerReferences.orValue([])"
+            ),
+            "Kueue does not hold this job: it has no queue, or is not suspended": (
+                f"!({_CREATED}) || ({suspended} && {queued})"
+            ),
+            "only Kueue starts a job, and only in its queue": (
+                f"{_CREATED} || (({suspended} || !{_suspended('oldObject')}) && (!{_queued('oldObject')} || {queued}))"
+            ),
+            f"the label {PODSET_LABEL} on pods is Kueue's to set": (
+                f"!{_marked('object')} || ({_CREATED} ? false : {_marked('oldObject')})"
+            ),
+        },
+    )
+
+
+def _suspended(which: str) -> str:
+    return f"{which}.spec.?suspend.orValue(false)"
+
+
+def _queued(which: str) -> str:
+    return f"({literal(QUEUE_LABEL)} in {which}.metadata.?labels.orValue({{}}))"
+
+
+def _marked(which: str) -> str:
+    """Return CEL that is true of a job that says itself to have been admitted."""
+    templates = f"(has({which}.spec.template) ? [{which}.spec.template] : {which}.spec.replicatedJobs.map(r, {_PODS}))"
+    return f"{templates}.exists(t, {literal(PODSET_LABEL)} in t.?metadata.?labels.orValue({{}}))"
+
+
+def accelerator_pods() -> Policy:
+    """Return the policy on pods that ask for chips, or would run on nodes that have them."""
+    return Policy(
+        name="training-platform-accelerator-pods",
+        rules=[("", "v1", ["pods"], ["CREATE"])],
+        variables={
+            "asks": (
+                "(object.spec.containers + object.spec.?initContainers.orValue([])).exists(c, "
+                f"{literal(ACCELERATORS)}.exists(k, [c.?resources.?limits.orValue({{}}), "
+                "c.?resources.?requests.orValue({})].exists(r, "
+                "k in r && quantity(string(r[k])).isGreaterThan(quantity('0')))))"
+            ),
+        },
+        validations={
+            "a pod that asks for TPUs or GPUs belongs to a job that Kueue admitted": (
+                f"!variables.asks || {literal(PODSET_LABEL)} in object.metadata.?labels.orValue({{}})"
+            ),
+            "a pod that asks for no TPU or GPU does not tolerate their nodes": (
+                "variables.asks || !object.spec.?tolerations.orValue([]).exists(t, "
+                f"t.?key.orValue('') == '' || t.key in {literal(ACCELERATORS)})"
+            ),
+            "a pod is placed by the scheduler, not by nodeName": "object.spec.?nodeName.orValue('') == ''",
+            "pods of teams have no priority of the system's": (
+                "!object.spec.?priorityClassName.orValue('').startsWith('system-')"
+            ),
+        },
+    )

@@ -1,0 +1,14 @@
+"""All admission policies of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from training_platform.resources.admission.jobs import accelerator_pods, queued_jobs
+from training_platform.resources.admission.pods import daemon_exec, pod_baseline, pod_volumes
+from training_platform.resources.admission.policy import Policy
+
+
+def policies(images: Mapping[str, str]) -> tuple[Policy, ...]:
+    """Return every policy; ``images`` are those of the daemons, by their names in the catalogue."""
+    return (queued_jobs(), accelerator_pods(), pod_volumes(), pod_baseline(images), daemon_exec())

@@ -1,0 +1,144 @@
+"""What a pod sees of its node for GPUDirect: folders, and the daemon beside the training.
+
+The daemons of TCPX and TCPXO have NET_ADMIN and the devices that GKE's device injector gives them, and are not
+privileged. Admission in team namespaces lets in these containers as they are here and no others with such rights.
+Sources: GoogleCloudPlatform/container-engine-accelerators 992db81, nccl-test-unprivileged-without-hostnetwork.yaml in
+gpudirect-tcpx and gpudirect-tcpxo, nccl-test*.yaml in gpudirect-rdma, nri_device_injector; read 2026-11-22. None of it
+was seen to run; that libraries can be mounted for reading alone is ours (unverified).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from training_platform.config.expansion.flavors import Flavor
+from training_platform.config.expansion.gpu_fabric import fabric_name
+from training_platform.config.expansion.pools import ExpandedPool
+
+LIBRARIES: Final = "/usr/local/nvidia/lib64"  # the driver's, and the plugin that the installer copies beside it
+TCPX_SOCKETS: Final = "/run/tcpx"
+APERTURES: Final = "/dev/aperture_devices"
+DEVICES_ANNOTATION: Final = "devices.gke.io/container."  # and the name of the container that is given devices
+
+_NODE = "/home/kubernetes/bin"
+_READY = "/run/health-check"  # the name may hold no underscore
+_LIBRARY_PATH = [{"name": "LD_LIBRARY_PATH", "value": LIBRARIES}]
+_GPU_DEVICES = (*(f"/dev/nvidia{number}" for number in range(8)), "/dev/nvidiactl", "/dev/nvidia-uvm")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Access:
+    """What a pod sees of its node; ``mounts`` and ``capabilities`` are those of the container that trains.
+
+    ``devices`` are the node's devices, by the daemon that is given them.
+    """
+
+    volumes: tuple[dict[str, Any], ...]
+    mounts: tuple[dict[str, Any], ...]
+    capabilities: tuple[str, ...] = ()
+    daemons: tuple[dict[str, Any], ...] = ()
+    devices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        """What asks the device injector for the devices: YAML, as it reads it."""
+        return {
+            f"{DEVICES_ANNOTATION}{name}": "".join(f"- path: {path}\n" for path in paths)
+            for name, paths in self.devices.items()
+        }
+
+    @property
+    def host_paths(self) -> tuple[str, ...]:
+        """Folders of the node that the pod mounts."""
+        return tuple(each["hostPath"]["path"] for each in self.volumes if "hostPath" in each)
+
+
+def access(kind: str, images: Mapping[str, str]) -> Access:
+    """Return what pods with ``TCPX``, ``TCPXO`` or ``RDMA`` need; ``images`` are by their names in the catalogue."""
+    return _ACCESS[kind](images)
+
+
+def pod_fabric(pool: ExpandedPool) -> str | None:
+    """Return a pool's networks; those that GKE makes by itself have none, and a shared GPU's pods need none."""
+    return fabric_name(pool) if pool.gke_pools and pool.places_per_gpu == 1 else None
+
+
+def kinds_of(flavors: Iterable[Flavor]) -> tuple[str, ...]:
+    """Return the kinds of GPUDirect that jobs on these flavors may use."""
+    pools = (pool for flavor in flavors for pool in flavor.pools if pod_fabric(pool))
+    return tuple(sorted({pool.machine.gpudirect or "" for pool in pools}))
+
+
+def _tcpx(images: Mapping[str, str]) -> Access:
+    sockets = _mount("tcpx-sockets", TCPX_SOCKETS)
+    daemon = {
+        "name": "tcpx-daemon",
+        "image": images["node-tcpx-daemon"],
+        "command": ["/tcpgpudmarxd/build/app/tcpgpudmarxd"],
+        "args": [
+            *("--gpu_nic_preset", "a3vm", "--gpu_shmem_type", "fd", "--uds_path", TCPX_SOCKETS),
+            *("--setup_param", "--verbose 128 2 0"),
+        ],
+        "env": _LIBRARY_PATH,
+    }
+    return Access(
+        volumes=(*_HOST_VOLUMES, {"name": "tcpx-sockets", "emptyDir": {}}, _SHARED),
+        mounts=(_read_only("libraries", LIBRARIES), sockets, _SHARED_MOUNT),
+        capabilities=("IPC_LOCK",),
+        daemons=(_sidecar(daemon, ("NET_ADMIN",), sockets),),
+        devices={"tcpx-daemon": _GPU_DEVICES},
+    )
+
+
+def _tcpxo(images: Mapping[str, str]) -> Access:
+    entry = "/fts/entrypoint_rxdm_container.sh"
+    daemon = {
+        "name": "tcpxo-daemon",
+        "image": images["node-tcpxo-daemon"],
+        "command": ["/bin/sh", "-c", f"chmod 755 {entry} && exec {entry} --num_hops=2"],
+        "env": [*_LIBRARY_PATH, {"name": "HEALTH_CHECK_LOG_FILE", "value": _READY}],
+        # It takes about 30 s, and training starts after it; a fault of the host's shows as a daemon that restarts.
+        "startupProbe": {"exec": {"command": ["cat", _READY]}, "periodSeconds": 5, "failureThreshold": 24},
+    }
+    return Access(
+        volumes=(*_HOST_VOLUMES, _host("apertures", APERTURES), _SHARED),
+        mounts=(_read_only("libraries", LIBRARIES), _mount("apertures", APERTURES), _SHARED_MOUNT),
+        daemons=(_sidecar(daemon, ("NET_ADMIN", "NET_BIND_SERVICE")),),
+        devices={"tcpxo-daemon": (*_GPU_DEVICES, "/dev/dmabuf_import_helper")},
+    )
+
+
+def _rdma(_images: Mapping[str, str]) -> Access:
+    return Access(
+        volumes=(_host("nvidia", f"{_NODE}/nvidia"), _host("gib", f"{_NODE}/gib"), _SHARED),
+        mounts=(_read_only("nvidia", "/usr/local/nvidia"), _read_only("gib", "/usr/local/gib"), _SHARED_MOUNT),
+        capabilities=("IPC_LOCK",),  # the sample for A4X has it, those for A3 Ultra and A4 do without (unverified)
+    )
+
+
+def _sidecar(daemon: dict[str, Any], capabilities: tuple[str, ...], *mounts: dict[str, Any]) -> dict[str, Any]:
+    """Return a container that starts before the training and ends with it: an init container that always restarts."""
+    own = (_mount("libraries", LIBRARIES), _mount("sys", "/hostsysfs"), _mount("proc-sys", "/hostprocsysfs"))
+    rights = {"capabilities": {"add": list(capabilities)}}
+    return {**daemon, "restartPolicy": "Always", "securityContext": rights, "volumeMounts": [*own, *mounts]}
+
+
+def _host(name: str, path: str) -> dict[str, Any]:
+    return {"name": name, "hostPath": {"path": path}}
+
+
+def _mount(name: str, path: str) -> dict[str, Any]:
+    return {"name": name, "mountPath": path}
+
+
+def _read_only(name: str, path: str) -> dict[str, Any]:
+    """Return a mount of what every pod of the node shares, which none may change."""
+    return {**_mount(name, path), "readOnly": True}
+
+
+_HOST_VOLUMES = (_host("libraries", f"{_NODE}/nvidia/lib64"), _host("sys", "/sys"), _host("proc-sys", "/proc/sys"))
+_SHARED = {"name": "shared-memory", "emptyDir": {"medium": "Memory"}}  # as large as the node's memory for pods
+_SHARED_MOUNT = _mount("shared-memory", "/dev/shm")  # noqa: S108 # the pod's own
+_ACCESS = {"TCPX": _tcpx, "TCPXO": _tcpxo, "RDMA": _rdma}
