@@ -57,7 +57,7 @@ test-engine: $(DEVELOPMENT) ## Run the tests under the real Pulumi engine; fail 
 
 lock: ## Resolve pyproject.toml and requirements*.in into hashed locks, with uv; UPGRADE=1 takes newer versions.
 	@$(COMPILE) pyproject.toml requirements.in --extra deploy --extra policy --output-file requirements.txt
-	@$(COMPILE) pyproject.toml requirements-dev.in --extra quota --extra sandbox --output-file requirements-dev.txt
+	@$(COMPILE) pyproject.toml requirements-dev.in --extra jobs --extra quota --extra sandbox --output-file requirements-dev.txt
 
 clean: ## Delete .venv, caches and build leftovers.
 	@rm -rf .venv .hypothesis .mypy_cache .pytest_cache .ruff_cache build *.egg-info

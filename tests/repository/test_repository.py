@@ -13,7 +13,10 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
-LOCKS = {"requirements.txt": ["deploy", "policy"], "requirements-dev.txt": ["quota", "sandbox"]}  # the extras of each
+LOCKS = {
+    "requirements.txt": ["deploy", "policy"],
+    "requirements-dev.txt": ["jobs", "quota", "sandbox"],
+}  # the extras of each
 
 # Written so that no pattern matches its own text.
 UNWANTED = {

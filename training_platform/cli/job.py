@@ -52,7 +52,7 @@ def render(
         rendered = render_job(file, folder, target.value if target else None, clock(folder, today))
     except (UnreadableError, RenderError) as error:
         fail(str(error))
-    _print_findings(rendered.findings, err=True)
+    print_findings(rendered.findings, err=True)
     for line in rendered.notes:
         say(f"# {line}", err=True)
     typer.echo(rendered.text, nl=False)
@@ -90,14 +90,15 @@ def check(
         except UnreadableError as error:
             unreadable = True
             say(f"training-platform: {error}", err=True)
-    _print_findings(found)
+    print_findings(found)
     errors = sum(finding.severity == "error" for finding in found)
     warnings = len(found) - errors
     say(f"{_counted(len(paths), 'job')}: {_counted(errors, 'error')}, {_counted(warnings, 'warning')}")
     raise typer.Exit(2 if unreadable else int(errors > 0))
 
 
-def _print_findings(findings: Iterable[Finding], *, err: bool = False) -> None:
+def print_findings(findings: Iterable[Finding], *, err: bool = False) -> None:
+    """Print findings, one after another."""
     for finding in findings:
         say(f"{finding.severity} {finding}  [{finding.rule}]", err=err)
 

@@ -9,7 +9,18 @@ from typing import Annotated
 
 import typer
 
-from training_platform.cli import catalog, check, job, quota, quota_request, sandbox, sandbox_faults, schema, stacks
+from training_platform.cli import (
+    catalog,
+    check,
+    job,
+    job_runs,
+    quota,
+    quota_request,
+    sandbox,
+    sandbox_faults,
+    schema,
+    stacks,
+)
 from training_platform.cli.root import DISTRIBUTION, installed
 from training_platform.cli.streams import COULD_NOT, StreamError, standard_streams
 
@@ -32,6 +43,7 @@ app.command("check")(check.check)
 app.command("schema")(schema.schema)
 app.command("stacks")(stacks.stacks)
 app.add_typer(catalog.app, name="catalog")
+job_runs.add_to(job.app)
 app.add_typer(job.app, name="job")
 app.add_typer(quota.app, name="quota")
 quota.app.command("request")(quota_request.request)

@@ -13,6 +13,7 @@ from training_platform.jobs.gke_rules import demand, gke_findings, reach
 from training_platform.jobs.jobset import gke_target, jobset, layout
 from training_platform.jobs.quota import job_charges, job_snapshots, quota_findings, quota_notes
 from training_platform.jobs.resolve import FOLDER, ResolvedJob, read_job
+from training_platform.jobs.runs.naming import as_run
 from training_platform.jobs.spec import Target
 from training_platform.jobs.text import json_text, yaml_text
 from training_platform.jobs.vertex_job import custom_job
@@ -43,10 +44,11 @@ def render_job(path: FilePath, root: FilePath, target: Target | None, today: dat
     job, findings = read_job(path, root, read_workspace(root))
     if job is None:
         return Rendered(findings=tuple(findings))
-    chosen = _chosen(job, target)
+    chosen = chosen_target(job, target)
     verdict = judge(job, chosen, today)
     if verdict.failed:
         return verdict
+    job = as_run(job, job.name)
     text = yaml_text(jobset(job)) if chosen == "gke" else json_text(custom_job(job))
     return Rendered(text=text, findings=verdict.findings, notes=verdict.notes)
 
@@ -70,6 +72,16 @@ def targets(job: ResolvedJob) -> list[Target]:
     return [target for target, section in present if section is not None]
 
 
+def chosen_target(job: ResolvedJob, asked: Target | None) -> Target:
+    """Return the target that was asked for, or the only one. Raises RenderError."""
+    has = targets(job)
+    if asked is None and len(has) > 1:
+        raise RenderError(f"{job.source.file} can run on {' and on '.join(has)}: say which with --target.")
+    if asked is not None and asked not in has:
+        raise RenderError(f"{job.source.file} has no {asked} target; it has {' and '.join(has)}.")
+    return asked or has[0]
+
+
 def judge(job: ResolvedJob, target: Target, today: date) -> Rendered:
     """Return findings and notes about one of a job's targets. Raises UnreadableError for a broken quota snapshot."""
     if target == "gke":
@@ -83,15 +95,6 @@ def judge(job: ResolvedJob, target: Target, today: date) -> Rendered:
     charged = job_charges(job, snapshots)
     found = (*findings, *stale, *quota_findings(job, charged, snapshots))
     return Rendered(findings=found, notes=tuple(quota_notes(job, charged, snapshots)))
-
-
-def _chosen(job: ResolvedJob, asked: Target | None) -> Target:
-    has = targets(job)
-    if asked is None and len(has) > 1:
-        raise RenderError(f"{job.source.file} can run on {' and on '.join(has)}: say which with --target.")
-    if asked is not None and asked not in has:
-        raise RenderError(f"{job.source.file} has no {asked} target; it has {' and '.join(has)}.")
-    return asked or has[0]
 
 
 def _queue_note(job: ResolvedJob) -> str:

@@ -106,7 +106,7 @@ class ControlPlanes:
         with self._lock:
             if self._etcd is None:
                 self._folder.mkdir(parents=True, exist_ok=True)
-                url = f"http://127.0.0.1:{_free_port()}"
+                url = f"http://127.0.0.1:{free_port()}"
                 flags = {
                     "data-dir": self._folder / "etcd",
                     "listen-client-urls": url,
@@ -122,7 +122,7 @@ class ControlPlanes:
     def _start(self, cluster: str, etcd: str) -> Access:
         place = self.place(cluster)
         place.mkdir(parents=True, exist_ok=True)
-        access = Access(f"https://127.0.0.1:{_free_port()}", secrets.token_urlsafe(), place / "apiserver.crt")
+        access = Access(f"https://127.0.0.1:{free_port()}", secrets.token_urlsafe(), place / "apiserver.crt")
         tokens = place / "tokens.csv"
         tokens.touch(mode=0o600)
         tokens.write_text(f'{access.token},admin,admin,"system:masters"\n', encoding="utf-8")
@@ -158,7 +158,8 @@ class ControlPlanes:
         return process
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port of the loopback that nobody listens on now."""
     with socket.create_server(("127.0.0.1", 0)) as bound:
         port: int = bound.getsockname()[1]
         return port

@@ -1,0 +1,126 @@
+"""Runs on a real API server with the real controllers of Kueue and JobSet; nodes are objects only."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.training_platform.jobs.runs.conftest import TEAM, Cluster, Command, until
+
+pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
+
+Submit = Callable[..., str]
+
+
+def state(job: Command, run: str) -> str:
+    result = job("status", run, "--format", "json")
+    assert result.exit_code == 0, result.output
+    return str(json.loads(result.stdout)[0]["state"])
+
+
+def start(cluster: Cluster, job: Command, run: str) -> None:
+    """Let the pods of an admitted run start, as its nodes would."""
+    for pod in until(lambda: cluster.pods(run), lambda pods: len(pods) == 2 and all_bound(pods)):
+        cluster.says(pod, "Running")
+    until(lambda: state(job, run), lambda now: now == "running")
+
+
+def all_bound(pods: list[dict[str, dict[str, object]]]) -> bool:
+    return all(pod["spec"].get("nodeName") for pod in pods)
+
+
+def test_a_run_is_submitted_starts_and_ends(submit: Submit, job: Command, cluster: Cluster) -> None:
+    run = submit()
+
+    assert re.fullmatch(r"train-[a-z0-9]{5}", run)
+    start(cluster, job, run)
+    (container,) = cluster.pods(run)[0]["spec"]["containers"]
+    assert container["command"] == ["train", f"--master={run}-slice-0-0.{run}"]
+    for pod in cluster.pods(run):
+        cluster.says(pod, "Succeeded")
+    assert job("wait", run, "--timeout", "1").exit_code == 0
+    assert state(job, run) == "succeeded"
+    assert job("why", run).stdout == f"{run} has ended well.\n"
+
+
+def test_of_three_runs_that_exceed_the_share_the_last_waits_and_says_why(
+    submit: Submit, job: Command, cluster: Cluster
+) -> None:
+    first, second, third = submit(), submit(), submit()
+    start(cluster, job, first)
+    start(cluster, job, second)
+
+    until(lambda: job("why", third).stdout, lambda text: "insufficient unused quota" in text)
+    said = job("why", third).stdout
+
+    assert f"{third} waits for quota in queue {TEAM} of gpus." in said
+    assert "It asks for 16 nvidia.com/gpu of h100. Team vision holds 32 of its 32, and reaches up to 40" in said
+    assert first in said
+    assert second in said
+    listed = {row["name"]: row["state"] for row in json.loads(job("list", "--team", TEAM, "--format", "json").stdout)}
+    assert listed == {first: "running", second: "running", third: "waiting"}
+
+    assert job("cancel", first).stdout == f"{first} is being stopped.\n"
+    start(cluster, job, third)
+
+
+def test_a_name_that_is_taken_is_refused_and_changes_nothing(submit: Submit, job: Command, root: Path) -> None:
+    run = submit("--run", "train-again")
+
+    again = job("submit", str(root / "jobs" / TEAM / "train.yaml"), "--run", run)
+
+    assert again.exit_code == 2
+    assert "Cluster gpus has a run train-again already" in again.stderr
+    assert again.stdout == ""
+
+
+def test_a_run_that_fails_says_which_pod_ended_how(submit: Submit, job: Command, cluster: Cluster) -> None:
+    run = submit()
+    for attempt in range(1 + 3):
+        pods = until(partial(cluster.pods, run), partial(fresh, attempt=attempt))
+        cluster.says(pods[0], "Running")
+        cluster.says(pods[0], "Failed", exit_code=3)
+
+    assert job("wait", run, "--timeout", "1").exit_code == 1
+    said = job("why", run).stdout
+    assert f"{run} has failed after 3 restarts" in said
+
+
+def fresh(pods: list[dict[str, dict[str, object]]], attempt: int) -> bool:
+    labels = [pod["metadata"]["labels"] for pod in pods]
+    return len(pods) == 2 and all(each["jobset.sigs.k8s.io/restart-attempt"] == str(attempt) for each in labels)  # type: ignore[index]
+
+
+def test_a_run_that_is_interrupted_ten_times_still_ends(submit: Submit, job: Command, cluster: Cluster) -> None:
+    run = submit()
+    disrupted = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}
+    for attempt in range(10):
+        pods = until(partial(cluster.pods, run), partial(fresh, attempt=attempt))
+        cluster.says(pods[0], "Failed", exit_code=143, conditions=(disrupted,))
+    pods = until(partial(cluster.pods, run), partial(fresh, attempt=10))
+    for pod in pods:
+        cluster.says(pod, "Succeeded")
+
+    assert job("wait", run, "--timeout", "1").exit_code == 0
+    row = json.loads(job("status", run, "--format", "json").stdout)[0]
+    assert (row["restarts"], row["interruptions"]) == (0, 10)
+
+
+def test_a_queue_that_is_gone_is_said_before_anything_is_submitted(cluster: Cluster, job: Command, root: Path) -> None:
+    queue = f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{TEAM}/localqueues/{TEAM}"
+    body = cluster.client.get(queue).json()
+    cluster.client.delete(queue)
+    try:
+        result = job("submit", str(root / "jobs" / TEAM / "train.yaml"))
+    finally:
+        again = {key: body[key] for key in ("apiVersion", "kind", "spec")}
+        cluster.post(queue.rpartition("/")[0], {**again, "metadata": {"name": TEAM}})
+
+    assert result.exit_code == 2
+    assert "Cluster gpus has no LocalQueue vision in namespace vision" in result.stderr
+    assert cluster.items(f"/apis/jobset.x-k8s.io/v1alpha2/namespaces/{TEAM}/jobsets") == []

@@ -1,0 +1,125 @@
+"""Why a run waits, from objects as the API server gives them; the real ones are in test_runs_on_gke.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from training_platform.jobs.runs.on_gke import gke_run
+from training_platform.jobs.runs.why_on_gke import Seen, why
+
+Json = dict[str, Any]
+JOBSET: Json = {"metadata": {"name": "train-bcdfg", "namespace": "vision", "uid": "1"}}
+QUEUE: Json = {"status": {"conditions": [{"type": "Active", "status": "True"}]}}
+
+
+def workload(*conditions: Json, **status: Any) -> Json:
+    return {
+        "metadata": {"name": "jobset-train", "uid": "2"},
+        "spec": {},
+        "status": {"conditions": list(conditions), **status},
+    }
+
+
+def condition(kind: str, status: bool, message: str = "", reason: str = "") -> Json:
+    return {
+        "type": kind, "status": str(status), "message": message, "reason": reason,
+        "lastTransitionTime": "2026-11-22T01:00:00Z",
+    }  # fmt: skip
+
+
+def said(**seen: Any) -> list[str]:
+    everything = Seen(**{"jobset": JOBSET, "queue": QUEUE, "queue_name": "vision", **seen})
+    return list(why(gke_run(everything.jobset, everything.workload, "gpus"), everything))
+
+
+def test_a_queue_that_was_deleted_is_the_cause() -> None:
+    (line,) = said(queue=None)
+
+    assert line.startswith("The queue vision that train-bcdfg names is not in namespace vision of gpus: it was deleted")
+
+
+def test_a_queue_that_is_held_is_said_before_the_quota() -> None:
+    held = {"status": {"conditions": [condition("Active", False, "ClusterQueue vision is stopped.")]}}
+
+    lines = said(queue=held, workload=workload(condition("QuotaReserved", False, "the queue is inactive")))
+
+    assert lines[1:3] == [
+        'The queue vision admits nothing now: "ClusterQueue vision is stopped".',
+        'Kueue says: "the queue is inactive".',
+    ]
+
+
+def test_the_share_tells_what_would_start_now() -> None:
+    reserved = [{"name": "h100", "resources": [{"name": "nvidia.com/gpu", "total": "16"}]}]
+    queue = {"status": {**QUEUE["status"], "flavorsReservation": reserved}}
+
+    lines = said(
+        queue=queue, workload=workload(condition("QuotaReserved", False)), pending=[], flavor="h100",
+        resource="nvidia.com/gpu", asked=32, unit=8, quota=32, most=40,
+    )  # fmt: skip
+
+    assert "What the team's own share holds now: a run of 16 nvidia.com/gpu." in lines
+
+
+def test_more_than_the_team_reaches_never_starts() -> None:
+    lines = said(
+        workload=workload(condition("QuotaReserved", False)), pending=[], flavor="h100", resource="nvidia.com/gpu",
+        asked=48, unit=8, quota=32, most=40,
+    )  # fmt: skip
+
+    assert "It can never start: 48 are more than the 40 that the team reaches." in lines
+
+
+def test_its_place_in_the_queue_counts_others_as_a_total() -> None:
+    pending = [
+        {"metadata": {"name": "jobset-other"}, "positionInClusterQueue": 0},
+        {"metadata": {"name": "jobset-train"}, "positionInClusterQueue": 3},
+    ]
+
+    lines = said(workload=workload(condition("QuotaReserved", False)), pending=pending)
+
+    assert lines[-1] == "Runs before it: 1 of the team's own and 2 more of the ClusterQueue."
+
+
+def test_queued_provisioning_is_followed_into_its_request() -> None:
+    admitted = workload(
+        condition("QuotaReserved", True),
+        admissionChecks=[{"name": "dws-h100", "state": "Pending", "message": "waiting"}],
+    )
+    request = {
+        "metadata": {"name": "train-1"},
+        "status": {"conditions": [condition("Accepted", True, "accepted"), condition("Provisioned", False, "Waiting")]},
+    }
+
+    assert said(workload=admitted, requests=[request])[1:3] == [
+        'Admission check dws-h100 is Pending: "waiting".',
+        'ProvisioningRequest train-1 is Accepted: "accepted".',
+    ]
+
+
+def test_a_workload_that_is_put_aside_says_how_to_go_on() -> None:
+    aside = workload(condition("Evicted", True, "took too long", "DeactivatedDueToRequeuingLimitExceeded"))
+    aside["spec"]["active"] = False
+
+    (line,) = said(workload=aside)
+
+    assert line.startswith('Kueue has deactivated train-bcdfg and does not queue it again: "took too long"')
+
+
+def test_pods_without_a_node_are_counted_by_what_the_scheduler_says() -> None:
+    pods = [
+        {
+            "metadata": {"name": f"train-{index}"},
+            "status": {
+                "phase": "Pending",
+                "conditions": [condition("PodScheduled", False, "0/8 nodes are available.")],
+            },
+        }
+        for index in range(2)
+    ]
+    admitted = workload(condition("QuotaReserved", True), condition("Admitted", True), condition("PodsReady", False))
+
+    assert said(workload=admitted, pods=pods) == [
+        "train-bcdfg is admitted, and 2 of 2 pods wait.",
+        '2 of them: "0/8 nodes are available".',
+    ]

@@ -1,0 +1,213 @@
+"""One cluster's API as commands about jobs use it: objects as plain dictionaries, failures as one sentence.
+
+By the official ``kubernetes`` client (extra ``jobs``), which takes credentials from a kubeconfig as kubectl does.
+Nothing is imported before a command asks for it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from kubernetes import client
+
+Json = dict[str, Any]
+INSTALL = "pip install 'training-platform[jobs]', or with the checkout's own pins: make setup"
+_SECONDS = (10, 60)  # to connect, and between two bytes of an answer
+_PAGE = 500
+
+
+class ClusterError(Exception):
+    """A cluster that cannot be reached, or refuses; the message is one sentence. ``status`` is HTTP's, None without."""
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Kind(NamedTuple):
+    """A kind of object: its group and version as in a path (``apis/jobset.x-k8s.io/v1alpha2``), and its plural."""
+
+    path: str
+    plural: str
+
+
+JOBSETS = Kind("apis/jobset.x-k8s.io/v1alpha2", "jobsets")
+WORKLOADS = Kind("apis/kueue.x-k8s.io/v1beta2", "workloads")
+LOCAL_QUEUES = Kind("apis/kueue.x-k8s.io/v1beta2", "localqueues")
+PROVISIONING_REQUESTS = Kind("apis/autoscaling.x-k8s.io/v1", "provisioningrequests")
+PODS = Kind("api/v1", "pods")
+EVENTS = Kind("api/v1", "events")
+
+
+class ClusterApi:
+    """Calls to one API server; ``name`` is what messages call the cluster."""
+
+    def __init__(self, api: client.ApiClient, name: str) -> None:
+        self._api = api
+        self.name = name
+
+    def create(self, kind: Kind, namespace: str, obj: Mapping[str, Any], *, dry_run: bool) -> Json:
+        """Create an object, refusing unknown and repeated fields; a dry run only asks. Raises ClusterError."""
+        query = {
+            "fieldValidation": "Strict",
+            "fieldManager": "training-platform",
+            **({"dryRun": "All"} if dry_run else {}),
+        }
+        return self._call("POST", _path(kind, namespace), query, obj)
+
+    def get(self, kind: Kind, namespace: str, name: str) -> Json | None:
+        """Return an object, None where there is none. Raises ClusterError."""
+        try:
+            return self._call("GET", f"{_path(kind, namespace)}/{name}")
+        except ClusterError as error:
+            if error.status == 404:
+                return None
+            raise
+
+    def objects(self, kind: Kind, namespace: str, selector: str = "", fields: str = "") -> Iterator[Json]:
+        """Yield the objects of a namespace, in pages. Raises ClusterError."""
+        query: dict[str, str | int] = {"limit": _PAGE}
+        if selector:
+            query["labelSelector"] = selector
+        if fields:
+            query["fieldSelector"] = fields
+        while True:
+            page = self._call("GET", _path(kind, namespace), query)
+            yield from page.get("items") or ()
+            token = (page.get("metadata") or {}).get("continue")
+            if not token:
+                return
+            query["continue"] = token
+
+    def delete(self, kind: Kind, namespace: str, name: str) -> bool:
+        """Delete an object and, after it, what it owns; False where there is none. Raises ClusterError."""
+        try:
+            self._call("DELETE", f"{_path(kind, namespace)}/{name}", {"propagationPolicy": "Foreground"})
+        except ClusterError as error:
+            if error.status == 404:
+                return False
+            raise
+        return True
+
+    def pending(self, namespace: str, queue: str) -> list[Json] | None:
+        """Return the workloads that wait in a LocalQueue, first come first; None where Kueue does not show them."""
+        path = f"apis/visibility.kueue.x-k8s.io/v1beta2/namespaces/{namespace}/localqueues/{queue}/pendingworkloads"
+        try:
+            return self._call("GET", path, {"limit": 1000}).get("items") or []
+        except ClusterError as error:
+            if error.status in (403, 404, 503):
+                return None
+            raise
+
+    def logs(self, namespace: str, pod: str, container: str, *, follow: bool) -> Iterator[str]:
+        """Yield the lines of a container's log; with ``follow`` until it ends. Raises ClusterError."""
+        query = {"container": container, "follow": str(follow).lower()}
+        with _sentences(self.name):
+            request = self._request("GET", f"api/v1/namespaces/{namespace}/pods/{pod}/log", query)
+            answer = self._send(request, (_SECONDS[0], None) if follow else _SECONDS)
+            if answer.status >= 400:
+                raise ClusterError(_refusal(self.name, answer.status, answer.read()), answer.status)
+            rest = ""
+            for chunk in answer.response.stream(4096, decode_content=True):
+                *lines, rest = (rest + chunk.decode("utf-8", "replace")).split("\n")
+                yield from lines
+            if rest:
+                yield rest
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str | int] | None = None,
+        body: Mapping[str, Any] | None = None,
+    ) -> Json:
+        with _sentences(self.name):
+            answer = self._send(self._request(method, path, query or {}, body), _SECONDS)
+            data = answer.read()
+        if answer.status >= 400:
+            raise ClusterError(_refusal(self.name, answer.status, data), answer.status)
+        found: Json = json.loads(data)
+        return found
+
+    def _request(
+        self, method: str, path: str, query: Mapping[str, str | int], body: Mapping[str, Any] | None = None
+    ) -> Any:
+        headers = {"Accept": "application/json", **({"Content-Type": "application/json"} if body is not None else {})}
+        return self._api.param_serialize(
+            method, f"/{path}", query_params=list(query.items()), header_params=headers, body=body,
+            auth_settings=["BearerToken"],
+        )  # fmt: skip
+
+    def _send(self, request: Any, seconds: tuple[int, int | None]) -> Any:
+        method, url, headers, body, form = request
+        return self._api.call_api(method, url, headers, body, form, _request_timeout=seconds)
+
+
+def connect(name: str, *, contexts: Sequence[str], kubeconfig: str | None, log_in: str) -> ClusterApi:
+    """Return the API of a cluster, by the first of ``contexts`` that the kubeconfig has.
+
+    ``kubeconfig`` is a path, None for KUBECONFIG and kubectl's own default; ``log_in`` is the command that adds a
+    context. Raises ClusterError where the client is not installed, or no context is there.
+    """
+    try:
+        from kubernetes import config as untyped  # noqa: PLC0415 # of the extra
+        from kubernetes.config.config_exception import ConfigException  # noqa: PLC0415 # of the extra
+    except ModuleNotFoundError as error:
+        raise ClusterError(f"Jobs on GKE need the kubernetes client: {INSTALL}.") from error
+    config: Any = untyped
+    try:
+        there = {each["name"] for each in config.list_kube_config_contexts(config_file=kubeconfig)[0]}
+    except (ConfigException, OSError, ValueError) as error:
+        raise ClusterError(f"No kubeconfig can be read ({_line(error)}). For cluster {name}: {log_in}") from error
+    context = next((each for each in contexts if each in there), None)
+    if context is None:
+        raise ClusterError(f"The kubeconfig has no context {' or '.join(contexts)}. For cluster {name}: {log_in}")
+    try:
+        api = config.new_client_from_config(config_file=kubeconfig, context=context, persist_config=False)
+    except (ConfigException, OSError, ValueError) as error:
+        raise ClusterError(f"Context {context} cannot be used: {_line(error)}. For cluster {name}: {log_in}") from error
+    api.configuration.retries = False  # a cluster that cannot be reached is said at once
+    return ClusterApi(type(api)(api.configuration), name)
+
+
+def _path(kind: Kind, namespace: str) -> str:
+    return f"{kind.path}/namespaces/{namespace}/{kind.plural}"
+
+
+@contextmanager
+def _sentences(name: str) -> Iterator[None]:
+    """Turn what the client raises into one sentence."""
+    from kubernetes.client.exceptions import ApiException  # noqa: PLC0415 # of the extra
+    from urllib3.exceptions import HTTPError  # noqa: PLC0415 # of the extra
+
+    try:
+        yield
+    except ApiException as error:
+        raise ClusterError(_refusal(name, error.status or 0, str(error.body or "").encode()), error.status) from error
+    except (HTTPError, OSError) as error:
+        raise ClusterError(
+            f"Cluster {name} cannot be reached: {_line(error)}. Its control plane answers at its DNS name alone, to "
+            "accounts with container.clusters.connect."
+        ) from error
+    except ValueError as error:
+        raise ClusterError(f"Cluster {name} answers with something that is not JSON: {_line(error)}.") from error
+
+
+def _refusal(name: str, status: int, data: bytes) -> str:
+    try:
+        message = str(json.loads(data)["message"])
+    except (ValueError, KeyError, TypeError):
+        message = data[:200].decode("utf-8", "replace").strip() or "no reason given"
+    if status == 401:
+        return f"Cluster {name} does not know you: the credentials have expired or are another project's. Log in again."
+    if status == 403:
+        return f"Cluster {name} does not let you: {message}"
+    return f"Cluster {name} refuses ({status}): {message}"
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:300] or type(error).__name__

@@ -1,0 +1,74 @@
+"""What the containers of a run on GKE write, pod by pod, or all at once while it runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from queue import Empty, SimpleQueue
+from threading import Thread
+
+from training_platform.clients.kubernetes_api import JOBSETS, PODS, ClusterApi, ClusterError
+from training_platform.jobs.runs.on_gke import JOBSET_LABEL, holds
+
+CONTAINER = "training"
+_POLL_SECONDS = 2.0
+_Line = tuple[str, str]
+
+
+def gke_logs(cluster: ClusterApi, namespace: str, run: str, *, follow: bool) -> Iterator[_Line]:
+    """Yield lines with the name of their pod, without the run's; a pod that has not started has none.
+
+    With ``follow`` pods are read side by side, those of a restart too, until the run has ended. Raises ClusterError.
+    """
+    if follow:
+        yield from _followed(cluster, namespace, run)
+        return
+    for pod in _started(cluster, namespace, run):
+        for line in cluster.logs(namespace, pod, CONTAINER, follow=False):
+            yield _short(pod, run), line
+
+
+def _followed(cluster: ClusterApi, namespace: str, run: str) -> Iterator[_Line]:
+    lines: SimpleQueue[_Line] = SimpleQueue()
+    readers: dict[str, Thread] = {}
+    ended = False
+    while True:
+        for pod in _started(cluster, namespace, run):
+            if pod not in readers:
+                readers[pod] = Thread(target=_read, args=(cluster, namespace, run, pod, lines), daemon=True)
+                readers[pod].start()
+        yield from _come(lines, _POLL_SECONDS)
+        if ended and not any(reader.is_alive() for reader in readers.values()):
+            yield from _come(lines, 0)
+            return
+        jobset = cluster.get(JOBSETS, namespace, run)
+        ended = jobset is None or holds(jobset, "Completed") or holds(jobset, "Failed")
+
+
+def _come(lines: SimpleQueue[_Line], seconds: float) -> Iterator[_Line]:
+    """Yield what comes within so many seconds."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            yield lines.get(timeout=max(0.0, deadline - time.monotonic()))
+        except Empty:
+            return
+
+
+def _read(cluster: ClusterApi, namespace: str, run: str, pod: str, lines: SimpleQueue[_Line]) -> None:
+    try:
+        for line in cluster.logs(namespace, pod, CONTAINER, follow=True):
+            lines.put((_short(pod, run), line))
+    except ClusterError as error:
+        lines.put((_short(pod, run), f"(no more lines: {error})"))
+
+
+def _started(cluster: ClusterApi, namespace: str, run: str) -> list[str]:
+    """Return the pods of a run whose containers have started, by name."""
+    pods = cluster.objects(PODS, namespace, f"{JOBSET_LABEL}={run}")
+    phases = {pod["metadata"]["name"]: (pod.get("status") or {}).get("phase") for pod in pods}
+    return sorted(name for name, phase in phases.items() if phase not in (None, "Pending"))
+
+
+def _short(pod: str, run: str) -> str:
+    return pod.removeprefix(f"{run}-")

@@ -1,0 +1,86 @@
+"""Runs on GKE, read from what the API server has of them: the JobSet and the Workload that Kueue keeps for it.
+
+Sources: JobSet v1alpha2 and Kueue v1beta2 Go types and controllers (JobSet 0.12, Kueue 0.19.2), read 2026-11-22.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from training_platform.jobs.runs.naming import job_of
+from training_platform.jobs.runs.state import Run, State
+
+Json = Mapping[str, Any]
+JOBSET_LABEL = "jobset.sigs.k8s.io/jobset-name"
+
+
+def gke_run(jobset: Json, workload: Json | None, cluster: str) -> Run:
+    """Return the run that a JobSet is; ``workload`` is None where Kueue has not seen it, or has dropped it."""
+    about, status = jobset["metadata"], jobset.get("status") or {}
+    state, reason = _state(jobset, workload)
+    return Run(
+        name=about["name"],
+        job=job_of(about["name"]),
+        team=about["namespace"],
+        target="gke",
+        place=cluster,
+        identity=about["name"],
+        state=state,
+        created=about.get("creationTimestamp") or "",
+        reason=reason,
+        started=_since(workload, "PodsReady") or _since(workload, "Admitted"),
+        ended=_since(jobset, "Completed") or _since(jobset, "Failed"),
+        restarts=int(status.get("restartsCountTowardsMax") or 0),
+        interruptions=max(0, int(status.get("restarts") or 0) - int(status.get("restartsCountTowardsMax") or 0)),
+    )
+
+
+def workload_of(jobset: Json, workloads: Iterable[Json]) -> Json | None:
+    """Return the Workload that a JobSet owns; the youngest, where a deleted one is still there."""
+    uid = jobset["metadata"].get("uid")
+    owned = [
+        each
+        for each in workloads
+        if any(owner.get("uid") == uid for owner in each["metadata"].get("ownerReferences") or ())
+    ]
+    return max(owned, key=lambda each: str(each["metadata"].get("creationTimestamp")), default=None)
+
+
+def condition(obj: Json | None, kind: str) -> Json | None:
+    """Return a condition of an object by its type, whatever its status; None where it has none."""
+    conditions = ((obj or {}).get("status") or {}).get("conditions") or ()
+    return next((each for each in conditions if each.get("type") == kind), None)
+
+
+def holds(obj: Json | None, kind: str) -> bool:
+    """Whether a condition is there and true."""
+    return (condition(obj, kind) or {}).get("status") == "True"
+
+
+def words(obj: Json | None, kind: str) -> str:
+    """Return the message of a condition, else its reason."""
+    found = condition(obj, kind) or {}
+    return str(found.get("message") or found.get("reason") or "")
+
+
+def _state(jobset: Json, workload: Json | None) -> tuple[State, str]:
+    if holds(jobset, "Completed"):
+        return "succeeded", ""
+    if holds(jobset, "Failed"):
+        return "failed", words(jobset, "Failed")
+    if jobset["metadata"].get("deletionTimestamp"):
+        return "cancelling", ""
+    if workload is None:
+        return "waiting", "Kueue has not taken it yet"
+    if (workload.get("spec") or {}).get("active") is False:
+        return "waiting", f"deactivated: {words(workload, 'Evicted') or 'somebody set spec.active to false'}"
+    if not holds(workload, "Admitted"):
+        return "waiting", words(workload, "QuotaReserved") or words(workload, "Evicted")
+    if condition(workload, "PodsReady") and not holds(workload, "PodsReady"):
+        return "starting", words(workload, "PodsReady")
+    return "running", ""
+
+
+def _since(obj: Json | None, kind: str) -> str:
+    return str((condition(obj, kind) or {}).get("lastTransitionTime") or "") if holds(obj, kind) else ""

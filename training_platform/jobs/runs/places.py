@@ -1,0 +1,131 @@
+"""Where runs are: the clusters and regions of Vertex AI that a repository's teams and job files name. No network."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from training_platform.catalog.nearest import find_nearest
+from training_platform.config.reading.section import enumeration
+from training_platform.config.reading.source import UnreadableError
+from training_platform.config.spec.environment import Environment
+from training_platform.config.spec.team import Team
+from training_platform.config.workspace import Workspace
+from training_platform.jobs.render import job_files, targets
+from training_platform.jobs.resolve import ResolvedJob, read_job
+from training_platform.jobs.runs.naming import job_of
+from training_platform.jobs.spec import Target
+from training_platform.resources.scope import Scope, environment_scope, team_scope
+
+
+class NoPlaceError(Exception):
+    """What was asked for is nowhere in the repository; the message is one sentence."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """A cluster, or a region of Vertex AI, with one team in it. ``key`` is the cluster's key in the stack file."""
+
+    target: Target
+    key: str
+    team: Team
+    environment: Environment
+    scope: Scope
+
+    @property
+    def cluster(self) -> str:
+        """The cluster's name in Google Cloud, ``{environment}-{key}``."""
+        return f"{self.team.environment}-{self.key}"
+
+    @property
+    def location(self) -> str:
+        """The region or zone of the cluster, or the region of Vertex AI."""
+        return self.environment.clusters[self.key].location if self.target == "gke" else self.key
+
+    @property
+    def cluster_project(self) -> str:
+        """The project of the cluster, which is the environment's."""
+        return environment_scope(self.team.environment, self.environment).project
+
+    @property
+    def contexts(self) -> tuple[str, ...]:
+        """The context that gcloud writes for the cluster, and the bare name that people give it."""
+        return f"gke_{self.cluster_project}_{self.location}_{self.cluster}", self.cluster
+
+    @property
+    def log_in(self) -> str:
+        """The command that adds the context."""
+        return (
+            f"gcloud container clusters get-credentials {self.cluster} --location {self.location} "
+            f"--project {self.cluster_project} --dns-endpoint"
+        )
+
+
+def place_of(job: ResolvedJob, target: Target) -> Place:
+    """Return where a job runs on one of its targets."""
+    gke, vertex = job.spec.gke, job.spec.vertex
+    key = gke.cluster if target == "gke" and gke else vertex.region if vertex else ""
+    return Place(target=target, key=key, team=job.team, environment=job.environment, scope=job.scope)
+
+
+def places(root: Path, workspace: Workspace, *, environment: str | None = None, team: str | None = None) -> list[Place]:
+    """Return every place in which the teams that are asked for can have runs, each once.
+
+    Raises NoPlaceError where nothing of the repository is called so, and UnreadableError for a broken job file.
+    """
+    teams = [
+        (one, home)
+        for _, one, home in workspace.teams()
+        if environment in (None, one.environment) and team in (None, one.name)
+    ]
+    if not teams:
+        asked = " and ".join(f"{what} {name}" for what, name in (("environment", environment), ("team", team)) if name)
+        known = sorted({one.name for _, one, _ in workspace.teams()})
+        raise NoPlaceError(f"There is no team stack{f' of {asked}' if asked else ''}. {_allowed(team or '', known)}")
+    found = {
+        (one.environment, one.name, "gke", cluster): _place("gke", cluster, one, home)
+        for one, home in teams
+        for cluster in one.shares
+        if cluster in home.clusters
+    }
+    for job in _jobs(root, workspace):
+        if job.spec.vertex and any(one is job.team for one, _ in teams):
+            place = place_of(job, "vertex")
+            found[place.team.environment, place.team.name, "vertex", place.key] = place
+    return list(found.values())
+
+
+def places_of_run(root: Path, workspace: Workspace, run: str, *, team: str | None = None) -> list[Place]:
+    """Return where a run can be, by the job file that its name begins with. Raises NoPlaceError and UnreadableError."""
+    jobs = list(_jobs(root, workspace))
+    named = [job for job in jobs if job.name in (run, job_of(run)) and team in (None, job.team.name)]
+    if not named:
+        known = sorted({job.name for job in jobs})
+        raise NoPlaceError(
+            f"No job file is called {job_of(run)!r}, so nobody here can say where {run} is. "
+            f"{_allowed(job_of(run), known)}"
+        )
+    if len(owners := sorted({job.team.name for job in named})) > 1:
+        raise NoPlaceError(f"Teams {' and '.join(owners)} have a job {job_of(run)!r} each: say which with --team.")
+    return [place_of(job, target) for job in named for target in targets(job)]
+
+
+def _jobs(root: Path, workspace: Workspace) -> Iterator[ResolvedJob]:
+    for path in job_files(root):
+        try:
+            job, _ = read_job(path, root, workspace)
+        except UnreadableError:
+            continue  # `job check` says what is wrong with it
+        if job:
+            yield job
+
+
+def _place(target: Target, key: str, team: Team, environment: Environment) -> Place:
+    return Place(target=target, key=key, team=team, environment=environment, scope=team_scope(team, environment))
+
+
+def _allowed(value: str, names: Collection[str]) -> str:
+    nearest = find_nearest(value, names)
+    text = f"Allowed: {enumeration(names) or 'none is declared'}."
+    return f"{text} Nearest: {nearest}." if nearest else text

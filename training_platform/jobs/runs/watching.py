@@ -1,0 +1,134 @@
+"""Reading runs from the places where they are: one paged list of each kind and place, however many runs there are."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from training_platform.clients.kubernetes_api import (
+    EVENTS,
+    JOBSETS,
+    LOCAL_QUEUES,
+    PODS,
+    PROVISIONING_REQUESTS,
+    WORKLOADS,
+    ClusterApi,
+    ClusterError,
+)
+from training_platform.clients.vertex_ai import VertexJobs
+from training_platform.jobs.gke_rules import demand, reach
+from training_platform.jobs.jobset import QUEUE_LABEL, gke_target, layout
+from training_platform.jobs.resolve import ResolvedJob
+from training_platform.jobs.runs.on_gke import JOBSET_LABEL, gke_run, workload_of
+from training_platform.jobs.runs.on_vertex import ENVIRONMENT_LABEL, TEAM_LABEL, vertex_run, why_on_vertex
+from training_platform.jobs.runs.places import Place
+from training_platform.jobs.runs.state import Run
+from training_platform.jobs.runs.why_on_gke import Seen, why
+
+_POLL_SECONDS = 5.0
+
+
+def gke_runs(cluster: ClusterApi, place: Place) -> Iterator[Run]:
+    """Yield the runs of a team in a cluster, oldest first. Raises ClusterError."""
+    namespace = place.team.name
+    workloads = list(cluster.objects(WORKLOADS, namespace))
+    for jobset in sorted(cluster.objects(JOBSETS, namespace), key=_created):
+        yield gke_run(jobset, workload_of(jobset, workloads), place.key)
+
+
+def vertex_runs(vertex: VertexJobs, place: Place) -> Iterator[Run]:
+    """Yield the runs of a team in a region, newest first. Raises VertexError."""
+    labels = {ENVIRONMENT_LABEL: place.team.environment, TEAM_LABEL: place.team.name}
+    for body in vertex.jobs(" AND ".join(f'labels.{name}="{value}"' for name, value in labels.items())):
+        yield vertex_run(body)
+
+
+def why_gke(cluster: ClusterApi, place: Place, run: Run, job: ResolvedJob | None) -> list[str]:
+    """Return why a run on GKE waits or failed; ``job`` is its file's, if that still says GKE. Raises ClusterError."""
+    namespace = place.team.name
+    jobset = cluster.get(JOBSETS, namespace, run.name)
+    if jobset is None:
+        return [f"{run.name} is not there any more."]
+    workload = workload_of(jobset, cluster.objects(WORKLOADS, namespace))
+    queue = str(jobset["metadata"].get("labels", {}).get(QUEUE_LABEL, ""))
+    names = {run.name, *([workload["metadata"]["name"]] if workload else [])}
+    pods = list(cluster.objects(PODS, namespace, f"{JOBSET_LABEL}={run.name}"))
+    names.update(pod["metadata"]["name"] for pod in pods)
+    seen = Seen(
+        jobset=jobset,
+        workload=workload,
+        queue=cluster.get(LOCAL_QUEUES, namespace, queue) if queue else None,
+        queue_name=queue,
+        pending=cluster.pending(namespace, queue) if queue else None,
+        requests=_requests(cluster, namespace, workload),
+        pods=pods,
+        events=[event for event in cluster.objects(EVENTS, namespace) if _about(event) in names],
+        own=list(gke_runs(cluster, place)),
+        **_asked(job),
+    )
+    return list(why(run, seen))
+
+
+def why_vertex(vertex: VertexJobs, run: Run) -> list[str]:
+    """Return why a run on Vertex AI waits or failed. Raises VertexError."""
+    return list(why_on_vertex(run, vertex.get(run.identity)))
+
+
+def wait(read: Callable[[], Run | None], *, seconds: float | None, changed: Callable[[Run], None]) -> Run | None:
+    """Return a run once it has ended, or as it is when the time is up; None where it has gone."""
+    deadline = None if seconds is None else time.monotonic() + seconds
+    state = ""
+    while True:
+        run = read()
+        if run is None or run.done:
+            return run
+        if run.state != state:
+            changed(run)
+            state = run.state
+        left = _POLL_SECONDS if deadline is None else min(_POLL_SECONDS, deadline - time.monotonic())
+        if left <= 0:
+            return run
+        time.sleep(left)
+
+
+def _requests(cluster: ClusterApi, namespace: str, workload: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+    """Return the ProvisioningRequests that Kueue made for a Workload; none where the cluster does not show them."""
+    if workload is None:
+        return []
+    uid = workload["metadata"]["uid"]
+    try:
+        requests = list(cluster.objects(PROVISIONING_REQUESTS, namespace))
+    except ClusterError as error:
+        if error.status in (403, 404):
+            return []
+        raise
+    return [
+        each for each in requests if uid in {owner.get("uid") for owner in each["metadata"].get("ownerReferences", ())}
+    ]
+
+
+def _asked(job: ResolvedJob | None) -> dict[str, Any]:
+    """Return what the job's file says of its demand and its team's share."""
+    if job is None or job.spec.gke is None:
+        return {}
+    gke, flavor = gke_target(job)
+    slices, hosts = layout(gke, flavor)
+    nominal, most = reach(job)
+    units = slices if flavor.accelerator.kind == "tpu" else slices * hosts
+    return {
+        "flavor": flavor.name,
+        "resource": flavor.accelerator.resource,
+        "asked": demand(job),
+        "unit": demand(job) // units,
+        "quota": nominal,
+        "most": None if most == float("inf") else int(most),
+    }
+
+
+def _about(event: dict[str, Any]) -> str:
+    return str((event.get("involvedObject") or {}).get("name"))
+
+
+def _created(obj: dict[str, Any]) -> str:
+    return str(obj["metadata"].get("creationTimestamp"))

@@ -1,0 +1,212 @@
+"""Why a run on GKE waits or failed: the chain from its queue to the VMs, in sentences. Pure, from plain objects.
+
+Of other teams' runs only totals are said. Messages in quotation marks are Kueue's or GKE's own.
+Sources: Kueue 0.19.2, pkg/workload and pkg/controller/admissionchecks/provisioning; autoscaler v1 ProvisioningRequest;
+read 2026-11-22.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from training_platform.jobs.runs.on_gke import condition, holds, words
+from training_platform.jobs.runs.state import Run
+
+Json = Mapping[str, Any]
+_EVENTS = 5  # the last warnings are the ones that matter
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """What was read of a run and around it; None or empty where it is not there, or may not be read.
+
+    ``pending`` are the workloads that wait in the run's LocalQueue, first come first, as Kueue shows them.
+    ``quota`` is the team's nominal quota of the flavor in chips or GPUs, ``most`` what it reaches with what it borrows
+    (None: no limit), and ``asked`` what the run asks for; ``flavor`` is the flavor's name.
+    """
+
+    jobset: Json
+    workload: Json | None = None
+    queue: Json | None = None
+    queue_name: str = ""
+    pending: Sequence[Json] | None = None
+    requests: Sequence[Json] = ()
+    pods: Sequence[Json] = ()
+    events: Sequence[Json] = ()
+    flavor: str = ""
+    resource: str = ""
+    asked: int | None = None
+    unit: int = 1
+    quota: int | None = None
+    most: int | None = None
+    own: Sequence[Run] = field(default=())
+
+
+def why(run: Run, seen: Seen) -> Iterator[str]:
+    """Yield sentences, the cause first."""
+    if run.state == "succeeded":
+        yield f"{run.name} has ended well."
+    elif run.state == "failed":
+        yield from _failed(run, seen)
+    elif run.state == "cancelling":
+        yield f"{run.name} is being deleted; its pods have their termination grace period to end."
+    elif seen.workload is None:
+        yield from _unseen(run, seen)
+    elif (seen.workload.get("spec") or {}).get("active") is False:
+        yield (
+            f"Kueue has deactivated {run.name} and does not queue it again: "
+            f"{_said(words(seen.workload, 'Evicted') or words(seen.workload, 'QuotaReserved'))}. Submit it again, or "
+            "set spec.active of its Workload to true."
+        )
+    elif not holds(seen.workload, "QuotaReserved"):
+        yield from _without_quota(run, seen)
+    elif not holds(seen.workload, "Admitted"):
+        yield from _unchecked(run, seen)
+    elif not holds(seen.workload, "PodsReady"):
+        yield from _starting(run, seen)
+    else:
+        yield f"{run.name} runs, since {run.started}."
+    yield from _evictions(seen)
+
+
+def _unseen(run: Run, seen: Seen) -> Iterator[str]:
+    if seen.queue is None:
+        yield (
+            f"The queue {seen.queue_name} that {run.name} names is not in namespace {run.team} of {run.place}: "
+            "it was deleted, or the team's stack is not deployed there."
+        )
+    else:
+        yield f"Kueue has no Workload for {run.name} yet; its controller takes a second, or does not run."
+
+
+def _without_quota(run: Run, seen: Seen) -> Iterator[str]:
+    yield f"{run.name} waits for quota in queue {seen.queue_name} of {run.place}."
+    if seen.queue is None:
+        yield f"The queue {seen.queue_name} does not exist any more: deploy the team's stack, or submit to another."
+        return
+    if not holds(seen.queue, "Active"):
+        yield f"The queue {seen.queue_name} admits nothing now: {_said(words(seen.queue, 'Active'))}."
+    if message := words(seen.workload, "QuotaReserved"):
+        yield f"Kueue says: {_said(message)}."
+    yield from _share(run, seen)
+    yield from _before(seen)
+
+
+def _share(run: Run, seen: Seen) -> Iterator[str]:
+    if seen.asked is None or seen.quota is None:
+        return
+    used = _reserved(seen)
+    reach = "without a limit" if seen.most is None else f"up to {seen.most:,}"
+    yield (
+        f"It asks for {seen.asked:,} {seen.resource} of {seen.flavor}. Team {run.team} holds {used:,} of its "
+        f"{seen.quota:,}, and reaches {reach} while other teams lend theirs."
+    )
+    if held := [f"{each.name} since {each.started}" for each in seen.own if each.state in ("starting", "running")]:
+        yield f"Runs of the team that hold some: {', '.join(held)}."
+    if seen.most is not None and seen.asked > seen.most:
+        yield f"It can never start: {seen.asked:,} are more than the {seen.most:,} that the team reaches."
+        return
+    free = seen.quota - used
+    fits = free // seen.unit * seen.unit if free > 0 else 0
+    if 0 < fits < seen.asked:
+        yield f"What the team's own share holds now: a run of {fits:,} {seen.resource}."
+
+
+def _reserved(seen: Seen) -> int:
+    """Chips or GPUs that admitted runs of the queue hold, of this flavor."""
+    status = (seen.queue or {}).get("status") or {}
+    for flavor in status.get("flavorsReservation") or ():
+        if flavor.get("name") == seen.flavor:
+            totals = [each.get("total") for each in flavor.get("resources") or () if each.get("name") == seen.resource]
+            return sum(int(str(total or 0)) for total in totals)
+    return 0
+
+
+def _before(seen: Seen) -> Iterator[str]:
+    if seen.pending is None:
+        yield "Its place in the queue is not shown: Kueue's visibility API is off, or you may not read it."
+        return
+    uid = ((seen.workload or {}).get("metadata") or {}).get("name")
+    for place, each in enumerate(seen.pending):
+        if each["metadata"]["name"] == uid:
+            others = int(each.get("positionInClusterQueue") or place) - place
+            ahead = f"{place} of the team's own" + (f" and {others} more of the ClusterQueue" if others > 0 else "")
+            yield f"Runs before it: {ahead}." if place or others > 0 else "No run is before it."
+            return
+
+
+def _unchecked(run: Run, seen: Seen) -> Iterator[str]:
+    """Say which admission check is open; that of queued provisioning is followed into its request."""
+    yield f"{run.name} has its quota, and waits for what its flavor wants before pods start."
+    for check in ((seen.workload or {}).get("status") or {}).get("admissionChecks") or ():
+        if check.get("state") != "Ready":
+            said = f": {_said(check['message'])}" if check.get("message") else ""
+            yield f"Admission check {check.get('name')} is {check.get('state', 'Pending')}{said}."
+    for request in seen.requests:
+        name = request["metadata"]["name"]
+        for kind in ("Failed", "CapacityRevoked", "BookingExpired", "Provisioned", "Accepted"):
+            if holds(request, kind):
+                yield f"ProvisioningRequest {name} is {kind}: {_said(words(request, kind))}."
+                break
+        else:
+            message = words(request, "Provisioned") or words(request, "Accepted")
+            yield f"ProvisioningRequest {name} is not taken yet" + (f": {_said(message)}." if message else ".")
+    if seen.requests:
+        yield "GKE brings all VMs of the run at once, when the zone has them; nobody can say when that is."
+
+
+def _starting(run: Run, seen: Seen) -> Iterator[str]:
+    waiting = [pod for pod in seen.pods if (pod.get("status") or {}).get("phase") == "Pending"]
+    yield (
+        f"{run.name} is admitted, and {len(waiting)} of {len(seen.pods)} pods wait."
+        if seen.pods
+        else (f"{run.name} is admitted, and its pods are not there yet.")
+    )
+    said: dict[str, int] = {}
+    for pod in waiting:
+        text = words(pod, "PodScheduled") if not holds(pod, "PodScheduled") else _container_wait(pod)
+        if text:
+            said[text] = said.get(text, 0) + 1
+    for text, count in sorted(said.items(), key=lambda each: -each[1]):
+        yield f"{count} of them: {_said(text)}."
+    yield from _warnings(seen)
+
+
+def _container_wait(pod: Json) -> str:
+    for status in (pod.get("status") or {}).get("containerStatuses") or ():
+        waiting = (status.get("state") or {}).get("waiting")
+        if waiting:
+            return " ".join(str(waiting[key]) for key in ("reason", "message") if waiting.get(key))
+    return ""
+
+
+def _failed(run: Run, seen: Seen) -> Iterator[str]:
+    yield f"{run.name} has failed after {run.restarts} restarts: {_said(words(seen.jobset, 'Failed'))}."
+    for pod in seen.pods:
+        for status in (pod.get("status") or {}).get("containerStatuses") or ():
+            ended = (status.get("state") or {}).get("terminated") or {}
+            if ended.get("exitCode"):
+                reason = f" ({ended['reason']})" if ended.get("reason") else ""
+                yield f"Pod {pod['metadata']['name']} ended with exit code {ended['exitCode']}{reason}."
+    yield from _warnings(seen)
+
+
+def _evictions(seen: Seen) -> Iterator[str]:
+    evicted = condition(seen.workload, "Evicted")
+    if evicted and evicted.get("status") == "True" and (seen.workload or {}).get("spec", {}).get("active") is not False:
+        yield f"It had started before and was stopped ({evicted.get('reason')}): {_said(str(evicted.get('message')))}."
+
+
+def _warnings(seen: Seen) -> Iterator[str]:
+    warnings = [event for event in seen.events if event.get("type") == "Warning"]
+    for event in sorted(warnings, key=lambda each: str(each.get("lastTimestamp") or each.get("eventTime")))[-_EVENTS:]:
+        about = event.get("involvedObject") or {}
+        message = _said(str(event.get("message") or ""))
+        yield f"Event on {about.get('kind', 'object')} {about.get('name', '')}: {message}."
+
+
+def _said(message: str) -> str:
+    """Return somebody's words in quotation marks, on one line, without the full stop that ours brings."""
+    return f'"{" ".join(message.split()).rstrip(".")}"'
