@@ -43,6 +43,9 @@ MEMBER_RULES = (
     Rule("", ("persistentvolumeclaims", "configmaps", "secrets"), _ALL),
     Rule("", ("events",), _READ),
     Rule("kueue.x-k8s.io", ("localqueues", "workloads"), _READ),
+    # What `job why` follows: a run's place in its queue, and what GKE was asked for it.
+    Rule("visibility.kueue.x-k8s.io", ("localqueues/pendingworkloads",), ("get", "list")),
+    Rule("autoscaling.x-k8s.io", ("provisioningrequests",), _READ),
 )
 
 
