@@ -97,7 +97,7 @@ def _across(stack: Stack, workspace: Workspace) -> Iterator[Finding]:
     if stack.section:
         for name, paths in clashes(stack.section).items():
             others = ", ".join(dotted(path) for path in paths[:-1])
-            yield _finding(stack, paths[-1], f"and {others} would both be called {name!r}", "another name", None)
+            yield stack.finding(RULE, paths[-1], f"and {others} would both be called {name!r}", allowed="another name")
     if stack.team:
         yield from _team_references(stack, stack.team, workspace)
 
@@ -122,8 +122,8 @@ def _team_references(stack: Stack, team: Team, workspace: Workspace) -> Iterator
 def _same_team(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Finding]:
     for other in workspace.stacks.values():
         if other.team and other.name < stack.name and (other.team.environment, other.team.name) == _key(team):
-            yield _finding(
-                stack, ("name",), f"{team.name!r} is taken by stack {other.name}", "one stack per team", None
+            yield stack.finding(
+                RULE, ("name",), f"{team.name!r} is taken by stack {other.name}", allowed="one stack per team"
             )
 
 
@@ -143,13 +143,5 @@ def _key(team: Team) -> tuple[str, str]:
 
 
 def _dangling(stack: Stack, path: Path, value: str, what: str, names: Collection[str]) -> Finding:
-    return _finding(
-        stack, path, f"{value!r} is no {what}", enumeration(names) or "none is declared", find_nearest(value, names)
-    )
-
-
-def _finding(stack: Stack, path: Path, message: str, allowed: str | None, nearest: str | None) -> Finding:
-    return Finding(
-        rule=RULE, severity="error", message=message, stack=stack.name, file=stack.source.file,
-        position=stack.position(path), path=dotted(path), allowed=allowed, nearest=nearest,
-    )  # fmt: skip
+    allowed, nearest = enumeration(names) or "none is declared", find_nearest(value, names)
+    return stack.finding(RULE, path, f"{value!r} is no {what}", allowed=allowed, nearest=nearest)

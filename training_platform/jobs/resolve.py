@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.expansion.flavors import Flavor
-from training_platform.config.reading.finding import Finding, Path, Severity, dotted
+from training_platform.config.reading.finding import Finding, Path, Severity
 from training_platform.config.reading.rejection import rejections
 from training_platform.config.reading.section import enumeration
 from training_platform.config.reading.source import Source, UnreadableError, read_source
@@ -55,7 +55,7 @@ class ResolvedJob:
         nearest: object = None,
     ) -> Finding:
         """Return a finding about a part of the job file."""
-        return _finding(self.source, path, message, rule=rule, severity=severity, allowed=allowed, nearest=nearest)
+        return self.source.finding(rule, path, message, severity=severity, allowed=allowed, nearest=nearest)
 
 
 def job_file(path: FilePath, root: FilePath) -> str:
@@ -82,7 +82,7 @@ def parse_job(source: Source, workspace: Workspace) -> tuple[ResolvedJob | None,
     findings = [dataclasses.replace(found, rule=YAML_RULE) for found in source.findings]
     if not _NAME.fullmatch(place.stem):
         allowed = "at most 63 lower-case letters, digits and dashes, the first a letter and the last no dash"
-        findings.append(_finding(source, (), f"a job cannot be called {place.stem!r}", rule=NAME_RULE, allowed=allowed))
+        findings.append(source.finding(NAME_RULE, (), f"a job cannot be called {place.stem!r}", allowed=allowed))
     try:
         job = Job.model_validate_json(json.dumps(source.value))
     except ValidationError as error:
@@ -162,31 +162,9 @@ def _shares(
 
 def _dangling(source: Source, path: Path, value: str, what: str, names: Collection[str]) -> Finding:
     allowed, nearest = enumeration(names) or "none is declared", find_nearest(value, names)
-    return _finding(source, path, f"{value!r} is no {what}", rule=MODEL_RULE, allowed=allowed, nearest=nearest)
+    return source.finding(MODEL_RULE, path, f"{value!r} is no {what}", allowed=allowed, nearest=nearest)
 
 
 def _uncounted(workspace: Workspace) -> str:
     unknown = unknown_stacks(workspace)
     return f"; stack files that are rejected or unreadable, {unknown} of them, are not counted" if unknown else ""
-
-
-def _finding(
-    source: Source,
-    path: Path,
-    message: str,
-    *,
-    rule: str,
-    severity: Severity = "error",
-    allowed: object = None,
-    nearest: object = None,
-) -> Finding:
-    return Finding(
-        rule=rule,
-        severity=severity,
-        message=message,
-        file=source.file,
-        position=source.position(path),
-        path=dotted(path),
-        allowed=None if allowed is None else str(allowed),
-        nearest=None if nearest is None else str(nearest),
-    )

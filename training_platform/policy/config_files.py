@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from training_platform.config.reading.finding import Finding, dotted
 from training_platform.config.reading.source import UnreadableError, read_source
 from training_platform.policy.settings import wrong_settings
 
@@ -34,8 +33,7 @@ def _wrong(path: Path, file: str) -> Iterator[str]:
     if not isinstance(config, dict):
         raise UnreadableError(f"{file}:1:1: is no mapping of policies to levels or settings.")
     for wrong in wrong_settings(config, path.parents[1]):
-        finding = Finding(
-            rule="policy-config", severity="error", message=wrong.message, file=file,
-            position=source.position(wrong.path), path=dotted(wrong.path), allowed=wrong.allowed, nearest=wrong.nearest,
-        )  # fmt: skip
+        finding = source.finding(
+            "policy-config", wrong.path, wrong.message, allowed=wrong.allowed, nearest=wrong.nearest
+        )
         yield finding.one_line

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Iterator
 
 from training_platform.config.reading.finding import Finding, Path, dotted
-from training_platform.config.spec.stack import Stack
 from training_platform.config.workspace import Workspace
 from training_platform.quota.alternatives import Alternatives
 from training_platform.quota.ledger import CapacityLine, Held, Line, ProjectLedger, shown
@@ -144,24 +143,13 @@ def _part_of_a_slice(line: CapacityLine, share: Held, workspace: Workspace) -> I
 
 
 def _finding(
-    rule: str,
-    stack: str,
-    path: Path,
-    message: str,
-    workspace: Workspace,
-    *,
-    allowed: str | None = None,
-    nearest: str | None = None,
-) -> Finding:
-    known: Stack | None = workspace.stacks.get(stack)
+    rule: str, stack: str, path: Path, message: str, workspace: Workspace, *,
+    allowed: str | None = None, nearest: str | None = None,
+) -> Finding:  # fmt: skip
+    """Return a finding about a stack, which may be none of the workspace's."""
+    known = workspace.stacks.get(stack)
+    if known:
+        return known.finding(rule, path, message, allowed=allowed, nearest=nearest)
     return Finding(
-        rule=rule,
-        severity="error",
-        message=message,
-        stack=stack,
-        file=known.source.file if known else None,
-        position=known.source.position((*known.below, *path)) if known else None,
-        path=dotted(path),
-        allowed=allowed,
-        nearest=nearest,
+        rule=rule, severity="error", message=message, stack=stack, path=dotted(path), allowed=allowed, nearest=nearest
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from training_platform.catalog.nearest import find_nearest
-from training_platform.config.reading.finding import Finding, Path, Severity, dotted
+from training_platform.config.reading.finding import Finding, Path, Severity
 from training_platform.config.reading.section import enumeration
 from training_platform.config.spec.quota_request import QuotaRequest
 from training_platform.config.spec.stack import Stack
@@ -132,7 +132,4 @@ def _finding(  # noqa: PLR0917 # in the order in which a finding is read
     each: Asked, below: Path, message: str, allowed: str, nearest: str | None = None, severity: Severity = "error"
 ) -> Finding:
     path = (*each.path, *below)
-    return Finding(
-        rule=RULE, severity=severity, message=message, stack=each.stack.name, file=each.stack.source.file,
-        position=each.stack.position(path), path=dotted(path), allowed=allowed, nearest=nearest,
-    )  # fmt: skip
+    return each.stack.finding(RULE, path, message, severity=severity, allowed=allowed, nearest=nearest)

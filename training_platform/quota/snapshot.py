@@ -25,7 +25,7 @@ from training_platform.config.reading.rejection import rejections
 from training_platform.config.reading.section import QUOTA_ID, SERVICE, ProjectId, Section
 from training_platform.config.reading.source import Source, UnreadableError, read_source
 from training_platform.quota.keys import QuotaKey
-from training_platform.quota.snapshot_checks import OTHERS, RULE, row_findings, snapshot_finding
+from training_platform.quota.snapshot_checks import OTHERS, RULE, row_findings
 
 FOLDER = "stacks/quotas"
 AGE_RULE = "quota-snapshot-age"
@@ -170,7 +170,7 @@ def parse_snapshot(project: str, source: Source) -> tuple[Snapshot | None, list[
     named = source.value.get("project") if isinstance(source.value, dict) else None
     if isinstance(named, str) and named != project and not any(each.path == "project" for each in found):
         message = f"is {named!r} in a file that is called after {project!r}"
-        found.append(snapshot_finding(source, ("project",), message, allowed=project, nearest=project))
+        found.append(source.finding(RULE, ("project",), message, allowed=project, nearest=project))
     found = [*source.findings, *found, *row_findings(_rows(source.value), source)]
     if data is None:
         return None, found
@@ -209,11 +209,11 @@ def _row(path: Path, given: Mapping[str, object]) -> Row:
 def _age(snapshot: Snapshot, today: date) -> Iterator[Finding]:
     days = snapshot.age(today)
     if days < 0:
-        yield snapshot_finding(
-            snapshot.source, ("taken",), f"is later than today, {today}", allowed="the day of the reading"
+        yield snapshot.source.finding(
+            RULE, ("taken",), f"is later than today, {today}", allowed="the day of the reading"
         )
     elif days > FRESH_DAYS:
         message = f"is {days} days ago; limits may have changed since"
-        warning = snapshot_finding(snapshot.source, ("taken",), message, allowed=f"at most {FRESH_DAYS} days")
+        warning = snapshot.source.finding(RULE, ("taken",), message, allowed=f"at most {FRESH_DAYS} days")
         nearest = f"training-platform quota pull {snapshot.project}"
         yield dataclasses.replace(warning, rule=AGE_RULE, severity="warning", nearest=nearest)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from training_platform.catalog import LOCATIONS_READ, REGIONS, ZONES
 from training_platform.catalog.nearest import find_nearest
-from training_platform.config.reading.finding import Finding, Path, Severity, dotted
+from training_platform.config.reading.finding import Finding, Path
 from training_platform.config.reading.section import enumeration
 from training_platform.config.reading.source import Source
 from training_platform.quota.quota_ids import KnownQuota, known_quotas, misspelt_quota_id, units
@@ -33,32 +33,16 @@ def row_findings(rows: Iterable[Row], source: Source) -> Iterator[Finding]:
             before = first.setdefault((*quota, row.dimensions), at) if whole else at
             if before != at:
                 message = f"has the same dimensions as line {source.position(before).line}"
-                yield snapshot_finding(source, at, message, allowed="one limit for each")
+                yield source.finding(RULE, at, message, allowed="one limit for each")
             yield from _unit(row, known, source, at)
             yield from _place(row, known, source, at)
             yield from _dimensions(row, known, source, at)
 
 
-def snapshot_finding(
-    source: Source,
-    path: Path,
-    message: str,
-    *,
-    allowed: str,
-    nearest: str | None = None,
-    severity: Severity = "error",
-) -> Finding:
-    """Return a finding at a place of a snapshot's file."""
-    return Finding(
-        rule=RULE, severity=severity, message=message, file=source.file, position=source.position(path),
-        path=dotted(path), allowed=allowed, nearest=nearest,
-    )  # fmt: skip
-
-
 def _unknown_id(source: Source, path: Path, nearest: str) -> Finding:
     message = f"{path[-1]!r} is no quota id that the catalogue knows, so nothing is charged to it"
     allowed = f"quota ids of {path[1]}"
-    return snapshot_finding(source, path, message, allowed=allowed, nearest=nearest, severity="warning")
+    return source.finding(RULE, path, message, allowed=allowed, nearest=nearest, severity="warning")
 
 
 def _unit(row: Limit, known: KnownQuota | None, source: Source, at: Path) -> Iterator[Finding]:
@@ -66,7 +50,7 @@ def _unit(row: Limit, known: KnownQuota | None, source: Source, at: Path) -> Ite
     if row.unit is not None and row.unit not in allowed:
         message = f"{row.unit!r} is not what {at[-2]} is counted in" if known else f"{row.unit!r} is no unit of quotas"
         nearest = known.unit if known else find_nearest(row.unit, allowed)
-        yield snapshot_finding(source, (*at, "unit"), message, allowed=enumeration(allowed), nearest=nearest)
+        yield source.finding(RULE, (*at, "unit"), message, allowed=enumeration(allowed), nearest=nearest)
 
 
 def _place(row: Limit, known: KnownQuota | None, source: Source, at: Path) -> Iterator[Finding]:
@@ -76,16 +60,16 @@ def _place(row: Limit, known: KnownQuota | None, source: Source, at: Path) -> It
         if known and known.per != name:
             counted = "for the whole project" if known.per == "project" else f"by {known.per}"
             message = f"{at[-2]} is counted {counted}"
-            yield snapshot_finding(source, (*at, name), message, allowed=f"no {name} here")
+            yield source.finding(RULE, (*at, name), message, allowed=f"no {name} here")
         elif place not in (OTHERS, *names):
             message = f"{place!r} is no {name} that the catalogue knows"
             allowed = f"{name}s as of {LOCATIONS_READ}, or {OTHERS}"
             nearest = find_nearest(place, names)
-            yield snapshot_finding(source, (*at, name), message, allowed=allowed, nearest=nearest, severity="warning")
+            yield source.finding(RULE, (*at, name), message, allowed=allowed, nearest=nearest, severity="warning")
     if known and known.per != "project" and not given and row.limit > 0:
         message = f"names no {known.per}, and {at[-2]} is counted by {known.per}"
         allowed = f"a {known.per}, or {OTHERS} for every one that no other row names"
-        yield snapshot_finding(source, at, message, allowed=allowed, nearest=f"{known.per}: {OTHERS}")
+        yield source.finding(RULE, at, message, allowed=allowed, nearest=f"{known.per}: {OTHERS}")
 
 
 def _dimensions(row: Limit, known: KnownQuota | None, source: Source, at: Path) -> Iterator[Finding]:
@@ -96,4 +80,4 @@ def _dimensions(row: Limit, known: KnownQuota | None, source: Source, at: Path) 
             message = f"{name!r} is no dimension of {at[-2]} that the catalogue knows, so no charge meets this row"
             allowed = enumeration(known.dimensions) or "no dimension beside its place"
             nearest = find_nearest(name, {*known.dimensions, known.per} - {"project"})
-            yield snapshot_finding(source, (*at, name), message, allowed=allowed, nearest=nearest, severity="warning")
+            yield source.finding(RULE, (*at, name), message, allowed=allowed, nearest=nearest, severity="warning")

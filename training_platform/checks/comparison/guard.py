@@ -10,7 +10,7 @@ from training_platform.catalog.replacements import general, recreating
 from training_platform.checks.comparison.comparison import Comparison, InputChange, ResourceChange, StackChange
 from training_platform.checks.comparison.fields import field_of
 from training_platform.config.names import Locator
-from training_platform.config.reading.finding import Finding, Path, Severity, dotted
+from training_platform.config.reading.finding import Finding, Path, dotted
 from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.stack import Stack
 from training_platform.config.spec.team import Team
@@ -69,9 +69,9 @@ def _replaced(change: StackChange, new: _Side, old: _Side | None) -> Iterator[Fi
             said += f" and {len(inputs) - _MOST_INPUTS} more"
         count = f"{len(resources)} {row.kind}s" if len(resources) > 1 else f"the {row.kind} {resources[0].name}"
         field = field_of(next(iter(inputs.values())), path, new.stack, old.stack if old else None)
-        yield _finding(
-            "replacement", "error" if new.protects else "warning", new.stack, field,
-            f"replaces {count}: {said}; {row.loses}",
+        yield new.stack.finding(
+            "replacement", field, f"replaces {count}: {said}; {row.loses}",
+            severity="error" if new.protects else "warning",
             resource=f"{resources[0].type} {resources[0].name}",
             allowed=f"{LIFT} in {dotted(path)}, if that is meant" if new.protects else "a replacement that is meant",
         )  # fmt: skip
@@ -87,10 +87,10 @@ def _recreated(change: StackChange, new: _Side, old: _Side | None) -> Iterator[F
             sections.setdefault(path, []).extend(anew)
     for path, inputs in sections.items():
         said = ", ".join(dict.fromkeys(map(_said, inputs)))
-        yield _finding(
-            "recreated-nodes", "warning", new.stack, field_of(inputs[0], path, new.stack, old.stack if old else None),
+        yield new.stack.finding(
+            "recreated-nodes", field_of(inputs[0], path, new.stack, old.stack if old else None),
             f"GKE makes the VMs of the pool anew, one after another: {said}; the jobs on them end",
-            allowed="a change that is meant, after the pool's jobs",
+            severity="warning", allowed="a change that is meant, after the pool's jobs",
         )  # fmt: skip
 
 
@@ -103,9 +103,10 @@ def _removed(change: StackChange, new: _Side, old: _Side | None) -> Iterator[Fin
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     section = old.stack.section if old else None
     path = Locator(section).path(names[0]) if section else ()
-    yield _finding(
-        "protected-removal", "warning", new.stack, path,
+    yield new.stack.finding(
+        "protected-removal", path,
         f"removes {', '.join(names[:3])}{more}, which the engine refuses while the deployed stack protects it",
+        severity="warning",
         resource=f"{gone[0].type} {names[0]}",
         allowed=f"a deployment with {LIFT} before this change",
     )  # fmt: skip
@@ -122,8 +123,8 @@ def _moved(change: StackChange, new: _Side) -> Iterator[Finding]:
         moved = [each for each in resource.inputs if each.path.startswith(_LIMIT_OF_REQUEST)]
         if resource.type == QUOTA_PREFERENCE and resource.kind == "changed" and moved:
             path = Locator(new.stack.section).path(resource.name) or ()
-            yield _finding(
-                "quota-request-moved", "error", new.stack, path,
+            yield new.stack.finding(
+                "quota-request-moved", path,
                 f"is to ask for another limit: {', '.join(map(_said, moved))}; Google changes the amount alone",
                 resource=f"{resource.type} {resource.name}", allowed="another name for the request",
             )  # fmt: skip
@@ -140,9 +141,9 @@ def _left_off(change: StackChange, new: _Side, old: _Side) -> Iterator[Finding]:
     }
     for path in _sections(new.stack.section):
         if _lifted(new.stack, path) and _lifted(old.stack, path) and path not in needed:
-            yield _finding(
-                "protection-left-off", "warning", new.stack, (*path, "deletion_protection"),
-                "is false, and nothing in this change needs it", allowed="true, once it is deployed", nearest="true",
+            yield new.stack.finding(
+                "protection-left-off", (*path, "deletion_protection"), "is false, and nothing in this change needs it",
+                severity="warning", allowed="true, once it is deployed", nearest="true",
             )  # fmt: skip
 
 
@@ -178,20 +179,3 @@ def _said(change: InputChange) -> str:
 
 def _shown(value: Any) -> str:
     return "nothing" if value is None else json.dumps(value, ensure_ascii=False)
-
-
-def _finding(
-    rule: str,
-    severity: Severity,
-    stack: Stack,
-    path: Path,
-    message: str,
-    *,
-    resource: str | None = None,
-    allowed: str | None = None,
-    nearest: str | None = None,
-) -> Finding:
-    return Finding(
-        rule=rule, severity=severity, message=message, stack=stack.name, file=stack.source.file,
-        position=stack.position(path), path=dotted(path), resource=resource, allowed=allowed, nearest=nearest,
-    )  # fmt: skip

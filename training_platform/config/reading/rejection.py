@@ -10,7 +10,7 @@ from pydantic_core import ErrorDetails
 
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.conflicts import Conflict
-from training_platform.config.reading.finding import Finding, Path, dotted
+from training_platform.config.reading.finding import Finding, Path
 from training_platform.config.reading.section import FORMS, enumeration
 from training_platform.config.reading.source import Source
 
@@ -39,14 +39,12 @@ def rejections(
 ) -> list[Finding]:
     """Return one finding per rejected value; ``below`` is where the model's section stands in the file."""
     return [
-        Finding(
-            rule=RULE,
-            severity="error",
-            message=conflict.message,
+        source.finding(
+            RULE,
+            conflict.at,
+            conflict.message,
+            below=below,
             stack=stack,
-            file=source.file,
-            position=source.position((*below, *conflict.at)),
-            path=dotted(conflict.at),
             allowed=conflict.allowed,
             nearest=conflict.nearest,
         )

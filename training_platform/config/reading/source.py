@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from training_platform.config.reading.finding import Finding, Path, Position, dotted
+from training_platform.config.reading.finding import Finding, Path, Position, Severity, dotted
 
 _LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # libyaml is 5 times as fast, and not in every wheel
 _INT = re.compile(r"[-+]?(0|[1-9][0-9]*)\Z")
@@ -60,6 +60,17 @@ class Source:
         while path and path not in self.positions:
             path = path[:-1]
         return self.positions.get(path, Position(1, 1))
+
+    def finding(
+        self, rule: str, path: Path, message: str, *, severity: Severity = "error", below: Path = (),
+        stack: str | None = None, resource: str | None = None, allowed: object = None, nearest: object = None,
+    ) -> Finding:  # fmt: skip
+        """Return a finding about a path of the file; ``below`` is where the section stands that the path starts in."""
+        return Finding(
+            rule=rule, severity=severity, message=message, stack=stack, file=self.file,
+            position=self.position((*below, *path)), path=dotted(path), resource=resource,
+            allowed=None if allowed is None else str(allowed), nearest=None if nearest is None else str(nearest),
+        )  # fmt: skip
 
 
 def read_source(path: FilePath, file: str) -> Source:

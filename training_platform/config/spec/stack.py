@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from training_platform.catalog.nearest import find_nearest
-from training_platform.config.reading.finding import Finding, Path, Position, dotted
+from training_platform.config.reading.finding import Finding, Path, Position, Severity
 from training_platform.config.reading.rejection import RULE, rejections
 from training_platform.config.reading.source import Source, read_source
 from training_platform.config.spec.environment import Environment
@@ -59,6 +59,16 @@ class Stack:
     def position(self, path: Path) -> Position:
         """Return where a path of the stack's section stands in its file, or the nearest part of it that is written."""
         return self.source.position((*self.below, *path))
+
+    def finding(
+        self, rule: str, path: Path, message: str, *, severity: Severity = "error", resource: str | None = None,
+        allowed: object = None, nearest: object = None,
+    ) -> Finding:  # fmt: skip
+        """Return a finding about a path of the stack's section."""
+        return self.source.finding(
+            rule, path, message, severity=severity, below=self.below, stack=self.name, resource=resource,
+            allowed=allowed, nearest=nearest,
+        )  # fmt: skip
 
 
 def stack_name(path: PurePath) -> str | None:
@@ -111,24 +121,31 @@ def validate(name: str, key: str, value: Any, source: Source) -> tuple[BaseModel
 
 def _envelope(name: str, source: Source) -> list[Finding]:
     if not isinstance(source.value, dict):
-        return [_reject(name, source, (), "is not a mapping", allowed="config:")]
+        return [source.finding(RULE, (), "is not a mapping", stack=name, allowed="config:")]
     found = []
     for key in source.value:
         if key not in ENGINE_KEYS:
             meant = f"{PROJECT}:{key}"
             hint = f"config: {meant}" if meant in SECTIONS else find_nearest(key, ENGINE_KEYS)
             found.append(
-                _reject(name, source, (key,), "is no key of a stack file", allowed=", ".join(ENGINE_KEYS), nearest=hint)
+                source.finding(
+                    RULE, (key,), "is no key of a stack file", stack=name, allowed=", ".join(ENGINE_KEYS), nearest=hint
+                )
             )
     config = source.value.get("config")
     if config is not None and not isinstance(config, dict):
-        return [*found, _reject(name, source, ("config",), "is not a mapping")]
+        return [*found, source.finding(RULE, ("config",), "is not a mapping", stack=name)]
     for key in config or {}:
         if key not in SECTIONS and (key.startswith(f"{PROJECT}:") or not _CONFIG_KEY.match(key)):
             allowed = f"{', '.join(SECTIONS)}, gcp:<setting>"
             found.append(
-                _reject(
-                    name, source, ("config", key), "is no setting", allowed=allowed, nearest=find_nearest(key, SECTIONS)
+                source.finding(
+                    RULE,
+                    ("config", key),
+                    "is no setting",
+                    stack=name,
+                    allowed=allowed,
+                    nearest=find_nearest(key, SECTIONS),
                 )
             )
     return found
@@ -136,13 +153,4 @@ def _envelope(name: str, source: Source) -> list[Finding]:
 
 def _wrong_sections(name: str, source: Source, present: list[str]) -> Finding:
     said = "has both sections" if present else "has no section of this project"
-    return _reject(name, source, ("config",), said, allowed=f"exactly one of {' and '.join(SECTIONS)}")
-
-
-def _reject(
-    name: str, source: Source, path: Path, message: str, *, allowed: str | None = None, nearest: str | None = None
-) -> Finding:
-    return Finding(
-        rule=RULE, severity="error", message=message, stack=name, file=source.file, position=source.position(path),
-        path=dotted(path), allowed=allowed, nearest=nearest,
-    )  # fmt: skip
+    return source.finding(RULE, ("config",), said, stack=name, allowed=f"exactly one of {' and '.join(SECTIONS)}")

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.rejection import RULE, rejections
 from training_platform.config.reading.source import Source, UnreadableError, parse_source, read_source
 from training_platform.sandbox.cloud.faults.spec import Scenario
@@ -40,14 +39,7 @@ def _scenario(source: Source) -> Scenario:
         findings += rejections(error, Scenario, source, (), "")
     else:
         if not findings and not any(scenario.faults()):
-            findings.append(_empty(source))
+            findings.append(source.finding(RULE, (), "has no fault", allowed=", ".join(Scenario.model_fields)))
     if findings:
         raise ScenarioError("\n".join(str(each) for each in findings))
     return scenario
-
-
-def _empty(source: Source) -> Finding:
-    return Finding(
-        rule=RULE, severity="error", message="has no fault", file=source.file, position=source.position(()),
-        allowed=", ".join(Scenario.model_fields),
-    )  # fmt: skip
