@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
 from datetime import date
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from training_platform.config.workspace import read_workspace
 from training_platform.jobs.render import check_job
 
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
 COMMANDS = typer.main.get_command(app)
 
 
@@ -34,6 +36,30 @@ def test_a_page_names_commands_and_options_that_exist(page: Path) -> None:
             command = command.commands[words.pop(0)]
         options = {name for each in command.params for name in each.opts}
         assert {word.partition("=")[0] for word in words if word.startswith("--")} <= options, line
+
+
+@pytest.mark.parametrize("page", DECISIONS, ids=lambda page: page.stem)
+def test_a_decision_has_a_date_and_says_what_else_could_have_been_done(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+
+    assert re.match(rf"# {int(page.stem[:4])}\. .+\n\n20\d\d-\d\d-\d\d", text)
+    assert re.findall(r"^## (.+)$", text, re.MULTILINE) == ["Context", "Options", "Decision", "Consequences"]
+
+
+def test_each_decision_has_a_number_of_its_own() -> None:
+    assert sorted(int(page.stem[:4]) for page in DECISIONS) == list(range(1, len(DECISIONS) + 1))
+
+
+def test_the_map_names_every_folder_and_nothing_else() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([^`]+)`", "\n".join(line for line in text.splitlines() if line.startswith("| `"))))
+    listed = ["git", "ls-files", "-z"]
+    files = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\0")
+    folders = {Path(file).parts[0] for file in files if "/" in file and not file.startswith(".")}
+    rooms = {"/".join(Path(file).parts[:2]) for file in files if re.match(r"training_platform/\w+/", file)}
+
+    assert (folders | rooms) - named == {"docs", "changelog.d", "training_platform"}
+    assert [name for name in sorted(named) if "/" in name and not (ROOT / name).exists()] == []
 
 
 def test_the_example_of_a_job_is_a_job_of_the_samples(tmp_path: Path) -> None:
