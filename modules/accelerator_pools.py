@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pulumi
-from pulumi_gcp import container
 
 from modules.gke.node_pool import AcceleratorPool, AcceleratorPoolArgs
 from modules.gke.service_account import NodeServiceAccount
-from modules.gke.workload_policies import WorkloadPolicies, WorkloadPoliciesArgs, policy_topologies
+from modules.gke.workload_policies import WorkloadPolicies
 from modules.network.gpu_networks import GpuNetworks, GpuNetworksArgs
-from training_platform.catalog.locations import region_of
 from training_platform.config.expansion.gpu_fabric import fabric_name, gpu_fabrics
 from training_platform.config.expansion.pools import ExpandedPool, cluster_pools
 from training_platform.config.spec.cluster import ClusterSpec
+from training_platform.resources.gke.workload_policies import workload_policies
 from training_platform.resources.scope import Scope
 
-Nic = container.NodePoolNetworkConfigAdditionalNodeNetworkConfigArgs
+if TYPE_CHECKING:
+    from pulumi_gcp.container import NodePoolNetworkConfigAdditionalNodeNetworkConfigArgsDict as Nic
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +44,7 @@ class ClusterPools:
             for fabric in self.fabrics.values()
         }
         pools = tuple(cluster_pools(args.key, args.spec))
-        policies = _policies(args, policy_topologies(pools), opts)
+        policies = _policies(args, pools, opts)
         for pool in pools:
             for gke_pool in pool.gke_pools:
                 AcceleratorPool(
@@ -65,18 +66,15 @@ class ClusterPools:
         name = fabric_name(pool)
         if name is None:
             return []
-        made = self.networks[name]
+        created = self.networks[name]
         return [
-            Nic(network=made.networks[vpc.name], subnetwork=made.subnetworks[nic.name])
+            {"network": created.networks[vpc.name], "subnetwork": created.subnetworks[nic.name]}
             for vpc, nic in self.fabrics[name].nics(pool)
         ]
 
 
 def _policies(
-    args: ClusterPoolsArgs, topologies: tuple[str, ...], opts: pulumi.ResourceOptions
+    args: ClusterPoolsArgs, pools: tuple[ExpandedPool, ...], opts: pulumi.ResourceOptions
 ) -> dict[str, pulumi.Output[str]]:
-    if not topologies:
-        return {}
-    region = region_of(args.spec.location)
-    policies = WorkloadPoliciesArgs(scope=args.scope, cluster=args.key, region=region, topologies=topologies)
-    return WorkloadPolicies(f"{args.key}-slices", policies, opts).names
+    policies = dict(workload_policies(args.scope, args.key, args.spec.location, pools))
+    return WorkloadPolicies(f"{args.key}-slices", policies, opts).names if policies else {}

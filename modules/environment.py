@@ -15,7 +15,7 @@ from modules.filestore.instance import FilestoreInstance, FilestoreInstanceArgs
 from modules.filestore.storage_class import FilestoreClass, FilestoreClassArgs, class_name, tiers
 from modules.filestore.volume import FilestoreVolume, FilestoreVolumeArgs
 from modules.gke.access import ClusterAccess, ClusterAccessArgs
-from modules.gke.cluster import GkeCluster, GkeClusterArgs, cluster_name
+from modules.gke.cluster import GkeCluster, GkeClusterArgs
 from modules.gke.compute_class import ComputeClasses, ComputeClassesArgs
 from modules.gke.gpu_direct import GpuDirect, GpuDirectArgs
 from modules.gke.kubernetes_provider import cluster_provider
@@ -44,6 +44,7 @@ from training_platform.catalog.locations import region_of
 from training_platform.config.names import filestore_name, notebooks_name, system_pool_name
 from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.environment import Environment
+from training_platform.resources.gke.cluster import cluster_name
 from training_platform.resources.scope import Scope, environment_scope
 
 HOME_CLAIM = "homes"

@@ -7,14 +7,8 @@ from collections.abc import Mapping
 import pulumi
 from pulumi_kubernetes.meta.v1 import ObjectMetaArgs
 
-from training_platform.resources.scope import MANAGED_BY, Scope
-
-MANAGED_BY_LABEL = "app.kubernetes.io/managed-by"
-
-
-def labels(scope: Scope) -> dict[str, str]:
-    """Return the labels of the scope's Kubernetes objects."""
-    return {**scope.labels, MANAGED_BY_LABEL: MANAGED_BY}
+from training_platform.resources.manifest import labels
+from training_platform.resources.scope import Scope
 
 
 def metadata(

@@ -9,15 +9,12 @@ from typing import Any, TypeVar
 import pulumi
 
 from modules.environment import enable_apis
-from modules.filestore.instance import reaches
 from modules.filestore.volume import FilestoreVolume, FilestoreVolumeArgs
-from modules.gke.cluster import cluster_name
 from modules.gke.kubernetes_provider import cluster_provider
 from modules.kueue.queues import TeamQueues, TeamQueuesArgs
 from modules.project.services import TEAM_APIS
 from modules.storage.bucket import Bucket, BucketArgs
 from modules.storage.grants import RepositoryRef
-from modules.storage.images import repository_id
 from modules.storage.service_account import KubernetesAccount, TeamServiceAccount, TeamServiceAccountArgs
 from modules.tenancy.cluster_access import ClusterConnect, ClusterConnectArgs
 from modules.tenancy.namespace import TeamNamespace, TeamNamespaceArgs
@@ -31,8 +28,11 @@ from training_platform.config.spec.team import DirectorySpec, Team
 from training_platform.config.workspace import Workspace
 from training_platform.resources.cloud_names import SERVICE_ACCOUNT
 from training_platform.resources.environment_outputs import EnvironmentOutputs, OutputsError, parse_outputs
+from training_platform.resources.filestore.instance import reaches
+from training_platform.resources.gke.cluster import cluster_name
 from training_platform.resources.gpu_access import kinds_of
 from training_platform.resources.scope import Scope, environment_scope, team_scope
+from training_platform.resources.storage.images import repository_id
 from training_platform.resources.tenancy import namespace_labels, resource_quota
 
 Given = TypeVar("Given")

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_gcp import filestore
 
-from training_platform.catalog.locations import region_of
-from training_platform.config.spec.cluster import ClusterSpec
+from modules.register import register
 from training_platform.config.spec.environment import FilestoreSpec
-from training_platform.resources.cloud_names import short_name
+from training_platform.resources.filestore.instance import filestore_instance, instance_name
 from training_platform.resources.scope import Scope
 
 
@@ -40,60 +39,14 @@ class FilestoreInstance(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: FilestoreInstanceArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:filestore:FilestoreInstance", name, {}, opts)
-        scope, spec = args.scope, args.spec
-        self.instance = instance_name(scope.environment, args.key)
-        self.location = spec.location
-        self.share = spec.share
-        self.path = f"/{spec.share}"
-        protected = scope.deletion_protection and spec.deletion_protection
-        instance = filestore.Instance(
-            f"{name}-instance",
-            name=self.instance,
-            project=scope.project,
-            location=spec.location,
-            tier=spec.tier,
-            protocol=spec.protocol,
-            # The field counts GiB, whatever it is called.
-            file_shares=filestore.InstanceFileSharesArgs(name=spec.share, capacity_gb=spec.capacity_gib),
-            networks=[network(spec, args.network)],
-            labels=scope.labels,
-            deletion_protection_enabled=protected,
-            deletion_protection_reason=f"deletion_protection of stack {scope.environment}" if protected else None,
-            opts=pulumi.ResourceOptions(
-                parent=self,
-                # Deletion, and so any replacement, loses all data.
-                protect=protected,
-                # The name is fixed, and taken until the old instance is gone.
-                delete_before_replace=True,
-                # The provider takes another name for a change in place, sends none of it, and looks for an instance of
-                # that name from then on: the old one, with its data, would be lost from sight.
-                replace_on_changes=["name"],
-                # Short of quota, the provider would otherwise retry in silence for up to ten days.
-                custom_timeouts=pulumi.CustomTimeouts(create="30m"),
-            ),
-        )
+        self.instance = instance_name(args.scope.environment, args.key)
+        self.location = args.spec.location
+        self.share = args.spec.share
+        self.path = f"/{args.spec.share}"
+        declared = filestore_instance(args.key, args.spec, args.scope, args.network)
+        instance = register(filestore.Instance, declared, self)
         self.ip = address(instance)
         self.register_outputs({"ip": self.ip, "instance": self.instance, "location": self.location, "path": self.path})
-
-
-def instance_name(environment: str, key: str) -> str:
-    """Return an instance's name in the API, ``{environment}-{key}``, which takes 63 characters."""
-    return short_name(f"{environment}-{key}", 63)
-
-
-def reaches(spec: FilestoreSpec, cluster: ClusterSpec) -> bool:
-    """Whether a cluster's pods mount an instance: it is in the cluster's region, where traffic is short and cheap."""
-    return region_of(spec.location) == region_of(cluster.location)
-
-
-def network(spec: FilestoreSpec, vpc: pulumi.Input[str]) -> filestore.InstanceNetworkArgs:
-    """Return how an instance joins the VPC: peered directly, its address range picked by Google Cloud unless given."""
-    return filestore.InstanceNetworkArgs(
-        network=vpc,
-        modes=["MODE_IPV4"],
-        connect_mode="DIRECT_PEERING",
-        reserved_ip_range=spec.reserved_range,
-    )
 
 
 def address(instance: filestore.Instance) -> pulumi.Output[str]:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_kubernetes import storage
 
-from modules.filestore.instance import reaches
 from modules.manifest import metadata
 from training_platform.catalog import FILESTORE_TIERS
 from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.environment import Environment
+from training_platform.resources.filestore.instance import reaches
 from training_platform.resources.scope import Scope
 
 PROVISIONER = "filestore.csi.storage.gke.io"

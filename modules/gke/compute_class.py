@@ -1,32 +1,15 @@
-"""Custom compute classes of a cluster: ``cloud.google.com/v1`` ComputeClass objects, whose kind GKE itself brings.
-
-Sources: GoogleCloudPlatform/compute-class-api 8067eae (2026-08-21), the types and what they validate; google/skills,
-gke-compute-classes, for zones beside a reservation by name; GKE docs, ComputeClass reference; read 2026-11-21. Every
-field that is written here was compared with the types, and a test holds the names; no class was made on GKE.
-"""
+"""Custom compute classes of a cluster."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pulumi
-from pulumi_kubernetes.apiextensions import CustomResource
 
-from modules.gke.node_pool import node_pool_name
-from modules.manifest import metadata
-from training_platform.config.expansion.pools import ExpandedPool, cluster_pools
-from training_platform.config.names import compute_class_name
-from training_platform.config.spec.capacity import ReservationSpec
+from modules.register import register_object
 from training_platform.config.spec.cluster import ClusterSpec
-from training_platform.config.spec.compute_class import ComputeClassSpec, Priority
-from training_platform.config.spec.node_pool import NodePoolSpec
+from training_platform.resources.gke.compute_class import compute_classes
 from training_platform.resources.scope import Scope
-
-API_VERSION = "cloud.google.com/v1"
-KIND = "ComputeClass"
-_HOUR = 3600  # seconds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,82 +27,6 @@ class ComputeClasses(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: ComputeClassesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:gke:ComputeClasses", name, {}, opts)
-        pools = {pool.name: pool for pool in cluster_pools(args.cluster_name, args.cluster)}
-        for key, spec in args.cluster.compute_classes.items():
-            CustomResource(
-                f"{compute_class_name(args.cluster_name, key)}-object",
-                api_version=API_VERSION,
-                kind=KIND,
-                metadata=metadata(args.scope, key),
-                spec=compute_class(spec, pools, args.service_account),
-                opts=pulumi.ResourceOptions(parent=self),
-            )
+        for declared in compute_classes(args.cluster_name, args.cluster, args.scope, args.service_account):
+            register_object(declared, self)
         self.register_outputs({})
-
-
-def compute_class(
-    spec: ComputeClassSpec, pools: Mapping[str, ExpandedPool], service_account: pulumi.Input[str]
-) -> dict[str, Any]:
-    """Return the spec of a ComputeClass; ``pools`` are the cluster's by their key."""
-    delay = spec.consolidation_delay_minutes
-    # What GKE makes has our account; pools of ours have it too, and would not match the class otherwise.
-    made = {"nodePoolConfig": {"serviceAccount": service_account}} if spec.makes_pools else {}
-    return {
-        "priorities": [_priority(priority, pools) for priority in spec.priorities],
-        "nodePoolAutoCreation": {"enabled": spec.makes_pools},
-        "whenUnsatisfiable": spec.when_unsatisfiable,
-        "activeMigration": {"optimizeRulePriority": spec.active_migration},
-        **({"autoscalingPolicy": {"consolidationDelayMinutes": delay}} if delay else {}),
-        **made,
-    }
-
-
-def _priority(priority: Priority, pools: Mapping[str, ExpandedPool]) -> dict[str, Any]:
-    """Return one priority; GKE knows a pool by its own name, and each slice over several VMs is a pool of its own."""
-    if priority.node_pools:
-        members = (pools[name] for name in priority.node_pools)
-        return {"nodepools": [node_pool_name(pool, each) for pool in members for each in pool.gke_pools]}
-    return dict(_machine(priority, priority.as_pool))
-
-
-def _machine(priority: Priority, pool: NodePoolSpec) -> Iterator[tuple[str, Any]]:
-    machine = pool.machine
-    assert machine.accelerator is not None  # the model takes machine types with chips of their own only
-    yield "machineType", machine.name
-    chips = {"type": machine.accelerator.gke_label, "count": machine.chips}
-    if machine.kind == "tpu":
-        yield "tpu", {**chips, "topology": priority.topology}
-    else:
-        yield "gpu", {**chips, "driverVersion": "default"}
-    if priority.capacity == "spot":
-        yield "spot", True
-    if priority.capacity == "flex-start":
-        yield "flexStart", {"enabled": True}
-    yield "reservations", reservations(priority.reservation, priority.zones)
-    yield "storage", {"bootDiskType": pool.boot_disk.type_on(machine), "bootDiskSize": pool.boot_disk.size_gb}
-    if priority.zones and not priority.names_reservation:
-        yield "location", {"zones": list(priority.zones)}
-    if priority.max_run_hours:
-        yield "maxRunDurationSeconds", priority.max_run_hours * _HOUR
-    if priority.max_wait_minutes:
-        yield "capacityCheckWaitTimeSeconds", priority.max_wait_minutes * 60
-
-
-def reservations(reservation: ReservationSpec | None, zones: Sequence[str] = ()) -> dict[str, Any]:
-    """Return which reservations a priority takes: left out, GKE would take any that fits.
-
-    ``zones`` are those of a reservation by name: GKE refuses it in a priority that has zones by itself.
-    """
-    if reservation is None:
-        return {"affinity": "None"}
-    if reservation.any:
-        return {"affinity": "AnyBestEffort"}
-    one: dict[str, Any] = {"name": reservation.name}
-    if reservation.project:
-        one["project"] = reservation.project
-    if zones:
-        one["zones"] = list(zones)
-    if reservation.block:
-        part = {"reservationSubBlock": {"name": reservation.sub_block}} if reservation.sub_block else {}
-        one["reservationBlock"] = {"name": reservation.block, **part}
-    return {"affinity": "Specific", "specific": [one]}

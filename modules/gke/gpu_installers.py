@@ -14,8 +14,9 @@ from typing import Any
 import pulumi
 from pulumi_kubernetes.apps.v1 import DaemonSet
 
-from modules.manifest import labels, metadata
+from modules.manifest import metadata
 from training_platform.catalog import MACHINE_TYPES
+from training_platform.resources.manifest import labels
 from training_platform.resources.scope import Scope
 
 NAMESPACE = "kube-system"

@@ -7,12 +7,9 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_gcp import projects, serviceaccount
 
-from training_platform.resources.cloud_names import account_id
+from modules.register import register
+from training_platform.resources.gke.accounts import node_account, node_roles
 from training_platform.resources.scope import Scope
-
-# What a node needs to join, log and report (the first), and to pull images from the project's repositories. Pods have
-# accounts of their own by Workload Identity. Source: GKE docs on hardening, least-privilege node accounts.
-NODE_ROLES = ("roles/artifactregistry.reader", "roles/container.defaultNodeServiceAccount")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,22 +32,8 @@ class NodeServiceAccount(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: NodeServiceAccountArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:gke:NodeServiceAccount", name, {}, opts)
-        account = serviceaccount.Account(
-            f"{name}-account",
-            project=args.scope.project,
-            account_id=account_id(args.scope.environment, "gke-nodes"),
-            display_name=f"GKE nodes of {args.scope.environment}",
-            opts=pulumi.ResourceOptions(parent=self),
-        )
+        account = register(serviceaccount.Account, node_account(name, args.scope), self)
         self.email = account.email
-        self.bindings = [
-            projects.IAMMember(
-                f"{name}-{role.removeprefix('roles/')}",
-                project=args.scope.project,
-                role=role,
-                member=account.member,
-                opts=pulumi.ResourceOptions(parent=self),
-            )
-            for role in NODE_ROLES
-        ]
+        roles = node_roles(name, args.scope, account.member)
+        self.bindings = [register(projects.IAMMember, role, self) for role in roles]
         self.register_outputs({"email": self.email})

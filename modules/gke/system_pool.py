@@ -1,4 +1,4 @@
-"""The pool for everything that is no training."""
+"""The pool for everything that is not training."""
 
 from __future__ import annotations
 
@@ -7,17 +7,12 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_gcp import container
 
-from modules.gke.node_config import common_node_config
 from modules.gke.service_account import NodeServiceAccount
-from training_platform.catalog import MACHINE_TYPES
-from training_platform.catalog.locations import is_zone
-from training_platform.config.expansion.pools import SYSTEM_POOL_SURGE, ZONES_OF_A_REGIONAL_CLUSTER
+from modules.register import register
 from training_platform.config.spec.node_pool import SystemPoolSpec
+from training_platform.resources.gke.node_pool import PoolPlace
+from training_platform.resources.gke.system_pool import system_pool
 from training_platform.resources.scope import Scope
-
-POOL_NAME = "system"
-# A /25 of the pods' range per VM: half of what GKE's default of 110 pods takes, and more than controllers fill.
-MAX_PODS = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,50 +33,13 @@ class SystemPool(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: SystemPoolArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:gke:SystemPool", name, {}, opts)
-        pool = container.NodePool(
-            f"{name}-pool",
-            project=args.scope.project,
-            cluster=args.cluster,
+        place = PoolPlace(
+            scope=args.scope,
             location=args.location,
-            name=POOL_NAME,
-            initial_node_count=initial_nodes_per_zone(args.spec, args.location),
-            # Over all zones, so that a minimum of 2 is 2 VMs in a region as in a zone.
-            autoscaling=container.NodePoolAutoscalingArgs(
-                total_min_node_count=args.spec.min_nodes,
-                total_max_node_count=args.spec.max_nodes,
-                location_policy="BALANCED",
-            ),
-            max_pods_per_node=MAX_PODS,
-            management=container.NodePoolManagementArgs(auto_repair=True, auto_upgrade=True),
-            # A new VM before an old one goes: webhooks fail closed, and with them every job.
-            upgrade_settings=container.NodePoolUpgradeSettingsArgs(
-                strategy="SURGE", max_surge=SYSTEM_POOL_SURGE, max_unavailable=0
-            ),
-            network_config=container.NodePoolNetworkConfigArgs(enable_private_nodes=True),
-            node_config=container.NodePoolNodeConfigArgs(
-                **common_node_config(
-                    MACHINE_TYPES[args.spec.machine_type],
-                    args.spec.boot_disk,
-                    args.service_account.email,
-                    args.scope,
-                )
-            ),
-            opts=pulumi.ResourceOptions(
-                parent=self,
-                depends_on=args.service_account.bindings,  # nodes without their roles do not join
-                # It matters at creation alone, and a change of it would replace the pool.
-                ignore_changes=["initialNodeCount"],
-                # The name is taken while the old pool is there. Running jobs stay; new ones wait for the controllers.
-                delete_before_replace=True,
-                # An update replaces VM by VM, each waiting up to an hour for its pods to leave.
-                custom_timeouts=pulumi.CustomTimeouts(update="8h"),
-            ),
+            cluster=args.cluster,
+            service_account=args.service_account.email,
         )
-        self.node_pool_id = pool.id
+        declared = system_pool(name, args.spec, place)
+        # Nodes without their roles do not join.
+        self.node_pool_id = register(container.NodePool, declared, self, args.service_account.bindings).id
         self.register_outputs({"node_pool_id": self.node_pool_id})
-
-
-def initial_nodes_per_zone(spec: SystemPoolSpec, location: str) -> int:
-    """Return how many VMs each zone starts with: together at least the minimum, unless that passes the maximum."""
-    zones = 1 if is_zone(location) else ZONES_OF_A_REGIONAL_CLUSTER
-    return min(-(-spec.min_nodes // zones), spec.max_nodes // zones)

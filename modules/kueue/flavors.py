@@ -10,10 +10,12 @@ from pulumi_kubernetes.apiextensions import CustomResource
 
 from modules.kueue.priority import WorkloadPriorityClass
 from modules.manifest import metadata
+from modules.register import register_object
 from training_platform.config.expansion.flavors import Flavor, flavors
 from training_platform.config.spec.cluster import ClusterSpec
-from training_platform.resources.kueue.objects import API_VERSION, resource_flavor
+from training_platform.resources.kueue.objects import API_VERSION
 from training_platform.resources.kueue.provisioning import CONFIG, admission_check, provisioning_request_config, queued
+from training_platform.resources.kueue.quota_objects import flavor_object
 from training_platform.resources.scope import Scope
 
 
@@ -38,14 +40,7 @@ class Flavors(pulumi.ComponentResource):
         super().__init__("training-platform:kueue:Flavors", name, {}, opts)
         child = pulumi.ResourceOptions(parent=self)
         for flavor in flavors(args.cluster_name, args.cluster).values():
-            CustomResource(
-                f"{name}-{flavor.name}",
-                api_version=API_VERSION,
-                kind="ResourceFlavor",
-                metadata=metadata(args.scope, flavor.name),
-                spec=resource_flavor(flavor),
-                opts=child,
-            )
+            register_object(flavor_object(name, flavor, args.scope), self)
         for flavor in queued(flavors(args.cluster_name, args.cluster).values()):
             _check(name, flavor, args.scope, child)
         for priority, value in args.priorities.items():

@@ -9,10 +9,12 @@ import pulumi
 from pulumi_kubernetes.apiextensions import CustomResource
 
 from modules.manifest import metadata
+from modules.register import register_object
 from training_platform.config.expansion.flavors import Flavor
 from training_platform.config.spec.fallback import Fallback
 from training_platform.config.spec.team import Share
-from training_platform.resources.kueue.objects import API_VERSION, cluster_queue, local_queue, local_queue_names
+from training_platform.resources.kueue.objects import API_VERSION, local_queue, local_queue_names
+from training_platform.resources.kueue.quota_objects import queue_object
 from training_platform.resources.scope import Scope
 
 
@@ -36,14 +38,8 @@ class TeamQueues(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: TeamQueuesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:kueue:TeamQueues", name, {}, opts)
-        queue = CustomResource(
-            f"{name}-cluster-queue",
-            api_version=API_VERSION,
-            kind="ClusterQueue",
-            metadata=metadata(args.scope, args.team),
-            spec=cluster_queue(args.team, args.shares, args.flavors, args.fallback),
-            opts=pulumi.ResourceOptions(parent=self),
-        )
+        declared = queue_object(name, args.team, args.shares, args.flavors, fallback=args.fallback, scope=args.scope)
+        queue = register_object(declared, self)
         for local in local_queue_names(args.team):
             CustomResource(
                 f"{name}-local-queue-{local}",

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_gcp import compute
 
-from training_platform.config.expansion.gpu_fabric import GpuFabric, GpuVpc
-from training_platform.resources.cloud_names import NAME_LIMIT, short_name
+from modules.register import register
+from training_platform.config.expansion.gpu_fabric import GpuFabric
+from training_platform.resources.network.gpu_networks import gpu_firewall, gpu_subnet, gpu_vpc
 from training_platform.resources.scope import Scope
-
-PROTOCOLS = ("tcp", "udp", "icmp")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,57 +34,13 @@ class GpuNetworks(pulumi.ComponentResource):
     def __init__(self, name: str, args: GpuNetworksArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:network:GpuNetworks", name, {}, opts)
         self.networks, self.subnetworks = {}, {}
+        of = (args.scope, args.cluster, args.fabric)
         for vpc in args.fabric.vpcs:
-            network = self._network(_logical(name, args.fabric, vpc.name), args, vpc)
+            network = register(compute.Network, gpu_vpc(*of, vpc), self)
             self.networks[vpc.name] = network.name
+            if firewall := gpu_firewall(*of, vpc, network.id):
+                register(compute.Firewall, firewall, self)
             for nic in vpc.nics:
-                subnet = compute.Subnetwork(
-                    f"{_logical(name, args.fabric, nic.name)}-subnet",
-                    project=args.scope.project,
-                    region=args.fabric.region,
-                    name=cloud_name(args.scope, args.cluster, nic.name),
-                    network=network.id,
-                    ip_cidr_range=nic.cidr,
-                    # The name is taken while the old subnet is there, and so is its range.
-                    opts=pulumi.ResourceOptions(parent=self, delete_before_replace=True),
-                )
+                subnet = register(compute.Subnetwork, gpu_subnet(*of, nic, network.id), self)
                 self.subnetworks[nic.name] = subnet.name
         self.register_outputs({})
-
-    def _network(self, name: str, args: GpuNetworksArgs, vpc: GpuVpc) -> compute.Network:
-        network = compute.Network(
-            f"{name}-vpc",
-            project=args.scope.project,
-            name=cloud_name(args.scope, args.cluster, vpc.name),  # Kubernetes refers to it by this name
-            auto_create_subnetworks=False,
-            mtu=vpc.mtu,
-            network_profile=_profile(args.scope, vpc),
-            # Its subnets would keep it from going first.
-            opts=pulumi.ResourceOptions(parent=self, delete_before_replace=True),
-        )
-        if vpc.profile is None:  # RDMA takes no firewall rule
-            compute.Firewall(
-                f"{name}-internal",
-                project=args.scope.project,
-                name=cloud_name(args.scope, args.cluster, f"{vpc.name}-internal"),  # Pulumi's own could be too long
-                network=network.id,
-                description=f"GPUs of cluster {args.cluster} among each other",
-                direction="INGRESS",
-                source_ranges=[nic.cidr for nic in vpc.nics],
-                allows=[compute.FirewallAllowArgs(protocol=protocol) for protocol in PROTOCOLS],
-                opts=pulumi.ResourceOptions(parent=self, delete_before_replace=True),  # the name is taken
-            )
-        return network
-
-
-def cloud_name(scope: Scope, cluster: str, name: str) -> str:
-    """Return the name of a VPC, subnet or firewall rule, ``{environment}-{cluster}-{name}``, cut to 63 characters."""
-    return short_name(f"{scope.environment}-{cluster}-{name}", NAME_LIMIT)
-
-
-def _logical(component: str, fabric: GpuFabric, name: str) -> str:
-    return f"{component}{name.removeprefix(fabric.name)}"
-
-
-def _profile(scope: Scope, vpc: GpuVpc) -> str | None:
-    return f"projects/{scope.project}/global/networkProfiles/{vpc.profile}" if vpc.profile else None

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pulumi
 from pulumi_gcp import storage
 
+from modules.register import register
 from training_platform.config.spec import team
 from training_platform.resources.cloud_names import bucket_id
 from training_platform.resources.scope import Scope
-
-UPLOAD_DAYS = 7  # a multipart upload that has not ended by then was given up, and its parts are paid for
+from training_platform.resources.storage.bucket import team_bucket
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,41 +36,7 @@ class Bucket(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: BucketArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:storage:Bucket", name, {}, opts)
-        scope, spec = args.scope, args.spec
-        bucket = storage.Bucket(
-            f"{name}-bucket",
-            name=bucket_id(scope, args.key),
-            project=scope.project,
-            location=spec.location,
-            storage_class=spec.storage_class,
-            uniform_bucket_level_access=True,
-            public_access_prevention="enforced",
-            versioning=storage.BucketVersioningArgs(enabled=spec.versioning),
-            lifecycle_rules=list(lifecycle_rules(spec)),
-            labels=scope.labels,
-            force_destroy=not scope.deletion_protection,
-            opts=pulumi.ResourceOptions(
-                parent=self,
-                # Checkpoints and data sets are nowhere else.
-                protect=scope.deletion_protection,
-                # The name is fixed, and taken until the old bucket is gone.
-                delete_before_replace=True,
-            ),
-        )
+        bucket = register(storage.Bucket, team_bucket(args.key, args.spec, args.scope), self)
         self.bucket_name = bucket.name
-        self.url = f"gs://{bucket_id(scope, args.key)}"
+        self.url = f"gs://{bucket_id(args.scope, args.key)}"
         self.register_outputs({"bucket_name": self.bucket_name, "url": self.url})
-
-
-def lifecycle_rules(spec: team.BucketSpec) -> Iterator[storage.BucketLifecycleRuleArgs]:
-    """Yield what Cloud Storage does by itself: old objects, with all of their versions, and uploads that were left."""
-    if spec.delete_after_days is not None:
-        yield _rule("Delete", spec.delete_after_days)
-    yield _rule("AbortIncompleteMultipartUpload", UPLOAD_DAYS)
-
-
-def _rule(action: str, age_days: int) -> storage.BucketLifecycleRuleArgs:
-    return storage.BucketLifecycleRuleArgs(
-        action=storage.BucketLifecycleRuleActionArgs(type=action),
-        condition=storage.BucketLifecycleRuleConditionArgs(age=age_days),
-    )

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_gcp import vertex
 
+from modules.register import register
 from training_platform.resources.scope import Scope
+from training_platform.resources.vertex.tensorboard import tensorboard
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,15 +27,6 @@ class Tensorboard(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: TensorboardArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:vertex:Tensorboard", name, {}, opts)
-        tensorboard = vertex.AiTensorboard(
-            f"{name}-tensorboard",
-            display_name=f"{args.scope.prefix}-{args.region}",
-            description=f"Experiments of {args.scope.prefix}",
-            project=args.scope.project,
-            region=args.region,
-            labels=args.scope.labels,
-            # Deletion takes every experiment with it.
-            opts=pulumi.ResourceOptions(parent=self, protect=args.scope.deletion_protection),
-        )
-        self.resource_name = tensorboard.name
+        created = register(vertex.AiTensorboard, tensorboard(args.region, args.scope), self)
+        self.resource_name = created.name
         self.register_outputs({"resource_name": self.resource_name})

@@ -125,9 +125,21 @@ def test_plain_packages_import_no_pulumi_inside_a_function_either() -> None:
         f"{name} imports {imported}"
         for package in PLAIN
         for name, path in _sources(package)
-        for imported in _imports(path)
+        for imported in _imports(path, typing=False)
         if imported.startswith("pulumi")
     ] == []
+
+
+def test_only_resources_know_the_provider_s_types() -> None:
+    knowing = {
+        name
+        for package in PLAIN
+        for name, path in _sources(package)
+        if any(imported.startswith("pulumi") for imported in _imports(path))
+    }
+
+    assert knowing
+    assert all(_within(name, "training_platform.resources") for name in knowing)
 
 
 @pytest.mark.parametrize("line", ["import a.b.c", "from a.b import c", "def f():\n    from a.b import c"])
@@ -144,13 +156,25 @@ def _sources(package: str) -> Iterator[tuple[str, Path]]:
         yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path
 
 
-def _imports(path: Path) -> Iterator[str]:
-    """Return what a file imports, at its top or inside functions; relative imports are refused by the linter."""
-    for node in ast.walk(ast.parse(path.read_text())):
+def _imports(path: Path, *, typing: bool = True) -> Iterator[str]:
+    """Return what a file imports, at its top or inside functions; relative imports are refused by the linter.
+
+    Without ``typing``, what only the type checker imports is left out.
+    """
+    tree = ast.parse(path.read_text())
+    for node in _nodes(tree) if not typing else ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def _nodes(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield what is below a node, but for what stands under ``if TYPE_CHECKING``."""
+    for child in ast.iter_child_nodes(node):
+        if not (isinstance(child, ast.If) and getattr(child.test, "id", "") == "TYPE_CHECKING"):
+            yield child
+            yield from _nodes(child)
 
 
 def _module(imported: str, files: Collection[str]) -> str:

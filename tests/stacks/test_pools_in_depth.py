@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from modules.environment import build_environment
+from tests.training_platform.resources.planned_alike import LEFT_OUT
 from training_platform.catalog import IMAGES
 from training_platform.checks.planning.recorder import Plan, record
 from training_platform.config.expansion.flavors import flavors
@@ -122,9 +123,13 @@ def test_the_model_and_the_plan_agree_on_a_pool_of_this_nature(nature: str) -> N
 
 
 def comparable(views: list[View], like: list[View]) -> dict[tuple[str, str], dict[str, Any]]:
-    """Return the fields of views of the kinds that the model has."""
-    kinds = {type(view) for view in like}
-    return {(type(view).__name__, view.name): view.values() for view in views if type(view) in kinds}
+    """Return the fields of views of the resources that the model has, and of all whose type it has whole."""
+    resources = {(view.type, view.name) for view in like}
+    return {
+        (type(view).__name__, view.name): view.values()
+        for view in views
+        if (view.type, view.name) in resources or view.type not in LEFT_OUT
+    }
 
 
 def charged(charges: Any) -> dict[Any, float]:

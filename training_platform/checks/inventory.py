@@ -48,5 +48,5 @@ def _plain(value: Any) -> Any:
     if value is UNKNOWN:
         return "(unknown)"
     if isinstance(value, Mapping):
-        return {key: _plain(inner) for key, inner in value.items()}
+        return {key: _plain(inner) for key, inner in sorted(value.items())}
     return [_plain(item) for item in value] if isinstance(value, list) else value

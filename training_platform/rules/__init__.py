@@ -8,8 +8,8 @@ from training_platform.rules import (  # noqa: F401 # importing a group register
     storage,
     vertex,
 )
-from training_platform.rules.adapters.model import views_of_model
 from training_platform.rules.adapters.plan import views_of_plan
+from training_platform.rules.model_views import views_of_model
 from training_platform.rules.planned_quota import ledger_findings, planned_demand
 from training_platform.rules.registry import RULES, Rule, evaluate
 from training_platform.rules.views.program import Program, program

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from modules.gke.compute_class import compute_class
 from tests.stacks.test_pools_in_depth import NATURES, PARAMETERS, plan_of, stack_of
 from training_platform.config.expansion.pools import cluster_pools
 from training_platform.config.spec.cluster import ClusterSpec
+from training_platform.resources.gke.compute_class import compute_class
 
 Takes = Callable[[Any], bool]
 RANGES = {"nodes": "10.0.0.0/20", "pods": "10.64.0.0/16", "services": "10.1.0.0/20"}

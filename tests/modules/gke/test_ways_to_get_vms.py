@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 from pulumi_gcp import container
 
-from modules.gke.auto_provisioning import cluster_autoscaling
-from modules.gke.compute_class import compute_class
-from modules.gke.consumption import class_taints
 from training_platform.checks.planning.recorder import Plan
 from training_platform.config.expansion.pools import cluster_pools
 from training_platform.config.spec.auto_provisioning import AutoProvisioningSpec
 from training_platform.config.spec.cluster import ClusterSpec
+from training_platform.resources.declared import without_none
+from training_platform.resources.gke.auto_provisioning import cluster_autoscaling
+from training_platform.resources.gke.compute_class import compute_class
+from training_platform.resources.gke.consumption import class_taints
 from training_platform.resources.planned import Planned
 
 KEY = "compute.googleapis.com/reservation-name"
@@ -80,7 +81,7 @@ def test_nodes_of_a_class_are_kept_for_its_jobs() -> None:
     taints = {pool.name: class_taints(pool) for pool in cluster_pools("west", made)}
 
     (taint,) = taints["h100"]
-    assert (taint.key, taint.value, taint.effect) == ("cloud.google.com/compute-class", "best", "NO_SCHEDULE")
+    assert taint == {"key": "cloud.google.com/compute-class", "value": "best", "effect": "NO_SCHEDULE"}
     assert taints["other"] == []
 
 
@@ -174,9 +175,8 @@ def test_limits_are_named_as_gke_names_them(deploy: Callable[[Callable[[], None]
     )
 
     def program() -> None:
-        container.Cluster(
-            "west", location="us-west4", cluster_autoscaling=cluster_autoscaling(spec, "nodes@example.com")
-        )
+        autoscaling = without_none(cluster_autoscaling(spec, "nodes@example.com"))
+        container.Cluster("west", location="us-west4", cluster_autoscaling=autoscaling)
 
     (planned,) = deploy(program).of("gcp:container/cluster:Cluster")
     made = planned.inputs["clusterAutoscaling"]

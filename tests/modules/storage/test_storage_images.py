@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import pulumi
 
-from modules.storage.images import ImageRepository, ImageRepositoryArgs, repository_id, repository_url
+from modules.storage.images import ImageRepository, ImageRepositoryArgs
 from training_platform.checks.planning.recorder import Plan, record
 from training_platform.config.spec import environment
 from training_platform.resources.scope import Scope
+from training_platform.resources.storage.images import repository_id, repository_url
 
 REPOSITORY = "gcp:artifactregistry/repository:Repository"
 LABELS = {"environment": "prod", "managed-by": "training-platform"}

@@ -10,9 +10,10 @@ from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.quota.ledger import capacity_ledger, project_ledgers, workspace_demand
 from training_platform.quota.snapshot import read_snapshots
 from training_platform.rules import View, evaluate, ledger_findings, program, views_of_model
+from training_platform.rules.views.access import AccountView, LabelledView, RoleGrantView
 from training_platform.rules.views.cluster import ClusterView
 from training_platform.rules.views.kueue import FlavorQuotaView, FlavorView
-from training_platform.rules.views.network import GatewayView, SubnetView
+from training_platform.rules.views.network import FirewallView, GatewayView, NetworkView, SubnetView
 from training_platform.rules.views.node_pool import NodePoolView
 from training_platform.rules.views.storage import FilestoreView
 from training_platform.rules.views.vertex import PersistentPoolView
@@ -31,7 +32,12 @@ def test_environment_has_a_view_of_everything_that_rules_read(workspace: Workspa
     found = views_of_model(workspace.stacks["prod"], workspace)
     kinds = {type(view) for view in found}
 
-    assert kinds == {ClusterView, NodePoolView, FilestoreView, FlavorView, GatewayView, SubnetView}
+    networks = {NetworkView, SubnetView, GatewayView, FirewallView}
+    assert kinds == networks | {ClusterView, NodePoolView, FilestoreView, FlavorView} | {
+        AccountView,
+        RoleGrantView,
+        LabelledView,
+    }
     assert sum(isinstance(view, ClusterView) for view in found) == 3
     # 3 system pools; v4: 2 + 2 slices; v5e: 1 pool of hosts + 4 slices; 4 GPU pools.
     assert sum(isinstance(view, NodePoolView) for view in found) == 3 + 4 + 5 + 4

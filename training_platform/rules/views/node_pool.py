@@ -8,6 +8,7 @@ from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.attachments import with_gpus
 from training_platform.catalog.locations import is_zone
 from training_platform.catalog.types import Capacity, MachineType
+from training_platform.config.expansion.pools import ZONES_OF_A_REGIONAL_CLUSTER
 from training_platform.config.reading.finding import Path
 from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.register import CLUSTER, NODE_POOL, SERVICE_ACCOUNT
@@ -16,7 +17,6 @@ from training_platform.rules.views import inputs as of
 from training_platform.rules.views.inputs import at, rows
 from training_platform.rules.views.view import View
 
-ZONES_OF_A_REGIONAL_CLUSTER = 3  # GKE's default; a pool that names no zone is in each of them
 _ATTACHED = {"accelerator_type": "accelerator", "accelerator_count": "accelerator_count"}
 _SLICES = {"max_nodes": "slices", "min_nodes": "min_slices"}
 _GPU = "nodeConfig.guestAccelerators"

@@ -1,0 +1,100 @@
+"""What a resource is, said once: a component registers it, and ``check --fast`` looks at it without Pulumi."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from training_platform.resources.planned import UNKNOWN, Planned
+from training_platform.resources.spelling import MAP_FIELDS, camel_case
+
+
+@dataclass(frozen=True)
+class Later:
+    """A value that only the deployment of another resource tells, by that resource's type and logical name."""
+
+    type: str
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How a resource is treated, as Pulumi's resource options name it; ``timeouts`` are ``create``, ``update``..."""
+
+    protect: bool = False
+    retain_on_delete: bool = False
+    delete_before_replace: bool = False
+    ignore_changes: tuple[str, ...] = ()
+    replace_on_changes: tuple[str, ...] = ()
+    replacement_trigger: str | None = None
+    timeouts: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def planned(self) -> dict[str, Any]:
+        """The options as ``Planned`` has them: those that are set."""
+        every = {
+            "protect": self.protect,
+            "retainOnDelete": self.retain_on_delete,
+            "deleteBeforeReplace": self.delete_before_replace,
+            "ignoreChanges": list(self.ignore_changes),
+            "replaceOnChanges": list(self.replace_on_changes),
+            "replacementTrigger": self.replacement_trigger,
+            "customTimeouts": dict(self.timeouts),
+        }
+        return {name: value for name, value in every.items() if value}
+
+
+PLAIN = Options()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Declared:
+    """A resource before it is registered.
+
+    ``inputs`` are spelt as the provider's Python spells them, and a None in them is left out; those of a Kubernetes
+    object are the object. What only a deployment tells is an output of Pulumi, or ``Later`` where nothing is deployed.
+    """
+
+    type: str
+    name: str
+    inputs: Mapping[str, Any]
+    options: Options = PLAIN
+
+    def planned(self, stack: str) -> Planned:
+        """Return the resource as a plan has it, without parent, and with the dependencies that inputs make."""
+        after: set[tuple[str, str]] = set()
+        inputs = _wire(dict(self.inputs), after, not self.type.startswith("kubernetes:"))
+        options = {**self.options.planned, "dependsOn": sorted(after)} if after else self.options.planned
+        return Planned(stack=stack, type=self.type, name=self.name, inputs=inputs, options=options)
+
+
+def without_none(value: Any) -> Any:
+    """Return inputs without any None, at any depth: the provider would be sent a null, and take it for a value."""
+    if isinstance(value, Mapping):
+        return {key: without_none(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list | tuple):
+        return [without_none(item) for item in value]
+    return value
+
+
+def _wire(value: Any, after: set[tuple[str, str]], spelt: bool) -> Any:
+    """Return a value as the wire has it; ``spelt`` says whether keys are respelt, and ``after`` gets what it awaits."""
+    kind = type(value)
+    if kind is dict:
+        if spelt:
+            return _spelt(value, after)
+        return {key: _wire(item, after, spelt) for key, item in value.items() if item is not None}
+    if kind is list or kind is tuple:
+        return [_wire(item, after, spelt) for item in value]
+    if kind is Later:
+        after.add((value.type, value.name))
+        return UNKNOWN
+    return value
+
+
+def _spelt(value: Mapping[str, Any], after: set[tuple[str, str]]) -> dict[str, Any]:
+    return {
+        camel_case(key): _wire(item, after, key not in MAP_FIELDS) for key, item in value.items() if item is not None
+    }

@@ -1,0 +1,126 @@
+"""What an environment stack is made of, as far as rules look at it, before anything is registered."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from training_platform.catalog.locations import region_of
+from training_platform.config.expansion.flavors import Flavor
+from training_platform.config.expansion.gpu_fabric import GpuFabric, fabric_name, gpu_fabrics
+from training_platform.config.expansion.pools import ExpandedPool, cluster_pools
+from training_platform.config.names import system_pool_name
+from training_platform.config.spec.cluster import ClusterSpec
+from training_platform.config.spec.environment import Environment
+from training_platform.resources.declared import Declared, Later
+from training_platform.resources.filestore.instance import filestore_instance
+from training_platform.resources.gke.accounts import node_account, node_roles
+from training_platform.resources.gke.cluster import cluster_name, gke_cluster
+from training_platform.resources.gke.compute_class import compute_classes
+from training_platform.resources.gke.node_pool import PoolPlace, accelerator_pools
+from training_platform.resources.gke.system_pool import system_pool
+from training_platform.resources.gke.workload_policies import workload_policies
+from training_platform.resources.kueue.quota_objects import flavor_object
+from training_platform.resources.monitoring.alerts import alert_policies, channels
+from training_platform.resources.network.cluster_subnet import cluster_subnet, webhook_firewall
+from training_platform.resources.network.gpu_networks import cloud_name, gpu_firewall, gpu_subnet, gpu_vpc
+from training_platform.resources.network.network import nat, router, vpc
+from training_platform.resources.scope import Scope, environment_scope
+from training_platform.resources.storage.images import image_repository
+
+if TYPE_CHECKING:
+    from pulumi_gcp.container import NodePoolNetworkConfigAdditionalNodeNetworkConfigArgsDict as Nic
+
+
+def environment_resources(
+    name: str, environment: Environment, flavors: Mapping[str, Mapping[str, Flavor]]
+) -> Iterator[Declared]:
+    """Yield the resources of an environment; ``flavors`` are those of its clusters, by cluster and name."""
+    scope = environment_scope(name, environment)
+    network = vpc("network", scope)
+    nodes = node_account("nodes", scope)
+    yield network
+    yield nodes
+    yield from node_roles("nodes", scope, _later(nodes))
+    for region in sorted({region_of(cluster.location) for cluster in environment.clusters.values()}):
+        own = router("network", region, scope, _later(network))
+        yield own
+        yield nat("network", region, scope, _later(own))
+    if environment.images:
+        yield image_repository("images", environment.images, scope)
+    yield from _alerts(environment, scope)
+    for key, instance in environment.filestore.items():
+        yield filestore_instance(key, instance, scope, _later(network))
+    for key, cluster in environment.clusters.items():
+        yield from _cluster(key, cluster, scope, environment, network=_later(network), nodes=_later(nodes))
+        for flavor in flavors[key].values():
+            yield flavor_object(f"{key}-flavors", flavor, scope)
+
+
+def _cluster(
+    key: str, cluster: ClusterSpec, scope: Scope, environment: Environment, *, network: Later, nodes: Later
+) -> Iterator[Declared]:
+    subnet = cluster_subnet(key, cluster, scope, network)
+    yield subnet
+    yield webhook_firewall(key, cluster, scope, network, nodes)
+    yield gke_cluster(
+        key,
+        cluster,
+        scope,
+        network=network,
+        subnetwork=_later(subnet),
+        service_account=nodes,
+        google_groups_domain=environment.google_groups_domain,
+    )
+    place = PoolPlace(scope=scope, location=cluster.location, cluster=cluster_name(scope, key), service_account=nodes)
+    yield system_pool(system_pool_name(key), cluster.system_pool, place)
+    yield from _accelerators(key, cluster, place)
+    yield from compute_classes(key, cluster, scope, nodes)
+
+
+def _accelerators(key: str, cluster: ClusterSpec, place: PoolPlace) -> Iterator[Declared]:
+    """Yield a cluster's pools, with the networks and policies that their VMs are joined by."""
+    pools, fabrics = cluster_pools(key, cluster), gpu_fabrics(key, cluster)
+    policies = dict(workload_policies(place.scope, key, cluster.location, pools))
+    yield from policies.values()
+    for fabric in fabrics.values():
+        yield from _gpu_networks(key, fabric, place.scope)
+    for pool in pools:
+        policy = policies.get(pool.policy_topology or "")
+        own = dataclasses.replace(
+            place,
+            nics=_nics(key, pool, fabrics, place.scope),
+            workload_policy=policy.inputs["name"] if policy else None,
+        )
+        yield from accelerator_pools(pool, own)
+
+
+def _gpu_networks(key: str, fabric: GpuFabric, scope: Scope) -> Iterator[Declared]:
+    for part in fabric.vpcs:
+        network = gpu_vpc(scope, key, fabric, part)
+        yield network
+        if firewall := gpu_firewall(scope, key, fabric, part, _later(network)):
+            yield firewall
+        for nic in part.nics:
+            yield gpu_subnet(scope, key, fabric, nic, _later(network))
+
+
+def _nics(key: str, pool: ExpandedPool, fabrics: Mapping[str, GpuFabric], scope: Scope) -> list[Nic]:
+    fabric = fabrics.get(fabric_name(pool) or "")
+    return [
+        {"network": cloud_name(scope, key, part.name), "subnetwork": cloud_name(scope, key, nic.name)}
+        for part, nic in (fabric.nics(pool) if fabric else ())
+    ]
+
+
+def _alerts(environment: Environment, scope: Scope) -> Iterator[Declared]:
+    clusters = [cluster_name(scope, key) for key in environment.clusters]
+    if environment.alerts.enabled and clusters:
+        told = list(channels("alerts", environment.alerts, scope))
+        yield from told
+        yield from alert_policies("alerts", scope, clusters, [_later(channel) for channel in told])
+
+
+def _later(declared: Declared) -> Later:
+    return Later(declared.type, declared.name)

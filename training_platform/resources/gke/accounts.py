@@ -1,0 +1,48 @@
+"""The account that an environment's nodes run as, and what it may do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypedDict
+
+from training_platform.resources.cloud_names import account_id
+from training_platform.resources.declared import Declared
+from training_platform.resources.register import IAM_MEMBER, SERVICE_ACCOUNT
+from training_platform.resources.scope import Scope
+
+# What a node needs to join, log and report (the second), and to pull images from the project's repositories. Pods have
+# accounts of their own by Workload Identity. Source: GKE docs on hardening, least-privilege node accounts.
+NODE_ROLES = ("roles/artifactregistry.reader", "roles/container.defaultNodeServiceAccount")
+
+
+class AccountInputs(TypedDict):
+    """What ``gcp.serviceaccount.Account`` takes, of which ours say these."""
+
+    project: str
+    account_id: str
+    display_name: str
+
+
+class MemberInputs(TypedDict):
+    """What ``gcp.projects.IAMMember`` takes, of which ours say these."""
+
+    project: str
+    role: str
+    member: Any
+
+
+def node_account(name: str, scope: Scope) -> Declared:
+    """Return the account of all nodes of an environment; ``name`` is the component's."""
+    inputs: AccountInputs = {
+        "project": scope.project,
+        "account_id": account_id(scope.environment, "gke-nodes"),
+        "display_name": f"GKE nodes of {scope.environment}",
+    }
+    return Declared(type=SERVICE_ACCOUNT, name=f"{name}-account", inputs=inputs)
+
+
+def node_roles(name: str, scope: Scope, member: Any) -> Iterator[Declared]:
+    """Yield what that account may do: no more than nodes need."""
+    for role in NODE_ROLES:
+        inputs: MemberInputs = {"project": scope.project, "role": role, "member": member}
+        yield Declared(type=IAM_MEMBER, name=f"{name}-{role.removeprefix('roles/')}", inputs=inputs)

@@ -1,0 +1,211 @@
+"""A GKE cluster, private and empty; its pools are resources of their own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from training_platform.catalog import MACHINE_TYPES
+from training_platform.config.spec.cluster import ClusterSpec
+from training_platform.config.spec.maintenance import Maintenance
+from training_platform.config.spec.node_pool import SystemPoolSpec
+from training_platform.resources.declared import Declared, Options
+from training_platform.resources.gke.auto_provisioning import cluster_autoscaling
+from training_platform.resources.gke.node_config import OAUTH_SCOPES
+from training_platform.resources.network.cluster_subnet import PODS_RANGE, SERVICES_RANGE
+from training_platform.resources.register import CLUSTER
+from training_platform.resources.scope import Scope
+
+if TYPE_CHECKING:
+    from pulumi_gcp import container
+    from pulumi_gcp.container import ClusterMaintenancePolicyMaintenanceExclusionArgsDict as Exclusion
+
+# The list replaces GKE's default. DCGM is GPUs, JOBSET is training jobs; those of TPUs are in SYSTEM_COMPONENTS, and
+# Kueue has none: it is scraped. KUBELET and CADVISOR want 1.29.3-gke.1093000, JOBSET 1.32.1-gke.1357001.
+METRICS = (
+    "SYSTEM_COMPONENTS",
+    "STORAGE",
+    "HPA",
+    "POD",
+    "DAEMONSET",
+    "DEPLOYMENT",
+    "STATEFULSET",
+    "KUBELET",
+    "CADVISOR",
+    "DCGM",
+    "JOBSET",
+)
+LOGS = ("SYSTEM_COMPONENTS", "WORKLOADS")
+# One VM in every zone, for minutes. Of the system pool's machine and disk, so that the zones have it and the quota that
+# the system pool will need covers it: before that pool is there, nothing else holds any.
+THROW_AWAY_DISK_GB = 30
+
+
+class ClusterInputs(TypedDict):
+    """What ``gcp.container.Cluster`` takes, of which our clusters say these."""
+
+    project: str
+    location: str
+    name: str
+    resource_labels: dict[str, str]
+    deletion_protection: bool
+    min_master_version: str | None
+    release_channel: container.ClusterReleaseChannelArgsDict
+    maintenance_policy: container.ClusterMaintenancePolicyArgsDict
+    network: Any
+    subnetwork: Any
+    networking_mode: str
+    ip_allocation_policy: container.ClusterIpAllocationPolicyArgsDict
+    datapath_provider: str
+    enable_multi_networking: bool
+    private_cluster_config: container.ClusterPrivateClusterConfigArgsDict
+    control_plane_endpoints_config: container.ClusterControlPlaneEndpointsConfigArgsDict
+    authenticator_groups_config: container.ClusterAuthenticatorGroupsConfigArgsDict | None
+    workload_identity_config: container.ClusterWorkloadIdentityConfigArgsDict
+    enable_shielded_nodes: bool
+    security_posture_config: container.ClusterSecurityPostureConfigArgsDict
+    vertical_pod_autoscaling: container.ClusterVerticalPodAutoscalingArgsDict
+    cost_management_config: container.ClusterCostManagementConfigArgsDict
+    logging_config: container.ClusterLoggingConfigArgsDict
+    monitoring_config: container.ClusterMonitoringConfigArgsDict
+    addons_config: container.ClusterAddonsConfigArgsDict
+    node_pool_defaults: container.ClusterNodePoolDefaultsArgsDict
+    cluster_autoscaling: container.ClusterClusterAutoscalingArgsDict | None
+    remove_default_node_pool: bool
+    initial_node_count: int
+    node_config: container.ClusterNodeConfigArgsDict
+    skip_node_pool_refresh: bool
+
+
+def gke_cluster(
+    key: str,
+    spec: ClusterSpec,
+    scope: Scope,
+    *,
+    network: Any,
+    subnetwork: Any,
+    service_account: Any,
+    google_groups_domain: str | None,
+) -> Declared:
+    """Return a cluster; ``key`` is its key in the stack file, the others as outputs or as far as they are known."""
+    inputs: ClusterInputs = {
+        "project": scope.project,
+        "location": spec.location,
+        "name": cluster_name(scope, key),
+        "resource_labels": scope.labels,
+        "deletion_protection": scope.deletion_protection and spec.deletion_protection,
+        "min_master_version": spec.version,
+        "release_channel": {"channel": spec.release_channel},
+        "maintenance_policy": maintenance_policy(spec.maintenance),
+        "network": network,
+        "subnetwork": subnetwork,
+        "networking_mode": "VPC_NATIVE",
+        "ip_allocation_policy": {
+            "cluster_secondary_range_name": PODS_RANGE,
+            "services_secondary_range_name": SERVICES_RANGE,
+        },
+        # Both can only be chosen at creation, and machines with several network cards want both.
+        "datapath_provider": "ADVANCED_DATAPATH",
+        "enable_multi_networking": True,
+        "private_cluster_config": {"enable_private_nodes": True},
+        "control_plane_endpoints_config": _control_plane_endpoints(),
+        "authenticator_groups_config": _groups(google_groups_domain),
+        "workload_identity_config": {"workload_pool": f"{scope.project}.svc.id.goog"},
+        "enable_shielded_nodes": True,
+        "security_posture_config": {"mode": "BASIC"},
+        "vertical_pod_autoscaling": {"enabled": True},
+        "cost_management_config": {"enabled": True},
+        "logging_config": {"enable_components": list(LOGS)},
+        "monitoring_config": _monitoring(),
+        "addons_config": _addons(),
+        "node_pool_defaults": _node_pool_defaults(),
+        "cluster_autoscaling": cluster_autoscaling(spec.auto_provisioning, service_account),
+        # GKE makes no cluster without a pool; ours are resources of their own.
+        "remove_default_node_pool": True,
+        "initial_node_count": 1,
+        "node_config": _throw_away_pool(scope, spec.system_pool, service_account),
+        "skip_node_pool_refresh": True,  # or each refresh reads every pool and instance group twice
+    }
+    return Declared(type=CLUSTER, name=f"{key}-cluster", inputs=inputs, options=_options(scope, spec))
+
+
+def cluster_name(scope: Scope, cluster: str) -> str:
+    """Return a cluster's name in Google Cloud, ``{environment}-{cluster}``; GKE takes at most 40 characters."""
+    return f"{scope.environment}-{cluster}"
+
+
+def maintenance_policy(spec: Maintenance) -> container.ClusterMaintenancePolicyArgsDict:
+    """Return when GKE may upgrade, and when it may not, in UTC."""
+    exclusions: list[Exclusion] = [
+        {
+            "exclusion_name": name,
+            "start_time": exclusion.start,
+            "end_time": exclusion.end,
+            "exclusion_options": {"scope": exclusion.scope.upper().replace("-", "_")},
+        }
+        for name, exclusion in sorted(spec.exclusions.items())
+    ]
+    return {
+        "recurring_window": {"start_time": spec.start, "end_time": spec.end, "recurrence": spec.recurrence},
+        "maintenance_exclusions": exclusions or None,
+    }
+
+
+def _control_plane_endpoints() -> container.ClusterControlPlaneEndpointsConfigArgsDict:
+    """Return how the control plane is reached: by name and IAM, from anywhere, and by no address at all."""
+    return {
+        "dns_endpoint_config": {"allow_external_traffic": True},
+        "ip_endpoints_config": {"enabled": False},
+    }
+
+
+def _groups(domain: str | None) -> container.ClusterAuthenticatorGroupsConfigArgsDict | None:
+    """Return whose groups Kubernetes may give rights to; without a domain, groups have none there."""
+    return {"security_group": f"gke-security-groups@{domain}"} if domain else None
+
+
+def _monitoring() -> container.ClusterMonitoringConfigArgsDict:
+    """Return what is measured: GKE's packages, and managed Prometheus for everything else."""
+    return {"enable_components": list(METRICS), "managed_prometheus": {"enabled": True}}
+
+
+def _addons() -> container.ClusterAddonsConfigArgsDict:
+    """Return the storage drivers: buckets, Filestore and disks as volumes."""
+    return {
+        "gcs_fuse_csi_driver_config": {"enabled": True},
+        "gcp_filestore_csi_driver_config": {"enabled": True},
+        "gce_persistent_disk_csi_driver_config": {"enabled": True},
+    }
+
+
+def _node_pool_defaults() -> container.ClusterNodePoolDefaultsArgsDict:
+    """Return what pools have that somebody else makes, such as auto-provisioned ones: image streaming."""
+    return {"node_config_defaults": {"gcfs_config": {"enabled": True}}}
+
+
+def _throw_away_pool(scope: Scope, system: SystemPoolSpec, service_account: Any) -> container.ClusterNodeConfigArgsDict:
+    """Return the nodes of the default pool, which GKE removes once the cluster is there.
+
+    The account is ours, since an organisation may have switched the default one off.
+    """
+    return {
+        "machine_type": system.machine_type,
+        "boot_disk": {
+            "size_gb": THROW_AWAY_DISK_GB,
+            "disk_type": system.boot_disk.type_on(MACHINE_TYPES[system.machine_type]),
+        },
+        "service_account": service_account,
+        "oauth_scopes": list(OAUTH_SCOPES),
+        "resource_labels": scope.labels,
+        "shielded_instance_config": {"enable_secure_boot": True, "enable_integrity_monitoring": True},
+    }
+
+
+def _options(scope: Scope, spec: ClusterSpec) -> Options:
+    return Options(
+        # Everything that runs is inside it.
+        protect=scope.deletion_protection and spec.deletion_protection,
+        # Of the pool that is removed: GKE answers with another pool's configuration and another count, and each
+        # difference would replace the cluster.
+        ignore_changes=("initialNodeCount", "nodeConfig"),
+        delete_before_replace=True,  # the name is taken while the old cluster is there
+    )

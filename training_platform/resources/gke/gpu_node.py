@@ -1,0 +1,86 @@
+"""What a pool's VMs have inside: GPUs and who shares them, local SSD, disks with images; and what taints them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from training_platform.catalog.types import MachineType
+from training_platform.config.spec.node_options import GpuSharing
+from training_platform.config.spec.node_pool import NodePoolSpec
+
+if TYPE_CHECKING:
+    from pulumi_gcp.container import NodePoolNodeConfigConfidentialNodesArgsDict as Confidential
+    from pulumi_gcp.container import NodePoolNodeConfigEphemeralStorageLocalSsdConfigArgsDict as EphemeralSsd
+    from pulumi_gcp.container import NodePoolNodeConfigGuestAcceleratorArgsDict as Gpu
+    from pulumi_gcp.container import NodePoolNodeConfigGuestAcceleratorGpuSharingConfigArgsDict as Sharing
+    from pulumi_gcp.container import NodePoolNodeConfigLocalNvmeSsdBlockConfigArgsDict as BlockSsd
+    from pulumi_gcp.container import NodePoolNodeConfigSecondaryBootDiskArgsDict as SecondaryDisk
+    from pulumi_gcp.container import NodePoolNodeConfigTaintArgsDict as Taint
+
+_DRIVERS = {"default": "DEFAULT", "latest": "LATEST", "disabled": "INSTALLATION_DISABLED"}
+_STRATEGIES = {"time-sharing": "TIME_SHARING", "mps": "MPS"}
+IMAGE_CACHE = "CONTAINER_IMAGE_CACHE"
+
+
+def guest_accelerators(spec: NodePoolSpec, machine: MachineType) -> list[Gpu] | None:
+    """Return the GPUs of a VM, their driver, and how pods share them; TPUs are implied by the machine type."""
+    if machine.kind != "gpu" or machine.accelerator is None:
+        return None
+    gpu: Gpu = {
+        "type": machine.accelerator.gke_label,
+        "count": machine.chips,
+        # Left out, GKE fills it in, and the difference would replace the pool.
+        "gpu_driver_installation_config": {"gpu_driver_version": _DRIVERS[spec.driver]},
+        "gpu_partition_size": spec.partition,
+        "gpu_sharing_config": _sharing(spec.sharing),
+    }
+    return [gpu]
+
+
+def taints(spec: NodePoolSpec, machine: MachineType) -> list[Taint]:
+    """Return the taint that keeps other pods off GPUs, and those of the stack file.
+
+    GKE adds the first by itself only once the cluster has a pool without GPUs, and no order is kept between the two; it
+    always adds that of TPUs.
+    """
+    of_gpus: Taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"}
+    own: list[Taint] = [
+        {"key": key, "value": taint.value, "effect": taint.effect} for key, taint in sorted(spec.taints.items())
+    ]
+    return [of_gpus, *own] if machine.kind == "gpu" else own
+
+
+def local_ssds(spec: NodePoolSpec, machine: MachineType) -> tuple[EphemeralSsd | None, BlockSsd | None]:
+    """Return a VM's local SSDs, as room for pods or as block devices; one of the two at most.
+
+    Those that come with a machine type are written too: left out, GKE fills them in, and the difference would replace
+    the pool.
+    """
+    count = spec.local_ssd.count or machine.local_ssd.bundled
+    if not count:
+        return None, None
+    if spec.local_ssd.use == "block":
+        return None, {"local_ssd_count": count}
+    return {"local_ssd_count": count}, None
+
+
+def secondary_boot_disks(spec: NodePoolSpec) -> list[SecondaryDisk] | None:
+    """Return the disks that bring container images with them; they need image streaming, which every pool has."""
+    disks: list[SecondaryDisk] = [{"disk_image": image, "mode": IMAGE_CACHE} for image in spec.preload_images]
+    return disks or None
+
+
+def confidential_nodes(spec: NodePoolSpec) -> Confidential | None:
+    """Return the technology that keeps a VM's memory from its host."""
+    if spec.confidential is None:
+        return None
+    return {"enabled": True, "confidential_instance_type": spec.confidential}
+
+
+def _sharing(sharing: GpuSharing | None) -> Sharing | None:
+    if sharing is None:
+        return None
+    return {
+        "gpu_sharing_strategy": _STRATEGIES[sharing.strategy],
+        "max_shared_clients_per_gpu": sharing.max_clients,
+    }

@@ -1,0 +1,190 @@
+"""GKE node pools of VMs with TPUs or GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from training_platform.config.expansion.pools import ZONES_OF_A_REGIONAL_CLUSTER, ExpandedPool, GkePool, pool_labels
+from training_platform.resources.declared import Declared, Options
+from training_platform.resources.gke.consumption import class_taints, queued_provisioning, reservation_affinity
+from training_platform.resources.gke.gpu_node import (
+    confidential_nodes,
+    guest_accelerators,
+    local_ssds,
+    secondary_boot_disks,
+    taints,
+)
+from training_platform.resources.gke.node_config import common_node_config
+from training_platform.resources.gke.upkeep import management, upgrade_settings, upgrades_unsaid
+from training_platform.resources.register import NODE_POOL
+from training_platform.resources.scope import Scope
+
+if TYPE_CHECKING:
+    from pulumi_gcp import container
+    from pulumi_gcp.container import NodePoolNetworkConfigAdditionalNodeNetworkConfigArgsDict as Nic
+    from pulumi_gcp.container import NodePoolNodeConfigArgsDict as NodeConfig
+    from pulumi_gcp.container import NodePoolPlacementPolicyArgsDict as PlacementPolicy
+
+# A VM's block of the pods' range is twice its pods, rounded up to a power of two: a /27 for 16, so that a /16 holds
+# 2,048 VMs, and a /26 for 32, 1,024 VMs. A host of a slice runs one training pod beside some ten of GKE's own (xpk
+# allows 15 in all); other hosts may run a pod per chip or GPU.
+MAX_PODS_OF_A_SLICE_HOST = 16
+MAX_PODS = 32
+# An update replaces VM by VM, each waiting up to an hour for its pods to leave.
+UPDATE_TIMEOUT = {"update": "8h"}
+
+
+class NodePoolInputs(TypedDict, total=False):
+    """What ``gcp.container.NodePool`` takes, of which our pools say these."""
+
+    project: str
+    cluster: Any  # name
+    location: str  # of the cluster
+    name: str
+    node_locations: list[str] | None
+    initial_node_count: int
+    autoscaling: container.NodePoolAutoscalingArgsDict
+    max_pods_per_node: int
+    management: container.NodePoolManagementArgsDict
+    upgrade_settings: container.NodePoolUpgradeSettingsArgsDict | None
+    placement_policy: PlacementPolicy | None
+    queued_provisioning: container.NodePoolQueuedProvisioningArgsDict | None
+    network_config: container.NodePoolNetworkConfigArgsDict
+    node_config: NodeConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolPlace:
+    """Where a pool stands: names and addresses of what it is in, as outputs, or as far as they are known."""
+
+    scope: Scope
+    location: str  # of the cluster
+    cluster: Any  # name
+    service_account: Any  # e-mail
+    nics: Sequence[Nic] = ()  # beside the first
+    workload_policy: Any = None  # its name, where one joins the VMs
+
+
+def accelerator_pools(pool: ExpandedPool, place: PoolPlace) -> Iterator[Declared]:
+    """Yield the GKE node pools of a pool: each slice over several VMs is one of its own."""
+    alike, options = _alike(pool, place), _options(pool, place)
+    for gke_pool in pool.gke_pools:
+        yield _declared(pool, gke_pool, alike, options)
+
+
+def accelerator_pool(pool: ExpandedPool, gke_pool: GkePool, place: PoolPlace) -> Declared:
+    """Return one of them."""
+    return _declared(pool, gke_pool, _alike(pool, place), _options(pool, place))
+
+
+def _declared(pool: ExpandedPool, gke_pool: GkePool, alike: NodePoolInputs, options: Options) -> Declared:
+    inputs: NodePoolInputs = {**alike, **_own(pool, gke_pool)}
+    return Declared(type=NODE_POOL, name=f"{gke_pool.name}-pool", inputs=inputs, options=options)
+
+
+def _own(pool: ExpandedPool, gke_pool: GkePool) -> NodePoolInputs:
+    """Return what tells a GKE node pool from the others of its pool.
+
+    The pair per zone, never the totals, which GKE refuses for slices. A slice that is always there has the same minimum
+    and maximum: made with a node count instead, it would be replaced once it may go to 0.
+    """
+    least, most = nodes_per_zone(pool, gke_pool)
+    return {
+        "name": node_pool_name(pool, gke_pool),
+        "initial_node_count": least,
+        "autoscaling": {"min_node_count": least, "max_node_count": most, "location_policy": "ANY"},
+    }
+
+
+def _alike(pool: ExpandedPool, place: PoolPlace) -> NodePoolInputs:
+    return {
+        "project": place.scope.project,
+        "cluster": place.cluster,
+        "location": place.location,
+        "node_locations": [pool.zone] if pool.zone else None,
+        "max_pods_per_node": pool.spec.max_pods or (MAX_PODS_OF_A_SLICE_HOST if pool.multi_host else MAX_PODS),
+        "management": management(pool.spec),
+        "upgrade_settings": upgrade_settings(pool.spec),
+        "placement_policy": placement_policy(pool, place.workload_policy),
+        "queued_provisioning": queued_provisioning(pool.spec),
+        "network_config": {
+            "enable_private_nodes": True,
+            "additional_node_network_configs": list(place.nics) or None,
+        },
+        "node_config": node_config(pool, place.service_account, place.scope),
+    }
+
+
+def node_pool_name(pool: ExpandedPool, gke_pool: GkePool) -> str:
+    """Return the name that GKE knows the pool by, ``{pool}[-{slice}]``, at most 40 characters."""
+    return gke_pool.name.removeprefix(f"{pool.cluster}-")
+
+
+def nodes_per_zone(pool: ExpandedPool, gke_pool: GkePool) -> tuple[int, int]:
+    """Return fewest and most VMs in each zone, as GKE counts them."""
+    zones = 1 if pool.zone else ZONES_OF_A_REGIONAL_CLUSTER
+    return gke_pool.min_nodes // zones, gke_pool.max_nodes // zones
+
+
+def placement_policy(pool: ExpandedPool, workload_policy: Any = None) -> PlacementPolicy | None:
+    """Return what joins the hosts of one slice, or places GPUs close together.
+
+    GKE refuses a topology on one-host slices, and knows theirs. A workload policy stands beside both, as Cluster
+    Toolkit writes it; that GKE stores it without the type is in ``_ignored``.
+    """
+    if not pool.multi_host and not pool.spec.compact and workload_policy is None:
+        return None
+    return {
+        "type": "COMPACT",
+        "tpu_topology": pool.spec.topology if pool.multi_host else None,
+        "policy_name": workload_policy,
+    }
+
+
+def node_config(pool: ExpandedPool, service_account: Any, scope: Scope) -> NodeConfig:
+    """Return what every VM of a pool is."""
+    spec, machine = pool.spec, pool.machine
+    ephemeral, block = local_ssds(spec, machine)
+    own: NodeConfig = {
+        "labels": pool_labels(pool),
+        "taints": [*taints(spec, machine), *class_taints(pool)] or None,
+        "guest_accelerators": guest_accelerators(spec, machine),
+        "fast_socket": {"enabled": True} if machine.fast_socket else None,
+        "ephemeral_storage_local_ssd_config": ephemeral,
+        "local_nvme_ssd_block_config": block,
+        "secondary_boot_disks": secondary_boot_disks(spec),
+        "confidential_nodes": confidential_nodes(spec),
+        "reservation_affinity": reservation_affinity(spec),
+        "spot": True if spec.capacity == "spot" else None,
+        # Queued VMs are flex-start VMs that come all at once.
+        "flex_start": True if spec.charged == "flex-start" else None,
+        "max_run_duration": f"{spec.max_run_hours * 3600}s" if spec.max_run_hours else None,
+    }
+    return {**common_node_config(machine, spec.boot_disk, service_account, scope), **own}
+
+
+def _options(pool: ExpandedPool, place: PoolPlace) -> Options:
+    return Options(
+        # A replacement gives up capacity that may not come back, and ends every job on it.
+        protect=place.scope.deletion_protection and pool.spec.deletion_protection,
+        # The provider takes another topology for a change in place, and then sends none of it; another machine type it
+        # sends, and GKE then recreates every VM of the pool under its jobs. As replacements the guard meets both.
+        replace_on_changes=("placementPolicy", "nodeConfig.machineType"),
+        # Where changes of the placement are not sent, another slice is another pool all the same.
+        replacement_trigger=pool.policy_topology if place.workload_policy is not None else None,
+        ignore_changes=tuple(_ignored(pool, place)),
+        # Neither the name nor the capacity is there twice.
+        delete_before_replace=True,
+        timeouts=UPDATE_TIMEOUT,
+    )
+
+
+def _ignored(pool: ExpandedPool, place: PoolPlace) -> Iterator[str]:
+    """Yield the inputs whose changes are not sent."""
+    yield "initialNodeCount"  # it matters at creation alone, and a change of it would replace the pool
+    if upgrades_unsaid(pool.spec):
+        yield "upgradeSettings"  # what GKE writes there is nothing that the provider could send back
+    if place.workload_policy is not None:
+        yield "placementPolicy"  # GKE keeps it without its type, and each difference would replace the pool

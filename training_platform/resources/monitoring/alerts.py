@@ -1,0 +1,86 @@
+"""Alerts of Cloud Monitoring on an environment's clusters, and whom they reach."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from training_platform.config.spec import environment
+from training_platform.resources.cloud_names import slug
+from training_platform.resources.declared import Declared
+from training_platform.resources.monitoring.alert_rules import AlertRule, alert_rules
+from training_platform.resources.register import ALERT_POLICY, NOTIFICATION_CHANNEL
+from training_platform.resources.scope import Scope
+
+if TYPE_CHECKING:
+    from pulumi_gcp import monitoring
+    from pulumi_gcp.monitoring import AlertPolicyConditionArgsDict as Condition
+
+EVALUATION = "60s"  # as often as GKE's system metrics come
+
+
+class AlertPolicyInputs(TypedDict):
+    """What ``gcp.monitoring.AlertPolicy`` takes, of which ours say these."""
+
+    display_name: str
+    project: str
+    combiner: str
+    conditions: list[Condition]
+    severity: str
+    documentation: monitoring.AlertPolicyDocumentationArgsDict
+    notification_channels: list[Any]
+    user_labels: dict[str, str]
+
+
+class ChannelInputs(TypedDict):
+    """What ``gcp.monitoring.NotificationChannel`` takes, of which ours say these."""
+
+    type: str
+    display_name: str
+    project: str
+    labels: dict[str, str]
+    user_labels: dict[str, str]
+
+
+def channels(name: str, spec: environment.AlertsSpec, scope: Scope) -> Iterator[Declared]:
+    """Yield whom alerts reach: a channel for each address. ``name`` is the component's."""
+    for address in spec.emails:
+        inputs: ChannelInputs = {
+            "type": "email",
+            "display_name": f"{scope.environment}: {address}",
+            "project": scope.project,
+            "labels": {"email_address": address},
+            "user_labels": scope.labels,
+        }
+        yield Declared(type=NOTIFICATION_CHANNEL, name=f"{name}-{slug(address)}", inputs=inputs)
+
+
+def alert_policies(name: str, scope: Scope, clusters: Sequence[str], told: Sequence[Any]) -> Iterator[Declared]:
+    """Yield a policy for each rule: ``clusters`` are names in GKE, ``told`` the names of channels."""
+    for rule_name, rule in alert_rules().items():
+        inputs: AlertPolicyInputs = {
+            "display_name": f"{scope.environment}: {rule.title}",
+            "project": scope.project,
+            "combiner": "OR",
+            "conditions": [_condition(rule_name, rule, sorted(clusters))],
+            "severity": rule.severity,
+            "documentation": {"content": rule.documentation, "mime_type": "text/markdown"},
+            "notification_channels": list(told),
+            "user_labels": scope.labels,
+        }
+        yield Declared(type=ALERT_POLICY, name=f"{name}-{rule_name}", inputs=inputs)
+
+
+def _condition(name: str, rule: AlertRule, clusters: Sequence[str]) -> Condition:
+    """Return a rule as the one condition of its policy."""
+    return {
+        "display_name": rule.title,
+        "condition_prometheus_query_language": {
+            "query": rule.query(clusters),
+            "alert_rule": name,
+            "duration": f"{rule.for_seconds}s",
+            "evaluation_interval": EVALUATION,
+            # A metric comes into being with its first value: most do not exist when the policy is made.
+            "disable_metric_validation": True,
+        },
+    }

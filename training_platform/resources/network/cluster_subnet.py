@@ -1,0 +1,93 @@
+"""The addresses of one cluster, and what may reach its nodes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from training_platform.catalog.locations import region_of
+from training_platform.config.spec.cluster import ClusterSpec
+from training_platform.resources.declared import Declared, Options
+from training_platform.resources.register import FIREWALL, SUBNETWORK
+from training_platform.resources.scope import Scope
+
+if TYPE_CHECKING:
+    from pulumi_gcp import compute
+    from pulumi_gcp.compute import SubnetworkSecondaryIpRangeArgsDict as SecondaryRange
+
+PODS_RANGE = "pods"
+SERVICES_RANGE = "services"
+# Of Kueue and JobSet (9443; metrics and visibility 8443), and of a service mesh's injector (15017). GKE itself opens
+# 443 and 10250. Sources: both Helm charts; default ports of terraform-google-kubernetes-engine.
+WEBHOOK_PORTS = ("8443", "9443", "15017")
+_OPTIONS = Options(
+    # Google Cloud changes no range that a cluster uses; the cluster goes with its subnet.
+    replace_on_changes=("secondaryIpRanges",),
+    # A network takes no two subnets with a range in common.
+    delete_before_replace=True,
+)
+
+
+class SubnetworkInputs(TypedDict, total=False):
+    """What ``gcp.compute.Subnetwork`` takes, of which ours say these."""
+
+    project: str
+    region: str
+    name: str
+    network: Any
+    ip_cidr_range: str
+    secondary_ip_ranges: list[SecondaryRange]
+    private_ip_google_access: bool
+    log_config: compute.SubnetworkLogConfigArgsDict
+
+
+class FirewallInputs(TypedDict, total=False):
+    """What ``gcp.compute.Firewall`` takes, of which ours say these."""
+
+    project: str
+    name: str
+    network: Any
+    description: str
+    direction: str
+    source_ranges: list[str]
+    target_service_accounts: list[Any]
+    allows: list[compute.FirewallAllowArgsDict]
+
+
+def cluster_subnet(name: str, spec: ClusterSpec, scope: Scope, network: Any) -> Declared:
+    """Return a cluster's subnet, with ranges for nodes, pods and Services; ``name`` is the cluster's key."""
+    inputs: SubnetworkInputs = {
+        "project": scope.project,
+        "region": region_of(spec.location),
+        "network": network,
+        "ip_cidr_range": spec.subnet.nodes,
+        "secondary_ip_ranges": [
+            {"range_name": PODS_RANGE, "ip_cidr_range": spec.subnet.pods},
+            {"range_name": SERVICES_RANGE, "ip_cidr_range": spec.subnet.services},
+        ],
+        "private_ip_google_access": True,  # Google's APIs and registries without the NAT gateway
+        # A sample, seldom: hosts of one slice exchange more than anybody would pay to have logged.
+        "log_config": {
+            "aggregation_interval": "INTERVAL_10_MIN",
+            "flow_sampling": 0.1,
+            "metadata": "INCLUDE_ALL_METADATA",
+        },
+    }
+    return Declared(type=SUBNETWORK, name=f"{name}-subnet", inputs=inputs, options=_OPTIONS)
+
+
+def webhook_firewall(name: str, spec: ClusterSpec, scope: Scope, network: Any, node_service_account: Any) -> Declared:
+    """Return the rule by which the control plane calls admission webhooks.
+
+    That it does so from the subnet's primary range, where a cluster with a DNS-based endpoint has its control plane's
+    internal address, is (unverified).
+    """
+    inputs: FirewallInputs = {
+        "project": scope.project,
+        "network": network,
+        "description": f"Control plane of cluster {name} to admission webhooks on its nodes",
+        "direction": "INGRESS",
+        "source_ranges": [spec.subnet.nodes],
+        "target_service_accounts": [node_service_account],
+        "allows": [{"protocol": "tcp", "ports": list(WEBHOOK_PORTS)}],
+    }
+    return Declared(type=FIREWALL, name=f"{name}-webhooks", inputs=inputs)

@@ -1,0 +1,68 @@
+"""The VPCs that carry what the GPUs of different VMs exchange, beside the network of everything else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from training_platform.config.expansion.gpu_fabric import GpuFabric, GpuVpc, Nic
+from training_platform.resources.cloud_names import NAME_LIMIT, short_name
+from training_platform.resources.declared import Declared, Options
+from training_platform.resources.network.cluster_subnet import FirewallInputs, SubnetworkInputs
+from training_platform.resources.network.network import NetworkInputs
+from training_platform.resources.register import FIREWALL, NETWORK, SUBNETWORK
+from training_platform.resources.scope import Scope
+
+PROTOCOLS = ("tcp", "udp", "icmp")
+# Of all three the name is taken while the old one is there; a VPC's subnets would keep it from going first, and a
+# subnet's range is taken, too.
+_OPTIONS = Options(delete_before_replace=True)
+
+
+def gpu_vpc(scope: Scope, cluster: str, fabric: GpuFabric, vpc: GpuVpc) -> Declared:
+    """Return one VPC; Kubernetes refers to it by its name. ``cluster`` is the cluster's key."""
+    profile = f"projects/{scope.project}/global/networkProfiles/{vpc.profile}" if vpc.profile else None
+    inputs: NetworkInputs = {
+        "project": scope.project,
+        "name": cloud_name(scope, cluster, vpc.name),
+        "auto_create_subnetworks": False,
+        "mtu": vpc.mtu,
+        "network_profile": profile,
+    }
+    return Declared(type=NETWORK, name=f"{_logical(fabric, vpc.name)}-vpc", inputs=inputs, options=_OPTIONS)
+
+
+def gpu_subnet(scope: Scope, cluster: str, fabric: GpuFabric, nic: Nic, network: Any) -> Declared:
+    """Return the subnet of one network card."""
+    inputs: SubnetworkInputs = {
+        "project": scope.project,
+        "region": fabric.region,
+        "name": cloud_name(scope, cluster, nic.name),
+        "network": network,
+        "ip_cidr_range": nic.cidr,
+    }
+    return Declared(type=SUBNETWORK, name=f"{_logical(fabric, nic.name)}-subnet", inputs=inputs, options=_OPTIONS)
+
+
+def gpu_firewall(scope: Scope, cluster: str, fabric: GpuFabric, vpc: GpuVpc, network: Any) -> Declared | None:
+    """Return the rule that lets the GPUs of a VPC reach each other; RDMA takes no firewall rule."""
+    if vpc.profile is not None:
+        return None
+    inputs: FirewallInputs = {
+        "project": scope.project,
+        "name": cloud_name(scope, cluster, f"{vpc.name}-internal"),  # Pulumi's own could be too long
+        "network": network,
+        "description": f"GPUs of cluster {cluster} among each other",
+        "direction": "INGRESS",
+        "source_ranges": [nic.cidr for nic in vpc.nics],
+        "allows": [{"protocol": protocol} for protocol in PROTOCOLS],
+    }
+    return Declared(type=FIREWALL, name=f"{_logical(fabric, vpc.name)}-internal", inputs=inputs, options=_OPTIONS)
+
+
+def cloud_name(scope: Scope, cluster: str, name: str) -> str:
+    """Return the name of a VPC, subnet or firewall rule, ``{environment}-{cluster}-{name}``, cut to 63 characters."""
+    return short_name(f"{scope.environment}-{cluster}-{name}", NAME_LIMIT)
+
+
+def _logical(fabric: GpuFabric, name: str) -> str:
+    return f"{fabric.component}{name.removeprefix(fabric.name)}"

@@ -1,0 +1,98 @@
+"""The network that all clusters of an environment share, with a way out for machines without public addresses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from training_platform.resources.declared import Declared, Options
+from training_platform.resources.register import NETWORK, ROUTER, ROUTER_NAT
+from training_platform.resources.scope import Scope
+
+if TYPE_CHECKING:
+    from pulumi_gcp import compute
+
+# The largest packets that a VPC takes, so that traffic between hosts and from Filestore spends less on headers. The
+# VMs of a network must stop before a change of it reaches them. What leaves the VPC is clamped to what its path takes.
+MTU_BYTES = 8896
+# Ports per VM and destination. 64 let one address serve 1,008 VMs; what many pods on a large host open at once when
+# they pull images or data sets is found by growing to 4,096.
+NAT_MIN_PORTS = 64
+NAT_MAX_PORTS = 4096
+
+
+class NetworkInputs(TypedDict, total=False):
+    """What ``gcp.compute.Network`` takes, of which ours say these."""
+
+    project: str
+    name: str
+    auto_create_subnetworks: bool
+    routing_mode: str
+    mtu: int
+    delete_default_routes_on_create: bool
+    network_profile: str | None
+
+
+class RouterInputs(TypedDict):
+    """What ``gcp.compute.Router`` takes, of which ours say these."""
+
+    project: str
+    region: str
+    network: Any
+
+
+class RouterNatInputs(TypedDict):
+    """What ``gcp.compute.RouterNat`` takes, of which ours say these."""
+
+    project: str
+    region: str
+    router: Any
+    nat_ip_allocate_option: str
+    source_subnetwork_ip_ranges_to_nat: str
+    enable_dynamic_port_allocation: bool
+    enable_endpoint_independent_mapping: bool
+    min_ports_per_vm: int
+    max_ports_per_vm: int
+    log_config: compute.RouterNatLogConfigArgsDict
+
+
+def vpc(name: str, scope: Scope) -> Declared:
+    """Return a VPC without subnets of its own: clusters bring theirs."""
+    inputs: NetworkInputs = {
+        "project": scope.project,
+        "name": network_name(scope),  # peerings and people refer to it from outside
+        "auto_create_subnetworks": False,
+        "routing_mode": "REGIONAL",  # routes to subnets are global anyway, and no router here learns others
+        "mtu": MTU_BYTES,
+        "delete_default_routes_on_create": False,  # the NAT gateways reach the internet by the default route
+    }
+    # Everything else of the environment is inside it.
+    options = Options(protect=scope.deletion_protection)
+    return Declared(type=NETWORK, name=f"{name}-vpc", inputs=inputs, options=options)
+
+
+def router(name: str, region: str, scope: Scope, network: Any) -> Declared:
+    """Return what a region's NAT gateway belongs to."""
+    inputs: RouterInputs = {"project": scope.project, "region": region, "network": network}
+    return Declared(type=ROUTER, name=f"{name}-{region}-router", inputs=inputs)
+
+
+def nat(name: str, region: str, scope: Scope, router_name: Any) -> Declared:
+    """Return a region's way out: private nodes pull from registry.k8s.io and other places off Google Cloud."""
+    inputs: RouterNatInputs = {
+        "project": scope.project,
+        "region": region,
+        "router": router_name,
+        "nat_ip_allocate_option": "AUTO_ONLY",
+        "source_subnetwork_ip_ranges_to_nat": "ALL_SUBNETWORKS_ALL_IP_RANGES",
+        "enable_dynamic_port_allocation": True,
+        "enable_endpoint_independent_mapping": False,  # excludes dynamic ports
+        "min_ports_per_vm": NAT_MIN_PORTS,
+        "max_ports_per_vm": NAT_MAX_PORTS,
+        "log_config": {"enable": True, "filter": "ERRORS_ONLY"},
+    }
+    return Declared(type=ROUTER_NAT, name=f"{name}-{region}-nat", inputs=inputs)
+
+
+def network_name(scope: Scope) -> str:
+    """Return the VPC's name, ``{environment}-network``: two environments may share a project."""
+    return f"{scope.prefix}-network"

@@ -1,0 +1,29 @@
+"""From the names of pulumi-gcp's Python to those of its wire: ``node_config`` is ``nodeConfig``, but for keys of users.
+
+A test holds both against pulumi_gcp, for every type that components register.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+# Inputs that are maps: their keys are users', and go as they are.
+MAP_FIELDS = frozenset(
+    {
+        "dimensions",
+        "label_extractors",
+        "labels",
+        "metadata",
+        "resource_labels",
+        "resource_manager_tags",
+        "sysctls",
+        "user_labels",
+    }
+)
+
+
+@cache
+def camel_case(name: str) -> str:
+    """Return a name as the wire has it."""
+    first, *others = name.split("_")
+    return first + "".join(other[:1].upper() + other[1:] for other in others)

@@ -1,0 +1,34 @@
+"""What a team stack is made of, as far as rules look at it, before anything is registered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from training_platform.config.expansion.flavors import Flavor
+from training_platform.config.names import share_name
+from training_platform.config.spec.environment import Environment
+from training_platform.config.spec.team import Team
+from training_platform.resources.declared import Declared
+from training_platform.resources.kueue.quota_objects import queue_object
+from training_platform.resources.scope import team_scope
+from training_platform.resources.storage.bucket import team_bucket
+from training_platform.resources.vertex.persistent_resource import persistent_resource
+from training_platform.resources.vertex.tensorboard import tensorboard
+
+
+def team_resources(
+    team: Team, environment: Environment, flavors: Mapping[str, Mapping[str, Flavor]]
+) -> Iterator[Declared]:
+    """Yield the resources of a team; ``flavors`` are those of its environment's clusters, by cluster and name."""
+    scope = team_scope(team, environment)
+    for key, bucket in team.buckets.items():
+        yield team_bucket(key, bucket, scope)
+    for cluster, shares in team.shares.items():
+        ordered = team.fallback.ordered(cluster, flavors[cluster])
+        yield queue_object(
+            f"{share_name(cluster)}-queues", team.name, shares, ordered, fallback=team.fallback, scope=scope
+        )
+    for key, resource in team.vertex.persistent_resources.items():
+        yield persistent_resource(key, resource, scope)
+    for region in team.vertex.tensorboards:
+        yield tensorboard(region, scope)

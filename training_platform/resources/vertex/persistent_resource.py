@@ -1,0 +1,99 @@
+"""Machines that Vertex AI keeps for a team's training jobs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypedDict
+
+from training_platform.catalog import MACHINE_TYPES
+from training_platform.config.names import persistent_resource_name
+from training_platform.config.spec import team
+from training_platform.resources.cloud_names import persistent_resource_id
+from training_platform.resources.declared import Declared, Options
+from training_platform.resources.register import PERSISTENT_RESOURCE
+from training_platform.resources.scope import Scope
+
+if TYPE_CHECKING:
+    from pulumi_gcp.vertex import AiPersistentResourceResourcePoolArgsDict as ResourcePool
+    from pulumi_gcp.vertex import AiPersistentResourceResourcePoolAutoscalingSpecArgsDict as Autoscaling
+    from pulumi_gcp.vertex import AiPersistentResourceResourcePoolMachineSpecArgsDict as Machine
+    from pulumi_gcp.vertex import AiPersistentResourceResourceRuntimeSpecArgsDict as Runtime
+
+POOL_ID = "machines"
+# Of the input that autoscaling changes behind the program's back, as the engine writes paths.
+DRIFTING = "resourcePools[*].replicaCount"
+
+
+class PersistentResourceInputs(TypedDict):
+    """What ``gcp.vertex.AiPersistentResource`` takes, of which ours say these."""
+
+    name: str
+    display_name: str
+    project: str
+    location: str
+    resource_pools: list[ResourcePool]
+    resource_runtime_spec: Runtime
+    labels: dict[str, str]
+
+
+def persistent_resource(key: str, spec: team.PersistentResourceSpec, scope: Scope) -> Declared:
+    """Return a persistent resource of one pool of machines; ``key`` is its key in the stack file."""
+    resource_id = persistent_resource_id(scope, key)
+    inputs: PersistentResourceInputs = {
+        "name": resource_id,
+        "display_name": resource_id,
+        "project": scope.project,
+        "location": spec.region,
+        "resource_pools": [_resource_pool(spec)],
+        "resource_runtime_spec": _own_account(),
+        "labels": scope.labels,
+    }
+    name = f"{persistent_resource_name(key)}-persistent-resource"
+    return Declared(type=PERSISTENT_RESOURCE, name=name, inputs=inputs, options=_options(spec, scope))
+
+
+def _resource_pool(spec: team.PersistentResourceSpec) -> ResourcePool:
+    """Return the one pool. A job must give the same machine and disk, so nothing is left to Vertex AI's defaults."""
+    return {
+        "id": POOL_ID,
+        "machine_spec": _machine_spec(spec.machine_type),
+        "replica_count": str(spec.replicas),
+        "autoscaling_spec": _autoscaling_spec(spec),
+        "disk_spec": {"boot_disk_type": spec.boot_disk.type, "boot_disk_size_gb": spec.boot_disk.size_gb},
+    }
+
+
+def _machine_spec(machine_type: str) -> Machine:
+    """Return a machine; its GPUs are spelt out, TPUs follow from the machine type (and a pool may well refuse them)."""
+    machine = MACHINE_TYPES[machine_type]
+    support = machine.accelerator.vertex if machine.accelerator and machine.kind == "gpu" else None
+    accelerator = support.accelerator_type if support else None
+    return {
+        "machine_type": machine_type,
+        "accelerator_type": accelerator,
+        "accelerator_count": machine.chips if accelerator else None,
+    }
+
+
+def _autoscaling_spec(spec: team.PersistentResourceSpec) -> Autoscaling | None:
+    """Return the bounds of autoscaling, as the texts that the API wants, or None where there is to be none."""
+    if spec.max_replicas is None:
+        return None
+    return {"min_replica_count": str(spec.replicas), "max_replica_count": str(spec.max_replicas)}
+
+
+def _own_account() -> Runtime:
+    """Return the setting by which every job runs as its own service account, and not as Vertex AI's for all."""
+    return {"service_account_spec": {"enable_custom_service_account": True}}
+
+
+def _options(spec: team.PersistentResourceSpec, scope: Scope) -> Options:
+    return Options(
+        # A replacement cancels the jobs on it, and its machines may not be had again.
+        protect=scope.deletion_protection and spec.deletion_protection,
+        # The name is fixed, and taken until the old resource is gone.
+        delete_before_replace=True,
+        # The provider gives up after 20 minutes, and GPU machines take longer.
+        timeouts={"create": "60m", "update": "60m", "delete": "60m"},
+        # The autoscaler sets the number of machines, and writing our own would undo it.
+        ignore_changes=(DRIFTING,) if spec.max_replicas is not None else (),
+    )

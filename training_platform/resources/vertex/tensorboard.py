@@ -1,0 +1,33 @@
+"""A TensorBoard for the experiments of a team's jobs."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from training_platform.resources.declared import Declared, Options
+from training_platform.resources.register import TENSORBOARD
+from training_platform.resources.scope import Scope
+
+
+class TensorboardInputs(TypedDict):
+    """What ``gcp.vertex.AiTensorboard`` takes, of which ours say these."""
+
+    display_name: str
+    description: str
+    project: str
+    region: str
+    labels: dict[str, str]
+
+
+def tensorboard(region: str, scope: Scope) -> Declared:
+    """Return a team's TensorBoard of a region, which is also the region of every job that writes to it."""
+    inputs: TensorboardInputs = {
+        "display_name": f"{scope.prefix}-{region}",
+        "description": f"Experiments of {scope.prefix}",
+        "project": scope.project,
+        "region": region,
+        "labels": scope.labels,
+    }
+    # Deletion takes every experiment with it.
+    options = Options(protect=scope.deletion_protection)
+    return Declared(type=TENSORBOARD, name=f"tensorboard-{region}-tensorboard", inputs=inputs, options=options)
