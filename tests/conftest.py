@@ -64,7 +64,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 
 SAMPLES = tuple(f"{Path(__file__).parents[1] / name}{os.sep}" for name in ("stacks", "jobs"))
-OF_SAMPLES = "tests/stacks/test_samples.py"
+OF_SAMPLES = ("tests/stacks/test_samples.py", "tests/repository/test_repository.py::test_no_file_holds")
 _opened: set[str] = set()
 
 
