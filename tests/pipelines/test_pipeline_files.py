@@ -167,3 +167,9 @@ def test_hooks_run_commands_that_there_are() -> None:
 
     assert [hook["entry"] for hook in hooks] == ["training-platform check --fast", "training-platform schema"]
     assert all(not hook["pass_filenames"] for hook in hooks)
+
+
+@pytest.mark.parametrize("file", [*ALL, ROOT / "pipelines" / "gitlab" / "google.yml"], ids=lambda file: file.name)
+def test_no_pipeline_keeps_a_cache_that_a_fork_s_run_could_have_written(file: Path) -> None:
+    assert re.findall(r"actions/cache|^ *cache:|XDG_CACHE_HOME", file.read_text(), re.MULTILINE) == []
+    assert "check --no-cache" in (ROOT / "pipelines" / "check").read_text()

@@ -84,7 +84,7 @@ def check(
     from training_platform.checks import run
     from training_platform.checks.comparison.base_files import BaseError
     from training_platform.checks.output import OutputError, check_writable, print_report, render, write_files
-    from training_platform.checks.planning.cache import cache_folder
+    from training_platform.checks.planning.cache import CacheError, cache_folder
     from training_platform.checks.planning.planner import Planner
     from training_platform.checks.progress import progress_bar
     from training_platform.checks.stacks import Options, UnknownStackError
@@ -113,7 +113,7 @@ def check(
         finally:
             for each in printed:
                 print_report(report, each, links=links)
-    except (UnknownStackError, UnreadableError, OutputError, BaseError) as error:
+    except (UnknownStackError, UnreadableError, OutputError, BaseError, CacheError) as error:
         fail(str(error))
     raise typer.Exit(report.exit_code(strict=strict))
 

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from training_platform.checks.signals import ended_by_signals
 from training_platform.cli import (
     catalog,
     check,
@@ -23,6 +24,7 @@ from training_platform.cli import (
 )
 from training_platform.cli.root import DISTRIBUTION, installed
 from training_platform.cli.streams import COULD_NOT, StreamError, standard_streams
+from training_platform.config.reading.printable import printable
 
 TRACEBACK = "TRAINING_PLATFORM_TRACEBACK"
 
@@ -62,11 +64,11 @@ def options(
 
 
 def main() -> None:
-    """Run the command; an interrupt ends it quietly with 130, as shells expect.
+    """Run the command; a signal ends it quietly, with 130 for an interrupt, as shells expect.
 
     A mistake in this program ends with 2, could not check: Python's own 1 would read as findings.
     """
-    with standard_streams():
+    with standard_streams(), ended_by_signals():
         try:
             app()
         except KeyboardInterrupt:
@@ -83,7 +85,7 @@ def _failed(error: Exception) -> int:
         traceback.print_exception(error)
     said = " ".join(f"{type(error).__name__}: {error}".split())[:300]
     message = f"failed by a mistake of its own, so nothing was decided: {said}. {TRACEBACK}=1 shows where."
-    sys.stderr.write(f"training-platform: {message.encode('utf-8', 'backslashreplace').decode()}\n")
+    sys.stderr.write(f"training-platform: {printable(message).encode('utf-8', 'backslashreplace').decode()}\n")
     return COULD_NOT
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from training_platform.checks.comparison.check_result import result_of
 from training_platform.checks.planning.planner import Planner
+from training_platform.checks.signals import ended_by_signals
 from training_platform.checks.stacks import Options, check_stacks
 
 
@@ -26,4 +27,5 @@ def main(arguments: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    with ended_by_signals():
+        main(sys.argv[1:])

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,6 +33,7 @@ from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import STACKS_FOLDER, Workspace, read_workspace
 
 _PROCESS = "training_platform/checks/comparison/base_process.py"
+_PATIENCE = 10  # seconds for the base's process to end its own
 _EMPTY = CheckResult(stacks={}, quotas=(), capacity=(), identities=(), failures=())
 
 
@@ -110,23 +112,37 @@ def _check_base(tree: BaseTree, scope: Affected, options: Options) -> CheckResul
         out = Path(folder) / "result.json"
         how = "fast" if options.fast else options.planner.to_text()
         arguments = [str(tree.root), options.today.isoformat(), how, str(out), *scope.base]
-        done = subprocess.run(  # noqa: S603 # this interpreter, and arguments of ours
-            [sys.executable, "-P", "-m", _PROCESS.removesuffix(".py").replace("/", "."), *arguments],
-            cwd=tree.root,
-            env={**os.environ, "PYTHONPATH": str(tree.root)},
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            stdin=subprocess.DEVNULL,
-            check=False,
-        )
-        if done.returncode:
-            last = next(iter(reversed(done.stderr.strip().splitlines())), f"exit code {done.returncode}")
+        code, said = _run(tree.root, arguments)
+        if code:
+            last = next(iter(reversed(said.strip().splitlines())), f"exit code {code}")
             raise _NotPlanned(f"the program of commit {tree.commit[:12]} cannot be run here: {last}")
         try:
             return CheckResult.model_validate_json(out.read_text(encoding="utf-8"))
         except (OSError, ValidationError) as error:
             raise _NotPlanned(f"the program of commit {tree.commit[:12]} speaks another version of this") from error
+
+
+def _run(root: Path, arguments: Sequence[str]) -> tuple[int, str]:
+    """Run the base's own process; return its exit code and what it says. An interrupt ends it with all that it runs."""
+    with subprocess.Popen(  # noqa: S603 # this interpreter, and arguments of ours
+        [sys.executable, "-P", "-m", _PROCESS.removesuffix(".py").replace("/", "."), *arguments],
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": str(root)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        errors="replace",
+    ) as process:
+        try:
+            _, said = process.communicate()
+        except BaseException:
+            process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_PATIENCE)
+            process.kill()
+            raise
+        return process.returncode, said
 
 
 def _comparison(known: Comparison, scope: Affected, base: CheckResult, head: CheckResult) -> Comparison:

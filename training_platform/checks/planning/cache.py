@@ -3,12 +3,16 @@
 They lie in ``$XDG_CACHE_HOME/training-platform``, by default below ``~/.cache``: outside the repository, so that every
 clone, work tree and base of a comparison shares them. An entry is written whole or not at all, and carries the digest
 of what it holds: any other content is a miss. What is old, or too much, is deleted after a run that planned.
+
+The digest tells damage and no forgery: whoever may write the folder decides what a check finds. So it is its owner's
+alone, and one that others own or may write is refused.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -19,9 +23,10 @@ from pydantic import ValidationError
 
 from training_platform.checks.planning.outcome import Outcome, decode
 
-FORMAT = "v1"
+FORMAT = "v2"
 DAYS = 30
 MOST_BYTES = 512 * 1024 * 1024
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def cache_folder() -> Path:
@@ -31,10 +36,26 @@ def cache_folder() -> Path:
     return base / "training-platform" / FORMAT
 
 
+class CacheError(Exception):
+    """A folder that somebody else may have written; the message is one sentence with what to do."""
+
+
 class Cache:
-    """Outcomes by digest. A folder that cannot be read or written is an empty cache, and no error."""
+    """Outcomes by digest. A folder that cannot be read or written is an empty cache, and no error.
+
+    Raises CacheError for a folder that is not this user's, or that others may write.
+    """
 
     def __init__(self, folder: Path, now: Callable[[], float] = time.time) -> None:
+        with suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with suppress(OSError):
+            status = folder.lstat()
+            if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & _OTHERS_WRITE:
+                raise CacheError(
+                    f"{folder} is not this user's alone, so what it holds cannot be trusted: delete it, set "
+                    "XDG_CACHE_HOME to a folder of your own, or check with --no-cache."
+                )
         self._folder = folder
         self._now = now
 

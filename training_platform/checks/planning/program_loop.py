@@ -13,6 +13,7 @@ from types import FrameType
 from typing import Any, TypeVar, TypeVarTuple
 
 from training_platform.checks.planning.garbage_collector import collector_off
+from training_platform.checks.signals import ENDING
 
 Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
@@ -82,15 +83,20 @@ def _interrupts_stop(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
         came.append(number)
         loop.call_soon_threadsafe(loop.stop)
 
-    before = signal.signal(signal.SIGINT, stop)
+    handled = {number: signal.getsignal(number) for number in (signal.SIGINT, *ENDING)}
+    before = {number: handler for number, handler in handled.items() if callable(handler)}
+    for number in before:
+        signal.signal(number, stop)
     try:
         yield
     except RuntimeError:  # what a stopped loop raises
         if not came:
             raise
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
     if came:
+        signal.raise_signal(came[0])
         raise KeyboardInterrupt
 
 

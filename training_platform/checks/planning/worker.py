@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import gc
+import signal
 from collections.abc import Mapping
 from functools import cache
 from multiprocessing.connection import Connection
@@ -52,13 +53,18 @@ def plan(job: Job) -> Answer:
 
 
 def serve(connection: Connection) -> None:
-    """Answer jobs until the other end closes."""
+    """Answer jobs until the other end closes, or has gone while one was planned."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     while True:
         try:
             job: Job = connection.recv()
-        except EOFError:
+        except (EOFError, ConnectionResetError):
             return
-        connection.send(plan(job))
+        answer = plan(job)
+        try:
+            connection.send(answer)
+        except (BrokenPipeError, ConnectionResetError):
+            return
         _keep_loaded()
 
 

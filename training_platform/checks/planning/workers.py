@@ -15,13 +15,14 @@ from multiprocessing.context import SpawnProcess
 from types import TracebackType
 
 from training_platform.checks.planning.worker import Answer, Job, serve
+from training_platform.checks.signals import ENDING
 
 
 @contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """Hold interrupts back: a process that starts meanwhile never gets one, and leaves it to this one to end it."""
-    resource_tracker.ensure_running()  # it lets interrupts through again where it is started by the first process
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+def _signals_held() -> Iterator[None]:
+    """Hold signals back: a process that starts meanwhile gets none but those of this one, which ends it."""
+    resource_tracker.ensure_running()  # it lets signals through again where it is started by the first process
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, *ENDING})
     try:
         yield
     finally:
@@ -35,7 +36,7 @@ class _Worker:
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
         self.process: SpawnProcess = context.Process(target=target, args=(theirs,), daemon=True)
-        with _interrupts_held():
+        with _signals_held():
             self.process.start()
         theirs.close()  # so that this end sees when the process is gone
         self.job: Job | None = None

@@ -6,12 +6,15 @@ import os
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from training_platform.checks.planning import cache as module
-from training_platform.checks.planning.cache import DAYS, Cache, cache_folder
+from training_platform.checks.planning.cache import DAYS, FORMAT, Cache, CacheError, cache_folder
 from training_platform.checks.planning.outcome import Outcome, decode, encode
+from training_platform.cli.main import app
 from training_platform.resources.planned import UNKNOWN
 
+ROOT = Path(__file__).parents[4]
 DIGEST, OTHER = "ab" * 32, "cd" * 32
 DAY = 24 * 3600
 
@@ -137,4 +140,51 @@ def test_nothing_half_written_is_left_or_found(cache: Cache, outcome: Outcome, t
 def test_the_cache_is_where_the_user_has_caches(variable: str, folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", variable)
 
-    assert cache_folder() == Path(folder).expanduser() / "training-platform" / "v1"
+    assert cache_folder() == Path(folder).expanduser() / "training-platform" / "v2"
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o707, 0o777, 0o722])
+def test_a_folder_that_others_may_write_is_refused_with_what_to_do(mode: int, tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept").chmod(mode)
+
+    with pytest.raises(CacheError, match=r"not this user's alone.*--no-cache"):
+        Cache(tmp_path / "kept")
+
+
+def test_a_folder_of_somebody_else_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "kept").mkdir(mode=0o700)
+    monkeypatch.setattr(os, "geteuid", lambda: (tmp_path / "kept").stat().st_uid + 1)
+
+    with pytest.raises(CacheError):
+        Cache(tmp_path / "kept")
+
+
+def test_a_link_to_a_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir(mode=0o700)
+    (tmp_path / "kept").symlink_to(tmp_path / "elsewhere")
+
+    with pytest.raises(CacheError):
+        Cache(tmp_path / "kept")
+
+
+def test_the_folder_is_its_owner_s_alone(tmp_path: Path) -> None:
+    before = os.umask(0o002)
+    try:
+        Cache(tmp_path / "above" / "kept").put(DIGEST, b"")
+    finally:
+        os.umask(before)
+
+    assert (tmp_path / "above" / "kept").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_check_with_a_folder_that_others_may_write_ends_with_2(tmp_path: Path) -> None:
+    folder = tmp_path / "training-platform" / FORMAT
+    folder.mkdir(parents=True)
+    folder.chmod(0o777)
+
+    done = CliRunner().invoke(app, ["check", "dev", "--root", str(ROOT)], env={"XDG_CACHE_HOME": str(tmp_path)})
+
+    assert done.exit_code == 2
+    assert "cannot be trusted" in done.stderr
+    assert "Traceback" not in done.output

@@ -1,0 +1,99 @@
+"""SIGTERM and SIGHUP during a check: it ends quietly with the shell's exit code, and leaves no process and no file."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+SIGNALS = {signal.SIGTERM: 143, signal.SIGHUP: 129}
+
+
+def marked(mark: str) -> Iterator[int]:
+    """Yield the processes that have a text in their environment, as those have that a check starts."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            state = (folder / "stat").read_text().rpartition(")")[2].split()[0]
+            if state != "Z" and mark.encode() in (folder / "environ").read_bytes():
+                yield int(folder.name)
+        except OSError:
+            continue
+
+
+def ended(root: Path, number: signal.Signals, *arguments: str) -> tuple[int, str, list[int]]:
+    """Start a check whose program never ends, send it a signal once it runs; return its end and who outlived it."""
+    pipe, temporary = root.parent / "pids", root.parent / "temporary"
+    temporary.mkdir()
+    command = [sys.executable, "-m", "training_platform.cli.main", "check", "--no-cache", *arguments]
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    check = subprocess.Popen(command, cwd=root, env=environment, stderr=subprocess.PIPE, text=True)
+    pipe.read_text(encoding="utf-8")  # waits for a process that plans
+    check.send_signal(number)
+    _, said = check.communicate(timeout=60)
+    until = time.monotonic() + 10
+    while (left := list(marked(f"TMPDIR={temporary}"))) and time.monotonic() < until:
+        time.sleep(0.1)
+    return check.returncode, said, left
+
+
+def never_ends(root: Path) -> str:
+    pipe = root.parent / "pids"
+    os.mkfifo(pipe)
+    return f"import os, signal\nopen({str(pipe)!r}, 'w').write(str(os.getpid()))\nsignal.pause()\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+@pytest.mark.parametrize("number", [signal.SIGTERM])  # the one that a pipeline sends; each takes ten seconds
+def test_the_base_s_process_and_checkout_end_with_the_check(number: signal.Signals, repository: Any) -> None:
+    root = repository.root
+    for package in ("modules", "training_platform"):
+        shutil.copytree(ROOT / package, root / package, ignore=shutil.ignore_patterns("__pycache__"))
+    main = (root / "__main__.py").read_text(encoding="utf-8")
+    (root / "__main__.py").write_text(never_ends(root), encoding="utf-8")
+    repository.commit()
+    repository.git("branch", "--force", "main")
+    (root / "__main__.py").write_text(main, encoding="utf-8")
+
+    code, said, left = ended(root, number, "small", "--base", "main")
+
+    assert (code, left) == (SIGNALS[number], [])
+    assert "Traceback" not in said
+    assert list((root.parent / "temporary").iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+@pytest.mark.parametrize("number", SIGNALS)
+def test_processes_that_plan_end_with_the_check(number: signal.Signals, repository: Any) -> None:
+    root = repository.root
+    shutil.copy(repository.path("small"), repository.path("other"))
+    (root / "__main__.py").write_text(never_ends(root), encoding="utf-8")
+
+    code, said, left = ended(root, number, "small", "other", "--jobs", "2")
+
+    assert (code, left) == (SIGNALS[number], [])
+    assert "Traceback" not in said
+
+
+def test_a_process_that_plans_ends_quietly_where_nobody_waits_any_more(repository: Any) -> None:
+    code = """
+import sys
+from multiprocessing import Pipe
+from pathlib import Path
+from training_platform.checks.planning import worker
+ours, theirs = Pipe()
+worker.plan = lambda job: ours.close() or worker.Answer(None, "late")
+ours.send(worker.Job(Path(), "dev", {}, False, False))
+worker.serve(theirs)
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stderr) == (0, "")
