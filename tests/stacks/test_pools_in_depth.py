@@ -326,10 +326,10 @@ BAD: dict[str, tuple[dict[str, Any], dict[str, Any], str, str, str]] = {
         "auto_provisioning.cpu", "at least",
     ),
     "3 T4": ({**T4, "accelerator_count": 3}, {}, "gpu-fixed-pair", "accelerator_count", "2"),
-    "T4 on a2": ({**A100, "accelerator": "t4"}, {}, "stack-model", "accelerator", "has GPUs of its own"),
+    "T4 on a2": ({**A100, "accelerator": "t4"}, {}, "stack-model", "accelerator", "which includes GPUs"),
     "n1 without GPUs": ({**T4, "accelerator": None}, {}, "stack-model", "accelerator", "t4, v100"),
     "H100 attached": ({**T4, "accelerator": "h100"}, {}, "stack-model", "accelerator", "t4, v100"),
-    "GPU fields on TPUs": ({**V5E, "partition": "1g.5gb"}, {}, "stack-model", "partition", "has no GPUs"),
+    "GPU fields on TPUs": ({**V5E, "partition": "1g.5gb"}, {}, "stack-model", "partition", "which has TPUs"),
     "a partition of another GPU": ({**A100, "partition": "1g.10gb"}, {}, "gpu-sharing", "partition", "1g.5gb"),
     "a partition of L4": (
         {"machine_type": "g2-standard-8", "zone": "us-central1-a", "partition": "1g.5gb"}, {}, "gpu-sharing",

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import yaml
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from training_platform.checks.fingerprints import fingerprinted, set_aside
 from training_platform.checks.report import Report
 from training_platform.config.reading.finding import Finding, Position
 from training_platform.config.reading.rejection import rejections
-from training_platform.config.reading.section import Section, one_of
+from training_platform.config.reading.section import OneOf, Section
 from training_platform.config.reading.source import UnreadableError, read_source
 from training_platform.rules.exemptions import EXEMPTIBLE
 
@@ -36,7 +36,7 @@ class Entry(Section):
     """One known finding; all but ``fingerprint`` and ``since`` is there for whoever reads the file."""
 
     fingerprint: str = Field(pattern=r"^[0-9a-f]{64}$")
-    rule: Annotated[str, AfterValidator(one_of("rule that can be known", EXEMPTIBLE))]
+    rule: Annotated[str, OneOf("rule that can be known", EXEMPTIBLE)]
     stack: str | None = None
     path: str | None = None
     resource: str | None = None

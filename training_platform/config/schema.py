@@ -6,10 +6,15 @@ from typing import Any
 
 from pydantic.json_schema import models_json_schema
 
-from training_platform.config.spec.stack import ENGINE_KEYS, SECTIONS
+from training_platform.config.spec.stack import SECTIONS
 
 SCHEMA_FILE = "stacks/stack.schema.json"
 _REFS = "#/$defs/{model}"
+_ENGINE = {
+    "encryptionsalt": "salt of the passphrase that encrypts secrets",
+    "encryptedkey": "the key that encrypts secrets, itself encrypted",
+    "secretsprovider": "what encrypts secrets",
+}
 
 
 def stack_schema() -> dict[str, Any]:
@@ -18,15 +23,21 @@ def stack_schema() -> dict[str, Any]:
         [(model, "validation") for model in SECTIONS.values()], ref_template=_REFS
     )
     properties = {key: references[(model, "validation")] for key, model in SECTIONS.items()}
-    secure = {"type": "object", "properties": {"secure": {"type": "string"}}, "required": ["secure"]}
+    secure = {
+        "type": "object",
+        "properties": {"secure": {"type": "string", "description": "The encrypted value, as Pulumi writes it."}},
+        "required": ["secure"],
+        "additionalProperties": False,
+    }
     config = {
         "type": "object",
+        "description": "Configuration: one section of this project, and settings of providers, such as gcp:project.",
         "properties": properties,
         "patternProperties": {"^(?!training-platform:)[A-Za-z0-9_-]+:.+$": {"anyOf": [{}, secure]}},
         "additionalProperties": False,
         "oneOf": [{"required": [key]} for key in SECTIONS],
     }
-    texts = {key: {"type": "string"} for key in ENGINE_KEYS if key != "config"}
+    texts = {key: {"type": "string", "description": f"Written by Pulumi: {text}."} for key, text in _ENGINE.items()}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A stack of training-platform",
@@ -34,5 +45,22 @@ def stack_schema() -> dict[str, Any]:
         "properties": {"config": config, **texts},
         "required": ["config"],
         "additionalProperties": False,
-        "$defs": definitions["$defs"],
+        "$defs": _closed(definitions["$defs"]),
     }
+
+
+def _closed(schema: Any, *, names: bool = False) -> Any:
+    """Return a schema without generated titles, whose objects refuse keys that fit no pattern.
+
+    ``names`` is a mapping of names, in which ``title`` would be one of them.
+    """
+    if isinstance(schema, list):
+        return [_closed(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept = {
+        key: _closed(value, names=key in ("properties", "patternProperties"))
+        for key, value in schema.items()
+        if names or key != "title"
+    }
+    return kept | ({"additionalProperties": False} if "patternProperties" in kept and not names else {})

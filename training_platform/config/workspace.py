@@ -12,7 +12,7 @@ from training_platform.config.expansion.flavors import Flavor, flavors
 from training_platform.config.names import clashes
 from training_platform.config.reading.finding import Finding, Path, dotted
 from training_platform.config.reading.rejection import RULE
-from training_platform.config.reading.section import enumeration
+from training_platform.config.reading.section import article, enumeration
 from training_platform.config.reading.source import UnreadableError
 from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.stack import Stack, read_stack, stack_name
@@ -144,4 +144,4 @@ def _key(team: Team) -> tuple[str, str]:
 
 def _dangling(stack: Stack, path: Path, value: str, what: str, names: Collection[str]) -> Finding:
     allowed, nearest = enumeration(names) or "none is declared", find_nearest(value, names)
-    return stack.finding(RULE, path, f"{value!r} is no {what}", allowed=allowed, nearest=nearest)
+    return stack.finding(RULE, path, f"{value!r} is not {article(what)} {what}", allowed=allowed, nearest=nearest)

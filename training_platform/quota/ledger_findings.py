@@ -134,7 +134,7 @@ def _part_of_a_slice(line: CapacityLine, share: Held, workspace: Workspace) -> I
     unit = "slice" if line.flavor.accelerator.kind == "tpu" else "VM"
     whole = int(share.amount // size) * size or size
     message = (
-        f"is {shown(share.amount)}, which is no whole number of {unit}s: one {unit} of {line.flavor.name} is {size}"
+        f"is {shown(share.amount)}, which is not a whole number of {unit}s: one {unit} of {line.flavor.name} is {size}"
     )
     yield _finding(
         "share-not-whole-slices", share.holder.stack, share.holder.field, message, workspace,

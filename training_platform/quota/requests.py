@@ -78,7 +78,7 @@ def _unknown(each: Asked, snapshot: Snapshot | None) -> Iterator[Finding]:
     listed = snapshot.limits.get(request.service, {}) if snapshot else {}
     if known is None and request.quota_id not in listed:
         names = {name for service, name in known_quotas() if service == request.service} | set(listed)
-        message = f"{request.quota_id!r} is no quota id of {request.service} that the snapshot or the catalogue knows"
+        message = f"{request.quota_id!r} is not a quota id of {request.service} in the snapshot or the catalogue"
         allowed = f"quota ids in {FOLDER}/{each.key.project}.yaml"
         yield _finding(each, ("quota_id",), message, allowed, find_nearest(request.quota_id, names))
     elif known is not None:
@@ -91,11 +91,11 @@ def _wrong_dimensions(each: Asked, known: KnownQuota) -> Iterator[Finding]:
     given = each.request.dimensions
     for name in given:
         if name not in wanted:
-            message = f"{name!r} is no dimension of {each.request.quota_id}"
+            message = f"{name!r} is not a dimension of {each.request.quota_id}"
             allowed = enumeration(wanted) or "none: it is counted for the whole project"
             yield _finding(each, ("dimensions", name), message, allowed, find_nearest(name, wanted))
         elif (values := known.dimensions.get(name)) and given[name] not in values:
-            message = f"{given[name]!r} is no {name} of {each.request.quota_id} that the catalogue knows"
+            message = f"{given[name]!r} is not a {name} of {each.request.quota_id} in the catalogue"
             nearest = find_nearest(given[name], values)
             yield _finding(each, ("dimensions", name), message, enumeration(values), nearest, "warning")
     for name in wanted:

@@ -40,7 +40,7 @@ def row_findings(rows: Iterable[Row], source: Source) -> Iterator[Finding]:
 
 
 def _unknown_id(source: Source, path: Path, nearest: str) -> Finding:
-    message = f"{path[-1]!r} is no quota id that the catalogue knows, so nothing is charged to it"
+    message = f"{path[-1]!r} is not a quota id in the catalogue, so nothing is charged to it"
     allowed = f"quota ids of {path[1]}"
     return source.finding(RULE, path, message, allowed=allowed, nearest=nearest, severity="warning")
 
@@ -48,7 +48,9 @@ def _unknown_id(source: Source, path: Path, nearest: str) -> Finding:
 def _unit(row: Limit, known: KnownQuota | None, source: Source, at: Path) -> Iterator[Finding]:
     allowed = frozenset({known.unit}) if known else units()
     if row.unit is not None and row.unit not in allowed:
-        message = f"{row.unit!r} is not what {at[-2]} is counted in" if known else f"{row.unit!r} is no unit of quotas"
+        message = (
+            f"{row.unit!r} is not what {at[-2]} is counted in" if known else f"{row.unit!r} is not a unit of quotas"
+        )
         nearest = known.unit if known else find_nearest(row.unit, allowed)
         yield source.finding(RULE, (*at, "unit"), message, allowed=enumeration(allowed), nearest=nearest)
 
@@ -62,7 +64,7 @@ def _place(row: Limit, known: KnownQuota | None, source: Source, at: Path) -> It
             message = f"{at[-2]} is counted {counted}"
             yield source.finding(RULE, (*at, name), message, allowed=f"no {name} here")
         elif place not in (OTHERS, *names):
-            message = f"{place!r} is no {name} that the catalogue knows"
+            message = f"{place!r} is not a {name} in the catalogue"
             allowed = f"{name}s as of {LOCATIONS_READ}, or {OTHERS}"
             nearest = find_nearest(place, names)
             yield source.finding(RULE, (*at, name), message, allowed=allowed, nearest=nearest, severity="warning")
@@ -77,7 +79,7 @@ def _dimensions(row: Limit, known: KnownQuota | None, source: Source, at: Path) 
         return
     for name in row.others:
         if name not in known.dimensions:
-            message = f"{name!r} is no dimension of {at[-2]} that the catalogue knows, so no charge meets this row"
+            message = f"{name!r} is not a dimension of {at[-2]} in the catalogue, so nothing is charged to this row"
             allowed = enumeration(known.dimensions) or "no dimension beside its place"
             nearest = find_nearest(name, {*known.dimensions, known.per} - {"project"})
             yield source.finding(RULE, (*at, name), message, allowed=allowed, nearest=nearest, severity="warning")

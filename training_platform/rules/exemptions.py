@@ -22,7 +22,7 @@ from pydantic_core import PydanticCustomError
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.finding import Finding, Position
 from training_platform.config.reading.rejection import rejections
-from training_platform.config.reading.section import Email, Section, one_of
+from training_platform.config.reading.section import Email, OneOf, Section
 from training_platform.config.reading.source import Source, UnreadableError, read_source
 from training_platform.rules import RULES
 from training_platform.rules.unregistered import LEDGER
@@ -43,7 +43,7 @@ Text = Annotated[str, AfterValidator(_said)]
 class Exemption(Section):
     """One rule that one part of one stack may break, why, who answers for it, and its last day."""
 
-    rule: Annotated[str, AfterValidator(one_of("rule that can be exempt", EXEMPTIBLE))]
+    rule: Annotated[str, OneOf("rule that can be exempt", EXEMPTIBLE)]
     stack: Text
     path: Text | None = None
     resource: Text | None = None

@@ -102,7 +102,7 @@ def test_what_is_wrong_with_the_file_is_a_sentence_before_what_is_allowed(copy: 
     (said,) = run_check(copy, Options(today=TODAY, fast=True)).failures
 
     assert said == (
-        "stacks/exemptions.yaml:6:5: exemptions[0].owner: 'somebody' does not have the right form. "
+        "stacks/exemptions.yaml:6:5: exemptions[0].owner: 'somebody' is not in the right form. "
         "Allowed: an address such as ml-platform@example.com."
     )
 

@@ -183,7 +183,7 @@ def test_the_json_report_has_what_the_text_has(copy: Path) -> None:
     ("arguments", "said"),
     [
         (["check", "pord"], "no stack pord"),
-        (["check", "--today", "yesterday"], "is no day"),
+        (["check", "--today", "yesterday"], "is not a day"),
         (["check", "--root", "/nowhere"], "no training-platform repository"),
     ],
 )

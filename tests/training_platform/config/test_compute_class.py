@@ -83,16 +83,22 @@ def test_new_pools_have_a_disk_that_machines_of_every_limit_take(accelerators: d
 @pytest.mark.parametrize(
     ("classes", "message"),
     [
-        ({"h": {"priorities": [{"node_pools": ["payed"]}]}}, "is no pool of this cluster"),
-        ({"h": CLASS, "i": {"priorities": [{"node_pools": ["paid"]}]}}, "is in class h already"),
-        ({"h": {"priorities": [{"node_pools": ["paid"]}, {"machine_type": "a2-highgpu-4g"}]}}, "differ to a job"),
-        ({"h": {"priorities": [{"node_pools": ["paid"], "machine_type": "a3-highgpu-8g"}]}}, "either of pools"),
-        ({"h": {"priorities": [{"node_pools": ["paid"], "capacity": "spot"}]}}, "either of pools"),
-        ({"h": {"priorities": [{}]}}, "either of pools"),
-        ({"h": {"priorities": [{"machine_type": "ct5lp-hightpu-4t"}]}}, "do not go together"),
+        ({"h": {"priorities": [{"node_pools": ["payed"]}]}}, "is not a node pool of this cluster"),
+        ({"h": CLASS, "i": {"priorities": [{"node_pools": ["paid"]}]}}, "is in compute class h already"),
+        (
+            {"h": {"priorities": [{"node_pools": ["paid"]}, {"machine_type": "a2-highgpu-4g"}]}},
+            "look different to a job",
+        ),
+        (
+            {"h": {"priorities": [{"node_pools": ["paid"], "machine_type": "a3-highgpu-8g"}]}},
+            "either node pools or a machine type",
+        ),
+        ({"h": {"priorities": [{"node_pools": ["paid"], "capacity": "spot"}]}}, "either node pools or a machine type"),
+        ({"h": {"priorities": [{}]}}, "either node pools or a machine type"),
+        ({"h": {"priorities": [{"machine_type": "ct5lp-hightpu-4t"}]}}, "is missing: ct5lp-hightpu-4t has TPUs"),
         (
             {"h": {"priorities": [{"machine_type": "a3-highgpu-8g", "capacity": "reservation"}]}},
-            "no reservation is named",
+            "the field reservation is missing",
         ),
     ],
 )

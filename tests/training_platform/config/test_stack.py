@@ -60,7 +60,7 @@ def test_a_machine_without_accelerators_is_no_pool_of_the_file() -> None:
 def test_an_unknown_key_is_found_with_what_is_allowed() -> None:
     (finding,) = edited("max_nodes: 8", "max_node: 8").findings
 
-    assert finding.message == "is no field here"
+    assert finding.message == "is not a field of this section"
     assert finding.nearest == "max_nodes"
     assert "max_nodes" in (finding.allowed or "")
 
@@ -112,7 +112,7 @@ def test_a_reservation_without_the_capacity_is_found() -> None:
 
     assert finding.path is not None
     assert finding.path.endswith("h100.reservation")
-    assert finding.message == "on-demand VMs do not come from a reservation, and one is named"
+    assert finding.message == "capacity on-demand does not use a reservation"
     assert finding.nearest == "capacity: reservation"
 
 

@@ -102,9 +102,9 @@ def test_a_quota_id_that_the_snapshot_alone_knows_is_taken(build: Build, limits:
     [
         ("{gpu_family: NVIDIA_H100}", "dimensions", "does not say which region", "error"),
         ("{region: us-central1}", "dimensions", "does not say which gpu_family", "error"),
-        ("{region: us-central1, gpu_famly: NVIDIA_H100}", "dimensions.gpu_famly", "is no dimension", "error"),
-        ("{zone: us-central1-a, gpu_family: NVIDIA_H100}", "dimensions.zone", "is no dimension", "error"),
-        ("{region: us-central1, gpu_family: NVIDIA_H10}", "dimensions.gpu_family", "is no gpu_family", "warning"),
+        ("{region: us-central1, gpu_famly: NVIDIA_H100}", "dimensions.gpu_famly", "is not a dimension", "error"),
+        ("{zone: us-central1-a, gpu_family: NVIDIA_H100}", "dimensions.zone", "is not a dimension", "error"),
+        ("{region: us-central1, gpu_family: NVIDIA_H10}", "dimensions.gpu_family", "is not a gpu_family", "warning"),
     ],
 )
 def test_dimensions_that_the_quota_has_not_are_found(  # noqa: PLR0917

@@ -149,7 +149,7 @@ def test_all_that_is_wrong_comes_at_once_each_at_its_place() -> None:
         ("13:9", "is missing", None),
         ("13:28", "CPUS-per-project-region is counted by region", None),
         ("14:5", "500 is not a list", None),
-        ("16:20", "'us-centrl1' is no region that the catalogue knows", "us-central1"),
+        ("16:20", "'us-centrl1' is not a region in the catalogue", "us-central1"),
         ("16:40", "'gb' is not what DISKS-TOTAL-GB-per-project-region is counted in", "GB"),
     }
 
@@ -172,10 +172,10 @@ def test_a_file_of_another_shape_is_rejected_and_no_traceback(text: str) -> None
 @pytest.mark.parametrize(
     ("old", "new", "said", "nearest"),
     [
-        ("GPUS-ALL-REGIONS", "GPU-ALL-REGIONS", "no quota id that the catalogue knows", "GPUS-ALL-REGIONS-per-project"),
-        ("region: us-west4", "region: us-west44", "no region that the catalogue knows", "us-west4"),
-        ("gpu_family:", "gpu_famly:", "no dimension of GPUS-PER-GPU-FAMILY", "gpu_family"),
-        ("region: us-central1}", "region: us-central1, rgion: us-west4}", "no dimension of CPUS", "region"),
+        ("GPUS-ALL-REGIONS", "GPU-ALL-REGIONS", "not a quota id in the catalogue", "GPUS-ALL-REGIONS-per-project"),
+        ("region: us-west4", "region: us-west44", "not a region in the catalogue", "us-west4"),
+        ("gpu_family:", "gpu_famly:", "not a dimension of GPUS-PER-GPU-FAMILY", "gpu_family"),
+        ("region: us-central1}", "region: us-central1, rgion: us-west4}", "not a dimension of CPUS", "region"),
     ],
 )
 def test_what_the_catalogue_may_be_too_old_to_know_is_a_warning(old: str, new: str, said: str, nearest: str) -> None:

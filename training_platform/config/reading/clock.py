@@ -32,4 +32,4 @@ def _day(text: str, where: str) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError as error:
-        raise UnreadableError(f"{where}: {text!r} is no day; write it as 2026-11-21, in quotes.") from error
+        raise UnreadableError(f"{where}: {text!r} is not a day; write it as 2026-11-21, in quotes.") from error

@@ -70,12 +70,12 @@ def _explain(
     shown = _shown(value)
     if kind == "extra_forbidden":
         allowed = _fields_of(model, path[:-1])
-        return "is no field here", enumeration(allowed, most=20), find_nearest(str(path[-1]), allowed)
+        return "is not a field of this section", enumeration(allowed, most=20), find_nearest(str(path[-1]), allowed)
     if kind == "missing":
         return "is missing", None, None
     if kind == "literal_error":
         allowed = [text.strip("'") for text in str(context["expected"]).replace(" or ", ", ").split(", ")]
-        return f"{shown} is not one of the choices", ", ".join(allowed), find_nearest(str(value), allowed)
+        return f"{shown} is not one of the allowed values", ", ".join(allowed), find_nearest(str(value), allowed)
     if kind in _BOUNDS:
         words, key = _BOUNDS[kind]
         return f"is {shown}", f"{words} {context[key]}", str(context[key])
@@ -84,7 +84,7 @@ def _explain(
         return f"{shown} is not {_WANTED[kind]}", _WANTED[kind] + (" (in quotes)" if quoted else ""), quoted
     if kind == "string_pattern_mismatch":
         return (
-            f"{shown} does not have the right form",
+            f"{shown} is not in the right form",
             FORMS.get(context["pattern"], f"text that matches {context['pattern']}"),
             None,
         )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable, Collection
-from typing import Annotated
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
-from pydantic_core import PydanticCustomError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from training_platform.catalog import CHARTS, DISK_TYPES, FILESTORE_TIERS, IMAGES, MACHINE_TYPES, REGIONS, ZONES
 from training_platform.catalog.nearest import find_nearest
@@ -19,22 +20,37 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-def one_of(what: str, names: Collection[str]) -> Callable[[str], str]:
-    """Return a check that a text is one of ``names``; its error carries what is allowed and the nearest name."""
+@dataclass(frozen=True, eq=False)
+class OneOf:
+    """Text that is one of the catalogue's ``names``; the error carries what is allowed and the nearest name."""
 
-    def check(value: str) -> str:
-        if value not in names:
-            raise unknown_name(what, value, names)
+    what: str
+    names: Collection[str]
+
+    def check(self, value: str) -> str:
+        """Return a name that the catalogue has; raises PydanticCustomError for another."""
+        if value not in self.names:
+            raise unknown_name(self.what, value, self.names)
         return value
 
-    return check
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Return how pydantic validates it."""
+        return core_schema.no_info_after_validator_function(self.check, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """Return what editors offer."""
+        return {**handler(schema), "enum": sorted(self.names)}
 
 
 def unknown_name(what: str, value: str, names: Collection[str]) -> PydanticCustomError:
     """Return the error for a name that is not one of ``names``."""
     context = {"allowed": enumeration(names), "nearest": find_nearest(value, names)}
-    article = "an" if what[0] in "aeiou" else "a"
-    return PydanticCustomError("unknown_name", f"{value!r} is not {article} {what}".replace("{", "{{"), context)
+    return PydanticCustomError("unknown_name", f"{value!r} is not {article(what)} {what}".replace("{", "{{"), context)
+
+
+def article(what: str) -> str:
+    """Return the article that a noun takes."""
+    return "an" if what[0] in "aeiou" else "a"
 
 
 def enumeration(names: Collection[str], most: int = 12) -> str:
@@ -98,35 +114,41 @@ FORMS = {
 }
 """What the patterns of this model mean, in words for people."""
 
-Name = Annotated[str, Field(pattern=_NAME)]
+Name = Annotated[str, Field(pattern=_NAME, examples=["vision"])]
 """A name of ours: lower-case letters, digits and dashes, at most 30 characters (GKE stops at 40 with our suffixes)."""
 FormerName = Annotated[
-    Name | None, Field(description="The stack's name before `pulumi stack rename`; only `check --base` reads it.")
+    Name | None,
+    Field(
+        description="Name of the stack before `pulumi stack rename`; only `check --base` reads it.", examples=["dev"]
+    ),
 ]
-ProjectId = Annotated[str, Field(pattern=_PROJECT, description="A Google Cloud project id.")]
+ProjectId = Annotated[
+    str, Field(pattern=_PROJECT, description="Id of a Google Cloud project.", examples=["example-train-dev"])
+]
 Member = Annotated[
     str,
     Field(
         pattern=_MEMBER,
-        description="An IAM member, such as group:vision@example.com.",
+        description="An IAM member: a group, a user or a service account.",
+        examples=["group:vision@example.com"],
     ),
 ]
 Members = Annotated[tuple[Member, ...], AfterValidator(unique)]
-LabelKey = Annotated[str, Field(pattern=_LABEL_KEY)]
-LabelValue = Annotated[str, Field(pattern=_LABEL_VALUE)]
-HostName = Annotated[str, Field(pattern=_HOST)]
+LabelKey = Annotated[str, Field(pattern=_LABEL_KEY, examples=["cost-center"])]
+LabelValue = Annotated[str, Field(pattern=_LABEL_VALUE, examples=["ml-research"])]
+HostName = Annotated[str, Field(pattern=_HOST, examples=["notebooks.example.com"])]
 Labels = dict[LabelKey, LabelValue]
-Email = Annotated[str, Field(pattern=_EMAIL)]
-Cidr = Annotated[str, AfterValidator(_cidr)]
-Version = Annotated[str, Field(pattern=_VERSION)]
-Time = Annotated[str, Field(pattern=_TIME)]
+Email = Annotated[str, Field(pattern=_EMAIL, examples=["ml-platform@example.com"])]
+Cidr = Annotated[str, AfterValidator(_cidr), Field(examples=["10.10.0.0/20"])]
+Version = Annotated[str, Field(pattern=_VERSION, examples=["1.33"])]
+Time = Annotated[str, Field(pattern=_TIME, examples=["2026-12-20T00:00:00Z"])]
 
-MachineTypeName = Annotated[str, AfterValidator(one_of("machine type", MACHINE_TYPES))]
-DiskTypeName = Annotated[str, AfterValidator(one_of("disk type", DISK_TYPES))]
-FilestoreTierName = Annotated[str, AfterValidator(one_of("Filestore tier", FILESTORE_TIERS))]
-ChartName = Annotated[str, AfterValidator(one_of("chart of the platform", CHARTS))]
+MachineTypeName = Annotated[str, OneOf("machine type", MACHINE_TYPES)]
+DiskTypeName = Annotated[str, OneOf("disk type", DISK_TYPES)]
+FilestoreTierName = Annotated[str, OneOf("Filestore tier", FILESTORE_TIERS)]
+ChartName = Annotated[str, OneOf("chart of the platform", CHARTS)]
 _NODE_IMAGES = tuple(name for name in IMAGES if name.startswith("node-"))
-ImageName = Annotated[str, AfterValidator(one_of("image of nodes", _NODE_IMAGES))]
-Region = Annotated[str, AfterValidator(one_of("region", REGIONS))]
-Zone = Annotated[str, AfterValidator(one_of("zone", ZONES))]
-Location = Annotated[str, AfterValidator(one_of("region or zone", REGIONS | ZONES))]
+ImageName = Annotated[str, OneOf("image of nodes", _NODE_IMAGES)]
+Region = Annotated[str, OneOf("region", REGIONS)]
+Zone = Annotated[str, OneOf("zone", ZONES)]
+Location = Annotated[str, OneOf("region or zone", REGIONS | ZONES)]

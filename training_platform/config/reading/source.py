@@ -218,7 +218,7 @@ class Reader:
         while not isinstance(event := next(self.events), yaml.MappingEndEvent):
             key = self._key(event)
             if key is None or key == "<<":
-                message = "is no plain key; merge keys and complex keys are not read"
+                message = "is not a plain key; merge keys and complex keys are not read"
                 self._find((*path, key or "?"), event, message)
                 self._rest_of(next(self.events))
                 continue

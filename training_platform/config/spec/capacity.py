@@ -1,4 +1,4 @@
-"""Ways to get VMs: how a stack file says them, and which reservation the VMs come from.
+"""Provisioning models, and the reservation that VMs come from.
 
 A future reservation, of the calendar kind too, is consumed as a specific reservation that appears when its time comes:
 ``starts`` and ``ends`` say when that is. Google makes it on request, so a stack consumes it and does not create it.
@@ -26,7 +26,7 @@ _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 def charged_as(capacity: Capacity) -> ChargedCapacity:
-    """Return the capacity by which machines are listed and quotas charged: queued VMs are flex-start VMs."""
+    """Return the provisioning model that is charged: queued provisioning uses the quota of flex-start."""
     return "flex-start" if capacity == "queued-provisioning" else capacity
 
 
@@ -43,21 +43,35 @@ def _day(value: str) -> str:
 
 
 Day = Annotated[str, AfterValidator(_day)]
-ReservationName = Annotated[str, Field(pattern=RESERVATION_NAME)]
+ReservationName = Annotated[str, Field(pattern=RESERVATION_NAME, examples=["h100-pool"])]
 
 
 class ReservationSpec(Section):
-    """The reservation that VMs come from; ``NAME`` alone is its name, and ``any`` is any open one that fits.
+    """The reservation that VMs come from: its name alone, ``any`` for every open one that matches, or these fields.
 
-    VMs of ``any`` fall back to on-demand ones where no reservation fits, and are charged so.
+    With ``any``, VMs that match no reservation are on-demand VMs and charged as such.
     """
 
-    name: Annotated[str, Field(pattern=RESERVATION_OR_ANY)] = Field(description='Its name; "*" is any that is open.')
-    project: ProjectId | None = Field(default=None, description="Project that shares it; default: the environment's.")
-    block: ReservationName | None = Field(default=None, description="One block of it; wants the pool's zone.")
-    sub_block: ReservationName | None = Field(default=None, description="One sub-block of the block.")
-    starts: Day | None = Field(default=None, description="First day of a future reservation; until then no VM exists.")
-    ends: Day | None = Field(default=None, description="Last day of a future reservation; Google then takes the VMs.")
+    name: Annotated[str, Field(pattern=RESERVATION_OR_ANY)] = Field(
+        description='Name of the reservation; "*" is any open one that matches.', examples=["h100-pool"]
+    )
+    project: ProjectId | None = Field(
+        default=None, description="Project that shares it; default: the project of the environment."
+    )
+    block: ReservationName | None = Field(
+        default=None, description="Reservation block; the node pool then needs a zone."
+    )
+    sub_block: ReservationName | None = Field(default=None, description="Reservation sub-block of the block.")
+    starts: Day | None = Field(
+        default=None,
+        description="First day of a future reservation; before it there are no VMs.",
+        examples=["2026-12-01"],
+    )
+    ends: Day | None = Field(
+        default=None,
+        description="Last day of a future reservation; Google then stops the VMs.",
+        examples=["2027-02-28"],
+    )
 
     @model_validator(mode="after")
     def _parts_are_of_one(self) -> ReservationSpec:
@@ -67,11 +81,13 @@ class ReservationSpec(Section):
     def _conflicts(self) -> Iterator[Conflict]:
         of_one = sorted({"project", "block", "sub_block", "starts", "ends"} & self.model_fields_set)
         if self.any and of_one:
-            yield Conflict(("name",), f"any reservation has no {', '.join(of_one)}", "any alone, or a name", "any")
+            yield Conflict(
+                ("name",), f"reservation any does not support {', '.join(of_one)}", "any alone, or a name", "any"
+            )
         if self.sub_block and not self.block:
-            yield Conflict(("sub_block",), "the sub-block's block is missing", "block and sub_block")
+            yield Conflict(("sub_block",), "needs the block that it belongs to", "block and sub_block")
         if self.starts and self.ends and self.ends < self.starts:
-            yield Conflict(("ends",), f"{self.ends} is before it starts", f"{self.starts} or later", self.starts)
+            yield Conflict(("ends",), f"{self.ends} is before starts", f"{self.starts} or later", self.starts)
 
     @property
     def any(self) -> bool:
@@ -80,7 +96,7 @@ class ReservationSpec(Section):
 
     @property
     def affinity(self) -> str:
-        """The type of consumption as GKE spells it."""
+        """The reservation affinity as GKE spells it."""
         return "ANY_RESERVATION" if self.any else "SPECIFIC_RESERVATION"
 
     @property
@@ -106,10 +122,12 @@ ReservationRef = Annotated[
 
 
 def reservation_conflicts(capacity: Capacity, reservation: ReservationSpec | None) -> Iterator[Conflict]:
-    """Yield a reservation of VMs that are had in another way, and reserved VMs that name no reservation."""
+    """Yield a reservation beside another provisioning model, and reserved VMs that name no reservation."""
     if capacity == "reservation" and reservation is None:
-        yield Conflict(("capacity",), "is reservation, and no reservation is named", "reservation: NAME beside it")
+        yield Conflict(
+            ("capacity",), "is reservation, and the field reservation is missing", "reservation: NAME beside it"
+        )
     if capacity != "reservation" and reservation is not None:
-        message = f"{capacity} VMs do not come from a reservation, and one is named"
+        message = f"capacity {capacity} does not use a reservation"
         allowed = "capacity: reservation, or no reservation"
         yield Conflict(("reservation",), message, allowed, "capacity: reservation")

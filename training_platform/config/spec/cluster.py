@@ -16,50 +16,63 @@ from training_platform.config.spec.node_pool import NodePoolSpec, SystemPoolSpec
 
 
 class SubnetSpec(Section):
-    """The address ranges of one cluster. A change of any of them recreates the cluster."""
+    """The address ranges of one cluster. Changing any of them recreates the cluster."""
 
-    nodes: Cidr = Field(description="Primary range: one address per VM.")
-    pods: Cidr = Field(description="Range that every VM takes a block of for its pods.")
-    services: Cidr = Field(description="Range of Kubernetes Services.")
+    nodes: Cidr = Field(description="Primary range of the subnet: one address per VM.", examples=["10.10.0.0/20"])
+    pods: Cidr = Field(description="Secondary range for pods: each VM gets a block of it.", examples=["10.64.0.0/16"])
+    services: Cidr = Field(description="Secondary range for Kubernetes Services.", examples=["10.10.16.0/20"])
 
 
 class OauthSecret(Section):
-    """A Kubernetes Secret, made by hand in the hub's namespace, so that no secret enters a stack file or a state."""
+    """A Kubernetes Secret that you create by hand in the hub's namespace: no secret enters a stack file or a state."""
 
-    name: Name = "jupyterhub-oauth"
-    key: str = "client-secret"
+    name: Name = Field(default="jupyterhub-oauth", description="Name of the Secret.")
+    key: str = Field(default="client-secret", description="Key in the Secret that holds the client secret.")
 
 
 class Notebooks(Section):
-    """JupyterHub in a cluster, with one profile per single-host pool and homes on Filestore."""
+    """JupyterHub in a cluster, with a profile for each single-host node pool and home directories on Filestore."""
 
-    filestore: Name = Field(description="The environment's Filestore instance that holds the homes.")
+    filestore: Name = Field(
+        description="Filestore instance of the environment that holds the home directories.", examples=["homes"]
+    )
     host: HostName = Field(description="Host name at which browsers reach the hub.")
-    oauth_client_id: str = Field(min_length=1, description="OAuth client of the organisation's Google sign-in.")
-    oauth_secret: OauthSecret = OauthSecret()
-    allowed_domain: HostName = Field(description="Only accounts of this domain sign in.")
-    image: str | None = Field(default=None, description="Notebook image with its tag; default: the catalogue's.")
-    home_gib: int = Field(default=512, ge=1, description="Size of the claim for all homes, in GiB.")
+    oauth_client_id: str = Field(
+        min_length=1, description="OAuth client id of your Google sign-in.", examples=["notebooks.apps.example.com"]
+    )
+    oauth_secret: OauthSecret = Field(default=OauthSecret(), description="Where the OAuth client secret is.")
+    allowed_domain: HostName = Field(description="Domain whose accounts may sign in.", examples=["example.com"])
+    image: str | None = Field(
+        default=None,
+        description="Notebook image with its tag; default: the one in the catalogue.",
+        examples=["us-docker.pkg.dev/example-train/images/notebook:2026-11"],
+    )
+    home_gib: int = Field(default=512, ge=1, description="Size of the volume claim for all home directories, in GiB.")
 
 
 class ClusterSpec(Section):
     """A GKE cluster in one region or zone, private, reached through its DNS-based control-plane endpoint."""
 
-    location: Location = Field(description="A region, or a zone where the machines are in one zone only.")
-    subnet: SubnetSpec
-    release_channel: Literal["RAPID", "REGULAR", "STABLE", "EXTENDED"] = "REGULAR"
-    version: Version | None = Field(default=None, description='Lowest control-plane version, quoted: "1.33".')
-    maintenance: Maintenance = Maintenance()
-    gpu_networks: GpuNetworksSpec = GpuNetworksSpec()
-    system_pool: SystemPoolSpec = SystemPoolSpec()
-    node_pools: dict[Name, NodePoolSpec] = {}
-    auto_provisioning: AutoProvisioningSpec | None = Field(default=None, description="Pools that GKE makes by itself.")
-    compute_classes: dict[Name, ComputeClassSpec] = Field(
-        default={}, description="Orders of pools and machines in which GKE looks for nodes; flavors class-NAME."
+    location: Location = Field(description="A region, or a zone for machines that are in one zone only.")
+    subnet: SubnetSpec = Field(description="Address ranges of the cluster.")
+    release_channel: Literal["RAPID", "REGULAR", "STABLE", "EXTENDED"] = Field(
+        default="REGULAR", description="GKE release channel."
     )
-    notebooks: Notebooks | None = None
+    version: Version | None = Field(default=None, description="Lowest version of the control plane, in quotes.")
+    maintenance: Maintenance = Field(default=Maintenance(), description="When GKE may upgrade the cluster.")
+    gpu_networks: GpuNetworksSpec = Field(default=GpuNetworksSpec(), description="Networks for GPUDirect.")
+    system_pool: SystemPoolSpec = Field(default=SystemPoolSpec(), description="Node pool for everything but training.")
+    node_pools: dict[Name, NodePoolSpec] = Field(default={}, description="Node pools with TPUs or GPUs, by name.")
+    auto_provisioning: AutoProvisioningSpec | None = Field(
+        default=None, description="Limits for node pools that GKE creates by itself; default: it creates none."
+    )
+    compute_classes: dict[Name, ComputeClassSpec] = Field(
+        default={}, description="Custom compute classes, by name; each is the flavor class-NAME."
+    )
+    notebooks: Notebooks | None = Field(default=None, description="JupyterHub; default: none.")
     deletion_protection: bool = Field(
-        default=True, description="false lets a change replace or remove it, where the environment protects."
+        default=True,
+        description="false allows a change to delete or replace it, where the environment protects such resources.",
     )
 
     @cached_property

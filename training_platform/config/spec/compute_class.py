@@ -18,7 +18,7 @@ from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.nearest import find_nearest
 from training_platform.catalog.types import Capacity as ChargedCapacity
 from training_platform.config.reading.conflicts import Conflict, refuse_conflicts
-from training_platform.config.reading.section import Name, Section, Zone, enumeration, one_of, unique
+from training_platform.config.reading.section import Name, OneOf, Section, Zone, enumeration, unique
 from training_platform.config.spec.capacity import ReservationRef, reservation_conflicts
 from training_platform.config.spec.node_pool import BootDiskSpec, NodePoolSpec
 
@@ -26,25 +26,30 @@ _WITH_CHIPS = {name: machine for name, machine in MACHINE_TYPES.items() if machi
 
 
 class Priority(Section):
-    """One place where GKE looks for nodes: pools of this cluster, or machines for which it makes pools by itself."""
+    """One place where GKE looks for nodes: node pools of this cluster, or machines for which it creates node pools."""
 
     node_pools: Annotated[tuple[Name, ...], AfterValidator(unique)] = Field(
-        default=(), description="Pools of this cluster; excludes every other field."
+        default=(), description="Node pools of this cluster; excludes every other field."
     )
-    machine_type: (
-        Annotated[str, AfterValidator(one_of("machine type with TPUs or GPUs of its own", _WITH_CHIPS))] | None
-    ) = Field(default=None, description="Makes pools of this type.")
-    topology: str | None = Field(default=None, description="TPU: shape of a slice in chips.")
-    capacity: ChargedCapacity = Field(default="on-demand", description="How the VMs are had.")
-    reservation: ReservationRef | None = Field(default=None, description="Whose VMs it takes.")
+    machine_type: Annotated[str, OneOf("machine type with TPUs or GPUs of its own", _WITH_CHIPS)] | None = Field(
+        default=None, description="GKE creates node pools of this machine type.", examples=["a3-highgpu-8g"]
+    )
+    topology: str | None = Field(default=None, description="TPU: topology of a slice.", examples=["4x8"])
+    capacity: ChargedCapacity = Field(default="on-demand", description="Provisioning model of the VMs.")
+    reservation: ReservationRef | None = Field(
+        default=None, description="Reservation that the VMs come from: its name, any, or in full."
+    )
     zones: Annotated[tuple[Zone, ...], AfterValidator(unique)] = Field(
-        default=(), description="Zones of new pools; default: those of the cluster."
+        default=(), description="Zones of the node pools it creates; default: the zones of the cluster."
     )
-    max_run_hours: int | None = Field(default=None, ge=1, description="Longest life of a VM.")
+    max_run_hours: int | None = Field(default=None, ge=1, description="Hours after which a VM is deleted.")
     max_wait_minutes: int | None = Field(
-        default=None, ge=1, le=1440, description="flex-start and slices: how long GKE looks here before it goes on."
+        default=None,
+        ge=1,
+        le=1440,
+        description="flex-start and slices: minutes after which GKE tries the next priority.",
     )
-    boot_disk: BootDiskSpec = BootDiskSpec()
+    boot_disk: BootDiskSpec = Field(default=BootDiskSpec(), description="Boot disks of the VMs.")
 
     @model_validator(mode="after")
     def _pools_or_machines(self) -> Priority:
@@ -52,14 +57,18 @@ class Priority(Section):
             self.node_pools and self.model_fields_set != {"node_pools"}
         ):
             context = {"allowed": "node_pools alone, or machine_type with what goes with it", "nearest": None}
-            raise PydanticCustomError("one_kind", "a priority is either of pools or of machines", context)
+            raise PydanticCustomError("one_kind", "a priority has either node pools or a machine type", context)
         refuse_conflicts(self._conflicts())
         return self
 
     def _conflicts(self) -> Iterator[Conflict]:
         if self.machine_type is not None and (MACHINE_TYPES[self.machine_type].kind == "tpu") != bool(self.topology):
-            message = f"{self.machine_type} and its topology do not go together"
-            yield Conflict(("topology",), message, "a topology for TPUs, none for GPUs")
+            message = (
+                f"is missing: {self.machine_type} has TPUs"
+                if self.topology is None
+                else f"does not go with {self.machine_type}, which has GPUs"
+            )
+            yield Conflict(("topology",), message, "a topology for TPUs only")
         yield from reservation_conflicts(self.capacity, self.reservation)
 
     @property
@@ -69,29 +78,30 @@ class Priority(Section):
 
     @property
     def as_pool(self) -> NodePoolSpec:
-        """The pool that GKE would make of this priority, as a stack file would say it; for machines alone."""
+        """The node pool that GKE would create, as a stack file would say it; for a machine type only."""
         said = {"machine_type", "topology", "capacity", "reservation", "max_run_hours", "boot_disk"}
         given = {name: getattr(self, name) for name in said & self.model_fields_set}
         return NodePoolSpec(**given)
 
 
 class ComputeClassSpec(Section):
-    """Priorities in the order in which GKE tries them, and what it does besides."""
+    """A custom compute class: priorities in the order in which GKE tries them."""
 
-    priorities: tuple[Priority, ...] = Field(min_length=1, description="First tried first.")
+    priorities: tuple[Priority, ...] = Field(min_length=1, description="Where GKE looks for nodes, in this order.")
     when_unsatisfiable: Literal["DoNotScaleUp", "ScaleUpAnyway"] = Field(
-        default="DoNotScaleUp", description="With no priority left: wait, or take any node that would do."
+        default="DoNotScaleUp", description="When no priority has nodes: wait, or use any node that fits."
     )
     active_migration: bool = Field(
-        default=False, description="Move jobs to a better priority once it is free: stops what has no checkpoint."
+        default=False,
+        description="Move jobs to an earlier priority once it has nodes: a job without checkpoints loses its progress.",
     )
     consolidation_delay_minutes: int | None = Field(
-        default=None, ge=1, le=1440, description="How long a node is idle before it goes; default: GKE's own."
+        default=None, ge=1, le=1440, description="Minutes after which an idle node is deleted; default: GKE's."
     )
 
     @property
     def makes_pools(self) -> bool:
-        """Whether GKE is to make pools for it."""
+        """Whether GKE creates node pools for it."""
         return any(priority.machine_type for priority in self.priorities)
 
     @property
@@ -100,7 +110,7 @@ class ComputeClassSpec(Section):
         return tuple(pool for priority in self.priorities for pool in priority.node_pools)
 
     def members(self, name: str) -> Iterator[tuple[str, Priority]]:
-        """Yield the names of its pools in order; what GKE makes is called ``{name}-{priority}`` after the class."""
+        """Yield the names of its node pools in order; those that GKE creates are called ``{class}-{priority}``."""
         for index, priority in enumerate(self.priorities):
             for pool in priority.node_pools or (f"{name}-{index}",):
                 yield pool, priority
@@ -122,20 +132,30 @@ class Shape(NamedTuple):
 
 
 def check_classes(classes: Mapping[str, ComputeClassSpec], pools: Mapping[str, NodePoolSpec]) -> None:
-    """Refuse what a class says of pools that are not there, are another class's too, or look different to a job."""
+    """Refuse pools that do not exist, belong to another class too, or look different to a job."""
     taken: dict[str, str] = {}
     for name, spec in classes.items():
         for index, priority in enumerate(spec.priorities):
             at = ("compute_classes", name, "priorities", index)
             for pool in priority.node_pools:
                 if pool not in pools:
-                    _refuse(f"{pool!r} is no pool of this cluster", enumeration(pools), find_nearest(pool, pools), at)
+                    _refuse(
+                        f"{pool!r} is not a node pool of this cluster",
+                        enumeration(pools),
+                        find_nearest(pool, pools),
+                        at,
+                    )
                 if pool in taken:
-                    _refuse(f"pool {pool} is in class {taken[pool]} already", "each pool once", None, at)
+                    _refuse(
+                        f"node pool {pool} is in compute class {taken[pool]} already",
+                        "each node pool in one class",
+                        None,
+                        at,
+                    )
                 taken[pool] = name
         shapes = list(dict.fromkeys(_shapes(spec, pools)))
         if len(shapes) > 1:
-            message = f"its priorities differ to a job: {', and '.join(str(shape) for shape in shapes)}"
+            message = f"has priorities that look different to a job: {', and '.join(str(shape) for shape in shapes)}"
             _refuse(message, f"one shape, such as {shapes[0]}", None, ("compute_classes", name, "priorities"))
 
 

@@ -34,74 +34,104 @@ from training_platform.config.spec.quota_request import QuotaRequest, RequestNam
 
 
 class FilestoreSpec(Section):
-    """A Filestore instance; its capacity is in GiB, though the API's field is called ``capacityGb``.
+    """A Filestore instance.
 
-    A change of location, tier, share name or protocol replaces the instance: all data is lost.
+    Changing location, tier, share name or protocol replaces the instance: all data is lost.
     """
 
-    location: Location = Field(description="A zone or a region, as the tier demands.")
-    tier: FilestoreTierName = "ZONAL"
-    capacity_gib: int = Field(ge=1)
-    share: str = Field(default="share", pattern=r"^[a-z][a-z0-9_]{0,15}$")
-    protocol: str = Field(default="NFS_V3", pattern=r"^NFS_V(3|4_1)$")
-    reserved_range: Cidr | None = Field(default=None, description="Address range; default: Google Cloud picks one.")
+    location: Location = Field(description="A zone for zonal tiers, a region for REGIONAL and ENTERPRISE.")
+    tier: FilestoreTierName = Field(default="ZONAL", description="Service tier.")
+    capacity_gib: int = Field(ge=1, description="Capacity in GiB.", examples=[1024])
+    share: str = Field(
+        default="share",
+        pattern=r"^[a-z][a-z0-9_]{0,15}$",
+        description="Name of the file share: lower-case letters, digits and _, at most 16.",
+        examples=["share"],
+    )
+    protocol: str = Field(
+        default="NFS_V3",
+        pattern=r"^NFS_V(3|4_1)$",
+        description="NFS_V3 or NFS_V4_1; not every tier supports both.",
+        examples=["NFS_V3"],
+    )
+    reserved_range: Cidr | None = Field(
+        default=None, description="Address range of the instance; default: Google Cloud picks one."
+    )
     deletion_protection: bool = Field(
-        default=True, description="false lets a change replace or remove it, where the environment protects."
+        default=True,
+        description="false allows a change to delete or replace it, where the environment protects such resources.",
     )
 
 
 class ChartOverride(Section):
-    """Another version or place for a Helm chart, such as a mirror that a private cluster reaches."""
+    """Another version or source for a Helm chart, such as a mirror that a private cluster reaches."""
 
-    version: Version | None = None
-    chart: str | None = Field(default=None, description="An OCI reference, a path, or a name in the repository.")
-    repository: str | None = None
+    version: Version | None = Field(
+        default=None, description="Version of the chart, in quotes; default: the catalogue's."
+    )
+    chart: str | None = Field(
+        default=None,
+        description="An OCI reference, a path, or a name in the repository; default: the catalogue's.",
+        examples=["oci://us-docker.pkg.dev/example-train/charts/kueue"],
+    )
+    repository: str | None = Field(
+        default=None, description="URL of the chart repository.", examples=["https://charts.example.com"]
+    )
 
 
 class ImageRepositorySpec(Section):
     """The Artifact Registry repository for the platform's and the teams' images."""
 
-    location: Region
-    keep_versions: int = Field(default=20, ge=1, description="Versions of each image that clean-up always keeps.")
+    location: Region = Field(description="Region of the repository.")
+    keep_versions: int = Field(default=20, ge=1, description="Versions of each image that clean-up keeps.")
 
 
 class AlertsSpec(Section):
-    """Who is told of what Cloud Monitoring finds."""
+    """Alerts of Cloud Monitoring, and who gets them."""
 
     emails: Annotated[tuple[Email, ...], AfterValidator(unique)] = Field(
-        default=(), description="Addresses that get every alert."
+        default=(), description="E-mail addresses that get every alert."
     )
-    enabled: bool = True
+    enabled: bool = Field(default=True, description="false creates no alert policies.")
 
 
 class Environment(Section):
-    """Everything of one environment: project, network, clusters with their pools, Filestore, in-cluster software."""
+    """An environment stack: project, network, clusters with their node pools, Filestore, in-cluster software."""
 
     project: ProjectId
     production: bool | None = Field(
         default=None,
-        description="Whether the rules for production hold here and for the teams: true or false. A file has to say.",
+        description="Whether the rules for production hold here and for the teams; the file has to say.",
     )
     renamed_from: FormerName = None
-    labels: Labels = Field(default={}, description="On every resource, beside environment and managed-by.")
-    deletion_protection: bool = Field(default=True, description="What holds data or capacity refuses deletion.")
-    google_groups_domain: HostName | None = Field(
-        default=None, description="Domain whose group gke-security-groups@ lets Google Groups have rights in clusters."
+    labels: Labels = Field(default={}, description="Labels of every resource, beside environment and managed-by.")
+    deletion_protection: bool = Field(
+        default=True,
+        description="Protects clusters, Filestore instances, buckets and other resources that hold data from deletion.",
     )
-    admins: Members = Field(default=(), description="May administer the clusters.")
-    clusters: dict[Name, ClusterSpec] = Field(min_length=1)
-    filestore: dict[Name, FilestoreSpec] = {}
-    images: ImageRepositorySpec | None = None
-    charts: dict[ChartName, ChartOverride] = {}
+    google_groups_domain: HostName | None = Field(
+        default=None,
+        description="Domain of the group gke-security-groups@, which lets RBAC in clusters name Google Groups.",
+    )
+    admins: Members = Field(default=(), description="IAM members that may administer the clusters.")
+    clusters: dict[Name, ClusterSpec] = Field(min_length=1, description="GKE clusters, by name.")
+    filestore: dict[Name, FilestoreSpec] = Field(default={}, description="Filestore instances, by name.")
+    images: ImageRepositorySpec | None = Field(
+        default=None, description="Artifact Registry repository for images; default: none."
+    )
+    charts: dict[ChartName, ChartOverride] = Field(
+        default={}, description="Other versions or sources for the Helm charts that are installed, by chart."
+    )
     node_images: dict[ImageName, str] = Field(
-        default={}, description="Other places of the images that nodes with GPUDirect run, such as a mirror's."
+        default={}, description="Other sources for the images of GPUDirect's node software, such as a mirror."
     )
     priorities: dict[Name, int] = Field(
-        default={"low": 100, "normal": 500, "high": 1000}, description="WorkloadPriorityClasses of Kueue, by value."
+        default={"low": 100, "normal": 500, "high": 1000},
+        description="WorkloadPriorityClasses of Kueue with their values.",
     )
-    alerts: AlertsSpec = AlertsSpec()
+    alerts: AlertsSpec = Field(default=AlertsSpec(), description="Alerts of Cloud Monitoring.")
     quota_requests: dict[RequestName, QuotaRequest] = Field(
-        default={}, description="Limits to ask Google Cloud for; a request that is taken out stays with Google."
+        default={}, description="Quota limits to request from Google Cloud; removing a request does not withdraw it."
     )
 
     @model_validator(mode="after")

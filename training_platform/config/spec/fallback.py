@@ -16,20 +16,23 @@ Value = TypeVar("Value")
 
 
 class Fallback(Section):
-    """What Kueue does where a flavor has no room for a job: flavors are tried in order, the first that fits is taken.
+    """Which flavor Kueue uses for a job: it tries them in order and takes the first with enough quota.
 
     The order is a list: the engine sorts the keys of a mapping, so that the order of shares in a file says nothing.
     """
 
     order: dict[Name, Annotated[tuple[str, ...], AfterValidator(unique)]] = Field(
         default={},
-        description="Cluster, then flavors, first tried first; others follow by their capacity.",
+        description="Flavors of each cluster in the order in which Kueue tries them; the others follow.",
+        examples=[{"us-central1": ["h100-reservation", "h100-spot"]}],
     )
     when_can_borrow: Search = Field(
-        default="MayStopSearch", description="With room that other teams lend: take it, or try the next flavor first."
+        default="MayStopSearch",
+        description="If a job fits by borrowing: MayStopSearch borrows, TryNextFlavor tries the next flavor first.",
     )
     when_can_preempt: Search = Field(
-        default="TryNextFlavor", description="With jobs that could be stopped: stop them, or try the next flavor first."
+        default="TryNextFlavor",
+        description="If a job fits by preemption: MayStopSearch preempts, TryNextFlavor tries the next flavor first.",
     )
 
     def ordered(self, cluster: str, flavors: Mapping[str, Value]) -> dict[str, Value]:
@@ -49,4 +52,6 @@ def check_order(fallback: Fallback, shares: Mapping[str, Collection[str]]) -> No
                     "nearest": find_nearest(name, known),
                     "at": ("fallback", "order", cluster, order.index(name)),
                 }
-                raise PydanticCustomError("order", f"{name!r} is no share of the team".replace("{", "{{"), context)
+                raise PydanticCustomError(
+                    "order", f"{name!r} is not a flavor that the team has a share of".replace("{", "{{"), context
+                )

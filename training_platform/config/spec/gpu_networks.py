@@ -1,16 +1,18 @@
-"""The networks between GPUs of different VMs: what a stack file says of them."""
+"""The networks between GPUs of different VMs."""
 
 from __future__ import annotations
+
+from pydantic import Field
 
 from training_platform.config.reading.section import Cidr, Section
 
 
 class GpuNetworksSpec(Section):
-    """VPCs of a cluster for its pools with GPUDirect, made where a pool has further network cards.
+    """VPCs for node pools whose VMs have further network interfaces for GPUDirect.
 
-    Each card has a subnet, one of the 128 equal parts of ``range``: of a /16 a /23, for 508 VMs. No VPC of them is
-    joined to another, so clusters may have the same range; none may overlap the cluster's own. A change recreates the
-    pools.
+    Each interface has a subnet, one of the 128 equal parts of ``range``: a /16 gives /23, enough for 508 VMs. These
+    VPCs are not peered, so clusters may use the same range; it must not overlap the cluster's own ranges. Changing it
+    recreates the node pools.
     """
 
-    range: Cidr = "192.168.0.0/16"
+    range: Cidr = Field(default="192.168.0.0/16", description="Address range of all of these subnets.")

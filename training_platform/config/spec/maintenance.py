@@ -10,22 +10,27 @@ from training_platform.config.reading.section import Name, Section, Time
 
 
 class MaintenanceExclusion(Section):
-    """A time in which GKE does not upgrade, such as a long run before a deadline."""
+    """A time in which GKE does not upgrade the cluster, such as a long training run."""
 
-    start: Time
-    end: Time
-    scope: Literal["no-upgrades", "no-minor-upgrades", "no-minor-or-node-upgrades"] = "no-upgrades"
+    start: Time = Field(description="Start, in UTC.")
+    end: Time = Field(description="End, in UTC.")
+    scope: Literal["no-upgrades", "no-minor-upgrades", "no-minor-or-node-upgrades"] = Field(
+        default="no-upgrades", description="Which upgrades are excluded."
+    )
 
 
 class Maintenance(Section):
     """When GKE may upgrade, in UTC: by default at weekends, in 24 of the week's 168 hours.
 
-    GKE recreates a TPU slice as a whole to upgrade it, and jobs start from their last checkpoint. It asks for 48 hours
-    in every 32 days, or of late 92, in parts of 4 at least. ``start`` and ``end`` only anchor the recurrence: the
-    default is a Saturday.
+    To upgrade a TPU slice, GKE recreates it as a whole, and jobs restart from their last checkpoint. GKE requires at
+    least 48 hours in every 32 days (newer documents say 92), in windows of at least 4 hours.
     """
 
-    start: Time = "2026-01-03T06:00:00Z"
-    end: Time = "2026-01-03T18:00:00Z"
-    recurrence: str = Field(default="FREQ=WEEKLY;BYDAY=SA,SU", description="An RRULE of RFC 5545.")
-    exclusions: dict[Name, MaintenanceExclusion] = {}
+    start: Time = Field(default="2026-01-03T06:00:00Z", description="Start of the first window; the others follow it.")
+    end: Time = Field(default="2026-01-03T18:00:00Z", description="End of the first window.")
+    recurrence: str = Field(
+        default="FREQ=WEEKLY;BYDAY=SA,SU",
+        description="How the window repeats: an RRULE of RFC 5545.",
+        examples=["FREQ=WEEKLY;BYDAY=SA,SU"],
+    )
+    exclusions: dict[Name, MaintenanceExclusion] = Field(default={}, description="Times without upgrades, by name.")

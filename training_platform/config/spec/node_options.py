@@ -1,53 +1,62 @@
-"""What a pool of TPUs or GPUs may say beyond machine, place and count; every field has a default that most keep."""
+"""Options of a node pool beyond machine type, zone and count; most pools keep the defaults."""
 
 from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from training_platform.catalog import ACCELERATORS
-from training_platform.config.reading.section import DISK_IMAGE, Section, enumeration, one_of
+from training_platform.config.reading.section import DISK_IMAGE, OneOf, Section
 
 _ATTACHED = {name: gpu for name, gpu in ACCELERATORS.items() if gpu.attachment is not None}
-AttachedGpuName = Annotated[str, AfterValidator(one_of("GPU that is attached to other machines", _ATTACHED))]
+AttachedGpuName = Annotated[str, OneOf("GPU that is attached to other machines", _ATTACHED)]
 GPU_ONLY = frozenset({"compact", "driver", "gpu_direct", "partition", "sharing"})
 
 
 class TaintSpec(Section):
-    """What keeps pods that do not tolerate it off the nodes; jobs by Kueue tolerate the taints of their flavor."""
+    """A taint of the nodes; jobs that Kueue admits tolerate the taints of their flavor."""
 
-    value: str
-    effect: Literal["NO_SCHEDULE", "PREFER_NO_SCHEDULE", "NO_EXECUTE"] = "NO_SCHEDULE"
+    value: str = Field(description="Value of the taint.", examples=["vision"])
+    effect: Literal["NO_SCHEDULE", "PREFER_NO_SCHEDULE", "NO_EXECUTE"] = Field(
+        default="NO_SCHEDULE", description="What happens to pods that do not tolerate it."
+    )
 
 
 class GpuSharing(Section):
-    """Several pods on one GPU; Kueue then counts places on GPUs, and not GPUs."""
+    """Several pods on one GPU; the team's quota then counts those shares of a GPU."""
 
-    strategy: Literal["time-sharing", "mps"] = "time-sharing"
-    max_clients: int = Field(ge=1, description="Pods that share one GPU, or one of its partitions.")
+    strategy: Literal["time-sharing", "mps"] = Field(default="time-sharing", description="How pods share a GPU.")
+    max_clients: int = Field(ge=1, description="Pods that share one GPU, or one of its partitions.", examples=[4])
 
 
 class LocalSsdSpec(Section):
-    """Local SSD: what the machine type bundles comes without asking, as ephemeral storage."""
+    """Local SSD; what the machine type includes is ephemeral storage by default."""
 
     count: int | None = Field(
-        default=None, ge=1, description="Partitions a VM; default: those that the machine type bundles."
+        default=None, ge=1, description="Local SSD partitions per VM; default: those that the machine type includes."
     )
     use: Literal["ephemeral", "block"] = Field(
-        default="ephemeral", description="As room for images and emptyDir volumes, or as raw block devices."
+        default="ephemeral", description="ephemeral: for images and emptyDir volumes; block: raw block devices."
     )
 
 
 class Upgrades(Section):
-    """How GKE keeps the VMs of a pool whole and up to date; a slice over several hosts is recreated as one, always."""
+    """How GKE repairs and upgrades the VMs of a node pool; a multi-host TPU slice is always recreated as a whole."""
 
-    auto_repair: bool | None = Field(default=None, description="Default: yes, but by flex-start, which refuses it.")
-    auto_upgrade: bool = Field(default=True, description="Clusters in a release channel take nothing else.")
-    strategy: Literal["surge", "blue-green"] = "surge"
-    max_surge: int = Field(default=0, ge=0, description="VMs more while upgrading: quota and reservation need room.")
-    max_unavailable: int = Field(default=1, ge=0, description="VMs fewer while upgrading.")
-    soak_minutes: int = Field(default=60, ge=0, description="blue-green: the old VMs' stay after the last batch.")
+    auto_repair: bool | None = Field(
+        default=None,
+        description="Repair broken nodes; default: true, but false for flex-start, which does not support it.",
+    )
+    auto_upgrade: bool = Field(default=True, description="Upgrade nodes; clusters in a release channel require true.")
+    strategy: Literal["surge", "blue-green"] = Field(default="surge", description="Upgrade strategy.")
+    max_surge: int = Field(
+        default=0, ge=0, description="surge: extra VMs during upgrades; they need quota, and room in the reservation."
+    )
+    max_unavailable: int = Field(default=1, ge=0, description="surge: VMs that may be down at once during upgrades.")
+    soak_minutes: int = Field(
+        default=60, ge=0, description="blue-green: minutes for which the old VMs stay after the last batch."
+    )
 
     @property
     def says_how(self) -> bool:
@@ -56,28 +65,37 @@ class Upgrades(Section):
 
 
 class NodeOptions(Section):
-    """GPUs attached to machines that have none of their own, networks between GPUs, placement, disks, upkeep."""
+    """Options of a node pool: attached GPUs, GPUDirect, placement, local SSD, upgrades."""
 
     accelerator: AttachedGpuName | None = Field(
-        default=None, description=f"GPU attached to a machine that has none of its own: {enumeration(_ATTACHED)}."
+        default=None, description="GPU that is attached to a machine type without GPUs of its own."
     )
-    accelerator_count: int = Field(default=1, ge=1, description="GPUs attached to each VM.")
+    accelerator_count: int = Field(default=1, ge=1, description="GPUs that are attached to each VM.")
     gpu_direct: bool = Field(
-        default=True, description="Networks for GPUDirect on machines that have it; without, jobs stay within a VM."
+        default=True,
+        description="Networks for GPUDirect, where the machine type supports it; without, use one VM per job.",
     )
-    compact: bool = Field(default=False, description="GPU: place the VMs close together; a change recreates the pool.")
+    compact: bool = Field(
+        default=False, description="GPU: compact placement of the VMs; changing it recreates the node pool."
+    )
     driver: Literal["default", "latest", "disabled"] = Field(
-        default="default", description="GPU driver that GKE installs; a change recreates the pool."
+        default="default", description="GPU driver that GKE installs; changing it recreates the node pool."
     )
-    partition: str | None = Field(default=None, description="Size of the partitions (MIG) of each GPU, as 1g.10gb.")
-    sharing: GpuSharing | None = None
-    local_ssd: LocalSsdSpec = LocalSsdSpec()
+    partition: str | None = Field(
+        default=None, description="GPU: size of the MIG partitions of each GPU.", examples=["1g.10gb"]
+    )
+    sharing: GpuSharing | None = Field(default=None, description="GPU: lets several pods share a GPU; default: no.")
+    local_ssd: LocalSsdSpec = Field(default=LocalSsdSpec(), description="Local SSD of each VM.")
     preload_images: tuple[Annotated[str, Field(pattern=DISK_IMAGE)], ...] = Field(
-        default=(), description="Disk images with container images, projects/P/global/images/NAME, that start at once."
+        default=(),
+        description="Disk images with preloaded container images, as secondary boot disks.",
+        examples=[["projects/example-train/global/images/torch"]],
     )
     confidential: Literal["TDX", "SEV", "SEV_SNP"] | None = Field(
-        default=None, description="Confidential nodes of this technology."
+        default=None, description="Technology of confidential nodes; default: nodes are not confidential."
     )
-    max_pods: int | None = Field(default=None, ge=1, description="Pods a VM; default: 16 on hosts of slices, else 32.")
-    taints: dict[str, TaintSpec] = Field(default={}, description="Taints of the nodes by key, beside those of GKE.")
-    upgrades: Upgrades = Upgrades()
+    max_pods: int | None = Field(
+        default=None, ge=1, description="Most pods per VM; default: 16 on hosts of multi-host slices, else 32."
+    )
+    taints: dict[str, TaintSpec] = Field(default={}, description="Taints of the nodes, by key, beside those of GKE.")
+    upgrades: Upgrades = Field(default=Upgrades(), description="Repairs and upgrades of the nodes.")

@@ -1,11 +1,11 @@
-"""Node pools: what a stack file says of machines in a cluster."""
+"""Node pools of a cluster."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from training_platform.catalog import ACCELERATORS, MACHINE_TYPES
 from training_platform.catalog.attachments import as_asked, gpu_counts
@@ -13,7 +13,7 @@ from training_platform.catalog.topologies import legal_topologies, topologies_te
 from training_platform.catalog.types import Capacity as ChargedCapacity
 from training_platform.catalog.types import MachineType
 from training_platform.config.reading.conflicts import Conflict, refuse_conflicts
-from training_platform.config.reading.section import DiskTypeName, MachineTypeName, Section, Zone, one_of
+from training_platform.config.reading.section import DiskTypeName, MachineTypeName, OneOf, Section, Zone
 from training_platform.config.spec.capacity import Capacity, ReservationRef, charged_as, reservation_conflicts
 from training_platform.config.spec.node_options import GPU_ONLY, NodeOptions
 
@@ -24,18 +24,20 @@ _WITH_CHIPS = {
     if machine.kind != "cpu" or any(gpu_counts(machine, gpu) for gpu in _GPUS)
 }
 MOST_SLICES = 100_000  # of a stack, with its pools: more than any project could hold, and each is a resource
-_NO_FIELD, _LEAVE_OUT = "no such field", "leave it out"
+_NO_FIELD, _LEAVE_OUT = "the field left out", "leave it out"
 _IN_SLICES = {"max_nodes": "slices", "min_nodes": "min_slices"}  # what counts GPU VMs, and what counts slices
 _CPU_ONLY = {name: machine for name, machine in MACHINE_TYPES.items() if machine.kind == "cpu"}
-AcceleratorMachineName = Annotated[str, AfterValidator(one_of("machine type with TPUs or GPUs", _WITH_CHIPS))]
-CpuMachineName = Annotated[str, AfterValidator(one_of("machine type without TPUs or GPUs", _CPU_ONLY))]
+AcceleratorMachineName = Annotated[str, OneOf("machine type with TPUs or GPUs", _WITH_CHIPS)]
+CpuMachineName = Annotated[str, OneOf("machine type without TPUs or GPUs", _CPU_ONLY)]
 
 
 class BootDiskSpec(Section):
-    """A boot disk; what a machine type takes, and how large, is checked by the rules."""
+    """A boot disk."""
 
-    type: DiskTypeName | None = Field(default=None, description="Default: the machine type's own default.")
-    size_gb: int = Field(default=100, ge=1, description="GB as the API counts them.")
+    type: DiskTypeName | None = Field(
+        default=None, description="Disk type; default: the first that the machine type supports."
+    )
+    size_gb: int = Field(default=100, ge=1, description="Size in GB.")
 
     def type_on(self, machine: MachineType) -> str:
         """Return the type that a VM of ``machine`` gets: what the file says, or the machine type's default."""
@@ -43,12 +45,14 @@ class BootDiskSpec(Section):
 
 
 class SystemPoolSpec(Section):
-    """The pool for everything that is no training: controllers, notebooks' hub, system pods. Never scales to 0."""
+    """The node pool for everything but training: controllers, JupyterHub, system pods. It never scales to 0."""
 
-    machine_type: CpuMachineName = "n2-standard-8"
-    min_nodes: int = Field(default=2, ge=1, description="VMs over all zones of the cluster.")
-    max_nodes: int = Field(default=6, ge=1, description="VMs over all zones of the cluster; quota is charged for it.")
-    boot_disk: BootDiskSpec = BootDiskSpec()
+    machine_type: CpuMachineName = Field(default="n2-standard-8", description="Machine type, without TPUs or GPUs.")
+    min_nodes: int = Field(default=2, ge=1, description="Fewest VMs over all zones of the cluster.")
+    max_nodes: int = Field(
+        default=6, ge=1, description="Most VMs over all zones of the cluster; quota is charged for them."
+    )
+    boot_disk: BootDiskSpec = Field(default=BootDiskSpec(), description="Boot disks of the VMs.")
 
     @model_validator(mode="after")
     def _ordered(self) -> SystemPoolSpec:
@@ -57,28 +61,39 @@ class SystemPoolSpec(Section):
 
 
 class NodePoolSpec(NodeOptions):
-    """VMs with TPUs or GPUs that scale together; quota is charged for the most that the autoscaler may reach.
+    """A node pool with TPUs or GPUs; quota is charged for the most VMs that the autoscaler may create.
 
     A GPU pool counts VMs (``min_nodes``, ``max_nodes``); a TPU pool counts slices of one ``topology``
     (``min_slices``, ``slices``). A slice over several VMs becomes a GKE node pool of its own.
     """
 
-    machine_type: AcceleratorMachineName
-    zone: Zone | None = Field(default=None, description="Where its VMs are; needed in a regional cluster.")
-    capacity: Capacity = Field(default="on-demand", description="How the VMs are had; decides the quota charged.")
-    reservation: ReservationRef | None = Field(default=None, description="Whose VMs it takes, by its name or in full.")
-    topology: str | None = Field(default=None, description="TPU: shape of a slice in chips, such as 4x8 or 2x2x4.")
-    slices: int = Field(default=1, ge=1, le=MOST_SLICES, description="TPU: most slices.")
-    min_slices: int = Field(default=0, ge=0, le=MOST_SLICES, description="TPU: slices that are always there.")
-    max_nodes: int = Field(default=1, ge=1, description="GPU: most VMs.")
-    min_nodes: int = Field(default=0, ge=0, description="GPU: VMs that are always there.")
-    max_run_hours: int | None = Field(default=None, ge=1, description="flex-start, queued: longest life of a VM.")
-    boot_disk: BootDiskSpec = BootDiskSpec()
+    machine_type: AcceleratorMachineName = Field(description="Machine type.", examples=["a3-highgpu-8g"])
+    zone: Zone | None = Field(default=None, description="Zone of the VMs; required in a regional cluster.")
+    capacity: Capacity = Field(
+        default="on-demand", description="Provisioning model; it decides which quota is charged."
+    )
+    reservation: ReservationRef | None = Field(
+        default=None, description="Reservation that the VMs come from: its name, any, or in full."
+    )
+    topology: str | None = Field(
+        default=None, description="TPU: topology of a slice, in chips; required.", examples=["4x8", "2x2x4"]
+    )
+    slices: int = Field(default=1, ge=1, le=MOST_SLICES, description="TPU: most slices of the pool.")
+    min_slices: int = Field(default=0, ge=0, le=MOST_SLICES, description="TPU: slices that are always running.")
+    max_nodes: int = Field(default=1, ge=1, description="GPU: most VMs; in a regional cluster without zone, per zone.")
+    min_nodes: int = Field(
+        default=0, ge=0, description="GPU: VMs that are always running; in a regional cluster without zone, per zone."
+    )
+    max_run_hours: int | None = Field(
+        default=None, ge=1, description="flex-start and queued-provisioning: hours after which a VM is deleted."
+    )
+    boot_disk: BootDiskSpec = Field(default=BootDiskSpec(), description="Boot disks of the VMs.")
     labels: dict[str, str] = Field(
-        default={}, description="Kubernetes labels of the nodes, beside those that GKE sets."
+        default={}, description="Kubernetes labels of the nodes, beside those of GKE.", examples=[{"team": "vision"}]
     )
     deletion_protection: bool = Field(
-        default=True, description="false lets a change replace or remove it, where the environment protects."
+        default=True,
+        description="false allows a change to delete or replace it, where the environment protects such resources.",
     )
 
     @property
@@ -90,7 +105,7 @@ class NodePoolSpec(NodeOptions):
 
     @property
     def charged(self) -> ChargedCapacity:
-        """The capacity by which the catalogue lists the machine type and quotas are charged."""
+        """The provisioning model that is charged."""
         return charged_as(self.capacity)
 
     @model_validator(mode="after")
@@ -115,12 +130,12 @@ class NodePoolSpec(NodeOptions):
         """Yield GPUs attached to a machine with chips of its own, and a machine without to which none are."""
         if own.kind == "cpu" and self.accelerator is None:
             names = [gpu.name for gpu in _GPUS]
-            message = f"is missing: {own.name} has no GPUs of its own"
+            message = f"is missing: {own.name} does not include GPUs"
             yield Conflict(("accelerator",), message, ", ".join(names), f"accelerator: {names[0]}")
         if own.kind != "cpu":
             chips = "TPUs" if own.kind == "tpu" else "GPUs"
             for field in sorted({"accelerator", "accelerator_count"} & self.model_fields_set):
-                yield Conflict((field,), f"{own.name} has {chips} of its own", _NO_FIELD, _LEAVE_OUT)
+                yield Conflict((field,), f"does not go with {own.name}, which includes {chips}", _NO_FIELD, _LEAVE_OUT)
 
     def _conflicts_of_counts(self, own: MachineType) -> Iterator[Conflict]:
         """Yield counts of VMs for TPUs, and of slices for GPUs, with the counts that they would be."""
@@ -139,10 +154,10 @@ class NodePoolSpec(NodeOptions):
     def _conflicts_of_slices(self, own: MachineType) -> Iterator[Conflict]:
         """Yield settings of GPUs, and a missing topology."""
         for field in sorted(GPU_ONLY & self.model_fields_set):
-            yield Conflict((field,), f"{own.name} has no GPUs", _NO_FIELD, _LEAVE_OUT)
+            yield Conflict((field,), f"does not go with {own.name}, which has TPUs", _NO_FIELD, _LEAVE_OUT)
         if self.topology is None:
             smallest = next(legal_topologies(own), None)
-            message = f"is missing: {own.name} is a TPU, and a slice has a shape"
+            message = f"is missing: {own.name} has TPUs, and a slice needs a topology"
             yield Conflict(("topology",), message, topologies_text(own), f"topology: {smallest}" if smallest else None)
 
 

@@ -1,4 +1,4 @@
-"""Limits that an environment asks Google Cloud for, reviewed in a pull request like everything else."""
+"""Quota limits that an environment requests from Google Cloud, reviewed in a pull request like everything else."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LEFT_TO_GOOGLE = ("user", "resource")
 def _no_foreign_dimension(value: dict[str, str]) -> dict[str, str]:
     if foreign := sorted(set(value) & set(LEFT_TO_GOOGLE)):
         context = {"allowed": "region, zone, and the quota's own, such as gpu_family", "nearest": None}
-        raise PydanticCustomError("dimension", f"{foreign[0]!r} cannot be asked for by value", context)
+        raise PydanticCustomError("dimension", f"a limit cannot be requested for one {foreign[0]}", context)
     return value
 
 
@@ -26,22 +26,31 @@ PLACES = ("region", "zone")
 
 
 class QuotaRequest(Section):
-    """A limit to ask for, as the Cloud Quotas API spells it; ``quota plan`` prints those that are needed.
+    """A quota limit to request, as the Cloud Quotas API spells it; ``quota plan`` prints those that are needed.
 
-    It counts as a limit only once Google has granted it and a snapshot shows it. It cannot be taken back: without it
-    Google keeps the preference, and the limit stays.
+    Checks count it once Google has granted it and a snapshot shows it. It cannot be withdrawn: if you remove it, Google
+    keeps the preference and the limit.
     """
 
-    service: str = Field(pattern=SERVICE, description="Such as compute.googleapis.com.")
-    quota_id: str = Field(pattern=QUOTA_ID, description="Such as CPUS-per-project-region.")
+    service: str = Field(pattern=SERVICE, description="Service of the quota.", examples=["compute.googleapis.com"])
+    quota_id: str = Field(pattern=QUOTA_ID, description="Quota id.", examples=["CPUS-per-project-region"])
     dimensions: Annotated[dict[str, str], AfterValidator(_no_foreign_dimension)] = Field(
-        default={}, description="region or zone, and others that the quota has; none for the whole project."
+        default={},
+        description="region or zone, and other dimensions of the quota; none for the whole project.",
+        examples=[{"region": "us-central1", "gpu_family": "NVIDIA_H100"}],
     )
-    value: int = Field(ge=-1, description="The limit to have, in the quota's own unit; -1 is unlimited.")
-    justification: str = Field(min_length=1, description="Why; Google's reviewers read it.")
-    contact: Email = Field(description="Whom Google asks; an account that may change the project's quotas.")
+    value: int = Field(
+        ge=-1, description="The limit to request, in the unit of the quota; -1 is unlimited.", examples=[64]
+    )
+    justification: str = Field(
+        min_length=1, description="Reason, for Google's reviewers.", examples=["Pretraining of the vision models"]
+    )
+    contact: Email = Field(
+        description="E-mail address for questions: an account that may change the quotas of the project."
+    )
     ignore_safety_check: Literal["QUOTA_DECREASE_BELOW_USAGE", "QUOTA_DECREASE_PERCENTAGE_TOO_HIGH"] | None = Field(
-        default=None, description="The check that a decrease may fail; without it Google refuses such a decrease."
+        default=None,
+        description="Safety check to skip for a decrease; default: none, and Google refuses an unsafe decrease.",
     )
 
     @property

@@ -129,7 +129,12 @@ def _envelope(name: str, source: Source) -> list[Finding]:
             hint = f"config: {meant}" if meant in SECTIONS else find_nearest(key, ENGINE_KEYS)
             found.append(
                 source.finding(
-                    RULE, (key,), "is no key of a stack file", stack=name, allowed=", ".join(ENGINE_KEYS), nearest=hint
+                    RULE,
+                    (key,),
+                    "is not a key of a stack file",
+                    stack=name,
+                    allowed=", ".join(ENGINE_KEYS),
+                    nearest=hint,
                 )
             )
     config = source.value.get("config")
@@ -142,7 +147,7 @@ def _envelope(name: str, source: Source) -> list[Finding]:
                 source.finding(
                     RULE,
                     ("config", key),
-                    "is no setting",
+                    "is not a setting",
                     stack=name,
                     allowed=allowed,
                     nearest=find_nearest(key, SECTIONS),

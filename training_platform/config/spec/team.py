@@ -26,46 +26,57 @@ from training_platform.config.spec.node_pool import BootDiskSpec
 class Share(Section):
     """A team's share of one ResourceFlavor in one cluster, in chips or GPUs."""
 
-    nominal_quota: int = Field(ge=0, description="Chips or GPUs that are the team's whenever it wants them.")
-    borrowing_limit: int | None = Field(default=None, ge=0, description="Most it may borrow; default: no limit.")
-    lending_limit: int | None = Field(default=None, ge=0, description="Most that others may borrow; default: all.")
+    nominal_quota: int = Field(ge=0, description="Nominal quota: chips or GPUs that the team can always get back.")
+    borrowing_limit: int | None = Field(
+        default=None, ge=0, description="Most that the team may borrow from others; default: no limit."
+    )
+    lending_limit: int | None = Field(
+        default=None, ge=0, description="Most that others may borrow from the team; default: all of it."
+    )
 
 
 class DirectorySpec(Section):
-    """A part of one of the environment's Filestore instances, mounted by the team's pods."""
+    """A volume on one of the environment's Filestore instances, for the team's pods."""
 
-    filestore: Name
-    size_gib: int = Field(ge=1, description="Size that the claim asks for; Filestore does not enforce it.")
+    filestore: Name = Field(description="Filestore instance of the environment.", examples=["datasets"])
+    size_gib: int = Field(
+        ge=1, description="Size of the volume claim in GiB; Filestore does not enforce it.", examples=[1024]
+    )
 
 
 class BucketSpec(Section):
     """A Cloud Storage bucket of the team."""
 
-    location: Region
-    storage_class: Literal["STANDARD", "NEARLINE", "COLDLINE", "ARCHIVE"] = "STANDARD"
-    delete_after_days: int | None = Field(default=None, ge=1, description="Age at which objects are deleted.")
-    versioning: bool = False
+    location: Region = Field(description="Region of the bucket.")
+    storage_class: Literal["STANDARD", "NEARLINE", "COLDLINE", "ARCHIVE"] = Field(
+        default="STANDARD", description="Storage class."
+    )
+    delete_after_days: int | None = Field(
+        default=None, ge=1, description="Days after which objects are deleted; default: never."
+    )
+    versioning: bool = Field(default=False, description="Keep old versions of objects.")
 
 
 class VertexBootDisk(BootDiskSpec):
-    """The boot disk of machines that Vertex AI starts; both fields reach the API, whose sources disagree on defaults.
+    """The boot disk of a VM of Vertex AI.
 
-    The default is Vertex AI's own, not the machine type's on GKE, which Vertex AI may not take.
+    Both fields are always sent: sources disagree on the defaults of Vertex AI, which differ from those of GKE.
     """
 
-    type: DiskTypeName = "pd-ssd"
+    type: DiskTypeName = Field(default="pd-ssd", description="Disk type.")
 
 
 class PersistentResourceSpec(Section):
-    """Vertex AI machines that stay up between training jobs; billed all the time that they are up."""
+    """A Vertex AI persistent resource: VMs that keep running between training jobs and are billed all the time."""
 
-    region: Region
-    machine_type: MachineTypeName
-    replicas: int = Field(default=1, ge=1, description="VMs at the start, and always where max_replicas is not given.")
-    max_replicas: int | None = Field(default=None, ge=1, description="VMs at most; switches autoscaling on.")
-    boot_disk: VertexBootDisk = VertexBootDisk()
+    region: Region = Field(description="Region of Vertex AI.")
+    machine_type: MachineTypeName = Field(description="Machine type.", examples=["a2-highgpu-1g"])
+    replicas: int = Field(default=1, ge=1, description="VMs; with max_replicas, the fewest.")
+    max_replicas: int | None = Field(default=None, ge=1, description="Most VMs; turns autoscaling on.")
+    boot_disk: VertexBootDisk = Field(default=VertexBootDisk(), description="Boot disks of the VMs.")
     deletion_protection: bool = Field(
-        default=True, description="false lets a change replace or remove it, where the environment protects."
+        default=True,
+        description="false allows a change to delete or replace it, where the environment protects such resources.",
     )
 
     @model_validator(mode="after")
@@ -78,32 +89,40 @@ class PersistentResourceSpec(Section):
 class Vertex(Section):
     """What a team uses of Vertex AI."""
 
-    persistent_resources: dict[Name, PersistentResourceSpec] = {}
+    persistent_resources: dict[Name, PersistentResourceSpec] = Field(
+        default={}, description="Persistent resources, by name."
+    )
     tensorboards: Annotated[tuple[Region, ...], AfterValidator(unique)] = Field(
-        default=(), description="Regions with a TensorBoard of the team."
+        default=(), description="Regions in which the team gets a TensorBoard instance."
     )
 
 
 class Team(Section):
-    """One team in one environment: members, share of each cluster, directories, buckets, Vertex AI."""
+    """A team stack: members, shares of the clusters, directories, buckets, Vertex AI."""
 
-    environment: Name = Field(description="The environment's stack: stacks/Pulumi.<environment>.yaml.")
-    name: Name = Field(description="The team; also its namespace in every cluster that it has a share of.")
+    environment: Name = Field(
+        description="Stack of the environment: ENVIRONMENT of stacks/Pulumi.ENVIRONMENT.yaml.", examples=["prod"]
+    )
+    name: Name = Field(description="Name of the team and of its namespace in each cluster that it has a share of.")
     project: ProjectId | None = Field(
-        default=None, description="Where buckets and Vertex live; default: environment's."
+        default=None, description="Project of the buckets and Vertex AI; default: the project of the environment."
     )
     renamed_from: FormerName = None
-    labels: Labels = Field(default={}, description="On every resource, beside team, environment and managed-by.")
-    members: Members = Field(min_length=1)
-    shares: dict[Name, dict[str, Share]] = Field(default={}, description="Cluster, then flavor, then share.")
-    fallback: Fallback = Fallback()
+    labels: Labels = Field(default={}, description="Labels of every resource, beside team, environment and managed-by.")
+    members: Members = Field(min_length=1, description="IAM members of the team.")
+    shares: dict[Name, dict[str, Share]] = Field(
+        default={},
+        description="Shares by cluster and flavor.",
+        examples=[{"us-central1": {"h100-spot": {"nominal_quota": 16}}}],
+    )
+    fallback: Fallback = Field(default=Fallback(), description="The order in which Kueue tries flavors.")
     host_network: bool = Field(
         default=False,
-        description="Let its pods use their VM's network, where they act as the node's service account.",
+        description="Lets the team's pods use the network of their VM, where they act as its service account.",
     )
-    directories: dict[Name, DirectorySpec] = {}
-    buckets: dict[Name, BucketSpec] = {}
-    vertex: Vertex = Vertex()
+    directories: dict[Name, DirectorySpec] = Field(default={}, description="Volumes on Filestore, by name.")
+    buckets: dict[Name, BucketSpec] = Field(default={}, description="Cloud Storage buckets, by name.")
+    vertex: Vertex = Field(default=Vertex(), description="What the team uses of Vertex AI.")
 
     @model_validator(mode="after")
     def _order_is_of_shares(self) -> Team:

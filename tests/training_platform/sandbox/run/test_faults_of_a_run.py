@@ -88,7 +88,7 @@ def test_a_scenario_that_cannot_be_played_ends_with_2_before_anything_runs(
     code, said = command(*args, "--scenario", str(scenario))
 
     assert code == 2
-    assert f"{scenario}:2:10: bursts.away.code: 504 is not one of the choices" in said
+    assert f"{scenario}:2:10: bursts.away.code: 504 is not one of the allowed values" in said
 
 
 def test_a_scenario_is_played_for_as_long_as_the_run(served: Servers, scenario: Path) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.topologies import legal_for, nearest_topology
-from training_platform.config.reading.section import Location, MachineTypeName, Name, ProjectId, Section, one_of
+from training_platform.config.reading.section import Location, MachineTypeName, Name, OneOf, ProjectId, Section
 from training_platform.sandbox.cloud.requests import discovery
 from training_platform.sandbox.cloud.services.register import SERVICES
 
@@ -18,8 +18,8 @@ SERVICE_NAMES = frozenset({*discovery.SERVICES, "cloudquotas"})
 OPERATION_KINDS = frozenset(
     f"{service.name}.{kind.collection}" for service in SERVICES.values() for kind in service.kinds if kind.style
 )
-ServiceName = Annotated[str, AfterValidator(one_of("service of the local cloud", SERVICE_NAMES))]
-OperationKind = Annotated[str, AfterValidator(one_of("kind of resource with operations", OPERATION_KINDS))]
+ServiceName = Annotated[str, OneOf("service of the local cloud", SERVICE_NAMES)]
+OperationKind = Annotated[str, OneOf("kind of resource with operations", OPERATION_KINDS)]
 OperationAction = Literal["create", "update", "delete"]
 Verb = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 Pattern = Annotated[str, Field(min_length=1)]

@@ -25,11 +25,11 @@ def test_the_sample_scenario_has_a_fault_of_every_section() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("stockout: {}", "s.yaml:1:1: stockout: is no field here"),
+        ("stockout: {}", "s.yaml:1:1: stockout: is not a field of this section"),
         ("stockout: {}", "Nearest: stockouts"),
         (
             "stockouts:\n  a: {machine_typ: x, location: us-central1-a}",
-            "s.yaml:2:7: stockouts.a.machine_typ: is no field here",
+            "s.yaml:2:7: stockouts.a.machine_typ: is not a field of this section",
         ),
         ("stockouts:\n  a: {machine_typ: x, location: us-central1-a}", "stockouts.a.machine_type: is missing"),
         ("stockouts: {a: {machine_type: a3-higpu-8g, location: us-central1-a}}", "Nearest: a3-highgpu-8g"),
@@ -38,7 +38,7 @@ def test_the_sample_scenario_has_a_fault_of_every_section() -> None:
             "stockouts: {a: {machine_type: ct6e-standard-4t, location: us-central1, topology: 4x5}}",
             "s.yaml:1:72: stockouts.a.topology: '4x5' is no topology of ct6e-standard-4t",
         ),
-        ("bursts: {a: {code: 500}}", "bursts.a.code: 500 is not one of the choices"),
+        ("bursts: {a: {code: 500}}", "bursts.a.code: 500 is not one of the allowed values"),
         ("bursts: {a: {code: 503, times: 0}}", "bursts.a.times: is 0"),
         ("bursts: {a: {code: 503, service: contaner}}", "Nearest: container"),
         ("failed_operations: {a: {kind: container.nodePool}}", "Nearest: container.nodePools"),
@@ -82,7 +82,7 @@ def test_the_control_api_adds_lists_and_clears_and_says_what_it_cannot(cloud: Lo
         assert (again.status_code, again.json()["error"]) == (409, "there already: held; clear them first")
         wrong = http.post("/faults", content="burst: {}", params={"file": "day.yaml"})
         assert wrong.status_code == 400
-        assert wrong.json()["error"].startswith("day.yaml:1:1: burst: is no field here")
+        assert wrong.json()["error"].startswith("day.yaml:1:1: burst: is not a field of this section")
         unknown = http.delete("/faults/hold")
         assert (unknown.status_code, unknown.json()["error"]) == (404, "there is no fault 'hold'. Nearest: held")
 
