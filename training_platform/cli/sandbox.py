@@ -201,12 +201,15 @@ def _session(stack: str, options: Options) -> Iterator[Session]:
 @contextmanager
 def _problems() -> Iterator[None]:
     """End the command with one message and the exit code that fits."""
+    from training_platform.sandbox.files import BrokenFile
     from training_platform.sandbox.run.problems import CannotRun, RunFailed
 
     try:
         yield
-    except CannotRun as error:
+    except (CannotRun, BrokenFile) as error:
         fail(str(error))
+    except OSError as error:  # a full disk, a folder that nobody may write to
+        fail(f"{error.filename or 'the sandbox'}: {error.strerror or error}.")
     except RunFailed as error:
         _failed(error.summary, str(error))
 

@@ -47,17 +47,25 @@ class LocalCloud(Cloud):
     def handle(
         self, service: str, verb: str, path: str, query: Sequence[tuple[str, str]], body: Any
     ) -> tuple[int, Json]:
-        """Answer a request; ``path`` is quoted and below ``/<service>/``. Every refusal is an answer too."""
+        """Answer a request; ``path`` is quoted and below ``/<service>/``. Every refusal is an answer too.
+
+        What is refused changes nothing.
+        """
         try:
             self.operations.settle()
-            return 200, self._answer(service, verb, path, list(query), body)
+            self.store.flush()
+            with self.store.all_or_nothing():
+                return 200, self._answer(service, verb, path, list(query), body)
         except ApiError as error:
-            return error.code, error.body(service)
+            refusal = error
+        except OSError as error:
+            refusal = ApiError(503, f"The local cloud cannot write its state: {error.strerror or error}.")
+            LOG.error("%s", refusal)  # noqa: TRY400 # one sentence is enough
         except Exception:  # a fault of ours must still be an answer that a client understands
             LOG.exception("%s /%s/%s", verb, service, path)
-            return 500, ApiError(500, "The local cloud failed; its log says where.").body(service)
-        finally:
-            self.store.flush()
+            refusal = ApiError(500, "The local cloud failed; its log says where.")
+        self.operations.reload()
+        return refusal.code, refusal.body(service)
 
     def _answer(self, service: str, verb: str, path: str, query: list[tuple[str, str]], body: Any) -> Json:
         if service == "cloudquotas":

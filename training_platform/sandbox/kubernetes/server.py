@@ -98,7 +98,10 @@ class Plugin(provider_pb2_grpc.ResourceProviderServicer):
     @override
     def Configure(self, request: pb.ConfigureRequest, context: Any) -> pb.ConfigureResponse:
         with self._lock:
+            self._providers.pop(context.peer(), None)
             self._providers[context.peer()] = configured(request.urn, from_struct(request.args))
+            if len(self._providers) > _MOST_PROVIDERS:  # connections of engines that ended long ago
+                del self._providers[next(iter(self._providers))]
         return pb.ConfigureResponse(
             acceptSecrets=True,
             acceptResources=True,
@@ -226,4 +229,5 @@ def _ignored(path: str, ignored: Sequence[str]) -> bool:
     return any(path == one or path.startswith((f"{one}.", f"{one}[")) for one in ignored)
 
 
+_MOST_PROVIDERS: Final = 1_000
 _NO_LIMITS: Final = (("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1))

@@ -8,13 +8,12 @@ counting its updates from 1, one fixed ``creationTimestamp``. The file holds sec
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 import uuid
 from pathlib import Path
 from threading import RLock
 from typing import Final, NamedTuple, Protocol
 
+from training_platform.sandbox.files import BrokenFile, read_json, write_whole
 from training_platform.sandbox.kubernetes.values import Json, pruned
 
 CREATED: Final = "2026-01-01T00:00:00Z"
@@ -71,8 +70,11 @@ class Store:
         self._lock = RLock()
         self._objects: dict[tuple[str, Key], Json] = {}
         if file is not None and file.exists():
-            for record in json.loads(file.read_text(encoding="utf-8")):
-                self._objects[record["cluster"], Key(*record["key"])] = record["object"]
+            try:
+                for record in read_json(file):
+                    self._objects[record["cluster"], Key(*record["key"])] = record["object"]
+            except (TypeError, KeyError) as error:
+                raise BrokenFile(file, "it does not hold what the stand-in writes") from error
 
     def clusters(self) -> list[str]:
         """Clusters that hold an object."""
@@ -124,11 +126,14 @@ class Store:
     def delete(self, cluster: str, key: Key) -> None:
         """Forget an object, and with a namespace all that is in it; one that is gone already is no error."""
         with self._lock:
-            self._objects.pop((cluster, key), None)
-            if key == _namespace(key.name):
-                for inner in [k for c, k in self._objects if c == cluster and k.namespace == key.name]:
-                    del self._objects[cluster, inner]
-            self._save()
+            inside = key.name if key == _namespace(key.name) else None
+            self._save(
+                {
+                    (owner, other): obj
+                    for (owner, other), obj in self._objects.items()
+                    if owner != cluster or not (other == key or (inside and other.namespace == inside))
+                }
+            )
 
     def ensure_namespace(self, cluster: str, name: str) -> None:
         """Create a namespace unless it is there."""
@@ -139,19 +144,18 @@ class Store:
 
     def _keep(self, cluster: str, key: Key, obj: Json, filled: Json) -> Json:
         kept = {**obj, "metadata": {**obj.get("metadata", {}), **filled}}
-        self._objects[cluster, key] = _copied(kept)
-        self._save()
+        self._save({**self._objects, (cluster, key): _copied(kept)})
         return _copied(kept)
 
-    def _save(self) -> None:
-        """Write all of it beside the file, then put it in its place, so that a killed server leaves a whole file."""
-        if self._file is None:
-            return
-        records = [{"cluster": c, "key": key, "object": obj} for (c, key), obj in sorted(self._objects.items())]
-        handle, partial = tempfile.mkstemp(dir=self._file.parent, prefix=self._file.name)  # mode 0600
-        with os.fdopen(handle, "w", encoding="utf-8") as out:
-            json.dump(records, out, indent=1)
-        Path(partial).replace(self._file)
+    def _save(self, objects: dict[tuple[str, Key], Json]) -> None:
+        """Keep these objects, and no others; where they cannot be written, the change is refused."""
+        if self._file is not None:
+            records = [{"cluster": c, "key": key, "object": obj} for (c, key), obj in sorted(objects.items())]
+            try:
+                write_whole(self._file, json.dumps(records, indent=1))
+            except OSError as error:
+                raise Refused(f"the stand-in cannot write its objects: {error.strerror or error}") from error
+        self._objects = objects
 
 
 def _born(cluster: str, key: Key) -> Json:

@@ -53,12 +53,14 @@ def remove(port: int, name: str) -> None:
 
 
 def _control(port: int, verb: str, path: str, body: bytes | None = None) -> Any:
-    url = f"http://127.0.0.1:{port}/_sandbox/{path}"
+    url, headers = f"http://127.0.0.1:{port}/_sandbox/{path}", {"Content-Type": "application/yaml"}
     try:
-        with _DIRECT.open(Request(url, body, method=verb), timeout=_SECONDS) as answer:
+        with _DIRECT.open(Request(url, body, headers, method=verb), timeout=_SECONDS) as answer:
             return json.load(answer)
     except HTTPError as error:
-        raise CannotRun(f"{json.load(error)['error']}.".replace("..", ".")) from error
+        said = json.load(error)["error"]
+        message = said["message"] if isinstance(said, dict) else said
+        raise CannotRun(f"{message}.".replace("..", ".")) from error
 
 
 def check_scenario(path: Path) -> None:

@@ -21,6 +21,7 @@ import yaml
 
 from training_platform.config.spec.stack import PROJECT, stack_name
 from training_platform.config.workspace import STACKS_FOLDER
+from training_platform.sandbox.files import read_json
 from training_platform.sandbox.run.problems import CannotRun
 from training_platform.sandbox.run.stack_copy import salt_of, sandboxed
 
@@ -97,7 +98,7 @@ class Folder:
     def holder(self, stack: str) -> int | None:
         """Return the process that works on a stack, None where a lock is none's any more, or there is no lock."""
         for path in self.locks(stack):
-            pid = json.loads(path.read_text(encoding="utf-8") or "{}").get("pid")
+            pid = read_json(path).get("pid") if path.stat().st_size else None
             if isinstance(pid, int) and is_alive(pid):
                 return pid
         return None
@@ -144,7 +145,7 @@ class Folder:
     def pending(self, stack: str) -> list[dict[str, Any]]:
         """Return the operations that were under way when the last run of a stack ended, or its last resume began."""
         path = self.checkout(stack).parent / "pending.json"
-        kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+        kept = read_json(path) if path.exists() else []
         return [*kept, *(self._deployment(stack).get("pending_operations") or ())]
 
     def remember(self, stack: str, operations: list[dict[str, Any]]) -> None:
@@ -178,7 +179,7 @@ class Folder:
         path = self.state / ".pulumi" / "stacks" / PROJECT / f"{stack}.json"
         if not path.exists():
             return {}
-        latest = json.loads(path.read_text(encoding="utf-8"))["checkpoint"].get("latest")
+        latest = read_json(path)["checkpoint"].get("latest")
         found: dict[str, Any] = latest or {}
         return found
 

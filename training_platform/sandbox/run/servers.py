@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +19,7 @@ from training_platform.sandbox.cloud.local_cloud import LocalCloud
 from training_platform.sandbox.cloud.state.projects import Projects
 from training_platform.sandbox.cloud.state.settings import Settings
 from training_platform.sandbox.cloud.state.store import Store
+from training_platform.sandbox.files import read_json
 from training_platform.sandbox.kubernetes.api_servers.api_store import ApiStore
 from training_platform.sandbox.kubernetes.api_servers.control_plane import ControlPlanes
 from training_platform.sandbox.kubernetes.server import serve as serve_kubernetes
@@ -116,6 +118,8 @@ def serving(
         ):
             yield Servers(bound, plugin, durations)
     except OSError as error:
+        if error.errno not in (errno.EADDRINUSE, errno.EACCES) or error.filename:
+            raise
         raise CannotRun(f"the server cannot listen on port {port}: {error.strerror}.") from error
 
 
@@ -145,7 +149,7 @@ def served(folder: Folder) -> Servers | None:
     place = _announcement(folder)
     if not place.exists():
         return None
-    about = json.loads(place.read_text(encoding="utf-8"))
+    about = read_json(place)
     if not is_alive(about["pid"]):
         return None
     return Servers(about["cloud"], about["kubernetes"], about["durations"])

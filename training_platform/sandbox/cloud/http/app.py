@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -12,30 +11,33 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from training_platform.sandbox.cloud.faults.requests import Answer, Asked, after_effect, before_effect, unavailable
 from training_platform.sandbox.cloud.http import control
+from training_platform.sandbox.cloud.http.bodies import read_json
+from training_platform.sandbox.cloud.http.guard import VERBS, Guard
 from training_platform.sandbox.cloud.local_cloud import LocalCloud
 from training_platform.sandbox.cloud.requests.errors import ApiError
 
 LOG: Final = logging.getLogger("training_platform.sandbox.cloud")
-_VERBS: Final = ["GET", "POST", "PUT", "PATCH", "DELETE"]
-_MOST_BYTES: Final = 16 * 2**20
 TRANSPORT: Final = "transport"
 """What the server calls a request's connection in its state."""
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
-def make_app(cloud: LocalCloud) -> Starlette:
+def make_app(cloud: LocalCloud) -> ASGIApp:
     """Return the app of a local cloud."""
-    return Starlette(
+    app = Starlette(
         routes=[
             *control.routes(cloud),
-            Route("/{service}/{path:path}", _endpoint(cloud), methods=_VERBS),
-            Route("/{path:path}", _unknown, methods=_VERBS),
-        ]
+            Route("/{service}/{path:path}", _endpoint(cloud), methods=VERBS),
+            Route("/{path:path}", _unknown, methods=VERBS),
+        ],
+        exception_handlers={ApiError: _refused},
     )
+    return Guard(app)
 
 
 def _endpoint(cloud: LocalCloud) -> Endpoint:
@@ -43,10 +45,7 @@ def _endpoint(cloud: LocalCloud) -> Endpoint:
         service = request.path_params["service"]
         raw = request.scope.get("raw_path", request.url.path.encode()).decode("latin-1").partition("?")[0]
         path = raw.removeprefix(f"/{service}/")
-        try:
-            body = await _body(request)
-        except ApiError as error:
-            return JSONResponse(error.body(service), error.code)
+        body = await read_json(request)
         query = request.query_params.multi_items()
         project = cloud.project_named(path, dict(query))
         asked = Asked(verb=request.method, service=service, path=path, project=project)
@@ -83,16 +82,11 @@ async def _faulty(request: Request, service: str, fault: Answer) -> Response:
     return JSONResponse(error.body(service), error.code, fault.headers)
 
 
-async def _body(request: Request) -> object:
-    raw = await request.body()
-    if len(raw) > _MOST_BYTES:
-        raise ApiError(413, "Request payload size exceeds the limit", status="INVALID_ARGUMENT")
-    if not raw:
-        return None
-    try:
-        return json.loads(raw)
-    except (ValueError, RecursionError) as error:
-        raise ApiError(400, "Invalid JSON payload received. Parse error.", reason="parseError") from error
+async def _refused(request: Request, error: Exception) -> Response:
+    """Answer a refusal in its service's form."""
+    if not isinstance(error, ApiError):
+        raise error
+    return JSONResponse(error.body(request.path_params.get("service", "")), error.code)
 
 
 async def _unknown(request: Request) -> Response:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from typing import Any
 
 from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from training_platform.sandbox.cloud.http.bodies import read_json
 from training_platform.sandbox.cloud.http.control_faults import fault_routes
 from training_platform.sandbox.cloud.local_cloud import LocalCloud
 from training_platform.sandbox.cloud.state.settings import Settings
@@ -22,14 +21,14 @@ def routes(cloud: LocalCloud) -> list[Route]:
     async def settings(request: Request) -> Response:
         if request.method == "PUT":
             try:
-                cloud.settings = Settings.model_validate(json.loads(await request.body() or b"{}"))
-            except (ValidationError, ValueError) as error:
+                cloud.settings = Settings.model_validate(await read_json(request) or {})
+            except ValidationError as error:
                 return JSONResponse({"error": str(error)}, 400)
         return JSONResponse(cloud.settings.model_dump())
 
     async def clock(request: Request) -> Response:
+        given = await read_json(request)
         try:
-            given: Any = json.loads(await request.body() or b"{}")
             cloud.clock.advance(float(given["advance"]))
         except (ValueError, TypeError, KeyError) as error:
             return JSONResponse({"error": f'a body {{"advance": seconds}} is wanted: {error}'}, 400)

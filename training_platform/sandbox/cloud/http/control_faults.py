@@ -9,6 +9,7 @@ from starlette.routing import Route
 from training_platform.catalog.nearest import find_nearest
 from training_platform.sandbox.cloud.faults.active import NameTaken
 from training_platform.sandbox.cloud.faults.scenario import ScenarioError, parse_scenario
+from training_platform.sandbox.cloud.http.bodies import read_bytes
 from training_platform.sandbox.cloud.local_cloud import LocalCloud
 
 
@@ -19,7 +20,7 @@ def fault_routes(cloud: LocalCloud) -> list[Route]:
         return JSONResponse(cloud.faults.shown())
 
     async def add(request: Request) -> Response:
-        text = (await request.body()).decode("utf-8", "replace")
+        text = (await read_bytes(request)).decode("utf-8", "replace")
         try:
             names = cloud.faults.add(parse_scenario(text, request.query_params.get("file", "scenario")))
         except ScenarioError as error:

@@ -17,8 +17,11 @@ _STATUS: Final[Mapping[int, tuple[str, str]]] = {  # HTTP code: status, reason o
     401: ("UNAUTHENTICATED", "authError"),
     403: ("PERMISSION_DENIED", "forbidden"),
     404: ("NOT_FOUND", "notFound"),
+    405: ("UNIMPLEMENTED", "httpMethodNotAllowed"),
     409: ("ALREADY_EXISTS", "alreadyExists"),
     412: ("FAILED_PRECONDITION", "conditionNotMet"),
+    413: ("INVALID_ARGUMENT", "uploadTooLarge"),
+    415: ("INVALID_ARGUMENT", "unsupportedMediaType"),
     429: ("RESOURCE_EXHAUSTED", "rateLimitExceeded"),
     500: ("INTERNAL", "backendError"),
     501: ("UNIMPLEMENTED", "notImplemented"),
@@ -68,6 +71,13 @@ def already_exists(name: str) -> ApiError:
 def invalid(message: str, *, field: str = "") -> ApiError:
     """A value that the API does not take; ``field`` as the request spells it."""
     return bad_request([(field, message)]) if field else ApiError(400, message)
+
+
+def required(body: Json, field: str, path: str) -> Any:
+    """Return a field that a message needs; ``path`` is where the message is. Raises ApiError where it is left out."""
+    if not body.get(field):
+        raise ApiError(400, f"Invalid value for field '{path}.{field}': ''. A value is required.", reason="required")
+    return body[field]
 
 
 def bad_request(violations: list[tuple[str, str]]) -> ApiError:

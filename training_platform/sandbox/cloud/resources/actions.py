@@ -30,21 +30,17 @@ def create(cloud: Cloud, kind: Kind, call: Call) -> Json:
         form = f"Must be a match of regex '(?:{kind.id_form})'"
         raise ApiError(400, f"Invalid value for field 'resource.{kind.id_in}': '{given}'. {form}")
     record = Record(name=f"{call.name}/{given or cloud.number()}", project=call.project, body=body)
-    if cloud.store.get(record.name) is not None:
+    if record.name in cloud.store:
         raise already_exists(shown_name(record.name))
     if kind.parent:
         cloud.existing(call.name.rpartition("/")[0])
     kind.fill(cloud, call, record, {})
-    if cloud.store.get(record.name) is not None:  # the service gave it another name
+    if record.name in cloud.store:  # the service gave it another name
         raise already_exists(shown_name(record.name))
     touch(cloud, kind, record)
     admit(cloud, kind, call, record, None)
     cloud.store.put(record)
-    try:
-        kind.made(cloud, call, record)
-    except ApiError:
-        cloud.store.delete(record.name)
-        raise
+    kind.made(cloud, call, record)
     return _answer(cloud, kind, call, record, ("insert", f"CREATE_{_upper(kind)}"), at=1)
 
 

@@ -1,23 +1,23 @@
-"""Lists: filters and pages."""
+"""Pages of a list, and which of its items a filter leaves."""
 
 from __future__ import annotations
 
 import base64
 import binascii
-import re
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from training_platform.sandbox.cloud.requests.errors import ApiError
+from training_platform.sandbox.cloud.requests.filters import read_filter
 from training_platform.sandbox.cloud.resources.model import Call, Json
 
 _DEFAULT: Final = 500
-_TERM: Final = re.compile(r"""\s*\(?\s*([\w.]+)\s*(!=|=|:|\beq\b|\bne\b)\s*("[^"]*"|'[^']*'|[^\s()]+)\s*\)?\s*""")
 
 
 def page(call: Call, items: Sequence[Json], schema: str) -> Json:
     """Return the page that a list method asks for. Raises ApiError for a filter or a token that cannot be read."""
-    found = [each for each in items if _fits(each, _terms(call))]
+    terms = read_filter(call.parameters.get("filter") or "")
+    found = [each for each in items if all(term.fits(each) for term in terms)]
     size = call.parameters.get("pageSize") or call.parameters.get("maxResults") or _DEFAULT
     if size < 0:
         raise ApiError(400, f"Invalid page size: {size}")
@@ -45,30 +45,6 @@ def items_field(call: Call, schema: str) -> str:
         (name for name, spec in properties.items() if spec.get("items", {}).get("$ref") == call.api.schema(schema)),
         "items",
     )
-
-
-def _terms(call: Call) -> list[tuple[str, str, str]]:
-    text = call.parameters.get("filter") or ""
-    terms: list[tuple[str, str, str]] = []
-    while text.strip():
-        found = _TERM.match(text)
-        if not found:
-            raise ApiError(400, f"Invalid list filter expression: {text}")
-        terms.append((found[1], found[2], found[3].strip("\"'")))
-        text = re.sub(r"^\s*(AND\b)?", "", text[found.end() :])
-    return terms
-
-
-def _fits(item: Json, terms: Sequence[tuple[str, str, str]]) -> bool:
-    for path, operator, value in terms:
-        held: Any = item
-        for part in path.split("."):
-            held = held.get(part) if isinstance(held, dict) else None
-        text = str(held).lower() if isinstance(held, bool) else str(held)
-        wanted = re.fullmatch(value.replace("*", ".*"), text) if operator in ("eq", "ne") else value in {text, "*"}
-        if bool(wanted) is (operator in ("!=", "ne")):
-            return False
-    return True
 
 
 def _start(token: str) -> int:

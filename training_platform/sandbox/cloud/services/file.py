@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from training_platform.sandbox.cloud.requests.errors import ApiError, failed_precondition, not_found
+from training_platform.sandbox.cloud.requests.errors import ApiError, failed_precondition, not_found, required
 from training_platform.sandbox.cloud.resources.model import Call, Json, Kind, Service
 from training_platform.sandbox.cloud.state.cloud import Cloud
 from training_platform.sandbox.cloud.state.store import Record
@@ -15,6 +15,8 @@ def _fill(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
         return
     if not body.get("fileShares") or not body.get("networks"):
         raise ApiError(400, "An instance needs one file share and one network")
+    for share in body["fileShares"]:
+        required(share, "name", "instance.file_shares[]")
     body |= {"name": call.path + "/" + record.id, "createTime": cloud.time()}
     body.setdefault("protocol", "NFS_V3")
     serial = cloud.store.serial()

@@ -9,13 +9,15 @@ from training_platform.sandbox.cloud.resources.model import Call, Json, Kind, Se
 from training_platform.sandbox.cloud.state.cloud import Cloud
 from training_platform.sandbox.cloud.state.store import Record
 
+_KEPT_MUTATIONS: Final = 10  # how many Google keeps is unverified
 _NEEDED: Final = {"email": "email_address", "slack": "channel_name", "pubsub": "topic", "webhook_tokenauth": "url"}
 
 
 def _dated(cloud: Cloud, record: Record, old: Json, schema: str) -> None:
     who = {"mutateTime": cloud.time(), "mutatedBy": "sandbox@example.com"}
     if schema == "channel":
-        record.body["mutationRecords"] = [{"mutateTime": who["mutateTime"]}, *old.get("mutationRecords", [])]
+        before = old.get("mutationRecords", [])[: _KEPT_MUTATIONS - 1]
+        record.body["mutationRecords"] = [{"mutateTime": who["mutateTime"]}, *before]
         record.body["creationRecord"] = old.get("creationRecord", {"mutateTime": who["mutateTime"]})
     else:
         record.body["mutationRecord"] = who

@@ -5,6 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Final
+
+MOST_SECONDS: Final = 10 * 365 * 86_400.0
 
 
 class Clock:
@@ -19,9 +22,9 @@ class Clock:
         return self._source() + self.ahead
 
     def advance(self, seconds: float) -> None:
-        """Move the time on. Raises ValueError for a move back: operations that are done would be under way again."""
-        if seconds < 0:
-            raise ValueError("the clock moves on, not back")
+        """Move the time on. Raises ValueError for a move back, after which what is done would be under way again."""
+        if not 0 <= seconds <= MOST_SECONDS - self.ahead:
+            raise ValueError("the clock moves on, not back, and no more than ten years in all")
         self.ahead += seconds
 
 

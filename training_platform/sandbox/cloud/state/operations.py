@@ -20,6 +20,7 @@ Json = dict[str, Any]
 # keeps its own for days; a client asks for one until it has seen it done, and the gcp provider every 10 s at most.
 KEPT: Final = 500
 KEPT_SECONDS: Final = 60.0
+MOST: Final = 5_000  # beyond which none is kept for its age
 
 
 class Operations:
@@ -29,7 +30,11 @@ class Operations:
         self._store = store
         self._clock = clock
         self._faults = faults
-        known = [each for each in store.all() if "/operations/" in each.name]
+        self.reload()
+
+    def reload(self) -> None:
+        """Read from the store which operations there are, as after a start."""
+        known = [each for each in self._store.all() if "/operations/" in each.name]
         self._pending = {each.name for each in known if "due" in each.meta}
         self._recovering = {each.name for each in known if "recovers" in each.meta} - self._pending
         self._done: dict[str, deque[str]] = defaultdict(deque)  # by project, those that ended first at the left
@@ -43,12 +48,12 @@ class Operations:
         self._store.put(record)
         self._pending.add(record.name)
         self.settle()
-        return record.body
+        return (self._store.get(record.name) or record).body
 
     def settle(self) -> None:
         """End every operation that is due, in order, and let recover what waited for a fault to be over."""
         now = self._clock.now()
-        self._pending = {name for name in self._pending if self._store.get(name)}
+        self._pending = {name for name in self._pending if name in self._store}
         for record in self._under_way():
             self._relieve(record, now)
         due = [each for each in self._under_way() if each.meta["due"] <= now and not self._held(each, now)]
@@ -107,6 +112,7 @@ class Operations:
         well = meta.pop("recovers")
         del meta["error"]
         meta |= {"due": max(now, well["due"]), "changes": well["changes"]}
+        self._store.put(record)
 
     def _recover(self, name: str) -> None:
         """Let a resource be as if its operation had not failed, where that was for a fault that is over."""
@@ -118,7 +124,7 @@ class Operations:
             return
         for target, fields, _ in record.meta.pop("recovers")["changes"]:
             found = self._store.get(target)
-            if found is not None and found.meta.pop("recovers_by", None) == name:
+            if found is not None and found.meta.get("recovers_by") == name:
                 self._change(target, fields, delete=False)
         self._store.put(record)
         self._forget(record)
@@ -129,6 +135,7 @@ class Operations:
             self._store.delete(target)
         elif found is not None:
             found.body.pop("statusMessage", None)  # what was wrong before is not any more
+            found.meta.pop("recovers_by", None)
             found.body.update(fields)
             self._store.put(found)
 
@@ -138,7 +145,8 @@ class Operations:
         done.append(record.name)
         while len(done) > KEPT:
             oldest = self._store.get(done[0])
-            if oldest is not None and oldest.meta["ended"] > self._clock.now() - KEPT_SECONDS:
+            young = oldest is not None and oldest.meta["ended"] > self._clock.now() - KEPT_SECONDS
+            if young and len(done) <= MOST:
                 return
             self._store.delete(done.popleft())
 
@@ -155,6 +163,7 @@ class Operations:
         self._store.put(record)
         if "recovers" in meta and target is not None:
             target.meta["recovers_by"] = record.name
+            self._store.put(target)
             self._recovering.add(record.name)
         else:
             self._forget(record)

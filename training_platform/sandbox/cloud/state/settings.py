@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -18,7 +18,7 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
-    durations: dict[str, float] = Field(default_factory=dict)
+    durations: dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = Field(default_factory=dict)
     node_quota: NodeQuota = "current"
     check_services: bool = Field(default=True, description="Refuse calls to an API that the project has not enabled.")
 

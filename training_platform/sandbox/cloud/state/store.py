@@ -1,19 +1,21 @@
 """What the local cloud holds: resources by full name, kept in one file.
 
 A name is the service and the path below its version, ``container/projects/p/locations/l/clusters/c``; the project is
-in it, by id, so that two projects never meet. The file is written anew and renamed into place, at once or when
-``flush`` is called: a server that is killed loses what it did not flush, so the app flushes before it answers.
+in it, by id, so that two projects never meet. The file is written anew when ``flush`` is called: a server that is
+killed loses what it did not flush, so the app flushes before it answers.
 """
 
 from __future__ import annotations
 
+import copy
 import json
-import os
-import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+
+from training_platform.sandbox.files import BrokenFile, read_json, write_whole
 
 Json = dict[str, Any]
 _FORMAT = 1
@@ -46,8 +48,11 @@ class Store:
             self._load(path)
 
     def get(self, name: str) -> Record | None:
-        """Return a resource."""
-        return self._records.get(name)
+        """Return a resource, to be changed at will: nothing is kept before it is put back."""
+        return copy.deepcopy(self._records.get(name))
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._records
 
     def put(self, record: Record) -> None:
         """Write a resource, new or changed."""
@@ -60,7 +65,7 @@ class Store:
             self._changed = self._records.pop(each, None) is not None or self._changed
 
     def below(self, name: str) -> Iterator[Record]:
-        """Yield everything below a name, in the order of creation."""
+        """Yield everything below a name, in the order of creation; to be read only, as in every list of resources."""
         prefix = f"{name}/"
         yield from [record for key, record in self._records.items() if key.startswith(prefix)]
 
@@ -91,27 +96,34 @@ class Store:
             del self._records[record.name]
         self._changed = True
 
+    @contextmanager
+    def all_or_nothing(self) -> Iterator[None]:
+        """Forget what the block changed, where it raises; what it changed has to be written by the end of it too."""
+        kept, changed = self._records.copy(), self._changed
+        try:
+            yield
+            self.flush()
+        except BaseException:
+            self._records, self._changed = kept, changed
+            raise
+
     def flush(self) -> None:
-        """Write the file where anything changed since the last time."""
+        """Write the file where anything changed since the last time. Raises OSError."""
         if self._changed and self.path is not None:
             content = {"format": _FORMAT, "serial": self._serial, "records": [asdict(each) for each in self.all()]}
-            _replace(self.path, json.dumps(content, separators=(",", ":")))
+            write_whole(self.path, json.dumps(content, separators=(",", ":")))
         self._changed = False
 
     def _load(self, path: Path) -> None:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        if content.get("format") != _FORMAT:
-            raise ValueError(f"{path} is no state of this version of the local cloud")
-        self._serial = content["serial"]
-        self._records = {each["name"]: Record(**each) for each in content["records"]}
+        try:
+            content = read_json(path)
+            if content["format"] != _FORMAT:
+                raise BrokenFile(path, "it was written by another version of the local cloud")
+            self._serial = int(content["serial"])
+            self._records = {each["name"]: Record(**each) for each in content["records"]}
+        except (TypeError, KeyError, ValueError) as error:
+            raise BrokenFile(path, "it does not hold what the local cloud writes") from error
 
 
 def _fits(pattern: list[str], parts: list[str]) -> bool:
     return len(pattern) == len(parts) and all(p in ("-", part) for p, part in zip(pattern, parts, strict=True))
-
-
-def _replace(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=path.name, delete=False, encoding="utf-8") as file:
-        file.write(text)
-    os.replace(file.name, path)  # noqa: PTH105 # the pair of NamedTemporaryFile, which gives a text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -12,12 +12,6 @@ import pytest
 from tests.training_platform.sandbox.cloud.conftest import LOCATION, PROJECT, Client
 from training_platform.sandbox.cloud.endpoints import endpoints
 from training_platform.sandbox.cloud.local_cloud import LocalCloud
-
-
-@pytest.fixture
-def http(port: int) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
-        yield client
 
 
 def test_the_server_can_be_reached_from_this_machine_alone(port: int) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from ipaddress import IPv4Network, ip_network
 from typing import Final
 
-from training_platform.sandbox.cloud.requests.errors import ApiError
+from training_platform.sandbox.cloud.requests.errors import ApiError, required
 from training_platform.sandbox.cloud.requests.links import COMPUTE_LINK
 from training_platform.sandbox.cloud.resources.model import Call, Json
 from training_platform.sandbox.cloud.state.cloud import Cloud
@@ -59,10 +59,7 @@ def fill_subnet(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
     body.setdefault("privateIpv6GoogleAccess", "DISABLE_GOOGLE_ACCESS")
     body.setdefault("enableFlowLogs", False)
     body.setdefault("logConfig", {"enable": False})
-    ranges = [
-        primary,
-        *(read_range(each["ipCidrRange"], "resource.secondaryIpRanges") for each in body.get("secondaryIpRanges", ())),
-    ]
+    ranges = [primary, *_secondary(body)]
     for other in cloud.store.all(record.project):
         if other.name != record.name and "/subnetworks/" in other.name and other.body.get("network") == body["network"]:
             for mine, theirs in ((a, b) for a in ranges for b in _ranges_of(other) if a.overlaps(b)):
@@ -70,6 +67,13 @@ def fill_subnet(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
                     400,
                     f"Invalid IPCidrRange: {mine} conflicts with existing subnetwork '{other.id}' ({theirs}).",
                 )
+
+
+def _secondary(body: Json) -> Iterator[IPv4Network]:
+    field = "resource.secondaryIpRanges"
+    for each in body.get("secondaryIpRanges", ()):
+        required(each, "rangeName", field)
+        yield read_range(required(each, "ipCidrRange", field), field)
 
 
 def _ranges_of(subnet: Record) -> Iterator[IPv4Network]:
@@ -106,7 +110,8 @@ def fill_router(cloud: Cloud, _call: Call, record: Record, _old: Json) -> None:
         for field, value in _NAT.items():
             nat.setdefault(field, value)
         for subnet in nat.get("subnetworks", ()):
-            subnet["name"] = COMPUTE_LINK + "projects/" + subnet["name"].split("projects/", 1)[-1]
+            name = required(subnet, "name", "resource.nats[].subnetworks[]")
+            subnet["name"] = COMPUTE_LINK + "projects/" + name.split("projects/", 1)[-1]
             if cloud.store.get("compute/" + subnet["name"].removeprefix(COMPUTE_LINK)) is None:
                 raise ApiError(
                     400,

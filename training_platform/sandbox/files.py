@@ -1,0 +1,37 @@
+"""Files that hold a server's state: read whole or said to be broken, written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+
+class BrokenFile(Exception):
+    """A file that cannot be read as what it was written as; the message is one sentence."""
+
+    def __init__(self, path: Path, reason: object) -> None:
+        super().__init__(f"{path} is broken: {reason}. Delete it to begin anew.")
+
+
+def read_json(path: Path) -> Any:
+    """Return what a file holds. Raises BrokenFile."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise BrokenFile(path, error) from error
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write beside the file, then put it in its place: a killed process leaves a whole file. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, partial = tempfile.mkstemp(dir=path.parent, prefix=path.name)  # mode 0600
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as out:
+            out.write(text)
+        Path(partial).replace(path)
+    except OSError:
+        Path(partial).unlink(missing_ok=True)
+        raise
