@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import copy
+from collections.abc import Mapping
 from typing import Final
 
-from training_platform.sandbox.cloud.requests.errors import ApiError, conflict, failed_precondition
+from training_platform.sandbox.cloud.requests.errors import ApiError, conflict, failed_precondition, not_found
 from training_platform.sandbox.cloud.requests.masks import merge
 from training_platform.sandbox.cloud.resources import refusals
 from training_platform.sandbox.cloud.resources.actions import etag
@@ -37,19 +37,12 @@ def _update_cluster(cloud: Cloud, call: Call) -> Json:
     update = call.body.get("update", {})
     if update.get("etag") and update["etag"] != record.body["etag"]:
         raise conflict("The etag is stale.")
-    known = call.properties("Cluster")
-    network = call.properties("NetworkConfig")
+    of_pools = {given: value for given, value in update.items() if given in _POOL_FIELDS}
     for given, value in update.items():
-        name = given.removeprefix("desired")
-        field = _RENAMED.get(given, name[:1].lower() + name[1:])
-        if field in known:
-            record.body[field] = _merged(record.body.get(field), value)
-        elif field in network:
-            record.body["networkConfig"][field] = _merged(record.body["networkConfig"].get(field), value)
-        elif given in _POOL_FIELDS:
-            _update_pools(cloud, record, update)
-        elif given not in ("etag", "desiredNodePoolId"):
-            raise ApiError(501, f"Changing a cluster's {given} is not implemented by the local cloud")
+        if given not in of_pools and given not in ("etag", "desiredNodePoolId"):
+            _put(record.body, _place(call, given), value.get(_INSIDE[given], False) if given in _INSIDE else value)
+    if of_pools:
+        _update_pools(cloud, call, record, of_pools)
     _finish_cluster(cloud, record, update)
     return _operation(cloud, record, "UPDATE_CLUSTER")
 
@@ -63,13 +56,38 @@ def _finish_cluster(cloud: Cloud, record: Record, update: Json) -> None:
     cloud.store.put(record)
 
 
-def _update_pools(cloud: Cloud, record: Record, update: Json) -> None:
-    for pool in cloud.store.children(f"{record.name}/nodePools"):
-        if update.get("desiredNodePoolId") not in (None, "-", pool.id):
-            continue
-        for given, field in _POOL_FIELDS.items():
-            if given in update:
-                pool.body["config"][field] = update[given]
+def _place(call: Call, given: str) -> tuple[str, ...]:
+    """Return where in a cluster a field of an update goes. Raises ApiError for one that is nowhere."""
+    if given in _PLACES:
+        return _PLACES[given]
+    name = given.removeprefix("desired")
+    field = name[:1].lower() + name[1:]
+    for schema, above in (("Cluster", ()), ("NetworkConfig", ("networkConfig",)), ("IPAllocationPolicy", (_RANGES,))):
+        if field in call.properties(schema):
+            return (*above, field)
+    raise ApiError(501, f"Changing a cluster's {given} is not implemented by the local cloud")
+
+
+def _put(body: Json, place: tuple[str, ...], value: object) -> None:
+    """Set a field; messages are merged."""
+    for name in place[:-1]:
+        body = body.setdefault(name, {})
+    old = body.get(place[-1])
+    body[place[-1]] = merge(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
+
+
+def _update_pools(cloud: Cloud, call: Call, cluster: Record, fields: Json) -> None:
+    """Set fields of the pool that an update names, or of all. Raises ApiError for a pool that is not there."""
+    wanted = call.body["update"].get("desiredNodePoolId", "-")
+    names = [each.name for each in cloud.store.children(f"{cluster.name}/nodePools") if wanted in ("-", each.id)]
+    if not names:
+        raise not_found(f"{call.path}/nodePools/{wanted}")
+    for name in names:
+        pool = cloud.existing(name)
+        for given, value in fields.items():
+            *above, field = _POOL_FIELDS[given]
+            (pool.body[above[0]] if above else pool.body)[field] = value
+        _check_pool(cloud, call, pool)
         cloud.store.put(pool)
 
 
@@ -91,7 +109,6 @@ def _set_cluster(cloud: Cloud, call: Call) -> Json:
 def _update_pool(cloud: Cloud, call: Call) -> Json:
     record = cloud.existing(call.name)
     _pool_free(cloud, record)
-    before = Record(name=record.name, project=record.project, body=copy.deepcopy(record.body), meta=record.meta)
     body, config = record.body, record.body["config"]
     known = call.properties("NodeConfig")
     for given, value in call.body.items():
@@ -114,44 +131,42 @@ def _update_pool(cloud: Cloud, call: Call) -> Json:
             config[given] = value
         else:
             body[given] = value
-    return _changed_pool(cloud, call, record, before)
+    return _changed_pool(cloud, call, record)
 
 
 def _set_pool(cloud: Cloud, call: Call) -> Json:
     """Set one field of a node pool: its autoscaling, its management."""
     record = cloud.existing(call.name)
     _pool_free(cloud, record)
-    before = Record(name=record.name, project=record.project, body=copy.deepcopy(record.body), meta=record.meta)
     field = _POOL_METHODS[call.method.action]
     record.body[field] = call.body.get(field, {})
-    return _changed_pool(cloud, call, record, before)
+    return _changed_pool(cloud, call, record)
 
 
 def _set_size(cloud: Cloud, call: Call) -> Json:
     record = cloud.existing(call.name)
     _pool_free(cloud, record)
-    before = Record(
-        name=record.name, project=record.project, body=copy.deepcopy(record.body), meta=copy.deepcopy(record.meta)
-    )
     record.meta["nodes"] = call.body.get("nodeCount", 0) * len(record.body["locations"])
-    return _changed_pool(cloud, call, record, before)
+    return _changed_pool(cloud, call, record)
 
 
-def _changed_pool(cloud: Cloud, call: Call, record: Record, before: Record) -> Json:
-    try:
-        fill_pool(record.body, cloud.existing(record.name.rpartition("/nodePools/")[0]).body)
-        refusals.check(call, record, before)
-        cloud.charge(call.service, record)
-    except ApiError:
-        record.body, record.meta = before.body, before.meta
-        raise
-    record.body["etag"] = etag(cloud)
+def _changed_pool(cloud: Cloud, call: Call, record: Record) -> Json:
+    before = cloud.existing(record.name)
+    _check_pool(cloud, call, record)
     record.body["instanceGroupUrls"] = group_urls(record, record.name.split("/")[6])
     cloud.store.put(record)
     put_groups(cloud, record)
     grows = record.meta.get("nodes", 0) > before.meta.get("nodes", 0)
     resized = call.method.action == "setSize"
     return _operation(cloud, record, "SET_NODE_POOL_SIZE" if resized else "UPDATE_NODE_POOL", grows=grows)
+
+
+def _check_pool(cloud: Cloud, call: Call, record: Record) -> None:
+    """Complete a changed pool and charge it. Raises ApiError for what Google would refuse."""
+    fill_pool(record.body, cloud.existing(record.name.rpartition("/nodePools/")[0]).body)
+    refusals.check(call, record, cloud.existing(record.name))
+    cloud.charge(call.service, record)
+    record.body["etag"] = etag(cloud)
 
 
 def _pool_free(cloud: Cloud, record: Record) -> None:
@@ -171,19 +186,43 @@ def _operation(cloud: Cloud, record: Record, kind: str, *, grows: bool = False) 
     return cloud.operations.start(work)
 
 
-def _merged(old: object, new: object) -> object:
-    return merge(old, new) if isinstance(old, dict) and isinstance(new, dict) else new
-
-
-_RENAMED: Final = {
-    "desiredLocations": "locations",
-    "desiredClusterAutoscaling": "autoscaling",
-    "desiredIntraNodeVisibilityConfig": "enableIntraNodeVisibility",
-    "desiredL4ilbSubsettingConfig": "enableL4ilbSubsetting",
-    "desiredMasterVersion": "initialClusterVersion",
-    "desiredK8sBetaApis": "enableK8sBetaApis",
+_RANGES: Final = "ipAllocationPolicy"
+_NODES: Final = ("nodePoolDefaults", "nodeConfigDefaults")
+_AUTO: Final = "nodePoolAutoConfig"
+# Of the fields that are not called after where they go.
+_PLACES: Final[Mapping[str, tuple[str, ...]]] = {
+    "desiredLocations": ("locations",),
+    "desiredClusterAutoscaling": ("autoscaling",),
+    "desiredIntraNodeVisibilityConfig": ("networkConfig", "enableIntraNodeVisibility"),
+    "desiredL4ilbSubsettingConfig": ("networkConfig", "enableL4ilbSubsetting"),
+    "desiredMasterVersion": ("initialClusterVersion",),
+    "desiredK8sBetaApis": ("enableK8sBetaApis",),
+    "desiredEnablePrivateEndpoint": ("privateClusterConfig", "enablePrivateEndpoint"),
+    "desiredAdditionalIpRangesConfig": (_RANGES, "additionalIpRangesConfigs"),
+    "desiredAutopilotWorkloadPolicyConfig": ("autopilot", "workloadPolicyConfig"),
+    "desiredAutopilotClusterPolicyConfig": ("autopilot", "clusterPolicyConfig"),
+    "desiredContainerdConfig": (*_NODES, "containerdConfig"),
+    "desiredGcfsConfig": (*_NODES, "gcfsConfig"),
+    "desiredNodeKubeletConfig": (*_NODES, "nodeKubeletConfig"),
+    "desiredNodePoolLoggingConfig": (*_NODES, "loggingConfig"),
+    "desiredNodePoolAutoConfigKubeletConfig": (_AUTO, "nodeKubeletConfig"),
+    "desiredNodePoolAutoConfigLinuxNodeConfig": (_AUTO, "linuxNodeConfig"),
+    "desiredNodePoolAutoConfigNetworkTags": (_AUTO, "networkTags"),
+    "desiredNodePoolAutoConfigResourceManagerTags": (_AUTO, "resourceManagerTags"),
 }
-_POOL_FIELDS: Final = {"desiredImageType": "imageType"}
+# Of messages of one field that the cluster has without the message around it.
+_INSIDE: Final[Mapping[str, str]] = {
+    "desiredIntraNodeVisibilityConfig": "enabled",
+    "desiredL4ilbSubsettingConfig": "enabled",
+    "desiredAdditionalIpRangesConfig": "additionalIpRangesConfigs",
+}
+# Source: terraform-provider-google-beta, resource_container_node_pool.go (nodePoolUpdate), read 2026-11-22: a pool's
+# autoscaling is changed by an update of its cluster, by nothing else.
+_POOL_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "desiredImageType": ("config", "imageType"),
+    "desiredNodePoolAutoscaling": ("autoscaling",),
+    "desiredNodeVersion": ("version",),
+}
 _INNER: Final = {"labels": "labels", "tags": "tags", "taints": "taints", "resourceLabels": "labels"}
 _SETTERS: Final = {
     "setResourceLabels": ("resourceLabels", "resourceLabels"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Final
 
-from training_platform.sandbox.cloud.requests.errors import ApiError
+from training_platform.sandbox.cloud.requests.errors import ApiError, required
 from training_platform.sandbox.cloud.requests.links import CONTAINER_LINK
 from training_platform.sandbox.cloud.resources import refusals
 from training_platform.sandbox.cloud.resources.actions import etag
@@ -31,6 +31,9 @@ def _cluster(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
         raise ApiError(400, "Cluster.initial_node_count and node_config must not be set together with node_pools.")
     if not pools and not count and not body.get("autopilot", {}).get("enabled"):
         raise ApiError(400, "Cluster.initial_node_count must be greater than zero.")
+    for pool in pools or ():
+        required(pool, "name", "cluster.node_pools[]")
+    body.pop("id", None)  # GKE's to give
     body["location"] = body["zone"] = call.location
     body["selfLink"] = CONTAINER_LINK + f"{call.path}/{record.id}"
     fill_cluster(cloud, record)

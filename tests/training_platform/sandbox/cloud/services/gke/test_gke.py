@@ -110,6 +110,65 @@ def test_desired_fields_of_an_update_reach_the_cluster(gke: Client) -> None:
     assert cluster["networkConfig"]["defaultEnablePrivateNodes"] is True
 
 
+UPDATES: dict[str, tuple[Any, str, Any]] = {  # of the beta version: what is sent, where it is then, and what is there
+    "desiredIntraNodeVisibilityConfig": ({"enabled": True}, "networkConfig.enableIntraNodeVisibility", True),
+    "desiredEnableMultiNetworking": (True, "networkConfig.enableMultiNetworking", True),
+    "desiredDnsConfig": ({"clusterDns": "CLOUD_DNS"}, "networkConfig.dnsConfig", {"clusterDns": "CLOUD_DNS"}),
+    "desiredStackType": ("IPV4_IPV6", "ipAllocationPolicy.stackType", "IPV4_IPV6"),
+    "desiredClusterAutoscaling": (
+        {"autoscalingProfile": "OPTIMIZE_UTILIZATION"}, "autoscaling.autoscalingProfile", "OPTIMIZE_UTILIZATION"),
+    "desiredGcfsConfig": ({"enabled": True}, "nodePoolDefaults.nodeConfigDefaults.gcfsConfig", {"enabled": True}),
+    "desiredNodePoolAutoConfigNetworkTags": ({"tags": ["a"]}, "nodePoolAutoConfig.networkTags", {"tags": ["a"]}),
+    "desiredControlPlaneEndpointsConfig": (
+        {"dnsEndpointConfig": {"allowExternalTraffic": True}},
+        "controlPlaneEndpointsConfig.dnsEndpointConfig.allowExternalTraffic", True),
+    "desiredBinaryAuthorization": (
+        {"evaluationMode": "PROJECT_SINGLETON_POLICY_ENFORCE"}, "binaryAuthorization.evaluationMode",
+        "PROJECT_SINGLETON_POLICY_ENFORCE"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("field", UPDATES)
+def test_each_field_of_an_update_goes_where_a_cluster_shows_it(field: str, gke: Client) -> None:
+    sent, place, shown = UPDATES[field]
+    beta = CLUSTER.replace("/v1/", "/v1beta1/", 1)
+
+    gke.done("PUT", beta, {"update": {field: sent}})
+
+    found = gke.done("GET", beta)
+    for name in place.split("."):
+        found = found[name]
+    assert found == shown
+
+
+def test_a_pools_autoscaling_is_changed_by_an_update_of_its_cluster(gke: Client) -> None:
+    """As the provider does it, and in no other way."""
+    scaling = {"enabled": True, "totalMinNodeCount": 0, "totalMaxNodeCount": 6, "locationPolicy": "ANY"}
+    gke.done("POST", POOLS, pool(autoscaling=scaling))
+    wanted = {"desiredNodePoolId": "cpu", "desiredNodePoolAutoscaling": {**scaling, "totalMaxNodeCount": 4}}
+
+    operation = gke.done("PUT", CLUSTER, {"update": wanted})
+
+    assert operation["operationType"] == "UPDATE_CLUSTER"
+    assert gke.done("GET", f"{POOLS}/cpu")["autoscaling"]["totalMaxNodeCount"] == 4
+    assert gke.done("GET", f"{POOLS}/default-pool")["autoscaling"] == {}
+    gone = {"desiredNodePoolId": "none", "desiredNodePoolAutoscaling": scaling}
+    assert gke("PUT", CLUSTER, {"update": gone}).code == 404
+    wrong = {**wanted, "desiredNodePoolAutoscaling": {"enabled": True, "minNodeCount": 3, "maxNodeCount": 1}}
+    assert gke("PUT", CLUSTER, {"update": wrong}).code == 400
+    assert gke.done("GET", f"{POOLS}/cpu")["autoscaling"]["totalMaxNodeCount"] == 4
+
+
+def test_autoscaling_is_charged_where_the_most_that_it_may_add_counts(gke: Client) -> None:
+    gke.cloud.settings = Settings(node_quota="maximum")
+    scaling = {"enabled": True, "totalMinNodeCount": 0, "totalMaxNodeCount": 2}
+    gke.done("POST", POOLS, pool(autoscaling=scaling))
+    wanted = {"desiredNodePoolId": "cpu", "desiredNodePoolAutoscaling": {**scaling, "totalMaxNodeCount": 100}}
+
+    assert gke("PUT", CLUSTER, {"update": wanted}).code == 403
+    assert gke.done("GET", f"{POOLS}/cpu")["autoscaling"]["totalMaxNodeCount"] == 2
+
+
 def test_stale_labels_are_refused(gke: Client) -> None:
     first = gke.done("GET", CLUSTER)["labelFingerprint"]
     gke.done("POST", f"{CLUSTER}:setResourceLabels", {"resourceLabels": {"a": "1"}, "labelFingerprint": first})
