@@ -16,7 +16,7 @@ from training_platform.cli.main import app
 from training_platform.config.workspace import read_workspace
 from training_platform.jobs.render import check_job
 
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
 COMMANDS = typer.main.get_command(app)
 
