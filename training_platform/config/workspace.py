@@ -125,6 +125,14 @@ def _same_team(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Findi
             yield stack.finding(
                 RULE, ("name",), f"{team.name!r} is taken by stack {other.name}", allowed="one stack per team"
             )
+    home = workspace.environment_of(stack)
+    for other, twin, its_home in workspace.teams():
+        shared = home is not None and its_home.project == home.project and twin.environment != team.environment
+        if shared and twin.name == team.name and other.name < stack.name:
+            message = f"stack {other.name} has a team {team.name!r} in project {its_home.project} too"
+            why = f"{message}: pods of both namespaces would have one workload identity"
+            allowed = "another name, or environments in projects of their own"
+            yield stack.finding(RULE, ("name",), why, allowed=allowed, nearest=f"{team.name}-{team.environment}")
 
 
 def _share_references(stack: Stack, team: Team, home: Environment, workspace: Workspace) -> Iterator[Finding]:

@@ -12,6 +12,7 @@ from training_platform.jobs.resolve import ResolvedJob
 from training_platform.jobs.vertex_job import charges, vertex_target
 from training_platform.quota.keys import Holder
 from training_platform.quota.ledger import Line, project_ledgers, shown, workspace_demand
+from training_platform.quota.quota_ids import is_guess
 from training_platform.quota.snapshot import FOLDER, Snapshots, read_snapshots
 
 
@@ -70,7 +71,12 @@ def quota_findings(job: ResolvedJob, charged: list[JobCharge], snapshots: Snapsh
             message = f"{line.key.quota_id} of {line.key.service}, which it charges, is not in {FOLDER}/{project}.yaml"
             nearest = f"{pull}, or its limit written there by hand"
             yield job.finding(
-                _field(job), message, rule="job-quota-unknown", allowed="quota ids in the snapshot", nearest=nearest
+                _field(job),
+                message,
+                rule="job-quota-unknown",
+                allowed="quota ids in the snapshot",
+                nearest=nearest,
+                severity="warning" if is_guess(line.key, listed=False) else "error",
             )
         elif each.amount > line.limit:
             yield _short(job, each, line.limit, "exceeded", f"and the limit is {shown(line.limit)}")

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
-from training_platform.config.reading.finding import Finding, Path, dotted
+from training_platform.config.reading.finding import Finding, Path, Severity, dotted
 from training_platform.config.workspace import Workspace
 from training_platform.quota.alternatives import Alternatives
 from training_platform.quota.ledger import CapacityLine, Held, Line, ProjectLedger, shown
+from training_platform.quota.quota_ids import is_guess
 from training_platform.quota.snapshot import FOLDER
 
 MOST_NAMED = 4  # holders that a message names; the rest is summed up
 _PULL = "training-platform quota pull"
+_GUESS = "; the catalogue's spelling of it is not verified"
 
 
 def quota_findings(ledgers: Iterable[ProjectLedger], workspace: Workspace) -> list[Finding]:
@@ -26,7 +28,8 @@ def quota_findings(ledgers: Iterable[ProjectLedger], workspace: Workspace) -> li
         others = Alternatives(ledger, workspace)
         for line in ledger.lines:
             if line.over:
-                found.extend(_exceeded(line, workspace, others))
+                guess = not ledger.snapshot.covers(line.key) and is_guess(line.key, listed=True)
+                found.extend(_exceeded(line, workspace, others, guess=guess))
     return found
 
 
@@ -41,7 +44,8 @@ def capacity_findings(lines: Iterable[CapacityLine], workspace: Workspace) -> li
     return found
 
 
-def _exceeded(line: Line, workspace: Workspace, others: Alternatives) -> Iterator[Finding]:
+def _exceeded(line: Line, workspace: Workspace, others: Alternatives, *, guess: bool) -> Iterator[Finding]:
+    """Find an exceeded limit; a warning where the snapshot has no row for a spelling that is not verified."""
     largest: dict[str, Held] = {}
     for held in line.holders:
         largest.setdefault(held.holder.stack, held)
@@ -50,7 +54,11 @@ def _exceeded(line: Line, workspace: Workspace, others: Alternatives) -> Iterato
         allowed, nearest = _fitting(line, held)
         nearest = "; or ".join(([nearest] if nearest else []) + list(others.of(line, held)))
         message = f"{line.key} needs {shown(line.used)}, {_of_which(line.holders, stack)}{_pending(line)}"
-        yield _finding("quota-exceeded", stack, path, message, workspace, allowed=allowed, nearest=nearest)
+        message += _GUESS if guess else ""
+        severity: Severity = "warning" if guess else "error"
+        yield _finding(
+            "quota-exceeded", stack, path, message, workspace, severity=severity, allowed=allowed, nearest=nearest
+        )
 
 
 def _pending(line: Line) -> str:
@@ -88,16 +96,23 @@ def _unknown(ledger: ProjectLedger, workspace: Workspace) -> Iterator[Finding]:
     """Find quota ids that the snapshot does not list: one finding for each id and stack, at its largest holder."""
     file = ledger.snapshot.source.file if ledger.snapshot else ""
     missing: dict[tuple[str, str, str], Held] = {}
+    verified: set[tuple[str, str]] = set()
     for line in ledger.lines:
         if line.limit is None:
+            if not is_guess(line.key, listed=False):
+                verified.add((line.key.service, line.key.quota_id))
             for held in line.holders:
                 missing.setdefault((line.key.service, line.key.quota_id, held.holder.stack), held)
     for (service, quota_id, stack), held in missing.items():
-        message = f"{quota_id} of {service}, which {held.holder.label} needs, is not in {file}"
+        guess = (service, quota_id) not in verified
+        message = f"{quota_id} of {service}, which {held.holder.label} needs, is not in {file}{_GUESS if guess else ''}"
         path = held.holder.field or held.holder.path
         allowed = "quota ids that the snapshot lists"
         nearest = f"{_PULL} {ledger.project}, or its limit written there by hand"
-        yield _finding("quota-unknown", stack, path, message, workspace, allowed=allowed, nearest=nearest)
+        severity: Severity = "warning" if guess else "error"
+        yield _finding(
+            "quota-unknown", stack, path, message, workspace, severity=severity, allowed=allowed, nearest=nearest
+        )
 
 
 def _no_snapshot(ledger: ProjectLedger, workspace: Workspace) -> Iterator[Finding]:
@@ -143,13 +158,13 @@ def _part_of_a_slice(line: CapacityLine, share: Held, workspace: Workspace) -> I
 
 
 def _finding(
-    rule: str, stack: str, path: Path, message: str, workspace: Workspace, *,
+    rule: str, stack: str, path: Path, message: str, workspace: Workspace, *, severity: Severity = "error",
     allowed: str | None = None, nearest: str | None = None,
 ) -> Finding:  # fmt: skip
     """Return a finding about a stack, which may be none of the workspace's."""
     known = workspace.stacks.get(stack)
     if known:
-        return known.finding(rule, path, message, allowed=allowed, nearest=nearest)
+        return known.finding(rule, path, message, severity=severity, allowed=allowed, nearest=nearest)
     return Finding(
-        rule=rule, severity="error", message=message, stack=stack, path=dotted(path), allowed=allowed, nearest=nearest
+        rule=rule, severity=severity, message=message, stack=stack, path=dotted(path), allowed=allowed, nearest=nearest
     )

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from training_platform.catalog import QUOTAS
-from training_platform.quota.keys import short_quota_id
+from training_platform.quota.keys import QuotaKey, short_quota_id
 
 _SLIP = 0.9  # alike of 1: a letter or two of an id; other families of machines are less alike
 
@@ -32,6 +32,28 @@ def known_quotas() -> Mapping[tuple[str, str], KnownQuota]:
         both = {name: frozenset(values.get(name, ())) | before.get(name, frozenset()) for name in {*values, *before}}
         found[key] = KnownQuota(quota.unit, quota.per, both)
     return found
+
+
+@lru_cache(maxsize=1)
+def _guessed() -> Mapping[str, frozenset[tuple[str, str, tuple[tuple[str, str], ...]]]]:
+    """Return what is not verified, by field, as service, id and dimensions."""
+    fields = ("quota_id", "dimensions")
+    return {
+        name: frozenset(
+            (key.service, key.quota_id, key.dimensions) for key, row in QUOTAS.items() if name in row.unverified
+        )
+        for name in fields
+    }
+
+
+def is_guess(key: QuotaKey, *, listed: bool) -> bool:
+    """Whether the project may have the quota under another spelling than the catalogue's, which is not verified.
+
+    ``listed`` says whether the snapshot lists the id, so that the dimensions alone may be wrong.
+    """
+    exact = (key.service, key.quota_id, key.dimensions)
+    guessed = _guessed()
+    return exact in guessed["dimensions"] or (not listed and exact in guessed["quota_id"])
 
 
 def services() -> tuple[str, ...]:

@@ -121,6 +121,10 @@ class Snapshot:
         closest = max(fitting, key=lambda row: len(row.dimensions))
         return math.inf if closest.limit == -1 else float(closest.limit)
 
+    def covers(self, key: QuotaKey) -> bool:
+        """Whether a row is for the key's place and dimensions."""
+        return any(row.covers(key) for row in self.limits.get(key.service, {}).get(key.quota_id, ()))
+
     def age(self, today: date) -> int:
         """Return how many days old the limits are."""
         return (today - self.taken).days

@@ -74,10 +74,11 @@ def test_a_fact_has_its_unit() -> None:
 
 
 def test_a_mark_of_a_quota_shows_wherever_the_quota_is_charged() -> None:
-    charged = fact("a3-megagpu-8g", "accelerator.quotas.on-demand")
+    charged = fact("a3-highgpu-8g", "local_ssd.quota")
     assert charged.unverified
-    assert str(charged.value).endswith("GPUS-PER-GPU-FAMILY-per-project-region gpu_family=NVIDIA_H100_MEGA")
-    assert charged.unit == "(GPUs per region)"
+    assert str(charged.value).endswith("LOCAL-SSD-TOTAL-STORAGE-PER-VM-FAMILY-per-project-region vm_family=A3")
+    assert charged.unit == "(GB per region)"
+    assert str(fact("a3-megagpu-8g", "accelerator.quotas.on-demand").value).endswith("gpu_family=NVIDIA_H100_MEGA")
 
     assert not fact("a3-highgpu-8g", "accelerator.quotas.on-demand").unverified
     assert fact("a3-highgpu-8g", "accelerator.vertex.quotas.reservation").unverified

@@ -79,3 +79,29 @@ def test_a_rejected_environment_is_said_once_and_not_by_its_teams(copy: Path) ->
 
     assert workspace.stacks["prod"].findings
     assert not workspace.stacks["prod-nlp"].findings
+
+
+@pytest.mark.parametrize("name", ["default", "kube-system", "gmp-system", "kueue-system", "gke-managed-system"])
+def test_a_team_is_not_called_as_a_namespace_of_the_cluster(copy: Path, name: str) -> None:
+    (finding,) = edit(copy, "prod-nlp", "name: nlp", f"name: {name}").stacks["prod-nlp"].findings
+
+    assert finding.path == "name"
+    assert "is a namespace of the cluster's own software" in finding.message
+    assert "kueue-system" in str(finding.allowed)
+    assert "kube-..." in str(finding.allowed)
+    assert finding.nearest == f"team-{name}"
+
+
+def test_a_name_that_only_begins_alike_is_a_team_s(copy: Path) -> None:
+    assert not edit(copy, "prod-nlp", "name: nlp", "name: kubernetes").stacks["prod-nlp"].findings
+
+
+def test_two_environments_of_one_project_have_no_team_of_one_name(copy: Path) -> None:
+    assert not read_workspace(copy).stacks["prod-vision"].findings  # dev has a team vision, in a project of its own
+
+    workspace = edit(copy, "dev", "project: example-train-dev", "project: example-train-prod")
+
+    assert not workspace.stacks["dev-vision"].findings
+    (finding,) = workspace.stacks["prod-vision"].findings
+    assert (finding.path, finding.nearest) == ("name", "vision-prod")
+    assert "stack dev-vision has a team 'vision' in project example-train-prod too" in finding.message

@@ -98,6 +98,28 @@ def test_unlisted_quota_is_an_error_once_for_each_id_and_stack(build: Build, lim
     assert found[0].path == "clusters.main.node_pools.h100.max_nodes"
 
 
+@pytest.mark.parametrize("spelling", ["quota_id", "dimensions"])
+def test_a_spelling_that_nobody_has_verified_is_a_warning(build: Build, limits: Limits, spelling: str) -> None:
+    disk = "LOCAL-SSD-TOTAL-STORAGE-PER-VM-FAMILY-per-project-region"  # of which A3's id and dimension are inferred
+    row = f"{disk}: [{{limit: 100, vm_family: A3X, region: us-central1}}]" if spelling == "dimensions" else ""
+    text = (LISTED % 64).replace(f"{disk}: [{{limit: -1}}]", row)
+
+    (finding,) = verdict(build(dev=POOLS), limits(text))
+
+    assert finding.severity == "warning"
+    assert finding.rule == {"quota_id": "quota-unknown", "dimensions": "quota-exceeded"}[spelling]
+    assert "the catalogue's spelling of it is not verified" in finding.message
+
+
+def test_a_limit_that_the_snapshot_has_for_such_a_quota_is_held(build: Build, limits: Limits) -> None:
+    disk = "LOCAL-SSD-TOTAL-STORAGE-PER-VM-FAMILY-per-project-region"
+    row = f"{disk}: [{{limit: 100, vm_family: A3, region: us-central1}}]"
+
+    (finding,) = verdict(build(dev=POOLS), limits((LISTED % 64).replace(f"{disk}: [{{limit: -1}}]", row)))
+
+    assert (finding.rule, finding.severity) == ("quota-exceeded", "error")
+
+
 def test_project_without_a_snapshot_is_one_error_for_each_stack(build: Build) -> None:
     team = "vertex: {persistent_resources: {t: {region: us-central1, machine_type: a2-highgpu-1g}}}"
 

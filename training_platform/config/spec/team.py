@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from training_platform.config.reading.section import (
     DiskTypeName,
@@ -97,13 +98,31 @@ class Vertex(Section):
     )
 
 
+RESERVED_NAMES = (
+    "cert-manager", "config-management-system", "default", "gatekeeper-system", "istio-system", "jobset-system",
+    "jupyterhub", "kueue-system", "monitoring",
+)  # fmt: skip
+"""Namespaces of GKE's add-ons and of what the platform installs; kube-, gke- and gmp- are Google's beginnings."""
+RESERVED_BEGINNINGS = ("gke-", "gmp-", "kube-")
+
+
+def _own_namespace(value: str) -> str:
+    if value in RESERVED_NAMES or value.startswith(RESERVED_BEGINNINGS):
+        names = (*RESERVED_NAMES, *(f"{beginning}..." for beginning in RESERVED_BEGINNINGS))
+        context = {"allowed": f"a name other than {', '.join(names)}", "nearest": f"team-{value}"[:30].rstrip("-")}
+        raise PydanticCustomError("reserved", f"{value!r} is a namespace of the cluster's own software", context)
+    return value
+
+
 class Team(Section):
     """A team stack: members, shares of the clusters, directories, buckets, Vertex AI."""
 
     environment: Name = Field(
         description="Stack of the environment: ENVIRONMENT of stacks/Pulumi.ENVIRONMENT.yaml.", examples=["prod"]
     )
-    name: Name = Field(description="Name of the team and of its namespace in each cluster that it has a share of.")
+    name: Annotated[Name, AfterValidator(_own_namespace)] = Field(
+        description="Name of the team and of its namespace in each cluster that it has a share of."
+    )
     project: ProjectId | None = Field(
         default=None, description="Project of the buckets and Vertex AI; default: the project of the environment."
     )
