@@ -1,0 +1,176 @@
+"""What the commands about runs share: their options, how a run is found and read, how runs are printed."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from training_platform.cli.extras import need
+from training_platform.cli.job import Root
+from training_platform.cli.root import fail, repository, say
+
+if TYPE_CHECKING:
+    from training_platform.config.workspace import Workspace
+    from training_platform.jobs.resolve import ResolvedJob
+    from training_platform.jobs.runs.places import Place
+    from training_platform.jobs.runs.state import Run
+
+
+class Format(StrEnum):
+    """How an answer is printed."""
+
+    text = "text"
+    json = "json"
+
+
+OF_A_RUN = ("team", "kubeconfig", "vertex_endpoint", "root")
+RunName = Annotated[str, typer.Argument(help="The run, as `job submit` printed it.", metavar="RUN")]
+Team = Annotated[str | None, typer.Option("--team", help="The team whose runs are meant.")]
+Output = Annotated[Format, typer.Option("--format", help="How the answer is printed.")]
+Kubeconfig = Annotated[
+    str | None, typer.Option("--kubeconfig", help="The kubeconfig; default: KUBECONFIG, else kubectl's own.")
+]
+Endpoint = Annotated[
+    str | None, typer.Option("--vertex-endpoint", help="Where Vertex AI answers: that of a local cloud.", hidden=True)
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the commands can be told; each takes the options that mean something to it."""
+
+    output_format: Output = Format.text
+    team: Team = None
+    kubeconfig: Kubeconfig = None
+    vertex_endpoint: Endpoint = None
+    root: Root = None
+
+    def __post_init__(self) -> None:
+        """End the command where the extra is missing."""
+        need("jobs", "job")
+
+    def workspace(self) -> Workspace:
+        """Return all stack files. Raises UnreadableError."""
+        from training_platform.config.workspace import read_workspace
+
+        return read_workspace(self.folder())
+
+    def folder(self) -> Path:
+        """Return the repository's root."""
+        return repository(self.root)
+
+    def api(self, place: Place) -> Any:
+        """Return the API of a place: a ClusterApi or VertexJobs. Raises ClusterError and VertexError."""
+        from training_platform.clients.kubernetes_api import connect
+        from training_platform.clients.vertex_ai import VertexJobs
+
+        if place.target == "vertex":
+            return VertexJobs(place.scope.project, place.key, self.vertex_endpoint)
+        return connect(place.key, contexts=place.contexts, kubeconfig=self.kubeconfig, log_in=place.log_in)
+
+
+def find_run(run: str, options: Options) -> tuple[Run, Place, Any]:
+    """Return a run with its place and that place's API; ends the command where it is nowhere."""
+    from training_platform.jobs.runs.places import places_of_run
+
+    there = places_of_run(options.folder(), options.workspace(), run, team=options.team)
+    for place in there:
+        api = options.api(place)
+        found = _named(api, place, run)
+        if found:
+            return found, place, api
+    where = " and ".join(f"{place.target} {place.key}" for place in there)
+    return fail(f"There is no run {run} in {where}; training-platform job list names those that are.")
+
+
+def _named(api: Any, place: Place, run: str) -> Run | None:
+    from training_platform.clients.kubernetes_api import JOBSETS, WORKLOADS
+    from training_platform.jobs.runs.on_gke import gke_run, workload_of
+    from training_platform.jobs.runs.watching import vertex_runs
+
+    if place.target == "vertex":
+        return next((each for each in vertex_runs(api, place) if each.name == run), None)
+    jobset = api.get(JOBSETS, place.team.name, run)
+    if jobset is None:
+        return None
+    return gke_run(jobset, workload_of(jobset, api.objects(WORKLOADS, place.team.name)), place.key)
+
+
+def read_again(api: Any, place: Place, run: Run) -> Run | None:
+    """Return a run as it is now; None where it has gone. Raises ClusterError and VertexError."""
+    from training_platform.jobs.runs.on_vertex import vertex_run
+
+    return vertex_run(api.get(run.identity)) if place.target == "vertex" else _named(api, place, run.name)
+
+
+def runs_of(api: Any, place: Place) -> Iterator[Run]:
+    """Yield all runs of a place. Raises ClusterError and VertexError."""
+    from training_platform.jobs.runs.watching import gke_runs, vertex_runs
+
+    yield from (gke_runs if place.target == "gke" else vertex_runs)(api, place)
+
+
+def job_now(run: Run, place: Place, options: Options) -> ResolvedJob | None:
+    """Return the job of a run as its file is now; None where it is not there or is rejected."""
+    from training_platform.jobs.resolve import FOLDER, read_job
+
+    path = options.folder() / FOLDER / place.team.name / f"{run.job}.yaml"
+    return read_job(path, options.folder(), options.workspace())[0] if path.is_file() else None
+
+
+def errors() -> tuple[type[Exception], ...]:
+    """Return what stands for one sentence: a place that cannot be asked, or a name of nothing."""
+    from training_platform.clients.kubernetes_api import ClusterError
+    from training_platform.clients.vertex_ai import VertexError
+    from training_platform.config.reading.source import UnreadableError
+    from training_platform.jobs.render import RenderError
+    from training_platform.jobs.runs.places import NoPlaceError
+
+    return ClusterError, VertexError, UnreadableError, RenderError, NoPlaceError
+
+
+@contextmanager
+def one_sentence() -> Iterator[None]:
+    """End the command with exit code 2 and one sentence where a place cannot be asked."""
+    try:
+        yield
+    except errors() as error:
+        fail(str(error))
+
+
+def say_state(run: Run) -> None:
+    """Say on a terminal what a run that is waited for does now; a pipe stays quiet."""
+    if sys.stderr.isatty():
+        say(f"{run.name} {run.state}{f': {run.reason}' if run.reason else ''}", err=True)
+
+
+def print_runs(runs: list[Run], output_format: Format) -> None:
+    """Print runs as a table, or as a list of objects."""
+    if output_format is Format.json:
+        print_json([run.as_json() for run in runs])
+        return
+    columns: tuple[tuple[str, Callable[[Run], str]], ...] = (
+        ("RUN", lambda run: run.name),
+        ("TEAM", lambda run: run.team),
+        ("WHERE", lambda run: f"{run.target} {run.place}"),
+        ("STATE", lambda run: run.state),
+        ("RESTARTS", lambda run: str(run.restarts)),
+        ("CREATED", lambda run: run.created),
+    )
+    rows = [tuple(title for title, _ in columns), *(tuple(text(run) for _, text in columns) for run in runs)]
+    widths = [max(len(row[index]) for row in rows) for index in range(len(columns))]
+    for row in rows:
+        say("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def print_json(value: object) -> None:
+    """Print a value for programs."""
+    typer.echo(json.dumps(value, indent=2))
