@@ -70,20 +70,19 @@ class _Check:
     failures: list[str] = field(default_factory=list)
 
 
+@collector_off()  # 10,000 pools are millions of objects, none of them garbage
 def check_stacks(root: FilePath, names: Sequence[str] | None, options: Options, *, inputs: bool = False) -> Checked:
     """Check the named stacks, which may be none, or all for None; ``inputs`` as an outcome has them.
 
     Raises UnknownStackError.
     """
-    with collector_off():  # 10,000 pools are millions of objects, none of them garbage
-        check = _read(root, options.today)
-        names = stack_names(check.workspace, names)
+    check = _read(root, options.today)
+    names = stack_names(check.workspace, names)
     if not options.fast:
         planned = options.planner.plan(check.workspace, names, inputs=inputs, progress=options.progress)
         check.outcomes = planned.outcomes
         check.failures += planned.failures
-    with collector_off():
-        report = _report(check, names, options)
+    report = _report(check, names, options)
     return Checked(
         report=report,
         workspace=check.workspace,

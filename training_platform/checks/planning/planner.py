@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -81,6 +82,8 @@ class Planner:
         if jobs == 1 or (self.jobs is None and len(queue) < FEWEST):
             while job := queue.next():
                 yield job.name, plan(job)
+                if len(queue.stacks) >= FEWEST:
+                    gc.collect(1)  # what one plan leaves behind; with the collector off it would add up
             return
         with Workers(min(jobs, len(queue))) as workers:
             while True:

@@ -11,6 +11,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from training_platform.checks.planning.garbage_collector import collector_off
 from training_platform.checks.planning.order import PlanningError
 from training_platform.checks.planning.outcome import encode, outcome_of
 from training_platform.config.reading.source import UnreadableError
@@ -38,6 +39,7 @@ class Answer(NamedTuple):
     failure: str | None = None
 
 
+@collector_off()  # it loads Pulumi
 def plan(job: Job) -> Answer:
     """Plan a stack and judge its plan."""
     from training_platform.checks.planning.stack_plan import plan_stack, reference  # noqa: PLC0415 # loads Pulumi
