@@ -15,7 +15,7 @@ from xml.etree import ElementTree as Xml
 import pytest
 from typer.testing import CliRunner, Result
 
-from tests.places import ORGANISATION, ROOT
+from tests.places import ORGANISATION
 from training_platform.checks import output
 from training_platform.checks.output import FORMATS, OutputError, check_writable, print_report, render, write_files
 from training_platform.checks.report import Report
@@ -153,7 +153,7 @@ def test_in_a_log_no_line_ends_in_blanks(spoiled: Report, capsys: pytest.Capture
 def test_a_terminal_of_another_encoding_gets_the_report_nevertheless() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "training_platform.cli.main", "check", "--fast"],
-        cwd=ROOT,
+        cwd=ORGANISATION,
         env={**os.environ, "PYTHONIOENCODING": "ascii"},
         capture_output=True,
         encoding="ascii",
