@@ -17,7 +17,11 @@ def register(
     kind: Callable[..., R], declared: Declared, parent: pulumi.Resource, depends_on: Sequence[pulumi.Resource] = ()
 ) -> R:
     """Register a resource of Google Cloud; ``kind`` is the provider's class of its type."""
-    return kind(declared.name, **without_none(declared.inputs), opts=_options(declared, parent, depends_on))
+    return kind(
+        declared.name,
+        **without_none({**declared.alike.inputs, **declared.inputs}),
+        opts=_options(declared, parent, depends_on),
+    )
 
 
 def register_object(

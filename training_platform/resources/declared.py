@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import Any
 
 from training_platform.resources.planned import UNKNOWN, Planned
-from training_platform.resources.spelling import MAP_FIELDS, camel_case
+from training_platform.resources.register import KUBERNETES
+from training_platform.resources.spelling import MAP_FIELDS, NAMES
 
 
 @dataclass(frozen=True)
@@ -47,26 +48,48 @@ class Options:
 
 
 PLAIN = Options()
+_PLAIN_TYPES = frozenset({str, int, bool, float})
+
+
+class Alike:
+    """Inputs that several resources have in common: spelt for the wire once, however many there are."""
+
+    def __init__(self, inputs: Mapping[str, Any]) -> None:
+        self.inputs = inputs
+
+    @cached_property
+    def planned(self) -> tuple[dict[str, Any], frozenset[tuple[str, str]]]:
+        """The inputs as a plan has them, and what they wait for."""
+        after: set[tuple[str, str]] = set()
+        return _wire(dict(self.inputs), after, spelt=True), frozenset(after)
+
+
+NOTHING = Alike({})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Declared:
     """A resource before it is registered.
 
-    ``inputs`` are spelt as the provider's Python spells them, and a None in them is left out; those of a Kubernetes
-    object are the object. What only a deployment tells is an output of Pulumi, or ``Later`` where nothing is deployed.
+    ``inputs`` are spelt as the provider's Python spells them, and a None in them is left out; ``alike`` are further
+    ones. What only a deployment tells is an output of Pulumi, or ``Later`` where nothing is deployed. Those of a
+    Kubernetes object are the object, with ``UNKNOWN`` for such a value, and without any None.
     """
 
     type: str
     name: str
     inputs: Mapping[str, Any]
+    alike: Alike = NOTHING
     options: Options = PLAIN
 
     def planned(self, stack: str) -> Planned:
         """Return the resource as a plan has it, without parent, and with the dependencies that inputs make."""
-        after: set[tuple[str, str]] = set()
-        inputs = _wire(dict(self.inputs), after, not self.type.startswith("kubernetes:"))
-        options = {**self.options.planned, "dependsOn": sorted(after)} if after else self.options.planned
+        inputs, options = self.inputs, self.options.planned
+        if not self.type.startswith(KUBERNETES):
+            common, waited = self.alike.planned
+            after = set(waited)
+            inputs = {**common, **_wire(dict(inputs), after, spelt=True)}
+            options = {**options, "dependsOn": sorted(after)} if after else options
         return Planned(stack=stack, type=self.type, name=self.name, inputs=inputs, options=options)
 
 
@@ -79,22 +102,20 @@ def without_none(value: Any) -> Any:
     return value
 
 
-def _wire(value: Any, after: set[tuple[str, str]], spelt: bool) -> Any:
+def _wire(value: Any, after: set[tuple[str, str]], *, spelt: bool) -> Any:
     """Return a value as the wire has it; ``spelt`` says whether keys are respelt, and ``after`` gets what it awaits."""
     kind = type(value)
     if kind is dict:
-        if spelt:
-            return _spelt(value, after)
-        return {key: _wire(item, after, spelt) for key, item in value.items() if item is not None}
+        return {
+            NAMES[key] if spelt else key: item
+            if item.__class__ in _PLAIN_TYPES
+            else _wire(item, after, spelt=spelt and key not in MAP_FIELDS)
+            for key, item in value.items()
+            if item is not None
+        }
     if kind is list or kind is tuple:
-        return [_wire(item, after, spelt) for item in value]
+        return [_wire(item, after, spelt=spelt) for item in value]
     if kind is Later:
         after.add((value.type, value.name))
         return UNKNOWN
     return value
-
-
-def _spelt(value: Mapping[str, Any], after: set[tuple[str, str]]) -> dict[str, Any]:
-    return {
-        camel_case(key): _wire(item, after, key not in MAP_FIELDS) for key, item in value.items() if item is not None
-    }

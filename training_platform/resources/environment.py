@@ -26,6 +26,7 @@ from training_platform.resources.monitoring.alerts import alert_policies, channe
 from training_platform.resources.network.cluster_subnet import cluster_subnet, webhook_firewall
 from training_platform.resources.network.gpu_networks import cloud_name, gpu_firewall, gpu_subnet, gpu_vpc
 from training_platform.resources.network.network import nat, router, vpc
+from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.scope import Scope, environment_scope
 from training_platform.resources.storage.images import image_repository
 
@@ -76,7 +77,7 @@ def _cluster(
     place = PoolPlace(scope=scope, location=cluster.location, cluster=cluster_name(scope, key), service_account=nodes)
     yield system_pool(system_pool_name(key), cluster.system_pool, place)
     yield from _accelerators(key, cluster, place)
-    yield from compute_classes(key, cluster, scope, nodes)
+    yield from compute_classes(key, cluster, scope, UNKNOWN)
 
 
 def _accelerators(key: str, cluster: ClusterSpec, place: PoolPlace) -> Iterator[Declared]:

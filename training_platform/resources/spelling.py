@@ -5,8 +5,6 @@ A test holds both against pulumi_gcp, for every type that components register.
 
 from __future__ import annotations
 
-from functools import cache
-
 # Inputs that are maps: their keys are users', and go as they are.
 MAP_FIELDS = frozenset(
     {
@@ -22,8 +20,18 @@ MAP_FIELDS = frozenset(
 )
 
 
-@cache
+class _Names(dict[str, str]):
+    """Names as the wire has them, each worked out once."""
+
+    def __missing__(self, name: str) -> str:
+        self[name] = camel_case(name)
+        return self[name]
+
+
 def camel_case(name: str) -> str:
     """Return a name as the wire has it."""
     first, *others = name.split("_")
     return first + "".join(other[:1].upper() + other[1:] for other in others)
+
+
+NAMES = _Names()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from training_platform.config.expansion.pools import ZONES_OF_A_REGIONAL_CLUSTER, ExpandedPool, GkePool, pool_labels
-from training_platform.resources.declared import Declared, Options
+from training_platform.resources.declared import Alike, Declared, Options
 from training_platform.resources.gke.consumption import class_taints, queued_provisioning, reservation_affinity
 from training_platform.resources.gke.gpu_node import (
     confidential_nodes,
@@ -69,19 +69,19 @@ class PoolPlace:
 
 def accelerator_pools(pool: ExpandedPool, place: PoolPlace) -> Iterator[Declared]:
     """Yield the GKE node pools of a pool: each slice over several VMs is one of its own."""
-    alike, options = _alike(pool, place), _options(pool, place)
+    alike, options = Alike(_alike(pool, place)), _options(pool, place)
     for gke_pool in pool.gke_pools:
         yield _declared(pool, gke_pool, alike, options)
 
 
 def accelerator_pool(pool: ExpandedPool, gke_pool: GkePool, place: PoolPlace) -> Declared:
     """Return one of them."""
-    return _declared(pool, gke_pool, _alike(pool, place), _options(pool, place))
+    return _declared(pool, gke_pool, Alike(_alike(pool, place)), _options(pool, place))
 
 
-def _declared(pool: ExpandedPool, gke_pool: GkePool, alike: NodePoolInputs, options: Options) -> Declared:
-    inputs: NodePoolInputs = {**alike, **_own(pool, gke_pool)}
-    return Declared(type=NODE_POOL, name=f"{gke_pool.name}-pool", inputs=inputs, options=options)
+def _declared(pool: ExpandedPool, gke_pool: GkePool, alike: Alike, options: Options) -> Declared:
+    inputs = _own(pool, gke_pool)
+    return Declared(type=NODE_POOL, name=f"{gke_pool.name}-pool", inputs=inputs, alike=alike, options=options)
 
 
 def _own(pool: ExpandedPool, gke_pool: GkePool) -> NodePoolInputs:

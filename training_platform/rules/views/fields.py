@@ -133,12 +133,22 @@ def _field(
 ) -> Field[Any]:
     """Return a field that takes the first spelling that is written; ``default`` holds where none is."""
     paths = [keys(each) for each in spelled]
+    missing = convert(None)
+    if missing is None:
+        missing = default
 
     def read(view: Any) -> Any:
         for path in paths:
-            value = convert(at(view.inputs, path))
+            value = view.inputs
+            for key in path:  # as ``at`` does, which a call for each of many fields would double
+                if value.__class__ is not dict:
+                    value = at(view.inputs, path)
+                    break
+                value = value.get(key)
+                if value is None:
+                    break
             if value is not None:
-                return value
-        return default
+                return convert(value)
+        return missing
 
     return Field(read, place, spelled)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, TypeVar
 
 from training_platform.resources.planned import UNKNOWN
@@ -30,6 +31,7 @@ def known(value: T) -> T:
     return value
 
 
+@cache
 def keys(path: str) -> Keys:
     """Return the keys of ``nodeConfig.reservationAffinity.values.0``."""
     return tuple(int(part) if part.isdecimal() else part for part in path.split("."))

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar, overload
 
 from training_platform.config.reading.finding import Path
 from training_platform.resources.planned import UNKNOWN, Planned
-from training_platform.rules.views.inputs import Keys, NotKnownError, as_name, at, keys, known, unrolled
+from training_platform.rules.views.inputs import Keys, NotKnownError, as_name, at, keys, unrolled
 
 T = TypeVar("T")
 
@@ -53,9 +53,11 @@ class Field(Generic[T]):
         if view is None:
             return self
         try:
-            value: T = known(UNKNOWN if self.name in view.unknown else self.read(view))
+            value: T = UNKNOWN if view.unknown and self.name in view.unknown else self.read(view)
         except NotKnownError:
             raise NeedsUnknown(view, self.name) from None
+        if value is UNKNOWN:
+            raise NeedsUnknown(view, self.name)
         view.__dict__[self.name] = value
         return value
 
