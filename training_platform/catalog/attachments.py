@@ -23,6 +23,14 @@ def gpu_counts(machine: MachineType, accelerator: Accelerator) -> tuple[int, ...
     return _fitting(machine, attachment.counts)
 
 
+def vertex_counts(machine: MachineType, accelerator: Accelerator) -> tuple[int, ...]:
+    """Return how many of these GPUs Vertex AI gives a VM of this type, rising; none where they do not go together."""
+    attachment = accelerator.attachment
+    if attachment is None or not machine.vertex or not gpu_counts(machine, accelerator):
+        return ()
+    return _fitting(machine, attachment.vertex_counts)
+
+
 def attached(machine: MachineType, accelerator: Accelerator, count: int) -> MachineType | None:
     """Return the row of a machine type with GPUs, under the type's own name; None where the pair does not exist."""
     attachment = accelerator.attachment

@@ -61,7 +61,7 @@ LIMITS = "cluster.clusterAutoscaling.resourceLimits"
 
 ROWS = [
     # addresses
-    Row("pod-range", "error", {"subnet.secondaryIpRanges.0.ipCidrRange": "10.64.0.0/24"}),
+    Row("pod-range", "warning", {"subnet.secondaryIpRanges.0.ipCidrRange": "10.64.0.0/24"}),
     Row("node-range", "error", {"subnet.ipCidrRange": "10.0.0.0/29"}),
     Row("ranges-overlap", "error", {"subnet.ipCidrRange": "10.64.16.0/20"}),
     Row("webhook-firewall", "error", {"wall.allows.0.ports": ["8443"]}),
@@ -97,13 +97,13 @@ ROWS = [
     # how VMs are had
     Row("one-provisioning-model", "error", FLEX, SPOT),
     Row("one-provisioning-model", "error", {"gpu.nodeConfig.preemptible": True}, SPOT),
-    Row("no-reservation-affinity", "error", {"gpu.nodeConfig.reservationAffinity": DROP}, SPOT),
+    Row("no-reservation-affinity", "error", {"gpu.nodeConfig.reservationAffinity": DROP}, FLEX),
     Row("tpu-reservation-name", "warning", {
         "slice.nodeConfig.reservationAffinity": {"consumeReservationType": "ANY_RESERVATION"},
     }),
     Row("reservation-named", "error", {"gpu.nodeConfig.reservationAffinity.values": DROP}, RESERVED),
     Row("flex-start-scaling", "error", {"gpu.initialNodeCount": 1.0}, FLEX),
-    Row("flex-start-repair", "error", {"gpu.management": DROP}, FLEX),
+    Row("flex-start-repair", "error", {"gpu.management.autoRepair": DROP}, FLEX),
     Row("max-run-duration", "error", {"gpu.nodeConfig.maxRunDuration": "599s"}, FLEX),
     Row("capacity-offered", "error", {"gpu.nodeConfig.spot": DROP}, {**SPOT, **H200}),
     Row("location-policy-any", "warning", {"gpu.autoscaling.locationPolicy": DROP}, SPOT),
@@ -120,7 +120,7 @@ ROWS = [
     }, RESERVED),
     Row("host-maintenance", "warning", {"gpu.nodeConfig.hostMaintenancePolicy": {"maintenanceInterval": "PERIODIC"}}),
     Row("reservation-fits", "error", {"reserved.zone": "us-central1-b"}, RESERVED),
-    Row("reservation-room", "error", {"reserved.specificReservation.count": 3.0}, RESERVED),
+    Row("reservation-room", "warning", {"reserved.specificReservation.count": 3.0}, RESERVED),
     Row("reservation-ahead", "warning", {"gpu.autoscaling.minNodeCount": 1.0}, {
         "gpu.nodeConfig.labels": {"training-platform/reserved-from": "2026-12-01"},
     }),
@@ -130,7 +130,7 @@ ROWS = [
     Row("boot-disk-settings", "error", {"gpu.nodeConfig.diskSizeGb": 200.0}),
     Row("local-ssd-count", "error", {"gpu.nodeConfig.ephemeralStorageLocalSsdConfig": {"localSsdCount": 4.0}}),
     Row("vertex-boot-disk-size", "error", {"tuning.resourcePools.0.diskSpec.bootDiskSizeGb": 99.0}),
-    Row("vertex-boot-disk-written", "error", {"tuning.resourcePools.0.diskSpec": DROP}),
+    Row("vertex-boot-disk-written", "warning", {"tuning.resourcePools.0.diskSpec": DROP}),
     Row("vertex-boot-disk-type", "error", {"tuning.resourcePools.0.diskSpec.bootDiskType": "pd-balanced"}),
     # networks between GPUs
     Row("gpudirect-interfaces", "warning", {f"{next(iter(NICS))}": next(iter(NICS.values()))[:3]}, {**H100, **NICS}),
@@ -251,8 +251,8 @@ ROWS = [
     Row("slice-upgrades", "warning", {"slice.upgradeSettings.maxSurge": 1.0}),
     Row("pool-replacement", "warning", {"gpu.options": {"deleteBeforeReplace": False}}),
     # resources beside each other
-    Row("system-pool", "error", {"system.autoscaling.totalMinNodeCount": 0.0}),
-    Row("inline-pools", "error", {"cluster.nodePools": [{}]}),
+    Row("system-pool", "error", {"system.autoscaling.totalMinNodeCount": 0.0}, {"cluster.clusterAutoscaling": DROP}),
+    Row("inline-pools", "error", {"cluster.nodePools": [{"name": "other"}]}),
     Row("autopilot-pools", "error", {"cluster.enableAutopilot": True}),
     Row("dranet-cluster", "error", {"cluster.enableMultiNetworking": DROP}, FABRIC),
     Row("workload-identity", "error", {"cluster.workloadIdentityConfig": DROP}),

@@ -169,16 +169,28 @@ def test_vms_are_had_in_one_way(check: Check, gpu_pool: Make, asked: tuple[str, 
     assert [finding.path for finding in found] == ["section.capacity"] * count
 
 
-@pytest.mark.parametrize("asked", ["spot", "flex_start", "queued"])
+@pytest.mark.parametrize("asked", ["flex_start", "queued"])
 @pytest.mark.parametrize(
     ("affinity", "count"), [("NO_RESERVATION", 0), (None, 1), ("ANY_RESERVATION", 1), ("SPECIFIC_RESERVATION", 1)]
 )
-def test_spot_and_flex_start_take_no_reservation(
+def test_flex_start_takes_no_reservation(
     check: Check, gpu_pool: Make, asked: str, affinity: str | None, count: int
 ) -> None:
     pool = gpu_pool(**{asked: True, "consume_reservation": affinity})
 
-    assert len(check("no-reservation-affinity", pool)) == count
+    assert [finding.severity for finding in check("no-reservation-affinity", pool)] == ["error"] * count
+
+
+@pytest.mark.parametrize(
+    ("affinity", "severity"),
+    [("NO_RESERVATION", None), (None, None), ("ANY_RESERVATION", "warning"), ("SPECIFIC_RESERVATION", "error")],
+)
+def test_spot_takes_no_reservation_that_is_asked_for(
+    check: Check, gpu_pool: Make, affinity: str | None, severity: str | None
+) -> None:
+    found = check("no-reservation-affinity", gpu_pool(spot=True, consume_reservation=affinity))
+
+    assert [finding.severity for finding in found] == ([severity] if severity else [])
 
 
 def test_on_demand_may_take_reservations(check: Check, gpu_pool: Make) -> None:

@@ -17,7 +17,7 @@ Make = Callable[..., View]
 UNREAD = {
     "addresses", "checks", "cidr", "clashing", "compute_class", "connect_mode", "count", "default_machine",
     "flavor", "gpu_topology", "group", "ignored", "local_ssds", "makes_pools", "min_cpu_platform", "mtu", "network",
-    "pods_range", "ports", "profile", "queue", "ranges", "release_channel", "reservation", "resource",
+    "pools_inside", "pods_range", "ports", "profile", "queue", "ranges", "release_channel", "reservation", "resource",
     "specific", "tolerated", "zone",
 }  # fmt: skip
 

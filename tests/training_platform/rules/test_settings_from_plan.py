@@ -76,7 +76,7 @@ def test_settings_of_a_cluster_are_read() -> None:
         nodeVersion="1.34",
         removeDefaultNodePool=True,
         initialNodeCount=1.0,
-        nodePools=[{}, {}],
+        nodePools=[{"name": "default-pool"}, {"name": "a"}, {"name": "b"}],
         nodeConfig={"machineType": "n2-standard-2", "resourceManagerTags": {"a": "b"}},
         workloadIdentityConfig={"workloadPool": "p.svc.id.goog"},
     )

@@ -109,13 +109,15 @@ ACROSS: list[tuple[str, dict[str, dict[str, Any]], tuple[str, ...], int]] = [
     ("queued-tpu", {"gpu_pool": {"queued": True, "machine_type": "ct6e-standard-4t"}}, (), 1),
     ("queued-tpu", {"gpu_pool": {"queued": True, "flex_start": True, "machine_type": "ct6e-standard-4t"}}, (), 1),
     ("queued-tpu", {"gpu_pool": {"flex_start": True, "machine_type": "ct6e-standard-4t"}}, (), 0),
-    ("system-pool", {}, (), 0),
-    ("system-pool", {}, ("system_pool",), 1),
-    ("system-pool", {"system_pool": {"taints": (Taint("own", "NO_SCHEDULE"),)}}, (), 1),
-    ("system-pool", {"system_pool": {"total_min_nodes": 0}}, (), 1),
-    ("system-pool", {"system_pool": {"total_min_nodes": 1}}, (), 0),
-    ("system-pool", {"cluster": {"remove_default_pool": False}}, ("system_pool",), 0),
-    ("system-pool", {}, ("system_pool", "gpu_pool"), 0),
+    ("system-pool", {}, ("nap",), 0),
+    ("system-pool", {}, ("system_pool", "nap"), 1),
+    ("system-pool", {}, ("system_pool",), 0),
+    ("system-pool", {"system_pool": {"taints": (Taint("own", "NO_SCHEDULE"),)}}, ("nap",), 1),
+    ("system-pool", {"system_pool": {"total_min_nodes": 0}}, ("nap",), 1),
+    ("system-pool", {"system_pool": {"total_min_nodes": 1}}, ("nap",), 0),
+    ("system-pool", {"cluster": {"remove_default_pool": False}}, ("system_pool", "nap"), 0),
+    ("system-pool", {}, ("system_pool", "gpu_pool", "nap"), 0),
+    ("system-pool", {"system_pool": {"taints": (Taint("own", "PREFER_NO_SCHEDULE"),)}}, ("nap",), 0),
     ("inline-pools", {}, (), 0),
     ("inline-pools", {"cluster": {"inline_pools": 1}}, (), 1),
     ("inline-pools", {"cluster": {"inline_pools": 1}}, ("gpu_pool", "system_pool"), 0),
@@ -316,7 +318,11 @@ def test_rule_that_meets_an_unknown_value_says_so(
     rule: str, part: str, field: str, run: Callable[..., list[Finding]]
 ) -> None:
     pool = {"flex_start": True} if rule == "gke-floor" else {}
-    found = run(rule, (), **{"gpu_pool": pool, part: {**({} if part != "gpu_pool" else pool), field: UNKNOWN}})
+    found = run(
+        rule,
+        ("nap",) if rule == "system-pool" else (),
+        **{"gpu_pool": pool, part: {**({} if part != "gpu_pool" else pool), field: UNKNOWN}},
+    )
 
     assert {each.severity for each in found} == {"note"}
     assert all(field in each.message for each in found)

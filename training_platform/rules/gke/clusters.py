@@ -60,7 +60,8 @@ def multi_networking(cluster: ClusterView) -> Iterator[Draft]:
 @rule("default-pool", ruleset="clusters", owner="provider", facts=("CLU-05",), source=_SCHEMA)
 def default_pool(cluster: ClusterView) -> Iterator[Draft]:
     """Find a cluster that the provider does not make: no first pool to remove, a version of removed nodes."""
-    if cluster.remove_default_pool and not cluster.autopilot and (cluster.initial_nodes or 0) < 1:
+    first = cluster.initial_nodes or cluster.pools_inside
+    if cluster.remove_default_pool and not cluster.autopilot and first < 1:
         message = "the default pool is removed after creation, and initial_node_count is not at least 1"
         yield finding(cluster, "initial_nodes", message, allowed="at least 1", nearest=1)
     if cluster.node_version is None:

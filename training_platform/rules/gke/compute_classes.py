@@ -57,7 +57,11 @@ def compute_class_capacity(each: ComputeClassView) -> Iterator[Draft]:
         if machine is not None and priority.capacity not in machine.capacities:
             message = f"priority {place}: {machine.name} cannot be had as {priority.capacity}"
             nearest = next(iter(machine.capacities), None)
-            yield finding(each, "priorities", message, allowed=", ".join(machine.capacities), nearest=nearest)
+            # Without an affinity GKE may take VMs of any reservation; what it does where none fits was not read.
+            unsaid = priority.capacity == "on-demand" and priority.affinity in (None, "AnyBestEffort")
+            severity: Severity | None = "warning" if unsaid and "reservation" in machine.capacities else None
+            allowed = ", ".join(machine.capacities)
+            yield finding(each, "priorities", message, allowed=allowed, nearest=nearest, severity=severity)
 
 
 @rule(

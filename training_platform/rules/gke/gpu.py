@@ -20,6 +20,8 @@ from training_platform.rules.views.node_pool import NodePoolView
 def gpu_fixed_pair(pool: NodePoolView) -> Iterator[Draft]:
     """Find GPUs other than those that the machine type comes with, and GPUs on machines without."""
     machine, kind, count = pool.machine, pool.accelerator_type, pool.accelerator_count
+    if count == 0 and (machine is None or machine.kind != "gpu"):
+        kind = None  # a block of none
     if machine is None:
         return
     if machine.kind != "gpu" or machine.accelerator is None:
@@ -41,6 +43,9 @@ def gpu_fixed_pair(pool: NodePoolView) -> Iterator[Draft]:
 def _not_attached(pool: NodePoolView, machine: MachineType, kind: str, count: int | None) -> Draft:
     """Return the finding about GPUs that a machine without its own does not take, at all or in this number."""
     accelerator = next((each for each in ACCELERATORS.values() if each.gke_label == kind), None)
+    if accelerator is None and kind.startswith("nvidia-") and machine.name.startswith("n1-"):
+        message = f"{kind} is not in the catalogue, so that its counts are not checked"
+        return finding(pool, "accelerator_type", message, allowed="GPUs of the catalogue", severity="warning")
     counts = gpu_counts(machine, accelerator) if accelerator else ()
     if not counts:
         message = f"{machine.name} takes no GPUs, and {kind} is asked for"

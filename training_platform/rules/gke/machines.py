@@ -8,29 +8,36 @@ from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.locations import is_zone, nearest_first, region_of
 from training_platform.catalog.nearest import find_nearest
 from training_platform.catalog.types import MachineType
+from training_platform.config.reading.finding import Severity
 from training_platform.config.reading.section import enumeration
 from training_platform.rules.registry import Draft, finding, rule
 from training_platform.rules.views.node_pool import NodePoolView
 
+_WHOLE_FAMILIES = frozenset(row.name.partition("-")[0] for row in MACHINE_TYPES.values() if row.kind != "cpu")
 _ZONES = "SkyPilot catalog v8 006059e; Cloud TPU docs, regions and zones, read 2026-11-21"
 
 
 @rule(
     "machine-type-known",
     ruleset="machines",
-    owner="house",
+    severity="warning",
     facts=("GPU-02",),
     source="the catalogue: what is not in it can be neither counted nor checked",
 )
 def machine_type_known(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a node pool of a machine type that the catalogue does not know, or of GKE's default one."""
+    """Find a node pool of a machine type that the catalogue does not know, or of GKE's default one.
+
+    An error where the catalogue has the family with all of its sizes: those with TPUs or GPUs.
+    """
     name = pool.machine_type
     if name is None:
         yield finding(pool, "machine_type", "is not written: GKE would take e2-medium", allowed="a machine type")
     elif name not in MACHINE_TYPES:
         nearest = find_nearest(name, MACHINE_TYPES)
         message = f"{name!r} is not in the catalogue, so nothing of this pool is checked or counted"
-        yield finding(pool, "machine_type", message, allowed=enumeration(MACHINE_TYPES), nearest=nearest)
+        severity: Severity | None = "error" if name.partition("-")[0] in _WHOLE_FAMILIES else None
+        allowed = enumeration(MACHINE_TYPES)
+        yield finding(pool, "machine_type", message, allowed=allowed, nearest=nearest, severity=severity)
 
 
 @rule("machine-zone", ruleset="machines", severity="warning", facts=("REG-02", "CLU-07"), source=_ZONES)

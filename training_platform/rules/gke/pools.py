@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 from training_platform.rules.gke.clusters import NAME_LENGTH, PODS_SOURCE, pods_beyond
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.rules.views.cluster import ClusterView
+from training_platform.rules.views.cluster import AutoProvisioningView, ClusterView
 from training_platform.rules.views.cluster_pools import pools_of
 from training_platform.rules.views.node_pool import NodePoolView
 from training_platform.rules.views.program import Program
 
 _LIMITS = "GKE docs, quotas and limits, copies of 2025; that newer versions take 65,000 nodes is (unverified)"
+MANAGED_COMPONENTS = "components.gke.io/gke-managed-components"  # which pods of GKE's own tolerate
 NODES_UNASKED, MOST_NODES, MOST_NODES_IN_A_ZONE = 5_000, 15_000, 1_000
 _SCHEMA = "terraform-provider-google-beta 93c65b2, node pools, read 2026-08-21"
 
@@ -169,12 +170,14 @@ def system_pool(cluster: ClusterView, program: Program) -> Iterator[Draft]:
     pools = pools_of(cluster, program)
     if not pools or cluster.autopilot or not cluster.remove_default_pool or cluster.inline_pools:
         return
+    if any(each.cluster.name == cluster.name for each in program.all(AutoProvisioningView)):
+        return  # GKE makes a pool for what has no node
     plain = [row for row in pools if _takes_any_pod(row)]
     allowed = "a pool without accelerators and taints, with at least 1 node"
     if not plain:
         message = f"every pool of cluster {cluster.name} is for accelerators, queued or tainted"
         yield finding(cluster, "remove_default_pool", message, allowed=allowed, nearest="e2-standard-4, 2 nodes")
-    elif not any(_least(row) for row in plain):
+    elif not any(row.least_vms for row in plain):
         message = f"the only pools of cluster {cluster.name} for other pods can shrink to no node"
         yield finding(
             cluster, "remove_default_pool", message, allowed=allowed, nearest=f"min_nodes 1 for {plain[0].name}"
@@ -183,13 +186,7 @@ def system_pool(cluster: ClusterView, program: Program) -> Iterator[Draft]:
 
 def _takes_any_pod(pool: NodePoolView) -> bool:
     machine = pool.machine
-    return not pool.taints and not pool.queued and (machine is None or machine.accelerator is None)
-
-
-def _least(pool: NodePoolView) -> int:
-    counts = (pool.total_min_nodes, pool.min_nodes)
-    if not pool.autoscales:
-        counts = (pool.node_count, pool.initial_nodes)
-        if counts == (None, None):
-            return 1  # GKE's own default for a pool that says nothing
-    return max(count or 0 for count in counts)
+    keeps_off = [
+        taint for taint in pool.taints if taint.effect != "PREFER_NO_SCHEDULE" and taint.key != MANAGED_COMPONENTS
+    ]
+    return not keeps_off and not pool.queued and (machine is None or machine.accelerator is None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from training_platform.config.reading.finding import Severity
 from training_platform.rules.registry import Draft, finding, rule
 from training_platform.rules.views.node_pool import NodePoolView
 
@@ -28,11 +29,18 @@ def one_provisioning_model(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("no-reservation-affinity", ruleset="consumption", facts=("CON-02",), source=_TOOLKIT)
 def no_reservation_affinity(pool: NodePoolView) -> Iterator[Draft]:
-    """Find spot, flex-start or queued VMs that may take reservations, which is what an unwritten affinity means."""
-    affinity = pool.consume_reservation
-    if pool.capacity in ("spot", "flex-start") and affinity != "NO_RESERVATION":
+    """Find flex-start or queued VMs that may take reservations, as no affinity lets them, or spot VMs that are told to.
+
+    Spot VMs without an affinity are deployed daily; that GKE refuses them with any is the Toolkit's word alone.
+    """
+    affinity, spot = pool.consume_reservation, pool.capacity == "spot"
+    taken = ("NO_RESERVATION", None) if spot else ("NO_RESERVATION",)
+    if pool.capacity in ("spot", "flex-start") and affinity not in taken:
         message = f"{pool.capacity} VMs take no reservations, and the affinity is {affinity or 'not written'}"
-        yield finding(pool, "consume_reservation", message, allowed="NO_RESERVATION", nearest="NO_RESERVATION")
+        severity: Severity | None = "warning" if spot and affinity == "ANY_RESERVATION" else None
+        yield finding(
+            pool, "consume_reservation", message, allowed="NO_RESERVATION", nearest="NO_RESERVATION", severity=severity
+        )
 
 
 @rule(
@@ -79,7 +87,7 @@ def flex_start_scaling(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("flex-start-repair", ruleset="consumption", facts=("CON-04",), source=f"{_TOOLKIT}; xpk 367c838")
 def flex_start_repair(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a flex-start pool whose nodes GKE repairs, which it does unless told not to."""
+    """Find a flex-start pool whose nodes are to be repaired: written, or by the default of a block that is written."""
     if pool.flex_start and pool.auto_repair:
         yield finding(pool, "auto_repair", "flex-start nodes cannot be repaired", allowed="false", nearest="false")
 
@@ -125,7 +133,10 @@ def capacity_offered(pool: NodePoolView) -> Iterator[Draft]:
         if pool.consume_reservation == "ANY_RESERVATION":
             message += ", which VMs of any reservation are where none fits"
         nearest = next(iter(machine.capacities), None)
-        yield finding(pool, "capacity", message, allowed=", ".join(machine.capacities), nearest=nearest)
+        # No source lists how CPU machines may be asked for, and owners deploy n1 by flex-start.
+        severity: Severity | None = "warning" if machine.kind == "cpu" else None
+        allowed = ", ".join(machine.capacities)
+        yield finding(pool, "capacity", message, allowed=allowed, nearest=nearest, severity=severity)
 
 
 @rule(

@@ -43,6 +43,7 @@ def reservation_fits(pool: NodePoolView, program: Program) -> Iterator[Draft]:
 @rule(
     "reservation-room",
     ruleset="reservations",
+    severity="warning",
     across=True,
     facts=("CON-14", "CON-16"),
     source=f"{_CA}; {_TOOLKIT}: its default",

@@ -28,10 +28,8 @@ def pod_range(cluster: ClusterView, program: Program) -> Iterator[Draft]:
     room = network_of(subnet.ranges.get(cluster.pods_range or "")) if subnet else None
     if subnet is None or room is None:
         return
-    needs = [
-        (pool, _block(pool.max_pods or cluster.max_pods or DEFAULT_PODS) * pool.most_vms)
-        for pool in pools_of(cluster, program)
-    ]
+    blocks = {pool: _block(pool.max_pods or cluster.max_pods or DEFAULT_PODS) for pool in pools_of(cluster, program)}
+    needs = [(pool, block * pool.most_vms) for pool, block in blocks.items()]
     total = sum(need for _, need in needs)
     if total > room.num_addresses:
         largest = max(needs, key=lambda item: item[1])[0]
@@ -40,9 +38,12 @@ def pod_range(cluster: ClusterView, program: Program) -> Iterator[Draft]:
             f"({largest.name} most of them)"
         )
         wanted = 32 - (total - 1).bit_length()
+        least = sum(block * pool.least_vms for pool, block in blocks.items())
         yield finding(
-            cluster, "pods_range", message, allowed=f"a /{wanted} or larger", nearest=f"{room.network_address}/{wanted}"
-        )
+            cluster, "pods_range", message, allowed=f"a /{wanted} or larger",
+            nearest=f"{room.network_address}/{wanted}",
+            severity=None if least > room.num_addresses else "warning",  # an autoscaler may never reach its maximum
+        )  # fmt: skip
 
 
 @rule("node-range", ruleset="addresses", across=True, facts=("CLU-13",), source=_ARITHMETIC)

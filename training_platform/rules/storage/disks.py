@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from training_platform.catalog import BOOT_DISK_LIMITS, DISK_TYPES, MACHINE_TYPES
 from training_platform.catalog.types import BootDiskLimits
+from training_platform.config.reading.finding import Severity
 from training_platform.rules.registry import Draft, finding, rule
 from training_platform.rules.views.node_pool import NodePoolView
 from training_platform.rules.views.vertex import PersistentPoolView
@@ -32,7 +33,13 @@ def vertex_boot_disk_size(pool: PersistentPoolView) -> Iterator[Draft]:
     yield from _size(pool, BOOT_DISK_LIMITS["vertex"])
 
 
-@rule("vertex-boot-disk-written", ruleset="disks", facts=("VPR-03",), source=f"{_VERTEX}; gcloud reference")
+@rule(
+    "vertex-boot-disk-written",
+    ruleset="disks",
+    severity="warning",
+    facts=("VPR-03",),
+    source=f"{_VERTEX}; gcloud reference",
+)
 def vertex_boot_disk_written(pool: PersistentPoolView) -> Iterator[Draft]:
     """Find a persistent resource that leaves its disk to defaults: sources disagree on them, and jobs must match it."""
     if pool.disk_gb is None:
@@ -48,7 +55,9 @@ def boot_disk_type(pool: NodePoolView) -> Iterator[Draft]:
     if pool.disk_type is None or machine is None:
         return
     if pool.disk_type not in machine.boot_disk_types:
-        yield _type(pool, machine.boot_disk_types)
+        # The rows of CPU machines are of auto-provisioning, and owners deploy n2d with Hyperdisk.
+        disputed = machine.kind == "cpu" or "boot_disk_types" in machine.unverified
+        yield _type(pool, machine.boot_disk_types, "warning" if disputed else None)
 
 
 @rule("vertex-boot-disk-type", ruleset="disks", facts=("VPR-03",), source=_VERTEX)
@@ -77,12 +86,20 @@ def local_ssd_count(pool: NodePoolView) -> Iterator[Draft]:
     bundled = machine.local_ssd.bundled
     allowed = (bundled,) if bundled else (0, *machine.local_ssd.allowed)
     if count is None and bundled:
-        message = "is not written, and the API fills it in: every later preview would replace the pool"
-        yield finding(pool, "local_ssd_count", f"the number of local SSDs {message}", allowed=bundled, nearest=bundled)
+        if not any(_covers_local_ssd(each) for each in pool.ignored or ()):
+            message = "is not written, and the API fills it in: every later preview would replace the pool"
+            yield finding(
+                pool, "local_ssd_count", f"the number of local SSDs {message}", allowed=bundled, nearest=bundled,
+                severity="warning",
+            )  # fmt: skip
     elif count is not None and count not in allowed:
         nearest = min(allowed, key=lambda each: abs(each - count))
         message = f"{machine.name} does not come with {count} local SSDs"
         yield finding(pool, "local_ssd_count", message, allowed=", ".join(map(str, allowed)), nearest=nearest)
+
+
+def _covers_local_ssd(ignored: str) -> bool:
+    return ignored == "nodeConfig" or (ignored.startswith("nodeConfig.") and "ssd" in ignored.lower())
 
 
 def _size(pool: NodePoolView | PersistentPoolView, limits: BootDiskLimits) -> Iterator[Draft]:
@@ -93,10 +110,10 @@ def _size(pool: NodePoolView | PersistentPoolView, limits: BootDiskLimits) -> It
         yield finding(pool, "disk_gb", f"is {size:,} GB", allowed=allowed, nearest=nearest)
 
 
-def _type(pool: NodePoolView | PersistentPoolView, allowed: tuple[str, ...]) -> Draft:
+def _type(pool: NodePoolView | PersistentPoolView, allowed: tuple[str, ...], severity: Severity | None = None) -> Draft:
     nearest = next((name for name in (*_PREFERRED, *allowed) if name in allowed), None)
     message = f"{pool.machine_type} cannot boot from {pool.disk_type}"
-    return finding(pool, "disk_type", message, allowed=", ".join(allowed), nearest=nearest)
+    return finding(pool, "disk_type", message, allowed=", ".join(allowed), nearest=nearest, severity=severity)
 
 
 def _vertex_types(pool: PersistentPoolView) -> tuple[str, ...]:

@@ -140,8 +140,8 @@ def filestore_iops(instance: FilestoreView) -> Iterator[Draft]:
         yield finding(instance, "fixed_iops", "IOPS per TiB and in all exclude each other", allowed="one of the two")
     if per_tb is not None:
         low, high, step = IOPS_PER_TIB[tib >= HIGH_BAND_TIB]
-        if not low <= per_tb <= high or (per_tb - low) % step:
-            nearest = min(max(low + round((per_tb - low) / step) * step, low), high - (high - low) % step)
+        if not low <= per_tb <= high or ((per_tb - low) % step and per_tb != high):
+            nearest = min(max(low + round((per_tb - low) / step) * step, low), high)
             allowed = f"{low:,} to {high:,} in steps of {step:,}"
             yield finding(instance, "iops_per_tb", f"{per_tb:,} IOPS per TiB", allowed=allowed, nearest=nearest)
     if fixed is not None and (fixed < LEAST_FIXED_IOPS or fixed % 1000):

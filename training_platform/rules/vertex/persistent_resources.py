@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from training_platform.catalog import MACHINE_TYPES
+from training_platform.catalog import ACCELERATORS, MACHINE_TYPES
+from training_platform.catalog.attachments import vertex_counts
 from training_platform.catalog.nearest import find_nearest
+from training_platform.catalog.types import MachineType
 from training_platform.config.reading.section import enumeration
 from training_platform.rules.registry import Draft, finding, rule
 from training_platform.rules.views.vertex import PersistentPoolView
@@ -33,6 +35,9 @@ def vertex_accelerator(pool: PersistentPoolView) -> Iterator[Draft]:
     """Find GPUs other than those that the machine type comes with; Vertex AI wants type and count written both."""
     machine, kind, count = pool.machine, pool.accelerator_type, pool.accelerator_count
     if machine is None or machine.kind == "tpu":
+        return
+    if machine.kind == "cpu" and kind is not None:
+        yield from _attached(pool, machine, kind, count or 0)
         return
     support = machine.accelerator.vertex if machine.accelerator else None
     wanted = support.accelerator_type if support else None
@@ -100,3 +105,16 @@ def persistent_resource_name(pool: PersistentPoolView) -> Iterator[Draft]:
     if pool.resource_id is not None and not _NAME.match(pool.resource_id):
         allowed = "at most 63 lower-case letters, digits and dashes, the first a letter and the last no dash"
         yield finding(pool, "resource_id", f"the id {pool.resource_id!r} is refused", allowed=allowed)
+
+
+def _attached(pool: PersistentPoolView, machine: MachineType, kind: str, count: int) -> Iterator[Draft]:
+    """Find GPUs that a CPU machine does not take there; of GPUs outside the catalogue nothing is known."""
+    found = (each for each in ACCELERATORS.values() if each.vertex and each.vertex.accelerator_type == kind)
+    accelerator = next(found, None)
+    if accelerator is None and machine.name.startswith("n1-"):
+        return
+    counts = vertex_counts(machine, accelerator) if accelerator else ()
+    if count not in counts:
+        message = f"{machine.name} does not go with {count} of {kind}"
+        allowed = ", ".join(map(str, counts)) or "none"
+        yield finding(pool, "accelerator_count" if counts else "accelerator_type", message, allowed=allowed)

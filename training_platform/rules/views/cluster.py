@@ -20,6 +20,7 @@ _AUTOPILOT_DECIDES = (
     "addonsConfig.networkPolicyConfig", "addonsConfig.dnsCacheConfig", "addonsConfig.statefulHaConfig",
     "binaryAuthorization.enabled",
 )  # fmt: skip
+DEFAULT_POOL = "default-pool"
 _WINDOW = "maintenancePolicy.recurringWindow"
 _AUTOSCALING = "clusterAutoscaling"
 _DEFAULTS = f"{_AUTOSCALING}.autoProvisioningDefaults"
@@ -80,7 +81,7 @@ class ClusterView(View):
     node_version = fields.text("nodeVersion", place="")
     remove_default_pool = fields.flag("removeDefaultNodePool", default=False, place="")
     initial_nodes = fields.whole("initialNodeCount", place="")
-    inline_pools = fields.count("nodePools", place="")
+    pools_inside = fields.count("nodePools", place="")
     default_machine = fields.text("nodeConfig.machineType", place="")
     workload_pool = fields.text("workloadIdentityConfig.workloadPool", place="")
     tags = fields.count("nodeConfig.resourceManagerTags", place="")
@@ -95,6 +96,12 @@ class ClusterView(View):
         if enabled is False or private is True:
             return False
         return UNKNOWN not in (of.known(enabled), of.known(private))
+
+    @fields.field("nodePools", place="")
+    def inline_pools(self) -> int:
+        """How many pools are written in the cluster to stay, beside the default one that is to be removed."""
+        names = [of.known(at(row, ("name",))) for row in of.rows(of.known(self.read("nodePools")))]
+        return len([name for name in names if not (self.remove_default_pool and name in (None, DEFAULT_POOL))])
 
     @fields.field(place="")
     def clashing(self) -> tuple[str, ...]:

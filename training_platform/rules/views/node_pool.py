@@ -83,9 +83,6 @@ class NodePoolView(View):
     total_max_nodes = fields.whole("autoscaling.totalMaxNodeCount", place="max_nodes")
     location_policy = fields.text("autoscaling.locationPolicy", place="")
 
-    auto_repair = fields.flag(
-        "management.autoRepair", default=True, place="upgrades.auto_repair"
-    )  # the provider's defaults
     auto_upgrade = fields.flag("management.autoUpgrade", default=True, place="upgrades.auto_upgrade")
     upgrades = fields.written("upgradeSettings", place="upgrades")
     upgrade_strategy = fields.text("upgradeSettings.strategy", place="upgrades.strategy")
@@ -124,6 +121,14 @@ class NodePoolView(View):
     taints = fields.entries(
         "nodeConfig.taints", lambda row: Taint(*(of.as_text(at(row, (key,))) for key in Taint._fields))
     )
+
+    @fields.field("management.autoRepair", place="upgrades.auto_repair")
+    def auto_repair(self) -> bool | None:
+        """Whether its nodes are repaired: the provider's default is that they are, in a block that is written."""
+        if of.known(self.read("management")) is None:
+            return None
+        written = of.as_flag(self.read("management.autoRepair"))
+        return True if written is None else bool(of.known(written))
 
     @fields.field("nodeConfig.spot", place="capacity")
     def spot_twice(self) -> bool:
@@ -195,6 +200,13 @@ class NodePoolView(View):
     def autoscales(self) -> bool:
         """Whether it has a maximum of VMs, per zone or over all."""
         return self.max_nodes is not None or self.total_max_nodes is not None
+
+    @property
+    def least_vms(self) -> int:
+        """VMs that are always there over all zones: the autoscaler's minimum, else the fixed count."""
+        if not self.autoscales:
+            return self.most_vms
+        return max(self.total_min_nodes or 0, (self.min_nodes or 0) * self.zone_count)
 
     @property
     def hosts(self) -> int:
