@@ -33,7 +33,7 @@ from training_platform.resources.gke.cluster import cluster_name
 from training_platform.resources.gpu_access import kinds_of
 from training_platform.resources.scope import Scope, environment_scope, team_scope
 from training_platform.resources.storage.images import repository_id
-from training_platform.resources.tenancy import namespace_labels, resource_quota
+from training_platform.resources.tenancy import namespace_labels, resource_quota, shared_claims
 
 Given = TypeVar("Given")
 Found = TypeVar("Found")
@@ -155,6 +155,7 @@ class TeamCluster(pulumi.ComponentResource):
                     kinds_of(args.flavors[flavor] for flavor in team.shares[cluster]),
                     host_network=team.host_network,
                 ),
+                annotations=shared_claims(team.directories),
                 quota=resource_quota(team.shares[cluster], args.flavors),
             ),
             inside,

@@ -34,10 +34,11 @@ class FilestoreVolumeArgs:
 class FilestoreVolume(pulumi.ComponentResource):
     """A PersistentVolume, ``{namespace}.{claim}``, and the claim that it is reserved for.
 
-    All claims on an instance mount the root of its one share, so every team that has one can read and write it all.
-    Teams are kept apart by convention (pods mount with ``subPath: {team}/{directory}``), or by an instance each. The
-    size is nominal: Filestore enforces none. A pod mounts one claim of an instance only, since the node knows a volume
-    by its handle and would wait for the second for ever (general knowledge, not tried).
+    All claims on an instance mount the root of its one share. Unless it is one team's alone, admission holds the
+    pods of each to a folder of the team's name (``subPath: {team}/...``, which the kubelet makes as root); the
+    nodes and whoever reaches the instance's address see it all, and root is not squashed, since it makes the folders.
+    The size is nominal: Filestore enforces none. A pod mounts one claim of an instance only, since the node knows a
+    volume by its handle and would wait for the second for ever (general knowledge, not tried).
     """
 
     claim: str

@@ -23,7 +23,7 @@ _QUOTA = "team"
 class TeamNamespaceArgs:
     """``google_service_account`` is the email address of the account that jobs act as in Google Cloud.
 
-    ``labels`` are what admission reads; ``quota`` is what all of the namespace's objects may have at most.
+    ``labels`` and ``annotations`` are what admission reads; ``quota`` is what all objects of the namespace may have.
     """
 
     scope: Scope
@@ -31,6 +31,7 @@ class TeamNamespaceArgs:
     members: tuple[str, ...]
     google_service_account: pulumi.Input[str]
     labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
     quota: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -47,7 +48,7 @@ class TeamNamespace(pulumi.ComponentResource):
         super().__init__("training-platform:tenancy:TeamNamespace", name, {}, opts)
         namespace = core.v1.Namespace(
             f"{name}-namespace",
-            metadata=metadata(args.scope, args.team, more=args.labels),
+            metadata=metadata(args.scope, args.team, annotations=args.annotations or None, more=args.labels),
             # To delete it is to delete every job that runs in it and every claim of the team.
             opts=pulumi.ResourceOptions(parent=self, protect=args.scope.deletion_protection),
         )

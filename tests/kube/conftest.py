@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from tests.kube.server import Json, Server
+from tests.places import ORGANISATION
 from training_platform.checks.planning.recorder import Plan
 from training_platform.checks.planning.stack_plan import plan_stacks
 from training_platform.config.workspace import read_workspace
@@ -21,7 +22,7 @@ from training_platform.resources.planned import Planned
 from training_platform.sandbox.kubernetes.api_servers.control_plane import ControlPlanes
 from training_platform.sandbox.kubernetes.schemas.crds import definitions
 
-ROOT = Path(__file__).parents[2]
+SCHEMAS = Path(__file__).parents[2].parent / "shared" / "schemas"
 START_SECONDS = 30.0
 # In the order in which the next needs them; team vision has flavors with GPUDirect there, and nlp only TPUs here.
 NAMESPACES = {"prod-vision": "share-us-central1", "prod-nlp": "share-us-west4"}
@@ -32,14 +33,14 @@ CONTROLLERS = ("jobset-system:jobset-controller", "kueue-system:kueue-controller
 
 @pytest.fixture(scope="session")
 def plans() -> dict[str, Plan]:
-    workspace = read_workspace(ROOT)
+    workspace = read_workspace(ORGANISATION)
     wanted = [workspace.stacks[name] for name in ("prod", *NAMESPACES)]
     return {stack.name: plan for stack, plan in plan_stacks(workspace, wanted)}
 
 
 @pytest.fixture(scope="session")
 def jobset_crd() -> list[Json]:
-    folder = ROOT.parent / "shared" / "schemas" / "jobset"
+    folder = SCHEMAS / "jobset"
     if not folder.is_dir():
         pytest.skip("the upstream CRDs are not beside this checkout, in ../shared/schemas")
     return list(definitions(folder))
@@ -72,7 +73,8 @@ def _planned(plans: dict[str, Plan]) -> Iterator[Json]:
 def _object(planned: Planned, stack: str) -> Json:
     """Return an object as it is deployed: in the namespace that a deployment tells, called after the team."""
     found: Json = copy.deepcopy(dict(planned.inputs))
-    found["metadata"].pop("annotations", None)  # the account's address, which a deployment tells as well
+    if planned.inputs["kind"] == "ServiceAccount":
+        del found["metadata"]["annotations"]  # the account's address, which a deployment tells as well
     if "namespace" in found["metadata"]:
         found["metadata"]["namespace"] = stack.removeprefix("prod-")
     return found
@@ -111,7 +113,7 @@ def rendered() -> Callable[[str], Json]:
     """Return a function that renders a job of the samples for GKE."""
 
     def render(file: str) -> Json:
-        found = render_job(ROOT / file, ROOT, "gke", date(2026, 11, 21))
+        found = render_job(ORGANISATION / file, ORGANISATION, "gke", date(2026, 11, 21))
         loaded: Json = yaml.safe_load(found.text)
         return loaded
 

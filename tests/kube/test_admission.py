@@ -159,6 +159,25 @@ def test_a_pod_takes_nothing_that_is_not_its_teams(server: Server, namespace: st
     assert why in server.ask("Pod", plain(namespace, **copy.deepcopy(spoiled)), JOB_CONTROLLER)
 
 
+@pytest.mark.parametrize(
+    ("mount", "let_in"),
+    [
+        ({"subPath": "vision/datasets"}, True),
+        ({}, False),
+        ({"subPath": "nlp/corpora"}, False),
+        ({"subPath": "vision"}, False),
+        ({"subPath": "vision-old/datasets"}, False),
+        ({"subPathExpr": "vision/$(A)"}, False),
+    ],
+)
+def test_a_team_mounts_its_own_folder_of_a_share_that_others_mount(server: Server, mount: Json, let_in: bool) -> None:
+    volume = {"name": "v", "persistentVolumeClaim": {"claimName": "datasets"}}
+    mounted = {"volumeMounts": [{"name": "v", "mountPath": "/data", **mount}]}
+    refusal = server.ask("Pod", plain("vision", container=mounted, volumes=[volume]), JOB_CONTROLLER)
+
+    assert ("in the team's folder" in refusal) is not let_in
+
+
 @pytest.mark.parametrize("namespace", ["vision", "nlp"])
 @pytest.mark.parametrize(
     "harmless",

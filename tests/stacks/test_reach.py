@@ -56,6 +56,7 @@ filestore:
     protocol: NFS_V3
     reserved_range: 10.9.0.0/24
   b: {location: us-central1-a, capacity_gib: 1024}
+  e: {location: us-central1-a, capacity_gib: 1024}
 clusters:
   c:
     location: us-central1-a
@@ -292,7 +293,7 @@ shares:
     h100-flex-start: {nominal_quota: 8}
 fallback: {when_can_borrow: MayStopSearch, when_can_preempt: TryNextFlavor, order: {}}
 directories:
-  d: {filestore: a, size_gib: 100}
+  d: {filestore: e, size_gib: 100}
 buckets:
   k: {location: us-central1, storage_class: STANDARD, delete_after_days: 10, versioning: false}
 vertex:
@@ -324,6 +325,7 @@ TEAM_CHANGES: dict[tuple[str | int, ...], Any] = {
     ("directories",): {},
     ("directories", "d", "filestore"): "b",
     ("directories", "d", "size_gib"): 200,
+    ("directories", "d", "whole_share"): True,
     ("buckets",): {},
     ("buckets", "k", "location"): "us-west4",
     ("buckets", "k", "storage_class"): "NEARLINE",

@@ -56,6 +56,11 @@ class Workspace:
             if stack.team and home:
                 yield stack, stack.team, home
 
+    def teams_on(self, environment: str, instance: str) -> list[str]:
+        """Return the teams of an environment that have a directory on one of its Filestore instances."""
+        teams = (team for _, team, _ in self.teams() if team.environment == environment)
+        return [team.name for team in teams if any(each.filestore == instance for each in team.directories.values())]
+
     def project_of(self, stack: Stack) -> str | None:
         """Return the Google Cloud project that a stack's resources are in."""
         home = self.environment_of(stack)
@@ -117,6 +122,34 @@ def _team_references(stack: Stack, team: Team, workspace: Workspace) -> Iterator
             path: Path = ("directories", name, "filestore")
             what = f"Filestore instance of {team.environment}"
             yield _dangling(stack, path, directory.filestore, what, home.filestore)
+    yield from _among_homes(stack, team, home)
+    yield from _not_alone(stack, team, workspace)
+
+
+def _among_homes(stack: Stack, team: Team, home: Environment) -> Iterator[Finding]:
+    """Find a directory on the share that holds the homes of notebooks: whoever mounts it reads and writes them all."""
+    homes = {each.notebooks.filestore: name for name, each in home.clusters.items() if each.notebooks}
+    others = home.filestore.keys() - homes
+    for name, directory in team.directories.items():
+        if directory.filestore in homes:
+            message = (
+                f"{directory.filestore!r} holds the homes of all users of notebooks in {homes[directory.filestore]}"
+            )
+            allowed = enumeration(others) or "another instance, to be declared under filestore"
+            path: Path = ("directories", name, "filestore")
+            yield stack.finding(RULE, path, message, allowed=allowed, nearest=min(others, default=None))
+
+
+def _not_alone(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Finding]:
+    """Find a whole share of an instance that other teams have directories on."""
+    for name, directory in team.directories.items():
+        others = [each for each in workspace.teams_on(team.environment, directory.filestore) if each != team.name]
+        if directory.whole_share and others:
+            message = (
+                f"{directory.filestore!r} is team {enumeration(others)}'s as well, whose files the whole share has"
+            )
+            path: Path = ("directories", name, "whole_share")
+            yield stack.finding(RULE, path, message, allowed="false, or an instance each", nearest="false")
 
 
 def _same_team(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Finding]:

@@ -8,9 +8,9 @@ from math import ceil
 from typing import NamedTuple
 
 from training_platform.config.expansion.flavors import Flavor
-from training_platform.config.spec.team import Share
+from training_platform.config.spec.team import DirectorySpec, Share
 from training_platform.resources.admission.jobs import ACCELERATORS
-from training_platform.resources.admission.policy import ALLOW_LABEL, HOST_NETWORK, TEAM_LABEL
+from training_platform.resources.admission.policy import ALLOW_LABEL, HOST_NETWORK, SHARED_CLAIMS, TEAM_LABEL
 
 _ALL = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
 _READ = ("get", "list", "watch")
@@ -89,6 +89,12 @@ def namespace_labels(team: str, kinds: Iterable[str], *, host_network: bool) -> 
         **{f"{ALLOW_LABEL}{each}": "true" for each in beyond},
         **{f"{POD_SECURITY}{mode}": "baseline" for mode in modes},
     }
+
+
+def shared_claims(directories: Mapping[str, DirectorySpec]) -> dict[str, str]:
+    """Return the annotation that holds pods to the team's folder of its claims, but for whole shares."""
+    names = ",".join(sorted(name for name, directory in directories.items() if not directory.whole_share))
+    return {SHARED_CLAIMS: names} if names else {}
 
 
 def resource_quota(shares: Mapping[str, Share], flavors: Mapping[str, Flavor]) -> dict[str, str]:

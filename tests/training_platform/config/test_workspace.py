@@ -51,6 +51,30 @@ def test_a_directory_on_an_unknown_filestore_is_found(copy: Path) -> None:
     assert finding.path == "directories.corpora.filestore"
 
 
+def test_a_directory_among_the_homes_of_notebooks_is_found_at_its_line(copy: Path) -> None:
+    (finding,) = edit(copy, "prod-nlp", "filestore: datasets", "filestore: homes").stacks["prod-nlp"].findings
+
+    assert (finding.path, finding.severity) == ("directories.corpora.filestore", "error")
+    assert "holds the homes of all users of notebooks in us-central1" in finding.message
+    assert (finding.allowed, finding.nearest) == ("datasets", "datasets")
+
+
+def test_a_whole_share_that_others_mount_is_found(copy: Path) -> None:
+    size = "        size_gib: 4096\n"
+    (finding,) = edit(copy, "prod-nlp", size, f"{size}        whole_share: true\n").stacks["prod-nlp"].findings
+
+    assert (finding.path, finding.nearest) == ("directories.corpora.whole_share", "false")
+    assert "'datasets' is team vision's as well" in finding.message
+
+
+def test_an_instance_has_the_teams_of_its_environment_that_mount_it() -> None:
+    workspace = read_workspace(ORGANISATION)
+
+    assert workspace.teams_on("prod", "datasets") == ["nlp", "vision"]
+    assert workspace.teams_on("dev", "scratch") == ["vision"]
+    assert workspace.teams_on("prod", "homes") == []
+
+
 def test_a_team_twice_in_one_environment_is_found_in_the_second(copy: Path) -> None:
     workspace = edit(copy, "prod-vision", "name: vision", "name: nlp")
 

@@ -8,9 +8,16 @@ import pytest
 
 from training_platform.config.expansion.flavors import Flavor, flavors
 from training_platform.config.spec.cluster import ClusterSpec
-from training_platform.config.spec.team import Share
+from training_platform.config.spec.team import DirectorySpec, Share
 from training_platform.resources.gpu_access import kinds_of
-from training_platform.resources.tenancy import SPARE_CPUS, SPARE_PODS, most_chips, namespace_labels, resource_quota
+from training_platform.resources.tenancy import (
+    SPARE_CPUS,
+    SPARE_PODS,
+    most_chips,
+    namespace_labels,
+    resource_quota,
+    shared_claims,
+)
 
 RANGES = {"nodes": "10.0.0.0/20", "pods": "10.64.0.0/16", "services": "10.1.0.0/20"}
 POOLS: dict[str, Any] = {
@@ -72,6 +79,15 @@ def test_what_a_namespace_may_beyond_baseline_is_said_one_by_one(
     assert {label for label in labels if "/allow-" in label} == allowed
     assert "pod-security.kubernetes.io/enforce" not in labels
     assert labels["pod-security.kubernetes.io/warn"] == labels["pod-security.kubernetes.io/audit"] == "baseline"
+
+
+def test_claims_are_named_to_admission_unless_the_share_is_the_teams_alone() -> None:
+    part, whole = (DirectorySpec(filestore="a", size_gib=1, whole_share=whole) for whole in (False, True))
+
+    assert shared_claims({"data": part, "corpora": part, "own": whole}) == {
+        "training-platform/shared-claims": "corpora,data"
+    }
+    assert shared_claims({"own": whole}) == {}
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,9 @@ class DirectorySpec(Section):
     size_gib: int = Field(
         ge=1, description="Size of the volume claim in GiB; Filestore does not enforce it.", examples=[1024]
     )
+    whole_share: bool = Field(
+        default=False, description="The instance is this team's alone; else pods mount below a folder of its name."
+    )
 
 
 class BucketSpec(Section):

@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from training_platform.resources.admission.policy import HOST_NETWORK, Policy, allowed, literal
+from training_platform.resources.admission.policy import (
+    HOST_NETWORK,
+    SHARED_CLAIMS,
+    TEAM_LABEL,
+    Policy,
+    allowed,
+    literal,
+)
 from training_platform.resources.cloud_names import SERVICE_ACCOUNT
 from training_platform.resources.gpu_access import DEVICES_ANNOTATION, Access, access
 
@@ -39,12 +46,25 @@ def pod_volumes() -> Policy:
     return Policy(
         name="training-platform-pod-volumes",
         rules=_POD,
+        variables={
+            "volumes": "object.spec.?volumes.orValue([])",
+            "claims": f"namespaceObject.metadata.?annotations[?{literal(SHARED_CLAIMS)}].orValue('').split(',')",
+            "shared": (
+                "variables.volumes.filter(v, v.?persistentVolumeClaim.?claimName.orValue('-') in variables.claims)"
+            ),
+            "folder": f"namespaceObject.metadata.labels[{literal(TEAM_LABEL)}] + '/'",
+        },
         validations={
+            "a volume on a share of several teams is mounted with a subPath in the team's folder, <team>/": (
+                f"({_CONTAINERS}).all(c, c.?volumeMounts.orValue([]).all(m, "
+                "!variables.shared.exists(v, v.name == m.name) || "
+                "(m.?subPath.orValue('').startsWith(variables.folder) && !has(m.subPathExpr))))"
+            ),
             f"a volume is one of {', '.join(VOLUMES)}: others, such as nfs, reach what no claim of the team holds": (
-                f"object.spec.?volumes.orValue([]).all(v, {' || '.join(f'has(v.{kind})' for kind in VOLUMES)})"
+                f"variables.volumes.all(v, {' || '.join(f'has(v.{kind})' for kind in VOLUMES)})"
             ),
             "a volume of a driver is Cloud Storage FUSE's": (
-                "object.spec.?volumes.orValue([]).all(v, !has(v.csi) || v.csi.driver == 'gcsfuse.csi.storage.gke.io')"
+                "variables.volumes.all(v, !has(v.csi) || v.csi.driver == 'gcsfuse.csi.storage.gke.io')"
             ),
             f"pods of a team run as {SERVICE_ACCOUNT} or default": (
                 f"object.spec.?serviceAccountName.orValue('default') in {literal([SERVICE_ACCOUNT, 'default'])}"

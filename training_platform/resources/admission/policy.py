@@ -20,6 +20,8 @@ ALLOW_LABEL = (
     f"{MANAGED_BY}/allow-"  # and tcpx, tcpxo, rdma or host-network: what a team's namespace may, beside baseline
 )
 HOST_NETWORK = "host-network"
+# On a namespace: the claims, by commas, on shares that other teams mount as well; each team has a folder of its name.
+SHARED_CLAIMS = f"{MANAGED_BY}/shared-claims"
 # Service accounts of other namespaces are the cluster's controllers. A team's own is nobody better than its members.
 FROM_PEOPLE = {
     "name": "not-by-a-controller",
