@@ -18,7 +18,7 @@ SIDE_BY_SIDE := -n auto --dist loadfile --no-loadscope-reorder
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help setup check test lint format schema inventories policy-pack bench test-engine lock clean
+.PHONY: help setup check test lint format schema inventories policy-pack bench test-engine changelog lock clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -54,6 +54,9 @@ bench: $(DEVELOPMENT) ## Measure what benchmarks/ measures.
 
 test-engine: $(DEVELOPMENT) ## Run the tests under the real Pulumi engine; fail where a tool is missing.
 	@TRAINING_PLATFORM_REQUIRE_ENGINE=1 $(BIN)/python -m pytest -m engine $(SIDE_BY_SIDE) $(ARGS)
+
+changelog: $(DEVELOPMENT) ## Move the fragments of changelog.d/ into CHANGELOG.md, under the version of pyproject.toml.
+	@$(BIN)/towncrier build --yes --version "$$($(BIN)/training-platform --version | cut -d ' ' -f 2)"
 
 lock: ## Resolve pyproject.toml and requirements*.in into hashed locks, with uv; UPGRADE=1 takes newer versions.
 	@$(COMPILE) pyproject.toml requirements.in --extra deploy --extra policy --output-file requirements.txt

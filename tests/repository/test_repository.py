@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -155,9 +156,28 @@ def test_pulumi_finds_the_virtual_environment_that_make_creates() -> None:
 
 
 def test_changelog_fragments_are_named_by_kind() -> None:
-    names = [path.name for path in (ROOT / "changelog.d").iterdir() if path.name != "README.md"]
+    names = [
+        path.name for path in (ROOT / "changelog.d").iterdir() if path.name not in {"README.md", "release.md.jinja"}
+    ]
 
     assert [name for name in names if not re.fullmatch(r"[a-z0-9-]+\.(?:added|changed|fixed|removed)\.md", name)] == []
+
+
+def test_a_release_says_what_every_fragment_says() -> None:
+    command = [sys.executable, "-m", "towncrier", "build", "--draft", "--version", "9.9.9"]
+    draft = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    said = " ".join(draft.split())
+    fragments = list((ROOT / "changelog.d").glob("*.*.md"))
+
+    assert fragments
+    assert "## 9.9.9, 20" in draft
+    assert [path.name for path in fragments if " ".join(path.read_text(encoding="utf-8").split()) not in said] == []
+
+
+def test_the_changelog_has_the_line_that_releases_go_below() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["towncrier"]
+
+    assert (ROOT / settings["filename"]).read_text(encoding="utf-8").count(settings["start_string"]) == 1
 
 
 def _repository_files() -> list[Path]:
