@@ -75,12 +75,14 @@ class Price:
     """List prices in USD per hour of one chip, one GPU or one whole VM (``unit``), by region, as read on ``read``.
 
     A capacity or region without a figure has no entry: a cost that needs it is reported as not known, never as zero.
+    ``without`` names what the VM comes with and the figure leaves out.
     """
 
     unit: Literal["chip", "gpu", "vm"]
     read: date
     source: str
     usd: dict[Capacity, dict[str, float]]  # capacity -> region -> USD per unit and hour; "*" is any other region
+    without: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

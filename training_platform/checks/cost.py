@@ -12,13 +12,16 @@ from training_platform.config.expansion.pools import pools
 from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.team import Team
 
+LEFT_OUT = ("disks", "Filestore", "network", "control planes")
+"""What no sum holds, so that every sum is a least one."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
     """USD per hour at the fewest and the most machines, of the machines that have a price.
 
     ``unpriced`` names what has none, so that a sum is never taken for the whole; ``read`` is the date of the oldest
-    price in it. Disks, Filestore, network and control planes are not in it.
+    price in it. ``LEFT_OUT`` is never in it.
     """
 
     least: float = 0.0
@@ -49,7 +52,8 @@ def machines_cost(machine: MachineType, capacity: Capacity, region: str, least: 
     if usd is None or machine.price is None:
         return Cost(unpriced=(f"{machine.name} {capacity}",)) if most else Cost()
     paid = most if capacity == "reservation" else least
-    return Cost(least=paid * usd, most=most * usd, read=machine.price.read)
+    without = tuple(f"{part} of {machine.name}" for part in machine.price.without if most)
+    return Cost(least=paid * usd, most=most * usd, read=machine.price.read, unpriced=without)
 
 
 def hourly_usd(machine: MachineType, capacity: Capacity, region: str) -> float | None:

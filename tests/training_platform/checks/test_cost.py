@@ -3,6 +3,7 @@ import pytest
 from tests.places import ORGANISATION
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.checks.cost import Cost, hourly_usd, machines_cost, stack_cost
+from training_platform.checks.reports.wording import price, price_note
 from training_platform.config.workspace import read_workspace
 
 
@@ -60,3 +61,17 @@ def test_the_environment_s_reserved_and_standing_machines_are_its_least_cost() -
     cost = stack_cost(section)
 
     assert 0 < cost.least < cost.most
+
+
+def test_what_a_price_leaves_out_of_a_vm_is_said() -> None:
+    cost = machines_cost(MACHINE_TYPES["a3-highgpu-8g"], "on-demand", "us-central1", 0, 1)
+
+    assert cost.most > 0
+    assert cost.unpriced == ("local SSD of a3-highgpu-8g",)
+
+
+def test_every_sum_is_a_least_one_and_says_what_it_leaves_out() -> None:
+    cost = machines_cost(MACHINE_TYPES["ct5lp-hightpu-4t"], "on-demand", "us-west4", 1, 1)
+
+    assert price(cost).startswith("at least $")
+    assert "without disks, Filestore, network, control planes" in price_note(cost)

@@ -67,7 +67,7 @@ def tables(comparison: Comparison) -> list[Table]:
         Table("Quotas", ("project", "location", "quota", "needs", "limit"), _quotas(comparison)),
         Table("Capacity", ("environment", "cluster", "flavor", "holds", "promised"), _capacity(comparison)),
         Table("Accelerators", ("stack", "region", "flavor", "most"), _accelerators(comparison)),
-        Table("Cost in USD per hour", ("stack", "least", "most"), _costs(comparison)),
+        Table("Cost in USD per hour, at least", ("stack", "least", "most"), _costs(comparison)),
     ]
     return [table for table in made if table.rows]
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
+from training_platform.checks.cost import LEFT_OUT
 from training_platform.checks.report import Report, StackReport, ordered
 from training_platform.checks.reports.json_changes import changes_document
 from training_platform.config.reading.finding import Finding
@@ -51,6 +52,7 @@ def _stack(stack: StackReport) -> dict[str, Any]:
             "min": round(stack.cost.least, 4),
             "max": round(stack.cost.most, 4),
             "unpriced": list(stack.cost.unpriced),
+            "left_out": list(LEFT_OUT),
             "prices_of": stack.cost.read.isoformat() if stack.cost.read else None,
         },
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Literal, NamedTuple
 
-from training_platform.checks.cost import Cost
+from training_platform.checks.cost import LEFT_OUT, Cost
 from training_platform.checks.report import Report
 from training_platform.config.reading.finding import Finding
 from training_platform.quota.keys import short_quota_id
@@ -124,13 +124,13 @@ def held_by(line: Line, most: int = 3) -> str:
 
 
 def price(cost: Cost) -> str:
-    """Return what machines cost per hour, empty where no price is known."""
-    return f"${cost.least:,.2f} to ${cost.most:,.2f} per hour" if cost.read else ""
+    """Return what machines cost per hour, empty where no price is known; what else a stack costs is not in it."""
+    return f"at least ${cost.least:,.2f} to ${cost.most:,.2f} per hour" if cost.read else ""
 
 
 def price_note(cost: Cost) -> str:
-    """Return what a price rests on and what it leaves out; disks, Filestore and network are in none."""
-    parts = [f"for machines, at list prices of {cost.read}"] if cost.read else []
+    """Return what a price rests on and what it leaves out."""
+    parts = [f"for machines, at list prices of {cost.read}, without {', '.join(LEFT_OUT)}"] if cost.read else []
     if cost.unpriced:
         parts.append(f"no price known: {', '.join(cost.unpriced)}")
     return "; ".join(parts)

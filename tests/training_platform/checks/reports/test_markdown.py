@@ -78,8 +78,8 @@ def test_cost_and_what_it_leaves_out_are_said(clean: Report) -> None:
     rows = {row[0]: row for row in table(markdown_report(clean), "stack")}
 
     (prod,) = (stack for stack in clean.stacks if stack.name == "prod")
-    assert rows["prod"][1] == f"${prod.cost.least:,.2f} to ${prod.cost.most:,.2f} per hour"
-    assert "no price known: n2-standard-8 on-demand" in rows["prod"][2]
+    assert rows["prod"][1] == f"at least ${prod.cost.least:,.2f} to ${prod.cost.most:,.2f} per hour"
+    assert "no price known: local SSD of a3-highgpu-8g, n2-standard-8 on-demand" in rows["prod"][2]
 
 
 def test_details_are_folded_and_balanced(spoiled: Report) -> None:

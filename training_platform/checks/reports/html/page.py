@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from importlib.resources import files
 
 from training_platform.checks.comparison.comparison import Comparison, StackChange
-from training_platform.checks.cost import Cost
+from training_platform.checks.cost import LEFT_OUT, Cost
 from training_platform.checks.report import Report, ordered
 from training_platform.checks.reports.changes import resource_rows, stack_title, summary, tables
 from training_platform.checks.reports.html.bars import capacity_bars, quota_bars
@@ -160,7 +160,7 @@ def _cost(report: Report) -> Html:
     total = sum((stack.cost for stack in report.stacks), Cost())
     if len(rows) > 1 and price(total):
         rows.append((f"{counted(len(rows), 'stack')} together", price(total), ""))
-    note = "Estimates, from list prices. Disks, Filestore, network and control planes are not in them."
+    note = f"Estimates, from list prices, without {', '.join(LEFT_OUT)}."
     return joined(_table("Cost", ("stack", "cost", "what it rests on"), rows), el("p", note, cls="note"))
 
 
