@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-from training_platform import catalog
-
 # us-central1-a, and us-central1-ai1a: the last part of a zone's name may be longer than a letter.
 _ZONE = re.compile(r"[a-z]+-[a-z]+\d+-[a-z\d]+")
 
@@ -21,11 +19,6 @@ def is_zone(location: str) -> bool:
 def region_of(location: str) -> str:
     """Return the region of a zone; a region, or anything else, is returned as it is."""
     return location.rpartition("-")[0] if is_zone(location) else location
-
-
-def zones_in(region: str) -> tuple[str, ...]:
-    """Return the zones of a region that we know, sorted; none for a region that we do not know."""
-    return tuple(sorted(zone for zone in catalog.ZONES if region_of(zone) == region))
 
 
 def nearest_first(zone: str, zones: Iterable[str]) -> list[str]:

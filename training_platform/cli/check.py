@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from training_platform.checks.planning.garbage_collector import collector_off
-from training_platform.cli.extras import need
-from training_platform.cli.root import fail, repository
+from training_platform.cli.root import fail, need, repository
 
 if TYPE_CHECKING:
     from training_platform.checks import output

@@ -1,17 +1,25 @@
-"""Where the repository is that a command works on."""
+"""What commands share: the repository that they work on, the extras that they need, and how they say what is wrong."""
 
 from __future__ import annotations
 
 import tomllib
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
-from typing import NoReturn
+from typing import Final, Literal, NoReturn
 
 import typer
 
 from training_platform.config.reading.printable import printable
 
 DISTRIBUTION = "training-platform"
+
+EXTRAS: Final = {
+    "deploy": ("pulumi", "pulumi_gcp", "pulumi_kubernetes"),
+    "jobs": ("googleapiclient", "kubernetes"),
+    "sandbox": ("pulumi", "pulumi_gcp", "pulumi_kubernetes", "googleapiclient", "starlette", "uvicorn"),
+}
+"""By extra, modules that it brings; ``quota`` is asked for by ``quota pull`` itself."""
 
 
 def repository(given: Path | None) -> Path:
@@ -51,6 +59,15 @@ def fail(message: str) -> NoReturn:
     """End the command with exit code 2, could not check or wrong usage, and one sentence on standard error."""
     say(f"training-platform: {message}", err=True)
     raise typer.Exit(2)
+
+
+def need(extra: Literal["deploy", "jobs", "sandbox"], what: str) -> None:
+    """End the command with exit code 2 and one sentence where an extra is not installed; ``what`` needs it."""
+    if any(find_spec(module) is None for module in EXTRAS[extra]):
+        fail(
+            f"{what} needs the extra `{extra}`: pip install 'training-platform[{extra}]', "
+            "or with the pins of a clone: make setup"
+        )
 
 
 def say(text: str, *, err: bool = False) -> None:

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from training_platform.cli.extras import need
 from training_platform.cli.job import Root
-from training_platform.cli.root import fail, repository, say
+from training_platform.cli.root import fail, need, repository, say
 
 if TYPE_CHECKING:
     from training_platform.config.workspace import Workspace

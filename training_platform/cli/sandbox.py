@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Final, NoReturn
 
 import typer
 
-from training_platform.cli.extras import need
 from training_platform.cli.options import takes
-from training_platform.cli.root import fail, repository, say
+from training_platform.cli.root import fail, need, repository, say
 
 if TYPE_CHECKING:
     from training_platform.sandbox.run.folder import Folder

@@ -15,86 +15,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path as FilePath
-from typing import Annotated, NamedTuple
 
-from pydantic import ConfigDict, Field, ValidationError, field_validator
-from pydantic_core import PydanticCustomError
+from pydantic import ValidationError
 
 from training_platform.config.reading.finding import Finding, Path
 from training_platform.config.reading.rejection import rejections
-from training_platform.config.reading.section import QUOTA_ID, SERVICE, ProjectId, Section
 from training_platform.config.reading.source import Source, UnreadableError, read_source
 from training_platform.quota.keys import QuotaKey
-from training_platform.quota.snapshot_checks import OTHERS, RULE, row_findings
+from training_platform.quota.snapshot_rows import OTHERS, RULE, Limit, Row, SnapshotFile, row_findings
 
 FOLDER = "stacks/quotas"
 AGE_RULE = "quota-snapshot-age"
 FRESH_DAYS = 30
 
 _STAND_INS = {"limit": 1, "region": OTHERS, "zone": OTHERS}
-
-Dimension = Annotated[str, Field(min_length=1)]
-QuotaIdName = Annotated[str, Field(pattern=QUOTA_ID)]
-ServiceName = Annotated[str, Field(pattern=SERVICE)]
-
-
-class Limit(Section):
-    """One limit; any further key is a dimension that it holds for, such as ``gpu_family``."""
-
-    model_config = ConfigDict(extra="allow")
-    __pydantic_extra__: dict[str, Dimension]
-
-    limit: int = Field(ge=-1, description="-1 is unlimited.")
-    region: Dimension | None = None
-    zone: Dimension | None = None
-    unit: str | None = Field(default=None, description="What one counts, such as GB; the catalogue knows it anyway.")
-
-    @field_validator("region", "zone", "unit", mode="before")
-    @classmethod
-    def _said(cls, value: object) -> object:
-        if value is None:  # a default is never validated, so somebody wrote the key and no value
-            raise PydanticCustomError("empty", "says nothing", {"allowed": "a text, or no such key"})
-        return value
-
-    @property
-    def place(self) -> str | None:
-        """The zone or region that it holds for; None holds for every place that no other row names."""
-        place = self.zone or self.region
-        return None if place == OTHERS else place
-
-    @property
-    def others(self) -> dict[str, str]:
-        """Its dimensions beside the place."""
-        return self.__pydantic_extra__
-
-    def covers(self, key: QuotaKey) -> bool:
-        """Whether every dimension that the row names is the key's own."""
-        asked = dict(key.dimensions)
-        here = self.place is None or self.place == key.location
-        return here and all(asked.get(name) == value for name, value in self.others.items())
-
-    @property
-    def dimensions(self) -> tuple[tuple[str, str], ...]:
-        """Every dimension that the row names, place included where it is a certain one."""
-        places = (("region", self.region), ("zone", self.zone))
-        named = tuple((name, value) for name, value in places if value and value != OTHERS)
-        return (*named, *sorted(self.others.items()))
-
-
-class SnapshotFile(Section):
-    """The whole file."""
-
-    project: ProjectId
-    taken: date
-    limits: dict[ServiceName, dict[QuotaIdName, tuple[Limit, ...]]]
-
-
-class Row(NamedTuple):
-    """A row and where it stands; ``whole`` says whether its dimensions are all that the file gives it."""
-
-    path: Path
-    limit: Limit
-    whole: bool
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from training_platform.quota.quota_ids import units
-from training_platform.quota.snapshot import FOLDER, SnapshotFile
-from training_platform.quota.snapshot_checks import OTHERS
+from training_platform.quota.snapshot import FOLDER
+from training_platform.quota.snapshot_rows import OTHERS, SnapshotFile
 
 SCHEMA_FILE = f"{FOLDER}/quotas.schema.json"
 SCHEMA_LINE = "# yaml-language-server: $schema=./quotas.schema.json"

@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from training_platform.catalog import MACHINE_TYPES, REGIONS, ZONES, loader
-from training_platform.catalog.locations import is_zone, region_of, zones_in
+from training_platform.catalog.locations import is_zone, region_of
+from training_platform.catalog.zones import zones_in
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from training_platform.catalog import MACHINE_TYPES, REGIONS
-from training_platform.catalog.locations import zones_in
+from training_platform.catalog.zones import zones_in
 from training_platform.config.expansion.gpu_fabric import GpuFabric, fabric_name, gpu_fabrics
 from training_platform.config.expansion.pools import ExpandedPool, cluster_pools
 from training_platform.config.spec.cluster import ClusterSpec

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from training_platform.catalog import FILESTORE_TIERS
-from training_platform.catalog.locations import is_zone, region_of, zones_in
+from training_platform.catalog.locations import is_zone, region_of
 from training_platform.catalog.nearest import find_nearest
 from training_platform.catalog.types import Band, FilestoreTier
+from training_platform.catalog.zones import zones_in
 from training_platform.config.reading.section import enumeration
 from training_platform.rules.registry import Draft, finding, rule
 from training_platform.rules.views.storage import FilestoreView

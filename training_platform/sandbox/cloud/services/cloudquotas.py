@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from training_platform.quota.snapshot import Limit
+from training_platform.quota.snapshot_rows import Limit
 from training_platform.sandbox.cloud.requests.errors import ApiError, already_exists, conflict, not_found
 from training_platform.sandbox.cloud.resources.actions import etag
 from training_platform.sandbox.cloud.state.cloud import Cloud

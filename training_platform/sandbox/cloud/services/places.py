@@ -6,7 +6,8 @@ from functools import cache
 from typing import Final
 
 from training_platform.catalog import ZONES
-from training_platform.catalog.locations import is_zone, region_of, zones_in
+from training_platform.catalog.locations import is_zone, region_of
+from training_platform.catalog.zones import zones_in
 
 _LETTERS: Final = ("a", "b", "c")
 
