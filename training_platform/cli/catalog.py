@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,10 +28,20 @@ class Format(StrEnum):
 FormatOption = Annotated[Format, typer.Option("--format", help="How facts are printed.")]
 
 
+def _complete(incomplete: str) -> Iterator[str]:
+    from training_platform.catalog.fact_sheets import sheets
+
+    yield from dict.fromkeys(sheet.name for sheet in sheets() if sheet.name.startswith(incomplete))
+
+
 @app.command("show")
 def show(
     name: Annotated[
-        str, typer.Argument(help="A machine type, accelerator, disk type, Filestore tier, chart or image.")
+        str,
+        typer.Argument(
+            help="A machine type, accelerator, disk type, Filestore tier, chart or image.",
+            autocompletion=_complete,
+        ),
     ],
     *,
     output_format: FormatOption = Format.text,

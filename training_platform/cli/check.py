@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from training_platform.checks.planning.garbage_collector import collector_off
-from training_platform.cli.root import fail, need, repository
+from training_platform.cli.root import complete_stacks, fail, need, repository
 
 if TYPE_CHECKING:
     from training_platform.checks import output
@@ -32,7 +32,10 @@ class Format(StrEnum):
 
 @collector_off()  # what loads is kept, and a sixth of the time of a check
 def check(
-    stacks: Annotated[list[str] | None, typer.Argument(help="Stacks to check; default: all.", metavar="STACK")] = None,
+    stacks: Annotated[
+        list[str] | None,
+        typer.Argument(help="Stacks to check; default: all.", metavar="STACK", autocompletion=complete_stacks),
+    ] = None,
     *,
     fast: Annotated[
         bool, typer.Option("--fast", help="Check the model and the ledgers alone, without planning.")

@@ -27,10 +27,7 @@ def repository(given: Path | None) -> Path:
 
     Ends the command with exit code 2 and one sentence where there is none, or where it is of another version.
     """
-    start = (given or Path()).resolve()
-    folders = (start,) if given else (start, *start.parents)
-    found = (folder for folder in folders if (folder / "Pulumi.yaml").is_file() and (folder / "stacks").is_dir())
-    root = next(found, None) or fail(
+    root = root_around(given) or fail(
         f"{given or 'This folder'} is no training-platform repository: it has no Pulumi.yaml beside a folder stacks/."
     )
     if (of_root := _version(root)) not in {None, installed()}:
@@ -39,6 +36,21 @@ def repository(given: Path | None) -> Path:
             f"{DISTRIBUTION}=={of_root}, or run `make setup` there and use its .venv/bin/training-platform."
         )
     return root
+
+
+def root_around(given: Path | None = None) -> Path | None:
+    """Return the repository's root as ``repository`` does, and None where there is none."""
+    start = (given or Path()).resolve()
+    folders = (start,) if given else (start, *start.parents)
+    found = (folder for folder in folders if (folder / "Pulumi.yaml").is_file() and (folder / "stacks").is_dir())
+    return next(found, None)
+
+
+def complete_stacks(incomplete: str) -> list[str]:
+    """Return the stacks that a shell may offer: those of the repository around this folder that begin so."""
+    root = root_around()
+    files = (root / "stacks").glob(f"Pulumi.{incomplete}*.yaml") if root else ()
+    return sorted(path.stem.removeprefix("Pulumi.") for path in files)
 
 
 def installed() -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final, NoReturn
 import typer
 
 from training_platform.cli.options import takes
-from training_platform.cli.root import fail, need, repository, say
+from training_platform.cli.root import complete_stacks, fail, need, repository, say
 
 if TYPE_CHECKING:
     from training_platform.sandbox.run.folder import Folder
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Run the real Pulumi engine against a local Google Cloud.", no_args_is_help=True)
 
-StackName = Annotated[str, typer.Argument(help="A stack of stacks/.", metavar="STACK")]
+StackName = Annotated[str, typer.Argument(help="A stack of stacks/.", metavar="STACK", autocompletion=complete_stacks)]
 Durations = Annotated[
     list[str] | None,
     typer.Option("--duration", help="How long operations take: container.clusters=6, *=1, or real.", metavar="KIND=S"),

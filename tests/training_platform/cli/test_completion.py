@@ -1,0 +1,41 @@
+"""What a shell is offered, asked as the script asks that ``--install-completion`` installs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.places import ORGANISATION
+
+PROGRAM = "import sys; from training_platform.cli.main import main; sys.argv = ['training-platform']; main()"
+
+
+def offered(*words: str, cwd: Path = ORGANISATION) -> list[str]:
+    environment = {
+        **os.environ,
+        "_TRAINING_PLATFORM_COMPLETE": "complete_bash",
+        "COMP_WORDS": " ".join(("training-platform", *words)),
+        "COMP_CWORD": str(len(words)),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], cwd=cwd, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.stderr == ""
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize("command", [("check",), ("sandbox", "up")], ids=" ".join)
+def test_stacks_are_offered_from_any_folder_of_the_repository(command: tuple[str, ...]) -> None:
+    assert offered(*command, "prod", cwd=ORGANISATION / "jobs") == ["prod", "prod-nlp", "prod-vision"]
+
+
+def test_machines_are_offered() -> None:
+    assert offered("catalog", "show", "a3-highgpu") == [f"a3-highgpu-{count}g" for count in (1, 2, 4, 8)]
+
+
+def test_outside_a_repository_no_stack_is_offered(tmp_path: Path) -> None:
+    assert offered("check", "p", cwd=tmp_path) == []
