@@ -100,6 +100,7 @@ NATURES: dict[str, dict[str, Any]] = {
         "machine_type": "a3-highgpu-1g", "zone": "us-central1-a", "capacity": "spot", "confidential": "TDX",
     },
     "more pods and a taint": {**A100, "max_pods": 64, "taints": {"team": {"value": "vision"}}},
+    "kernel settings": {**A100, "sysctls": {"net.core.somaxconn": "4096"}, "hugepages": {"size_1g": 4}},
     "TPU 7x": IRONWOOD,
 }  # fmt: skip
 
@@ -137,6 +138,14 @@ def charged(charges: Any) -> dict[Any, float]:
     for charge in charges:
         total[charge.keys] = total.get(charge.keys, 0) + charge.amount
     return total
+
+
+def test_kernel_settings_reach_the_nodes_as_they_are_written() -> None:
+    node = planned(NATURES["kernel settings"])["nodeConfig"]
+
+    settings = {"sysctls": {"net.core.somaxconn": "4096"}, "hugepagesConfig": {"hugepageSize1g": 4}}
+    assert node["linuxNodeConfig"] == settings
+    assert "linuxNodeConfig" not in planned(A100)["nodeConfig"]
 
 
 def test_attached_gpus_are_asked_of_gke_and_charged() -> None:
@@ -348,6 +357,9 @@ BAD: dict[str, tuple[dict[str, Any], dict[str, Any], str, str, str]] = {
     "GPU networks too small": (
         {**H100, "max_nodes": 5}, {"gpu_networks": {"range": "192.168.0.0/22"}}, "gpu-network-room",
         "gpu_networks.range", "192.168.0.0/28",
+    ),
+    "a kernel parameter that GKE does not set": (
+        {**A100, "sysctls": {"net.core.somaxcon": "4096"}}, {}, "node-sysctls", "sysctls", "net.core.somaxconn",
     ),
     "a window of an hour": (
         A100, {"maintenance": {"end": "2026-01-03T07:00:00Z"}}, "maintenance-window", "maintenance", "4 hours",

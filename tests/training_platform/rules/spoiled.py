@@ -205,6 +205,7 @@ ROWS = [
     }),
     # nodes
     Row("node-image", "error", {"gpu.nodeConfig.gvnic": DROP}, {"gpu.nodeConfig.fastSocket": {"enabled": True}}),
+    Row("node-sysctls", "warning", {"gpu.nodeConfig.linuxNodeConfig": {"sysctls": {"net.core.somaxcon": "4096"}}}),
     Row("gpu-driver-image", "warning", {
         f"{GUESTS}.0.gpuDriverInstallationConfig.gpuDriverVersion": "LATEST",
     }, {"gpu.nodeConfig.imageType": "UBUNTU_CONTAINERD"}),

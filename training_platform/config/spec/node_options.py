@@ -41,6 +41,15 @@ class LocalSsdSpec(Section):
     )
 
 
+class Hugepages(Section):
+    """Memory of each VM that is set aside in large pages; pods ask for ``hugepages-2Mi`` and ``hugepages-1Gi``."""
+
+    size_2m: int | None = Field(default=None, ge=1, description="Pages of 2 MiB on each VM; default: none.")
+    size_1g: int | None = Field(
+        default=None, ge=1, description="Pages of 1 GiB on each VM, where the machine type has them; default: none."
+    )
+
+
 class Upgrades(Section):
     """How GKE repairs and upgrades the VMs of a node pool; a multi-host TPU slice is always recreated as a whole."""
 
@@ -97,5 +106,11 @@ class NodeOptions(Section):
     max_pods: int | None = Field(
         default=None, ge=1, description="Most pods per VM; default: 16 on hosts of multi-host slices, else 32."
     )
+    sysctls: dict[str, str] = Field(
+        default={},
+        description="Kernel parameters of the nodes; changing them recreates the VMs, one after another.",
+        examples=[{"net.core.somaxconn": "4096"}],
+    )
+    hugepages: Hugepages = Field(default=Hugepages(), description="Large memory pages; default: none.")
     taints: dict[str, TaintSpec] = Field(default={}, description="Taints of the nodes, by key, beside those of GKE.")
     upgrades: Upgrades = Field(default=Upgrades(), description="Repairs and upgrades of the nodes.")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from training_platform.config.expansion.pools import ZONES_OF_A_REGIONAL_CLUSTER, ExpandedPool, GkePool, pool_labels
+from training_platform.config.spec.node_pool import NodePoolSpec
 from training_platform.resources.declared import Alike, Declared, Options
 from training_platform.resources.gke.consumption import class_taints, queued_provisioning, reservation_affinity
 from training_platform.resources.gke.gpu_node import (
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from pulumi_gcp import container
     from pulumi_gcp.container import NodePoolNetworkConfigAdditionalNodeNetworkConfigArgsDict as Nic
     from pulumi_gcp.container import NodePoolNodeConfigArgsDict as NodeConfig
+    from pulumi_gcp.container import NodePoolNodeConfigLinuxNodeConfigArgsDict as LinuxNodeConfig
+    from pulumi_gcp.container import NodePoolNodeConfigLinuxNodeConfigHugepagesConfigArgsDict as Hugepages
     from pulumi_gcp.container import NodePoolPlacementPolicyArgsDict as PlacementPolicy
 
 # A VM's block of the pods' range is twice its pods, rounded up to a power of two: a /27 for 16, so that a /16 holds
@@ -156,6 +159,7 @@ def node_config(pool: ExpandedPool, service_account: Any, scope: Scope) -> NodeC
         "local_nvme_ssd_block_config": block,
         "secondary_boot_disks": secondary_boot_disks(spec),
         "confidential_nodes": confidential_nodes(spec),
+        "linux_node_config": _linux_node_config(spec),
         "reservation_affinity": reservation_affinity(spec),
         "spot": True if spec.capacity == "spot" else None,
         # Queued VMs are flex-start VMs that come all at once.
@@ -163,6 +167,15 @@ def node_config(pool: ExpandedPool, service_account: Any, scope: Scope) -> NodeC
         "max_run_duration": f"{spec.max_run_hours * 3600}s" if spec.max_run_hours else None,
     }
     return {**common_node_config(machine, spec.boot_disk, service_account, scope), **own}
+
+
+def _linux_node_config(spec: NodePoolSpec) -> LinuxNodeConfig | None:
+    """Return the kernel settings of a pool's VMs; a pool that says none has GKE's."""
+    pages: Hugepages = {"hugepage_size2m": spec.hugepages.size_2m, "hugepage_size1g": spec.hugepages.size_1g}
+    written = any(size is not None for size in (spec.hugepages.size_2m, spec.hugepages.size_1g))
+    if not spec.sysctls and not written:
+        return None
+    return {"sysctls": spec.sysctls or None, "hugepages_config": pages if written else None}
 
 
 def _options(pool: ExpandedPool, place: PoolPlace) -> Options:

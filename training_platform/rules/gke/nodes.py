@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from training_platform.catalog.nearest import find_nearest
 from training_platform.rules.gke.clusters import MOST_TAGS
 from training_platform.rules.registry import Draft, finding, rule
 from training_platform.rules.views.node_pool import NodePoolView
 
 _SCHEMA = "terraform-provider-google-beta 93c65b2, node_config.go, read 2026-08-21"
+_DOCUMENT = "GKE's API document v1, LinuxNodeConfig, read 2026-11-22"
 _CA = "GKE cluster-autoscaler 7d25050, read 2026-08-21"
 COS = "COS_CONTAINERD"
 GVNIC_IMAGES = ("COS", "UBUNTU")
@@ -23,6 +25,25 @@ OURS = frozenset(
         "cloud.google.com/gke-networking-dra-driver",
         "cloud.google.com/gke-queued",
     }
+)
+SYSCTLS = frozenset(
+    f"{family}.{name}"
+    for family, names in {
+        "net.core": "busy_poll busy_read netdev_max_backlog rmem_max rmem_default wmem_default wmem_max optmem_max "
+        "somaxconn",
+        "net.ipv4": "neigh.default.gc_thresh1 neigh.default.gc_thresh2 neigh.default.gc_thresh3 tcp_rmem tcp_wmem "
+        "tcp_tw_reuse tcp_mtu_probing tcp_max_orphans tcp_max_tw_buckets tcp_syn_retries tcp_ecn "
+        "tcp_congestion_control",
+        "net.netfilter": "nf_conntrack_max nf_conntrack_buckets nf_conntrack_tcp_timeout_close_wait "
+        "nf_conntrack_tcp_timeout_time_wait nf_conntrack_tcp_timeout_established nf_conntrack_acct",
+        "kernel": "keys.maxkeys keys.maxbytes shmmni shmmax shmall core_pattern perf_event_paranoid "
+        "sched_rt_runtime_us softlockup_panic yama.ptrace_scope kptr_restrict dmesg_restrict sysrq",
+        "fs": "aio-max-nr file-max inotify.max_user_instances inotify.max_user_watches nr_open",
+        "vm": "dirty_background_ratio dirty_background_bytes dirty_expire_centisecs dirty_ratio dirty_bytes "
+        "dirty_writeback_centisecs max_map_count overcommit_memory overcommit_ratio vfs_cache_pressure swappiness "
+        "watermark_scale_factor min_free_kbytes",
+    }.items()
+    for name in names.split()
 )
 SPEED_DISK = "hyperdisk-balanced"
 
@@ -40,6 +61,15 @@ def node_image(pool: NodePoolView) -> Iterator[Draft]:
     if pool.secondary_disks and not pool.image_streaming:
         message = "secondary boot disks need image streaming (gcfs_config)"
         yield finding(pool, "secondary_disks", message, allowed="gcfs_config enabled", nearest="gcfs_config enabled")
+
+
+@rule("node-sysctls", ruleset="nodes", owner="house", severity="warning", source=_DOCUMENT)
+def node_sysctls(pool: NodePoolView) -> Iterator[Draft]:
+    """Find a kernel parameter that GKE does not list as one that it sets; its list may be younger than ours."""
+    for name in sorted(pool.sysctls.keys() - SYSCTLS):
+        nearest = find_nearest(name, SYSCTLS)
+        message = f"{name} is not a kernel parameter that GKE sets on nodes"
+        yield finding(pool, "sysctls", message, allowed="those of LinuxNodeConfig.sysctls", nearest=nearest)
 
 
 @rule("gpu-driver-image", ruleset="nodes", severity="warning", facts=("GPU-05",), source=f"{_SCHEMA}; (inferred)")

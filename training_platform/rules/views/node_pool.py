@@ -111,6 +111,7 @@ class NodePoolView(View):
     image_streaming = fields.flag("nodeConfig.gcfsConfig.enabled", default=False, place="")
     confidential = fields.text("nodeConfig.confidentialNodes.confidentialInstanceType")
     maintenance = fields.text("nodeConfig.hostMaintenancePolicy.maintenanceInterval", place="")
+    sysctls = fields.texts_by_key("nodeConfig.linuxNodeConfig.sysctls")
     shutdown_seconds = fields.whole("nodeConfig.kubeletConfig.shutdownGracePeriodSeconds", place="")
     network_profile = fields.text("networkConfig.acceleratorNetworkProfile", place="")
     metadata_mode = fields.text("nodeConfig.workloadMetadataConfig.mode", place="")
