@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from tests.places import ORGANISATION
 from training_platform.cli.main import app
 from training_platform.sandbox.cloud.state.store import Store
 from training_platform.sandbox.files import BrokenFile, write_whole
 from training_platform.sandbox.kubernetes.store import Store as ObjectStore
 
-ROOT = Path(__file__).parents[3]
 BROKEN = (
     "",
     "{",
@@ -44,7 +44,7 @@ def test_a_broken_file_is_refused_with_its_name(store: type[Store | ObjectStore]
 def test_the_command_says_it_in_one_sentence(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text("{")
 
-    ran = CliRunner().invoke(app, ["sandbox", "status", "--root", str(ROOT), "--workspace", str(tmp_path)])
+    ran = CliRunner().invoke(app, ["sandbox", "status", "--root", str(ORGANISATION), "--workspace", str(tmp_path)])
 
     assert ran.exit_code == 2
     assert f"{tmp_path / name} is broken" in ran.output

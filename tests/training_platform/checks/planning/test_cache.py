@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from tests.places import ORGANISATION
 from training_platform.checks.planning import cache as module
 from training_platform.checks.planning.cache import DAYS, FORMAT, Cache, CacheError, cache_folder
 from training_platform.checks.planning.outcome import Outcome, decode, encode
 from training_platform.cli.main import app
 from training_platform.resources.planned import UNKNOWN
 
-ROOT = Path(__file__).parents[4]
 DIGEST, OTHER = "ab" * 32, "cd" * 32
 DAY = 24 * 3600
 
@@ -183,7 +183,7 @@ def test_a_check_with_a_folder_that_others_may_write_ends_with_2(tmp_path: Path)
     folder.mkdir(parents=True)
     folder.chmod(0o777)
 
-    done = CliRunner().invoke(app, ["check", "dev", "--root", str(ROOT)], env={"XDG_CACHE_HOME": str(tmp_path)})
+    done = CliRunner().invoke(app, ["check", "dev", "--root", str(ORGANISATION)], env={"XDG_CACHE_HOME": str(tmp_path)})
 
     assert done.exit_code == 2
     assert "cannot be trusted" in done.stderr
