@@ -37,7 +37,6 @@ from modules.project.services import (
     depend_on_services,
 )
 from modules.prometheus.monitoring import JOBSET, KUEUE, ControllerMonitoring, ControllerMonitoringArgs
-from modules.prometheus.rules import AlertRules, AlertRulesArgs
 from modules.storage.images import ImageRepository, ImageRepositoryArgs
 from modules.tenancy.admission import Admission, AdmissionArgs
 from training_platform.catalog.locations import region_of
@@ -80,7 +79,9 @@ def build_environment(name: str, environment: Environment) -> dict[str, Any]:
     names = [cluster_name(scope, key) for key in environment.clusters]
     Alerts("alerts", AlertsArgs(scope=scope, spec=environment.alerts, clusters=names))
     return {
-        "clusters": {key: {"endpoint": cluster.endpoint} for key, cluster in clusters.items()},
+        "clusters": {
+            key: {"endpoint": cluster.endpoint, "flavors": cluster.flavors} for key, cluster in clusters.items()
+        },
         "filestore": {key: {"instance": each.instance, "ip": each.ip} for key, each in instances.items()},
     }
 
@@ -109,6 +110,7 @@ class EnvironmentCluster(pulumi.ComponentResource):
     """A cluster with its subnet, its pools and all software in it; called by its key in the stack file."""
 
     endpoint: pulumi.Output[str]  # host name of the DNS-based control-plane endpoint
+    flavors: pulumi.Output[list[str]]  # names of the ResourceFlavors that are there
 
     def __init__(self, name: str, args: EnvironmentClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:environment:Cluster", name, {}, opts)
@@ -199,11 +201,12 @@ class EnvironmentCluster(pulumi.ComponentResource):
             KueueArgs(scope=args.scope, cluster_name=name, cluster=args.spec, chart=charts.get("kueue")),
             after(jobset),
         )
-        Flavors(
+        flavors = Flavors(
             f"{name}-flavors",
             FlavorsArgs(scope=args.scope, cluster_name=name, cluster=args.spec, priorities=args.environment.priorities),
             after(kueue),
         )
+        self.flavors = flavors.names
         if args.spec.compute_classes:
             ComputeClasses(
                 f"{name}-compute-classes",
@@ -218,7 +221,6 @@ class EnvironmentCluster(pulumi.ComponentResource):
                 ControllerMonitoringArgs(scope=args.scope, controller=controller),
                 after(release),
             )
-        AlertRules(f"{name}-alert-rules", AlertRulesArgs(scope=args.scope), after(system))
         for tier in tiers(args.environment, args.spec):
             FilestoreClass(
                 f"{name}-{class_name(tier)}",

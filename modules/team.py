@@ -136,7 +136,7 @@ class TeamCluster(pulumi.ComponentResource):
         home = environment_scope(team.environment, args.environment)
         provider = cluster_provider(
             f"{name}-kubernetes",
-            endpoint=_read(args.outputs, lambda outputs: outputs.cluster(cluster).endpoint),
+            endpoint=_read(args.outputs, lambda outputs: outputs.cluster_with(cluster, team.shares[cluster]).endpoint),
             project=home.project,
             location=args.environment.clusters[cluster].location,
             cluster_name=cluster_name(home, cluster),

@@ -36,12 +36,16 @@ class Flavors(pulumi.ComponentResource):
     nobody's to borrow.
     """
 
+    names: pulumi.Output[list[str]]  # of the flavors
+
     def __init__(self, name: str, args: FlavorsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:kueue:Flavors", name, {}, opts)
         child = pulumi.ResourceOptions(parent=self)
-        for flavor in flavors(args.cluster_name, args.cluster).values():
-            register_object(flavor_object(name, flavor, args.scope), self)
-        for flavor in queued(flavors(args.cluster_name, args.cluster).values()):
+        found = flavors(args.cluster_name, args.cluster)
+        deployed = [register_object(flavor_object(name, flavor, args.scope), self) for flavor in found.values()]
+        # Known once they are there, so that a team is told of a flavor whose deployment failed.
+        self.names = pulumi.Output.all(*(each.id for each in deployed)).apply(lambda _: sorted(found))
+        for flavor in queued(found.values()):
             _check(name, flavor, args.scope, child)
         for priority, value in args.priorities.items():
             WorkloadPriorityClass(

@@ -51,5 +51,7 @@ def _filled(name: str, value: Any) -> Any:
     if value is UNKNOWN:
         return PLAUSIBLE.get(name, f"{name}-0123")
     if isinstance(value, Mapping):
-        return {key: _filled(key, inner) for key, inner in value.items()}
+        # Flavors are left out, as by a program that did not export them yet: what is plausible names none of a team's.
+        told = {key: inner for key, inner in value.items() if key != "flavors" or inner is not UNKNOWN}
+        return {key: _filled(key, inner) for key, inner in told.items()}
     return value

@@ -100,6 +100,6 @@ def test_an_environment_that_lacks_what_a_team_needs_ends_the_preview_with_one_s
     preview = place.preview("dev-vision")
 
     assert preview.code != 0
-    said = "Stack dev is deployed without Filestore instance homes: run `pulumi up -s dev` first."
+    said = "Stack dev is deployed without Filestore instance scratch: run `pulumi up -s dev` first."
     assert any(said in error for error in preview.errors), preview.errors
     assert "Traceback" not in preview.text

@@ -6,7 +6,7 @@ deployment alone can tell. They are read once, as a whole, so that what is missi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -24,9 +24,13 @@ class _Outputs(BaseModel):
 
 
 class ClusterOutputs(_Outputs):
-    """A cluster: the host name of its DNS-based control-plane endpoint, without scheme."""
+    """A cluster: the host name of its DNS-based control-plane endpoint, without scheme, and its flavors.
+
+    ``flavors`` is None where a program deployed it that did not export them yet.
+    """
 
     endpoint: str
+    flavors: tuple[str, ...] | None = None
 
 
 class FilestoreOutputs(_Outputs):
@@ -46,6 +50,20 @@ class EnvironmentOutputs(_Outputs):
     def cluster(self, name: str) -> ClusterOutputs:
         """Return a cluster's outputs. Raises OutputsError where the deployed environment has no such cluster."""
         return self._of(self.clusters, "cluster", name)
+
+    def cluster_with(self, name: str, flavors: Iterable[str]) -> ClusterOutputs:
+        """Return a cluster that has these flavors. Raises OutputsError where it is deployed without one of them.
+
+        A queue with a flavor that is not there admits nothing, of its other flavors neither.
+        """
+        found = self.cluster(name)
+        missing = [each for each in flavors if found.flavors is not None and each not in found.flavors]
+        if missing:
+            what = f"flavor{'s' if len(missing) > 1 else ''} {', '.join(missing)}"
+            raise OutputsError(
+                f"Stack {self.environment} is deployed without {what} in cluster {name}: {_deploy(self.environment)}"
+            )
+        return found
 
     def instance(self, name: str) -> FilestoreOutputs:
         """Return a Filestore instance's outputs. Raises OutputsError where the deployed environment has none."""

@@ -80,6 +80,31 @@ def test_system_metrics_say_which_resource_they_are_of(name: str) -> None:
         assert (rule.needs == "system") == str(selector.name).startswith("kubernetes_io:")
 
 
+def test_idle_quota_counts_every_job_that_waits() -> None:
+    # A waiting job of a BestEffortFIFO queue, which ours are, counts as inadmissible and not as active.
+    waiting = [
+        each for each in selectors(RULES["QuotaIdleWhileJobsWait"].query(CLUSTERS)) if "pending" in str(each.name)
+    ]
+
+    assert [{matcher.name for matcher in each.matchers.matchers} for each in waiting] == [{"cluster"}]
+
+
+def test_a_gpus_fault_is_one_of_hardware_and_new() -> None:
+    query = RULES["GpuXid"].query(CLUSTERS)
+    codes = {int(code) for code in re.findall(r"== (\d+)", query)}
+
+    assert {48, 64, 79, 95} <= codes
+    assert codes.isdisjoint({13, 31, 43, 45})  # a program's own
+    assert "changes(DCGM_FI_DEV_XID_ERRORS" in query
+
+
+def test_what_the_controllers_measure_reaches_people_too() -> None:
+    assert {name for name, rule in RULES.items() if rule.needs in ("kueue", "jobset", "jobset-controller")} >= {
+        "AdmissionChecksSlow", "JobSetControllerDown", "JobSetFailed", "JobSetNotReady", "KueueControllerDown",
+        "KueueReplicaDown", "ManyPreemptions", "QuotaIdleWhileJobsWait",
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize("query", ["up{", "sum by up", "rate(up)", "up == on"])
 def test_a_broken_expression_is_no_promql(query: str) -> None:
     with pytest.raises(ValueError, match=r"."):

@@ -26,7 +26,7 @@ class AlertRule(Section):
 
     title: str = Field(min_length=1, max_length=100)
     severity: Literal["CRITICAL", "ERROR", "WARNING"]
-    needs: Literal["system", "kueue", "jobset", "pod", "dcgm"]
+    needs: Literal["system", "kueue", "jobset", "jobset-controller", "pod", "dcgm"]
     each_cluster: bool = False
     for_seconds: int = Field(ge=0, multiple_of=30)
     expr: str = Field(min_length=1)
