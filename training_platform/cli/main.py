@@ -19,9 +19,9 @@ from training_platform.cli import (
     quota_request,
     sandbox,
     sandbox_faults,
-    schema,
     stacks,
 )
+from training_platform.cli.authoring import init, schema
 from training_platform.cli.root import DISTRIBUTION, installed
 from training_platform.cli.streams import COULD_NOT, StreamError, standard_streams
 from training_platform.config.reading.printable import printable
@@ -44,6 +44,7 @@ app = typer.Typer(
 app.command("check")(check.check)
 app.command("schema")(schema.schema)
 app.command("stacks")(stacks.stacks)
+app.add_typer(init.app, name="init")
 app.add_typer(catalog.app, name="catalog")
 job_runs.add_to(job.app)
 app.add_typer(job.app, name="job")

@@ -122,6 +122,33 @@ def plan(
     raise typer.Exit(2 if overview.not_counted else 0)
 
 
+@app.command("init")
+def init(*, today: TodayOption = None, root: RootOption = None) -> None:
+    """Write a snapshot for each project without one: the amounts that the stacks need, to work without credentials.
+
+    Exit code 2: a file could not be counted, and nothing was written.
+    """
+    from training_platform.checks.output import OutputError, write_files
+    from training_platform.quota.snapshot import FOLDER
+    from training_platform.quota.snapshot_file import snapshot_text
+
+    folder = repository(root)
+    overview = overview_of(root, today)
+    if overview.not_counted:
+        say_not_counted(overview)
+        fail("nothing was written.")
+    missing = [each for each in overview.ledgers if not (folder / FOLDER / f"{each.project}.yaml").exists()]
+    try:
+        (folder / FOLDER).mkdir(parents=True, exist_ok=True)
+        write_files({folder / FOLDER / f"{each.project}.yaml": snapshot_text(each, overview.today) for each in missing})
+    except (OSError, OutputError) as error:
+        fail(str(error))
+    for each in missing:
+        typer.echo(f"{FOLDER}/{each.project}.yaml: written; quota pull writes the limits of Google Cloud in its place")
+    if not missing:
+        typer.echo("Every project has a snapshot.")
+
+
 @app.command("pull")
 def pull(
     projects: Annotated[

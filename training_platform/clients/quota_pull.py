@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 from training_platform.clients.cloud_quotas import INSTALL, CloudQuotas, QuotaInfo, QuotasError, Row
 from training_platform.quota.quota_ids import known_quotas, services
 from training_platform.quota.snapshot import FOLDER, Snapshot
+from training_platform.quota.snapshot_file import SCHEMA_LINE
 from training_platform.quota.snapshot_rows import OTHERS
-from training_platform.quota.snapshot_schema import SCHEMA_LINE
 
 _PLACES = ("region", "zone")
 _WIDTH = 100_000  # columns: a row stays on its line

@@ -144,6 +144,16 @@ def capacity_ledger(workspace: Workspace) -> list[CapacityLine]:
     ]
 
 
+def unpromised(workspace: Workspace, environment: str) -> dict[str, dict[str, int]]:
+    """Return by cluster and flavor what no team of an environment was promised, in whole slices."""
+    left: dict[str, dict[str, int]] = {}
+    for line in capacity_ledger(workspace):
+        whole = int(line.headroom) // line.flavor.chips_per_slice * line.flavor.chips_per_slice
+        if line.environment == environment and whole > 0:
+            left.setdefault(line.cluster, {})[line.flavor.name] = whole
+    return left
+
+
 class _Totals:
     """Adds charges up by the key that each is really charged to."""
 

@@ -9,7 +9,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from tests.places import ORGANISATION, ROOT
-from training_platform.cli.schema import schema_files
+from training_platform.cli.authoring.schema import schema_files
 from training_platform.config.reading.clock import today
 from training_platform.jobs.render import job_files, render_job
 from training_platform.jobs.schema import SCHEMA_FILE, job_schema

@@ -1,0 +1,115 @@
+"""From an empty repository to a clean check, by ``init`` alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from tests.places import ROOT
+from training_platform.catalog import MACHINE_TYPES
+from training_platform.cli.main import app
+from training_platform.config.first_files import first_capacity, first_zone
+
+ENVIRONMENT = ("environment", "dev", "--project", "example-lab", "--no-production")
+TEAM = ("team", "vision", "--member", "group:vision@example.com")
+JOB = ("job", "vision/train", "--image", "us-docker.pkg.dev/example-lab/images/train:1")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Return a repository without stacks."""
+    for name in ("Pulumi.yaml", "__main__.py"):
+        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
+    (tmp_path / "stacks").mkdir()
+    return tmp_path
+
+
+def run(root: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(app, [*arguments, "--root", str(root)])
+
+
+def init(root: Path, *arguments: str) -> Result:
+    return run(root, "init", *arguments)
+
+
+@pytest.mark.parametrize("machine_type", ["a3-highgpu-8g", "a2-highgpu-1g", "ct5lp-hightpu-4t", "ct4p-hightpu-4t"])
+def test_what_init_writes_is_clean(root: Path, machine_type: str) -> None:
+    assert init(root, *ENVIRONMENT, "--machine-type", machine_type).exit_code == 0
+    assert run(root, "quota", "init").exit_code == 0
+    assert init(root, *TEAM).exit_code == 0
+    assert init(root, *JOB).exit_code == 0
+
+    checked = run(root, "check", "--fast", "--strict")
+    assert (checked.exit_code, checked.stdout.splitlines()[-1]) == (0, "2 stacks: clean")
+    job = run(root, "job", "check", str(root / "jobs" / "vision" / "train.yaml"))
+    assert job.exit_code == 0, job.stdout
+
+
+def test_every_machine_type_has_a_first_zone_and_provisioning_model() -> None:
+    for name, machine in MACHINE_TYPES.items():
+        assert not machine.zones or first_zone(name) in machine.zones
+        assert first_capacity(name) in machine.capacities
+
+
+def test_nothing_that_is_there_is_written_over(root: Path) -> None:
+    init(root, *ENVIRONMENT)
+    file = root / "stacks" / "Pulumi.dev.yaml"
+    file.write_text("config: {}\n")
+
+    again = init(root, *ENVIRONMENT)
+
+    assert again.exit_code == 2
+    assert "stacks/Pulumi.dev.yaml is there already" in again.stderr
+    assert file.read_text() == "config: {}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("environment", "dev", "--no-production"), "--project is missing: google cloud project id."),
+        (("environment", "dev", "--project", "example-lab"), "--production or --no-production is missing."),
+        ((*ENVIRONMENT, "--machine-type", "a3-higpu-8g"), "Nearest: a3-highgpu-8g."),
+        (("environment", "dev", "--project", "EXAMPLE", "--production"), "project: 'EXAMPLE' is not in the right form"),
+        ((*TEAM, "--environment", "dev"), "'dev' is not an environment"),
+        (("job", "vision/train", "--environment", "dev", "--image", "i"), "is not TEAM/NAME of a team of dev"),
+    ],
+)
+def test_what_cannot_be_written_is_said_and_nothing_is_written(
+    root: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    done = init(root, *arguments)
+
+    assert done.exit_code == 2
+    assert said in done.stderr
+    assert not list(root.glob("stacks/*.yaml"))
+
+
+def test_a_snapshot_that_is_there_stays(root: Path) -> None:
+    init(root, *ENVIRONMENT)
+    run(root, "quota", "init")
+    file = root / "stacks" / "quotas" / "example-lab.yaml"
+    before = file.read_text()
+    (root / "stacks" / "Pulumi.dev.yaml").write_text(
+        (root / "stacks" / "Pulumi.dev.yaml").read_text().replace("max_nodes: 1", "max_nodes: 2")
+    )
+
+    done = run(root, "quota", "init")
+
+    assert done.stdout == "Every project has a snapshot.\n"
+    assert file.read_text() == before
+    assert (
+        run(root, "check", "--fast").exit_code == 1
+    )  # two VMs need more than the one that the snapshot was written for
+
+
+def test_the_first_commands_of_the_start_page_end_clean(root: Path) -> None:
+    page = (ROOT / "docs" / "start.md").read_text(encoding="utf-8")
+    commands = [line.split()[1:] for line in page.splitlines() if line.startswith("   training-platform ")]
+
+    done = [run(root, *command) for command in commands]
+
+    assert len(done) == 5
+    assert [each.exit_code for each in done] == [0] * 5
+    assert done[-1].stdout.splitlines()[-1] == "2 stacks: clean"

@@ -1,0 +1,152 @@
+"""``training-platform init``: the first file of an environment, a team or a job, by flags or by questions."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from training_platform.cli.root import fail, repository
+
+if TYPE_CHECKING:
+    from training_platform.config.workspace import Workspace
+
+app = typer.Typer(help="Write the first file of an environment, a team or a job.", no_args_is_help=True)
+RootOption = Annotated[Path | None, typer.Option("--root", help="The repository; default: the one around this folder.")]
+JOB_NAME_PARTS = 2
+
+
+@app.command("environment")
+def environment(
+    name: Annotated[str, typer.Argument(help="Name of the stack, such as dev.")],
+    *,
+    project: Annotated[str | None, typer.Option("--project", help="Google Cloud project id.")] = None,
+    production: Annotated[
+        bool | None, typer.Option("--production/--no-production", help="Whether the rules for production hold.")
+    ] = None,
+    machine_type: Annotated[str | None, typer.Option("--machine-type", help="Machine type of the node pool.")] = None,
+    zone: Annotated[str | None, typer.Option("--zone", help="Zone of the node pool; default: one that has it.")] = None,
+    capacity: Annotated[str | None, typer.Option("--capacity", help="Provisioning model; default: spot.")] = None,
+    root: RootOption = None,
+) -> None:
+    """Write stacks/Pulumi.NAME.yaml: an environment with one cluster and one node pool. Exit code 2: not written."""
+    from training_platform.catalog import MACHINE_TYPES
+    from training_platform.catalog.nearest import find_nearest
+    from training_platform.config.first_files import environment_text, first_capacity, first_zone
+
+    folder = repository(root)
+    chosen = _asked(machine_type, "--machine-type", "Machine type of the first node pool", "a3-highgpu-8g")
+    if chosen not in MACHINE_TYPES or MACHINE_TYPES[chosen].accelerator is None:
+        names = [each for each, row in MACHINE_TYPES.items() if row.accelerator is not None]
+        fail(f"{chosen!r} is not a machine type with TPUs or GPUs. Nearest: {find_nearest(chosen, names)}.")
+    text = environment_text(
+        project=_asked(project, "--project", "Google Cloud project id"),
+        production=_decided(production),
+        machine_type=chosen,
+        zone=_asked(zone, "--zone", "Zone of the node pool", first_zone(chosen)),
+        capacity=capacity or first_capacity(chosen),
+    )
+    _write_stack(folder, name, text)
+    typer.echo("Next: training-platform quota init, then training-platform check.")
+
+
+@app.command("team")
+def team(
+    name: Annotated[str, typer.Argument(help="Name of the team; also its namespace in the clusters.")],
+    *,
+    environment: Annotated[str | None, typer.Option("--environment", help="Stack of its environment.")] = None,
+    members: Annotated[
+        list[str] | None, typer.Option("--member", help="IAM member, such as group:vision@example.com; repeatable.")
+    ] = None,
+    root: RootOption = None,
+) -> None:
+    """Write stacks/Pulumi.ENVIRONMENT-NAME.yaml: a team with all that is not promised yet. Exit code 2: not written."""
+    from training_platform.config.first_files import team_text
+    from training_platform.config.workspace import read_workspace
+    from training_platform.quota.ledger import unpromised
+
+    folder = repository(root)
+    workspace = read_workspace(folder)
+    home = _asked(environment, "--environment", "Stack of the environment", _only_environment(workspace))
+    of = members or [_asked(None, "--member", "IAM member, such as group:vision@example.com")]
+    text = team_text(environment=home, name=name, members=of, shares=unpromised(workspace, home))
+    _write_stack(folder, f"{home}-{name}", text)
+    typer.echo("Next: set the shares that the team is to have, then training-platform check.")
+
+
+@app.command("job")
+def job(
+    name: Annotated[str, typer.Argument(help="Team and name of the job, such as vision/train.")],
+    *,
+    environment: Annotated[str | None, typer.Option("--environment", help="Stack of the environment.")] = None,
+    image: Annotated[str | None, typer.Option("--image", help="Container image with its tag.")] = None,
+    root: RootOption = None,
+) -> None:
+    """Write jobs/TEAM/NAME.yaml: a job on the first flavor that the team has a share of. Exit code 2: not written."""
+    from training_platform.config.workspace import read_workspace
+    from training_platform.jobs.first_file import job_text
+
+    folder = repository(root)
+    workspace = read_workspace(folder)
+    home = _asked(environment, "--environment", "Stack of the environment", _only_environment(workspace))
+    parts = name.split("/")
+    owners = {team.name: team for _, team, _ in workspace.teams() if team.environment == home}
+    if len(parts) != JOB_NAME_PARTS or parts[0] not in owners:
+        fail(f"{name!r} is not TEAM/NAME of a team of {home}, which has {', '.join(sorted(owners)) or 'no team'}.")
+    owner = owners[parts[0]]
+    shares = [(cluster, flavor) for cluster, flavors in owner.shares.items() for flavor in flavors]
+    if not shares:
+        fail(f"Team {owner.name} has no share of a flavor in {home}: add one under shares in its stack file.")
+    cluster, flavor = shares[0]
+    chosen = workspace.flavors(home, cluster).get(flavor)
+    if chosen is None:
+        fail(f"Team {owner.name} has a share of {flavor} in {cluster}, which is not a flavor of {home}.")
+    text = job_text(home, _asked(image, "--image", "Container image with its tag"), cluster, chosen)
+    _write(folder, f"jobs/{name}.yaml", text)
+    typer.echo(f"Next: set its command, then training-platform job check jobs/{name}.yaml.")
+
+
+def _asked(given: str | None, option: str, question: str, default: str | None = None) -> str:
+    """Return what a flag says, else an answer where somebody can be asked, else the default."""
+    if given is not None:
+        return given
+    if sys.stdin.isatty():
+        return str(typer.prompt(question, default=default))
+    return default if default is not None else fail(f"{option} is missing: {question.lower()}.")
+
+
+def _decided(production: bool | None) -> bool:
+    if production is None and sys.stdin.isatty():
+        return typer.confirm("Is it production, where nothing that holds data may be deletable?")
+    return production if production is not None else fail("--production or --no-production is missing.")
+
+
+def _only_environment(workspace: Workspace) -> str | None:
+    names = [stack.name for stack, _ in workspace.environments()]
+    return names[0] if len(names) == 1 else None
+
+
+def _write_stack(folder: Path, name: str, text: str) -> None:
+    """Write a stack file that the model takes beside all others."""
+    from training_platform.config.first_files import findings_of
+
+    if wrong := findings_of(folder, name, text):
+        for finding in wrong:
+            typer.echo(str(finding), err=True)
+        fail("nothing was written.")
+    _write(folder, f"stacks/Pulumi.{name}.yaml", text)
+
+
+def _write(folder: Path, file: str, text: str) -> None:
+    from training_platform.checks.output import OutputError, write_files
+
+    if (folder / file).exists():
+        fail(f"{file} is there already; it was not changed.")
+    try:
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        write_files({folder / file: text})
+    except (OSError, OutputError) as error:
+        fail(str(error))
+    typer.echo(f"{file}: written")
