@@ -44,6 +44,13 @@ class LocalCloud(Cloud):
         self.faults = Faults(clock)
         super().__init__(projects, store or Store(), clock, settings or Settings(), OperationFaults(self.faults))
 
+    def settle(self) -> None:
+        """Let everything be what it is by now."""
+        self.operations.settle()
+        for service in SERVICES.values():
+            if service.settle is not None:
+                service.settle(self)
+
     def handle(
         self, service: str, verb: str, path: str, query: Sequence[tuple[str, str]], body: Any
     ) -> tuple[int, Json]:
@@ -52,7 +59,7 @@ class LocalCloud(Cloud):
         What is refused changes nothing.
         """
         try:
-            self.operations.settle()
+            self.settle()
             self.store.flush()
             with self.store.all_or_nothing():
                 return 200, self._answer(service, verb, path, list(query), body)

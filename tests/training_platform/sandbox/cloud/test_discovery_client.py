@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -31,6 +33,32 @@ def google(port: int) -> Iterator[Callable[..., Any]]:
     yield made
     for each in opened:
         each.close()
+
+
+def test_a_training_job_by_the_discovery_client_and_by_numbers_as_the_generated_one_sends_them(
+    google: Callable[..., Any], port: int
+) -> None:
+    """google-cloud-aiplatform sends the numbers of enums; FLEX_START is 6, H100_80GB 13, and 5 is no strategy."""
+    jobs = google("aiplatform", "v1").projects().locations().customJobs()
+    machine: dict[str, Any] = {"machineType": "a3-highgpu-8g", "acceleratorType": 13, "acceleratorCount": 8}
+    pool = {"machineSpec": machine, "replicaCount": "1", "containerSpec": {"imageUri": "example.com/a"}}
+
+    def body(strategy: int) -> dict[str, Any]:
+        spec = {"workerPoolSpecs": [pool], "scheduling": {"strategy": strategy}}
+        return {"displayName": "train", "jobSpec": spec}
+
+    made = jobs.create(parent=LOCATION, body=body(6)).execute()
+
+    assert made["jobSpec"]["scheduling"]["strategy"] == "FLEX_START"
+    assert made["jobSpec"]["workerPoolSpecs"][0]["machineSpec"]["acceleratorType"] == "NVIDIA_H100_80GB"
+    assert jobs.get(name=made["name"]).execute()["state"] == "JOB_STATE_SUCCEEDED"
+    with pytest.raises(HttpError, match="TYPE_ENUM"):
+        jobs.create(parent=LOCATION, body=body(5)).execute()
+    url = f"http://127.0.0.1:{port}/aiplatform/v1/{LOCATION}/customJobs?$alt=json;enum-encoding=int"
+    content = json.dumps(body(6))
+    with closing(httplib2.Http(proxy_info=None)) as plain:
+        answer, _ = plain.request(url, "POST", content, {"Content-Type": "application/json"})
+    assert answer.status == 200
 
 
 def test_the_discovery_client_takes_a_cluster_through_its_life(google: Callable[..., Any]) -> None:

@@ -10,16 +10,18 @@ from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
+from training_platform.catalog.locations import region_of
 from training_platform.sandbox.cloud.faults.active import Faults
 from training_platform.sandbox.cloud.faults.spec import (
     FailedOperation,
     OperationFault,
+    Preemption,
     SlowOperation,
     Stockout,
     StuckPool,
 )
-from training_platform.sandbox.cloud.faults.stockouts import is_short, shortage
-from training_platform.sandbox.cloud.state.work import Started
+from training_platform.sandbox.cloud.faults.stockouts import insufficient, is_short, shortage
+from training_platform.sandbox.cloud.state.work import JobAsk, JobShortage, Started
 
 Json = dict[str, Any]
 _CLUSTER: Final = "container.clusters"
@@ -58,6 +60,39 @@ class OperationFaults:
             meta["due"] = now + (meta["due"] - now) * failed[1].at
             meta["error"] = [failed[1].code, failed[1].message]
             meta["changes"] = _left(started, failed[1].message, meta["changes"])
+
+    def shortage(self, job: JobAsk) -> JobShortage | None:
+        """Return why a job gets no VMs, if it gets none."""
+        found = self._faults.first(Stockout, job.project, str(job), lambda each: _asks_for(each, job))
+        if found is None:
+            return None
+        return JobShortage(fault=found[0], message=insufficient(job.region), after_seconds=found[1].after_seconds)
+
+    def failure(self, job: JobAsk) -> tuple[float, str] | None:
+        """Return after which share of its time a job that runs will fail, and with which words, if it will."""
+        found = self._faults.first(
+            FailedOperation,
+            job.project,
+            str(job),
+            lambda each: each.kind == job.kind and each.action != "delete" and fnmatchcase(job.name, each.name),
+        )
+        return None if found is None else (found[1].at, found[1].message)
+
+    def preempts(self, job: JobAsk) -> bool:
+        """Whether a job that runs on spot VMs loses them now."""
+        return self._faults.first(Preemption, job.project, str(job), lambda each: _preempts(each, job)) is not None
+
+
+def _asks_for(fault: Stockout, job: JobAsk) -> bool:
+    return fault.machine_type in job.machine_types and region_of(fault.location) == job.region
+
+
+def _preempts(fault: Preemption, job: JobAsk) -> bool:
+    return (
+        fault.machine_type in (None, *job.machine_types)
+        and (fault.location is None or region_of(fault.location) == job.region)
+        and fnmatchcase(job.name, fault.name)
+    )
 
 
 def _fits(fault: OperationFault, started: Started) -> bool:

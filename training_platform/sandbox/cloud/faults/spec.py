@@ -105,6 +105,17 @@ class StuckPool(Fault):
     name: Pattern = "*"
 
 
+class Preemption(Fault):
+    """Spot VMs of a training job of Vertex AI are taken away; ``name`` is the job's display name.
+
+    A job that may restart its workers waits for VMs again, any other one fails. ``times`` says how often.
+    """
+
+    machine_type: MachineTypeName | None = None
+    location: Location | None = None
+    name: Pattern = "*"
+
+
 class RequestFault(Fault):
     """A fault of requests. ``path`` is the request's below the service, with its version, ``v1/projects/*``."""
 
@@ -143,6 +154,7 @@ class Scenario(Section):
     failed_operations: dict[Name, FailedOperation] = Field(default_factory=dict)
     slow_operations: dict[Name, SlowOperation] = Field(default_factory=dict)
     stuck_pools: dict[Name, StuckPool] = Field(default_factory=dict)
+    preemptions: dict[Name, Preemption] = Field(default_factory=dict)
     bursts: dict[Name, Burst] = Field(default_factory=dict)
     lost_responses: dict[Name, LostResponse] = Field(default_factory=dict)
     expired_tokens: dict[Name, ExpiredToken] = Field(default_factory=dict)

@@ -41,6 +41,11 @@ class Shortage:
     everywhere: bool
 
 
+def insufficient(region: str) -> str:
+    """Return what Vertex AI says where a region has no VMs left."""
+    return f"Resources are insufficient in region: {region}. Please try a different region or try again later."
+
+
 def is_short(fault: Stockout, started: Started) -> bool:
     """Whether an operation asks for VMs that a fault says are not there."""
     return any(each.without(fault) for each in _wanted(started))
@@ -53,8 +58,7 @@ def shortage(fault: Stockout, started: Started) -> Shortage:
     everywhere = len(missing) == sum(len(each.places) for each in wanted)
     if started.kind == _VERTEX:
         where = missing[0][1]
-        message = f"Resources are insufficient in region: {where}. Please try a different region or try again later."
-        return Shortage(message=message, everywhere=everywhere)
+        return Shortage(message=insufficient(where), everywhere=everywhere)
     expected = sum(each.nodes for each in wanted)
     absent = sum(each.nodes // len(each.places) for each, _ in missing)
     errors = " ".join(

@@ -32,7 +32,7 @@ def routes(cloud: LocalCloud) -> list[Route]:
             cloud.clock.advance(float(given["advance"]))
         except (ValueError, TypeError, KeyError) as error:
             return JSONResponse({"error": f'a body {{"advance": seconds}} is wanted: {error}'}, 400)
-        cloud.operations.settle()
+        cloud.settle()
         cloud.store.flush()
         return JSONResponse({"now": cloud.time()})
 
@@ -63,7 +63,7 @@ def routes(cloud: LocalCloud) -> list[Route]:
 def _state_routes(cloud: LocalCloud) -> list[Route]:
     async def state(request: Request) -> Response:
         project = request.query_params.get("project")
-        cloud.operations.settle()
+        cloud.settle()
         records = [each for each in cloud.store.all(project) if "/operations/" not in each.name]
         kinds = Counter("/".join([each.name.split("/")[0], each.name.split("/")[-2]]) for each in records)
         return JSONResponse(

@@ -44,7 +44,7 @@ def fault_routes(cloud: LocalCloud) -> list[Route]:
         return _settled()
 
     def _settled() -> Response:
-        cloud.operations.settle()
+        cloud.settle()
         cloud.store.flush()
         return JSONResponse({"left": cloud.faults.names()})
 

@@ -31,6 +31,13 @@ _OUTPUT_ONLY: Final = re.compile(r"^\W*output[- ]only", re.IGNORECASE)
 _PAYLOAD: Final = "Invalid JSON payload received. "
 # Output only in the documents, and yet sent back by clients to name what they change.
 _KEPT: Final = frozenset({"etag", "fingerprint", "name", "labelFingerprint", "kind", "id"})
+# The numbers of enums that skip some, by name; of all others the number is the place in the document's list. Source:
+# accelerator_type.proto and custom_job.proto of google.cloud.aiplatform, read 2026-11-21.
+_NUMBERS: Final[Mapping[str, int]] = {
+    "FLEX_START": 6, "NVIDIA_TESLA_A100": 8, "NVIDIA_A100_80GB": 9, "NVIDIA_L4": 11, "NVIDIA_H100_80GB": 13,
+    "NVIDIA_H100_MEGA_80GB": 14, "NVIDIA_H200_141GB": 15, "NVIDIA_B200": 16, "NVIDIA_GB200": 17,
+    "NVIDIA_RTX_PRO_6000": 18, "TPU_V2": 6, "TPU_V3": 7, "TPU_V4_POD": 10, "TPU_V5_LITEPOD": 12,
+}  # fmt: skip
 _DEPTH: Final = 64
 # Sent by the released gcp provider and taken by Google, though no document has them. Source: terraform-provider-google-
 # beta, resource_compute_network.go and resource_compute_router_nat.go.
@@ -189,8 +196,9 @@ class _Reader:
 
         Documents give no numbers: a number is taken for the place in the list, which is right where none was skipped.
         """
-        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(values):
-            return values[value]
+        if isinstance(value, int) and not isinstance(value, bool):
+            named = {_NUMBERS.get(name, place): name for place, name in enumerate(values)}
+            return named[value] if value in named else self._wrong(path, "TYPE_ENUM", value)
         if value == "" or value in values:
             return value
         allowed = ", ".join(each for each in values if not each.endswith("_UNSPECIFIED"))

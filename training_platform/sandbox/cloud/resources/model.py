@@ -114,6 +114,7 @@ class Service:
     kinds: tuple[Kind, ...] = ()
     handlers: Mapping[str, Handler] = field(default_factory=dict)
     needs_enabling: bool = True
+    settle: Callable[[Cloud], None] | None = None  # lets resources be what they are by now
 
     def kind(self, collection: str) -> Kind | None:
         """Return the kind of a collection, of which the last word counts."""

@@ -7,7 +7,6 @@ from typing import Final
 
 from training_platform.sandbox.cloud.resources.model import Service
 from training_platform.sandbox.cloud.services import (
-    aiplatform,
     artifactregistry,
     billingbudgets,
     cloudresourcemanager,
@@ -19,11 +18,12 @@ from training_platform.sandbox.cloud.services import (
 )
 from training_platform.sandbox.cloud.services.compute import service as compute
 from training_platform.sandbox.cloud.services.gke import service as container
+from training_platform.sandbox.cloud.services.vertex import service as vertex
 
 SERVICES: Final[Mapping[str, Service]] = {
     each.name: each
     for each in (
-        aiplatform.SERVICE,
+        vertex.SERVICE,
         artifactregistry.SERVICE,
         billingbudgets.SERVICE,
         cloudresourcemanager.SERVICE,

@@ -22,6 +22,7 @@ class Cloud:
         self.store = store
         self.clock = clock
         self.settings = settings
+        self.interference = interference
         self.operations = Operations(store, clock, interference)
         self.quota = Ledger(projects, store)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from training_platform.catalog import MACHINE_TYPES
@@ -43,14 +43,17 @@ class Ledger:
 
         Raises ApiError in its API's form where a limit is exceeded.
         """
-        charges = self._charges(service, record, nodes)
+        self.hold(service, record, ((each.key, each.amount) for each in self._charges(service, record, nodes)))
+
+    def hold(self, service: str, record: Record, charges: Iterable[tuple[QuotaKey, float]]) -> None:
+        """Charge amounts to a resource, in place of what it held. Raises ApiError where a limit is exceeded."""
+        wanted = _sums(charges)
         used = self.used(record.project, without=record.name)
         short = [
             (key, limit, used[key])
-            for key, amount in _sums(charges).items()
+            for key, amount in wanted.items()
             if (limit := self.limit(key)) is not None and used[key] + amount > limit
         ]
-        wanted = _sums(charges)
         if short:
             key, limit, held = short[0]
             raise _refusal(service, key, wanted[key], limit, held)
@@ -77,13 +80,11 @@ class Ledger:
         if nodes == "current":
             views = [_as_it_is(each, record.meta.get("nodes")) for each in views]
         charges, _ = demand_of_views(views, record.project)
-        return [replace_key(each, self) for each in charges if each.amount]
+        return [each._replace(keys=(self.charged_key(each.keys),)) for each in charges if each.amount]
 
-
-def replace_key(charge: Charge, ledger: Ledger) -> Charge:
-    """Return a charge to the one key that it counts against: the first with a limit, else its first."""
-    limited = tuple(key for key in charge.keys if ledger.limit(key))
-    return charge._replace(keys=(limited or charge.keys)[:1])
+    def charged_key(self, keys: tuple[QuotaKey, ...]) -> QuotaKey:
+        """Return the one key that an amount counts against: the first with a limit, else its first."""
+        return next((key for key in keys if self.limit(key)), keys[0])
 
 
 def held(record: Record) -> Iterator[tuple[QuotaKey, float]]:
@@ -127,10 +128,10 @@ def _as_it_is(view: View, nodes: int | None) -> View:
     return view.replaced(total_max_nodes=now, max_nodes=now, node_count=0, initial_nodes=0)
 
 
-def _sums(charges: Sequence[Charge]) -> dict[QuotaKey, float]:
+def _sums(charges: Iterable[tuple[QuotaKey, float]]) -> dict[QuotaKey, float]:
     total: dict[QuotaKey, float] = defaultdict(float)
-    for charge in charges:
-        total[charge.key] += charge.amount
+    for key, amount in charges:
+        total[key] += amount
     return total
 
 

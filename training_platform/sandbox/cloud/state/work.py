@@ -65,8 +65,41 @@ class Started:
         return f"{self.work.action} {self.work.target}"
 
 
+@dataclass(frozen=True, kw_only=True)
+class JobAsk:
+    """A training job that asks for VMs, or has them; none of its own where ``machine_types`` is empty."""
+
+    kind: str  # service and collection, aiplatform.customJobs
+    project: str
+    name: str  # the one that people see
+    region: str
+    machine_types: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """Return it as the record of a fault has it."""
+        return f"{self.kind} {self.name}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobShortage:
+    """Why a job gets no VMs: the fault, Google's words, and after how long a job that does not wait is told so."""
+
+    fault: str
+    message: str
+    after_seconds: float
+
+
 class Interference(Protocol):
-    """What makes operations go wrong on purpose."""
+    """What makes operations and jobs go wrong on purpose."""
+
+    def shortage(self, job: JobAsk) -> JobShortage | None:
+        """Return why a job gets no VMs, if it gets none."""
+
+    def failure(self, job: JobAsk) -> tuple[float, str] | None:
+        """Return after which share of its time a job that runs will fail, and with which words, if it will."""
+
+    def preempts(self, job: JobAsk) -> bool:
+        """Whether a job that runs on spot VMs loses them now."""
 
     def strike(self, started: Started, meta: Json, now: float) -> None:
         """Change when an operation ends, and what then happens: ``due``, ``changes``, ``error`` and the like."""

@@ -1,4 +1,4 @@
-"""Vertex AI: persistent resources and TensorBoards."""
+"""Vertex AI: persistent resources, TensorBoards, and training jobs."""
 
 from __future__ import annotations
 
@@ -6,23 +6,15 @@ from typing import Final
 
 from training_platform.sandbox.cloud.requests.errors import ApiError
 from training_platform.sandbox.cloud.resources.model import Call, Json, Kind, Service
+from training_platform.sandbox.cloud.services.vertex import jobs
+from training_platform.sandbox.cloud.services.vertex.job_states import settle_jobs
+from training_platform.sandbox.cloud.services.vertex.names import name_and_date
 from training_platform.sandbox.cloud.state.cloud import Cloud
-from training_platform.sandbox.cloud.state.projects import number
 from training_platform.sandbox.cloud.state.store import Record
 
 
-def _named(cloud: Cloud, record: Record, old: Json) -> None:
-    """Name a resource by its project's number, as the API answers it, and date it."""
-    body, now = record.body, cloud.time()
-    if not old:
-        path = record.name.partition("/")[2]
-        body["name"] = path.replace(f"projects/{record.project}/", f"projects/{number(record.project)}/", 1)
-        body["createTime"] = now
-    body["updateTime"] = now
-
-
 def _persistent_resource(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
-    _named(cloud, record, old)
+    name_and_date(cloud, record, old)
     pools = record.body.get("resourcePools")
     if not pools:
         raise ApiError(400, "resource_pools is required")
@@ -36,7 +28,7 @@ def _persistent_resource(cloud: Cloud, _call: Call, record: Record, old: Json) -
 
 
 def _tensorboard(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
-    _named(cloud, record, old)
+    name_and_date(cloud, record, old)
     if not record.body.get("displayName"):
         raise ApiError(400, "display_name is required")
     if not old:
@@ -76,5 +68,8 @@ SERVICE = Service(
             fill=_tensorboard,
             etag="etag",
         ),
+        *jobs.KINDS,
     ),
+    handlers=jobs.HANDLERS,
+    settle=settle_jobs,
 )

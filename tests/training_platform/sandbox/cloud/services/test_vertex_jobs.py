@@ -1,0 +1,195 @@
+"""Training jobs of Vertex AI from their creation to their end, asked for without HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.training_platform.sandbox.cloud.conftest import LOCATION, PROJECT, Client, Json
+from training_platform.sandbox.cloud.faults.scenario import parse_scenario
+from training_platform.sandbox.cloud.local_cloud import LocalCloud
+from training_platform.sandbox.cloud.state.settings import Settings
+
+PARENT = f"aiplatform/v1beta1/{LOCATION}"
+JOBS = f"{PARENT}/customJobs"
+H100 = "a3-highgpu-8g"
+SECONDS = {"aiplatform.jobs.pending": 60.0, "aiplatform.jobs.running": 600.0}
+
+
+def spec(strategy: str | int = "STANDARD", machine: str = "n1-standard-4", **scheduling: Any) -> Json:
+    pool = {
+        "machineSpec": {"machineType": machine},
+        "replicaCount": "1",
+        "containerSpec": {"imageUri": "example.com/a"},
+    }
+    return {"workerPoolSpecs": [pool], "scheduling": {"strategy": strategy, **scheduling}}
+
+
+def job(*args: Any, name: str = "train", **scheduling: Any) -> Json:
+    return {"displayName": name, "jobSpec": spec(*args, **scheduling)}
+
+
+@pytest.fixture
+def vertex(ask: Client) -> Client:
+    ask.cloud.settings = Settings(durations=SECONDS)
+    return ask
+
+
+def state(client: Client, made: Json) -> str:
+    short = made["name"].partition("/locations/")[2]
+    return str(client.done("GET", f"aiplatform/v1beta1/projects/{PROJECT}/locations/{short}")["state"])
+
+
+def play(cloud: LocalCloud, text: str) -> None:
+    cloud.faults.add(parse_scenario(text, "s.yaml"))
+
+
+def test_a_job_waits_runs_and_ends_by_the_clock(vertex: Client, time: list[float]) -> None:
+    made = vertex.done("POST", JOBS, job())
+
+    assert made["state"] == "JOB_STATE_PENDING"
+    assert "startTime" not in made
+    time[0] += 59
+    assert state(vertex, made) == "JOB_STATE_PENDING"
+    time[0] += 1
+    assert state(vertex, made) == "JOB_STATE_RUNNING"
+    time[0] += 600
+    (ended,) = vertex.done("GET", JOBS)["customJobs"]
+    assert ended["state"] == "JOB_STATE_SUCCEEDED"
+    assert ended["startTime"] < ended["endTime"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "prefix"),
+    [
+        ("hyperparameterTuningJobs", {"trialJobSpec": spec(), "maxTrialCount": 2}, "JOB_STATE"),
+        ("trainingPipelines", {"trainingTaskDefinition": "x.yaml", "trainingTaskInputs": spec()}, "PIPELINE_STATE"),
+    ],
+)  # fmt: skip
+def test_tuning_jobs_and_pipelines_go_the_same_way(
+    kind: str, body: Json, prefix: str, vertex: Client, time: list[float]
+) -> None:
+    made = vertex.done("POST", f"{PARENT}/{kind}", {"displayName": "a", **body})
+
+    seen = [made["state"]]
+    for seconds in (60, 600):
+        time[0] += seconds
+        seen.append(state(vertex, made))
+    assert seen == [f"{prefix}_PENDING", f"{prefix}_RUNNING", f"{prefix}_SUCCEEDED"]
+    assert vertex("POST", f"{PARENT}/{kind}", {"displayName": "a"}).code == 400
+
+
+def test_a_job_that_is_cancelled_ends_and_one_that_ended_stays(vertex: Client, time: list[float]) -> None:
+    made, other = (vertex.done("POST", JOBS, job(name=name)) for name in ("one", "two"))
+    path = f"{JOBS}/{made['name'].rpartition('/')[2]}"
+    assert vertex("DELETE", path).code == 400
+
+    assert vertex.done("POST", f"{path}:cancel", {}) == {}
+
+    assert state(vertex, made) == "JOB_STATE_CANCELLED"
+    time[0] += 700
+    assert state(vertex, made) == "JOB_STATE_CANCELLED"
+    assert state(vertex, other) == "JOB_STATE_SUCCEEDED"
+    vertex.done("POST", f"{JOBS}/{other['name'].rpartition('/')[2]}:cancel", {})
+    assert state(vertex, other) == "JOB_STATE_SUCCEEDED"
+    assert vertex.done("DELETE", path)["done"] is True
+    assert vertex("GET", path).code == 404
+
+
+STOCKOUT = (
+    f"stockouts: {{none: {{machine_type: {H100}, location: us-central1-a, after_seconds: 30, for_seconds: 300}}}}"
+)
+
+
+def test_a_job_that_does_not_wait_fails_where_there_are_no_vms(vertex: Client, time: list[float]) -> None:
+    play(vertex.cloud, STOCKOUT)
+    made, other = vertex.done("POST", JOBS, job("STANDARD", H100)), vertex.done("POST", JOBS, job())
+
+    time[0] += 61
+    assert (state(vertex, made), state(vertex, other)) == ("JOB_STATE_FAILED", "JOB_STATE_RUNNING")
+    error = vertex.done("GET", f"{JOBS}/{made['name'].rpartition('/')[2]}")["error"]
+    assert error["code"] == 8
+    assert error["message"].startswith("Resources are insufficient in region: us-central1.")
+
+
+def test_a_flex_start_job_is_queued_until_there_are_vms_or_its_wait_is_over(vertex: Client, time: list[float]) -> None:
+    play(vertex.cloud, STOCKOUT)
+    patient = vertex.done("POST", JOBS, job("FLEX_START", H100, name="patient"))
+    hasty = vertex.done("POST", JOBS, job("FLEX_START", H100, name="hasty", maxWaitDuration="120s"))
+
+    assert (patient["state"], hasty["state"]) == ("JOB_STATE_QUEUED", "JOB_STATE_QUEUED")
+    time[0] += 121
+    assert (state(vertex, patient), state(vertex, hasty)) == ("JOB_STATE_QUEUED", "JOB_STATE_FAILED")
+    time[0] += 180
+    assert state(vertex, patient) == "JOB_STATE_PENDING"
+    time[0] += 60
+    assert state(vertex, patient) == "JOB_STATE_RUNNING"
+
+
+def test_flex_start_wants_one_machine_for_all_pools(vertex: Client) -> None:
+    body = job("FLEX_START", H100)
+    body["jobSpec"]["workerPoolSpecs"] += job("FLEX_START", "a2-highgpu-1g")["jobSpec"]["workerPoolSpecs"]
+
+    assert "same machine configuration" in vertex("POST", JOBS, body).message
+
+
+def test_a_preempted_spot_job_begins_again_where_it_may(vertex: Client, time: list[float]) -> None:
+    again = vertex.done("POST", JOBS, job("SPOT", name="again", restartJobOnWorkerRestart=True))
+    once = vertex.done("POST", JOBS, job("SPOT", name="once"))
+    standard = vertex.done("POST", JOBS, job(name="standard"))
+    time[0] += 60
+    assert state(vertex, again) == "JOB_STATE_RUNNING"
+
+    play(vertex.cloud, "preemptions: {gone: {location: us-central1, times: 2}}")
+
+    assert (state(vertex, again), state(vertex, once)) == ("JOB_STATE_PENDING", "JOB_STATE_FAILED")
+    time[0] += 660
+    assert (state(vertex, again), state(vertex, standard)) == ("JOB_STATE_SUCCEEDED", "JOB_STATE_SUCCEEDED")
+
+
+def test_a_job_fails_at_a_share_of_its_time(vertex: Client, time: list[float]) -> None:
+    play(
+        vertex.cloud, "failed_operations: {bad: {kind: aiplatform.customJobs, name: 'tr*', at: 0.5, message: Broken.}}"
+    )
+    made = vertex.done("POST", JOBS, job())
+
+    time[0] += 60 + 299
+    assert state(vertex, made) == "JOB_STATE_RUNNING"
+    time[0] += 1
+    assert vertex.done("GET", JOBS)["customJobs"][0]["error"] == {"code": 13, "message": "Broken."}
+    assert state(vertex, made) == "JOB_STATE_FAILED"
+
+
+def test_quota_is_held_until_the_end(vertex: Client, time: list[float]) -> None:
+    def used() -> float:
+        return sum(vertex.cloud.quota.used(PROJECT).values())
+
+    before = used()
+    vertex.done("POST", JOBS, job())
+    assert used() > before
+    time[0] += 660
+    vertex.done("GET", JOBS)
+    assert used() == before
+
+
+def test_a_job_that_cannot_be_is_refused(vertex: Client) -> None:
+    assert "Nearest: n1-standard-4" in vertex("POST", JOBS, job("STANDARD", "n1-standart-4")).message
+    assert vertex("POST", JOBS, {"displayName": "a", "jobSpec": {}}).code == 400
+    assert vertex("POST", JOBS, {"jobSpec": spec()}).code == 400
+    absent = {"displayName": "a", "jobSpec": {**spec(), "persistentResourceId": "none"}}
+    assert vertex("POST", JOBS, absent).code == 404
+
+
+def test_what_time_did_survives_a_restart(make: Callable[..., LocalCloud], time: list[float], tmp_path: Any) -> None:
+    first = Client(make(tmp_path / "cloud.json"))
+    first.enable(PROJECT, "aiplatform")
+    first.cloud.settings = Settings(durations=SECONDS)
+    made = first.done("POST", JOBS, job())
+
+    second = Client(make(tmp_path / "cloud.json"))
+    second.cloud.settings = Settings(durations=SECONDS)
+    assert state(second, made) == "JOB_STATE_PENDING"
+    time[0] += 660
+    assert state(second, made) == "JOB_STATE_SUCCEEDED"
