@@ -1,0 +1,148 @@
+"""Every change that an environment's file can ask for, under the real engine: applied, or replaced as announced.
+
+Each field stands on a resource of its own, so that one ``up`` changes all of them and each step shows its field. A
+second ``up`` of the same file then finds nothing to do: what the local cloud took, it kept.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.places import ROOT
+from tests.training_platform.sandbox.run.conftest import Sandbox
+from training_platform.config.spec.stack import PROJECT
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(1800)]
+
+UNPROTECTED = {"deletion_protection": False}
+POOL: dict[str, Any] = {"machine_type": "g2-standard-12", "zone": "us-central1-a", "max_nodes": 2, **UNPROTECTED}
+GPU: dict[str, Any] = POOL | {"machine_type": "n1-standard-16", "accelerator": "t4"}
+FILES: dict[str, Any] = {"location": "us-central1-a", "tier": "ZONAL", "capacity_gib": 1024, **UNPROTECTED}
+# By the name of the resource: what it is before, the change, and what the engine then does to it.
+POOLS: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "most": (POOL, {"max_nodes": 1}, "update"),
+    "least": (POOL, {"min_nodes": 1}, "update"),
+    "labels": (POOL, {"labels": {"tier": "b"}}, "update"),
+    "taints": (POOL, {"taints": {"team": {"value": "one", "effect": "NO_SCHEDULE"}}}, "update"),
+    "disk": (POOL, {"boot_disk": {"size_gb": 200}}, "update"),
+    "disktype": (POOL, {"boot_disk": {"type": "pd-ssd"}}, "update"),
+    "surge": (POOL, {"upgrades": {"max_surge": 2}}, "update"),
+    "unavailable": (POOL, {"upgrades": {"max_surge": 1, "max_unavailable": 1}}, "update"),
+    "soak": (POOL, {"upgrades": {"strategy": "blue-green", "soak_minutes": 30}}, "update"),
+    "repair": (POOL, {"upgrades": {"auto_repair": False}}, "update"),
+    "protected": (POOL, {"deletion_protection": True}, "same"),
+    "machine": (POOL, {"machine_type": "g2-standard-24"}, "replace"),
+    "spot": (POOL, {"capacity": "spot"}, "replace"),
+    "maxpods": (POOL, {"max_pods": 64}, "replace"),
+    "zone": (GPU, {"zone": "us-central1-b"}, "update"),
+    "count": (GPU, {"accelerator_count": 2}, "replace"),
+    "driver": (GPU, {"driver": "latest"}, "replace"),
+    "sharing": (GPU, {"sharing": {"strategy": "time-sharing", "max_clients": 2}}, "replace"),
+}
+FILESTORES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "larger": (FILES, {"capacity_gib": 2048}, "update"),
+    "other": (FILES, {"tier": "REGIONAL", "location": "us-central1"}, "replace"),
+    "ranged": (FILES, {"reserved_range": "10.200.0.0/24"}, "replace"),
+}
+CLUSTER: dict[str, Any] = {
+    "location": "us-central1",
+    "subnet": {"nodes": "10.12.0.0/20", "pods": "10.66.0.0/16", "services": "10.12.16.0/20"},
+    "system_pool": {"machine_type": "e2-standard-8", "min_nodes": 1, "max_nodes": 2},
+    "deletion_protection": False,
+}
+CHANGED_CLUSTER: dict[str, Any] = {
+    "release_channel": "STABLE",
+    "maintenance": {
+        "start": "2026-01-03T07:00:00Z",
+        "exclusions": {"one": {"start": "2026-12-01T00:00:00Z", "end": "2026-12-20T00:00:00Z", "scope": "no-upgrades"}},
+    },
+    "auto_provisioning": {"cpu": 1000, "memory_gb": 4000},
+    "system_pool": {"machine_type": "e2-standard-8", "min_nodes": 2, "max_nodes": 4},
+}
+BEFORE: dict[str, Any] = {
+    "project": "example-train-fields",
+    "production": False,
+    "deletion_protection": False,
+    "images": {"location": "us-central1", "keep_versions": 5},
+    "alerts": {"emails": ["a@example.com"]},
+    "admins": ["group:a@example.com"],
+    "clusters": {"main": CLUSTER},
+}
+CHANGES: dict[str, Any] = {
+    "images": {"location": "us-central1", "keep_versions": 6},
+    "alerts": {"emails": ["b@example.com"]},
+    "admins": ["group:b@example.com"],
+    "priorities": {"low": 2, "normal": 500, "high": 1000},
+}
+
+
+def environment(*, changed: bool) -> dict[str, Any]:
+    """The environment before the changes, or with all of them."""
+    found = copy.deepcopy({**BEFORE, **(CHANGES if changed else {})})
+    cluster = {**CLUSTER, **(CHANGED_CLUSTER if changed else {})}
+    cluster["node_pools"] = {name: one | (new if changed else {}) for name, (one, new, _) in POOLS.items()}
+    found["clusters"] = {"main": cluster}
+    found["filestore"] = {name: one | (new if changed else {}) for name, (one, new, _) in FILESTORES.items()}
+    return found
+
+
+class Changed:
+    """A sandbox in which the stack ``fields`` was brought up, changed, and brought up again."""
+
+    def __init__(self, root: Path) -> None:
+        root.mkdir()
+        for name in ("Pulumi.yaml", "__main__.py"):
+            shutil.copy(ROOT / name, root / name)
+        shutil.copytree(ROOT / "modules", root / "modules")
+        (root / "stacks").mkdir()
+        self.sandbox = Sandbox(root)
+
+    def up(self, *, changed: bool) -> dict[str, set[str]]:
+        """Write the file, bring the stack up, and return what was done to each resource, by its name."""
+        content = {"config": {f"{PROJECT}:environment": environment(changed=changed)}}
+        file = self.sandbox.folder.root / "stacks" / "Pulumi.fields.yaml"
+        file.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+        ran = self.sandbox("up", "fields")
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        found: dict[str, set[str]] = {}
+        for step in json.loads(self.sandbox.folder.summary("fields").read_text())["steps"]:
+            found.setdefault(step["name"], set()).add(step["op"])
+        return found
+
+
+@pytest.fixture(scope="module")
+def stages(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, set[str]]]:
+    """What three runs did: one of the file before, one of the changed file, and one more of it."""
+    place = Changed(tmp_path_factory.mktemp("changes") / "repository")
+    return [place.up(changed=False), place.up(changed=True), place.up(changed=True)]
+
+
+def done_to(steps: dict[str, set[str]], name: str) -> str:
+    ops = steps.get(name, set())
+    return "replace" if any("replace" in op for op in ops) else "update" if "update" in ops else "same"
+
+
+@pytest.mark.parametrize("pool", POOLS)
+def test_a_changed_pool_is_updated_or_replaced(pool: str, stages: list[dict[str, set[str]]]) -> None:
+    assert done_to(stages[1], f"main-{pool}-pool") == POOLS[pool][2]
+
+
+@pytest.mark.parametrize("instance", FILESTORES)
+def test_a_changed_instance_is_updated_or_replaced(instance: str, stages: list[dict[str, set[str]]]) -> None:
+    assert done_to(stages[1], f"filestore-{instance}-instance") == FILESTORES[instance][2]
+
+
+def test_a_changed_cluster_is_updated(stages: list[dict[str, set[str]]]) -> None:
+    assert done_to(stages[1], "main-cluster") == "update"
+    assert done_to(stages[1], "main-system-pool") == "update"
+
+
+def test_what_was_taken_was_kept(stages: list[dict[str, set[str]]]) -> None:
+    assert {name for name in stages[2] if done_to(stages[2], name) != "same"} == set()
