@@ -8,7 +8,7 @@ from typing import Any, TypeVar, overload
 from training_platform.resources.planned import UNKNOWN
 from training_platform.rules.views import inputs as of
 from training_platform.rules.views.inputs import at, keys
-from training_platform.rules.views.view import Field
+from training_platform.rules.views.view import Field, PlainField
 
 T = TypeVar("T")
 R = TypeVar("R", bound=tuple[Any, ...])
@@ -132,23 +132,15 @@ def _field(
     convert: Callable[[Any], Any], spelled: tuple[str, ...], place: str | None, default: Any = None
 ) -> Field[Any]:
     """Return a field that takes the first spelling that is written; ``default`` holds where none is."""
-    paths = [keys(each) for each in spelled]
     missing = convert(None)
     if missing is None:
         missing = default
+    paths = [keys(each) for each in spelled]
+    if len(paths) == 1 and all(isinstance(key, str) for key in paths[0]):
+        return PlainField(convert, place, spelled, missing)
 
     def read(view: Any) -> Any:
-        for path in paths:
-            value = view.inputs
-            for key in path:  # as ``at`` does, which a call for each of many fields would double
-                if value.__class__ is not dict:
-                    value = at(view.inputs, path)
-                    break
-                value = value.get(key)
-                if value is None:
-                    break
-            if value is not None:
-                return convert(value)
-        return missing
+        found = (convert(value) for path in paths if (value := at(view.inputs, path)) is not None)
+        return next(found, missing)
 
     return Field(read, place, spelled)

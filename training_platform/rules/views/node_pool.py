@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import NamedTuple
 
 from training_platform.catalog import MACHINE_TYPES
@@ -177,7 +178,7 @@ class NodePoolView(View):
         found = super().path(name)
         return (*self.origin, _SLICES[str(found[-1])]) if tpu and found and found[-1] in _SLICES else found
 
-    @property
+    @cached_property
     def machine(self) -> MachineType | None:
         """The machine type's row in the catalogue; None where it has none, which a rule of its own finds.
 

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar, overload
 from training_platform.config.reading.finding import Path
 from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.rules.views.inputs import Keys, NotKnownError, as_name, at, keys, unrolled
+from training_platform.rules.views.passes import Branch, Plain
 
 T = TypeVar("T")
 
@@ -62,6 +63,23 @@ class Field(Generic[T]):
         return value
 
 
+class PlainField(Field[T]):
+    """A field that one input decides; ``missing`` holds where the input is left out.
+
+    The first that is read brings all others of its view.
+    """
+
+    def __init__(self, convert: Callable[[Any], Any], place: str | None, inputs: tuple[str, ...], missing: Any) -> None:
+        super().__init__(self._brought, place, inputs)
+        self.convert = convert
+        self.path = tuple(inputs[0].split("."))
+        self.missing = missing
+
+    def _brought(self, view: View) -> Any:
+        view.read_plain()
+        return view.__dict__.get(self.name, UNKNOWN)
+
+
 class View:
     """One thing of a stack: the resource it is read from, and the section of the stack file that asked for it.
 
@@ -74,6 +92,8 @@ class View:
     EACH: ClassVar[tuple[str, ...]] = ()
     FIELDS: ClassVar[dict[str, Field[Any]]] = {}
     PLACES: ClassVar[dict[str, Path]] = {}
+    PLAIN: ClassVar[Branch]
+    MISSING: ClassVar[dict[str, Any]] = {}  # plain fields of a resource without inputs
     LINES: ClassVar[bool] = True  # whether a field that names no place has a line of its own
     SHARED: ClassVar[frozenset[str]] = frozenset({"labels", "deletion_protection"})
 
@@ -83,6 +103,9 @@ class View:
         """Gather the fields of the class, those of its bases included."""
         cls.FIELDS = {**cls.FIELDS, **{name: each for name, each in vars(cls).items() if isinstance(each, Field)}}
         cls.PLACES = {name: cls._place(each) for name, each in cls.FIELDS.items()}
+        plain = [each for each in cls.FIELDS.values() if isinstance(each, PlainField)]
+        cls.PLAIN = Branch(Plain(each.name, each.path, each.convert) for each in plain)
+        cls.MISSING = {each.name: each.missing for each in plain if each.missing is not UNKNOWN}
 
     @classmethod
     def _place(cls, field: Field[Any]) -> Path:
@@ -100,6 +123,7 @@ class View:
         self.origin = origin
         self.inputs: Any = {} if inputs is None else inputs
         self.options: Mapping[str, Any] = options or {}
+        self._given = values
         if values:
             self._put(values)
 
@@ -119,15 +143,24 @@ class View:
 
     def replaced(self, **values: Any) -> Self:
         """Return a copy with other values of some fields. Raises TypeError for a name that is not one of them."""
-        copy = builtins.type(self).__new__(builtins.type(self))
-        copy.__dict__.update(self.__dict__)
-        copy._put(values)  # noqa: SLF001 # its own
-        return copy
+        return builtins.type(self)(
+            stack=self.stack, type=self.type, name=self.name, origin=self.origin, inputs=self.inputs,
+            options=self.options, **{**self._given, **values},
+        )  # fmt: skip
+
+    def read_plain(self) -> None:
+        """Read every plain field that is not given."""
+        found = dict(self.MISSING)
+        self.PLAIN.read(self.inputs, found)
+        for name in self.unknown:
+            found.pop(name, None)
+        found.update(self.__dict__)
+        self.__dict__.update(found)
 
     def _put(self, values: Mapping[str, Any]) -> None:
         if wrong := values.keys() - self.FIELDS.keys():
             raise TypeError(f"{builtins.type(self).__name__} has no {', '.join(sorted(wrong))}")
-        self.unknown = (self.unknown - values.keys()) | {name for name, value in values.items() if value is UNKNOWN}
+        self.unknown = frozenset(name for name, value in values.items() if value is UNKNOWN)
         self.__dict__.update({name: value for name, value in values.items() if value is not UNKNOWN})
 
     def __repr__(self) -> str:
