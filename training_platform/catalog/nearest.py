@@ -2,12 +2,38 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+_SHORTEST = 3  # letters by which the beginning of a name says which is meant
+_ALSO_CALLED = {"preemptible": "spot", "premium": "BASIC_SSD", "standard": "BASIC_HDD"}
+"""What a value was called before. Sources: GKE docs, Spot VMs; Filestore API v1, Instance.Tier; read 2026-11-21."""
+_NUMBER = re.compile(r"\d+")
+
 
 def find_nearest(name: str, allowed: Iterable[str]) -> str | None:
-    """Return the allowed value that reads most like ``name``, or None when none is near; upper case is overlooked."""
+    """Return the allowed value that somebody most likely meant by ``name``, or None; upper case is overlooked.
+
+    That is the one by its earlier name, the only one that begins so, the one with the nearest number where nothing else
+    differs, or the one that reads most like it.
+    """
     by_folded = {value.casefold(): value for value in sorted(allowed)}
-    matches = get_close_matches(name.strip().casefold(), by_folded, n=1)
+    folded = name.strip().casefold()
+    earlier = _ALSO_CALLED.get(folded)
+    if earlier and earlier.casefold() in by_folded:
+        return by_folded[earlier.casefold()]
+    beginning = [value for value in by_folded if len(folded) >= _SHORTEST and value.startswith(folded)]
+    numbered = [value for value in by_folded if _NUMBER.sub("0", value) == _NUMBER.sub("0", folded)]
+    if len(beginning) == 1:
+        return by_folded[beginning[0]]
+    if numbered and _NUMBER.search(folded):
+        return by_folded[min(numbered, key=lambda value: _apart(value, folded))]
+    matches = get_close_matches(folded, by_folded, n=1)
     return by_folded[matches[0]] if matches else None
+
+
+def _apart(one: str, other: str) -> list[tuple[int, int]]:
+    """Return how far the numbers of two names are apart, the larger first of two that are as far."""
+    pairs = zip(map(int, _NUMBER.findall(one)), map(int, _NUMBER.findall(other)), strict=True)
+    return [(abs(left - right), -left) for left, right in pairs]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
@@ -19,6 +20,7 @@ from training_platform.config.spec.stack import Stack, read_stack, stack_name
 from training_platform.config.spec.team import Team
 
 STACKS_FOLDER = "stacks"
+_MEANT_AS_STACK = re.compile(r"pulumi\..+\.ya?ml\Z", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -71,8 +73,10 @@ class Workspace:
 def read_workspace(root: FilePath) -> Workspace:
     """Read every stack file below ``root/stacks``; what is wrong in one file never hides another."""
     stacks, unreadable = [], []
-    for path in sorted((root / STACKS_FOLDER).glob("Pulumi.*.yaml")):
+    for path in sorted((root / STACKS_FOLDER).glob("*.y*ml")):
         if stack_name(path) is None:
+            if _MEANT_AS_STACK.match(path.name):
+                unreadable.append(_misnamed(path))
             continue
         try:
             stacks.append(read_stack(path, root))
@@ -80,6 +84,14 @@ def read_workspace(root: FilePath) -> Workspace:
             unreadable.append(str(error))
     ordered = sorted(stacks, key=lambda stack: (stack.team is not None, stack.name))
     return cross_check(Workspace(root, {stack.name: stack for stack in ordered}, tuple(unreadable)))
+
+
+def _misnamed(path: FilePath) -> str:
+    """Say of a file that nobody would read what it has to be called; the engine takes no other name either."""
+    return (
+        f"{STACKS_FOLDER}/{path.name}: no stack is read from a file of this name. Allowed: Pulumi.<stack>.yaml, of "
+        "letters, digits, dots, dashes and underscores."
+    )
 
 
 def cross_check(workspace: Workspace) -> Workspace:
@@ -115,6 +127,7 @@ def _team_references(stack: Stack, team: Team, workspace: Workspace) -> Iterator
     home = workspace.environment_of(stack)
     if home is None:
         return  # the environment's own findings say what is wrong with it
+    yield from _file_of_another(stack, team, workspace)
     yield from _same_team(stack, team, workspace)
     yield from _share_references(stack, team, home, workspace)
     for name, directory in team.directories.items():
@@ -150,6 +163,15 @@ def _not_alone(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Findi
             )
             path: Path = ("directories", name, "whole_share")
             yield stack.finding(RULE, path, message, allowed="false, or an instance each", nearest="false")
+
+
+def _file_of_another(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Finding]:
+    """Find a team in a file whose name says another environment: people deploy, and review, by the name."""
+    named = [home.name for home, _ in workspace.environments() if stack.name.startswith(f"{home.name}-")]
+    if named and team.environment not in named:
+        message = f"is {team.environment!r}, and the file's name says {max(named, key=len)}"
+        allowed = f"{max(named, key=len)}, or a file Pulumi.{team.environment}-{team.name}.yaml"
+        yield stack.finding(RULE, ("environment",), message, allowed=allowed)
 
 
 def _same_team(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Finding]:

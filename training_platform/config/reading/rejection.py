@@ -21,6 +21,8 @@ _BOUNDS = {
     "greater_than": ("more than", "gt"),
     "less_than": ("less than", "lt"),
 }
+_SWITCHES = {"yes": "true", "on": "true", "y": "true", "no": "false", "off": "false", "n": "false"}
+_EXAMPLES = {"topology": "a text such as 4x4"}  # of fields whose numbers in quotes are as wrong
 _WANTED = {
     "string_type": "a text",
     "int_type": "a whole number",
@@ -37,7 +39,12 @@ _WANTED = {
 def rejections(
     error: ValidationError, model: type[BaseModel], source: Source, below: Path, stack: str
 ) -> list[Finding]:
-    """Return one finding per rejected value; ``below`` is where the model's section stands in the file."""
+    """Return one finding per rejected value; ``below`` is where the model's section stands in the file.
+
+    A list that is too short without its rejected entries is not said to be: the entries are.
+    """
+    details = error.errors(include_url=False)
+    entries = {detail["loc"][:-1] for detail in details}
     return [
         source.finding(
             RULE,
@@ -48,7 +55,8 @@ def rejections(
             allowed=conflict.allowed,
             nearest=conflict.nearest,
         )
-        for detail in error.errors(include_url=False)
+        for detail in details
+        if detail["type"] != "too_short" or detail["loc"] not in entries
         for conflict in _conflicts(detail, model)
     ]
 
@@ -79,9 +87,10 @@ def _explain(
     if kind in _BOUNDS:
         words, key = _BOUNDS[kind]
         return f"is {shown}", f"{words} {context[key]}", str(context[key])
+    if kind == "too_short":
+        return f"has {context['actual_length']} entries", f"at least {context['min_length']}", None
     if kind in _WANTED:
-        quoted = f'"{value}"' if kind == "string_type" and isinstance(value, (int, float, bool)) else None
-        return f"{shown} is not {_WANTED[kind]}", _WANTED[kind] + (" (in quotes)" if quoted else ""), quoted
+        return _wanted(kind, value, path)
     if kind == "string_pattern_mismatch":
         return (
             f"{shown} is not in the right form",
@@ -91,6 +100,24 @@ def _explain(
     if kind == "value_error":
         return str(context["error"]), None, None
     return detail["msg"], context.get("allowed"), context.get("nearest")
+
+
+def _wanted(kind: str, value: object, path: Path) -> tuple[str, str, str | None]:
+    """Return what is said of a value of the wrong kind: what it is, what is wanted, and the value in that form."""
+    wanted, field = _WANTED[kind], str(path[-1]) if path else ""
+    if value is None:
+        return "has no value", wanted, None
+    if isinstance(value, (dict, list)):
+        return f"is {'a mapping' if isinstance(value, dict) else 'a list'} and not {wanted}", wanted, None
+    said = f"{_shown(value)} is not {wanted}"
+    if kind == "string_type":
+        return said, _EXAMPLES.get(field, f"{wanted} (in quotes)"), None if field in _EXAMPLES else f'"{value}"'
+    text = str(value).strip()
+    if kind == "int_type" and text.isascii() and text.isdecimal():
+        return said, f"{wanted} (without quotes)", text
+    if kind == "bool_type":
+        return said, wanted, {field: "true", **_SWITCHES}.get(text.casefold())
+    return said, wanted, None
 
 
 def _shown(value: object) -> str:

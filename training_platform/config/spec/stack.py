@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from training_platform.catalog.nearest import find_nearest
-from training_platform.config.reading.finding import Finding, Path, Position, Severity
+from training_platform.config.reading.finding import Finding, Path, Position, Severity, dotted
 from training_platform.config.reading.rejection import RULE, rejections
 from training_platform.config.reading.source import Source, read_source
 from training_platform.config.spec.environment import Environment
@@ -90,11 +90,13 @@ def parse_stack(name: str, source: Source) -> Stack:
     config = config if isinstance(config, dict) else {}
     present = [key for key in SECTIONS if key in config]
     if len(present) != 1:
-        findings.append(_wrong_sections(name, source, present))
+        if present or not any(key.startswith(f"{PROJECT}:") for key in config):  # else a misspelt one is said already
+            findings.append(_wrong_sections(name, source, present))
         return Stack(name=name, source=source, config=config, findings=tuple(findings))
     key = present[0]
     section, problems = validate(name, key, config[key], source)
-    findings.extend(problems)
+    switches = {dotted(("config", key)) + f".{each.path}" for each in problems if each.allowed == "true or false"}
+    findings = [*(each for each in findings if each.path not in switches), *problems]  # `no` is one mistake
     return Stack(
         name=name,
         source=source,

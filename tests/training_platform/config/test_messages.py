@@ -1,0 +1,101 @@
+"""What is said of the mistakes that people make first: what it is, and a value that would pass, or none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from training_platform.config.reading.finding import Finding
+from training_platform.config.workspace import read_workspace
+
+ENVIRONMENT = """\
+config:
+  training-platform:environment:
+    project: example-a
+    production: false
+    filestore:
+      homes: {location: us-central1-a, capacity_gib: 1024, tier: ZONAL}
+    clusters:
+      c:
+        location: us-central1-a
+        subnet: {nodes: 10.0.0.0/20, pods: 10.64.0.0/16, services: 10.1.0.0/20}
+        node_pools:
+          gpu: {machine_type: a2-highgpu-8g, capacity: on-demand, max_nodes: 2}
+          tpu: {machine_type: ct5lp-hightpu-4t, topology: 4x4, slices: 2}
+"""
+TEAM = """\
+config:
+  training-platform:team:
+    environment: dev
+    name: vision
+    members: [group:vision@example.com]
+"""
+
+
+def findings(root: Path, old: str, new: str, team: str = "dev-vision") -> list[Finding]:
+    """Read an environment and a team, in one of which a text stands for another."""
+    assert old in ENVIRONMENT + TEAM
+    (root / "stacks").mkdir()
+    (root / "stacks" / "Pulumi.dev.yaml").write_text(ENVIRONMENT.replace(old, new))
+    (root / "stacks" / f"Pulumi.{team}.yaml").write_text(TEAM.replace(old, new))
+    return [each for stack in read_workspace(root).stacks.values() for each in stack.findings]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said", "nearest"),
+    [
+        ("production: false", "production: no", "'no' is not true or false", "false"),
+        ("production: false", "production: production", "'production' is not true or false", "true"),
+        ("training-platform:environment", "training-platform:env", "is not a setting", "training-platform:environment"),
+        ("{location: us-central1-a, capacity_gib: 1024, tier: ZONAL}", "", "has no value", None),
+        ("homes: {location: us-central1-a, capacity_gib: 1024, tier: ZONAL}", "[a, {b: 1}]", "is a list and not", None),
+        ("capacity_gib: 1024", "capacity_gib: {a: 1}", "is a mapping and not a whole number", None),
+        ("capacity_gib: 1024", 'capacity_gib: "2048"', "'2048' is not a whole number", "2048"),
+        ("topology: 4x4", "topology: 16", "16 is not a text", None),
+        ("a2-highgpu-8g", "a2-highgpu-3g", "'a2-highgpu-3g' is not a machine type", "a2-highgpu-4g"),
+        ("on-demand", "preemptible", "'preemptible' is not one of", "spot"),
+        ("ZONAL", "PREMIUM", "'PREMIUM' is not a Filestore tier", "BASIC_SSD"),
+        ("group:vision@example.com", "vision@example.com", "'vision@example.com' is not in the right form", None),
+        ("[group:vision@example.com]", "[]", "has 0 entries", None),
+    ],
+)
+def test_a_mistake_is_one_finding_with_the_nearest_value(
+    old: str, new: str, said: str, nearest: str | None, tmp_path: Path
+) -> None:
+    (finding,) = findings(tmp_path, old, new)
+
+    assert finding.message.startswith(said)
+    assert finding.nearest == nearest
+
+
+def test_a_switch_in_a_text_s_place_is_still_read_differently_by_different_readers(tmp_path: Path) -> None:
+    (finding,) = findings(tmp_path, "project: example-a", "project: example-a\n    labels: {a: no}")
+
+    assert finding.rule == "stack-yaml"
+
+
+@pytest.mark.parametrize("name", ["Pulumi.dev.yml", "pulumi.dev.yaml", "Pulumi.dev eu.yaml", "Pulumi.dev\n.yaml"])
+def test_a_file_that_nobody_would_read_is_said(name: str, tmp_path: Path) -> None:
+    (tmp_path / "stacks").mkdir()
+    (tmp_path / "stacks" / name).write_text(ENVIRONMENT)
+    (tmp_path / "stacks" / "exemptions.yaml").write_text("exemptions: []")
+
+    (said,) = read_workspace(tmp_path).unreadable
+
+    assert said.startswith(f"stacks/{name}: no stack is read from a file of this name. Allowed: Pulumi.<stack>.yaml")
+
+
+def test_a_team_in_a_file_that_says_another_environment_is_a_finding(tmp_path: Path) -> None:
+    (tmp_path / "stacks").mkdir()
+    (tmp_path / "stacks" / "Pulumi.dev-eu.yaml").write_text(ENVIRONMENT)
+    (tmp_path / "stacks" / "Pulumi.prod.yaml").write_text(ENVIRONMENT)
+    (tmp_path / "stacks" / "Pulumi.dev.yaml").write_text(ENVIRONMENT)
+    for name in ("prod-vision", "dev-eu-vision", "robotics", "dev-nlp"):
+        (tmp_path / "stacks" / f"Pulumi.{name}.yaml").write_text(TEAM.replace("vision", name))
+
+    stacks = read_workspace(tmp_path).stacks
+
+    (finding,) = [each for stack in stacks.values() for each in stack.findings]
+    assert (finding.stack, finding.path) == ("prod-vision", "environment")
+    assert finding.message == "is 'dev', and the file's name says prod"
