@@ -111,7 +111,6 @@ clusters:
       zones: [us-central1-a]
       boot_disk: {type: pd-balanced, size_gb: 100}
       image_type: COS_CONTAINERD
-      profile: BALANCED
       max_surge: 0
       max_unavailable: 1
     compute_classes:
@@ -247,7 +246,7 @@ ENVIRONMENT_CHANGES: dict[tuple[str | int, ...], Any] = {
     (*NAP, "zones"): ["us-central1-c"],
     (*NAP, "boot_disk"): {"type": "pd-ssd"},
     (*NAP, "image_type"): "UBUNTU_CONTAINERD",
-    (*NAP, "profile"): "OPTIMIZE_UTILIZATION",
+    (*CLUSTER, "autoscaling_profile"): "BALANCED",
     (*NAP, "max_surge"): 1,
     (*NAP, "max_unavailable"): 2,
     (*CLUSTER, "compute_classes"): {},

@@ -22,6 +22,7 @@ KEY = "compute.googleapis.com/reservation-name"
 RANGES = {"nodes": "10.0.0.0/20", "pods": "10.64.0.0/16", "services": "10.1.0.0/20"}
 H100 = {"machine_type": "a3-highgpu-8g", "zone": "us-west4-a"}
 SLICES = {"machine_type": "ct5lp-hightpu-4t", "zone": "us-west4-a", "topology": "4x8", "slices": 2}
+PLAIN = ClusterSpec.model_validate({"location": "us-west4", "subnet": RANGES})
 Planner = Callable[..., Planned]
 
 
@@ -171,11 +172,11 @@ def test_limits_are_named_as_gke_names_them(deploy: Callable[[Callable[[], None]
         memory_gb=4096,
         accelerators={"tpu-v6e-slice": 64},
         zones=("us-west4-a",),
-        profile="OPTIMIZE_UTILIZATION",
     )
+    given = PLAIN.model_copy(update={"auto_provisioning": spec})
 
     def program() -> None:
-        autoscaling = without_none(cluster_autoscaling(spec, "nodes@example.com"))
+        autoscaling = without_none(cluster_autoscaling(given, "nodes@example.com"))
         container.Cluster("west", location="us-west4", cluster_autoscaling=autoscaling)
 
     (planned,) = deploy(program).of("gcp:container/cluster:Cluster")
@@ -196,4 +197,13 @@ def test_limits_are_named_as_gke_names_them(deploy: Callable[[Callable[[], None]
 
 
 def test_a_cluster_without_limits_makes_no_pools_by_itself() -> None:
-    assert cluster_autoscaling(None, "nodes@example.com") is None
+    assert cluster_autoscaling(PLAIN, "nodes@example.com") == {
+        "enabled": False,
+        "autoscaling_profile": "OPTIMIZE_UTILIZATION",
+    }
+
+
+def test_idle_nodes_stay_longer_where_the_file_says_so() -> None:
+    balanced = PLAIN.model_copy(update={"autoscaling_profile": "BALANCED"})
+
+    assert cluster_autoscaling(balanced, "nodes@example.com")["autoscaling_profile"] == "BALANCED"

@@ -36,9 +36,6 @@ class AutoProvisioningSpec(Section):
     image_type: Literal["COS_CONTAINERD", "UBUNTU_CONTAINERD"] = Field(
         default="COS_CONTAINERD", description="Operating system image of the nodes."
     )
-    profile: Literal["BALANCED", "OPTIMIZE_UTILIZATION"] = Field(
-        default="BALANCED", description="Autoscaling profile; OPTIMIZE_UTILIZATION deletes idle nodes sooner."
-    )
     max_surge: int = Field(default=0, ge=0, description="Extra nodes of a created pool during upgrades.")
     max_unavailable: int = Field(
         default=1, ge=0, description="Nodes of a created pool that may be down at once during upgrades."

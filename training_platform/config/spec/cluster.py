@@ -66,6 +66,9 @@ class ClusterSpec(Section):
     auto_provisioning: AutoProvisioningSpec | None = Field(
         default=None, description="Limits for node pools that GKE creates by itself; default: it creates none."
     )
+    autoscaling_profile: Literal["BALANCED", "OPTIMIZE_UTILIZATION"] = Field(
+        default="OPTIMIZE_UTILIZATION", description="BALANCED keeps idle nodes of all pools for longer."
+    )
     compute_classes: dict[Name, ComputeClassSpec] = Field(
         default={}, description="Custom compute classes, by name; each is the flavor class-NAME."
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from training_platform.config.spec.auto_provisioning import AutoProvisioningSpec
+from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.resources.gke.node_config import OAUTH_SCOPES
 
 if TYPE_CHECKING:
@@ -12,14 +13,15 @@ if TYPE_CHECKING:
     from pulumi_gcp.container import ClusterClusterAutoscalingAutoProvisioningDefaultsArgsDict as Defaults
 
 
-def cluster_autoscaling(spec: AutoProvisioningSpec | None, service_account: Any) -> Autoscaling | None:
-    """Return a cluster's auto-provisioning; without limits in the file, GKE makes no pools by itself."""
+def cluster_autoscaling(cluster: ClusterSpec, service_account: Any) -> Autoscaling:
+    """Return how long idle nodes stay, and a cluster's auto-provisioning: without limits in the file, it has none."""
+    spec = cluster.auto_provisioning
     if spec is None:
-        return None
+        return {"enabled": False, "autoscaling_profile": cluster.autoscaling_profile}
     limits = {"cpu": spec.cpu, "memory": spec.memory_gb, **spec.accelerators}
     return {
         "enabled": True,
-        "autoscaling_profile": spec.profile,
+        "autoscaling_profile": cluster.autoscaling_profile,
         "auto_provisioning_locations": list(spec.zones) or None,
         "auto_provisioning_defaults": _defaults(spec, service_account),
         "resource_limits": [{"resource_type": resource, "maximum": most} for resource, most in limits.items()],

@@ -69,7 +69,7 @@ class ClusterInputs(TypedDict):
     monitoring_config: container.ClusterMonitoringConfigArgsDict
     addons_config: container.ClusterAddonsConfigArgsDict
     node_pool_defaults: container.ClusterNodePoolDefaultsArgsDict
-    cluster_autoscaling: container.ClusterClusterAutoscalingArgsDict | None
+    cluster_autoscaling: container.ClusterClusterAutoscalingArgsDict
     remove_default_node_pool: bool
     initial_node_count: int
     node_config: container.ClusterNodeConfigArgsDict
@@ -118,7 +118,7 @@ def gke_cluster(
         "monitoring_config": _monitoring(),
         "addons_config": _addons(),
         "node_pool_defaults": _node_pool_defaults(),
-        "cluster_autoscaling": cluster_autoscaling(spec.auto_provisioning, service_account),
+        "cluster_autoscaling": cluster_autoscaling(spec, service_account),
         # GKE makes no cluster without a pool; ours are resources of their own.
         "remove_default_node_pool": True,
         "initial_node_count": 1,
