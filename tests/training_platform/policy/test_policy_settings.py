@@ -12,6 +12,7 @@ from pulumi.runtime.proto import analyzer_pb2
 from pulumi_policy import EnforcementLevel, Policy, Severity
 from typer.testing import CliRunner
 
+from tests.places import ORGANISATION
 from tests.training_platform.policy.pack_run import SNAPSHOT, Run, pool
 from training_platform.cli.main import app
 from training_platform.policy.config_files import wrong_configs
@@ -124,7 +125,7 @@ def test_the_files_of_a_repository_are_checked_with_line_and_column(tmp_path: Pa
 
 
 def test_a_check_with_a_wrong_config_ends_with_2_and_says_all_of_it(tmp_path: Path) -> None:
-    shutil.copytree(POLICIES.parent / "stacks", tmp_path / "stacks")
+    shutil.copytree(ORGANISATION / "stacks", tmp_path / "stacks")
     shutil.copytree(POLICIES / "config", tmp_path / "policies" / "config")
     shutil.copy(POLICIES.parent / "Pulumi.yaml", tmp_path)
     command = ["check", "--fast", "--root", str(tmp_path)]
