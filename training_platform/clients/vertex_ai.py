@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -32,13 +32,12 @@ class VertexJobs:
 
     def __init__(self, project: str, region: str, endpoint: str | None = None) -> None:
         self.parent = f"projects/{project}/locations/{region}"
-        self._jobs = (
-            _service(endpoint or f"https://{region}-aiplatform.googleapis.com").projects().locations().customJobs()
-        )
+        self._service = _service(endpoint or f"https://{region}-aiplatform.googleapis.com")
+        self._jobs = self._service.projects().locations().customJobs()
 
     def create(self, body: Mapping[str, Any]) -> Json:
-        """Create a job. Raises VertexError."""
-        return self._send(self._jobs.create(parent=self.parent, body=dict(body)))
+        """Create a job; never tried twice, since an answer that is lost may be of a job that is there. VertexError."""
+        return self._send(self._jobs.create(parent=self.parent, body=dict(body)), retries=0)
 
     def get(self, name: str) -> Json:
         """Return a job by its full name. Raises VertexError."""
@@ -56,9 +55,9 @@ class VertexJobs:
         """Ask a job to stop; it does so when it can. Raises VertexError."""
         self._send(self._jobs.cancel(name=name, body={}))
 
-    def _send(self, request: Any) -> Json:
-        with _sentences(self.parent):
-            found: Json = request.execute(num_retries=2)
+    def _send(self, request: Any, retries: int = 2) -> Json:
+        with _sentences(self.parent), closing(self._service):
+            found: Json = request.execute(num_retries=retries)
             return found
 
 
