@@ -204,7 +204,7 @@ from datetime import date
 from pathlib import Path
 from training_platform.checks.run import run_check
 from training_platform.checks.stacks import Options
-report = run_check(Path({str(ROOT)!r}), Options(today=date(2026, 11, 21), fast=True))
+report = run_check(Path({str(ORGANISATION)!r}), Options(today=date(2026, 11, 21), fast=True))
 assert len(report.stacks) == 5
 assert not [name for name in sys.modules if name.split('.')[0].startswith('pulumi')], 'Pulumi is loaded'
 """
