@@ -98,9 +98,17 @@ def test_without_extras_models_quotas_and_the_catalogue_answer(base: BareEnviron
         assert done.returncode == 0, (command, done.stdout, done.stderr)
 
 
-@pytest.mark.parametrize(("command", "extra"), [("check", "deploy"), ("sandbox status", "sandbox"),
-                                                ("sandbox up dev", "sandbox"), ("sandbox faults list", "sandbox"),
-                                                ("quota pull", "quota")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("command", "extra"),
+    [
+        ("check", "deploy"),
+        ("job list", "jobs"),
+        ("quota pull", "quota"),
+        ("sandbox faults list", "sandbox"),
+        ("sandbox status", "sandbox"),
+        ("sandbox up dev", "sandbox"),
+    ],
+)
 def test_a_missing_extra_is_one_sentence_that_names_it(
     base: BareEnvironment, clone: Path, command: str, extra: str
 ) -> None:
