@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 from pulumi.runtime.proto import provider_pb2 as pb
 
 from tests.training_platform.sandbox.kubernetes.client import CallRefused, Client, connect
+from training_platform.sandbox.kubernetes import server
 from training_platform.sandbox.kubernetes.server import serve
 from training_platform.sandbox.kubernetes.store import Key, Store
 from training_platform.sandbox.kubernetes.values import SECRET, SIGNATURE, UNKNOWN_ON_WIRE, Json, dig
@@ -325,6 +327,20 @@ def test_an_unconfigured_connection_is_served_only_where_there_is_no_choice(stor
             stranger.create(NAMESPACE, "ns", obj("two"))
 
     assert store.keys("a") == [Key("", "Namespace", "", "one")]
+
+
+def test_connections_of_engines_that_ended_are_forgotten(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "_MOST_PROVIDERS", 2)
+    with serve(store=store) as port, ExitStack() as stack:
+        clients = [stack.enter_context(connect(port)) for _ in range(3)]
+        for index, client in enumerate(clients):
+            client.configure(clusterIdentifier=f"cluster-{index}")
+
+        with pytest.raises(CallRefused, match="never configured"):
+            clients[0].create(NAMESPACE, "ns", obj("vision"))
+        clients[2].create(NAMESPACE, "ns", obj("vision"))
+
+    assert store.clusters() == ["cluster-2"]
 
 
 def test_a_settings_check_and_difference_reach_the_engine(cluster: Client) -> None:

@@ -42,6 +42,29 @@ def test_old_operations_go_but_none_that_a_client_may_still_ask_for(
     assert after("GET", f"{COMPUTE}/global/networks/first").code == 200
 
 
+def test_no_burst_of_changes_keeps_more_operations_than_a_bound(ask: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operations, "KEPT", 2)
+    monkeypatch.setattr(operations, "MOST", 5)
+
+    for index in range(12):
+        ask.done("POST", f"{COMPUTE}/global/networks", {"name": f"net-{index}"})
+
+    assert len(kept(ask.cloud)) == 5
+
+
+def test_a_resource_that_is_changed_for_ever_does_not_grow(ask: Client, time: list[float]) -> None:
+    channel = {"type": "email", "labels": {"email_address": "a@example.com"}}
+    name = ask.done("POST", f"monitoring/v3/projects/{PROJECT}/notificationChannels", channel)["name"]
+
+    for index in range(30):
+        time[0] += 1
+        changed = ask.done("PATCH", f"monitoring/v3/{name}", {"description": str(index)})
+
+    records = changed["mutationRecords"]
+    assert len(records) == 10
+    assert records[0]["mutateTime"] == max(each["mutateTime"] for each in records)
+
+
 def test_an_operation_under_way_is_never_dropped(
     cloud: LocalCloud, ask: Client, time: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
