@@ -54,7 +54,7 @@ def build_environment(name: str, environment: Environment) -> dict[str, Any]:
     scope = environment_scope(name, environment)
     enable_apis(scope, (*ENVIRONMENT_APIS, *((QUOTA_API,) if environment.quota_requests else ())))
     regions = tuple(region_of(cluster.location) for cluster in environment.clusters.values())
-    network = Network("network", NetworkArgs(scope=scope, regions=regions))
+    network = Network("network", NetworkArgs(scope=scope, regions=regions, nat_addresses=environment.nat_addresses))
     nodes = NodeServiceAccount("nodes", NodeServiceAccountArgs(scope=scope))
     ClusterAccess("access", ClusterAccessArgs(scope=scope, admins=environment.admins))
     instances = {

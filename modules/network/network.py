@@ -18,6 +18,7 @@ class NetworkArgs:
 
     scope: Scope
     regions: tuple[str, ...]  # those with a cluster, in any order, repeated or not
+    nat_addresses: int = 0  # reserved for each region's gateway
 
 
 class Network(pulumi.ComponentResource):
@@ -30,8 +31,12 @@ class Network(pulumi.ComponentResource):
         super().__init__("training-platform:network:Network", name, {}, opts)
         vpc = register(compute.Network, resources.vpc(name, args.scope), self)
         for region in sorted(set(args.regions)):
+            addresses = [
+                register(compute.Address, address, self).self_link
+                for address in resources.nat_addresses(name, region, args.scope, args.nat_addresses)
+            ]
             router = register(compute.Router, resources.router(name, region, args.scope, vpc.id), self)
-            register(compute.RouterNat, resources.nat(name, region, args.scope, router.name), self)
+            register(compute.RouterNat, resources.nat(name, region, args.scope, router.name, addresses), self)
         self.network_id = vpc.id
         self.network_name = vpc.name
         self.register_outputs({"network_id": self.network_id, "network_name": self.network_name})

@@ -34,6 +34,7 @@ google_groups_domain: example.com
 alerts: {enabled: true, emails: [a@example.com]}
 images: {location: us-central1, keep_versions: 5}
 priorities: {low: 1}
+nat_addresses: 1
 quota_requests:
   gpus:
     service: compute.googleapis.com
@@ -153,6 +154,7 @@ ENVIRONMENT_CHANGES: dict[tuple[str | int, ...], Any] = {
     ("images", "location"): "us-west4",
     ("images", "keep_versions"): 6,
     ("priorities",): {"low": 2},
+    ("nat_addresses",): 2,
     ("charts", "kueue", "version"): "0.19.0",
     ("charts", "jobset", "chart"): "oci://other.example.com/jobset",
     ("charts", "jupyterhub", "repository"): "https://other.example.com",

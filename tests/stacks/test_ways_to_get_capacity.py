@@ -24,6 +24,7 @@ TEXT = """\
 config:
   training-platform:environment:
     project: example-ways
+    nat_addresses: 2
     production: false
     clusters:
       c:

@@ -143,7 +143,7 @@ def _gateways(stack: str, project: str, environment: Environment) -> Iterator[Ch
     for name, cluster in environment.clusters.items():
         first.setdefault(region_of(cluster.location), name)
     for region, name in first.items():
-        for usage in nat_usage(project, region):
+        for usage in nat_usage(project, region, environment.nat_addresses or 1):
             yield usage.by(Holder(stack, ("clusters", name), f"NAT of {region}"))
 
 

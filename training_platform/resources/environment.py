@@ -25,7 +25,7 @@ from training_platform.resources.kueue.quota_objects import flavor_object
 from training_platform.resources.monitoring.alerts import alert_policies, channels
 from training_platform.resources.network.cluster_subnet import cluster_subnet, webhook_firewall
 from training_platform.resources.network.gpu_networks import cloud_name, gpu_firewall, gpu_subnet, gpu_vpc
-from training_platform.resources.network.network import nat, router, vpc
+from training_platform.resources.network.network import nat, nat_addresses, router, vpc
 from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.scope import Scope, environment_scope
 from training_platform.resources.storage.images import image_repository
@@ -47,7 +47,9 @@ def environment_resources(
     for region in sorted({region_of(cluster.location) for cluster in environment.clusters.values()}):
         own = router("network", region, scope, _later(network))
         yield own
-        yield nat("network", region, scope, _later(own))
+        addresses = list(nat_addresses("network", region, scope, environment.nat_addresses))
+        yield from addresses
+        yield nat("network", region, scope, _later(own), [_later(address) for address in addresses])
     if environment.images:
         yield image_repository("images", environment.images, scope)
     yield from _alerts(environment, scope)

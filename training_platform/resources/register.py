@@ -81,7 +81,12 @@ class ResourceType:
 _PROJECT = "projects/{project}"
 _LOCAL = "projects/{project}/locations/{location}"
 REGISTER: Mapping[str, ResourceType] = {
-    ADDRESS: ResourceType(kind="address", labels="labels"),
+    ADDRESS: ResourceType(
+        kind="address",
+        labels="labels",
+        import_id="projects/{project}/regions/{region}/addresses/{name}",
+        shown=("region",),
+    ),
     ALERT_POLICY: ResourceType(
         kind="alert policy", labels="userLabels", listed_under="projects/{project}/alertPolicies/"
     ),

@@ -12,11 +12,12 @@ from training_platform.resources.scope import Scope
 Deploy = Callable[[Callable[[], object]], Plan]
 VPC = "gcp:compute/network:Network"
 ROUTER = "gcp:compute/router:Router"
+ADDRESS = "gcp:compute/address:Address"
 NAT = "gcp:compute/routerNat:RouterNat"
 
 
-def network(scope: Scope, *regions: str) -> Network:
-    return Network("network", NetworkArgs(scope=scope, regions=regions))
+def network(scope: Scope, *regions: str, nat_addresses: int = 0) -> Network:
+    return Network("network", NetworkArgs(scope=scope, regions=regions, nat_addresses=nat_addresses))
 
 
 def test_the_network_has_only_the_subnets_that_clusters_bring(scope: Scope, deploy: Deploy) -> None:
@@ -66,3 +67,27 @@ def test_the_network_is_the_parent_of_all(scope: Scope, deploy: Deploy) -> None:
 
     component, *children = plan.resources
     assert {child.parent for child in children} == {component.key}
+
+
+def test_gateways_take_the_addresses_that_are_reserved_for_them(scope: Scope, deploy: Deploy) -> None:
+    plan = deploy(lambda: network(scope, "us-west4", "us-east5", nat_addresses=2))
+    names = {address.inputs["name"] for address in plan.of(ADDRESS)}
+    (nat,) = [gateway for gateway in plan.of(NAT) if gateway.inputs["region"] == "us-west4"]
+
+    assert names == {
+        f"{scope.environment}-nat-{region}-{number}" for region in ("us-west4", "us-east5") for number in (1, 2)
+    }
+    assert nat.inputs["natIpAllocateOption"] == "MANUAL_ONLY"
+    assert nat.inputs["natIps"] == [UNKNOWN, UNKNOWN]
+    waited = {name for kind, name in nat.options["dependsOn"] if kind == ADDRESS}
+    assert waited == {"network-us-west4-nat-1", "network-us-west4-nat-2"}
+    protected = {address.options.get("protect", False) for address in plan.of(ADDRESS)}
+    assert protected == {scope.deletion_protection}
+
+
+def test_without_reserved_addresses_google_cloud_takes_its_own(scope: Scope, deploy: Deploy) -> None:
+    plan = deploy(lambda: network(scope, "us-west4"))
+
+    assert plan.of(ADDRESS) == []
+    assert plan.one(NAT).inputs["natIpAllocateOption"] == "AUTO_ONLY"
+    assert "natIps" not in plan.one(NAT).inputs

@@ -115,6 +115,11 @@ class Environment(Section):
     )
     admins: Members = Field(default=(), description="IAM members that may administer the clusters.")
     clusters: dict[Name, ClusterSpec] = Field(min_length=1, description="GKE clusters, by name.")
+    nat_addresses: int = Field(
+        default=0,
+        ge=0,
+        description="Addresses to reserve for the NAT gateway of each region, so that others can let them in.",
+    )
     filestore: dict[Name, FilestoreSpec] = Field(default={}, description="Filestore instances, by name.")
     images: ImageRepositorySpec | None = Field(
         default=None, description="Artifact Registry repository for images; default: none."

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from training_platform.resources.cloud_names import NAME_LIMIT, short_name
 from training_platform.resources.declared import Declared, Options
-from training_platform.resources.register import NETWORK, ROUTER, ROUTER_NAT
+from training_platform.resources.register import ADDRESS, NETWORK, ROUTER, ROUTER_NAT
 from training_platform.resources.scope import Scope
 
 if TYPE_CHECKING:
@@ -40,6 +42,17 @@ class RouterInputs(TypedDict):
     network: Any
 
 
+class AddressInputs(TypedDict):
+    """What ``gcp.compute.Address`` takes, of which ours say these."""
+
+    project: str
+    region: str
+    name: str
+    address_type: str
+    description: str
+    labels: dict[str, str]
+
+
 class RouterNatInputs(TypedDict):
     """What ``gcp.compute.RouterNat`` takes, of which ours say these."""
 
@@ -47,6 +60,7 @@ class RouterNatInputs(TypedDict):
     region: str
     router: Any
     nat_ip_allocate_option: str
+    nat_ips: list[Any] | None
     source_subnetwork_ip_ranges_to_nat: str
     enable_dynamic_port_allocation: bool
     enable_endpoint_independent_mapping: bool
@@ -76,13 +90,35 @@ def router(name: str, region: str, scope: Scope, network: Any) -> Declared:
     return Declared(type=ROUTER, name=f"{name}-{region}-router", inputs=inputs)
 
 
-def nat(name: str, region: str, scope: Scope, router_name: Any) -> Declared:
-    """Return a region's way out: private nodes pull from registry.k8s.io and other places off Google Cloud."""
+def nat_addresses(name: str, region: str, scope: Scope, count: int) -> Iterator[Declared]:
+    """Yield the addresses that are reserved for a region's NAT gateway: any is as good as another, so they count up.
+
+    One that is given up is another project's at once, while others may still let it in.
+    """
+    options = Options(protect=scope.deletion_protection, delete_before_replace=True)
+    for number in range(1, count + 1):
+        inputs: AddressInputs = {
+            "project": scope.project,
+            "region": region,
+            "name": short_name(f"{scope.environment}-nat-{region}-{number}", NAME_LIMIT),
+            "address_type": "EXTERNAL",
+            "description": f"NAT of environment {scope.environment}",
+            "labels": scope.labels,
+        }
+        yield Declared(type=ADDRESS, name=f"{name}-{region}-nat-{number}", inputs=inputs, options=options)
+
+
+def nat(name: str, region: str, scope: Scope, router_name: Any, addresses: Sequence[Any]) -> Declared:
+    """Return a region's way out: private nodes pull from registry.k8s.io and other places off Google Cloud.
+
+    ``addresses`` are the links of those that are reserved; without any, Google Cloud takes what the load asks for.
+    """
     inputs: RouterNatInputs = {
         "project": scope.project,
         "region": region,
         "router": router_name,
-        "nat_ip_allocate_option": "AUTO_ONLY",
+        "nat_ip_allocate_option": "MANUAL_ONLY" if addresses else "AUTO_ONLY",
+        "nat_ips": list(addresses) or None,
         "source_subnetwork_ip_ranges_to_nat": "ALL_SUBNETWORKS_ALL_IP_RANGES",
         "enable_dynamic_port_allocation": True,
         "enable_endpoint_independent_mapping": False,  # excludes dynamic ports
