@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from training_platform.checks.report import Report
-from training_platform.checks.reports.console import PrintableConsole
+from training_platform.checks.reports.console import PrintableConsole, plain_width
 from training_platform.checks.reports.text import print_report as print_text
 
 Format = Literal["text", "json", "markdown", "sarif", "junit", "gitlab", "github", "html"]
@@ -49,7 +49,7 @@ def render(report: Report, to: Format, *, links: str = "") -> str:
     """Return a report as text of one format; ``links`` goes before the paths that Markdown and HTML link to."""
     if to == "text":
         plain = io.StringIO()
-        print_text(report, PrintableConsole(highlight=False, width=_LOG_WIDTH, file=plain))
+        print_text(report, PrintableConsole(highlight=False, width=plain_width(_LOG_WIDTH), file=plain))
         return "\n".join(line.rstrip() for line in plain.getvalue().splitlines())  # tables are padded to their width
     writer = pkgutil.resolve_name(_WRITERS[to])  # imported when it is asked for: nobody waits for the others
     return str(writer(report, links) if to in _LINKING else writer(report))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from training_platform.catalog.replacements import general, recreating
-from training_platform.checks.comparison.comparison import Comparison, InputChange, ResourceChange, StackChange
+from training_platform.checks.comparison.comparison import Comparison, InputChange, Kind, ResourceChange, StackChange
 from training_platform.checks.comparison.fields import field_of
 from training_platform.config.names import Locator
 from training_platform.config.reading.finding import Finding, Path, dotted
@@ -21,7 +21,7 @@ GUARDED = {token: row for token, row in REGISTER.items() if row.loses}
 """Resource types whose replacement loses data, running jobs, or capacity that may not be had again."""
 LIFT = "deletion_protection: false"
 _LIMIT_OF_REQUEST = ("service", "quotaId", "dimensions")
-_MOST_INPUTS = 3  # that a finding names; the list of changes has all
+_MOST = 3  # inputs and resources that a finding names; the list of changes has all
 
 
 class _Side(NamedTuple):
@@ -55,22 +55,15 @@ def _side(workspace: Workspace, name: str) -> _Side | None:
 
 
 def _replaced(change: StackChange, new: _Side, old: _Side | None) -> Iterator[Finding]:
-    sections: dict[Path, list[ResourceChange]] = {}
-    for resource in change.resources:
-        if resource.kind == "replaced" and (path := _guarded(new.stack, resource)) is not None:
-            sections.setdefault(path, []).append(resource)
-    for path, resources in sections.items():
+    for path, resources in _by_section(change, new.stack, "replaced").items():
         if new.protects and _lifted(new.stack, path):
             continue
         row = GUARDED[resources[0].type]
         inputs = {each.path: each for resource in resources for each in resource.forcing}
-        said = ", ".join(map(_said, list(inputs.values())[:_MOST_INPUTS]))
-        if len(inputs) > _MOST_INPUTS:
-            said += f" and {len(inputs) - _MOST_INPUTS} more"
         count = f"{len(resources)} {row.kind}s" if len(resources) > 1 else f"the {row.kind} {resources[0].name}"
-        field = field_of(next(iter(inputs.values())), path, new.stack, old.stack if old else None)
         yield new.stack.finding(
-            "replacement", field, f"replaces {count}: {said}; {row.loses}",
+            "replacement", field_of(next(iter(inputs.values())), path, new.stack, old.stack if old else None),
+            f"replaces {count}: {_listed(map(_said, inputs.values()))}; {row.loses}",
             severity="error" if new.protects else "warning",
             resource=f"{resources[0].type} {resources[0].name}",
             allowed=f"{LIFT} in {dotted(path)}, if that is meant" if new.protects else "a replacement that is meant",
@@ -79,19 +72,24 @@ def _replaced(change: StackChange, new: _Side, old: _Side | None) -> Iterator[Fi
 
 def _recreated(change: StackChange, new: _Side, old: _Side | None) -> Iterator[Finding]:
     """Find pools that stay while GKE makes their VMs anew, which the provider calls a change in place."""
-    sections: dict[Path, list[InputChange]] = {}
+    for path, resources in _by_section(change, new.stack, "changed").items():
+        anew = [each for one in resources for each in one.inputs if general(each.path) in recreating(one.type)]
+        if anew:
+            yield new.stack.finding(
+                "recreated-nodes", field_of(anew[0], path, new.stack, old.stack if old else None),
+                f"GKE makes the VMs of the pool anew, one after another: {_listed(dict.fromkeys(map(_said, anew)))}; "
+                "the jobs on them end",
+                severity="warning", allowed="a change that is meant, after the pool's jobs",
+            )  # fmt: skip
+
+
+def _by_section(change: StackChange, stack: Stack, kind: Kind) -> dict[Path, list[ResourceChange]]:
+    """Return what happens to resources of guarded sections, of one kind of change, by section."""
+    sections: dict[Path, list[ResourceChange]] = {}
     for resource in change.resources:
-        path = _guarded(new.stack, resource) if resource.kind == "changed" else None
-        anew = [each for each in resource.inputs if general(each.path) in recreating(resource.type)]
-        if path is not None and anew:
-            sections.setdefault(path, []).extend(anew)
-    for path, inputs in sections.items():
-        said = ", ".join(dict.fromkeys(map(_said, inputs)))
-        yield new.stack.finding(
-            "recreated-nodes", field_of(inputs[0], path, new.stack, old.stack if old else None),
-            f"GKE makes the VMs of the pool anew, one after another: {said}; the jobs on them end",
-            severity="warning", allowed="a change that is meant, after the pool's jobs",
-        )  # fmt: skip
+        if resource.kind == kind and (path := _guarded(stack, resource)) is not None:
+            sections.setdefault(path, []).append(resource)
+    return sections
 
 
 def _removed(change: StackChange, new: _Side, old: _Side | None) -> Iterator[Finding]:
@@ -99,15 +97,13 @@ def _removed(change: StackChange, new: _Side, old: _Side | None) -> Iterator[Fin
     gone = [each for each in change.resources if each.kind == "removed" and each.protected]
     if not gone:
         return
-    names = [each.name for each in gone]
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     section = old.stack.section if old else None
-    path = Locator(section).path(names[0]) if section else ()
+    path = Locator(section).path(gone[0].name) if section else ()
     yield new.stack.finding(
         "protected-removal", path,
-        f"removes {', '.join(names[:3])}{more}, which the engine refuses while the deployed stack protects it",
+        f"removes {_listed(each.name for each in gone)}, which the engine refuses while the deployed stack protects it",
         severity="warning",
-        resource=f"{gone[0].type} {names[0]}",
+        resource=f"{gone[0].type} {gone[0].name}",
         allowed=f"a deployment with {LIFT} before this change",
     )  # fmt: skip
 
@@ -171,6 +167,12 @@ def _lifted(stack: Stack, path: Path) -> bool:
     for part in path:
         value = value.get(part) if isinstance(value, dict) else getattr(value, str(part), None)
     return value is not None and not value.deletion_protection
+
+
+def _listed(texts: Iterable[str]) -> str:
+    named = list(texts)
+    more = len(named) - _MOST
+    return ", ".join(named[:_MOST]) + (f" and {more} more" if more > 0 else "")
 
 
 def _said(change: InputChange) -> str:

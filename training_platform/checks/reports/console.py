@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
 from training_platform.config.reading.printable import printable
+
+
+def plain_width(otherwise: int) -> int:
+    """Return the columns of text that goes to no terminal: what COLUMNS says, as shells have it, or ``otherwise``."""
+    said = os.environ.get("COLUMNS", "")
+    return int(said) if said.isascii() and said.isdecimal() and int(said) else otherwise
 
 
 class PrintableConsole(Console):

@@ -10,7 +10,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from training_platform.checks.reports.console import PrintableConsole
+from training_platform.checks.reports.console import PrintableConsole, plain_width
 from training_platform.checks.reports.quota.rows import By, Row, Section, all_holders, sections, taken
 from training_platform.checks.reports.wording import (
     counted,
@@ -34,7 +34,7 @@ _FULLNESS = {"over": "bold red", "unknown": "bold red", "nearly": "yellow", "fit
 def quota_console() -> Console:
     """Return standard output: colours and the terminal's width on a terminal, plain text of fixed width in a pipe."""
     console = PrintableConsole(highlight=False)
-    return console if console.is_terminal else PrintableConsole(highlight=False, width=LOG_WIDTH)
+    return console if console.is_terminal else PrintableConsole(highlight=False, width=plain_width(LOG_WIDTH))
 
 
 def print_overview(overview: Overview, by: By, console: Console) -> None:
