@@ -13,6 +13,7 @@ from training_platform.resources.scope import Scope
 # To find a cluster and to connect to its DNS-based endpoint (container.clusters.get and .connect), and no right inside
 # it. That the role holds the second permission is (unverified).
 CONNECT_ROLE = "roles/container.clusterViewer"
+ALWAYS = 'request.time >= timestamp("2020-01-01T00:00:00Z")'
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +36,9 @@ class ClusterConnect(pulumi.ComponentResource):
                 project=args.project,
                 role=CONNECT_ROLE,
                 member=member,
-                # Kept on destroy: the member may be another team's too, and the right is the same one.
-                opts=pulumi.ResourceOptions(parent=self, retain_on_delete=True),
+                # The member may be another team's too. A condition that is always true makes the grant this team's own,
+                # so that it goes with the member and takes no other team's away.
+                condition=projects.IAMMemberConditionArgs(title=f"team {args.scope.prefix}", expression=ALWAYS),
+                opts=pulumi.ResourceOptions(parent=self),
             )
         self.register_outputs({})

@@ -275,6 +275,7 @@ ENVIRONMENT_CHANGES: dict[tuple[str | int, ...], Any] = {
     (*HUB, "oauth_secret", "key"): "two",
     (*HUB, "allowed_domain"): "two.example.com",
     (*HUB, "image"): "registry.example.com/notebook:2",
+    (*HUB, "pools"): ["reserved"],
     (*HUB, "home_gib"): 200,
     ("clusters",): {"d": {"location": "us-central1-a", "subnet": ENVIRONMENT["clusters"]["c"]["subnet"]}},
     ("filestore",): {**ENVIRONMENT["filestore"], "new": {"location": "us-central1-a", "capacity_gib": 1024}},

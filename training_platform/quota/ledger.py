@@ -88,8 +88,8 @@ class CapacityLine:
 
     @property
     def capacity(self) -> int:
-        """Chips or GPUs in whole slices: a pool never holds part of one."""
-        return self.flavor.capacity_chips
+        """Chips or GPUs in whole slices, without what notebooks may take: a pool never holds part of one."""
+        return self.flavor.capacity_chips - self.flavor.notebook_chips
 
     @property
     def promised(self) -> float:

@@ -31,6 +31,7 @@ def notebooks() -> Callable[..., Notebooks]:
             "host": "notebooks.example.com",
             "oauth_client_id": "notebooks.apps.example.com",
             "allowed_domain": "example.com",
+            "pools": ("host", "slices", "gpus", "cpu", "pool"),
         }
         return Notebooks.model_validate({**section, **changes})
 

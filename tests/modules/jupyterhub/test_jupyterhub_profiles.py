@@ -4,14 +4,18 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from training_platform.catalog import IMAGES
+from training_platform.config.expansion.flavors import flavors
 from training_platform.config.expansion.pools import FLAVOR_LABEL
 from training_platform.config.spec.cluster import ClusterSpec, Notebooks
+from training_platform.quota.ledger import CapacityLine
 from training_platform.resources.jupyterhub.profiles import Profile, profiles
 
 Build = Callable[..., ClusterSpec]
 Section = Callable[..., Notebooks]
+SUBNET = {"nodes": "10.0.0.0/20", "pods": "10.64.0.0/16", "services": "10.1.0.0/20"}
 HOST: dict[str, object] = {"machine_type": "ct5lp-hightpu-8t", "topology": "2x4"}
 SLICE: dict[str, object] = {"machine_type": "ct5lp-hightpu-4t", "topology": "4x8"}
 GPUS: dict[str, object] = {"machine_type": "a3-highgpu-8g"}
@@ -31,6 +35,36 @@ def test_each_single_host_pool_has_a_profile_and_no_other_has(cluster: Build, no
     found = profiles("main", cluster(host=HOST, slices=SLICE, gpus=GPUS), notebooks())
 
     assert list(by_slug(found)) == ["cpu", "pool-host", "pool-gpus"]
+
+
+def test_a_pool_that_is_not_named_has_no_profile(cluster: Build, notebooks: Section) -> None:
+    pools = cluster(host=HOST, gpus=GPUS)
+
+    assert list(by_slug(profiles("main", pools, notebooks(pools=("gpus",))))) == ["cpu", "pool-gpus"]
+    assert list(by_slug(profiles("main", pools, notebooks(pools=())))) == ["cpu"]
+
+
+def test_no_team_is_promised_what_notebooks_may_take() -> None:
+    pools = {"gpus": {**GPUS, "max_nodes": 4}, "desks": {**GPUS, "max_nodes": 2}}
+    hub = {"filestore": "homes", "host": "n.example.com", "oauth_client_id": "id", "allowed_domain": "example.com"}
+    place = {"location": "us-central1-a", "subnet": SUBNET, "node_pools": pools}
+    shared, apart = (
+        flavors("main", ClusterSpec.model_validate({**place, "notebooks": {**hub, "pools": named}}))["h100"]
+        for named in ((), ("desks",))
+    )
+
+    assert CapacityLine(environment="lab", cluster="main", flavor=shared, shares=()).capacity == (4 + 2) * 8
+    assert CapacityLine(environment="lab", cluster="main", flavor=apart, shares=()).capacity == 4 * 8
+
+
+def test_a_pool_that_is_not_there_is_refused_with_the_nearest() -> None:
+    hub = {"filestore": "homes", "host": "n.example.com", "oauth_client_id": "id", "allowed_domain": "example.com"}
+    place = {"location": "us-central1-a", "subnet": SUBNET, "node_pools": {"gpus": GPUS}}
+    with pytest.raises(ValidationError) as refused:
+        ClusterSpec.model_validate({**place, "notebooks": {**hub, "pools": ("gpu",)}})
+
+    (error,) = refused.value.errors()
+    assert (error["ctx"]["at"], error["ctx"]["nearest"]) == (("notebooks", "pools", 0), "gpus")
 
 
 def test_a_pool_called_cpu_has_a_profile_of_its_own(cluster: Build, notebooks: Section) -> None:

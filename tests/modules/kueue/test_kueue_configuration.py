@@ -79,18 +79,22 @@ def test_jobs_of_other_software_run_without_a_queue() -> None:
 
 
 @pytest.mark.parametrize(
-    ("capacities", "minutes"),
+    ("capacities", "minutes", "recovery"),
     [
-        ([], 30),
-        (["reservation"], 30),
-        (["reservation", "on-demand"], 60),
-        (["flex-start", "spot"], 24 * 60),
+        ([], 30, 30),
+        (["reservation"], 30, 30),
+        (["reservation", "on-demand"], 60, 60),
+        (["flex-start"], 24 * 60, 24 * 60),
+        (["flex-start", "spot"], 24 * 60, 60),  # flex-start makes no other job hold broken machines for a day
+        (["flex-start", "reservation"], 24 * 60, 30),
     ],
 )
-def test_pods_have_as_long_to_get_ready_as_the_slowest_capacity_takes(capacities: list[Capacity], minutes: int) -> None:
+def test_pods_have_as_long_to_get_ready_as_the_slowest_capacity_takes(
+    capacities: list[Capacity], minutes: int, recovery: int
+) -> None:
     wait = configuration(capacities)["waitForPodsReady"]
 
-    assert wait["timeout"] == wait["recoveryTimeout"] == f"{minutes}m"
+    assert (wait["timeout"], wait["recoveryTimeout"]) == (f"{minutes}m", f"{recovery}m")
     assert wait["blockAdmission"] is False
 
 

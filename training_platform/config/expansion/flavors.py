@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from training_platform.catalog.types import Accelerator
@@ -43,6 +43,7 @@ class Flavor:
     pools: tuple[ExpandedPool, ...]
     compute_class: str | None = None
     auto_provisioned_chips: int = 0
+    notebook_chips: int = 0  # of the pools that notebooks may take, which ask no queue
 
     @property
     def capacity_chips(self) -> int:
@@ -100,11 +101,12 @@ def flavors(cluster_name: str, cluster: ClusterSpec) -> dict[str, Flavor]:
     }
     for members in by_name.values():
         members.sort(key=lambda pool: ranks.get(pool.name, 0))  # elsewhere they stay as the file has them
-    found = [_flavor(name, tuple(members), made) for name, members in by_name.items()]
+    taken = cluster.notebooks.pools if cluster.notebooks else ()
+    found = [_flavor(name, tuple(members), made, taken) for name, members in by_name.items()]
     return {flavor.name: flavor for flavor in sorted(found, key=lambda each: _CAPACITY_ORDER.index(each.capacity))}
 
 
-def _flavor(name: str, members: tuple[ExpandedPool, ...], made: Mapping[str, int]) -> Flavor:
+def _flavor(name: str, members: tuple[ExpandedPool, ...], made: Mapping[str, int], taken: Collection[str]) -> Flavor:
     first = members[0]
     labels = {pool.accelerator.gke_label for pool in members if not pool.gke_pools}
     return Flavor(
@@ -115,4 +117,5 @@ def _flavor(name: str, members: tuple[ExpandedPool, ...], made: Mapping[str, int
         pools=members,
         compute_class=first.compute_class,
         auto_provisioned_chips=sum(made.get(label, 0) for label in labels),
+        notebook_chips=sum(pool.max_places for pool in members if pool.name in taken),
     )

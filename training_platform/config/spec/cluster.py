@@ -6,8 +6,10 @@ from functools import cached_property
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
 
-from training_platform.config.reading.section import Cidr, HostName, Location, Name, Section, Version
+from training_platform.catalog.nearest import find_nearest
+from training_platform.config.reading.section import Cidr, HostName, Location, Name, Section, Version, enumeration
 from training_platform.config.spec.auto_provisioning import AutoProvisioningSpec
 from training_platform.config.spec.compute_class import ComputeClassSpec, check_classes
 from training_platform.config.spec.gpu_networks import GpuNetworksSpec
@@ -42,6 +44,11 @@ class Notebooks(Section):
     )
     oauth_secret: OauthSecret = Field(default=OauthSecret(), description="Where the OAuth client secret is.")
     allowed_domain: HostName = Field(description="Domain whose accounts may sign in.", examples=["example.com"])
+    pools: tuple[Name, ...] = Field(
+        default=(),
+        description="Node pools of this cluster that notebooks may take hosts of; no team is promised what they hold.",
+        examples=[["gpu-notebooks"]],
+    )
     image: str | None = Field(
         default=None,
         description="Notebook image with its tag; default: the one in the catalogue.",
@@ -86,4 +93,16 @@ class ClusterSpec(Section):
     @model_validator(mode="after")
     def _classes_are_of_its_pools(self) -> ClusterSpec:
         check_classes(self.compute_classes, self.node_pools)
+        return self
+
+    @model_validator(mode="after")
+    def _notebooks_are_on_its_pools(self) -> ClusterSpec:
+        for number, pool in enumerate(self.notebooks.pools if self.notebooks else ()):
+            if pool not in self.node_pools:
+                context = {
+                    "at": ("notebooks", "pools", number),
+                    "allowed": enumeration(self.node_pools) or "none is declared under node_pools",
+                    "nearest": find_nearest(pool, self.node_pools),
+                }
+                raise PydanticCustomError("dangling", f"{pool!r} is not a node pool of this cluster", context)
         return self

@@ -15,11 +15,13 @@ Profile = dict[str, Any]  # an entry of KubeSpawner's profile_list
 def profiles(cluster_name: str, cluster: ClusterSpec, notebooks: Notebooks) -> list[Profile]:
     """Return the profiles of a cluster, the one without accelerators first and chosen by default.
 
-    Pools whose slices span several hosts have none: a notebook is one pod. Notebooks ask no queue for quota, since
-    Kueue does not manage plain pods; culling idle ones is what gives their accelerators back.
+    Of the pools that ``notebooks`` names, those whose slices span several hosts have none: a notebook is one pod.
+    Notebooks ask no queue for quota, so that no team is promised what these pools hold; culling idle ones is what gives
+    their accelerators back.
     """
     labels = {name: flavor.node_labels for name, flavor in flavors(cluster_name, cluster).items()}
-    single_host = [pool for pool in cluster_pools(cluster_name, cluster) if not pool.multi_host and _starts(pool)]
+    named = [pool for pool in cluster_pools(cluster_name, cluster) if pool.name in notebooks.pools]
+    single_host = [pool for pool in named if not pool.multi_host and _starts(pool)]
     return [_cpu(), *(_accelerated(pool, labels[flavor_name(pool)], notebooks) for pool in single_host)]
 
 

@@ -54,8 +54,15 @@ _CONCURRENCY = {
 
 
 def configuration(capacities: Iterable[Capacity]) -> dict[str, Any]:
-    """Return the configuration for a cluster whose pools have these capacities; Kueue has one time-out for all."""
-    ready = f"{max((PODS_READY_MINUTES[capacity] for capacity in capacities), default=30)}m"
+    """Return the configuration for a cluster whose pools have these capacities; Kueue has one time-out for all.
+
+    With a pool of flex-start, jobs that never get ready hold their machines for its 24 hours; an alert says so after
+    one. Jobs that were ready once get the longest time of the other pools to recover.
+    """
+    minutes = {capacity: PODS_READY_MINUTES[capacity] for capacity in capacities}
+    ready = f"{max(minutes.values(), default=30)}m"
+    others = [most for capacity, most in minutes.items() if capacity != "flex-start"]
+    recovered = f"{max(others)}m" if others else ready
     return {
         "apiVersion": "config.kueue.x-k8s.io/v1beta2",
         "kind": "Configuration",
@@ -70,7 +77,7 @@ def configuration(capacities: Iterable[Capacity]) -> dict[str, Any]:
         "integrations": {"frameworks": list(FRAMEWORKS)},
         "waitForPodsReady": {
             "timeout": ready,
-            "recoveryTimeout": ready,
+            "recoveryTimeout": recovered,
             "blockAdmission": False,  # one team's slow start would hold back all others
             # A job that never gets ready is put aside after five tries, rather than take scarce machines for ever.
             "requeuingStrategy": {"timestamp": "Eviction", "backoffLimitCount": 5, "backoffBaseSeconds": 60},
