@@ -60,7 +60,7 @@ def _slice(job: ResolvedJob, target: VertexTarget, machine: MachineType) -> Iter
     rule, topology = "job-vertex-topology", target.topology
     if machine.kind != "tpu":
         if topology is not None:
-            yield job.finding(path, f"{machine.name} is no TPU, and has no topology", rule=rule, allowed="none")
+            yield job.finding(path, f"{machine.name} is not a TPU and has no topology", rule=rule, allowed="none")
         return
     if target.replicas != 1:
         message = f"is {target.replicas}: Vertex AI works out a TPU's VMs from the topology"
@@ -68,7 +68,11 @@ def _slice(job: ResolvedJob, target: VertexTarget, machine: MachineType) -> Iter
     if topology is None or not legal_for(machine, topology):
         first = list(islice(legal_topologies(machine), _SHOWN + 1))
         allowed = ", ".join(first[:_SHOWN]) + (" and larger ones" if len(first) > _SHOWN else "")
-        said = "is missing: a TPU's slice has a shape" if topology is None else f"{topology!r} is no slice of it"
+        said = (
+            "is missing: a TPU's slice has a shape"
+            if topology is None
+            else f"{topology!r} is not a valid topology for it"
+        )
         nearest = machine.single_host if topology is None else nearest_topology(machine, topology)
         yield job.finding(path, said, rule=rule, allowed=allowed, nearest=nearest)
 

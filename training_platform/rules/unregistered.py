@@ -24,10 +24,12 @@ class Description(NamedTuple):
 LEDGER = (
     Description("quota-exceeded", "quota", "Find a quota of which all stacks of a project together ask too much."),
     Description("quota-unknown", "quota", "Find a quota that the snapshot of the project's limits does not list."),
-    Description("quota-no-snapshot", "quota", "Find a project of whose limits there is no snapshot."),
+    Description("quota-no-snapshot", "quota", "Find a project without a snapshot of its limits."),
     Description("quota-request", "quota", "Find a request for a limit that Google would refuse or that is too little."),
     Description("capacity-exceeded", "capacity", "Find teams that are promised more than the pools of a cluster hold."),
-    Description("share-not-whole-slices", "capacity", "Find a nominal quota that is no whole number of slices or VMs."),
+    Description(
+        "share-not-whole-slices", "capacity", "Find a nominal quota that is not a whole number of slices or VMs."
+    ),
 )
 """What the two ledgers find; an exemption may name these and registered rules, and nothing else."""
 

@@ -101,5 +101,5 @@ def test_the_example_program_has_the_findings_that_its_comments_promise(monkeypa
     }
     assert "needs 72, all of it by h100" in found["quota"][0]
     assert "a4-highgpu-8g cannot boot from pd-ssd" in found["disks"][0]
-    assert "'4x5' is no slice" in found["tpu"][0]
+    assert "'4x5' is not a valid topology" in found["tpu"][0]
     assert all("on Bucket data" in each for each in found["labels"])

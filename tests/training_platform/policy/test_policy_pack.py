@@ -100,7 +100,7 @@ def test_stack_policies_read_inputs_and_not_the_engines_state(checkout: Path) ->
         state={"nodeConfig": UNKNOWN_OBJECT_VALUE, "metadata": UNKNOWN_OBJECT_VALUE},
     )
 
-    assert "'2x2' is no slice that ct5lp-hightpu-8t can make" in found["flavors"][0]
+    assert "'2x2' is not a valid topology for ct5lp-hightpu-8t" in found["flavors"][0]
     assert urn(NODE_POOL, "main-v5e-pool", "dev") in run.urns
 
 

@@ -359,7 +359,10 @@ def test_queued_flex_start_tpus_are_refused_before_1_35_and_disputed_after(
     assert found.severity == severity
 
 
-@pytest.mark.parametrize(("nodes", "said"), [(14_994, "on request"), (14_995, "says 15,000")])
+@pytest.mark.parametrize(
+    ("nodes", "said"),
+    [(14_994, "more than 5,000 need a limit that Google has raised"), (14_995, "GKE documents a limit of 15,000")],
+)
 def test_a_cluster_of_many_nodes_has_a_limit_above_the_one_that_is_raised(
     nodes: int, said: str, run: Callable[..., list[Finding]]
 ) -> None:

@@ -26,8 +26,8 @@ def auto_provisioning_limits(each: AutoProvisioningView) -> Iterator[Draft]:
     """Find limits without vCPUs or memory, or too low for one machine with the accelerator that they name."""
     for resource in BUILT_IN:
         if each.limit(resource) is None:
-            message = f"auto-provisioning has no limit of {resource}, and so makes no pool"
-            yield finding(each, "limits", message, allowed="limits of cpu and memory, beside those of accelerators")
+            message = f"auto-provisioning has no limit of {resource}, so it creates no pools"
+            yield finding(each, "limits", message, allowed="limits of cpu and memory in addition to accelerators")
     for limit, machines in accelerators(each):
         smallest = min(machines, key=lambda machine: (machine.chips, machine.vcpus))
         wanted = {limit.resource: smallest.chips, "cpu": smallest.vcpus, "memory": smallest.memory_gb}
@@ -46,11 +46,11 @@ def auto_provisioning_limits(each: AutoProvisioningView) -> Iterator[Draft]:
     source=f"xpk 367c838, nap.py; {_CA}",
 )
 def auto_provisioning_type(each: AutoProvisioningView) -> Iterator[Draft]:
-    """Find a limit by a name that no accelerator has: pools of the one that is meant would not come."""
+    """Find a limit of an unknown accelerator: GKE would create no pools for the one that is meant."""
     labels = {accelerator.gke_label for accelerator in ACCELERATORS.values()}
     for limit in each.limits:
         if limit.resource not in labels and limit.resource not in BUILT_IN:
-            message = f"{limit.resource!r} is no accelerator of the catalogue"
+            message = f"{limit.resource!r} is not an accelerator in the catalogue"
             nearest = find_nearest(limit.resource, labels)
             yield finding(each, "limits", message, allowed=enumeration(sorted(labels), most=40), nearest=nearest)
 
@@ -63,7 +63,7 @@ def auto_provisioning_type(each: AutoProvisioningView) -> Iterator[Draft]:
     source=f"{_SCHEMA}; {_CA}; that no pool can be made then is inferred",
 )
 def auto_provisioning_disk(each: AutoProvisioningView) -> Iterator[Draft]:
-    """Find pool defaults whose boot disk machines of a limit do not take; sources do not say whether GKE then helps."""
+    """Find pool defaults with a boot disk that machines of a limit do not support; GKE may override it (no source)."""
     if not each.written:
         return
     kind = each.disk_type or DEFAULT_DISK
@@ -71,7 +71,9 @@ def auto_provisioning_disk(each: AutoProvisioningView) -> Iterator[Draft]:
         if not any(kind in machine.boot_disk_types for machine in machines):
             said = f"is {kind}" if each.disk_type else f"is not written, which means {kind}"
             allowed = machines[0].boot_disk_types
-            message = f"the disk type of auto-provisioned pools {said}, and machines with {limit.resource} take none"
+            message = (
+                f"the disk type of auto-provisioned pools {said}, which machines with {limit.resource} do not support"
+            )
             yield finding(each, "disk_type", message, allowed=", ".join(allowed), nearest=allowed[0])
     if kind.startswith("hyperdisk") and each.disk_gb is not None and each.disk_gb < LEAST_HYPERDISK_GB:
         message = f"the disk of auto-provisioned pools is {each.disk_gb} GB of {kind}"
@@ -123,7 +125,7 @@ def accelerators(each: AutoProvisioningView) -> Iterator[tuple[Limit, list[Machi
     source=f"{_CA}, limiter; acc. xpk nap.py",
 )
 def auto_provisioning_room(each: AutoProvisioningView, program: Program) -> Iterator[Draft]:
-    """Find limits that the pools of the cluster use up by themselves: they count all pools, those made by hand too."""
+    """Find limits that the cluster's declared pools use up: the limits count all pools, declared ones too."""
     used: dict[str, float] = defaultdict(float)
     for pool in pools_of(each.cluster, program):
         machine, nodes = pool.machine, pool.most_vms

@@ -25,7 +25,7 @@ PODS_SOURCE = "compute-class-api 8067eae, maxPodsPerNode; terraform-provider-goo
 
 @rule("cluster-name", ruleset="clusters", facts=("NAM-03",), source="GKE API, Cluster.name: at most 40 characters")
 def cluster_name(cluster: ClusterView) -> Iterator[Draft]:
-    """Find a cluster whose name is longer than GKE takes."""
+    """Find a cluster whose name is longer than GKE allows."""
     name = cluster.cluster
     if name and len(name) > NAME_LENGTH:
         message = f"cluster {name} has a name of {len(name)} characters"
@@ -47,7 +47,7 @@ def dataplane_policies(cluster: ClusterView) -> Iterator[Draft]:
 
 @rule("multi-networking", ruleset="clusters", facts=("CLU-02",), source=f"{_TOOLKIT}; {_SCHEMA}")
 def multi_networking(cluster: ClusterView) -> Iterator[Draft]:
-    """Find multi-networking without what it rests on; both are chosen at creation: a change replaces it."""
+    """Find multi-networking without what it rests on; both are set at creation: a change replaces the cluster."""
     if not cluster.multi_networking:
         return
     for field, wanted in (("datapath", DATAPLANE_V2), ("networking_mode", "VPC_NATIVE")):
@@ -147,7 +147,7 @@ def default_pool_machine(cluster: ClusterView) -> Iterator[Draft]:
 
 @rule("resource-tags", ruleset="clusters", facts=("NAM-03",), source=f"{_SCHEMA}, resource_manager_tags")
 def resource_tags(cluster: ClusterView) -> Iterator[Draft]:
-    """Find more resource manager tags than a cluster's nodes take."""
+    """Find more resource manager tags than a cluster's nodes support."""
     if cluster.tags > MOST_TAGS:
         yield finding(cluster, "tags", f"has {cluster.tags} resource manager tags", allowed=f"at most {MOST_TAGS}")
 
@@ -170,7 +170,7 @@ def inline_pools(cluster: ClusterView, program: Program) -> Iterator[Draft]:
 def autopilot_pools(cluster: ClusterView, program: Program) -> Iterator[Draft]:
     """Find a node pool of a cluster that makes its own."""
     for pool in pools_of(cluster, program) if cluster.autopilot else ():
-        message = f"{cluster.name} is an Autopilot cluster, and takes no node pools"
+        message = f"{cluster.name} is an Autopilot cluster, which does not support node pools"
         yield finding(pool, "cluster", message, allowed="pods with selectors, or a ComputeClass")
 
 

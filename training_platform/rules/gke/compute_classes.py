@@ -51,11 +51,11 @@ def _clashes(priority: ClassPriority) -> Iterator[tuple[str, str]]:
 
 @rule("compute-class-capacity", ruleset="compute-classes", facts=("CON-07", "CON-12"), source=f"{_TYPES}; Compute docs")
 def compute_class_capacity(each: ComputeClassView) -> Iterator[Draft]:
-    """Find a priority whose machine type cannot be had in the way that it asks, and so never brings a node."""
+    """Find a priority whose machine type does not support its provisioning model, and so never adds a node."""
     for place, priority in enumerate(each.priorities, 1):
         machine = priority.machine
         if machine is not None and priority.capacity not in machine.capacities:
-            message = f"priority {place}: {machine.name} cannot be had as {priority.capacity}"
+            message = f"priority {place}: {machine.name} does not support {priority.capacity}"
             nearest = next(iter(machine.capacities), None)
             # Without an affinity GKE may take VMs of any reservation; what it does where none fits was not read.
             unsaid = priority.capacity == "on-demand" and priority.affinity in (None, "AnyBestEffort")
@@ -81,10 +81,10 @@ def compute_class_reservation(each: ComputeClassView) -> Iterator[Draft]:
             allowed = "reservations.specific[].zones alone"
             yield finding(each, "priorities", message, allowed=allowed, nearest="reservations.specific[].zones")
         if priority.tpu and priority.affinity in ("AnyBestEffort", "AnyThenFail"):
-            message = f"priority {place}: TPUs that GKE makes pools for take a reservation by its name alone"
+            message = f"priority {place}: TPU pools that GKE creates consume a reservation only by name"
             yield finding(each, "priorities", message, allowed="affinity Specific or None", nearest="Specific")
         if (priority.spot or priority.flex_start) and priority.affinity not in (None, "None"):
-            message = f"priority {place}: {'spot' if priority.spot else 'flex-start'} VMs take no reservations"
+            message = f"priority {place}: {'spot' if priority.spot else 'flex-start'} VMs cannot use reservations"
             yield finding(each, "priorities", message, allowed="affinity None", nearest="None")
 
 

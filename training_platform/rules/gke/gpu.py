@@ -31,7 +31,7 @@ def gpu_fixed_pair(pool: NodePoolView) -> Iterator[Draft]:
     label = machine.accelerator.gke_label
     pair = f"{machine.chips} of {label}"
     if kind is None:
-        message = f"the GPUs of {machine.name} are not written: its nodes would get no driver"
+        message = f"the GPUs of {machine.name} are not specified, so its nodes would get no driver"
         yield finding(pool, "accelerator_type", message, allowed=pair, nearest=pair)
     elif kind != label:
         yield finding(pool, "accelerator_type", f"{machine.name} has no {kind}", allowed=pair, nearest=label)
@@ -48,7 +48,7 @@ def _not_attached(pool: NodePoolView, machine: MachineType, kind: str, count: in
         return finding(pool, "accelerator_type", message, allowed="GPUs of the catalogue", severity="warning")
     counts = gpu_counts(machine, accelerator) if accelerator else ()
     if not counts:
-        message = f"{machine.name} takes no GPUs, and {kind} is asked for"
+        message = f"{machine.name} does not support GPUs, but {kind} is requested"
         return finding(pool, "accelerator_type", message, allowed="none")
     nearest = min(counts, key=lambda each: abs(each - (count or 0)))
     message = f"{machine.name} does not take {count} of {kind}"

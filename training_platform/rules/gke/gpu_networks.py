@@ -107,7 +107,7 @@ def rdma_network(pool: NodePoolView, program: Program) -> Iterator[Draft]:
 
 @rule("rdma-firewall", ruleset="fabric-networks", across=True, facts=("NET-02",), source=_TOOLKIT)
 def rdma_firewall(rule_: FirewallView, program: Program) -> Iterator[Draft]:
-    """Find a firewall rule on a VPC for RDMA, which takes none."""
+    """Find a firewall rule on a VPC for RDMA, which does not support firewall rules."""
     for network in program.all(NetworkView):
         if network.profile is not None and network.is_meant(rule_.network, "network"):
             message = f"firewall rule {rule_.name} is on VPC {network.name}, which is for RDMA"

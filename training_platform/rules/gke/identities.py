@@ -36,12 +36,12 @@ WRITING_SCOPES = frozenset(
     source=f"{_SCHEMA}; {_TOOLKIT}; cloud-foundation-fabric",
 )
 def workload_identity(pool: NodePoolView, program: Program) -> Iterator[Draft]:
-    """Find nodes that hide their account from pods in a cluster that gives pods none."""
+    """Find nodes with metadata mode GKE_METADATA in a cluster without a workload pool."""
     if pool.metadata_mode != "GKE_METADATA":
         return
     cluster = cluster_of(pool, program)
     if cluster is not None and not cluster.workload_pool:
-        message = f"mode GKE_METADATA needs a workload pool, and cluster {cluster.name} has none"
+        message = f"mode GKE_METADATA needs a workload pool, but cluster {cluster.name} has none"
         project = cluster.project or "PROJECT"
         yield finding(
             pool, "metadata_mode", message, allowed="workload_pool of the project", nearest=f"{project}.svc.id.goog"
@@ -55,7 +55,7 @@ def workload_pool(cluster: ClusterView) -> Iterator[Draft]:
         return
     wanted = f"{cluster.project}.svc.id.goog"
     if cluster.workload_pool != wanted:
-        message = f"workload pool {cluster.workload_pool} is not of the cluster's project"
+        message = f"workload pool {cluster.workload_pool} does not belong to the cluster's project"
         yield finding(cluster, "workload_pool", message, allowed=wanted, nearest=wanted)
 
 
@@ -67,7 +67,7 @@ def workload_pool(cluster: ClusterView) -> Iterator[Draft]:
     source=f"{_SCHEMA}, oauth_scopes; third-party notes of 2026",
 )
 def node_scopes(pool: NodePoolView) -> Iterator[Draft]:
-    """Find nodes whose OAuth scopes let them read storage at most: checkpoints fail whatever IAM says."""
+    """Find nodes whose OAuth scopes allow reading storage at most: writing checkpoints fails whatever IAM allows."""
     if pool.scopes and not WRITING_SCOPES.isdisjoint(pool.scopes):
         return
     said = (

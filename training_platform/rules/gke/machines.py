@@ -25,13 +25,13 @@ _ZONES = "SkyPilot catalog v8 006059e; Cloud TPU docs, regions and zones, read 2
     source="the catalogue: what is not in it can be neither counted nor checked",
 )
 def machine_type_known(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a node pool of a machine type that the catalogue does not know, or of GKE's default one.
+    """Find a node pool without a machine type, or with one that is not in the catalogue.
 
     An error where the catalogue has the family with all of its sizes: those with TPUs or GPUs.
     """
     name = pool.machine_type
     if name is None:
-        yield finding(pool, "machine_type", "is not written: GKE would take e2-medium", allowed="a machine type")
+        yield finding(pool, "machine_type", "is missing: GKE would use e2-medium", allowed="a machine type")
     elif name not in MACHINE_TYPES:
         nearest = find_nearest(name, MACHINE_TYPES)
         message = f"{name!r} is not in the catalogue, so nothing of this pool is checked or counted"
@@ -42,7 +42,7 @@ def machine_type_known(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("machine-zone", ruleset="machines", severity="warning", facts=("REG-02", "CLU-07"), source=_ZONES)
 def machine_zone(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a zone that does not offer the machine as far as we know; a warning, since lists of zones age."""
+    """Find a zone that, as far as we know, does not offer the machine type; a warning, since lists of zones age."""
     machine = pool.machine
     if machine is None:
         return

@@ -21,7 +21,7 @@ LONGEST, OLD_LONGEST = timedelta(days=90), timedelta(days=30)
 
 @rule("maintenance-window", ruleset="clusters", facts=("TPU-16",), source=_SOURCE)
 def maintenance_window(cluster: ClusterView) -> Iterator[Draft]:
-    """Find a window for upgrades that ends before it starts, or leaves GKE less time than it asks for.
+    """Find a maintenance window that ends before it starts, or gives GKE less time than it requires.
 
     It asks for 48 hours, in parts of 4 at least; sources disagree whether in every 32 days or in every 92.
     """
@@ -37,7 +37,7 @@ def maintenance_window(cluster: ClusterView) -> Iterator[Draft]:
     if count is None:
         return
     if end - start < SHORTEST:
-        message = f"the maintenance window has {(end - start) / _HOUR:g} hours at a time, and GKE counts 4 at least"
+        message = f"the maintenance window has {(end - start) / _HOUR:g} hours at a time, and GKE requires at least 4"
         yield finding(cluster, "window", message, allowed="at least 4 hours at a time", nearest="4 hours")
     elif count * (end - start) < LEAST:
         message = f"the maintenance window has {count * (end - start) / _HOUR:g} hours in {PERIOD_DAYS} days"
@@ -47,13 +47,13 @@ def maintenance_window(cluster: ClusterView) -> Iterator[Draft]:
 
 @rule("maintenance-exclusion", ruleset="clusters", facts=("TPU-16",), source=_SOURCE)
 def maintenance_exclusion(cluster: ClusterView) -> Iterator[Draft]:
-    """Find an exclusion from maintenance that ends before it starts or is too long, and more of them than GKE takes.
+    """Find a maintenance exclusion that ends before it starts or is too long, and more of them than GKE allows.
 
     From all upgrades it lasts 90 days at most; older sources say 30.
     """
     full = [row for row in cluster.exclusions if row.scope == NO_UPGRADES]
     if len(full) > MOST_EXCLUSIONS:
-        message = f"{len(full)} exclusions are from all upgrades"
+        message = f"{len(full)} exclusions block all upgrades"
         yield finding(cluster, "exclusions", message, allowed=f"at most {MOST_EXCLUSIONS} of them")
     for row in cluster.exclusions:
         start, end = _time(row.start), _time(row.end) if row.end else None
@@ -62,7 +62,7 @@ def maintenance_exclusion(cluster: ClusterView) -> Iterator[Draft]:
             yield finding(cluster, "exclusions", message, allowed="an end after the start, in UTC")
         elif end is not None and row.scope == NO_UPGRADES and end - start > OLD_LONGEST:
             old = end - start <= LONGEST
-            message = f"exclusion {row.name} keeps all upgrades away for {(end - start) / _DAY:g} days"
+            message = f"exclusion {row.name} blocks all upgrades for {(end - start) / _DAY:g} days"
             allowed = "at most 30 days; newer copies of GKE's docs say 90" if old else "at most 90 days"
             nearest = (start + (OLD_LONGEST if old else LONGEST)).strftime("end %Y-%m-%dT%H:%M:%SZ")
             severity: Severity | None = "warning" if old else None

@@ -50,14 +50,18 @@ SPEED_DISK = "hyperdisk-balanced"
 
 @rule("node-image", ruleset="nodes", facts=("GPU-06",), source=_SCHEMA)
 def node_image(pool: NodePoolView) -> Iterator[Draft]:
-    """Find features of nodes without what they need: gVNIC, an image that has them, image streaming."""
+    """Find node features without what they need: gVNIC, an image that supports them, image streaming."""
     image = pool.image_type or COS
     if pool.fast_socket and not pool.gvnic:
         yield finding(pool, "fast_socket", "fast socket needs gVNIC", allowed="gvnic enabled", nearest="gvnic enabled")
     if pool.gvnic and not image.upper().startswith(GVNIC_IMAGES):
-        yield finding(pool, "image_type", f"gVNIC does not go with image {image}", allowed="COS or Ubuntu", nearest=COS)
+        yield finding(
+            pool, "image_type", f"gVNIC is not supported on image {image}", allowed="COS or Ubuntu", nearest=COS
+        )
     if pool.image_streaming and image.upper() != COS:
-        yield finding(pool, "image_type", f"image streaming does not go with image {image}", allowed=COS, nearest=COS)
+        yield finding(
+            pool, "image_type", f"image streaming is not supported on image {image}", allowed=COS, nearest=COS
+        )
     if pool.secondary_disks and not pool.image_streaming:
         message = "secondary boot disks need image streaming (gcfs_config)"
         yield finding(pool, "secondary_disks", message, allowed="gcfs_config enabled", nearest="gcfs_config enabled")
@@ -74,20 +78,20 @@ def node_sysctls(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("gpu-driver-image", ruleset="nodes", severity="warning", facts=("GPU-05",), source=f"{_SCHEMA}; (inferred)")
 def gpu_driver_image(pool: NodePoolView) -> Iterator[Draft]:
-    """Find the latest driver asked for on an image for which GKE has but the default one."""
+    """Find driver version LATEST on an image that supports only the default one."""
     if pool.driver == "LATEST" and (pool.image_type or COS).upper() != COS:
-        message = f"driver LATEST is for image {COS}, and the image is {pool.image_type}"
+        message = f"driver LATEST needs image {COS}, but the image is {pool.image_type}"
         yield finding(pool, "driver", message, allowed="DEFAULT", nearest="DEFAULT")
 
 
 @rule("gpu-sharing", ruleset="nodes", facts=("GPU-04",), source=f"{_CA}; {_SCHEMA}")
 def gpu_sharing(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a partition that the GPU does not come in, and sharing by other ways or pods than GKE knows."""
+    """Find a GPU partition, sharing strategy or number of pods per GPU that is not supported."""
     machine = pool.machine
     accelerator = machine.accelerator if machine is not None and machine.kind == "gpu" else None
     if accelerator and pool.partition and pool.partition not in accelerator.partitions:
         allowed = ", ".join(accelerator.partitions) or "none"
-        message = f"{accelerator.title} has no partition {pool.partition}"
+        message = f"{accelerator.title} does not support partition {pool.partition}"
         yield finding(pool, "partition", message, allowed=allowed, nearest=next(iter(accelerator.partitions), None))
     if pool.sharing is not None and pool.sharing not in SHARING:
         message = f"GPU sharing strategy {pool.sharing} is unknown"
@@ -107,7 +111,7 @@ def gpu_sharing(pool: NodePoolView) -> Iterator[Draft]:
     source="Compute docs, accelerator-optimized machines, read 2026-04",
 )
 def confidential_gpu(pool: NodePoolView) -> Iterator[Draft]:
-    """Find confidential computing on a machine with TPUs or GPUs that has it not."""
+    """Find Confidential VMs on a machine type with TPUs or GPUs that does not support them."""
     machine = pool.machine
     if (
         pool.confidential
@@ -115,34 +119,38 @@ def confidential_gpu(pool: NodePoolView) -> Iterator[Draft]:
         and machine.accelerator is not None
         and pool.confidential not in machine.confidential
     ):
-        message = f"{machine.name} is no confidential machine by {pool.confidential}"
+        message = f"{machine.name} does not support Confidential VMs with {pool.confidential}"
         yield finding(pool, "confidential", message, allowed=", ".join(machine.confidential) or "none")
 
 
 @rule("boot-disk-settings", ruleset="nodes", facts=("DSK-04",), source=f"{_SCHEMA}; {_CA}")
 def boot_disk_settings(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a boot disk that is said twice and differently, or that is faster or elsewhere than its type can be."""
+    """Find a boot disk with contradictory settings, or with performance or storage pools its type does not support."""
     if pool.disk_twice:
-        message = "the boot disk is written in both spellings, with different values"
+        message = "the boot disk is set in both spellings, with different values"
         yield finding(pool, "disk_twice", message, allowed="boot_disk alone", nearest="boot_disk")
     kind = pool.disk_type
     if pool.provisioned and kind != SPEED_DISK:
-        message = f"IOPS and throughput are provisioned for {SPEED_DISK} alone, and the disk is {kind or 'not written'}"
+        message = (
+            f"only {SPEED_DISK} supports provisioned IOPS and throughput, but the disk type is {kind or 'not set'}"
+        )
         yield finding(pool, "provisioned", message, allowed=SPEED_DISK, nearest=SPEED_DISK)
     if pool.storage_pools and not (kind or "").startswith("hyperdisk"):
-        message = f"storage pools hold Hyperdisk, and the disk is {kind or 'not written'}"
+        message = f"storage pools support only Hyperdisk, but the disk type is {kind or 'not set'}"
         yield finding(pool, "storage_pools", message, allowed=SPEED_DISK, nearest=SPEED_DISK)
 
 
 @rule("node-labels", ruleset="nodes", facts=("NAM-02",), source=f"{_SCHEMA}, labels; Cluster Toolkit v1.95.0")
 def node_labels(pool: NodePoolView) -> Iterator[Draft]:
-    """Find node labels that are Kubernetes' own or too long, and (a warning) those that GKE sets by itself."""
+    """Find node labels that are reserved by Kubernetes or too long, and (a warning) those that GKE sets itself."""
     for key, value in pool.node_labels.items():
         prefix = key.partition("/")[0] if "/" in key else ""
         if prefix in RESERVED or prefix.endswith(tuple(f".{domain}" for domain in RESERVED)):
-            yield finding(pool, "node_labels", f"label {key} is Kubernetes' own", allowed="a prefix of your own")
+            yield finding(pool, "node_labels", f"label {key} is reserved by Kubernetes", allowed="a prefix of your own")
         elif prefix == "cloud.google.com" and key not in OURS:
-            message = f"GKE sets label {key} by itself: refused, or a change in every preview (inferred)"
+            message = (
+                f"GKE sets label {key} itself: it would be refused, or show as a change in every preview (inferred)"
+            )
             yield finding(pool, "node_labels", message, allowed="a prefix of your own", severity="warning")
         if len(value) > LABEL_VALUE:
             message = f"label {key} has a value of {len(value)} characters"
@@ -156,7 +164,7 @@ def node_labels(pool: NodePoolView) -> Iterator[Draft]:
     source="Kubernetes API, validation of a node's taints: unique by key and effect (general knowledge)",
 )
 def node_taints(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a taint that is on the nodes twice, such as the one that every pool of GPUs is given."""
+    """Find a duplicate taint, such as the one that GKE puts on every GPU pool."""
     for taint in dict.fromkeys(pool.taints):
         if pool.taints.count(taint) > 1:
             message = f"the nodes have taint {taint.key} with effect {taint.effect} already"
@@ -165,7 +173,7 @@ def node_taints(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("node-tags", ruleset="nodes", facts=("NAM-03",), source=f"{_SCHEMA}, resource_manager_tags")
 def node_tags(pool: NodePoolView) -> Iterator[Draft]:
-    """Find more resource manager tags than nodes take."""
+    """Find more resource manager tags than nodes support."""
     if pool.tags > MOST_TAGS:
         message = f"the nodes have {pool.tags} resource manager tags"
         yield finding(pool, "tags", message, allowed=f"at most {MOST_TAGS}", nearest=MOST_TAGS)
@@ -173,13 +181,13 @@ def node_tags(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("graceful-shutdown", ruleset="nodes", facts=("CON-02",), source=f"{_SCHEMA}, kubelet_config")
 def graceful_shutdown(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a grace period at shutdown on VMs that are not spot, or outside its range."""
+    """Find a shutdown grace period on VMs that are not spot, or outside its range."""
     seconds, (low, high) = pool.shutdown_seconds, SHUTDOWN_SECONDS
     if not seconds:
         return
     if not pool.spot:
         yield finding(
-            pool, "shutdown_seconds", "a grace period at shutdown is for spot VMs alone", allowed="none", nearest=0
+            pool, "shutdown_seconds", "only spot VMs support a shutdown grace period", allowed="none", nearest=0
         )
     elif not low <= seconds <= high:
         nearest = min(max(seconds, low), high)

@@ -21,7 +21,7 @@ PROVISION_ONLY = "PROVISION_ONLY"
 
 @rule("placement-type", ruleset="placement", facts=("PLC-05",), source="NodePool.PlacementPolicy (googleapis f8291d2)")
 def placement_type(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a type of placement that GKE does not know."""
+    """Find a placement type that GKE does not support."""
     if pool.placement_type not in (None, "", "TYPE_UNSPECIFIED", COMPACT):
         message = f"placement type {pool.placement_type} is unknown"
         yield finding(pool, "placement_type", message, allowed=COMPACT, nearest=COMPACT)
@@ -29,18 +29,18 @@ def placement_type(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("placement-machine", ruleset="placement", facts=("PLC-03",), source=f"{_CA}; dstack #2591")
 def placement_machine(pool: NodePoolView) -> Iterator[Draft]:
-    """Find compact placement of machines that cannot be placed."""
+    """Find compact placement on machine types that do not support it."""
     machine = pool.machine
     if pool.placement_type != COMPACT or machine is None or machine.kind == "tpu" or machine.workload_policy:
         return
     if machine.compact_max_nodes is None:
-        message = f"{machine.name} takes no compact placement"
+        message = f"{machine.name} does not support compact placement"
         yield finding(pool, "placement_type", message, allowed="no placement policy")
 
 
 @rule("placement-size", ruleset="placement", facts=("PLC-04",), source=_CA)
 def placement_size(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a compact pool that may grow beyond what can be placed together."""
+    """Find a pool with compact placement that may grow beyond the VMs that Google Cloud places together."""
     machine = pool.machine
     if pool.placement_type != COMPACT or machine is None or machine.compact_max_nodes is None:
         return
@@ -54,15 +54,15 @@ def placement_size(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("placement-capacity", ruleset="placement", facts=("PLC-02",), source=_TOOLKIT)
 def placement_capacity(pool: NodePoolView) -> Iterator[Draft]:
-    """Find compact placement of GPUs that come by queue, or by flex-start where only RDMA machines may be placed."""
+    """Find compact placement with queued provisioning, or with flex-start on GPU machines without RDMA."""
     machine = pool.machine
     if pool.placement_type != COMPACT or machine is None or machine.kind != "gpu":
         return
     if pool.queued:
-        message = "queued GPUs cannot be placed compactly"
+        message = "queued provisioning of GPUs does not support compact placement"
         yield finding(pool, "placement_type", message, allowed="no placement policy")
     elif pool.flex_start and not machine.rdma_nics:  # the Toolkit names a3-ultragpu and a4: the machines with RDMA
-        message = f"{machine.name} by flex-start cannot be placed compactly"
+        message = f"{machine.name} with flex-start does not support compact placement"
         yield finding(pool, "placement_type", message, allowed="no placement policy")
 
 
@@ -73,13 +73,13 @@ def placement_capacity(pool: NodePoolView) -> Iterator[Draft]:
     source=f"{_TOOLKIT}; GKE docs, TPU Ironwood",
 )
 def workload_policy_missing(pool: NodePoolView) -> Iterator[Draft]:
-    """Find hosts that a workload policy alone joins, and that name none."""
+    """Find hosts that only a workload policy can join, without one."""
     machine = pool.machine
     if machine is None or not machine.workload_policy or pool.policy:
         return
     topology = machine.nvlink_domain or (pool.tpu_topology if pool.hosts > 1 else None)
     if topology:
-        message = f"several {machine.name} are joined by a workload policy, and the placement names none"
+        message = f"several {machine.name} need a workload policy, but the placement policy names none"
         allowed = f"policy_name of a ResourcePolicy with workload policy {HIGH_THROUGHPUT} and topology {topology}"
         yield finding(pool, "policy", message, allowed=allowed)
 
@@ -92,14 +92,14 @@ def workload_policy_missing(pool: NodePoolView) -> Iterator[Draft]:
     source="Cluster Toolkit v1.95.0, gke-a4x",
 )
 def nvlink_domain(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a pool that is not one whole NVLink domain: its GPUs would talk by the network."""
+    """Find a pool that is not one whole NVLink domain: its GPUs would communicate over the network."""
     machine = pool.machine
     gpus = chips_in(machine.nvlink_domain) if machine is not None and machine.nvlink_domain else None
     if machine is None or not gpus:
         return
     hosts = gpus // machine.chips
     if pool.most_vms != hosts:
-        message = f"{pool.most_vms} {machine.name} are no NVLink domain of {machine.nvlink_domain}"
+        message = f"{pool.most_vms} {machine.name} do not fill an NVLink domain of {machine.nvlink_domain}"
         yield finding(pool, "max_nodes", message, allowed=f"{hosts} in each pool", nearest=hosts)
 
 
@@ -111,12 +111,12 @@ def nvlink_domain(pool: NodePoolView) -> Iterator[Draft]:
     source="vllm ci-infra #547, against Cluster Toolkit v1.95.0, resource-policy/outputs.tf",
 )
 def workload_policy_drift(pool: NodePoolView) -> Iterator[Draft]:
-    """Find type COMPACT beside a workload policy: said to replace the slice at each update; sources disagree."""
+    """Find type COMPACT with a workload policy, said to replace the slice on each update; sources disagree."""
     machine = pool.machine
     if machine is None or machine.kind != "tpu" or not machine.workload_policy or pool.placement_type != COMPACT:
         return
     if pool.hosts > 1 and pool.ignored is not None and "placementPolicy" not in pool.ignored:
-        message = "one source says that GKE keeps no type COMPACT here, and each update would replace the slice"
+        message = "according to one source GKE does not store type COMPACT here, so each update would replace the slice"
         nearest = 'ignore_changes=["placementPolicy"]'
         yield finding(pool, "policy", message, allowed="changes of placementPolicy ignored", nearest=nearest)
 
@@ -130,7 +130,7 @@ def resource_policy(policy: ResourcePolicyView) -> Iterator[Draft]:
     if policy.workload and policy.workload_type != HIGH_THROUGHPUT:
         set_ = [name for name in ("topology", "topology_mode", "topology_distance") if getattr(policy, name)]
         if set_:
-            message = f"a workload policy of type {policy.workload_type} has no {set_[0].replace('_', ' ')}"
+            message = f"a workload policy of type {policy.workload_type} does not support {set_[0].replace('_', ' ')}"
             yield finding(policy, set_[0], message, allowed=f"type {HIGH_THROUGHPUT}", nearest=HIGH_THROUGHPUT)
     if policy.max_distance is not None and policy.gpu_topology:
         message = "distance and GPU topology of a group exclude each other"
@@ -139,7 +139,7 @@ def resource_policy(policy: ResourcePolicyView) -> Iterator[Draft]:
 
 @rule("provision-only", ruleset="placement", facts=("TPU-13",), source=_TOOLKIT)
 def provision_only(policy: ResourcePolicyView) -> Iterator[Draft]:
-    """Find hosts that are provisioned before they are joined, by a policy that does not say for which slices."""
+    """Find a policy that provisions hosts before joining them, without the type and topology of their slices."""
     if policy.topology_mode == PROVISION_ONLY and not (policy.workload_type and policy.topology):
         message = f"mode {PROVISION_ONLY} needs a type and a topology"
         allowed = f"type {HIGH_THROUGHPUT} and accelerator_topology"
@@ -154,37 +154,37 @@ def provision_only(policy: ResourcePolicyView) -> Iterator[Draft]:
     source=f"{_TOOLKIT}; {_CA}",
 )
 def placement_policy(pool: NodePoolView, program: Program) -> Iterator[Draft]:
-    """Find a pool placed by a policy of this program that is elsewhere, of another kind or for another topology."""
+    """Find a pool whose placement policy has another region, project, kind or topology."""
     machine = pool.machine
     policy = program.once(_policies).get(pool.policy) if pool.policy else None
     if policy is None:
         return
     region = region_of(pool.location)
     if policy.region and policy.region != region:
-        message = f"policy {policy.name} is in {policy.region}, and the pool in {region}"
+        message = f"policy {policy.name} is in {policy.region}, but the pool is in {region}"
         yield finding(pool, "policy", message, allowed=f"a policy of {region}", nearest=region)
     if policy.project and pool.project and policy.project != pool.project:
-        message = f"policy {policy.name} is of project {policy.project}, and the pool of {pool.project}"
+        message = f"policy {policy.name} belongs to project {policy.project}, but the pool to {pool.project}"
         yield finding(pool, "policy", message, allowed=f"a policy of {pool.project}")
     if not policy.workload and not policy.group:
-        message = f"policy {policy.name} places nothing"
+        message = f"policy {policy.name} is not a placement policy"
         yield finding(pool, "policy", message, allowed="a workload policy or a group placement policy")
     if machine is None or not machine.workload_policy:
         return
     wanted = machine.nvlink_domain or pool.tpu_topology
     if wanted and policy.topology != wanted:
-        message = f"policy {policy.name} is of topology {policy.topology or 'none'}, and the pool of {wanted}"
+        message = f"policy {policy.name} has topology {policy.topology or 'none'}, but the pool has {wanted}"
         yield finding(pool, "policy", message, allowed=wanted, nearest=wanted)
 
 
 @rule("provision-only-pool", ruleset="together", across=True, facts=("TPU-13",), source=_TOOLKIT)
 def provision_only_pool(pool: NodePoolView, program: Program) -> Iterator[Draft]:
-    """Find hosts to be provisioned before they are joined that come by queue, or from no named reservation."""
+    """Find hosts that are provisioned before they are joined, with queued provisioning or no named reservation."""
     policy = program.once(_policies).get(pool.policy) if pool.policy else None
     if policy is None or policy.topology_mode != PROVISION_ONLY:
         return
     if pool.queued or pool.consume_reservation != "SPECIFIC_RESERVATION":
-        message = f"policy {policy.name} provisions only, which takes a named reservation and no queue"
+        message = f"policy {policy.name} is provision-only: it needs a named reservation and excludes queuing"
         yield finding(pool, "policy", message, allowed="SPECIFIC_RESERVATION", nearest="SPECIFIC_RESERVATION")
 
 

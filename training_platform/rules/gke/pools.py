@@ -19,7 +19,7 @@ _SCHEMA = "terraform-provider-google-beta 93c65b2, node pools, read 2026-08-21"
 
 @rule("pool-name", ruleset="pools", facts=("NAM-03",), source="GKE API, NodePool.name: at most 40 characters")
 def pool_name(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a node pool whose name is longer than GKE takes."""
+    """Find a node pool whose name is longer than GKE allows."""
     name = pool.pool
     if name and len(name) > NAME_LENGTH:
         message = f"node pool {name} has a name of {len(name)} characters"
@@ -28,17 +28,17 @@ def pool_name(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("pool-counts", ruleset="pools", owner="provider", facts=("CLU-11",), source=f"{_SCHEMA}; Cluster Toolkit v1.95.0")
 def pool_counts(pool: NodePoolView) -> Iterator[Draft]:
-    """Find counts of nodes that exclude each other; a fixed count beside autoscaling shows as a change for ever."""
+    """Find node counts that exclude each other; a fixed count with autoscaling shows as a change in every preview."""
     zonal = [name for name in ("min_nodes", "max_nodes") if getattr(pool, name) is not None]
     total = [name for name in ("total_min_nodes", "total_max_nodes") if getattr(pool, name) is not None]
     if zonal and total:
-        message = "autoscaling counts nodes per zone and over all zones"
+        message = "autoscaling has limits per zone and limits over all zones"
         yield finding(pool, total[0], message, allowed="one of the two pairs", nearest="the pair per zone")
     if pool.node_count is not None and pool.initial_nodes is not None:
         message = f"node_count is {pool.node_count} beside initial_node_count {pool.initial_nodes}"
         yield finding(pool, "node_count", message, allowed="one of the two", nearest="initial_node_count")
     if pool.node_count is not None and (zonal or total):
-        message = "node_count is written beside autoscaling: each preview would undo what the autoscaler did"
+        message = "node_count is set together with autoscaling: each deployment would undo what the autoscaler did"
         allowed = "initial_node_count, with its changes ignored"
         yield finding(pool, "node_count", message, allowed=allowed, nearest="initial_node_count", severity="warning")
 
@@ -60,44 +60,44 @@ def pool_bounds(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("max-pods", ruleset="pools", facts=("CLU-13",), source=PODS_SOURCE)
 def max_pods(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a number of pods per node that GKE does not take."""
+    """Find a number of pods per node that GKE does not support."""
     if pool.max_pods is not None:
         yield from pods_beyond(pool, pool.max_pods)
 
 
 @rule("pool-nodes", ruleset="pools", severity="warning", owner="house", source=_LIMITS)
 def pool_nodes(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a pool that may have more VMs in a zone than GKE's page of limits says.
+    """Find a pool that may have more VMs in a zone than GKE's documented limit.
 
     Slices are left alone, since Google lists larger ones; so may other machines be taken, as sources on A4 say.
     """
     most = pool.most_vms // pool.zone_count
     if most > MOST_NODES_IN_A_ZONE and pool.hosts == 1:
-        message = f"{most:,} VMs of one pool in one zone: GKE's page of limits says {MOST_NODES_IN_A_ZONE:,}"
+        message = f"{most:,} VMs of one pool in one zone: GKE documents a limit of {MOST_NODES_IN_A_ZONE:,}"
         allowed = f"at most {MOST_NODES_IN_A_ZONE:,} a pool, or more where Google says so"
         yield finding(pool, "max_nodes", message, allowed=allowed, nearest=MOST_NODES_IN_A_ZONE)
 
 
 @rule("cluster-nodes", ruleset="together", severity="warning", across=True, owner="house", source=_LIMITS)
 def cluster_nodes(cluster: ClusterView, program: Program) -> Iterator[Draft]:
-    """Find a cluster whose pools may reach more VMs than GKE makes unasked, or at all."""
+    """Find a cluster whose pools may reach more VMs than GKE supports by default, or at all."""
     nodes = sum(pool.most_vms for pool in pools_of(cluster, program))
     if nodes <= NODES_UNASKED:
         return
     if nodes > MOST_NODES:
-        message = f"its pools may have {nodes:,} VMs, and GKE's page of limits says {MOST_NODES:,}"
+        message = f"its pools may have {nodes:,} VMs, but GKE documents a limit of {MOST_NODES:,}"
         yield finding(cluster, "cluster", message, allowed=f"at most {MOST_NODES:,}, or several clusters")
     else:
-        message = f"its pools may have {nodes:,} VMs: GKE makes more than {NODES_UNASKED:,} on request, in a region"
+        message = f"its pools may have {nodes:,} VMs: more than {NODES_UNASKED:,} need a limit that Google has raised"
         yield finding(cluster, "cluster", message, allowed="a regional cluster, and a limit that Google has raised")
 
 
 @rule("surge-upgrades", ruleset="pools", facts=("CON-16",), source=f"{_SCHEMA}, upgrade_settings")
 def surge_upgrades(pool: NodePoolView) -> Iterator[Draft]:
-    """Find upgrades by surge that have no node to go on with: none more, and none fewer."""
+    """Find surge upgrades that cannot proceed: neither extra nodes nor unavailable ones are allowed."""
     surge = pool.upgrade_strategy in (None, "SURGE")
     if pool.upgrades and surge and pool.max_surge == 0 and not pool.max_unavailable:
-        message = "upgrades may neither add a node nor take one away"
+        message = "surge upgrades may neither add a node nor take one down"
         allowed = "max_surge and max_unavailable above 0 together"
         yield finding(pool, "max_unavailable", message, allowed=allowed, nearest="max_unavailable=1")
 
@@ -110,7 +110,7 @@ def surge_upgrades(pool: NodePoolView) -> Iterator[Draft]:
     source=f"{_SCHEMA}, upgrade_settings; Cluster Toolkit v1.95.0, whose default adds no VM",
 )
 def upgrade_room(pool: NodePoolView) -> Iterator[Draft]:
-    """Find upgrades of reserved TPUs or GPUs that need more of them than the pool may have; quotas are charged for it.
+    """Find upgrades of reserved TPUs or GPUs that need more than the pool's maximum; quota is charged for them.
 
     A slice over several hosts is recreated as one and needs no more.
     """
@@ -121,9 +121,9 @@ def upgrade_room(pool: NodePoolView) -> Iterator[Draft]:
         return
     if pool.upgrade_strategy == "BLUE_GREEN":
         message = f"blue-green upgrades need room for {2 * pool.most_vms} {machine.name} in the reservation"
-        yield finding(pool, "upgrade_strategy", message, allowed="surge without a further VM", nearest="surge")
+        yield finding(pool, "upgrade_strategy", message, allowed="surge without extra VMs", nearest="surge")
     elif pool.max_surge:
-        message = f"upgrades take {pool.max_surge} {machine.name} beyond the pool's most out of the reservation"
+        message = f"upgrades take {pool.max_surge} {machine.name} beyond the pool's maximum from the reservation"
         yield finding(pool, "max_surge", message, allowed="0", nearest=0)
 
 
@@ -135,7 +135,7 @@ def upgrade_room(pool: NodePoolView) -> Iterator[Draft]:
     source="GKE docs, TPUs in GKE: a multi-host slice is repaired and upgraded as a whole",
 )
 def slice_upgrades(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a slice over several hosts that is to be upgraded host by host with spare ones: GKE recreates all of it."""
+    """Find surge settings on a multi-host slice: GKE recreates all its hosts together."""
     if pool.hosts > 1 and pool.max_surge:
         message = f"GKE recreates the {pool.hosts} hosts of a slice together, whatever max_surge says"
         yield finding(pool, "max_surge", message, allowed="0, and checkpoints before upgrades", nearest=0)
@@ -149,14 +149,14 @@ def slice_upgrades(pool: NodePoolView) -> Iterator[Draft]:
     source="terraform-provider-google-beta 93c65b2, ForceNew fields of node pools; Pulumi's order of replacement",
 )
 def pool_replacement(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a pool whose successor Pulumi makes first: its name is taken, and no capacity is there twice."""
+    """Find a pool that Pulumi deletes after its replacement is created: name and capacity are not free until then."""
     if pool.replaced_first is not False:
         return
     machine = pool.machine
     scarce = machine is not None and machine.accelerator is not None
     if scarce or pool.pool is not None:
         why = "capacity for both" if scarce else "a second pool of that name"
-        message = f"a replacement would be made before the old pool goes, and there is no {why}"
+        message = f"the replacement would be created before the old pool is deleted, but there is no {why}"
         yield finding(
             pool, "replaced_first", message, allowed="delete_before_replace", nearest="delete_before_replace=True"
         )
@@ -166,7 +166,7 @@ def pool_replacement(pool: NodePoolView) -> Iterator[Draft]:
     "system-pool", ruleset="together", across=True, facts=("GPU-08",), source="GKE docs, GPUs and ProvisioningRequest"
 )
 def system_pool(cluster: ClusterView, program: Program) -> Iterator[Draft]:
-    """Find a cluster without a pool where controllers, their webhooks and system pods can always run."""
+    """Find a cluster without a pool on which controllers, their webhooks and system pods can always run."""
     pools = pools_of(cluster, program)
     if not pools or cluster.autopilot or not cluster.remove_default_pool or cluster.inline_pools:
         return
@@ -175,10 +175,10 @@ def system_pool(cluster: ClusterView, program: Program) -> Iterator[Draft]:
     plain = [row for row in pools if _takes_any_pod(row)]
     allowed = "a pool without accelerators and taints, with at least 1 node"
     if not plain:
-        message = f"every pool of cluster {cluster.name} is for accelerators, queued or tainted"
+        message = f"every pool of cluster {cluster.name} has accelerators, queued provisioning or taints"
         yield finding(cluster, "remove_default_pool", message, allowed=allowed, nearest="e2-standard-4, 2 nodes")
     elif not any(row.least_vms for row in plain):
-        message = f"the only pools of cluster {cluster.name} for other pods can shrink to no node"
+        message = f"all pools of cluster {cluster.name} without accelerators or taints can scale to zero"
         yield finding(
             cluster, "remove_default_pool", message, allowed=allowed, nearest=f"min_nodes 1 for {plain[0].name}"
         )

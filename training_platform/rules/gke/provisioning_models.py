@@ -1,4 +1,4 @@
-"""How VMs are had: on demand, spot, flex-start, queued provisioning, reservation."""
+"""Provisioning models: on demand, spot, flex-start, queued provisioning, reservation."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ RUN_SECONDS = (30, 120 * DAY)
 
 @rule("one-provisioning-model", ruleset="consumption", facts=("CON-01",), source=f"{_TOOLKIT}; xpk 367c838")
 def one_provisioning_model(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a pool that is asked for in two ways; queued provisioning goes with flex-start alone."""
+    """Find a pool with two provisioning models; queued provisioning combines with flex-start alone."""
     asked = [name for name in ("spot", "flex_start", "queued") if getattr(pool, name)]
     if "spot" in asked and len(asked) > 1:
         message = f"{' and '.join(asked).replace('_', '-')} exclude each other"
-        yield finding(pool, "spot", message, allowed="one way to get VMs", nearest=asked[1].replace("_", "-"))
+        yield finding(pool, "spot", message, allowed="one provisioning model", nearest=asked[1].replace("_", "-"))
     if pool.spot_twice:
         yield finding(pool, "spot", "spot and preemptible exclude each other", allowed="spot alone", nearest="spot")
 
 
 @rule("no-reservation-affinity", ruleset="consumption", facts=("CON-02",), source=_TOOLKIT)
 def no_reservation_affinity(pool: NodePoolView) -> Iterator[Draft]:
-    """Find flex-start or queued VMs that may take reservations, as no affinity lets them, or spot VMs that are told to.
+    """Find flex-start or queued VMs without affinity NO_RESERVATION, or spot VMs with an affinity to reservations.
 
     Spot VMs without an affinity are deployed daily; that GKE refuses them with any is the Toolkit's word alone.
     """
     affinity, spot = pool.consume_reservation, pool.capacity == "spot"
     taken = ("NO_RESERVATION", None) if spot else ("NO_RESERVATION",)
     if pool.capacity in ("spot", "flex-start") and affinity not in taken:
-        message = f"{pool.capacity} VMs take no reservations, and the affinity is {affinity or 'not written'}"
+        message = f"{pool.capacity} VMs cannot use reservations, but the affinity is {affinity or 'not written'}"
         severity: Severity | None = "warning" if spot and affinity == "ANY_RESERVATION" else None
         yield finding(
             pool, "consume_reservation", message, allowed="NO_RESERVATION", nearest="NO_RESERVATION", severity=severity
@@ -50,9 +50,9 @@ def no_reservation_affinity(pool: NodePoolView) -> Iterator[Draft]:
     source="terraform-provider-google-beta 93c65b2, reservation_affinity",
 )
 def reservation_named(pool: NodePoolView) -> Iterator[Draft]:
-    """Find an affinity to one reservation that does not say to which."""
+    """Find an affinity to a specific reservation that does not name it."""
     if pool.consume_reservation == "SPECIFIC_RESERVATION" and not pool.reservation:
-        yield finding(pool, "reservation", "is missing: the affinity asks for one reservation", allowed="its name")
+        yield finding(pool, "reservation", "is missing: SPECIFIC_RESERVATION needs it", allowed="its name")
 
 
 @rule(
@@ -63,10 +63,10 @@ def reservation_named(pool: NodePoolView) -> Iterator[Draft]:
     source="GKE cluster-autoscaler 7d25050, reservation matcher, of pools that GKE makes; of others it is inferred",
 )
 def tpu_reservation_name(pool: NodePoolView) -> Iterator[Draft]:
-    """Find TPUs that are to take any reservation: GKE takes one of TPUs by its name alone, as far as we know."""
+    """Find TPUs with affinity to any reservation: as far as we know, TPUs consume a reservation only by name."""
     machine = pool.machine
     if machine is not None and machine.kind == "tpu" and pool.consume_reservation == "ANY_RESERVATION":
-        message = f"{machine.name} takes a reservation by its name alone: its slices would come on demand, or never"
+        message = f"{machine.name} consumes a reservation only by name: its slices would be created on demand, or never"
         allowed = "the reservation's name, or capacity on-demand without one"
         yield finding(pool, "reservation", message, allowed=allowed, nearest="the reservation's name")
 
@@ -99,16 +99,16 @@ def flex_start_repair(pool: NodePoolView) -> Iterator[Draft]:
     source=f"GKE cluster-autoscaler 7d25050; {_DWS}",
 )
 def max_run_duration(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a longest life of VMs outside what their way of being had allows."""
+    """Find a maximum run duration that the provisioning model does not allow."""
     seconds = pool.max_run_seconds
     if seconds is None:
         return
     if pool.queued and not pool.flex_start:
-        yield finding(pool, "max_run_seconds", "queued VMs take no longest life without flex-start", allowed="none")
+        yield finding(pool, "max_run_seconds", "a maximum run duration needs flex-start", allowed="none")
         return
     low, high = FLEX_SECONDS if pool.flex_start else RUN_SECONDS
     if seconds < low or seconds > high:
-        said = "is no number of seconds" if seconds < 0 else f"is {seconds:,} seconds"
+        said = "is not a valid number of seconds" if seconds < 0 else f"is {seconds:,} seconds"
         allowed = f"{low} seconds to {high // DAY} days"
         nearest = f"max_run_hours {high // 3600 if seconds > high else 1}"
         yield finding(pool, "max_run_seconds", said, allowed=allowed, nearest=nearest)
@@ -121,17 +121,17 @@ def max_run_duration(pool: NodePoolView) -> Iterator[Draft]:
     source="Compute docs, accelerator-optimized machines and TPU machines; GKE cluster-autoscaler 7d25050, dwsDisabled",
 )
 def capacity_offered(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a machine type that cannot be had in the way that is asked.
+    """Find a machine type that does not support the pool's provisioning model.
 
-    A CPU machine with GPUs that it does not take is none that can be had at all, which ``gpu-fixed-pair`` finds.
+    A CPU machine with GPUs that it does not support exists in no provisioning model: ``gpu-fixed-pair`` finds it.
     """
     machine = pool.machine
     if machine is None or (machine.kind == "cpu" and pool.accelerator_type is not None):
         return
     if pool.capacity not in machine.capacities:
-        message = f"{machine.name} cannot be had as {pool.capacity}"
+        message = f"{machine.name} does not support {pool.capacity}"
         if pool.consume_reservation == "ANY_RESERVATION":
-            message += ", which VMs of any reservation are where none fits"
+            message += ", which a pool with any reservation falls back to"
         nearest = next(iter(machine.capacities), None)
         # No source lists how CPU machines may be asked for, and owners deploy n1 by flex-start.
         severity: Severity | None = "warning" if machine.kind == "cpu" else None
@@ -153,7 +153,7 @@ def location_policy_any(pool: NodePoolView) -> Iterator[Draft]:
     if machine is None or machine.accelerator is None or not several or not pool.autoscales:
         return
     if pool.location_policy != "ANY":
-        message = f"{pool.capacity} VMs are sought zone by zone ({pool.location_policy or 'BALANCED by default'})"
+        message = f"{pool.capacity} VMs are spread over zones ({pool.location_policy or 'BALANCED by default'})"
         yield finding(pool, "location_policy", message, allowed="ANY", nearest="ANY")
 
 
@@ -165,10 +165,10 @@ def location_policy_any(pool: NodePoolView) -> Iterator[Draft]:
     source="Compute docs, TPU machines, read 2026-08-26",
 )
 def capacity_on_request(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a way of getting VMs that Google opens to a project on request."""
+    """Find a provisioning model that Google enables for a project on request."""
     machine = pool.machine
     if machine is not None and pool.capacity in machine.allowlisted:
-        message = f"{machine.name} by {pool.capacity} is only for projects that Google has let in"
+        message = f"{machine.name} with {pool.capacity} is only for projects that Google has granted access"
         open_to_all = [each for each in machine.capacities if each not in machine.allowlisted]
         yield finding(pool, "capacity", message, allowed=", ".join(open_to_all), nearest=next(iter(open_to_all), None))
 
@@ -181,9 +181,9 @@ def capacity_on_request(pool: NodePoolView) -> Iterator[Draft]:
     source="upjet-gcp #1028 and #1029; GKE cluster-autoscaler 7d25050",
 )
 def flex_start_upgrades(pool: NodePoolView) -> Iterator[Draft]:
-    """Find upgrade settings of flex-start VMs: GKE writes its own, and every preview shows the difference."""
+    """Find upgrade settings of a flex-start pool: GKE overwrites them, and every preview shows the difference."""
     if pool.capacity == "flex-start" and pool.upgrades and "upgradeSettings" not in (pool.ignored or ()):
-        message = "GKE upgrades flex-start VMs in its own way, and each preview would show its settings as a change"
+        message = "GKE sets its own upgrade settings on flex-start pools, and each preview would show them as a change"
         yield finding(
             pool, "upgrades", message, allowed="no upgrade_settings", nearest='ignore_changes=["upgradeSettings"]'
         )

@@ -1,4 +1,4 @@
-"""TPU node pools: the shape of a slice, and one GKE node pool for each slice over several hosts."""
+"""TPU node pools: the topology of a slice, and one GKE node pool for each multi-host slice."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _XPK = "xpk 367c838, nodepool.py and system_characteristics.py, read 2026-06-25"
     source=f"{_XPK}; Vertex AI docs, configure compute, read 2026-08-22",
 )
 def tpu_topology(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a topology that the machine type cannot make, alone or with others."""
+    """Find a topology that is not valid for the machine type, on one VM or several."""
     machine, topology = pool.machine, pool.tpu_topology
     if machine is None or topology is None:
         return
     if machine.kind != "tpu":
-        yield finding(pool, "tpu_topology", f"{machine.name} is no TPU, and has no topology", allowed="none")
+        yield finding(pool, "tpu_topology", f"{machine.name} is not a TPU and has no topology", allowed="none")
     elif not legal_for(machine, topology):
         yield illegal(pool, machine, topology)
 
@@ -58,7 +58,7 @@ def tpu_single_host_placement(pool: NodePoolView) -> Iterator[Draft]:
     source=f"{_XPK}; xpk #751; terraform-provider-google-beta 93c65b2, autoscaling",
 )
 def tpu_slice_nodes(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a pool of a slice over several hosts with neither that slice's VMs nor none: it scales as a whole."""
+    """Find a multi-host pool whose size is neither 0 nor all hosts of its slice: a slice scales as a whole."""
     machine, hosts = pool.machine, pool.hosts
     if machine is None or machine.kind != "tpu" or hosts == 1:
         return
@@ -90,13 +90,13 @@ def placement_one_zone(pool: NodePoolView) -> Iterator[Draft]:
         message = f"compact placement needs one zone, and the pool is in {pool.zone_count}"
         yield finding(pool, "zones", message, allowed="exactly one zone", nearest=next(iter(pool.zones), None))
     if pool.upgrade_strategy == "BLUE_GREEN":
-        message = "compact placement does not go with blue-green upgrades"
+        message = "compact placement does not support blue-green upgrades"
         yield finding(pool, "upgrade_strategy", message, allowed="surge", nearest="surge")
 
 
 def illegal(pool: NodePoolView, machine: MachineType, topology: str) -> Draft:
-    """Return the finding about a topology that a machine cannot make."""
-    message = f"{topology!r} is no slice that {machine.name} can make"
+    """Return the finding about a topology that is not valid for the machine type."""
+    message = f"{topology!r} is not a valid topology for {machine.name}"
     allowed, nearest = topologies_text(machine), nearest_topology(machine, topology)
     if other := other_machine(machine, topology):
         nearest = f"{nearest}; or machine type {other} for {topology}"

@@ -27,7 +27,7 @@ MOST_MINORS_OLDER = 2
 
 @rule("gke-floor", ruleset="versions", across=True, facts=("TPU-12", "CON-07", "GPU-07"), source=_GKE)
 def gke_floor(pool: NodePoolView, program: Program) -> Iterator[Draft]:
-    """Find a GKE version that is older than the first with the machine, or with the way in which it is had."""
+    """Find a GKE version older than the first that supports the machine type, or its provisioning model."""
     machine = pool.machine
     if machine is None or not machine.minimum_gke:
         return
@@ -162,7 +162,7 @@ def queued_tpu(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     if not pool.queued or machine is None or machine.kind != "tpu":
         return
     if not pool.flex_start:
-        message = "queued provisioning alone has no TPUs"
+        message = "queued provisioning without flex-start does not support TPUs"
         yield finding(
             pool, "queued", message, allowed="flex-start alone, with jobs queued by Kueue", nearest="flex-start"
         )

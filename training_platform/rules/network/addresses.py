@@ -159,7 +159,7 @@ def filestore_range_free(instance: FilestoreView, program: Program) -> Iterator[
     source="terraform-provider-google-beta 93c65b2; Filestore docs, read 2026-04-10",
 )
 def filestore_region(instance: FilestoreView, program: Program) -> Iterator[Draft]:
-    """Find an instance in a region where the program has clusters nowhere: pods would mount it from far."""
+    """Find an instance in a region without clusters: pods would mount it across regions."""
     regions = {region_of(cluster.location) for cluster in program.all(ClusterView)}
     if regions and region_of(instance.location) not in regions:
         message = f"{instance.location} has no cluster"

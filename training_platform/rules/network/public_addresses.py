@@ -16,7 +16,9 @@ _HOUSE = "house rule: machines reach the internet by NAT, and people reach contr
 def private_cluster(cluster: ClusterView) -> Iterator[Draft]:
     """Find a cluster whose nodes have public addresses unless a pool says otherwise."""
     if not cluster.private_nodes:
-        yield finding(cluster, "private_nodes", "nodes of this cluster get public addresses", allowed="private nodes")
+        yield finding(
+            cluster, "private_nodes", "nodes of this cluster have external IP addresses", allowed="private nodes"
+        )
 
 
 @rule("private-nodes", ruleset="network", owner="house", facts=("QTA-03",), source=_HOUSE)

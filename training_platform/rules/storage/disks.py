@@ -23,13 +23,13 @@ _PREFERRED = ("pd-balanced", "hyperdisk-balanced", "pd-ssd")
     source=f"{_DISKS_GO}; terraform-provider-google-beta 93c65b2, disk_size_gb",
 )
 def boot_disk_size(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a node's boot disk that is smaller or larger than GKE takes, in GB as the API counts them."""
+    """Find a boot disk that is smaller or larger than GKE allows, in GB as the API counts them."""
     yield from _size(pool, BOOT_DISK_LIMITS["gke"])
 
 
 @rule("vertex-boot-disk-size", ruleset="disks", facts=("VPR-03", "VJB-08"), source=_VERTEX)
 def vertex_boot_disk_size(pool: PersistentPoolView) -> Iterator[Draft]:
-    """Find a boot disk of Vertex AI that is smaller or larger than it takes, in GB as its API counts them."""
+    """Find a boot disk that is smaller or larger than Vertex AI allows, in GB as its API counts them."""
     yield from _size(pool, BOOT_DISK_LIMITS["vertex"])
 
 
@@ -41,7 +41,7 @@ def vertex_boot_disk_size(pool: PersistentPoolView) -> Iterator[Draft]:
     source=f"{_VERTEX}; gcloud reference",
 )
 def vertex_boot_disk_written(pool: PersistentPoolView) -> Iterator[Draft]:
-    """Find a persistent resource that leaves its disk to defaults: sources disagree on them, and jobs must match it."""
+    """Find a persistent resource without a disk size or type: sources disagree on the defaults, and jobs must match."""
     if pool.disk_gb is None:
         yield finding(pool, "disk_gb", "is not written", allowed="a size in GB", nearest=100)
     if pool.disk_type is None:
@@ -50,7 +50,7 @@ def vertex_boot_disk_written(pool: PersistentPoolView) -> Iterator[Draft]:
 
 @rule("boot-disk-type", ruleset="disks", facts=("DSK-01", "DSK-02", "DSK-03", "DSK-04"), source=_DISKS_GO)
 def boot_disk_type(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a boot disk of a type that the machine cannot boot from; autoscaled pools would fail only at scale-up."""
+    """Find a boot disk type that the machine type does not support; autoscaled pools would fail only at scale-up."""
     machine = MACHINE_TYPES.get(pool.machine_type or "")
     if pool.disk_type is None or machine is None:
         return
@@ -62,7 +62,7 @@ def boot_disk_type(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("vertex-boot-disk-type", ruleset="disks", facts=("VPR-03",), source=_VERTEX)
 def vertex_boot_disk_type(pool: PersistentPoolView) -> Iterator[Draft]:
-    """Find a boot disk of a type that Vertex AI does not start this machine with."""
+    """Find a boot disk type that Vertex AI does not support on this machine type."""
     if pool.disk_type is None or pool.machine_type not in MACHINE_TYPES:
         return
     allowed = _vertex_types(pool)
@@ -77,7 +77,7 @@ def vertex_boot_disk_type(pool: PersistentPoolView) -> Iterator[Draft]:
     source="Cluster Toolkit v1.95.0, disk_definitions.tf; GKE cluster-autoscaler 7d25050, read 2026-08-21",
 )
 def local_ssd_count(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a number of local SSD partitions that the machine does not come with, or none where it must be written."""
+    """Find a number of local SSDs that the machine type does not support, or none where it has to be set."""
     machine, count = pool.machine, pool.local_ssd_count
     if machine is None:
         return
@@ -87,14 +87,14 @@ def local_ssd_count(pool: NodePoolView) -> Iterator[Draft]:
     allowed = (bundled,) if bundled else (0, *machine.local_ssd.allowed)
     if count is None and bundled:
         if not any(_covers_local_ssd(each) for each in pool.ignored or ()):
-            message = "is not written, and the API fills it in: every later preview would replace the pool"
+            message = "is not set, and the API fills it in: every later preview would replace the pool"
             yield finding(
                 pool, "local_ssd_count", f"the number of local SSDs {message}", allowed=bundled, nearest=bundled,
                 severity="warning",
             )  # fmt: skip
     elif count is not None and count not in allowed:
         nearest = min(allowed, key=lambda each: abs(each - count))
-        message = f"{machine.name} does not come with {count} local SSDs"
+        message = f"{machine.name} does not support {count} local SSDs"
         yield finding(pool, "local_ssd_count", message, allowed=", ".join(map(str, allowed)), nearest=nearest)
 
 

@@ -44,23 +44,23 @@ def filestore_location(instance: FilestoreView) -> Iterator[Draft]:
     place = instance.location
     if tier.scope == "zone" and not is_zone(place):
         zones = zones_in(place)
-        message = f"{tier.name} instances are in a zone, and {place} is a region"
+        message = f"{tier.name} instances are zonal, but {place} is a region"
         allowed = enumeration(zones) or f"a zone of {place}"
         yield finding(instance, "location", message, allowed=allowed, nearest=next(iter(zones), None))
     elif tier.scope == "region" and is_zone(place):
-        message = f"{tier.name} instances are in a region, and {place} is a zone"
+        message = f"{tier.name} instances are regional, but {place} is a zone"
         yield finding(instance, "location", message, allowed="a region", nearest=region_of(place))
 
 
 @rule("filestore-capacity", ruleset="filestore", facts=("FST-02",), source=f"{_TIERS}; Filestore CSI driver 2edb466")
 def filestore_capacity(instance: FilestoreView) -> Iterator[Draft]:
-    """Find a capacity, in GiB, that the tier does not come in."""
+    """Find a capacity, in GiB, that the tier does not support."""
     tier = FILESTORE_TIERS.get(instance.tier)
     if tier is None:
         return
     size = instance.capacity_gib
     if not any(_fits(band, size) for band in tier.bands):
-        message = f"{tier.name} does not come in {size:,} GiB"
+        message = f"{tier.name} does not support {size:,} GiB"
         yield finding(instance, "capacity_gib", message, allowed=_bands(tier), nearest=_nearest(tier, size))
 
 
@@ -71,11 +71,11 @@ def filestore_capacity(instance: FilestoreView) -> Iterator[Draft]:
     source=f"{_TIERS}; Cluster Toolkit v1.95.0, filestore module; Filestore CSI driver 2edb466",
 )
 def filestore_protocol(instance: FilestoreView) -> Iterator[Draft]:
-    """Find a version of NFS that the tier does not speak."""
+    """Find a version of NFS that the tier does not support."""
     tier = FILESTORE_TIERS.get(instance.tier)
     protocol = instance.protocol or "NFS_V3"
     if tier is not None and protocol not in tier.protocols:
-        message = f"{tier.name} does not speak {protocol}"
+        message = f"{tier.name} does not support {protocol}"
         yield finding(instance, "protocol", message, allowed=", ".join(tier.protocols), nearest=tier.protocols[0])
 
 
@@ -86,7 +86,7 @@ def filestore_protocol(instance: FilestoreView) -> Iterator[Draft]:
     source="filestore API (googleapis f8291d2); Filestore CSI driver 2edb466; Cluster Toolkit v1.95.0, filestore",
 )
 def filestore_range(instance: FilestoreView) -> Iterator[Draft]:
-    """Find a reserved range of another size than the tier takes, or addresses where the name of a range is meant."""
+    """Find a reserved range of the wrong size for the tier, or addresses where the name of a range is needed."""
     tier, text = FILESTORE_TIERS.get(instance.tier), instance.reserved_range
     if tier is None or not text:
         return
@@ -94,11 +94,11 @@ def filestore_range(instance: FilestoreView) -> Iterator[Draft]:
     if not prefix.isdecimal():
         return  # the name of an allocated range
     if instance.connect_mode == "PRIVATE_SERVICE_ACCESS":
-        message = f"{text} are addresses, and private service access takes the name of an allocated range"
+        message = f"{text} are addresses, but private service access needs the name of an allocated range"
         yield finding(instance, "reserved_range", message, allowed="the name of a GlobalAddress for VPC_PEERING")
     elif int(prefix) != tier.reserved_prefix:
         disputed = "reserved_prefix" in tier.unverified
-        message = f"{text} is no /{tier.reserved_prefix}" + (
+        message = f"{text} is not a /{tier.reserved_prefix}" + (
             ", by what is inferred: sources disagree" if disputed else ""
         )
         yield finding(
@@ -117,7 +117,7 @@ def filestore_shared_vpc(instance: FilestoreView) -> Iterator[Draft]:
     """Find an instance that is peered directly with another project's network."""
     other = instance.network_project
     if other and instance.project and other != instance.project and instance.connect_mode in (None, DIRECT_PEERING):
-        message = f"the network is of project {other}, and direct peering stays inside {instance.project}"
+        message = f"the network belongs to project {other}, but direct peering works only inside {instance.project}"
         allowed = "PRIVATE_SERVICE_ACCESS"
         yield finding(instance, "connect_mode", message, allowed=allowed, nearest=allowed)
 
@@ -126,7 +126,7 @@ def filestore_shared_vpc(instance: FilestoreView) -> Iterator[Draft]:
     "filestore-iops", ruleset="filestore", facts=("FST-08",), source="Filestore CSI driver 2edb466, utils.go; " + _TIERS
 )
 def filestore_iops(instance: FilestoreView) -> Iterator[Draft]:
-    """Find IOPS that an instance does not come with; per TiB they depend on its capacity."""
+    """Find IOPS that an instance does not support; IOPS per TiB depend on its capacity."""
     per_tb, fixed = instance.iops_per_tb, instance.fixed_iops
     if per_tb is None and fixed is None:
         return
@@ -134,11 +134,16 @@ def filestore_iops(instance: FilestoreView) -> Iterator[Draft]:
     most = MOST_IOPS.get(instance.tier)
     if most is None:
         yield finding(
-            instance, "iops_per_tb", f"{instance.tier} has no custom performance", allowed=", ".join(MOST_IOPS)
+            instance,
+            "iops_per_tb",
+            f"{instance.tier} does not support custom performance",
+            allowed=", ".join(MOST_IOPS),
         )
         return
     if per_tb is not None and fixed is not None:
-        yield finding(instance, "fixed_iops", "IOPS per TiB and in all exclude each other", allowed="one of the two")
+        yield finding(
+            instance, "fixed_iops", "IOPS per TiB and total IOPS exclude each other", allowed="one of the two"
+        )
     if per_tb is not None:
         low, high, step = IOPS_PER_TIB[tib >= HIGH_BAND_TIB]
         if not low <= per_tb <= high or ((per_tb - low) % step and per_tb != high):
@@ -153,12 +158,12 @@ def filestore_iops(instance: FilestoreView) -> Iterator[Draft]:
     total = max(fixed or 0, (per_tb or 0) * tib)
     if total > most:
         field = "fixed_iops" if per_tb is None else "iops_per_tb"
-        yield finding(instance, field, f"{total:,.0f} IOPS in all", allowed=f"at most {most:,}", nearest=most)
+        yield finding(instance, field, f"{total:,.0f} total IOPS", allowed=f"at most {most:,}", nearest=most)
 
 
 @rule("filestore-directory", ruleset="filestore", facts=("FST-04",), source="terraform-provider-google-beta 93c65b2")
 def filestore_directory(instance: FilestoreView) -> Iterator[Draft]:
-    """Find directory services on an instance that does not speak NFS 4.1."""
+    """Find directory services on an instance without NFS 4.1."""
     if instance.directory_services and instance.protocol != "NFS_V4_1":
         message = "directory services need NFS_V4_1"
         yield finding(instance, "protocol", message, allowed="NFS_V4_1", nearest="NFS_V4_1")

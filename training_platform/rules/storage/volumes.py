@@ -21,16 +21,16 @@ BUILT_IN = frozenset({"standard-rwx", "premium-rwx", "zonal-rwx", "enterprise-rw
 
 @rule("filestore-class", ruleset="volumes", facts=("FST-07",), source=f"{_CSI}; CSI #1346")
 def filestore_class(each: StorageClassView) -> Iterator[Draft]:
-    """Find a StorageClass with a parameter, or a way of connecting, that Filestore's driver refuses."""
+    """Find a StorageClass with a parameter or connect mode that the Filestore CSI driver does not support."""
     if each.provisioner != PROVISIONER:
         return
     for key, value in each.parameters.items():
         if key not in PARAMETERS and not key.startswith("csi.storage.k8s.io/"):
-            message = f"the driver of Filestore refuses parameter {key}"
+            message = f"the Filestore CSI driver does not support parameter {key}"
             nearest = find_nearest(key, PARAMETERS)
             yield finding(each, "parameters", message, allowed=", ".join(sorted(PARAMETERS)), nearest=nearest)
         elif key == "connect-mode" and value not in CONNECT_MODES:
-            message = f"the driver of Filestore does not connect by {value}"
+            message = f"the Filestore CSI driver does not support connect mode {value}"
             yield finding(each, "parameters", message, allowed=", ".join(CONNECT_MODES), nearest=CONNECT_MODES[1])
 
 
@@ -42,8 +42,8 @@ def filestore_class(each: StorageClassView) -> Iterator[Draft]:
     source="comment of a third-party storage class; CSI #43",
 )
 def built_in_class(claim: VolumeClaimView) -> Iterator[Draft]:
-    """Find a claim on a class of GKE's own, whose instances are in the VPC called default."""
+    """Find a claim on a StorageClass of GKE, whose instances are in the VPC named default."""
     if claim.class_name in BUILT_IN:
-        message = f"class {claim.class_name} makes Filestore instances in the VPC called default"
+        message = f"class {claim.class_name} creates Filestore instances in the VPC named default"
         allowed = "a StorageClass with parameter network, unless the cluster is in that VPC"
         yield finding(claim, "class_name", message, allowed=allowed)

@@ -89,7 +89,7 @@ def test_every_result_names_its_rule_which_says_what_it_is_about_and_its_source(
     assert all(rules[each["ruleIndex"]]["id"] == each["ruleId"] for each in only["results"])
     assert all(len(rule["help"]["text"]) > 20 for rule in rules)
     (disk,) = (rule for rule in rules if rule["id"] == "boot-disk-size")
-    assert disk["help"]["text"].startswith("Find a node's boot disk")
+    assert disk["help"]["text"].startswith("Find a boot disk that is smaller or larger than GKE")
     assert "Source: GKE cluster-autoscaler" in disk["help"]["text"]
 
 

@@ -60,7 +60,7 @@ class Stockout(Fault):
         if self.topology is not None and not legal_for(machine, self.topology):
             nearest = nearest_topology(machine, self.topology)
             context = {"at": ("topology",), "allowed": f"a topology of {machine.name}", "nearest": nearest}
-            message = f"{self.topology!r} is no topology of {machine.name}".replace("{", "{{")
+            message = f"{self.topology!r} is not a valid topology for {machine.name}".replace("{", "{{")
             raise PydanticCustomError("topology", message, context)
         return self
 

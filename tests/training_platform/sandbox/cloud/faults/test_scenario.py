@@ -36,7 +36,7 @@ def test_the_sample_scenario_has_a_fault_of_every_section() -> None:
         ("stockouts: {a: {machine_type: e2-standard-4, location: us-central9-a}}", "'us-central9-a' is not a region"),
         (
             "stockouts: {a: {machine_type: ct6e-standard-4t, location: us-central1, topology: 4x5}}",
-            "s.yaml:1:72: stockouts.a.topology: '4x5' is no topology of ct6e-standard-4t",
+            "s.yaml:1:72: stockouts.a.topology: '4x5' is not a valid topology for ct6e-standard-4t",
         ),
         ("bursts: {a: {code: 500}}", "bursts.a.code: 500 is not one of the allowed values"),
         ("bursts: {a: {code: 503, times: 0}}", "bursts.a.times: is 0"),
