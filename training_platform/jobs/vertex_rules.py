@@ -143,7 +143,12 @@ def _shared(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
         for draft in rule.check(pool):
             severity = draft.severity or rule.severity
             yield job.finding(
-                draft.path, draft.message, rule=rule.id, severity=severity, allowed=draft.allowed, nearest=draft.nearest
+                pool.path(draft.field),
+                draft.message,
+                rule=rule.id,
+                severity=severity,
+                allowed=draft.allowed,
+                nearest=draft.nearest,
             )
 
 

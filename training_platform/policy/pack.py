@@ -32,7 +32,7 @@ from training_platform.config.spec.stack import PROJECT
 from training_platform.policy.checkout import Checkout
 from training_platform.policy.planned_resources import options, parse_urn, planned
 from training_platform.policy.remediation import FIXES
-from training_platform.policy.settings import ADVICE, ADVISORY_RULES, QUOTA, STACK_ADVICE, settings
+from training_platform.policy.settings import ADVICE, ADVISORY_RULES, QUOTA, STACK_ADVICE, house_rules_hold, settings
 from training_platform.resources.planned import Planned
 from training_platform.resources.register import labels_path
 from training_platform.rules import RULES, Rule, evaluate
@@ -161,8 +161,10 @@ class _Pack:
         self, place: _Place, resources: Iterable[Planned], rules: Iterable[Rule], config: Mapping[str, Any]
     ) -> tuple[list[Finding], list[Finding]]:
         home = self._home(place)
-        whole = home.program(place.stack, resources, config)
-        return self._sorted(home, home.suggested(evaluate(whole, rules, home.stack_file(place.stack))), config)
+        whole, file = home.program(place.stack, resources, config), home.stack_file(place.stack)
+        if place.project != PROJECT and not house_rules_hold(config):
+            rules = [rule for rule in rules if rule.owner != "house"]
+        return self._sorted(home, home.suggested(evaluate(whole, rules, file)), config)
 
     def _sorted(
         self, home: Checkout, found: Iterable[Finding], config: Mapping[str, Any]

@@ -21,6 +21,7 @@ from training_platform.rules.unregistered import LEDGER
 ADVISORY_RULES = "advisoryRules"
 PRODUCTION = "production"
 SNAPSHOT = "snapshot"
+HOUSE_RULES = "houseRules"
 LEVEL = "enforcementLevel"
 LEVELS = ("advisory", "mandatory", "remediate", "disabled")
 ADVICE, STACK_ADVICE, QUOTA = "advice", "stack-advice", "quota"
@@ -45,6 +46,11 @@ _OF_POLICIES: Mapping[str, dict[str, dict[str, Any]]] = {
         }
     },
 }
+_HOUSE: dict[str, Any] = {
+    "type": "boolean",
+    "description": "Whether rules of the house hold for a program of another project: what a platform team asks of "
+    "its own stacks and Google Cloud does not. Naming the program's environment, or whether it is production, says so.",
+}
 _EVERYWHERE = "all"  # not a policy: its enforcement level is that of all policies
 _TYPES: Mapping[str, tuple[type, str]] = {
     "string": (str, "a text"),
@@ -67,6 +73,11 @@ class Wrong(NamedTuple):
         return f"{self.message}. Allowed: {self.allowed}." + (f" Nearest: {self.nearest}" if self.nearest else "")
 
 
+def house_rules_hold(config: Mapping[str, Any]) -> bool:
+    """Whether a policy's settings switch rules of the house on for a program of another project."""
+    return bool(config.get(HOUSE_RULES, not config.keys().isdisjoint(("environment", PRODUCTION))))
+
+
 @cache
 def settings() -> Mapping[str, Mapping[str, dict[str, Any]]]:
     """Return the JSON schema of every setting, by policy: one for each rule set, both ledgers, and advice."""
@@ -75,6 +86,8 @@ def settings() -> Mapping[str, Mapping[str, dict[str, Any]]]:
         rules.setdefault(rule.ruleset, []).append(rule.id)
     rules[QUOTA] = [rule.id for rule in LEDGER]
     found = {policy: {ADVISORY_RULES: _advisory(ids), **_OF_POLICIES.get(policy, {})} for policy, ids in rules.items()}
+    for policy in {rule.ruleset for rule in RULES.values() if rule.owner == "house"}:
+        found[policy] |= {HOUSE_RULES: _HOUSE}
     return {**found, ADVICE: {}, STACK_ADVICE: {}}
 
 

@@ -17,7 +17,7 @@ from training_platform.config.spec.stack import Stack
 from training_platform.rules.views.program import Program
 from training_platform.rules.views.view import NeedsUnknown, View
 
-Owner = Literal["google", "provider", "kueue", "jobset", "house"]
+Owner = Literal["google", "provider", "kubernetes", "kueue", "catalogue", "house"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +25,8 @@ class Rule:
     """A registered rule.
 
     ``id`` is what exemptions and reports call it; ``facts`` are the ids of the refusals that it carries over;
-    ``owner`` says who refuses: rules of ``google`` hold in the sandbox too, where the real ``provider`` has its own.
+    ``owner`` says who refuses: rules of ``google`` hold in the sandbox too, where the real ``provider`` has its own;
+    ``catalogue`` is what our tables leave open, and a program of another project switches rules of the ``house`` on.
     ``ruleset`` groups rules for enforcement.
     A rule ``across`` resources says nothing of one resource alone.
     """
@@ -48,7 +49,7 @@ class Draft:
     """What a rule says before it is known which rule said it: the view, the field, the message."""
 
     view: View
-    path: Path
+    field: str
     message: str
     allowed: str | None = None
     nearest: str | None = None
@@ -105,7 +106,7 @@ def finding(
     """Return what a rule found wrong with one field of a view; ``severity`` where it differs from the rule's own."""
     return Draft(
         view=view,
-        path=view.path(field),
+        field=field,
         message=message,
         allowed=None if allowed is None else str(allowed),
         nearest=None if nearest is None else str(nearest),
@@ -123,7 +124,8 @@ def evaluate(program: Program, rules: Iterable[Rule] | None = None, file: Stack 
 
     def keep(each: Rule, draft: Draft) -> None:
         same = draft.view.origin or draft.view.name
-        found.setdefault((each.id, same, draft.path, draft.message, draft.allowed), _finding(each, draft, file))
+        path = draft.view.path(draft.field)
+        found.setdefault((each.id, same, path, draft.message, draft.allowed), _finding(each, draft, path, file))
 
     for each in RULES.values() if rules is None else rules:
         views: Iterable[View] = [program] if each.reads is Program else program.all(each.reads)
@@ -138,19 +140,21 @@ def evaluate(program: Program, rules: Iterable[Rule] | None = None, file: Stack 
 
 def _undecided(each: Rule, unknown: NeedsUnknown) -> Draft:
     message = f"{each.id} is not decided: {unknown.field} is not known before deployment"
-    return Draft(view=unknown.view, path=unknown.view.path(unknown.field), message=message, severity="note")
+    return Draft(view=unknown.view, field=unknown.field, message=message, severity="note")
 
 
-def _finding(each: Rule, draft: Draft, file: Stack | None) -> Finding:
+def _finding(each: Rule, draft: Draft, path: Path, file: Stack | None) -> Finding:
+    """Return what reports say: of a program without a stack file, by the input as that program writes it."""
     view = draft.view
+    ours = file is not None or bool(view.origin)
     return Finding(
         rule=each.id,
         severity=draft.severity or each.severity,
         message=draft.message,
         stack=view.stack,
         file=file.source.file if file else None,
-        position=file.position(draft.path) if file else None,
-        path=dotted(draft.path),
+        position=file.position(path) if file else None,
+        path=dotted(path) if ours else view.spelled(draft.field) or dotted(path),
         resource=f"{view.type} {view.name}",
         allowed=draft.allowed,
         nearest=draft.nearest,

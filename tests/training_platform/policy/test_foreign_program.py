@@ -69,7 +69,7 @@ def test_our_stack_files_say_nothing_of_another_projects_stack_of_the_same_name(
     )
     (tmp_path / "stacks" / "exemptions.yaml").write_text(f"exemptions:\n  - {exemption}\n")
 
-    ours = [each for each in Run(tmp_path)(pool(size=9.0))["advice"] if "boot_disk" in each]
+    ours = [each for each in Run(tmp_path)(pool(size=9.0))["advice"] if "Rule: boot-disk-size." in each]
     (theirs,) = Run(tmp_path, project="another")(pool(size=9.0))["disks"]
 
     assert ["exempt until" in each for each in ours] == [True]
@@ -80,9 +80,32 @@ def test_settings_say_the_environment_and_the_team() -> None:
     found = Run(None, project="another")(pool(), labels={"environment": "prod", "team": "vision"})
 
     assert [each.splitlines()[0] for each in found["labels"]] == [
-        "dev: labels: label environment is 'dev' on NodePool main-h100-pool",
-        "dev: labels: label team is missing on NodePool main-h100-pool",
+        "dev: nodeConfig.resourceLabels: label environment is 'dev' on NodePool main-h100-pool",
+        "dev: nodeConfig.resourceLabels: label team is missing on NodePool main-h100-pool",
     ]
+
+
+def test_rules_of_the_house_are_for_programs_that_switch_them_on() -> None:
+    kind, name, inputs = pool()
+    public = (kind, name, {**inputs, "networkConfig": {**inputs["networkConfig"], "enablePrivateNodes": False}})
+
+    assert "labels" not in Run(None, project="another")(public)
+    assert "network" not in Run(None, project="another")(public)
+    found = Run(None, project="another")(public, network={"houseRules": True})
+    assert [message.splitlines()[0] for message in found["network"]] == [
+        "dev: networkConfig.enablePrivateNodes: nodes of this pool can get public addresses"
+    ]
+    assert "network" in Run(None)(public)
+
+
+def test_a_finding_names_the_input_as_the_program_spells_it() -> None:
+    (inner,) = Run(None, project="another")(pool(size=9.0))["disks"]
+    kind, name, inputs = pool(size=9.0)
+    inputs["nodeConfig"] |= {"diskSizeGb": inputs["nodeConfig"].pop("bootDisk")["sizeGb"]}
+    (outer,) = Run(None, project="another")((kind, name, inputs))["disks"]
+
+    assert inner.startswith("dev: nodeConfig.bootDisk.sizeGb: ")
+    assert outer.startswith("dev: nodeConfig.diskSizeGb: ")
 
 
 def test_the_example_program_has_the_findings_that_its_comments_promise(monkeypatch: pytest.MonkeyPatch) -> None:

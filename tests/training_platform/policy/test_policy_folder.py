@@ -72,4 +72,4 @@ def test_rules_run_from_the_installed_wheel(folder: Path, tmp_path: Path) -> Non
     )  # fmt: skip
 
     assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.startswith("dev: boot_disk.type: a4-highgpu-8g cannot boot from pd-ssd\n")
+    assert ran.stdout.startswith("dev: nodeConfig.diskType: a4-highgpu-8g cannot boot from pd-ssd\n")

@@ -150,7 +150,7 @@ ROWS = [
     Row("gpu-network-room", "error", {"gpu-subnet.ipCidrRange": "192.168.0.0/30"}, FABRIC),
     Row("gpu-network-range", "error", {"gpu-subnet.ipCidrRange": "10.64.1.0/24"}, FABRIC),
     # Filestore and volumes
-    Row("filestore-tier", "error", {"files.tier": "ZONALL"}),
+    Row("filestore-tier", "warning", {"files.tier": "ZONALL"}),
     Row("filestore-location", "error", {"files.location": "us-central1"}),
     Row("filestore-capacity", "error", {"files.fileShares.capacityGb": 1025.0}),
     Row("filestore-protocol", "error", {"files.protocol": "NFS_V4_1"}, {"files.tier": "BASIC_HDD"}),

@@ -67,7 +67,7 @@ def node_image(pool: NodePoolView) -> Iterator[Draft]:
         yield finding(pool, "secondary_disks", message, allowed="gcfs_config enabled", nearest="gcfs_config enabled")
 
 
-@rule("node-sysctls", ruleset="nodes", owner="house", severity="warning", source=_DOCUMENT)
+@rule("node-sysctls", ruleset="nodes", owner="catalogue", severity="warning", source=_DOCUMENT)
 def node_sysctls(pool: NodePoolView) -> Iterator[Draft]:
     """Find a kernel parameter that GKE does not list as one that it sets; its list may be younger than ours."""
     for name in sorted(pool.sysctls.keys() - SYSCTLS):
@@ -160,7 +160,7 @@ def node_labels(pool: NodePoolView) -> Iterator[Draft]:
 @rule(
     "node-taints",
     ruleset="nodes",
-    owner="house",
+    owner="kubernetes",
     source="Kubernetes API, validation of a node's taints: unique by key and effect (general knowledge)",
 )
 def node_taints(pool: NodePoolView) -> Iterator[Draft]:

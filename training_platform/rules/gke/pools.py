@@ -65,7 +65,7 @@ def max_pods(pool: NodePoolView) -> Iterator[Draft]:
         yield from pods_beyond(pool, pool.max_pods)
 
 
-@rule("pool-nodes", ruleset="pools", severity="warning", owner="house", source=_LIMITS)
+@rule("pool-nodes", ruleset="pools", severity="warning", owner="catalogue", source=_LIMITS)
 def pool_nodes(pool: NodePoolView) -> Iterator[Draft]:
     """Find a pool that may have more VMs in a zone than GKE's documented limit.
 
@@ -78,7 +78,7 @@ def pool_nodes(pool: NodePoolView) -> Iterator[Draft]:
         yield finding(pool, "max_nodes", message, allowed=allowed, nearest=MOST_NODES_IN_A_ZONE)
 
 
-@rule("cluster-nodes", ruleset="together", severity="warning", across=True, owner="house", source=_LIMITS)
+@rule("cluster-nodes", ruleset="together", severity="warning", across=True, owner="catalogue", source=_LIMITS)
 def cluster_nodes(cluster: ClusterView, program: Program) -> Iterator[Draft]:
     """Find a cluster whose pools may reach more VMs than GKE supports by default, or at all."""
     nodes = sum(pool.most_vms for pool in pools_of(cluster, program))

@@ -21,7 +21,13 @@ IOPS_PER_TIB = {False: (4_000, 17_000, 100), True: (3_000, 7_500, 1_000)}  # low
 LEAST_FIXED_IOPS = 2_000
 
 
-@rule("filestore-tier", ruleset="filestore", owner="house", source="the catalogue: what is not in it is not checked")
+@rule(
+    "filestore-tier",
+    ruleset="filestore",
+    severity="warning",
+    owner="catalogue",
+    source="the catalogue: what is not in it is not checked",
+)
 def filestore_tier(instance: FilestoreView) -> Iterator[Draft]:
     """Find a tier that the catalogue does not know."""
     if instance.tier not in FILESTORE_TIERS:

@@ -61,6 +61,10 @@ class LabelledView(View):
 
     TYPES = tuple(token for token, row in REGISTER.items() if row.labels)
 
+    def spelled(self, name: str) -> str:
+        """Return where its type takes labels."""
+        return ".".join(labels_path(self.type) or ()) or super().spelled(name)
+
     @fields.field()
     def labels(self) -> dict[str, str] | None:
         """Its labels, None where it has none at all."""

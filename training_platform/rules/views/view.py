@@ -173,6 +173,12 @@ class View:
             return (name,)
         return (*self.origin, *self.PLACES.get(name, (name,) if self.LINES else ()))
 
+    def spelled(self, name: str) -> str:
+        """Return the input that a field is read from: of several spellings the one that is written, else the first."""
+        inputs = self.FIELDS[name].inputs if name in self.FIELDS else ()
+        written = (each for each in inputs if self.read(each) is not None)
+        return next(written, inputs[0] if inputs else "")
+
     def known(self, name: str) -> bool:
         """Whether a field's value is known."""
         try:
