@@ -47,6 +47,7 @@ CHANGES = (
     Description("replacement", "changes", "Find capacity or data that a change replaces, with what forces it."),
     Description("recreated-nodes", "changes", "Find pools whose VMs a change makes anew under their jobs.", "warning"),
     Description("protected-removal", "changes", "Find what a change removes and the engine protects.", "warning"),
+    Description("removed-flavor", "changes", "Find a flavor that goes in one change with a team's share.", "warning"),
     Description("protection-left-off", "changes", "Find protection that was lifted and is not needed off.", "warning"),
     Description("quota-request-moved", "changes", "Find a quota request that becomes one for another limit."),
     Description("base-not-planned", "changes", "Find what cannot be compared with the base of a change.", "warning"),

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from training_platform.catalog.replacements import general, recreating
 from training_platform.checks.comparison.comparison import Comparison, InputChange, Kind, ResourceChange, StackChange
 from training_platform.checks.comparison.fields import field_of
+from training_platform.checks.comparison.removed_flavors import removed_flavors
 from training_platform.config.names import Locator
 from training_platform.config.reading.finding import Finding, Path, dotted
 from training_platform.config.spec.environment import Environment
@@ -46,6 +47,7 @@ def guard(comparison: Comparison, head: Workspace, base: Workspace) -> Iterator[
         yield from _moved(change, new)
         if old is not None and new.protects:
             yield from _left_off(change, new, old)
+    yield from removed_flavors(head, base)
 
 
 def _side(workspace: Workspace, name: str) -> _Side | None:
