@@ -19,6 +19,7 @@ from training_platform.config.reading.source import parse_source
 from training_platform.config.spec.stack import PROJECT, Stack, parse_stack
 from training_platform.config.workspace import Workspace, cross_check
 from training_platform.quota.demand import stack_demand
+from training_platform.resources.gke.cluster import maintenance_policy
 from training_platform.rules import evaluate, planned_demand, program, views_of_model, views_of_plan
 from training_platform.rules.views.view import View
 
@@ -247,7 +248,10 @@ def test_a_workload_policy_joins_a_slice_of_tpu_7x() -> None:
 
 
 def test_maintenance_exclusions_reach_the_cluster() -> None:
-    maintenance = {"exclusions": {"deadline": {"start": "2026-12-01T00:00:00Z", "end": "2026-12-20T00:00:00Z"}}}
+    maintenance = {
+        "exclusions": {"deadline": {"start": "2026-12-01T00:00:00Z", "end": "2026-12-20T00:00:00Z"}},
+        "upgrade_freeze": False,
+    }
     (cluster,) = plan_of(stack_of(A100, maintenance=maintenance)).of("gcp:container/cluster:Cluster")
 
     assert cluster.inputs["maintenancePolicy"]["maintenanceExclusions"] == [
@@ -258,6 +262,42 @@ def test_maintenance_exclusions_reach_the_cluster() -> None:
             "exclusionOptions": {"scope": "NO_UPGRADES"},
         }
     ]
+
+
+def test_nodes_with_accelerators_are_not_upgraded_until_their_support_ends() -> None:
+    frozen = stack_of(A100)
+    (cluster,) = plan_of(frozen).of("gcp:container/cluster:Cluster")
+
+    assert cluster.inputs["maintenancePolicy"]["maintenanceExclusions"] == [
+        {
+            "exclusionName": "upgrade-freeze",
+            "startTime": "2026-01-03T06:00:00Z",
+            "exclusionOptions": {
+                "scope": "NO_MINOR_OR_NODE_UPGRADES",
+                "endTimeBehavior": "UNTIL_END_OF_SUPPORT",
+            },
+        }
+    ]
+    assert found(A100) == []
+
+
+@pytest.mark.parametrize(
+    ("pools", "said", "frozen"),
+    [
+        (1, {}, True),
+        (0, {}, False),
+        (0, {"upgrade_freeze": True}, True),
+        (1, {"upgrade_freeze": False}, False),
+    ],
+)
+def test_a_freeze_is_for_accelerators_unless_the_file_says_otherwise(
+    pools: int, said: dict[str, bool], frozen: bool
+) -> None:
+    environment = stack_of(A100, maintenance=said, **({} if pools else {"node_pools": {}})).environment
+    assert environment is not None
+
+    policy = maintenance_policy(environment.clusters["west"])
+    assert bool(policy["maintenance_exclusions"]) is frozen
 
 
 def test_a_flavors_pods_tolerate_the_taints_of_its_pools() -> None:

@@ -103,6 +103,7 @@ clusters:
       start: "2026-01-03T06:00:00Z"
       end: "2026-01-03T18:00:00Z"
       recurrence: FREQ=WEEKLY;BYDAY=SA,SU
+      upgrade_freeze: true
       exclusions:
         one: {start: "2026-12-01T00:00:00Z", end: "2026-12-20T00:00:00Z", scope: no-upgrades}
     auto_provisioning:
@@ -229,6 +230,7 @@ ENVIRONMENT_CHANGES: dict[tuple[str | int, ...], Any] = {
     (*CLUSTER, "maintenance", "start"): "2026-01-03T07:00:00Z",
     (*CLUSTER, "maintenance", "end"): "2026-01-03T19:00:00Z",
     (*CLUSTER, "maintenance", "recurrence"): "FREQ=DAILY",
+    (*CLUSTER, "maintenance", "upgrade_freeze"): False,
     (*CLUSTER, "maintenance", "exclusions"): {},
     (*CLUSTER, "maintenance", "exclusions", "one", "start"): "2026-12-02T00:00:00Z",
     (*CLUSTER, "maintenance", "exclusions", "one", "end"): "2026-12-21T00:00:00Z",

@@ -33,4 +33,8 @@ class Maintenance(Section):
         description="How the window repeats: an RRULE of RFC 5545.",
         examples=["FREQ=WEEKLY;BYDAY=SA,SU"],
     )
+    upgrade_freeze: bool | None = Field(
+        default=None,
+        description="Keep minor versions and nodes until their support ends; default: where there are node_pools.",
+    )
     exclusions: dict[Name, MaintenanceExclusion] = Field(default={}, description="Times without upgrades, by name.")

@@ -34,6 +34,7 @@ METRICS = (
     "DCGM",
     "JOBSET",
 )
+FREEZE = "upgrade-freeze"  # the name of the exclusion
 LOGS = ("SYSTEM_COMPONENTS", "WORKLOADS")
 # One VM in every zone, for minutes. Of the system pool's machine and disk, so that the zones have it and the quota that
 # the system pool will need covers it: before that pool is there, nothing else holds any.
@@ -95,7 +96,7 @@ def gke_cluster(
         "deletion_protection": scope.deletion_protection and spec.deletion_protection,
         "min_master_version": spec.version,
         "release_channel": {"channel": spec.release_channel},
-        "maintenance_policy": maintenance_policy(spec.maintenance),
+        "maintenance_policy": maintenance_policy(spec),
         "network": network,
         "subnetwork": subnetwork,
         "networking_mode": "VPC_NATIVE",
@@ -133,8 +134,15 @@ def cluster_name(scope: Scope, cluster: str) -> str:
     return f"{scope.environment}-{cluster}"
 
 
-def maintenance_policy(spec: Maintenance) -> container.ClusterMaintenancePolicyArgsDict:
-    """Return when GKE may upgrade, and when it may not, in UTC."""
+def maintenance_policy(cluster: ClusterSpec) -> container.ClusterMaintenancePolicyArgsDict:
+    """Return when GKE may upgrade, and when it may not, in UTC.
+
+    With accelerators, nodes and minor versions stay until their support ends: an upgrade recreates slices under their
+    jobs. Patches of the control plane still come.
+    """
+    spec = cluster.maintenance
+    asked = bool(cluster.node_pools) if spec.upgrade_freeze is None else spec.upgrade_freeze
+    frozen = asked and FREEZE not in spec.exclusions
     exclusions: list[Exclusion] = [
         {
             "exclusion_name": name,
@@ -146,7 +154,18 @@ def maintenance_policy(spec: Maintenance) -> container.ClusterMaintenancePolicyA
     ]
     return {
         "recurring_window": {"start_time": spec.start, "end_time": spec.end, "recurrence": spec.recurrence},
-        "maintenance_exclusions": exclusions or None,
+        "maintenance_exclusions": [*exclusions, *([_freeze(spec)] if frozen else [])] or None,
+    }
+
+
+def _freeze(spec: Maintenance) -> Exclusion:
+    return {
+        "exclusion_name": FREEZE,
+        "start_time": spec.start,
+        "exclusion_options": {
+            "scope": "NO_MINOR_OR_NODE_UPGRADES",
+            "end_time_behavior": "UNTIL_END_OF_SUPPORT",
+        },
     }
 
 
