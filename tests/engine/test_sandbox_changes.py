@@ -1,7 +1,7 @@
 """Every change that an environment's file can ask for, under the real engine: applied, or replaced as announced.
 
 Each field stands on a resource of its own, so that one ``up`` changes all of them and each step shows its field. A
-second ``up`` of the same file then finds nothing to do: what the local cloud took, it kept.
+second ``up`` of the same file, and a refresh, then find nothing to do: what the local cloud took, it kept.
 """
 
 from __future__ import annotations
@@ -109,7 +109,11 @@ class Changed:
         content = {"config": {f"{PROJECT}:environment": environment(changed=changed)}}
         file = self.sandbox.folder.root / "stacks" / "Pulumi.fields.yaml"
         file.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
-        ran = self.sandbox("up", "fields")
+        return self.run("up")
+
+    def run(self, command: str) -> dict[str, set[str]]:
+        """Run a command on the stack, and return what it did to each resource, by its name."""
+        ran = self.sandbox(command, "fields")
         assert ran.returncode == 0, ran.stdout + ran.stderr
         found: dict[str, set[str]] = {}
         for step in json.loads(self.sandbox.folder.summary("fields").read_text())["steps"]:
@@ -119,9 +123,9 @@ class Changed:
 
 @pytest.fixture(scope="module")
 def stages(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, set[str]]]:
-    """What three runs did: one of the file before, one of the changed file, and one more of it."""
+    """What four runs did: one of the file before, one of the changed file, one more of it, and a refresh."""
     place = Changed(tmp_path_factory.mktemp("changes") / "repository")
-    return [place.up(changed=False), place.up(changed=True), place.up(changed=True)]
+    return [place.up(changed=False), place.up(changed=True), place.up(changed=True), place.run("refresh")]
 
 
 def done_to(steps: dict[str, set[str]], name: str) -> str:
@@ -144,5 +148,6 @@ def test_a_changed_cluster_is_updated(stages: list[dict[str, set[str]]]) -> None
     assert done_to(stages[1], "main-system-pool") == "update"
 
 
-def test_what_was_taken_was_kept(stages: list[dict[str, set[str]]]) -> None:
-    assert {name for name in stages[2] if done_to(stages[2], name) != "same"} == set()
+@pytest.mark.parametrize("again", [2, 3], ids=["up", "refresh"])
+def test_what_was_taken_was_kept(again: int, stages: list[dict[str, set[str]]]) -> None:
+    assert {name for name, ops in stages[again].items() if ops - {"same", "refresh"}} == set()
