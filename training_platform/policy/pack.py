@@ -8,7 +8,6 @@ advisory policies, which come last and say what the others left.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -38,6 +37,7 @@ from training_platform.resources.register import labels_path
 from training_platform.rules import RULES, Rule, evaluate
 from training_platform.rules.adapters.plan import VIEWS_OF
 from training_platform.rules.exemptions import Exempted
+from training_platform.rules.rulesets import TITLES
 
 _ADVICE = "Warnings, and what is not decided before deployment, of one resource."
 _STACK_ADVICE = "Warnings, and what is not decided or counted, of the whole stack."
@@ -112,7 +112,7 @@ class _Pack:
             return args.props if fix(args.resource_type, args.props, program) else None  # type: ignore[arg-type]
 
         return ResourceValidationPolicy(
-            name, _title(rules), validate,
+            name, TITLES[name], validate,
             config_schema=_schema(name),
             remediate=remediate if name in FIXES else None,  # type: ignore[arg-type] # the SDK takes results at once too
             severity=SEVERITIES.get(name, REFUSED),
@@ -125,7 +125,7 @@ class _Pack:
                 self._report(name, place, judged, resources, report)
 
         return StackValidationPolicy(
-            name, _title(rules), validate,
+            name, TITLES[name], validate,
             config_schema=_schema(name), severity=SEVERITIES.get(name, REFUSED),
         )  # fmt: skip
 
@@ -230,9 +230,3 @@ def _text(finding: Finding, home: Checkout) -> str:
 
 def _schema(policy: str) -> PolicyConfigSchema:
     return PolicyConfigSchema(properties=dict(settings()[policy]))
-
-
-def _title(rules: list[Rule]) -> str:
-    """Return what a rule set is about: the first line of the module that its rules stand in."""
-    module = inspect.getmodule(rules[0].check)
-    return (module.__doc__ or "").splitlines()[0] if module else ""

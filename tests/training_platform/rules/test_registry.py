@@ -12,6 +12,7 @@ from training_platform.config.workspace import Workspace
 from training_platform.resources.planned import UNKNOWN
 from training_platform.rules import registry, views_of_model
 from training_platform.rules.registry import RULES, Draft, evaluate, finding, rule
+from training_platform.rules.rulesets import TITLES
 from training_platform.rules.views.access import LabelledView
 from training_platform.rules.views.program import Program, program
 
@@ -102,3 +103,9 @@ config:
     assert size.file == "stacks/Pulumi.dev.yaml"
     assert size.position == (11, 25)
     assert size.path == "clusters.main.node_pools.h100.boot_disk.size_gb"
+
+
+def test_every_rule_set_has_a_title_of_its_own() -> None:
+    assert {rule.ruleset for rule in RULES.values()} == TITLES.keys()
+    assert len(set(TITLES.values())) == len(TITLES)
+    assert all(title.endswith(".") for title in TITLES.values())
