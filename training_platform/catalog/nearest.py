@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 
 _SHORTEST = 3  # letters by which the beginning of a name says which is meant
 _ALSO_CALLED = {"preemptible": "spot", "premium": "BASIC_SSD", "standard": "BASIC_HDD"}
@@ -15,8 +15,8 @@ _NUMBER = re.compile(r"\d+")
 def find_nearest(name: str, allowed: Iterable[str]) -> str | None:
     """Return the allowed value that somebody most likely meant by ``name``, or None; upper case is overlooked.
 
-    That is the one by its earlier name, the only one that begins so, the one with the nearest number where nothing else
-    differs, or the one that reads most like it.
+    That is the one by its earlier name, the only one that begins so, or the one that reads most like it: where only
+    numbers differ, the nearest of several that read alike.
     """
     by_folded = {value.casefold(): value for value in sorted(allowed)}
     folded = name.strip().casefold()
@@ -33,7 +33,7 @@ def find_nearest(name: str, allowed: Iterable[str]) -> str | None:
     return by_folded[matches[0]] if matches else None
 
 
-def _apart(one: str, other: str) -> list[tuple[int, int]]:
-    """Return how far the numbers of two names are apart, the larger first of two that are as far."""
+def _apart(one: str, other: str) -> tuple[float, list[tuple[int, int]]]:
+    """Return how little two names read alike, then how far their numbers are apart, the larger of two first."""
     pairs = zip(map(int, _NUMBER.findall(one)), map(int, _NUMBER.findall(other)), strict=True)
-    return [(abs(left - right), -left) for left, right in pairs]
+    return -SequenceMatcher(a=other, b=one).ratio(), [(abs(left - right), -left) for left, right in pairs]
