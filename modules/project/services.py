@@ -14,12 +14,13 @@ from training_platform.resources.scope import Scope
 Transformation = Callable[[pulumi.ResourceTransformationArgs], pulumi.ResourceTransformationResult | None]
 
 # Beside the APIs of what a stack creates: the one that turns a Kubernetes service account into a Google one, and the
-# two that take what nodes and controllers write.
+# two that take what nodes and controllers write; the one that nodes stream images from.
 ENVIRONMENT_APIS = (
     "artifactregistry.googleapis.com",
     "cloudresourcemanager.googleapis.com",
     "compute.googleapis.com",
     "container.googleapis.com",
+    "containerfilesystem.googleapis.com",
     "file.googleapis.com",
     "iam.googleapis.com",
     "iamcredentials.googleapis.com",

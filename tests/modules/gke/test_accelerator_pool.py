@@ -141,6 +141,7 @@ def test_nodes_wait_for_their_roles_and_a_new_pool_for_the_old_ones_end(
     assert {name for type_, name in options["dependsOn"] if type_ == MEMBER} == {
         "nodes-artifactregistry.reader",
         "nodes-container.defaultNodeServiceAccount",
+        "nodes-serviceusage.serviceUsageConsumer",
     }
     assert options["deleteBeforeReplace"] is True
     assert options["customTimeouts"] == {"update": "8h"}

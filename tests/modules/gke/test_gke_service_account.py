@@ -40,11 +40,15 @@ def test_the_account_id_is_one_that_google_cloud_takes(environment: str, scope: 
     assert re.fullmatch(r"[a-z][a-z0-9-]{4,28}[a-z0-9]", name)
 
 
-def test_nodes_have_two_roles_and_no_more(scope: Scope, deploy: Deploy) -> None:
+def test_nodes_have_three_roles_and_no_more(scope: Scope, deploy: Deploy) -> None:
     members = deploy(lambda: account(scope)).of(MEMBER)
 
     assert {member.name: member.inputs for member in members} == {
         f"nodes-{role}": {"project": "example-train-prod", "role": f"roles/{role}", "member": UNKNOWN}
-        for role in ("artifactregistry.reader", "container.defaultNodeServiceAccount")
+        for role in (
+            "artifactregistry.reader",
+            "container.defaultNodeServiceAccount",
+            "serviceusage.serviceUsageConsumer",
+        )
     }
     assert all(member.options["dependsOn"] == [(ACCOUNT, "nodes-account")] for member in members)

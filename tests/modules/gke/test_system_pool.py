@@ -116,6 +116,7 @@ def test_nodes_wait_for_their_roles_and_a_new_pool_for_the_old_ones_end(planned:
     assert {name for kind, name in waits if kind == MEMBER} == {
         "nodes-artifactregistry.reader",
         "nodes-container.defaultNodeServiceAccount",
+        "nodes-serviceusage.serviceUsageConsumer",
     }
     assert planned.options["deleteBeforeReplace"] is True
     assert planned.options["customTimeouts"] == {"update": "8h"}

@@ -10,9 +10,14 @@ from training_platform.resources.declared import Declared
 from training_platform.resources.register import IAM_MEMBER, SERVICE_ACCOUNT
 from training_platform.resources.scope import Scope
 
-# What a node needs to join, log and report (the second), and to pull images from the project's repositories. Pods have
-# accounts of their own by Workload Identity. Source: GKE docs on hardening, least-privilege node accounts.
-NODE_ROLES = ("roles/artifactregistry.reader", "roles/container.defaultNodeServiceAccount")
+# What a node needs to pull images from the project's repositories, to join, log and report, and to stream images:
+# without the last, it falls back to whole pulls and says nothing. Pods have accounts of their own by Workload Identity.
+# Sources: GKE docs on hardening, least-privilege node accounts; on image streaming, troubleshooting.
+NODE_ROLES = (
+    "roles/artifactregistry.reader",
+    "roles/container.defaultNodeServiceAccount",
+    "roles/serviceusage.serviceUsageConsumer",
+)
 
 
 class AccountInputs(TypedDict):
