@@ -1,7 +1,7 @@
 """What nobody would write, to every reader: an answer always, and never a traceback.
 
 ``make test`` runs a short round, the same each time. A long one by hand, which finds other cases each time:
-``TRAINING_PLATFORM_FUZZ=20000 .venv/bin/python -m pytest tests/fuzz --hypothesis-profile=random``.
+``TRAINING_PLATFORM_FUZZ=20000 .venv/bin/python -m pytest tests/fuzz --hypothesis-profile=random --timeout=0``.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ def list_(
     known = sheets()
     families = {each for sheet in known for each in sheet.families}
     if family is not None and family not in families:
-        _unknown(f"{family!r} is no family of the catalogue", family, families)
+        _unknown(f"{family!r} is not a family in the catalogue", family, families)
     listed = [sheet for sheet in known if family is None or family in sheet.families]
     if output_format is Format.json:
         _print_json([{"kind": each.kind, "name": each.name, "families": list(each.families)} for each in listed])

@@ -231,7 +231,7 @@ def _projects(given: Iterable[str], overview: Overview) -> list[str]:
         try:
             TypeAdapter(ProjectId).validate_python(name)
         except ValidationError:
-            fail(f"{name!r} is no project id: 6 to 30 lower-case letters, digits and dashes.")
+            fail(f"{name!r} is not a project id: 6 to 30 lower-case letters, digits and dashes.")
     if not names:
         fail("No stack file names a project that could be read; name one: training-platform quota pull PROJECT")
     return names

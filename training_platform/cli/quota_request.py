@@ -70,7 +70,7 @@ def _check_contact(contact: str | None) -> None:
     try:
         TypeAdapter(Email | None).validate_python(contact)
     except ValidationError:
-        fail(f"--contact {contact}: that is no address such as ml-platform@example.com.")
+        fail(f"--contact {contact}: that is not an address such as ml-platform@example.com.")
 
 
 def _say(plan: ProjectPlan, verdict: str, *, dry_run: bool) -> None:

@@ -28,7 +28,7 @@ def repository(given: Path | None) -> Path:
     Ends the command with exit code 2 and one sentence where there is none, or where it is of another version.
     """
     root = root_around(given) or fail(
-        f"{given or 'This folder'} is no training-platform repository: it has no Pulumi.yaml beside a folder stacks/."
+        f"{given or 'This folder'} is not a training-platform repository: there is no Pulumi.yaml beside stacks/."
     )
     if (of_root := _version(root)) not in {None, installed()}:
         fail(

@@ -67,7 +67,7 @@ def job_file(path: FilePath, root: FilePath) -> str:
     file = place.relative_to(top).as_posix() if place.is_relative_to(top) else place.as_posix()
     parts = PurePosixPath(file).parts
     if len(parts) != 3 or parts[0] != FOLDER or place.suffix != ".yaml":
-        raise UnreadableError(f"{file}: is no job of this repository: jobs are {FOLDER}/<team>/<job>.yaml in {top}.")
+        raise UnreadableError(f"{file}: is not a job of this repository: jobs are {FOLDER}/<team>/<job>.yaml in {top}.")
     return file
 
 

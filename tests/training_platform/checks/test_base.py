@@ -342,7 +342,7 @@ def test_branches_without_a_common_commit_are_refused(repository: Any) -> None:
 
 def test_without_a_repository_or_git_there_is_no_base(repository: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.rmtree(repository.root / ".git")
-    with pytest.raises(BaseError, match="is in no git repository"):
+    with pytest.raises(BaseError, match="is not in a git repository"):
         repository.compare()
 
     monkeypatch.setenv("PATH", "")

@@ -184,7 +184,7 @@ def test_the_json_report_has_what_the_text_has(copy: Path) -> None:
     [
         (["check", "pord"], "no stack pord"),
         (["check", "--today", "yesterday"], "is not a day"),
-        (["check", "--root", "/nowhere"], "no training-platform repository"),
+        (["check", "--root", "/nowhere"], "not a training-platform repository"),
     ],
 )
 def test_wrong_usage_is_exit_code_2_and_one_sentence(arguments: list[str], said: str) -> None:

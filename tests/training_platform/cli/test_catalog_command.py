@@ -64,7 +64,7 @@ def test_every_kind_can_be_shown(name: str) -> None:
         (["show", "a3-megagup-8g"], "'a3-megagup-8g' is not in the catalogue. Nearest: a3-megagpu-8g."),
         (["show", "zonal "], "Nearest: ZONAL."),
         (["show", "0"], "'0' is not in the catalogue. There are: "),
-        (["list", "--family", "h1000"], "'h1000' is no family of the catalogue. Nearest: h100."),
+        (["list", "--family", "h1000"], "'h1000' is not a family in the catalogue. Nearest: h100."),
     ],
 )
 def test_an_unknown_name_is_exit_code_2_with_the_nearest(arguments: list[str], said: str) -> None:

@@ -111,7 +111,11 @@ def test_what_is_wrong_for_the_other_target_does_not_count(root: Path) -> None:
         ),
         ("[", ["jobs/vision/train.yaml"], "jobs/vision/train.yaml:2:1: is not YAML: "),
         (JOB, ["jobs/vision/none.yaml"], "jobs/vision/none.yaml: cannot be read: No such file or directory."),
-        (JOB, ["jobs/train.yaml"], "jobs/train.yaml: is no job of this repository: jobs are jobs/<team>/<job>.yaml in"),
+        (
+            JOB,
+            ["jobs/train.yaml"],
+            "jobs/train.yaml: is not a job of this repository: jobs are jobs/<team>/<job>.yaml in",
+        ),
         (JOB, ["jobs/vision/train.yaml", "--today", "soon"], "--today: 'soon' is not a day"),
     ],
 )

@@ -160,13 +160,13 @@ def test_a_file_is_known_by_its_place_below_the_repository(tmp_path: Path) -> No
 )
 def test_a_file_in_another_place_is_no_job(tmp_path: Path, file: str) -> None:
     with pytest.raises(
-        UnreadableError, match=f"^{file}: is no job of this repository: jobs are jobs/<team>/<job>.yaml"
+        UnreadableError, match=f"^{file}: is not a job of this repository: jobs are jobs/<team>/<job>.yaml"
     ):
         job_file(tmp_path / file, tmp_path)
 
 
 def test_a_file_of_another_repository_is_no_job(tmp_path: Path) -> None:
-    with pytest.raises(UnreadableError, match="is no job of this repository"):
+    with pytest.raises(UnreadableError, match="is not a job of this repository"):
         job_file(tmp_path / "b" / "jobs" / "vision" / "a.yaml", tmp_path / "a")
 
 

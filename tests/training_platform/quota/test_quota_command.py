@@ -275,7 +275,7 @@ def test_a_project_without_a_snapshot_gets_one(repository: Path, google: str) ->
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["X"], "'X' is no project id"),
+        (["X"], "'X' is not a project id"),
         (["--endpoint", "http://quotas.example.com"], "http://127.0.0.1:PORT/ for a local server"),
         (["--today", "soon"], "'soon' is not a day"),
     ],

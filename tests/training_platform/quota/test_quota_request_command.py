@@ -158,7 +158,7 @@ def test_somebody_has_to_be_there_whom_google_may_ask(repository: Path) -> None:
     edit(repository, PROD, "    alerts:\n      emails: [ml-platform-oncall@example.com]\n", "")
 
     assert "say whom Google may ask, with --contact" in run(repository, "request").stderr
-    assert "that is no address such as" in run(repository, "request", "--contact", "ml platform").stderr
+    assert "that is not an address such as" in run(repository, "request", "--contact", "ml platform").stderr
     assert run(repository, "request", "--contact", "quota@example.com").exit_code == 0
     assert requests(repository)[NAME]["contact"] == "quota@example.com"
 

@@ -54,7 +54,9 @@ class _Git:
         self._command, self._folder = found, folder
         inside = self.run("rev-parse", "--show-prefix")
         if inside is None:
-            raise BaseError(f"{folder} is in no git repository, so there is no base to compare with: leave --base out.")
+            raise BaseError(
+                f"{folder} is not in a git repository, so there is no base to compare with: leave --base out."
+            )
         self.prefix = inside.rstrip("\n")  # of the folder below the top of the repository, with a slash at its end
 
     def run(self, *arguments: str, env: Mapping[str, str] | None = None) -> str | None:

@@ -141,4 +141,4 @@ def test_outside_a_repository_a_command_ends_with_2(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["sandbox", "up", "dev", "--root", str(tmp_path)])
 
     assert result.exit_code == 2
-    assert "is no training-platform repository" in result.output
+    assert "is not a training-platform repository" in result.output
