@@ -75,4 +75,4 @@ def test_stack_files_that_nobody_would_read_are_not_passed_over(tmp_path: Path) 
     result = CliRunner().invoke(app, ["check", "--fast", "--root", str(tmp_path)])
 
     assert result.exit_code == 2
-    assert "stacks has no file Pulumi.<stack>.yaml, and Pulumi.prod.yml." in result.output
+    assert "not checked: stacks/Pulumi.prod.yml: no stack is read from a file of this name." in result.stdout

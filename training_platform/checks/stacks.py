@@ -17,7 +17,7 @@ from training_platform.checks.report import Report, StackReport, accelerator_row
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.section import enumeration
 from training_platform.config.spec.stack import Stack
-from training_platform.config.workspace import STACKS_FOLDER, Workspace, read_workspace
+from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.quota.ledger import (
     CapacityLine,
     ProjectLedger,
@@ -101,9 +101,6 @@ def _read(root: FilePath, today: date) -> _Check:
     check.failures += [*workspace.unreadable, *snapshots.unreadable, *exemptions.unreadable]
     spoilt = dict.fromkeys(each.file for each in snapshots.findings if each.severity == "error")
     check.failures += [f"{file} has errors, so what fits its limits cannot be said." for file in spoilt]
-    misnamed = sorted(path.name for path in (root / STACKS_FOLDER).glob("Pulumi*"))
-    if misnamed and not workspace.stacks and not workspace.unreadable:
-        check.failures.append(f"{root.name}/stacks has no file Pulumi.<stack>.yaml, and {enumeration(misnamed)}.")
     return check
 
 
