@@ -8,7 +8,7 @@ from difflib import SequenceMatcher, get_close_matches
 
 _SHORTEST = 3  # letters by which the beginning of a name says which is meant
 _ALSO_CALLED = {"preemptible": "spot", "premium": "BASIC_SSD", "standard": "BASIC_HDD"}
-"""What a value was called before. Sources: GKE docs, Spot VMs; Filestore API v1, Instance.Tier; read 2026-11-21."""
+"""Other names of a value: preemptible VMs came before spot; tiers have aliases (Filestore docs, service tiers)."""
 _NUMBER = re.compile(r"\d+")
 
 

@@ -6,8 +6,8 @@ import re
 
 # Control characters but tab and line feed, marks that turn the direction of what follows, and other ends of a line.
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
-# GitHub reads `::` at the start of a line and `##[` anywhere in it, Azure `##vso[` and `##[`: actions/runner,
-# ActionCommand.cs, and Azure Pipelines' docs, "Logging commands"; read 2026-11-22. TeamCity reads `##teamcity[`.
+# GitHub reads `::` at the start of a line and `##[` anywhere in it: actions/runner 079cdb1, ActionCommand.cs, read
+# 2026-11-22. That Azure reads `##vso[` and `##[`, and TeamCity `##teamcity[`, is (unverified).
 _COMMAND = re.compile(r"^(\s*:)(?=:)|(#)(?=#(?:\[|vso\[|teamcity\[))", re.MULTILINE | re.IGNORECASE)
 
 
