@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from training_platform.catalog.fact_sheets import Sheet, Value
 
-app = typer.Typer(help="What the catalogue knows of machines, accelerators, disks and charts.", no_args_is_help=True)
+app = typer.Typer(help="The catalogue of machine types, accelerators, disks and charts.", no_args_is_help=True)
 
 
 class Format(StrEnum):
@@ -67,7 +67,7 @@ def show(
 def list_(
     *,
     family: Annotated[
-        str | None, typer.Option("--family", help="Only what belongs to it, such as a3, ct5lp-hightpu or h100.")
+        str | None, typer.Option("--family", help="Only this family, such as a3, ct5lp-hightpu or h100.")
     ] = None,
     output_format: FormatOption = Format.text,
 ) -> None:

@@ -38,7 +38,7 @@ def check(
     ] = None,
     *,
     fast: Annotated[
-        bool, typer.Option("--fast", help="Check the model and the ledgers alone, without planning.")
+        bool, typer.Option("--fast", help="Check only the model and the ledgers, without planning.")
     ] = False,
     formats: Annotated[
         list[Format] | None,
@@ -54,7 +54,7 @@ def check(
     ] = None,
     links: Annotated[
         str,
-        typer.Option("--links", metavar="URL", help="What goes before the paths that Markdown and HTML link to."),
+        typer.Option("--links", metavar="URL", help="URL prefix of the links in Markdown and HTML."),
     ] = "",
     base: Annotated[
         str | None,
@@ -68,14 +68,12 @@ def check(
     ] = False,
     jobs: Annotated[
         int | None,
-        typer.Option("--jobs", min=1, metavar="N", help="Processes that plan; default: as many as there are cores."),
+        typer.Option("--jobs", min=1, metavar="N", help="Number of planning processes; default: the number of cores."),
     ] = None,
-    no_cache: Annotated[
-        bool, typer.Option("--no-cache", help="Plan every stack, also those that nothing has changed for.")
-    ] = False,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Plan every stack, even unchanged ones.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 for warnings too.")] = False,
     today: Annotated[
-        str | None, typer.Option("--today", help="The day to judge dated files by, such as 2026-11-21.")
+        str | None, typer.Option("--today", help="The date to check dated files against, such as 2026-11-21.")
     ] = None,
     root: Annotated[
         Path | None, typer.Option("--root", help="The repository; default: the one around this folder.")

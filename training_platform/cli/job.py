@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Training jobs.", no_args_is_help=True)
 
 Root = Annotated[Path | None, typer.Option("--root", help="The repository; default: the one around this folder.")]
-Today = Annotated[str | None, typer.Option("--today", help="The day to judge dated files by, such as 2026-11-21.")]
+Today = Annotated[
+    str | None, typer.Option("--today", help="The date to check dated files against, such as 2026-11-21.")
+]
 
 
 class Target(StrEnum):
@@ -33,7 +35,7 @@ def render(
     file: Annotated[Path, typer.Argument(help="jobs/<team>/<job>.yaml")],
     *,
     target: Annotated[
-        Target | None, typer.Option("--target", help="Where it runs; needed where the job says both.")
+        Target | None, typer.Option("--target", help="Where it runs; required if the job has both.")
     ] = None,
     today: Today = None,
     root: Root = None,

@@ -37,7 +37,7 @@ TIME_IS_UP = 3
 def submit(
     file: Annotated[Path, typer.Argument(help="jobs/<team>/<job>.yaml")],
     *,
-    target: Annotated[Target | None, typer.Option("--target", help="Where it runs, where the job says both.")] = None,
+    target: Annotated[Target | None, typer.Option("--target", help="Where it runs, if the job has both.")] = None,
     run: Annotated[
         str | None, typer.Option("--run", help="The run's name; default: the job's and five letters.")
     ] = None,

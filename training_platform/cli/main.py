@@ -85,7 +85,7 @@ def _failed(error: Exception) -> int:
     if os.environ.get(TRACEBACK):
         traceback.print_exception(error)
     said = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-    message = f"failed by a mistake of its own, so nothing was decided: {said}. {TRACEBACK}=1 shows where."
+    message = f"failed because of a bug of its own, so nothing was checked: {said}. {TRACEBACK}=1 shows where."
     sys.stderr.write(f"training-platform: {printable(message).encode('utf-8', 'backslashreplace').decode()}\n")
     return COULD_NOT
 

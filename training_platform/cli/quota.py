@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from training_platform.quota.snapshot import Snapshots
 
 app = typer.Typer(
-    help="Who holds what of the projects' quotas, and what to ask Google Cloud for.", no_args_is_help=True
+    help="Quotas of the projects: who uses what, and what to request from Google Cloud.", no_args_is_help=True
 )
 
 
@@ -44,7 +44,7 @@ class By(StrEnum):
 FormatOption = Annotated[Format, typer.Option("--format", help="How the answer is printed.")]
 RootOption = Annotated[Path | None, typer.Option("--root", help="The repository; default: the one around this folder.")]
 TodayOption = Annotated[
-    str | None, typer.Option("--today", help="The day to judge dated files by, such as 2026-11-21.")
+    str | None, typer.Option("--today", help="The date to check dated files against, such as 2026-11-21.")
 ]
 
 
@@ -55,13 +55,13 @@ def show(
     projects: Annotated[list[str] | None, typer.Option("--project", help="Only these; repeatable.")] = None,
     regions: Annotated[list[str] | None, typer.Option("--region", help="Only these; repeatable.")] = None,
     quotas: Annotated[list[str] | None, typer.Option("--quota", help="Only these ids; repeatable.")] = None,
-    stacks: Annotated[list[str] | None, typer.Option("--stack", help="Only what these hold of; repeatable.")] = None,
-    teams: Annotated[list[str] | None, typer.Option("--team", help="Only what these hold of; repeatable.")] = None,
+    stacks: Annotated[list[str] | None, typer.Option("--stack", help="Only what these use; repeatable.")] = None,
+    teams: Annotated[list[str] | None, typer.Option("--team", help="Only what these use; repeatable.")] = None,
     output_format: FormatOption = Format.text,
     today: TodayOption = None,
     root: RootOption = None,
 ) -> None:
-    """Show who holds what of every limit, what is left, and each team's share of the clusters' capacity.
+    """Show who uses what of every limit, what is left, and each team's share of the clusters' capacity.
 
     Counted over all stacks, at the autoscaling maximum. Exit code 2: a file could not be counted.
     """
@@ -98,7 +98,7 @@ def plan(
     today: TodayOption = None,
     root: RootOption = None,
 ) -> None:
-    """Say which limits to ask for so that all stacks fit, what would fit today instead, and the YAML to paste.
+    """Say which limits to request so that all stacks fit, what would fit today instead, and the YAML to paste.
 
     Exit code 2: a file could not be counted.
     """

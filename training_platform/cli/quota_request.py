@@ -17,7 +17,7 @@ def request(
     *,
     projects: Annotated[list[str] | None, typer.Option("--project", help="Only these; repeatable.")] = None,
     justification: Annotated[
-        str | None, typer.Option("--justification", metavar="TEXT", help="Why; default: who holds what.")
+        str | None, typer.Option("--justification", metavar="TEXT", help="Why; default: who uses what.")
     ] = None,
     contact: Annotated[
         str | None,

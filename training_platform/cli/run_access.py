@@ -32,7 +32,7 @@ class Format(StrEnum):
 
 OF_A_RUN = ("team", "kubeconfig", "vertex_endpoint", "root")
 RunName = Annotated[str, typer.Argument(help="The run, as `job submit` printed it.", metavar="RUN")]
-Team = Annotated[str | None, typer.Option("--team", help="The team whose runs are meant.")]
+Team = Annotated[str | None, typer.Option("--team", help="The team that owns the runs.")]
 Output = Annotated[Format, typer.Option("--format", help="How the answer is printed.")]
 Kubeconfig = Annotated[
     str | None, typer.Option("--kubeconfig", help="The kubeconfig; default: KUBECONFIG, else kubectl's own.")

@@ -84,7 +84,7 @@ def up(
     stack: StackName,
     *,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Take over from a killed run: its lock, and what it had begun.")
+        bool, typer.Option("--resume", help="Take over from a killed run: its lock, and what it was creating.")
     ] = False,
     options: Options,
 ) -> None:
@@ -132,7 +132,9 @@ def destroy(
 @takes(Options, "durations", "crds", "api_server", "scenario", *WHERE)
 def serve(
     *,
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Of the local cloud; 0 takes a free one.")] = 0,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="Port of the local cloud; 0 picks a free one.")
+    ] = 0,
     options: Options,
 ) -> None:
     """Serve the local cloud until interrupted, for this command's other runs or an engine run by hand.

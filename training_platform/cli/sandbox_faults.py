@@ -16,7 +16,7 @@ from training_platform.cli.sandbox import WHERE, Options
 if TYPE_CHECKING:
     from training_platform.sandbox.run.faults import Faults
 
-app = typer.Typer(help="What goes wrong on purpose in the cloud of `sandbox serve`.", no_args_is_help=True)
+app = typer.Typer(help="Faults injected into the cloud of `sandbox serve`.", no_args_is_help=True)
 
 
 @app.command("list")

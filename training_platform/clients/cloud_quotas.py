@@ -82,9 +82,9 @@ class CloudQuotas:
         try:
             body = answer.json()
         except ValueError as error:
-            raise QuotasError(f"{self._endpoint}{path} answers with what is no JSON.") from error
+            raise QuotasError(f"{self._endpoint}{path} answers with something other than JSON.") from error
         if not isinstance(body, dict):
-            raise QuotasError(f"{self._endpoint}{path} answers with what is no object.")
+            raise QuotasError(f"{self._endpoint}{path} answers with something other than an object.")
         return body
 
 
@@ -138,7 +138,7 @@ def _quota_info(info: Mapping[str, Any], path: str) -> QuotaInfo:
         value = str((each.get("details") or {}).get("value", "0"))  # the API leaves 0 out
         dimensions = each.get("dimensions") or {}
         if not _WHOLE.fullmatch(value) or int(value) < -1 or not isinstance(dimensions, dict):
-            raise QuotasError(f"{path} says {value!r} of {quota_id}, which is no limit.")
+            raise QuotasError(f"{path} says {value!r} of {quota_id}, which is not a limit.")
         rows.append(Row({str(name): str(text) for name, text in dimensions.items()}, int(value)))
     return QuotaInfo(quota_id, tuple(str(name) for name in info.get("dimensions") or ()), tuple(rows))
 
@@ -146,7 +146,7 @@ def _quota_info(info: Mapping[str, Any], path: str) -> QuotaInfo:
 def _list(body: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
     value = body.get(key, [])
     if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
-        raise QuotasError(f"The answer's {key} are no list of objects.")
+        raise QuotasError(f"The answer's {key} are not a list of objects.")
     return value
 
 

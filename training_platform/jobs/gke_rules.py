@@ -88,22 +88,24 @@ def _shapes(job: ResolvedJob, flavor: Flavor) -> Iterator[Finding]:
     if len(sizes) > 1:
         pools = " and ".join(f"{pool.name} of {hosts}" for hosts, pool in sorted(sizes.items()))
         message = f"{flavor.name} has slices of different numbers of VMs, pool {pools}: Kubernetes may pick either"
-        yield job.finding(("gke", "flavor"), message, rule="job-flavor-shape", allowed="a flavor of one kind of VM")
+        yield job.finding(
+            ("gke", "flavor"), message, rule="job-flavor-shape", allowed="a flavor whose slices have one size"
+        )
 
 
 def _slices(job: ResolvedJob, flavor: Flavor, count: int) -> Iterator[Finding]:
-    """Find what several slices want of their pools. Source: GKE docs on multislice TPUs; reports on JobSet, 2026."""
+    """Find what multislice needs of its pools. Source: GKE docs on multislice TPUs; reports on JobSet, 2026."""
     pool = shape(flavor)
     if flavor.accelerator.kind != "tpu":
         return
     if count > 1 and not pool.multi_host:
-        message = f"multislice wants slices of several VMs, and {flavor.name} has slices of one"
+        message = f"multislice needs multi-host slices, but {flavor.name} has single-host slices"
         yield job.finding(("gke", "slices"), message, rule="job-multislice", allowed="1", nearest=1)
     kept = sum(each.min_nodes // each.hosts for each in flavor.pools)
     if pool.multi_host and count > kept:
         message = (
-            f"{count:,} slices are more than the {kept:,} that {flavor.name} always has; where a Job must have a slice "
-            "for itself, an autoscaler that starts from 0 is reported to wait for ever in some versions"
+            f"{count:,} slices are more than the {kept:,} that {flavor.name} always has; where a Job needs a slice "
+            "for itself, an autoscaler that starts from 0 is reported to wait forever in some versions"
         )
         yield job.finding(
             ("gke", "slices"), message, rule="job-slices-from-zero", severity="warning",
@@ -115,7 +117,7 @@ def _networks(job: ResolvedJob, flavor: Flavor) -> Iterator[Finding]:
     """Find pools that a job over several VMs cannot use, and a pod that would be outside the networks between GPUs."""
     gke, _ = gke_target(job)
     if gke.host_network and not job.team.host_network:
-        message = f"team {job.team.name} may not use the network of VMs, and the cluster refuses its pods"
+        message = f"team {job.team.name} may not use the host network: the cluster would refuse its pods"
         allowed = "false, or host_network: true in the team's stack"
         yield job.finding(("gke", "host_network"), message, rule="job-host-network", allowed=allowed, nearest="false")
         return
@@ -123,7 +125,9 @@ def _networks(job: ResolvedJob, flavor: Flavor) -> Iterator[Finding]:
     if fabric is None:
         return
     if gke.host_network:
-        message = f"pods of {flavor.name} have network cards of their own, which pods on the VM's network cannot have"
+        message = (
+            f"pods of {flavor.name} use additional network interfaces, which pods on the host network do not support"
+        )
         yield job.finding(("gke", "host_network"), message, rule="job-host-network", allowed="false", nearest="false")
     usable = usable_pools(flavor, gke.nodes or 1)
     others = [pool.name for pool in _large(flavor) if pool not in usable]
@@ -136,17 +140,17 @@ def _networks(job: ResolvedJob, flavor: Flavor) -> Iterator[Finding]:
 
 
 def _run(job: ResolvedJob) -> Iterator[Finding]:
-    """Find a run that its VMs would not outlive. Source: GKE docs, queued provisioning, read 2026-04."""
+    """Find a run longer than its VMs exist. Source: GKE docs, queued provisioning, read 2026-04."""
     gke, flavor = gke_target(job)
     if gke.max_run_hours is None:
         return
     if not flavor.by_request:
-        message = f"{flavor.name} has no queued provisioning, and nothing ends a run there"
+        message = f"{flavor.name} does not use queued provisioning, so runs have no time limit"
         yield job.finding(("gke", "max_run_hours"), message, rule="job-run-time", allowed="none")
         return
     most = min(LONGEST_RUN, longest_run_hours(flavor) or LONGEST_RUN)
     if gke.max_run_hours > most:
-        message = f"VMs of {flavor.name} live for {most:,} hours: Google then takes them, and Kueue puts the job aside"
+        message = f"VMs of {flavor.name} run for at most {most:,} hours: then Kueue deactivates the job"
         allowed = f"at most {most:,}"
         yield job.finding(("gke", "max_run_hours"), message, rule="job-run-time", allowed=allowed, nearest=most)
 
@@ -157,7 +161,7 @@ def _names(job: ResolvedJob) -> Iterator[Finding]:
     longest = len(f"{job.name}-{ROLE}-{jobs - 1}-{hosts - 1}-{_SUFFIX}")
     if longest > LONGEST_NAME:
         fits = len(job.name) - (longest - LONGEST_NAME)
-        message = f"names of its pods would have {longest} characters, and Kubernetes takes {LONGEST_NAME}"
+        message = f"names of its pods would have {longest} characters, but Kubernetes allows {LONGEST_NAME}"
         yield job.finding((), message, rule=NAME_RULE, allowed=f"a file name of at most {fits} characters")
 
 

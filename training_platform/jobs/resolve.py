@@ -104,12 +104,12 @@ def _resolve(job: Job, source: Source, workspace: Workspace) -> tuple[ResolvedJo
     home = workspace.stacks.get(job.environment)
     if home is None or home.environment is None:
         names = [stack.name for stack, _ in workspace.environments()]
-        what = f"environment{_uncounted(workspace)}"
+        what = f"an environment{_uncounted(workspace)}"
         return None, [_dangling(source, ("environment",), job.environment, what, names)]
     teams = {team.name: team for _, team, _ in workspace.teams() if team.environment == job.environment}
     team = teams.get(place.parent.name)
     if team is None:
-        what = f"team of {job.environment} (a job's folder names its team){_uncounted(workspace)}"
+        what = f"a team of {job.environment} (a job's folder names its team){_uncounted(workspace)}"
         return None, [_dangling(source, ("environment",), place.parent.name, what, teams)]
     found = list(_references(job, team, home.environment, source, workspace))
     if found:
@@ -131,38 +131,38 @@ def _references(
     job: Job, team: Team, environment: Environment, source: Source, workspace: Workspace
 ) -> Iterator[Finding]:
     if job.output and job.output not in team.buckets:
-        yield _dangling(source, ("output",), job.output, f"bucket of team {team.name}", team.buckets)
+        yield _dangling(source, ("output",), job.output, f"a bucket of team {team.name}", team.buckets)
     if job.gke:
         yield from _shares(job.gke, team, environment, source, workspace)
         if job.gke.priority and job.gke.priority not in environment.priorities:
             path: Path = ("gke", "priority")
-            yield _dangling(source, path, job.gke.priority, f"priority of {job.environment}", environment.priorities)
+            yield _dangling(source, path, job.gke.priority, f"a priority of {job.environment}", environment.priorities)
     if job.vertex and (wanted := job.vertex.persistent_resource):
         there = team.vertex.persistent_resources
         if wanted not in there:
             path = ("vertex", "persistent_resource")
-            yield _dangling(source, path, wanted, f"persistent resource of team {team.name}", there)
+            yield _dangling(source, path, wanted, f"a persistent resource of team {team.name}", there)
 
 
 def _shares(
     gke: GkeTarget, team: Team, environment: Environment, source: Source, workspace: Workspace
 ) -> Iterator[Finding]:
-    """Find a cluster or flavor that the team has no share of, or a share of what the environment has not got."""
+    """Find a cluster or flavor that the team has no share of, or that the environment does not have."""
     cluster, flavor = gke.cluster, gke.flavor
     clusters = team.shares.keys() & environment.clusters.keys()
     if cluster not in clusters:
-        what = f"cluster of {team.environment} in which team {team.name} has a share"
+        what = f"a cluster of {team.environment} in which team {team.name} has a share"
         yield _dangling(source, ("gke", "cluster"), cluster, what, clusters)
         return
     flavors = team.shares[cluster].keys() & workspace.flavors(team.environment, cluster).keys()
     if flavor not in flavors:
-        what = f"flavor of which team {team.name} has a share in {cluster}"
+        what = f"a flavor of which team {team.name} has a share in {cluster}"
         yield _dangling(source, ("gke", "flavor"), flavor, what, flavors)
 
 
 def _dangling(source: Source, path: Path, value: str, what: str, names: Collection[str]) -> Finding:
     allowed, nearest = enumeration(names) or "none is declared", find_nearest(value, names)
-    return source.finding(MODEL_RULE, path, f"{value!r} is no {what}", allowed=allowed, nearest=nearest)
+    return source.finding(MODEL_RULE, path, f"{value!r} is not {what}", allowed=allowed, nearest=nearest)
 
 
 def _uncounted(workspace: Workspace) -> str:

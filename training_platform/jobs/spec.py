@@ -72,7 +72,8 @@ class VertexTarget(Section):
     topology: str | None = Field(default=None, description="TPU: shape of the slice, such as 4x8.")
     replicas: int = Field(default=1, ge=1, le=_INT32, description="GPU and CPU: VMs that train together.")
     capacity: Literal["on-demand", "spot", "flex-start"] = Field(
-        default="on-demand", description="How the VMs are had; spot and flex-start charge the preemptible quota."
+        default="on-demand",
+        description="Provisioning model of the VMs; spot and flex-start charge the preemptible quota.",
     )
     timeout_hours: int = Field(default=24, ge=1, le=_MOST_HOURS, description="Longest run, in hours.")
     max_wait_hours: int | None = Field(

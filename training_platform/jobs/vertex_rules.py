@@ -55,7 +55,7 @@ def _not_offered(job: ResolvedJob, machine: MachineType) -> Finding:
 
 
 def _slice(job: ResolvedJob, target: VertexTarget, machine: MachineType) -> Iterator[Finding]:
-    """Find a TPU without a topology that it can make, or with several replicas, and a topology of anything else."""
+    """Find a TPU without a valid topology or with several replicas, and a topology on any other machine type."""
     path: Path = ("vertex", "topology")
     rule, topology = "job-vertex-topology", target.topology
     if machine.kind != "tpu":
@@ -63,22 +63,20 @@ def _slice(job: ResolvedJob, target: VertexTarget, machine: MachineType) -> Iter
             yield job.finding(path, f"{machine.name} is not a TPU and has no topology", rule=rule, allowed="none")
         return
     if target.replicas != 1:
-        message = f"is {target.replicas}: Vertex AI works out a TPU's VMs from the topology"
+        message = f"is {target.replicas}: Vertex AI derives a TPU's VMs from the topology"
         yield job.finding(("vertex", "replicas"), message, rule="job-vertex-replicas", allowed="1", nearest=1)
     if topology is None or not legal_for(machine, topology):
         first = list(islice(legal_topologies(machine), _SHOWN + 1))
         allowed = ", ".join(first[:_SHOWN]) + (" and larger ones" if len(first) > _SHOWN else "")
         said = (
-            "is missing: a TPU's slice has a shape"
-            if topology is None
-            else f"{topology!r} is not a valid topology for it"
+            "is missing: a TPU slice needs one" if topology is None else f"{topology!r} is not a valid topology for it"
         )
         nearest = machine.single_host if topology is None else nearest_topology(machine, topology)
         yield job.finding(path, said, rule=rule, allowed=allowed, nearest=nearest)
 
 
 def _capacity(job: ResolvedJob, target: VertexTarget, machine: MachineType) -> Iterator[Finding]:
-    """Find a capacity that Vertex AI has no such machines by."""
+    """Find a provisioning model that Vertex AI does not support for the machine type."""
     path: Path = ("vertex", "capacity")
     support = machine.accelerator.vertex if machine.accelerator else None
     quotas = support.quotas if support else machine.vertex_cpu_quota

@@ -31,7 +31,7 @@ def _wrong(path: Path, file: str) -> Iterator[str]:
         raise UnreadableError(f"{file}{place}: is not JSON: {error}.") from error
     yield from (each.one_line for each in source.findings)
     if not isinstance(config, dict):
-        raise UnreadableError(f"{file}:1:1: is no mapping of policies to levels or settings.")
+        raise UnreadableError(f"{file}:1:1: is not a mapping of policies to levels or settings.")
     for wrong in wrong_settings(config, path.parents[1]):
         finding = source.finding(
             "policy-config", wrong.path, wrong.message, allowed=wrong.allowed, nearest=wrong.nearest

@@ -127,7 +127,7 @@ def _wrong_values(
 
 def _wrong_level(path: Path, value: object) -> Iterator[Wrong]:
     if value not in LEVELS:
-        yield Wrong(path, f"{value!r} is no enforcement level", ", ".join(LEVELS), find_nearest(str(value), LEVELS))
+        yield Wrong(path, f"{value!r} is not an enforcement level", ", ".join(LEVELS), find_nearest(str(value), LEVELS))
 
 
 def _wrong_type(path: Path, value: Any, schema: Mapping[str, Any]) -> Iterator[Wrong]:
@@ -136,7 +136,9 @@ def _wrong_type(path: Path, value: Any, schema: Mapping[str, Any]) -> Iterator[W
         yield Wrong(path, f"{value!r} has the wrong type", " or ".join(_TYPES[each][1] for each in types))
     elif "enum" in schema and value not in schema["enum"]:
         names: Collection[str] = schema["enum"]
-        yield Wrong(path, f"{value!r} is no rule of {path[0]}", enumeration(names, 40), find_nearest(str(value), names))
+        yield Wrong(
+            path, f"{value!r} is not a rule of {path[0]}", enumeration(names, 40), find_nearest(str(value), names)
+        )
     elif isinstance(value, list):
         for index, each in enumerate(value):
             yield from _wrong_type((*path, index), each, schema["items"])

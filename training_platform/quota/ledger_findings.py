@@ -134,7 +134,7 @@ def _over_capacity(line: CapacityLine, share: Held, workspace: Workspace) -> Fin
     )
     return _finding(
         "capacity-exceeded", share.holder.stack, share.holder.field, message, workspace,
-        allowed=f"at most {fits} beside the other teams", nearest=str(fits),
+        allowed=f"at most {fits} besides the other teams", nearest=str(fits),
     )  # fmt: skip
 
 

@@ -110,7 +110,7 @@ def test_a_job_that_says_not_where_it_runs_is_rejected(read: Read) -> None:
 def test_a_folder_that_is_no_team_is_rejected_with_the_nearest(read: Read) -> None:
     _, (finding,) = read(JOB, "jobs/vison/train.yaml")
 
-    assert "'vison' is no team of lab" in finding.message
+    assert "'vison' is not a team of lab" in finding.message
     assert (finding.allowed, finding.nearest) == ("nlp, vision", "vision")
 
 

@@ -56,13 +56,16 @@ def test_severities_tell_data_loss_from_house_rules_and_advice(pack: dict[str, P
         ({"all": {"level": 1}}, "all has no setting 'level'. Allowed: enforcementLevel."),
         (
             {"labels": "advisry"},
-            "'advisry' is no enforcement level. Allowed: advisory, mandatory, remediate, disabled.",
+            "'advisry' is not an enforcement level. Allowed: advisory, mandatory, remediate, disabled.",
         ),
-        ({"labels": {"enforcementLevel": 1}}, "1 is no enforcement level."),
-        ({"labels": 5}, "5 is no enforcement level."),
+        ({"labels": {"enforcementLevel": 1}}, "1 is not an enforcement level."),
+        ({"labels": 5}, "5 is not an enforcement level."),
         ({"labels": {"environment": 5}}, "5 has the wrong type. Allowed: a text."),
         ({"disks": {"advisoryRules": "boot-disk-size"}}, "'boot-disk-size' has the wrong type. Allowed: a list."),
-        ({"disks": {"advisoryRules": ["boot-dsk-size"]}}, "'boot-dsk-size' is no rule of disks. Allowed: boot-disk-"),
+        (
+            {"disks": {"advisoryRules": ["boot-dsk-size"]}},
+            "'boot-dsk-size' is not a rule of disks. Allowed: boot-disk-",
+        ),
         ({"quota": {"snapshot": 5}}, "5 has the wrong type. Allowed: a text or limits."),
         ({"quota": {"snapshot": "nowhere.yaml"}}, "quota.snapshot: nowhere.yaml: cannot be read: "),
         ({"quota": {"snapshot": {"project": "example-train"}}}, "quota.snapshot: the snapshot in the policy pack's"),
@@ -136,7 +139,7 @@ def test_a_check_with_a_wrong_config_ends_with_2_and_says_all_of_it(tmp_path: Pa
 
     assert (right.exit_code, wrong.exit_code) == (0, 2)
     assert "not checked: policies/config/prod.json:1:2: labls: there is no policy 'labls'." in wrong.stdout
-    assert "not checked: policies/config/prod.json:1:15: quota: 'mandtory' is no enforcement level." in wrong.stdout
+    assert "not checked: policies/config/prod.json:1:15: quota: 'mandtory' is not an enforcement level." in wrong.stdout
 
 
 class Refused(Exception):

@@ -72,7 +72,7 @@ def _state(jobset: Json, workload: Json | None) -> tuple[State, str]:
     if jobset["metadata"].get("deletionTimestamp"):
         return "cancelling", ""
     if workload is None:
-        return "waiting", "Kueue has not taken it yet"
+        return "waiting", "Kueue has not admitted it yet"
     if (workload.get("spec") or {}).get("active") is False:
         return "waiting", f"deactivated: {words(workload, 'Evicted') or 'somebody set spec.active to false'}"
     if not holds(workload, "Admitted"):

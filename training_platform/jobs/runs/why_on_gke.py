@@ -196,7 +196,7 @@ def _failed(run: Run, seen: Seen) -> Iterator[str]:
 def _evictions(seen: Seen) -> Iterator[str]:
     evicted = condition(seen.workload, "Evicted")
     if evicted and evicted.get("status") == "True" and (seen.workload or {}).get("spec", {}).get("active") is not False:
-        yield f"It had started before and was stopped ({evicted.get('reason')}): {_said(str(evicted.get('message')))}."
+        yield f"It started before and was stopped ({evicted.get('reason')}): {_said(str(evicted.get('message')))}."
 
 
 def _warnings(seen: Seen) -> Iterator[str]:

@@ -38,7 +38,7 @@ def cluster_name(cluster: ClusterView) -> Iterator[Draft]:
 def dataplane_policies(cluster: ClusterView) -> Iterator[Draft]:
     """Find Calico beside Dataplane V2, which enforces policies itself, and policies of Dataplane V2 without it."""
     if cluster.network_policy and cluster.datapath == DATAPLANE_V2:
-        message = "network policy is on beside Dataplane V2, which enforces policies itself"
+        message = "network policy is enabled with Dataplane V2, which enforces policies itself"
         yield finding(cluster, "network_policy", message, allowed="no network_policy block")
     if cluster.dataplane_policies and cluster.datapath != DATAPLANE_V2:
         message = "FQDN and cluster-wide Cilium network policies need Dataplane V2"
@@ -47,7 +47,7 @@ def dataplane_policies(cluster: ClusterView) -> Iterator[Draft]:
 
 @rule("multi-networking", ruleset="clusters", facts=("CLU-02",), source=f"{_TOOLKIT}; {_SCHEMA}")
 def multi_networking(cluster: ClusterView) -> Iterator[Draft]:
-    """Find multi-networking without what it rests on; both are set at creation: a change replaces the cluster."""
+    """Find multi-networking without its prerequisites; both are set at creation: a change replaces the cluster."""
     if not cluster.multi_networking:
         return
     for field, wanted in (("datapath", DATAPLANE_V2), ("networking_mode", "VPC_NATIVE")):
@@ -59,7 +59,7 @@ def multi_networking(cluster: ClusterView) -> Iterator[Draft]:
 
 @rule("default-pool", ruleset="clusters", owner="provider", facts=("CLU-05",), source=_SCHEMA)
 def default_pool(cluster: ClusterView) -> Iterator[Draft]:
-    """Find a cluster that the provider does not make: no first pool to remove, a version of removed nodes."""
+    """Find a cluster that the provider cannot create: no first pool to remove, or a version of removed nodes."""
     first = cluster.initial_nodes or cluster.pools_inside
     if cluster.remove_default_pool and not cluster.autopilot and first < 1:
         message = "the default pool is removed after creation, and initial_node_count is not at least 1"
@@ -67,7 +67,9 @@ def default_pool(cluster: ClusterView) -> Iterator[Draft]:
     if cluster.node_version is None:
         return
     if cluster.remove_default_pool:
-        yield finding(cluster, "node_version", "node_version is of the default pool, which is removed", allowed="none")
+        yield finding(
+            cluster, "node_version", "node_version applies to the default pool, which is removed", allowed="none"
+        )
     elif cluster.node_version != cluster.version:
         message = f"node_version is {cluster.node_version}, and min_master_version {cluster.version}"
         yield finding(cluster, "node_version", message, allowed="the same at creation", nearest=cluster.version)
@@ -75,12 +77,12 @@ def default_pool(cluster: ClusterView) -> Iterator[Draft]:
 
 @rule("default-max-pods", ruleset="clusters", facts=("CLU-13",), source=PODS_SOURCE)
 def default_max_pods(cluster: ClusterView) -> Iterator[Draft]:
-    """Find a number of pods per node that GKE does not take for the pools that say none, or does not take at all."""
+    """Find a default number of pods per node that GKE does not support."""
     pods = cluster.max_pods
     if pods is None:
         return
     if cluster.networking_mode == ROUTES:
-        message = "pods per node are set, and the cluster gives pods no range of their own"
+        message = "pods per node are set, but the cluster is not VPC-native"
         yield finding(cluster, "max_pods", message, allowed="networking_mode VPC_NATIVE", nearest="VPC_NATIVE")
     yield from pods_beyond(cluster, pods)
 
@@ -101,7 +103,7 @@ def cluster_zones(cluster: ClusterView) -> Iterator[Draft]:
     place = cluster.location
     for zone in cluster.zones:
         if zone == place:
-            message = f"node_locations lists {zone}, where the cluster is anyway"
+            message = f"node_locations lists {zone}, the cluster's own zone"
             yield finding(cluster, "zones", message, allowed=f"other zones of {region_of(place)}")
         elif region_of(zone) != region_of(place):
             message = f"node_locations lists {zone}, which is not in {region_of(place)}"
@@ -110,11 +112,11 @@ def cluster_zones(cluster: ClusterView) -> Iterator[Draft]:
 
 @rule("autopilot-settings", ruleset="clusters", owner="provider", facts=("CLU-06",), source=f"{_SCHEMA}, ConflictsWith")
 def autopilot_settings(cluster: ClusterView) -> Iterator[Draft]:
-    """Find settings that an Autopilot cluster decides by itself."""
+    """Find settings that an Autopilot cluster does not support."""
     if cluster.autopilot and cluster.clashing:
-        message = f"an Autopilot cluster does not take {', '.join(cluster.clashing)}"
+        message = f"an Autopilot cluster does not support {', '.join(cluster.clashing)}"
         yield finding(
-            cluster, "clashing", message, allowed="none of them; TPUs and GPUs come by pods and ComputeClasses"
+            cluster, "clashing", message, allowed="none of them; pods and ComputeClasses request TPUs and GPUs"
         )
 
 
@@ -126,7 +128,7 @@ def autopilot_settings(cluster: ClusterView) -> Iterator[Draft]:
     source="keras kinetic #305; zone tables of the pricing calculator, read 2026-08-10",
 )
 def default_pool_machine(cluster: ClusterView) -> Iterator[Draft]:
-    """Find a throw-away pool of machines that the cluster's zone lacks; a warning, since lists of zones age."""
+    """Find a default pool of a machine type that its zone does not offer; a warning, since lists of zones age."""
     place = cluster.location
     if not is_zone(place) or cluster.autopilot:
         return
@@ -138,10 +140,10 @@ def default_pool_machine(cluster: ClusterView) -> Iterator[Draft]:
         there = sorted(
             row.name for row in MACHINE_TYPES.values() if row.kind == "cpu" and place not in row.missing_zones
         )
-        message = f"the default pool is of {name}, which {place} lacks"
+        message = f"the default pool has machine type {name}, which {place} does not offer"
         nearest = next((other for other in there if other.endswith("standard-4")), None)
         yield finding(
-            cluster, "default_machine", message, allowed="a machine type of the zone, written out", nearest=nearest
+            cluster, "default_machine", message, allowed="a machine type that the zone offers", nearest=nearest
         )
 
 
@@ -160,15 +162,17 @@ def resource_tags(cluster: ClusterView) -> Iterator[Draft]:
     source=f"{_SCHEMA}, resource_container_cluster.go",
 )
 def inline_pools(cluster: ClusterView, program: Program) -> Iterator[Draft]:
-    """Find pools written in the cluster beside pools of their own: each update undoes the others."""
+    """Find inline pools in a cluster that also has NodePool resources: each update undoes the other."""
     if cluster.inline_pools and pools_of(cluster, program):
-        message = f"cluster {cluster.name} lists {cluster.inline_pools} pools inside, and has others beside"
+        message = (
+            f"cluster {cluster.name} declares {cluster.inline_pools} pools inline, and others as NodePool resources"
+        )
         yield finding(cluster, "inline_pools", message, allowed="NodePool resources alone")
 
 
 @rule("autopilot-pools", ruleset="together", across=True, facts=("CLU-06",), source=f"{_SCHEMA}, ConflictsWith")
 def autopilot_pools(cluster: ClusterView, program: Program) -> Iterator[Draft]:
-    """Find a node pool of a cluster that makes its own."""
+    """Find a node pool in an Autopilot cluster."""
     for pool in pools_of(cluster, program) if cluster.autopilot else ():
         message = f"{cluster.name} is an Autopilot cluster, which does not support node pools"
         yield finding(pool, "cluster", message, allowed="pods with selectors, or a ComputeClass")
@@ -176,8 +180,8 @@ def autopilot_pools(cluster: ClusterView, program: Program) -> Iterator[Draft]:
 
 @rule("routes-max-pods", ruleset="together", across=True, facts=("CLU-13",), source=f"{_SCHEMA}, max_pods_per_node")
 def routes_max_pods(cluster: ClusterView, program: Program) -> Iterator[Draft]:
-    """Find pods per node of a pool whose cluster gives pods no range of their own."""
+    """Find pods per node of a pool whose cluster is not VPC-native."""
     for pool in pools_of(cluster, program) if cluster.networking_mode == ROUTES else ():
         if pool.max_pods is not None:
-            message = f"pods per node are set, and cluster {cluster.name} gives pods no range of their own"
+            message = f"pods per node are set, but cluster {cluster.name} is not VPC-native"
             yield finding(pool, "max_pods", message, allowed="a VPC-native cluster, or no max_pods_per_node")

@@ -1,4 +1,4 @@
-"""Custom compute classes: what their schema refuses, and priorities that never bring a node."""
+"""Custom compute classes: what their schema refuses, and priorities that never add a node."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ AUTO_CREATION = "1.33.3-gke.1136000"
 
 @rule("compute-class-priority", ruleset="compute-classes", facts=("CON-01",), source=_TYPES)
 def compute_class_priority(each: ComputeClassView) -> Iterator[Draft]:
-    """Find a priority whose fields exclude each other, or one of which wants another."""
+    """Find a priority whose fields exclude each other, or one of which needs another."""
     for place, priority in enumerate(each.priorities, 1):
         for message, allowed in _clashes(priority):
             yield finding(each, "priorities", f"priority {place}: {message}", allowed=allowed)
@@ -40,13 +40,16 @@ def _clashes(priority: ClassPriority) -> Iterator[tuple[str, str]]:
     if {"machineType", "machineFamily"} <= written:
         yield "machineType and machineFamily exclude each other", "one of the two"
     if "machineType" in written and written & {"minCores", "minMemoryGb"}:
-        yield "a machine type has its cores and memory already", "machineType, or machineFamily with the least of each"
+        yield (
+            "a machine type already determines cores and memory",
+            "machineType, or machineFamily with the least of each",
+        )
     if priority.spot and priority.flex_start:
         yield "spot and flexStart exclude each other", "one of the two"
     if (priority.affinity == "Specific") != (priority.reservations > 0):
         yield "affinity Specific and reservations by name go together", "both, or None, or AnyBestEffort"
     if priority.wait_seconds is not None and not (priority.tpu or priority.flex_start):
-        yield "GKE waits for capacity of flex-start VMs and TPU slices alone", "no capacityCheckWaitTimeSeconds"
+        yield "GKE waits for capacity only with flex-start VMs and TPU slices", "no capacityCheckWaitTimeSeconds"
 
 
 @rule("compute-class-capacity", ruleset="compute-classes", facts=("CON-07", "CON-12"), source=f"{_TYPES}; Compute docs")
@@ -71,7 +74,7 @@ def compute_class_capacity(each: ComputeClassView) -> Iterator[Draft]:
     source="GKE cluster-autoscaler 7d25050, reservation matcher; google/skills, gke-compute-classes, read 2026-11-21",
 )
 def compute_class_reservation(each: ComputeClassView) -> Iterator[Draft]:
-    """Find TPUs, spot or flex-start VMs that are to take any reservation: TPUs take one by name, the others none.
+    """Find TPUs, spot or flex-start VMs with affinity to any reservation: TPUs need its name, the others support none.
 
     The zones of a reservation by name stand beside its name: GKE refuses a priority that has zones of its own, too.
     """
@@ -90,7 +93,7 @@ def compute_class_reservation(each: ComputeClassView) -> Iterator[Draft]:
 
 @rule("compute-class-pools", ruleset="compute-classes", across=True, facts=("CON-11",), source=_DOCS)
 def compute_class_pools(each: ComputeClassView, program: Program) -> Iterator[Draft]:
-    """Find a pool of a class that GKE would never scale for it: without its label, or queued."""
+    """Find a pool of a compute class that GKE would never scale for it: without its label, or with queuing."""
     cluster = _cluster(each, program)
     if cluster is None or not each.compute_class:
         return
@@ -100,26 +103,26 @@ def compute_class_pools(each: ComputeClassView, program: Program) -> Iterator[Dr
             continue
         if pool.node_labels.get(CLASS_LABEL) != each.compute_class:
             label = f"{CLASS_LABEL}: {each.compute_class}"
-            message = f"pool {pool.pool} is in class {each.compute_class}, and its nodes lack the class's label"
+            message = f"pool {pool.pool} is in class {each.compute_class}, but its nodes lack the class's label"
             yield finding(pool, "node_labels", message, allowed=f"{label}, and a taint of the same", nearest=label)
         if pool.queued:
-            message = f"nodes of pool {pool.pool} come by ProvisioningRequests alone, never for a compute class"
+            message = f"nodes of pool {pool.pool} are added by ProvisioningRequests only, never for a compute class"
             yield finding(pool, "queued", message, allowed="flex-start, in a class", nearest="flex-start")
 
 
 @rule("compute-class-floor", ruleset="compute-classes", across=True, facts=("TPU-12",), source=_DOCS)
 def compute_class_floor(each: ComputeClassView, program: Program) -> Iterator[Draft]:
-    """Find a class on a GKE version that knows none, or that makes pools by auto-provisioning alone and has none."""
+    """Find a compute class on a GKE version that does not support it, or not without auto-provisioning."""
     cluster = _cluster(each, program)
     if cluster is None:
         return
     needs = [(CLASSES, "custom compute classes")]
     if each.makes_pools and _limits(cluster, program) is None:
-        needs.append((AUTO_CREATION, "pools that GKE makes for a class without auto-provisioning of the cluster"))
+        needs.append((AUTO_CREATION, "pools that GKE creates for a class without auto-provisioning"))
     for floor, what in needs:
         severity = below(cluster.version, floor)
         if severity:
-            message = f"{what} want GKE {floor}, and the cluster has {cluster.version}"
+            message = f"{what} need GKE {floor}, but the cluster has {cluster.version}"
             yield finding(cluster, "version", message, allowed=f"{floor} or later", nearest=floor, severity=severity)
 
 
@@ -131,16 +134,18 @@ def compute_class_floor(each: ComputeClassView, program: Program) -> Iterator[Dr
     source="GKE cluster-autoscaler 7d25050, limiter, read 2026-08-21; that a class without limits needs some is ours",
 )
 def compute_class_limits(each: ComputeClassView, program: Program) -> Iterator[Draft]:
-    """Find a class that makes pools in a cluster without a limit of their accelerator: none comes, or any number."""
+    """Find a class that creates pools in a cluster without a limit on their accelerator."""
     cluster = _cluster(each, program)
     if cluster is None or not each.makes_pools:
         return
     limits = _limits(cluster, program)
     for accelerator in sorted({each for each in map(_made, each.priorities) if each}):
         if limits is None:
-            message = f"nothing says how many {accelerator} GKE may add for class {each.compute_class}"
+            message = f"there is no limit on how many {accelerator} GKE may add for class {each.compute_class}"
         elif limits.limit(accelerator) is None:
-            message = f"auto-provisioning has no limit of {accelerator}, and adds none for class {each.compute_class}"
+            message = (
+                f"auto-provisioning has no limit of {accelerator}, so GKE GKE adds none for class {each.compute_class}"
+            )
         else:
             continue
         allowed = f"auto_provisioning with accelerators: {accelerator}"

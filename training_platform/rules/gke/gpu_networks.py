@@ -36,13 +36,13 @@ def gpudirect_interfaces(pool: NodePoolView) -> Iterator[Draft]:
     wanted = machine.nics - 1
     if len(pool.nics) < wanted:
         uses = f"GPUDirect-{machine.gpudirect} of {machine.name} uses {wanted} more interfaces"
-        message = f"{uses}, and {len(pool.nics)} are written"
+        message = f"{uses}, but {len(pool.nics)} are configured"
         yield finding(pool, "nics", message, allowed=f"{wanted} additional node networks", nearest=wanted)
 
 
 @rule("gpudirect-own-networks", ruleset="fabric", severity="warning", facts=("NET-01",), source=_TOOLKIT)
 def gpudirect_own_networks(pool: NodePoolView) -> Iterator[Draft]:
-    """Find two interfaces of GPUDirect in one VPC, where each wants its own."""
+    """Find two GPUDirect interfaces in one VPC, where each needs a VPC of its own."""
     machine = pool.machine
     if machine is None or machine.gpudirect is None or machine.rdma_nics:
         return
@@ -55,7 +55,7 @@ def gpudirect_own_networks(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("accelerator-network-profile", ruleset="fabric", facts=("NET-04",), source=f"{_TOOLKIT}; xpk 367c838")
 def accelerator_network_profile(pool: NodePoolView) -> Iterator[Draft]:
-    """Find an accelerator network profile other than auto, beside networks of one's own, or on machines without."""
+    """Find an unknown accelerator network profile, one next to declared networks, or on machines without support."""
     profile, machine = pool.network_profile, pool.machine
     if profile is None:
         return
@@ -63,10 +63,10 @@ def accelerator_network_profile(pool: NodePoolView) -> Iterator[Draft]:
         message = f"accelerator network profile {profile} is unknown"
         yield finding(pool, "network_profile", message, allowed=AUTO, nearest=AUTO)
     if pool.nics:
-        message = "an accelerator network profile makes the networks by itself, and others are written beside it"
+        message = "an accelerator network profile creates its networks itself, but others are configured as well"
         yield finding(pool, "nics", message, allowed="no additional node networks")
     if machine is not None and "dranet" not in machine.minimum_gke:
-        message = f"{machine.name} has no accelerator network profile"
+        message = f"{machine.name} does not support accelerator network profiles"
         yield finding(pool, "network_profile", message, allowed="none")
 
 
@@ -74,9 +74,9 @@ def accelerator_network_profile(pool: NodePoolView) -> Iterator[Draft]:
     "network-driver-label", ruleset="fabric", severity="warning", facts=("NET-04",), source=f"{_TOOLKIT}; xpk 367c838"
 )
 def network_driver_label(pool: NodePoolView) -> Iterator[Draft]:
-    """Find an accelerator network profile on nodes without the label that brings its driver."""
+    """Find an accelerator network profile on nodes without the label that installs its driver."""
     if pool.network_profile is not None and pool.node_labels.get(DRA_LABEL) != "true":
-        message = f"label {DRA_LABEL} is missing, and with it the driver of the profile's networks"
+        message = f"label {DRA_LABEL} is missing, so the driver of the profile's networks is not installed"
         yield finding(pool, "network_profile", message, allowed=f"{DRA_LABEL}: true", nearest=f"{DRA_LABEL}: true")
 
 
@@ -90,8 +90,8 @@ def rdma_network(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     for network in networks:
         rdma = bool(machine.rdma_nics) and network.profile is not None
         if network.mtu != machine.gpudirect_mtu and (rdma or not machine.rdma_nics):
-            said = f"has an MTU of {network.mtu}" if network.mtu else "has no MTU written"
-            message = f"VPC {network.name} {said}, and GPUDirect-{machine.gpudirect} wants {machine.gpudirect_mtu}"
+            said = f"has an MTU of {network.mtu}" if network.mtu else "has no MTU set"
+            message = f"VPC {network.name} {said}, but GPUDirect-{machine.gpudirect} needs {machine.gpudirect_mtu}"
             # Another one is refused for RDMA, and only slower without; what a profile gives where none is written was
             # not read.
             severity: Severity | None = None if rdma and network.mtu else "warning"
@@ -101,7 +101,7 @@ def rdma_network(pool: NodePoolView, program: Program) -> Iterator[Draft]:
             yield from _profile(pool, network, program)
     all_own = len({nic.network for nic in pool.nics}) == len(networks)
     if machine.rdma_nics and all_own and not any(network.profile for network in networks):
-        message = f"none of the VPCs of {machine.name} is made from a network profile for RDMA"
+        message = f"no VPC of {machine.name} uses a network profile for RDMA"
         yield finding(pool, "nics", message, allowed=f"one of profile {_zone(pool) or 'ZONE'}-{ROCE}")
 
 
@@ -116,10 +116,10 @@ def rdma_firewall(rule_: FirewallView, program: Program) -> Iterator[Draft]:
 
 @rule("rdma-metal-subnets", ruleset="fabric-networks", across=True, facts=("NET-02",), source=_TOOLKIT)
 def rdma_metal_subnets(subnet: SubnetView, program: Program) -> Iterator[Draft]:
-    """Find a subnet in a VPC whose profile brings its own."""
+    """Find a subnet in a VPC whose network profile creates its own."""
     for network in program.all(NetworkView):
         if (network.profile or "").endswith(METAL) and network.is_meant(subnet.network, "network"):
-            message = f"subnet {subnet.name} is in VPC {network.name}, whose profile brings its own"
+            message = f"subnet {subnet.name} is in VPC {network.name}, whose network profile creates its own"
             yield finding(subnet, "network", message, allowed="none")
 
 
@@ -131,7 +131,7 @@ def rdma_metal_subnets(subnet: SubnetView, program: Program) -> Iterator[Draft]:
     source="Compute docs, subnets: four addresses of the primary range are reserved; a NIC takes one",
 )
 def gpu_network_room(subnet: SubnetView, program: Program) -> Iterator[Draft]:
-    """Find a subnet of further interfaces with fewer addresses than the VMs that the pools in it may reach."""
+    """Find a subnet of additional interfaces with fewer addresses than its pools may have VMs."""
     pools = program.once(_pools_by_subnet)
     vms = sum(pools.get(name, 0) for name in {subnet.name, subnet.subnetwork or subnet.name})
     room = network_of(subnet.cidr) if vms else None
@@ -151,7 +151,7 @@ def gpu_network_room(subnet: SubnetView, program: Program) -> Iterator[Draft]:
     source="GKE docs, multi-network support for pods: ranges of a node's networks are apart (general knowledge)",
 )
 def gpu_network_range(pool: NodePoolView, program: Program) -> Iterator[Draft]:
-    """Find a further interface in a range that overlaps addresses of its own cluster, of which nodes reach one."""
+    """Find an additional interface in a range that overlaps addresses of its own cluster."""
     cluster = cluster_of(pool, program) if pool.nics else None
     own = subnet_named(cluster.subnetwork, program) if cluster else None
     if cluster is None or own is None:
@@ -163,21 +163,21 @@ def gpu_network_range(pool: NodePoolView, program: Program) -> Iterator[Draft]:
         clash = next((other for other in taken if room is not None and room.overlaps(other)), None)
         if subnet is not None and clash is not None:
             message = f"{room} of {subnet.name} overlaps {clash} of cluster {cluster.name}"
-            yield finding(subnet, "cidr", message, allowed="a range apart from nodes, pods and services")
+            yield finding(subnet, "cidr", message, allowed="a range that overlaps no range of nodes, pods or services")
             return
 
 
 @rule("dranet-cluster", ruleset="together", across=True, facts=("NET-04",), source=_TOOLKIT)
 def dranet_cluster(pool: NodePoolView, program: Program) -> Iterator[Draft]:
-    """Find an accelerator network profile, or further interfaces, in a cluster that was not made for them."""
+    """Find an accelerator network profile, or additional interfaces, in a cluster that does not support them."""
     if pool.network_profile is None and not pool.nics:
         return
     cluster = cluster_of(pool, program)
     if cluster is not None and cluster.datapath != DATAPLANE_V2:
-        message = f"further networks of nodes need Dataplane V2, which {cluster.name} lacks"
+        message = f"additional node networks need Dataplane V2, which {cluster.name} does not have"
         yield finding(pool, "nics", message, allowed="datapath_provider ADVANCED_DATAPATH, at creation")
     elif cluster is not None and pool.nics and not cluster.multi_networking:
-        message = f"further networks of nodes need multi-networking, which {cluster.name} lacks"
+        message = f"additional node networks need multi-networking, which {cluster.name} does not have"
         yield finding(pool, "nics", message, allowed="enable_multi_networking, at creation")
 
 
@@ -204,7 +204,7 @@ def _own_networks(pool: NodePoolView, program: Program) -> list[NetworkView]:
 def _profile(pool: NodePoolView, network: NetworkView, program: Program) -> Iterator[Draft]:
     zone, profile = _zone(pool), network.profile or ""
     if zone and profile != f"{zone}-{ROCE}" and not profile.endswith(METAL):
-        message = f"VPC {network.name} is of profile {profile}, and the nodes are in {zone}"
+        message = f"VPC {network.name} has profile {profile}, but the nodes are in {zone}"
         yield finding(pool, "nics", message, allowed=f"{zone}-{ROCE}", nearest=f"{zone}-{ROCE}")
     machine = pool.machine
     subnets = [subnet for subnet in program.all(SubnetView) if network.is_meant(subnet.network, "network")]

@@ -61,13 +61,13 @@ def gpudirect_floor(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     "feature-floor", ruleset="versions", across=True, facts=("GPU-05", "GPU-06", "NET-04"), source=f"{_GKE}; {_SCHEMA}"
 )
 def feature_floor(pool: NodePoolView, program: Program) -> Iterator[Draft]:
-    """Find a setting of nodes that the GKE version does not know yet, or a driver that it does not install."""
+    """Find a node setting that the GKE version does not support yet, or a driver that it does not install."""
     gpus = pool.machine is not None and pool.machine.kind == "gpu"
     floors = (
         (pool.fast_socket, FAST_SOCKET, "fast socket"),
         (pool.secondary_disks > 0, SECONDARY_DISKS, "a secondary boot disk"),
         (pool.network_profile is not None, DRANET, "an accelerator network profile"),
-        (gpus and pool.driver is None, DRIVER_BY_DEFAULT, "a GPU driver that nobody asks for"),
+        (gpus and pool.driver is None, DRIVER_BY_DEFAULT, "automatic installation of GPU drivers"),
     )
     for used, floor, subject in floors:
         if used:
@@ -76,7 +76,7 @@ def feature_floor(pool: NodePoolView, program: Program) -> Iterator[Draft]:
 
 @rule("auto-provisioning-floor", ruleset="versions", across=True, facts=("TPU-12", "GPU-05", "GPU-07"), source=_GKE)
 def auto_provisioning_floor(each: AutoProvisioningView) -> Iterator[Draft]:
-    """Find a GKE version that makes no pools of an accelerator by itself yet, or makes them without its driver."""
+    """Find a GKE version that does not auto-provision an accelerator yet, or not with its driver."""
     for limit, machines in accelerators(each):
         if machines[0].kind == "gpu":
             subject = f"the driver of auto-provisioned {limit.resource}"
@@ -96,13 +96,13 @@ def auto_provisioning_floor(each: AutoProvisioningView) -> Iterator[Draft]:
     source="terraform-provider-google issues; Cluster Toolkit v1.95.0, gke-node-pool, read 2026-06-25",
 )
 def channel_upgrades(pool: NodePoolView, program: Program) -> Iterator[Draft]:
-    """Find a pool that refuses upgrades in a cluster whose release channel makes them."""
+    """Find a pool without auto-upgrade in a cluster whose release channel requires it."""
     if pool.auto_upgrade:
         return
     cluster = cluster_of(pool, program)
     channel = cluster.release_channel if cluster else None
     if channel not in (None, "UNSPECIFIED"):
-        message = f"auto-upgrade is off, and the cluster is in channel {channel}"
+        message = f"auto-upgrade is off, but the cluster is in channel {channel}"
         yield finding(pool, "auto_upgrade", message, allowed="on, with maintenance exclusions", nearest="true")
 
 
@@ -115,10 +115,10 @@ def channel_upgrades(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     source="terraform-provider-google issues; cloud-foundation-fabric, gke modules",
 )
 def pinned_version(cluster: ClusterView) -> Iterator[Draft]:
-    """Find a version written out to its last number in a release channel, which drops it after some weeks."""
+    """Find an exact GKE version in a release channel, which drops it after some weeks."""
     version = parse(cluster.version)
     if version and len(version) == FULL and cluster.release_channel not in (None, "UNSPECIFIED"):
-        message = f"{cluster.version} can be made as long as channel {cluster.release_channel} offers it here"
+        message = f"{cluster.version} can be created only as long as channel {cluster.release_channel} offers it here"
         prefix = f"{version[0]}.{version[1]}"
         yield finding(
             cluster, "version", message, allowed="a minor version, or one that the channel offers", nearest=prefix
@@ -179,5 +179,5 @@ def queued_tpu(pool: NodePoolView, program: Program) -> Iterator[Draft]:
 def _floor(view: View, version: str | None, floor: str, subject: str) -> Iterator[Draft]:
     severity = below(version, floor)
     if severity:
-        message = f"{subject} needs GKE {floor}, and the version is {version}"
+        message = f"{subject} needs GKE {floor}, but the version is {version}"
         yield finding(view, "version", message, allowed=f"{floor} or later", nearest=floor, severity=severity)

@@ -16,7 +16,7 @@ _VALUE = re.compile(r"[a-z0-9_-]{0,63}\Z")
 
 @rule("labels", ruleset="labels", owner="house", source="house rule: costs are told by environment and team")
 def labels(resource: LabelledView, program: Program) -> Iterator[Draft]:
-    """Find a resource that takes labels and does not carry its environment's and its team's."""
+    """Find a resource that supports labels but lacks those of its environment and team."""
     wanted = {"environment": program.environment} | ({"team": program.team} if program.team else {})
     found = resource.labels or {}
     for key, value in wanted.items():
@@ -28,7 +28,7 @@ def labels(resource: LabelledView, program: Program) -> Iterator[Draft]:
 
 @rule("label-form", ruleset="labels", facts=("NAM-03",), source="Resource Manager docs, labels; GKE resource_labels")
 def label_form(resource: LabelledView) -> Iterator[Draft]:
-    """Find labels of Google Cloud that it does not take: letters are small, texts at most 63 long, 64 in all.
+    """Find labels that Google Cloud does not accept: lower-case letters, at most 63 characters each, 64 labels in all.
 
     Letters of other scripts, which Google Cloud takes, are passed over.
     """
@@ -39,7 +39,11 @@ def label_form(resource: LabelledView) -> Iterator[Draft]:
         if key.isascii() and not _KEY.match(key):
             nearest = re.sub(r"[^a-z0-9_-]", "-", key.lower())[:63]
             yield finding(
-                resource, "labels", f"label {key}", allowed="a letter first, small, at most 63", nearest=nearest
+                resource,
+                "labels",
+                f"label {key}",
+                allowed="a lower-case letter first, at most 63 characters",
+                nearest=nearest,
             )
         if value.isascii() and not _VALUE.match(value):
             nearest = re.sub(r"[^a-z0-9_-]", "-", value.lower())[:63]
@@ -47,6 +51,6 @@ def label_form(resource: LabelledView) -> Iterator[Draft]:
                 resource,
                 "labels",
                 f"label {key} is {value}",
-                allowed="small letters, digits, - and _; 63",
+                allowed="lower-case letters, digits, - and _; at most 63",
                 nearest=nearest,
             )

@@ -12,12 +12,12 @@ _WEBHOOK = "Kueue ff69552, clusterqueue_webhook.go, read 2026-08-22"
 
 @rule("kueue-limits-need-cohort", ruleset="kueue", owner="kueue", facts=("KUE-02",), source=_WEBHOOK)
 def kueue_limits_need_cohort(quota: FlavorQuotaView) -> Iterator[Draft]:
-    """Find a limit on borrowing or lending in a queue that is in no cohort, and so has nobody to share with."""
+    """Find a borrowing or lending limit of a ClusterQueue without a cohort."""
     if quota.cohort:
         return
     for field in ("borrowing_limit", "lending_limit"):
         if getattr(quota, field) is not None:
-            yield finding(quota, field, f"ClusterQueue {quota.queue} is in no cohort", allowed="none without a cohort")
+            yield finding(quota, field, f"ClusterQueue {quota.queue} has no cohort", allowed="none without a cohort")
 
 
 @rule("kueue-lending-limit", ruleset="kueue", owner="kueue", facts=("KUE-02",), source=_WEBHOOK)

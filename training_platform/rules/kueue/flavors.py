@@ -36,7 +36,7 @@ _ARM = {
     source="GKE docs, TPU concepts: labels that GKE sets; Kueue ff69552, ResourceFlavor, read 2026-08-22",
 )
 def tpu_flavor_topology(pool: NodePoolView, program: Program) -> Iterator[Draft]:
-    """Find a pool whose nodes are slices of another shape than its Kueue flavor selects: its jobs would never start."""
+    """Find a pool with another slice topology than its ResourceFlavor selects: its jobs would never start."""
     machine = pool.machine
     if machine is None or machine.kind != "tpu":
         return
@@ -46,7 +46,7 @@ def tpu_flavor_topology(pool: NodePoolView, program: Program) -> Iterator[Draft]
         if not legal_for(machine, wanted):
             yield illegal(pool, machine, wanted)
         else:
-            message = f"the pool's nodes are slices of {actual}, and its flavor selects {wanted}"
+            message = f"the pool's slices have topology {actual}, but its flavor selects {wanted}"
             yield finding(pool, "tpu_topology", message, allowed=wanted, nearest=wanted)
 
 
@@ -58,7 +58,7 @@ def tpu_flavor_topology(pool: NodePoolView, program: Program) -> Iterator[Draft]
     source="xpk #1173; ray #53914; GKE cluster-autoscaler 7d25050, system labels",
 )
 def flavor_accelerator(flavor: FlavorView, program: Program) -> Iterator[Draft]:
-    """Find a flavor that selects nodes by an accelerator, or a shape of slices, that no node is labelled with.
+    """Find a flavor that selects an accelerator or slice topology that no node has as a label.
 
     A pool of the same shape is found by a rule of its own.
     """
@@ -75,9 +75,9 @@ def flavor_accelerator(flavor: FlavorView, program: Program) -> Iterator[Draft]:
     if not topology or not machines or any(legal_for(machine, topology) for machine in machines):
         return
     if not any(pool.known("tpu_topology") and pool.tpu_topology == topology for pool in program.all(NodePoolView)):
-        message = f"flavor {flavor.flavor} selects slices of {topology}, which {model} does not come in"
+        message = f"flavor {flavor.flavor} selects topology {topology}, which {model} does not support"
         nearest = nearest_topology(max(machines, key=lambda machine: machine.multi_host), topology)
-        yield finding(flavor, "node_labels", message, allowed="a shape of its slices", nearest=nearest)
+        yield finding(flavor, "node_labels", message, allowed="a topology that it supports", nearest=nearest)
 
 
 @rule(
@@ -91,7 +91,7 @@ def queued_flavor_check(quota: FlavorQuotaView, program: Program) -> Iterator[Dr
     """Find a queue that admits jobs to queued nodes without an admission check: nothing would ever scale the pool."""
     queued = any(each.flavor == quota.flavor and QUEUED_LABEL in each.node_labels for each in program.all(FlavorView))
     if queued and not quota.checks:
-        message = f"queue {quota.queue} has no admission check on {quota.flavor}, whose nodes come by request alone"
+        message = f"queue {quota.queue} has no admission check on {quota.flavor}, whose nodes need ProvisioningRequests"
         yield finding(quota, "checks", message, allowed="a check of kueue.x-k8s.io/provisioning-request on the flavor")
 
 

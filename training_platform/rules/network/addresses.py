@@ -1,4 +1,4 @@
-"""Addresses: room for nodes and pods, ranges that overlap, ways in for webhooks and out for images."""
+"""Addresses: ranges for nodes and pods, overlaps, firewall rules for webhooks, and NAT for image pulls."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RESERVED_ADDRESSES = 4  # of a subnet's primary range
 
 @rule("pod-range", ruleset="addresses", across=True, facts=("CLU-13",), source=_ARITHMETIC)
 def pod_range(cluster: ClusterView, program: Program) -> Iterator[Draft]:
-    """Find a range of pods that does not hold a block for every node that the pools may reach."""
+    """Find a pod range without a block for every node that the pools may reach."""
     subnet = subnet_named(cluster.subnetwork, program)
     room = network_of(subnet.ranges.get(cluster.pods_range or "")) if subnet else None
     if subnet is None or room is None:
@@ -72,14 +72,14 @@ def node_range(cluster: ClusterView, program: Program) -> Iterator[Draft]:
     source="Compute docs, subnets: ranges of one VPC are apart",
 )
 def ranges_overlap(program: Program) -> Iterator[Draft]:
-    """Find two ranges of one VPC that have addresses in common."""
+    """Find two ranges of one VPC that overlap."""
     ranges = [each for subnet in program.all(SubnetView) for each in _ranges(subnet)]
     ordered = sorted(ranges, key=lambda each: (each[2], each[3].network_address, each[3].prefixlen))
     widest: tuple[SubnetView, str, str, IPv4Network] | None = None
     for each in ordered:  # a range that overlaps any earlier one overlaps the one that reaches farthest
         if widest and widest[2] == each[2] and each[3].network_address <= widest[3].broadcast_address:
             message = f"{each[3]} overlaps {widest[3]} of {widest[0].name}"
-            yield finding(each[0], each[1], message, allowed="ranges of one VPC apart from each other")
+            yield finding(each[0], each[1], message, allowed="ranges of one VPC that do not overlap")
         if not widest or widest[2] != each[2] or each[3].broadcast_address > widest[3].broadcast_address:
             widest = each
 
@@ -93,7 +93,7 @@ def ranges_overlap(program: Program) -> Iterator[Draft]:
     source="charts of Kueue and JobSet; default ports of terraform-google-kubernetes-engine; otel-operator #100",
 )
 def webhook_firewall(cluster: ClusterView, program: Program) -> Iterator[Draft]:
-    """Find private nodes in a VPC of this program whose control plane reaches no admission webhook."""
+    """Find private nodes in a VPC of this program whose control plane cannot reach admission webhooks."""
     network = _network_of(cluster, program)
     if not cluster.private_nodes or network is None:
         return
@@ -117,13 +117,13 @@ def webhook_firewall(cluster: ClusterView, program: Program) -> Iterator[Draft]:
     source="GKE docs, private clusters; that images then cannot be pulled is (inferred)",
 )
 def private_nodes_way_out(cluster: ClusterView, program: Program) -> Iterator[Draft]:
-    """Find private nodes in a VPC of this program, in a region without NAT: images off Google Cloud do not come."""
+    """Find private nodes in a region without NAT: images from outside Google Cloud cannot be pulled."""
     network = _network_of(cluster, program)
     region = region_of(cluster.location)
     if not cluster.private_nodes or network is None:
         return
     if not any(gateway.region == region for gateway in program.all(GatewayView)):
-        message = f"{network.name} has no NAT in {region}, and private nodes pull from registry.k8s.io and ghcr.io"
+        message = f"{network.name} has no NAT in {region}, but private nodes pull from registry.k8s.io and ghcr.io"
         yield finding(cluster, "network", message, allowed="a RouterNat, or a remote repository for images")
 
 
@@ -177,7 +177,7 @@ def subnet_region(cluster: ClusterView, program: Program) -> Iterator[Draft]:
     """Find a cluster whose subnet is in another region."""
     subnet = subnet_named(cluster.subnetwork, program)
     if subnet is not None and subnet.region and subnet.region != region_of(cluster.location):
-        message = f"subnet {subnet.name} is in {subnet.region}, and the cluster in {region_of(cluster.location)}"
+        message = f"subnet {subnet.name} is in {subnet.region}, but the cluster is in {region_of(cluster.location)}"
         yield finding(cluster, "subnetwork", message, allowed="one region", nearest=region_of(cluster.location))
 
 

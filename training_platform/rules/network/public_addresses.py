@@ -1,4 +1,4 @@
-"""No machine and no control plane has an address on the internet."""
+"""Public addresses of VMs, node pools and control planes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def private_cluster(cluster: ClusterView) -> Iterator[Draft]:
 
 @rule("private-nodes", ruleset="network", owner="house", facts=("QTA-03",), source=_HOUSE)
 def private_nodes(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a node pool whose nodes have public addresses, or might: what is not written is the cluster's choice."""
+    """Find a node pool whose nodes have public addresses, or may have them: the default is the cluster's setting."""
     if not pool.private_nodes:
         yield finding(pool, "private_nodes", "nodes of this pool can get public addresses", allowed="private nodes")
 

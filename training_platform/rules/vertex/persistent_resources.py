@@ -19,7 +19,7 @@ _NAME = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?\Z")
 
 @rule("vertex-machine-type", ruleset="vertex", facts=("VJB-03", "VPR-07"), source=_DOCS)
 def vertex_machine_type(pool: PersistentPoolView) -> Iterator[Draft]:
-    """Find a machine type that Vertex AI does not start, or that the catalogue does not know; pools take no TPUs."""
+    """Find a machine type that Vertex AI does not support here, such as TPUs, or that is not in the catalogue."""
     offered = {name: machine for name, machine in MACHINE_TYPES.items() if machine.vertex and machine.kind != "tpu"}
     name, machine = pool.machine_type, pool.machine
     if name is None:
@@ -32,7 +32,7 @@ def vertex_machine_type(pool: PersistentPoolView) -> Iterator[Draft]:
 
 @rule("vertex-accelerator", ruleset="vertex", facts=("VJB-03",), source=f"{_DOCS}; accelerator_type.proto")
 def vertex_accelerator(pool: PersistentPoolView) -> Iterator[Draft]:
-    """Find GPUs other than those that the machine type comes with; Vertex AI wants type and count written both."""
+    """Find GPUs other than those of the machine type; Vertex AI requires both type and count."""
     machine, kind, count = pool.machine, pool.accelerator_type, pool.accelerator_count
     if machine is None or machine.kind == "tpu":
         return
@@ -43,10 +43,10 @@ def vertex_accelerator(pool: PersistentPoolView) -> Iterator[Draft]:
     wanted = support.accelerator_type if support else None
     pair = f"{machine.chips} of {wanted}" if wanted else "none"
     if kind != wanted:
-        message = f"{machine.name} goes with {pair}, and {kind or 'no accelerator'} is asked for"
+        message = f"{machine.name} has {pair}, but {kind or 'no accelerator'} is requested"
         yield finding(pool, "accelerator_type", message, allowed=pair, nearest=wanted)
     elif wanted is not None and count != machine.chips:
-        message = f"{machine.name} goes with {pair}, and {count or 0} are asked for"
+        message = f"{machine.name} has {pair}, but {count or 0} are requested"
         yield finding(pool, "accelerator_count", message, allowed=pair, nearest=machine.chips)
 
 
@@ -82,7 +82,7 @@ def persistent_replicas(pool: PersistentPoolView) -> Iterator[Draft]:
         return
     if least is None or most is None:
         given = "max_replicas" if least is None else "min_replicas"
-        yield finding(pool, given, "autoscaling needs both bounds, and one is missing", allowed="both")
+        yield finding(pool, given, "autoscaling needs both a minimum and a maximum", allowed="both")
         return
     if least < 1:
         yield finding(pool, "min_replicas", f"the minimum is {least}", allowed="at least 1", nearest=1)
@@ -101,7 +101,7 @@ def persistent_replicas(pool: PersistentPoolView) -> Iterator[Draft]:
     source="persistent_resource.proto (googleapis f8291d2); terraform-provider-google-beta 93c65b2",
 )
 def persistent_resource_name(pool: PersistentPoolView) -> Iterator[Draft]:
-    """Find an id that Vertex AI does not take."""
+    """Find an id that Vertex AI does not allow."""
     if pool.resource_id is not None and not _NAME.match(pool.resource_id):
         allowed = "at most 63 lower-case letters, digits and dashes, the first a letter and the last no dash"
         yield finding(pool, "resource_id", f"the id {pool.resource_id!r} is refused", allowed=allowed)

@@ -54,7 +54,7 @@ class ClusterView(View):
 
     ``version`` is the lowest of its control plane, as far as it is written; ``pods_range`` names the subnet's secondary
     range of its pods, and ``max_pods`` is what a node of a pool that says nothing takes of it. ``clashing`` lists what
-    is set that an Autopilot cluster does not take; ``window`` is None where GKE may upgrade at any time.
+    is set that an Autopilot cluster does not support; ``window`` is None where GKE may upgrade at any time.
     """
 
     TYPES = (CLUSTER,)
@@ -105,7 +105,7 @@ class ClusterView(View):
 
     @fields.field(place="")
     def clashing(self) -> tuple[str, ...]:
-        """What is set that an Autopilot cluster does not take."""
+        """What is set that an Autopilot cluster does not support."""
         values = {name: of.known(self.read(name)) for name in _AUTOPILOT_DECIDES}
         return tuple(name for name, value in values.items() if value not in (None, False))
 

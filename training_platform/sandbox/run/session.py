@@ -269,7 +269,7 @@ def read_stacks(root: Path, names: Sequence[str]) -> Workspace:
         if stack is None:
             nearest = find_nearest(name, workspace.stacks)
             hint = f" Nearest: {nearest!r}" if nearest else ""
-            raise CannotRun(f"{name!r} is no stack. Allowed: {', '.join(workspace.stacks)}.{hint}")
+            raise CannotRun(f"{name!r} is not a stack. Allowed: {', '.join(workspace.stacks)}.{hint}")
         _refuse_rejected(stack, workspace)
     return workspace
 

@@ -40,7 +40,7 @@ def sandboxed(text: str, *, salt: str | None = None, lift_protection: bool = Fal
     try:
         root = yaml.compose(text, Loader=yaml.CSafeLoader)
     except yaml.YAMLError as error:
-        raise CannotRun(f"a stack file is no YAML: {error}") from error
+        raise CannotRun(f"a stack file is not YAML: {error}") from error
     edits = list(_edits(text, root, lift_protection)) if isinstance(root, yaml.MappingNode) else []
     for edit in sorted(edits, reverse=True):
         text = text[: edit.start] + edit.text + text[edit.end :]

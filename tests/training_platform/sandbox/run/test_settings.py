@@ -116,7 +116,7 @@ def test_serve_prints_what_a_stack_file_needs() -> None:
 
 
 def test_a_name_that_is_no_stack_is_refused_with_the_nearest() -> None:
-    with pytest.raises(CannotRun, match=r"'prd' is no stack\. Allowed: dev, prod, .*Nearest: 'prod'"):
+    with pytest.raises(CannotRun, match=r"'prd' is not a stack\. Allowed: dev, prod, .*Nearest: 'prod'"):
         read_stacks(ORGANISATION, ["prd"])
 
 

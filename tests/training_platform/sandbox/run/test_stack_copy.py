@@ -88,7 +88,7 @@ def test_credentials_inside_braces_are_refused_rather_than_passed_on() -> None:
 
 
 def test_a_file_that_is_no_yaml_is_refused() -> None:
-    with pytest.raises(CannotRun, match="is no YAML"):
+    with pytest.raises(CannotRun, match="is not YAML"):
         sandboxed("config: [\n")
 
 

@@ -42,7 +42,7 @@ def _refusal(verb: str, headers: Headers) -> ApiError | None:
     if host.removesuffix(":" + host.rpartition(":")[2]) not in _HOSTS and host not in _HOSTS:
         return ApiError(403, f"The local cloud answers to 127.0.0.1 and localhost, not to '{host}'.")
     if headers.get("origin", f"http://{host}") != f"http://{host}" or headers.get("sec-fetch-site") == "cross-site":
-        return ApiError(403, "The local cloud takes no requests from web pages.")
+        return ApiError(403, "The local cloud refuses requests from web pages.")
     if verb not in VERBS:
         return ApiError(405, f"Method not allowed: {verb}; allowed: {', '.join(VERBS)}.")
     content = headers.get("content-type", "application/json").partition(";")[0].strip().lower()
