@@ -107,7 +107,7 @@ def _slices(row: Any) -> Iterator[Fact]:
 
 
 def _ways(row: Any) -> Iterator[Fact]:
-    """Yield what follows from a machine's fields: whether it can be had in ways that are not charged apart."""
+    """Yield what follows from a machine's fields: provisioning models whose quota is not counted separately."""
     if isinstance(row, MachineType):
         for way in further_ways(row):
             yield Fact(f"ways.{way.name}", way.offered, "(on request)" if way.on_request else "", way.unverified)

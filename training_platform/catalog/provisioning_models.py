@@ -14,7 +14,7 @@ from training_platform.catalog.types import MachineType
 
 
 class Way(NamedTuple):
-    """A way and whether a machine can be had in it, None where no source was found that says so.
+    """A provisioning model and whether a machine type supports it, None where no source says so.
 
     ``on_request``: Google opens it project by project.
     """

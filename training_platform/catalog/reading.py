@@ -55,7 +55,7 @@ class _Loader(_Fastest):  # type: ignore[misc] # the base is chosen at run time
 
 
 def read_file(path: Path) -> Plain:
-    """Return what a data file holds; raises ``CatalogError`` when that is no YAML mapping."""
+    """Return what a data file contains; raises ``CatalogError`` when that is not a YAML mapping."""
     try:
         values = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506 # a safe loader
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:

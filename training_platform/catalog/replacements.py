@@ -16,7 +16,7 @@ _INDEX = re.compile(r"\[\d+\]")
 
 
 def known(resource_type: str) -> bool:
-    """Whether the table says anything of a resource type; a provider's own settings are no resource of it."""
+    """Whether the table covers a resource type; a provider's own settings are not a resource."""
     return resource_type in _table() or resource_type.startswith("kubernetes:")
 
 

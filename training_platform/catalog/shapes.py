@@ -45,7 +45,7 @@ class TopologyRule:
 
 
 def parse_topology(topology: str) -> tuple[int, ...] | None:
-    """Return the sides of ``AxB`` or ``AxBxC`` in chips, or None when the text is no topology."""
+    """Return the sides of ``AxB`` or ``AxBxC`` in chips, or None when the text is not a topology."""
     sides = topology.split("x")
     if not 2 <= len(sides) <= 3 or not all(side.isascii() and side.isdecimal() and len(side) < 6 for side in sides):
         return None
@@ -59,7 +59,7 @@ def render_topology(sides: tuple[int, ...]) -> str:
 
 
 def chips_in(topology: str) -> int | None:
-    """Return the number of chips in a slice of this topology, or None when the text is no topology."""
+    """Return the number of chips in a slice of this topology, or None when the text is not a topology."""
     sides = parse_topology(topology)
     return prod(sides) if sides else None
 

@@ -90,7 +90,7 @@ class VertexSupport:
     """How Vertex AI training names an accelerator: enum of ``acceleratorType``, regions, quota per capacity.
 
     ``accelerator_type`` is None where Vertex takes machine type and topology alone (TPU v5e and later).
-    ``flex_start`` says whether a job may ask for FLEX_START; a capacity without a quota is not to be had on Vertex.
+    ``flex_start`` says whether a job may ask for FLEX_START; Vertex AI does not support a capacity without a quota.
     ``topologies`` lists the slices that Vertex takes, empty where it takes all that the family has.
     """
 
@@ -185,7 +185,7 @@ class MachineType:
     """A machine type that a node pool or a Vertex pool may have.
 
     ``chips`` counts chips (TPU) or GPUs per VM, 0 for a machine without. ``boot_disk_types`` lists the types that it
-    takes, the default first. ``capacities`` lists the ways in which it can be had. ``zones`` lists the zones that
+    takes, the default first. ``capacities`` lists its provisioning models. ``zones`` lists the zones that
     offer it by our source, empty where every zone may (CPU machines) but those in ``missing_zones``; both lists age.
     ``regions`` are those that a source names beside them, without their zones. ``allowlisted`` are the capacities that
     Google opens to a project on request. ``calendar`` is None where no source says whether there is such a thing.

@@ -25,7 +25,7 @@ class Format(StrEnum):
     json = "json"
 
 
-FormatOption = Annotated[Format, typer.Option("--format", help="How facts are printed.")]
+FormatOption = Annotated[Format, typer.Option("--format", help="Output format.")]
 
 
 def _complete(incomplete: str) -> Iterator[str]:

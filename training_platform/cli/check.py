@@ -42,7 +42,7 @@ def check(
     ] = False,
     formats: Annotated[
         list[Format] | None,
-        typer.Option("--format", help="How the report is printed; may be given again. Default: text."),
+        typer.Option("--format", help="Output format; repeatable. Default: text."),
     ] = None,
     outputs: Annotated[
         list[str] | None,
@@ -61,7 +61,7 @@ def check(
         typer.Option("--base", metavar="REF", help="Show what changes since REF, such as origin/main."),
     ] = None,
     new_only: Annotated[
-        bool, typer.Option("--new-only", help="With --base: only findings that REF does not have fail.")
+        bool, typer.Option("--new-only", help="With --base: fail only for findings that REF does not have.")
     ] = False,
     write_baseline: Annotated[
         bool, typer.Option("--write-baseline", help="Write today's findings to stacks/baseline.yaml.")

@@ -102,7 +102,7 @@ def status(
     *,
     options: Options,
 ) -> None:
-    """Say how a run is."""
+    """Show the state of a run."""
     with one_sentence():
         found, _, _ = find_run(run, options)
     print_runs([found], options.output_format)
@@ -159,7 +159,7 @@ def why_it_waits(
     *,
     options: Options,
 ) -> None:
-    """Say why a run waits or has failed: its queue, its quota, its place in the queue, its VMs."""
+    """Explain why a run waits or failed: its queue, its quota, its place in the queue, its VMs."""
     from training_platform.jobs.runs.watching import why_gke, why_vertex
 
     with one_sentence():
@@ -178,7 +178,7 @@ def why_it_waits(
 def logs(
     run: RunName,
     *,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the run has ended.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep printing until the run has ended.")] = False,
     options: Options,
 ) -> None:
     """Print what a run's containers wrote, each line after the name of its pod."""

@@ -24,7 +24,7 @@ app = typer.Typer(
 
 
 class Format(StrEnum):
-    """How an answer is printed."""
+    """Output format of a command."""
 
     text = "text"
     json = "json"
@@ -32,7 +32,7 @@ class Format(StrEnum):
 
 
 class By(StrEnum):
-    """What a section of the answer is about."""
+    """What the sections of the output are grouped by."""
 
     project = "project"
     region = "region"
@@ -41,7 +41,7 @@ class By(StrEnum):
     team = "team"
 
 
-FormatOption = Annotated[Format, typer.Option("--format", help="How the answer is printed.")]
+FormatOption = Annotated[Format, typer.Option("--format", help="Output format.")]
 RootOption = Annotated[Path | None, typer.Option("--root", help="The repository; default: the one around this folder.")]
 TodayOption = Annotated[
     str | None, typer.Option("--today", help="The date to check dated files against, such as 2026-11-21.")
@@ -51,7 +51,7 @@ TodayOption = Annotated[
 @app.command("show")
 def show(
     *,
-    by: Annotated[By, typer.Option("--by", help="What each section is about.")] = By.project,
+    by: Annotated[By, typer.Option("--by", help="What to group the output by.")] = By.project,
     projects: Annotated[list[str] | None, typer.Option("--project", help="Only these; repeatable.")] = None,
     regions: Annotated[list[str] | None, typer.Option("--region", help="Only these; repeatable.")] = None,
     quotas: Annotated[list[str] | None, typer.Option("--quota", help="Only these ids; repeatable.")] = None,

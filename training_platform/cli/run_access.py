@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Format(StrEnum):
-    """How an answer is printed."""
+    """Output format of a command."""
 
     text = "text"
     json = "json"
@@ -33,7 +33,7 @@ class Format(StrEnum):
 OF_A_RUN = ("team", "kubeconfig", "vertex_endpoint", "root")
 RunName = Annotated[str, typer.Argument(help="The run, as `job submit` printed it.", metavar="RUN")]
 Team = Annotated[str | None, typer.Option("--team", help="The team that owns the runs.")]
-Output = Annotated[Format, typer.Option("--format", help="How the answer is printed.")]
+Output = Annotated[Format, typer.Option("--format", help="Output format.")]
 Kubeconfig = Annotated[
     str | None, typer.Option("--kubeconfig", help="The kubeconfig; default: KUBECONFIG, else kubectl's own.")
 ]

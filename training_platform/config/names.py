@@ -19,7 +19,7 @@ def pool_name(cluster: str, pool: str, slice_index: int | None = None) -> str:
 
 
 def system_pool_name(cluster: str) -> str:
-    """Name a cluster's pool for everything that is no training."""
+    """Name a cluster's pool for everything other than training."""
     return f"{cluster}-system"
 
 

@@ -25,7 +25,7 @@ _MEANT_AS_STACK = re.compile(r"pulumi\..+\.ya?ml\Z", re.IGNORECASE | re.DOTALL)
 
 @dataclass(frozen=True)
 class Workspace:
-    """Every stack of a repository, environments first; ``unreadable`` has one sentence per file that is no YAML."""
+    """Every stack of a repository, environments first; ``unreadable`` has one sentence per file that is not YAML."""
 
     root: FilePath
     stacks: dict[str, Stack] = field(default_factory=dict)

@@ -34,7 +34,7 @@ def quota_findings(ledgers: Iterable[ProjectLedger], workspace: Workspace) -> li
 
 
 def capacity_findings(lines: Iterable[CapacityLine], workspace: Workspace) -> list[Finding]:
-    """Return nominal quotas that the pools cannot hold, and those that are no whole number of slices."""
+    """Return nominal quotas that the pools cannot hold, and those that are not a whole number of slices."""
     found: list[Finding] = []
     for line in lines:
         for share in line.shares:

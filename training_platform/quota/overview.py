@@ -1,4 +1,4 @@
-"""Who holds what, over all stacks of a repository: both ledgers, narrowed to what somebody asks about."""
+"""Who uses what, over all stacks of a repository: both ledgers, filtered."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Overview:
             if missing:
                 yield f"{ledger.project}: its snapshot does not list {enumeration(missing)}"
         if self.ledgers:
-            yield "a snapshot has limits alone: what runs now, and whether machines are to be had, is in none"
+            yield "a snapshot contains limits only, neither current use nor whether machines are available"
 
 
 @dataclass(frozen=True, kw_only=True)

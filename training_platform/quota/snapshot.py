@@ -66,7 +66,7 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Snapshots:
-    """The snapshots of a repository by project; ``unreadable`` has one sentence per file that is no YAML."""
+    """The snapshots of a repository by project; ``unreadable`` has one sentence per file that is not YAML."""
 
     by_project: Mapping[str, Snapshot] = dataclasses.field(default_factory=dict)
     findings: tuple[Finding, ...] = ()

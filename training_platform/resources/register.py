@@ -127,7 +127,7 @@ REGISTER: Mapping[str, ResourceType] = {
     NODE_POOL: ResourceType(
         kind="node pool",
         labels="nodeConfig.resourceLabels",
-        loses="its jobs end, and its capacity may not be had again",
+        loses="its jobs end, and its capacity may not be available again",
         import_id=f"{_LOCAL}/clusters/{{cluster}}/nodePools/{{name}}",
         shown=(
             "nodeConfig.machineType",
@@ -148,7 +148,7 @@ REGISTER: Mapping[str, ResourceType] = {
     PERSISTENT_RESOURCE: ResourceType(
         kind="persistent resource",
         labels="labels",
-        loses="its jobs are cancelled, and its machines may not be had again",
+        loses="its jobs are cancelled, and its machines may not be available again",
         import_id=f"{_LOCAL}/persistentResources/{{name}}",
         shown=("resourcePools",),
     ),

@@ -1,4 +1,4 @@
-"""What a team stack is made of, as far as rules look at it, before anything is registered."""
+"""The resources of a team stack that rules look at, as plain data."""
 
 from __future__ import annotations
 

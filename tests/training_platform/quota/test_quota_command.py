@@ -140,7 +140,7 @@ def test_what_snapshots_leave_open_is_said(repository: Path) -> None:
 
     assert "example-train-prod: its snapshot does not list TPU-PODSLICE-V4-per-project-region" in known
     assert "example-train-dev: its limits were read 31 days ago, and may have changed since" in known
-    assert known[-1].startswith("a snapshot has limits alone")
+    assert known[-1].startswith("a snapshot contains limits only")
 
 
 @pytest.mark.parametrize(

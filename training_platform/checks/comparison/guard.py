@@ -19,7 +19,7 @@ from training_platform.config.workspace import Workspace
 from training_platform.resources.register import QUOTA_PREFERENCE, REGISTER
 
 GUARDED = {token: row for token, row in REGISTER.items() if row.loses}
-"""Resource types whose replacement loses data, running jobs, or capacity that may not be had again."""
+"""Resource types whose replacement loses data, running jobs, or capacity that may not be available again."""
 LIFT = "deletion_protection: false"
 _LIMIT_OF_REQUEST = ("service", "quotaId", "dimensions")
 _MOST = 3  # inputs and resources that a finding names; the list of changes has all

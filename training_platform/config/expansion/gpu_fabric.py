@@ -35,7 +35,7 @@ class Nic(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class GpuVpc:
-    """One VPC; ``profile`` makes it one of RDMA, which takes no firewall rule. ``mtu`` in bytes."""
+    """One VPC; ``profile`` makes it one for RDMA, without firewall rules. ``mtu`` in bytes."""
 
     name: str
     mtu: int

@@ -16,7 +16,7 @@ CLOCK_FILE = "stacks/clock.yaml"
 def today(root: FilePath, given: str | None = None) -> date:
     """Return ``given``, else the day in ``stacks/clock.yaml``, else the real day (UTC); days as ``2026-11-21``.
 
-    Raises UnreadableError for a text that is no day, or a clock file that holds none.
+    Raises UnreadableError for a text that is not a date, or a clock file without one.
     """
     if given is not None:
         return _day(given, "--today")

@@ -64,7 +64,7 @@ class ReservationSpec(Section):
     sub_block: ReservationName | None = Field(default=None, description="Reservation sub-block of the block.")
     starts: Day | None = Field(
         default=None,
-        description="First day of a future reservation; before it there are no VMs.",
+        description="First day of a future reservation, which has no VMs before it.",
         examples=["2026-12-01"],
     )
     ends: Day | None = Field(

@@ -44,7 +44,7 @@ def gpu_subnet(scope: Scope, cluster: str, fabric: GpuFabric, nic: Nic, network:
 
 
 def gpu_firewall(scope: Scope, cluster: str, fabric: GpuFabric, vpc: GpuVpc, network: Any) -> Declared | None:
-    """Return the rule that lets the GPUs of a VPC reach each other; RDMA takes no firewall rule."""
+    """Return the rule that lets the GPUs of a VPC reach each other; VPCs for RDMA do not support firewall rules."""
     if vpc.profile is not None:
         return None
     inputs: FirewallInputs = {

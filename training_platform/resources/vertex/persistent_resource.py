@@ -88,7 +88,7 @@ def _own_account() -> Runtime:
 
 def _options(spec: team.PersistentResourceSpec, scope: Scope) -> Options:
     return Options(
-        # A replacement cancels the jobs on it, and its machines may not be had again.
+        # A replacement cancels the jobs on it, and its machines may not be available again.
         protect=scope.deletion_protection and spec.deletion_protection,
         # The name is fixed, and taken until the old resource is gone.
         delete_before_replace=True,
