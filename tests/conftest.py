@@ -100,10 +100,11 @@ def scope() -> Scope:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep outcomes of plans out of the user's own cache, and those of other versions out of the tests."""
+def _own_surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep outcomes of plans out of the user's own cache, and the width of somebody's terminal out of reports."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        patch.delenv("COLUMNS", raising=False)  # which processes of pytest-xdist have
         yield
 
 

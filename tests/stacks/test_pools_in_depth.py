@@ -360,7 +360,7 @@ BAD: dict[str, tuple[dict[str, Any], dict[str, Any], str, str, str]] = {
     ),
     "any reservation of what is never on demand": (
         {"machine_type": "a4-highgpu-8g", "zone": "us-central1-b", "capacity": "reservation", "reservation": "any"}, {},
-        "capacity-offered", "capacity", "where none fits",
+        "capacity-offered", "capacity", "which a pool with any reservation falls back to",
     ),
     "any reservation of TPUs": (
         {**V5E, "capacity": "reservation", "reservation": "any"}, {}, "tpu-reservation-name", "reservation",
@@ -392,7 +392,8 @@ BAD: dict[str, tuple[dict[str, Any], dict[str, Any], str, str, str]] = {
     "TDX on TPUs": ({**V5E, "confidential": "TDX"}, {}, "confidential-gpu", "confidential", "none"),
     "257 pods": ({**A100, "max_pods": 257}, {}, "max-pods", "max_pods", "256"),
     "GPU networks in the cluster's range": (
-        H100, {"gpu_networks": {"range": "10.64.0.0/16"}}, "gpu-network-range", "gpu_networks.range", "apart",
+        H100, {"gpu_networks": {"range": "10.64.0.0/16"}}, "gpu-network-range", "gpu_networks.range",
+        "a range that overlaps no range of nodes, pods or services",
     ),
     "GPU networks too small": (
         {**H100, "max_nodes": 5}, {"gpu_networks": {"range": "192.168.0.0/22"}}, "gpu-network-room",

@@ -74,7 +74,7 @@ def two(new_lab: Lab) -> Workspace:
         *head, gpus = text.partition("gpus:\n")
         gpus, *rest = gpus.partition("    buckets:")
         path.write_text("".join([*head, gpus, "      more:\n", gpus, *rest]))
-        other = path.read_text().replace("environment: lab", "environment: lob")
+        other = path.read_text().replace("environment: lab", "environment: lob").replace("example-lab", "example-lob")
         (root / "stacks" / name.replace("lab", "lob")).write_text(other)
     workspace = read_workspace(root)
     assert [str(found) for stack in workspace.stacks.values() for found in stack.findings] == []
