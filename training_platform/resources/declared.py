@@ -61,7 +61,7 @@ class Alike:
     def planned(self) -> tuple[dict[str, Any], frozenset[tuple[str, str]]]:
         """The inputs as a plan has them, and what they wait for."""
         after: set[tuple[str, str]] = set()
-        return _wire(dict(self.inputs), after, spelt=True), frozenset(after)
+        return _wire(dict(self.inputs), after), frozenset(after)
 
 
 NOTHING = Alike({})
@@ -88,7 +88,7 @@ class Declared:
         if not self.type.startswith(KUBERNETES):
             common, waited = self.alike.planned
             after = set(waited)
-            inputs = {**common, **_wire(dict(inputs), after, spelt=True)}
+            inputs = {**common, **_wire(dict(inputs), after)}
             options = {**options, "dependsOn": sorted(after)} if after else options
         return Planned(stack=stack, type=self.type, name=self.name, inputs=inputs, options=options)
 
@@ -102,20 +102,27 @@ def without_none(value: Any) -> Any:
     return value
 
 
-def _wire(value: Any, after: set[tuple[str, str]], *, spelt: bool) -> Any:
-    """Return a value as the wire has it; ``spelt`` says whether keys are respelt, and ``after`` gets what it awaits."""
-    kind = type(value)
+def _wire(value: Any, after: set[tuple[str, str]]) -> Any:
+    """Return a value as the wire has it, its keys respelt; ``after`` gets what it waits for."""
+    kind = value.__class__
     if kind is dict:
-        return {
-            NAMES[key] if spelt else key: item
-            if item.__class__ in _PLAIN_TYPES
-            else _wire(item, after, spelt=spelt and key not in MAP_FIELDS)
-            for key, item in value.items()
-            if item is not None
-        }
+        wired = {}
+        for key, item in value.items():
+            if item.__class__ in _PLAIN_TYPES:
+                wired[NAMES[key]] = item
+            elif item is not None:
+                wired[NAMES[key]] = _map(item, after) if key in MAP_FIELDS else _wire(item, after)
+        return wired
     if kind is list or kind is tuple:
-        return [_wire(item, after, spelt=spelt) for item in value]
+        return [item if item.__class__ in _PLAIN_TYPES else _wire(item, after) for item in value]
     if kind is Later:
         after.add((value.type, value.name))
         return UNKNOWN
     return value
+
+
+def _map(value: Any, after: set[tuple[str, str]]) -> Any:
+    """Return the value of a map field as the wire has it: its keys are users' and stay."""
+    if value.__class__ is not dict:
+        return _wire(value, after)
+    return {key: _wire(item, after) for key, item in value.items() if item is not None}

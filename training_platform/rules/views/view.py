@@ -181,6 +181,8 @@ class View:
 
     def known(self, name: str) -> bool:
         """Whether a field's value is known."""
+        if name in self.__dict__:
+            return True
         try:
             getattr(self, name)
         except NeedsUnknown:
