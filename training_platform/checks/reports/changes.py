@@ -40,7 +40,7 @@ def summary(comparison: Comparison) -> str:
     others = f"; {counted(comparison.others, 'other')} cannot be affected" if comparison.others else ""
     since = f"Since {comparison.ref} ({comparison.commit[:12]})"
     if comparison.unknown:
-        return f"{since}: not known in {stacks}{others}"
+        return f"{since}: what changed is not known"
     if not comparison.stacks:
         return f"{since}: nothing that a stack depends on"
     return f"{since}: {done} in {stacks}{others}"

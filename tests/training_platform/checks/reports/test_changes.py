@@ -141,7 +141,7 @@ def test_a_base_of_which_nothing_is_known_says_so(one: Callable[..., Report]) ->
     unknown = Comparison(ref="main", commit="0" * 40, unknown="its program cannot be run")
     report = one(comparison=unknown)
 
-    assert summary(unknown) == "Since main (000000000000): not known in 0 stacks"
+    assert summary(unknown) == "Since main (000000000000): what changed is not known"
     assert "its program cannot be run" in render(report, "text")
     assert "its program cannot be run" in render(report, "html")
 
