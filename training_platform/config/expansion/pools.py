@@ -6,7 +6,6 @@ program builds and the rules can say what is wrong with all of it at once.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -131,10 +130,8 @@ def cluster_pools(cluster_name: str, cluster: ClusterSpec) -> tuple[ExpandedPool
 def _cluster_pools(cluster_name: str, cluster: ClusterSpec) -> Iterator[ExpandedPool]:
     classes = class_of_pools(cluster.compute_classes)
     for name, spec in cluster.node_pools.items():
-        pool = _pool(cluster_name, cluster, name, spec, classes.get(name))
-        zones = 1 if pool.zone else ZONES_OF_A_REGIONAL_CLUSTER
-        made = _gke_pools(pool_name(cluster_name, name), spec, pool.machine, pool.hosts, zones)
-        yield dataclasses.replace(pool, gke_pools=tuple(made))
+        gke_name = pool_name(cluster_name, name)
+        yield _pool(cluster_name, cluster, name, spec, classes.get(name), gke_name=gke_name)
 
 
 def auto_provisioned_pools(cluster_name: str, cluster: ClusterSpec) -> Iterator[ExpandedPool]:
@@ -158,12 +155,19 @@ def auto_provisioned_chips(cluster_name: str, cluster: ClusterSpec) -> dict[str,
 
 
 def _pool(
-    cluster_name: str, cluster: ClusterSpec, name: str, spec: NodePoolSpec, compute_class: str | None
+    cluster_name: str,
+    cluster: ClusterSpec,
+    name: str,
+    spec: NodePoolSpec,
+    compute_class: str | None,
+    *,
+    gke_name: str | None = None,
 ) -> ExpandedPool:
-    """Return a pool with no GKE node pools yet."""
+    """Return a pool; without ``gke_name`` it is one that GKE makes by itself, and has no GKE node pools."""
     machine = spec.machine
     assert machine.accelerator is not None  # the model takes machine types with chips only
     zone = spec.zone or (cluster.location if is_zone(cluster.location) else None)
+    hosts, zones = machine.hosts_of(spec.topology), 1 if zone else ZONES_OF_A_REGIONAL_CLUSTER
     return ExpandedPool(
         cluster=cluster_name,
         name=name,
@@ -172,8 +176,8 @@ def _pool(
         accelerator=machine.accelerator,
         region=region_of(zone or cluster.location),
         zone=zone,
-        hosts=machine.hosts_of(spec.topology),
-        gke_pools=(),
+        hosts=hosts,
+        gke_pools=tuple(_gke_pools(gke_name, spec, machine, hosts, zones)) if gke_name else (),
         compute_class=compute_class,
     )
 

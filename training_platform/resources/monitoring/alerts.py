@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from training_platform.config.spec import environment
 from training_platform.resources.cloud_names import slug
-from training_platform.resources.declared import Declared
+from training_platform.resources.declared import Alike, Declared
 from training_platform.resources.monitoring.alert_rules import AlertRule, alert_rules
 from training_platform.resources.register import ALERT_POLICY, NOTIFICATION_CHANNEL
 from training_platform.resources.scope import Scope
@@ -19,17 +19,22 @@ if TYPE_CHECKING:
 EVALUATION = "60s"  # as often as GKE's system metrics come
 
 
-class AlertPolicyInputs(TypedDict):
-    """What ``gcp.monitoring.AlertPolicy`` takes, of which ours say these."""
+class AlertPolicyAlike(TypedDict):
+    """What all alert policies of an environment have in common, of what ``gcp.monitoring.AlertPolicy`` takes."""
 
-    display_name: str
     project: str
     combiner: str
+    notification_channels: list[Any]
+    user_labels: dict[str, str]
+
+
+class AlertPolicyInputs(TypedDict):
+    """What ``gcp.monitoring.AlertPolicy`` takes beside, of which ours say these."""
+
+    display_name: str
     conditions: list[Condition]
     severity: str
     documentation: monitoring.AlertPolicyDocumentationArgsDict
-    notification_channels: list[Any]
-    user_labels: dict[str, str]
 
 
 class ChannelInputs(TypedDict):
@@ -57,18 +62,21 @@ def channels(name: str, spec: environment.AlertsSpec, scope: Scope) -> Iterator[
 
 def alert_policies(name: str, scope: Scope, clusters: Sequence[str], told: Sequence[Any]) -> Iterator[Declared]:
     """Yield a policy for each rule: ``clusters`` are names in GKE, ``told`` the names of channels."""
+    common: AlertPolicyAlike = {
+        "project": scope.project,
+        "combiner": "OR",
+        "notification_channels": list(told),
+        "user_labels": scope.labels,
+    }
+    alike, names = Alike(common), sorted(clusters)
     for rule_name, rule in alert_rules().items():
         inputs: AlertPolicyInputs = {
             "display_name": f"{scope.environment}: {rule.title}",
-            "project": scope.project,
-            "combiner": "OR",
-            "conditions": [_condition(rule_name, rule, sorted(clusters))],
+            "conditions": [_condition(rule_name, rule, names)],
             "severity": rule.severity,
             "documentation": {"content": rule.documentation, "mime_type": "text/markdown"},
-            "notification_channels": list(told),
-            "user_labels": scope.labels,
         }
-        yield Declared(type=ALERT_POLICY, name=f"{name}-{rule_name}", inputs=inputs)
+        yield Declared(type=ALERT_POLICY, name=f"{name}-{rule_name}", inputs=inputs, alike=alike)
 
 
 def _condition(name: str, rule: AlertRule, clusters: Sequence[str]) -> Condition:
