@@ -51,7 +51,11 @@ EDITS = {
 PLANNED = {
     "dev": {("update", "us-central1-h100-pool")},
     "prod": {("update", "filestore-datasets-instance")},
-    "prod-vision": {("update", "share-us-central1-queues-cluster-queue")},
+    # The namespace's quota is what the shares can reach.
+    "prod-vision": {
+        ("update", "share-us-central1-queues-cluster-queue"),
+        ("update", "share-us-central1-tenancy-resource-quota"),
+    },
 }
 """What these edits plan."""
 
