@@ -16,7 +16,8 @@ from training_platform.jobs.render import job_files, targets
 from training_platform.jobs.resolve import ResolvedJob, read_job
 from training_platform.jobs.runs.naming import job_of
 from training_platform.jobs.spec import Target
-from training_platform.resources.scope import Scope, environment_scope, team_scope
+from training_platform.resources.gke.cluster import cluster_name
+from training_platform.resources.scope import Scope, team_scope
 
 
 class NoPlaceError(Exception):
@@ -36,7 +37,7 @@ class Place:
     @property
     def cluster(self) -> str:
         """The cluster's name in Google Cloud, ``{environment}-{key}``."""
-        return f"{self.team.environment}-{self.key}"
+        return cluster_name(self.scope, self.key)
 
     @property
     def location(self) -> str:
@@ -46,7 +47,7 @@ class Place:
     @property
     def cluster_project(self) -> str:
         """The project of the cluster, which is the environment's."""
-        return environment_scope(self.team.environment, self.environment).project
+        return self.environment.project
 
     @property
     def contexts(self) -> tuple[str, ...]:
