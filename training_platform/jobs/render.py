@@ -9,15 +9,15 @@ from pathlib import Path as FilePath
 
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import Workspace, read_workspace
-from training_platform.jobs.gke_rules import demand, gke_findings, reach
-from training_platform.jobs.jobset import gke_target, jobset, layout
-from training_platform.jobs.quota import job_charges, job_snapshots, quota_findings, quota_notes
+from training_platform.jobs.gke.jobset import gke_target, jobset, layout
+from training_platform.jobs.gke.rules import demand, gke_findings, reach
 from training_platform.jobs.resolve import FOLDER, ResolvedJob, read_job
 from training_platform.jobs.runs.naming import as_run
-from training_platform.jobs.spec import Target
+from training_platform.jobs.spec.job import Target
 from training_platform.jobs.text import json_text, yaml_text
-from training_platform.jobs.vertex_job import custom_job
-from training_platform.jobs.vertex_rules import vertex_findings
+from training_platform.jobs.vertex.custom_job import custom_job
+from training_platform.jobs.vertex.quota import job_charges, job_snapshots, quota_findings, quota_notes
+from training_platform.jobs.vertex.rules import vertex_findings
 from training_platform.quota.ledger import shown
 
 

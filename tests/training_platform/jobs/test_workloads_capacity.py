@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from training_platform.config.workspace import Workspace, read_workspace
-from training_platform.jobs.gke_rules import gke_findings
-from training_platform.jobs.jobset import jobset
+from training_platform.jobs.gke.jobset import jobset
+from training_platform.jobs.gke.rules import gke_findings
 from training_platform.jobs.resolve import ResolvedJob
 
 Take = Callable[..., ResolvedJob]

@@ -8,7 +8,7 @@ import pytest
 
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import read_workspace
-from training_platform.jobs.gke_rules import demand, gke_findings, reach
+from training_platform.jobs.gke.rules import demand, gke_findings, reach
 from training_platform.jobs.render import Rendered
 from training_platform.jobs.resolve import ResolvedJob
 

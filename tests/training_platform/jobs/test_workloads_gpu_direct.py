@@ -12,8 +12,8 @@ import yaml
 
 from training_platform.catalog import IMAGES
 from training_platform.config.workspace import Workspace, read_workspace
-from training_platform.jobs.gke_rules import gke_findings
-from training_platform.jobs.jobset import jobset
+from training_platform.jobs.gke.jobset import jobset
+from training_platform.jobs.gke.rules import gke_findings
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.sandbox.kubernetes.schemas.crds import CrdSchema
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from training_platform.jobs.jobset import jobset
+from training_platform.jobs.gke.jobset import jobset
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.resources.kueue.configuration import configuration
 from training_platform.sandbox.kubernetes.schemas.crds import CrdSchema

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import UnreadableError, parse_source
 from training_platform.config.workspace import Workspace, read_workspace
-from training_platform.jobs.jobset import jobset
+from training_platform.jobs.gke.jobset import jobset
 from training_platform.jobs.render import judge, targets
 from training_platform.jobs.resolve import ResolvedJob, job_file, parse_job
 from training_platform.jobs.text import json_text, yaml_text
-from training_platform.jobs.vertex_job import custom_job
+from training_platform.jobs.vertex.custom_job import custom_job
 
 Read = Callable[..., tuple[ResolvedJob | None, list[Finding]]]
 Lab = Callable[..., Path]

@@ -10,12 +10,12 @@ import pytest
 
 from training_platform.config.spec.team import VertexBootDisk
 from training_platform.config.workspace import Workspace, read_workspace
-from training_platform.jobs.jobset import jobset
+from training_platform.jobs.gke.jobset import jobset
 from training_platform.jobs.render import judge
 from training_platform.jobs.resolve import ResolvedJob
-from training_platform.jobs.spec import GkeTarget, Job, VertexTarget
+from training_platform.jobs.spec.job import GkeTarget, Job, VertexTarget
 from training_platform.jobs.text import json_text, yaml_text
-from training_platform.jobs.vertex_job import custom_job
+from training_platform.jobs.vertex.custom_job import custom_job
 
 Take = Callable[..., ResolvedJob]
 Lab = Callable[..., Path]

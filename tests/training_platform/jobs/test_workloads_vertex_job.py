@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from training_platform.jobs.resolve import ResolvedJob
-from training_platform.jobs.vertex_job import charges, custom_job, vms
+from training_platform.jobs.vertex.custom_job import charges, custom_job, vms
 from training_platform.resources.cloud_names import bucket_id, jobs_account_email, persistent_resource_id
 
 Take = Callable[..., ResolvedJob]

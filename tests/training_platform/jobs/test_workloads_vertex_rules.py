@@ -6,7 +6,7 @@ import pytest
 
 from training_platform.config.reading.finding import Finding
 from training_platform.jobs.resolve import ResolvedJob
-from training_platform.jobs.vertex_rules import vertex_findings
+from training_platform.jobs.vertex.rules import vertex_findings
 
 Take = Callable[..., ResolvedJob]
 H100 = "region: us-central1, machine_type: a3-highgpu-8g"

@@ -15,7 +15,7 @@ from training_platform.config.workspace import Workspace
 from training_platform.jobs.render import job_files, targets
 from training_platform.jobs.resolve import ResolvedJob, read_job
 from training_platform.jobs.runs.naming import job_of
-from training_platform.jobs.spec import Target
+from training_platform.jobs.spec.job import Target
 from training_platform.resources.gke.cluster import cluster_name
 from training_platform.resources.scope import Scope, team_scope
 

@@ -16,8 +16,8 @@ from training_platform.config.reading.finding import Finding, Path
 from training_platform.config.reading.section import enumeration
 from training_platform.jobs.container import variables
 from training_platform.jobs.resolve import ResolvedJob
-from training_platform.jobs.spec import VertexTarget
-from training_platform.jobs.vertex_job import vertex_target, vms
+from training_platform.jobs.spec.job import VertexTarget
+from training_platform.jobs.vertex.custom_job import vertex_target, vms
 from training_platform.rules.registry import RULES
 from training_platform.rules.views.vertex import PersistentPoolView
 

@@ -10,8 +10,8 @@ from training_platform.config.expansion.pools import ExpandedPool
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.section import enumeration
 from training_platform.config.spec.team import Share
-from training_platform.jobs.gpu_direct import fabric_of, usable_pools
-from training_platform.jobs.jobset import ROLE, gke_target, layout, shape
+from training_platform.jobs.gke.gpu_direct import fabric_of, usable_pools
+from training_platform.jobs.gke.jobset import ROLE, gke_target, layout, shape
 from training_platform.jobs.resolve import NAME_RULE, ResolvedJob, unknown_stacks
 from training_platform.quota.ledger import shown
 from training_platform.resources.kueue.provisioning import longest_run_hours

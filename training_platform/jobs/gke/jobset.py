@@ -13,9 +13,9 @@ from typing import Any
 from training_platform.config.expansion.flavors import Flavor
 from training_platform.config.expansion.pools import ExpandedPool
 from training_platform.jobs.container import container
-from training_platform.jobs.gpu_direct import GpuDirect, gpu_direct
+from training_platform.jobs.gke.gpu_direct import GpuDirect, gpu_direct
 from training_platform.jobs.resolve import ResolvedJob
-from training_platform.jobs.spec import GkeTarget
+from training_platform.jobs.spec.job import GkeTarget
 from training_platform.resources.cloud_names import SERVICE_ACCOUNT
 from training_platform.resources.kueue.configuration import KEPT_HOURS
 from training_platform.resources.kueue.objects import local_queue_names, resource_flavor

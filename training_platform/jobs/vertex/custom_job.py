@@ -13,7 +13,7 @@ from training_platform.catalog.topologies import hosts
 from training_platform.config.spec.node_pool import Capacity
 from training_platform.jobs.container import container, output_uri
 from training_platform.jobs.resolve import ResolvedJob
-from training_platform.jobs.spec import VertexTarget
+from training_platform.jobs.spec.job import VertexTarget
 from training_platform.quota.charges import Usage, VertexUsage, vertex_usage
 from training_platform.resources.cloud_names import jobs_account_email, persistent_resource_id
 

@@ -17,7 +17,7 @@ from training_platform.catalog import IMAGES
 from training_platform.config.expansion.flavors import Flavor
 from training_platform.config.expansion.gpu_fabric import gpu_fabrics
 from training_platform.config.expansion.pools import ExpandedPool
-from training_platform.jobs.nccl import settings
+from training_platform.jobs.gke.nccl import settings
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.resources.gpu_access import Access, access, pod_fabric
 

@@ -1,0 +1,1 @@
+"""A job as a JobSet of Kubernetes."""
