@@ -6,6 +6,7 @@ import copy
 import os
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from datetime import date
 from pathlib import Path
 
@@ -20,13 +21,13 @@ from training_platform.config.workspace import read_workspace
 from training_platform.jobs.render import render_job
 from training_platform.resources.planned import Planned
 from training_platform.sandbox.kubernetes.api_servers.control_plane import ControlPlanes
-from training_platform.sandbox.kubernetes.schemas.crds import definitions
+from training_platform.sandbox.kubernetes.api_servers.controllers import Binaries, Controllers
 
 SCHEMAS = Path(__file__).parents[2].parent / "shared" / "schemas"
 START_SECONDS = 30.0
 # In the order in which the next needs them; team vision has flavors with GPUDirect there, and nlp only TPUs here.
 NAMESPACES = {"prod-vision": "share-us-central1", "prod-nlp": "share-us-west4"}
-KINDS = ("Namespace", "ServiceAccount", "Role", "RoleBinding", "LimitRange")
+KINDS = ("Namespace", "ServiceAccount", "Role", "RoleBinding", "LimitRange", "ResourceQuota")
 ADMISSION = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
 CONTROLLERS = ("jobset-system:jobset-controller", "kueue-system:kueue-controller-manager")
 
@@ -39,24 +40,28 @@ def plans() -> dict[str, Plan]:
 
 
 @pytest.fixture(scope="session")
-def jobset_crd() -> list[Json]:
+def jobset_crd() -> list[Path]:
     folder = SCHEMAS / "jobset"
     if not folder.is_dir():
         pytest.skip("the upstream CRDs are not beside this checkout, in ../shared/schemas")
-    return list(definitions(folder))
+    return sorted(folder.glob("*.yaml"))
 
 
 @pytest.fixture(scope="session")
 def server(
-    plans: dict[str, Plan], jobset_crd: list[Json], tmp_path_factory: pytest.TempPathFactory
+    plans: dict[str, Plan], jobset_crd: list[Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("admission")
     binaries = Path(os.environ["KUBEBUILDER_ASSETS"])
-    with ControlPlanes(binaries, folder) as planes, planes.access("prod-us-central1").client() as http:
-        made = Server(http)
-        for each in (*jobset_crd, *map(_administrator, CONTROLLERS), *_planned(plans)):
+    manager = Binaries(None, None, binaries / "kube-controller-manager", None)
+    with ExitStack() as stack:
+        access = stack.enter_context(ControlPlanes(binaries, folder, quotas=True)).access("prod-us-central1")
+        stack.enter_context(Controllers(access, manager, folder / "controllers", jobset_crd, {}))
+        made = Server(stack.enter_context(access.client()))
+        for each in (*map(administrator, CONTROLLERS), *_planned(plans)):
             assert made.ask(each["kind"], each, keep=True) == "", each["metadata"]
         _wait_for_policies(made)
+        _wait_for_quotas(made)
         yield made
 
 
@@ -80,7 +85,8 @@ def _object(planned: Planned, stack: str) -> Json:
     return found
 
 
-def _administrator(account: str) -> Json:
+def administrator(account: str) -> Json:
+    """Return a binding by which a service account may do anything; what it is refused, admission refuses."""
     namespace, name = account.split(":")
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -106,6 +112,17 @@ def _wait_for_policies(server: Server) -> None:
         while "ValidatingAdmissionPolicy" not in server.ask("Pod", pod):
             assert time.monotonic() < deadline, f"a pod with {field} is still let in"
             time.sleep(0.2)
+
+
+def _wait_for_quotas(server: Server) -> None:
+    """Wait until the controller has counted what the namespaces hold: before that, nothing is refused."""
+    deadline = time.monotonic() + START_SECONDS
+    for stack in NAMESPACES:
+        (quota,) = server.read("ResourceQuota", stack.removeprefix("prod-"))
+        while quota["status"].get("used", {}).keys() != quota["spec"]["hard"].keys():
+            assert time.monotonic() < deadline, "the quota is not counted"
+            time.sleep(0.2)
+            (quota,) = server.read("ResourceQuota", stack.removeprefix("prod-"))
 
 
 @pytest.fixture(scope="session")

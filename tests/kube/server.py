@@ -11,6 +11,8 @@ PLURALS = {
     "Namespace": "/api/v1/namespaces",
     "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
     "LimitRange": "/api/v1/namespaces/{}/limitranges",
+    "ResourceQuota": "/api/v1/namespaces/{}/resourcequotas",
+    "Service": "/api/v1/namespaces/{}/services",
     "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/roles",
     "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings",
     "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
@@ -44,6 +46,10 @@ class Server:
         path = f"{PLURALS[kind].format(obj['metadata']['namespace'])}/{obj['metadata']['name']}"
         headers = {**who, "Content-Type": "application/merge-patch+json"}
         return self._answer("PATCH", path, patch, headers, {"dryRun": "All"})
+
+    def read(self, kind: str, namespace: str) -> list[Json]:
+        """Return the objects of a kind in a namespace."""
+        return list(self._http.get(PLURALS[kind].format(namespace)).json()["items"])
 
     def run(self, pod: Json, container: str, who: dict[str, str]) -> str:
         """Run a command in a container."""

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from tests.kube.conftest import administrator
 from tests.kube.server import JOB_CONTROLLER, JOBSET_CONTROLLER, KUEUE, MEMBER, Json, Server
 from training_platform.catalog import IMAGES
+from training_platform.checks.planning.recorder import Plan
 from training_platform.resources.gpu_access import access
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
@@ -26,6 +28,7 @@ CONTROLLER = {
     "controller": True,
 }
 GPU = {"limits": {"nvidia.com/gpu": "1"}}
+TPU = {"limits": {"google.com/tpu": "4"}}
 TCPXO = access("TCPXO", IMAGES)
 
 
@@ -187,10 +190,12 @@ def test_a_team_mounts_its_own_folder_of_a_share_that_others_mount(server: Serve
         {"volumes": [{"name": "v", "csi": {"driver": "gcsfuse.csi.storage.gke.io"}}], "serviceAccountName": "training"},
         {"container": {"resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}},
         {"tolerations": [{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"}]},
-        {"container": {"resources": GPU}, "labels": PODSET, "tolerations": [{"operator": "Exists"}]},
+        {"container": {"resources": "own"}, "labels": PODSET, "tolerations": [{"operator": "Exists"}]},
     ],
 )
 def test_an_ordinary_pod_is_let_in(server: Server, namespace: str, harmless: Json) -> None:
+    if harmless.get("container") == {"resources": "own"}:  # of what the team's quota has
+        harmless = {**harmless, "container": {"resources": GPU if namespace == "vision" else TPU}}
     assert server.ask("Pod", plain(namespace, **copy.deepcopy(harmless)), JOB_CONTROLLER) == ""
 
 
@@ -230,6 +235,16 @@ def test_a_member_queues_jobs_which_controllers_make_into_more(server: Server, r
     assert server.ask("Job", child, JOBSET_CONTROLLER) == ""
 
 
+def test_an_account_of_another_namespace_is_no_controller(server: Server) -> None:
+    for account in ("nlp:training", "tools:workflows"):
+        assert server.ask("ClusterRoleBinding", administrator(account), keep=True) == ""
+        who = {"Impersonate-User": f"system:serviceaccount:{account}"}
+
+        assert "Kueue does not hold" in server.ask("Job", job(labels={}, suspend=False), who)
+        assert "has no controller" in server.ask("Job", job(ownerReferences=[CONTROLLER]), who)
+        assert server.ask("Job", job(), who) == ""
+
+
 def test_a_job_that_waits_is_started_by_kueue_alone(server: Server) -> None:
     waiting = job()
     assert server.ask("Job", waiting, MEMBER, keep=True) == ""
@@ -258,3 +273,25 @@ def test_a_pod_that_names_no_cpu_is_counted_as_nothing(server: Server) -> None:
     pod = plain("vision")
     assert server.ask("Pod", pod, JOB_CONTROLLER, keep=True) == ""
     server.delete("Pod", pod)
+
+
+def test_a_pod_over_the_quota_is_refused(server: Server, plans: dict[str, Plan]) -> None:
+    (quota,) = (
+        each.inputs["spec"]["hard"]
+        for each in plans["prod-nlp"].resources
+        if each.inputs.get("kind") == "ResourceQuota" and each.name.startswith("share-us-west4")
+    )
+    chips = int(quota["requests.google.com/tpu"])
+    assert chips > 0
+
+    for asked, refused in ((chips, False), (chips + 1, True)):
+        pod = plain(container={"resources": {"limits": {"google.com/tpu": str(asked)}}}, labels=PODSET)
+        refusal = server.ask("Pod", pod, JOB_CONTROLLER)
+        assert ("exceeded quota: team, requested: requests.google.com/tpu=" in refusal) is refused, refusal
+    much = plain(container={"resources": {"requests": {"cpu": str(int(quota["requests.cpu"]) + 1)}}})
+    assert "exceeded quota: team" in server.ask("Pod", much, JOB_CONTROLLER)
+    outward = {
+        "apiVersion": "v1", "kind": "Service", "metadata": {"name": "s", "namespace": "nlp"},
+        "spec": {"type": "LoadBalancer", "ports": [{"port": 80}]},
+    }  # fmt: skip
+    assert "exceeded quota: team, requested: services.loadbalancers=1" in server.ask("Service", outward)

@@ -27,6 +27,7 @@ from pulumi_policy import (
 )
 
 from training_platform.config.reading.finding import Finding
+from training_platform.config.reading.printable import printable
 from training_platform.config.spec.stack import PROJECT
 from training_platform.policy.checkout import Checkout
 from training_platform.policy.planned_resources import options, parse_urn, planned
@@ -135,7 +136,7 @@ class _Pack:
             found, sentences = home.quota_findings(place.stack, resources.values(), config)
             self._report(QUOTA, place, self._sorted(home, found, config), resources, report)
             sentences += (f"nothing is exempt: {why}" for why in home.exemptions.unreadable)
-            self.left[place.stack][QUOTA] += map(_Said, sentences)
+            self.left[place.stack][QUOTA] += map(_Said, map(printable, sentences))
 
     def _resource_advice(self) -> Policy:
         def validate(args: ResourceValidationArgs, report: ReportViolation) -> None:
@@ -225,7 +226,7 @@ def _text(finding: Finding, home: Checkout) -> str:
     source = f" Source: {finding.source}." if finding.source else ""
     entry = home.exemptions.of(finding)
     exempt = f"\n  {Exempted(finding, entry)}" if entry else ""
-    return f"{finding}\n  Rule: {finding.rule}.{source}{exempt}"
+    return printable(f"{finding}\n  Rule: {finding.rule}.{source}{exempt}")
 
 
 def _schema(policy: str) -> PolicyConfigSchema:

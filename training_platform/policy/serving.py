@@ -15,6 +15,7 @@ import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 from google.protobuf import json_format
 from pulumi_policy import EnforcementLevel, Policy, PolicyPack, policy
 
+from training_platform.config.reading.printable import printable
 from training_platform.policy.settings import wrong_settings
 
 NAME = "training-platform"
@@ -38,7 +39,8 @@ class CheckedServicer(policy._PolicyAnalyzerServicer):  # noqa: SLF001 # see abo
         given = request.policyConfig
         config = {name: json_format.MessageToDict(given[name].properties) for name in given}
         if wrong := list(map(str, wrong_settings(config))):
-            context.abort(grpc.StatusCode.INVALID_ARGUMENT, "the policy config is wrong: " + "\n  ".join(wrong))
+            said = printable("the policy config is wrong: " + "\n  ".join(wrong))
+            context.abort(grpc.StatusCode.INVALID_ARGUMENT, said)
         return super().Configure(request, context)  # type: ignore[no-untyped-call]
 
 

@@ -29,14 +29,20 @@ def marked(mark: str) -> Iterator[int]:
             continue
 
 
-def ended(root: Path, number: signal.Signals, *arguments: str) -> tuple[int, str, list[int]]:
-    """Start a check whose program never ends, send it a signal once it runs; return its end and who outlived it."""
-    pipe, temporary = root.parent / "pids", root.parent / "temporary"
+def started(root: Path, *arguments: str) -> subprocess.Popen[str]:
+    """Start a check that has its temporary files in a folder of its own, beside the repository."""
+    temporary = root.parent / "temporary"
     temporary.mkdir()
     command = [sys.executable, "-m", "training_platform.cli.main", "check", "--no-cache", *arguments]
     environment = {**os.environ, "TMPDIR": str(temporary)}
-    check = subprocess.Popen(command, cwd=root, env=environment, stderr=subprocess.PIPE, text=True)
-    pipe.read_text(encoding="utf-8")  # waits for a process that plans
+    return subprocess.Popen(command, cwd=root, env=environment, stderr=subprocess.PIPE, text=True)
+
+
+def ended(root: Path, number: signal.Signals, *arguments: str) -> tuple[int, str, list[int]]:
+    """Start a check whose program never ends, send it a signal once it runs; return its end and who outlived it."""
+    temporary = root.parent / "temporary"
+    check = started(root, *arguments)
+    (root.parent / "pids").read_text(encoding="utf-8")  # waits for a process that plans
     check.send_signal(number)
     _, said = check.communicate(timeout=60)
     until = time.monotonic() + 10
@@ -68,6 +74,40 @@ def test_the_base_s_process_and_checkout_end_with_the_check(number: signal.Signa
     assert (code, left) == (SIGNALS[number], [])
     assert "Traceback" not in said
     assert list((root.parent / "temporary").iterdir()) == []
+
+
+def fast(root: Path) -> None:
+    """Check without the program, beside what stands in the temporary folder."""
+    command = [sys.executable, "-m", "training_platform.cli.main", "check", "small", "--fast", "--base", "main"]
+    environment = {**os.environ, "TMPDIR": str(root.parent / "temporary")}
+    done = subprocess.run(command, cwd=root, env=environment, capture_output=True, check=False)
+    assert done.returncode == 1, done.stderr  # there is no snapshot of the project's quotas
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+def test_a_checkout_that_a_killed_check_left_goes_with_the_next_one(repository: Any) -> None:
+    root = repository.root
+    for package in ("modules", "training_platform"):
+        shutil.copytree(ROOT / package, root / package, ignore=shutil.ignore_patterns("__pycache__"))
+    (root / "__main__.py").write_text(never_ends(root), encoding="utf-8")
+    repository.commit()
+    repository.git("branch", "--force", "main")
+    (root / "__main__.py").write_text("", encoding="utf-8")
+    temporary = root.parent / "temporary"
+
+    check = started(root, "small", "--base", "main")
+    (root.parent / "pids").read_text(encoding="utf-8")
+    (tree,) = temporary.glob("training-platform-base-*/tree")
+    fast(root)
+    assert tree.exists()  # in use
+
+    check.kill()
+    check.communicate(timeout=60)
+    for each in marked(f"TMPDIR={temporary}"):
+        os.kill(each, signal.SIGKILL)
+    assert tree.exists()  # left behind
+    fast(root)
+    assert list(temporary.iterdir()) == []
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")

@@ -9,6 +9,7 @@ import pytest
 from pulumi_policy import EnforcementLevel
 from pulumi_policy.proxy import UNKNOWN_NUMBER_VALUE, UNKNOWN_OBJECT_VALUE
 
+from tests.training_platform.checks.reports.test_hostile_text import DOES
 from tests.training_platform.policy.pack_run import NODE_POOL, SNAPSHOT, Run, pool, urn
 from training_platform.policy.pack import policies
 from training_platform.rules import RULES
@@ -213,3 +214,14 @@ def test_rejected_stack_file_leaves_findings_without_a_line(checkout: Path) -> N
     found = Run(checkout)(pool(size=9.0))
 
     assert found["disks"][0].startswith("dev: nodeConfig.bootDisk.sizeGb: is 9 GB\n")
+
+
+def test_what_the_pack_says_does_nothing_in_a_log(checkout: Path) -> None:
+    kind, _, inputs = pool(size=700_000.0)
+    hostile = "a\n::error::gone\n##[add-path]/tmp\x1b[2K"
+    run = Run(checkout)
+
+    said = [each for messages in run((kind, hostile, {**inputs, "project": hostile})).values() for each in messages]
+
+    assert any("gone" in each for each in said)
+    assert [each for each in said if DOES.search(each)] == []

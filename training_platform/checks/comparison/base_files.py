@@ -6,16 +6,19 @@ tree nor its index is touched.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from training_platform.catalog.nearest import find_nearest
+
+_PREFIX, _LOCK = "training-platform-base-", "lock"
 
 
 class BaseError(Exception):
@@ -37,11 +40,32 @@ def base_tree(root: Path, ref: str) -> Iterator[BaseTree]:
     """Yield the base that the work tree around ``root`` and ``ref`` have in common. Raises BaseError."""
     git = _Git(root)
     commit = _merge_base(git, ref)
-    with tempfile.TemporaryDirectory(prefix="training-platform-base-") as folder:
-        tree = Path(folder) / "tree"
+    with _folder() as folder:
+        tree = folder / "tree"
         tree.mkdir()
         _lay_out(git, commit, tree)
         yield BaseTree(root=tree, ref=ref, commit=commit, changed=_changed(git, commit))
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    """Yield a folder that goes with the block; if this process is killed, the next one that wants a folder clears it.
+
+    The kernel lets go of a dead process's locks. The lock is taken before the file has the name that others look for.
+    """
+    for each in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*/{_LOCK}"):
+        _clear_if_left(each)
+    with tempfile.TemporaryDirectory(prefix=_PREFIX) as folder, (Path(folder) / "new").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        (Path(folder) / "new").rename(Path(folder) / _LOCK)
+        yield Path(folder)
+
+
+def _clear_if_left(lock: Path) -> None:
+    with suppress(OSError), lock.open("r+") as file:  # another user's, one in use, or one that somebody else clears
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if lock.parent.lstat().st_uid == os.getuid():
+            shutil.rmtree(lock.parent)
 
 
 class _Git:

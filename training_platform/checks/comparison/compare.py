@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -108,18 +107,17 @@ def _check_base(tree: BaseTree, scope: Affected, options: Options) -> CheckResul
         raise _NotPlanned(
             f"the program of commit {tree.commit[:12]} cannot be run here: it is laid out otherwise, without {_PROCESS}"
         )
-    with tempfile.TemporaryDirectory(prefix="training-platform-result-") as folder:
-        out = Path(folder) / "result.json"
-        how = "fast" if options.fast else options.planner.to_text()
-        arguments = [str(tree.root), options.today.isoformat(), how, str(out), *scope.base]
-        code, said = _run(tree.root, arguments)
-        if code:
-            last = next(iter(reversed(said.strip().splitlines())), f"exit code {code}")
-            raise _NotPlanned(f"the program of commit {tree.commit[:12]} cannot be run here: {last}")
-        try:
-            return CheckResult.model_validate_json(out.read_text(encoding="utf-8"))
-        except (OSError, ValidationError) as error:
-            raise _NotPlanned(f"the program of commit {tree.commit[:12]} speaks another version of this") from error
+    out = tree.root.with_name("result.json")
+    how = "fast" if options.fast else options.planner.to_text()
+    arguments = [str(tree.root), options.today.isoformat(), how, str(out), *scope.base]
+    code, said = _run(tree.root, arguments)
+    if code:
+        last = next(iter(reversed(said.strip().splitlines())), f"exit code {code}")
+        raise _NotPlanned(f"the program of commit {tree.commit[:12]} cannot be run here: {last}")
+    try:
+        return CheckResult.model_validate_json(out.read_text(encoding="utf-8"))
+    except (OSError, ValidationError) as error:
+        raise _NotPlanned(f"the program of commit {tree.commit[:12]} speaks another version of this") from error
 
 
 def _run(root: Path, arguments: Sequence[str]) -> tuple[int, str]:

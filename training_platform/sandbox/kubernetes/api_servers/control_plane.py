@@ -31,7 +31,8 @@ _POLL_SECONDS: Final = 0.05
 # Service accounts, quotas and the protection of volumes in use are half a controller's work, and there are no
 # controllers: with the first nothing is missing but tokens of pods; a quota that nobody counts refuses everything; with
 # the third no claim would ever be deleted.
-_NO_PLUGINS: Final = "ServiceAccount,ResourceQuota,StorageObjectInUseProtection"
+_QUOTA: Final = "ResourceQuota"
+_NO_PLUGINS: Final = ("ServiceAccount", _QUOTA, "StorageObjectInUseProtection")
 
 
 class Access(NamedTuple):
@@ -69,11 +70,12 @@ class ControlPlanes:
     """API servers by cluster, for as long as the block runs; ``folder`` keeps their data, certificates and logs.
 
     ``binaries`` is the folder of both programs. The folder of a cluster is called as the cluster is, and its file
-    ``kubeconfig`` is for people and for the released plugin.
+    ``kubeconfig`` is for people and for the released plugin. ``quotas`` hold where Kubernetes' controllers count them.
     """
 
-    def __init__(self, binaries: Path, folder: Path) -> None:
+    def __init__(self, binaries: Path, folder: Path, *, quotas: bool = False) -> None:
         self._binaries = binaries
+        self._without = ",".join(each for each in _NO_PLUGINS if not (quotas and each == _QUOTA))
         self._folder = folder
         self._running: list[Leashed] = []
         self._etcd: str | None = None
@@ -139,7 +141,7 @@ class ControlPlanes:
             "service-account-signing-key-file": place / "apiserver.key",
             "service-account-key-file": place / "apiserver.crt",
             "service-cluster-ip-range": "10.96.0.0/16",
-            "disable-admission-plugins": _NO_PLUGINS,
+            "disable-admission-plugins": self._without,
         }
         server = self._run(API_SERVER, flags, place)
         _wait(server, (place / "apiserver.key").exists)  # written after the certificate
