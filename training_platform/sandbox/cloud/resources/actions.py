@@ -11,6 +11,7 @@ from typing import Any, Final, cast
 from training_platform.sandbox.cloud.requests.errors import ApiError, already_exists, conflict
 from training_platform.sandbox.cloud.requests.masks import apply_mask, mask_paths, merge
 from training_platform.sandbox.cloud.resources import lists, refusals
+from training_platform.sandbox.cloud.resources.defaults import fill_in
 from training_platform.sandbox.cloud.resources.iam_policies import read_policy, write_policy
 from training_platform.sandbox.cloud.resources.model import Call, Json, Kind
 from training_platform.sandbox.cloud.state.cloud import Cloud
@@ -34,6 +35,7 @@ def create(cloud: Cloud, kind: Kind, call: Call) -> Json:
         raise already_exists(shown_name(record.name))
     if kind.parent:
         cloud.existing(call.name.rpartition("/")[0])
+    fill_in(record.body, f"{call.service}.{kind.collection}")
     kind.fill(cloud, call, record, {})
     if record.name in cloud.store:  # the service gave it another name
         raise already_exists(shown_name(record.name))
@@ -84,6 +86,7 @@ def change(cloud: Cloud, kind: Kind, call: Call, compute: Callable[[Json, Json],
     new = {key: value for key, value in call.body.items() if key not in _VERSIONS}
     changed = Record(name=record.name, project=record.project, body=compute(record.body, new), meta=record.meta)
     changed.body.update({key: old[key] for key in ("name", "id", "selfLink", "kind") if key in old})
+    fill_in(changed.body, f"{call.service}.{kind.collection}")
     kind.fill(cloud, call, changed, old)
     touch(cloud, kind, changed)
     admit(cloud, kind, call, changed, record)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from training_platform.sandbox.cloud.requests.errors import ApiError
+from training_platform.sandbox.cloud.resources.defaults import fill_in
 from training_platform.sandbox.cloud.resources.model import Call, Json, Kind, Service
 from training_platform.sandbox.cloud.state.cloud import Cloud
 from training_platform.sandbox.cloud.state.store import Record
@@ -18,11 +19,10 @@ def _fill(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
         body["name"] = f"{call.path}/{unique}"
     if "amount" not in body:
         raise ApiError(400, "Request contains an invalid argument: a budget has an amount.")
-    body.setdefault("budgetFilter", {}).setdefault("creditTypesTreatment", "INCLUDE_ALL_CREDITS")
     if not body["budgetFilter"].get("customPeriod"):
         body["budgetFilter"].setdefault("calendarPeriod", "MONTH")
     for rule in body.get("thresholdRules", ()):
-        rule.setdefault("spendBasis", "CURRENT_SPEND")
+        fill_in(rule, "budget.thresholdRule")
 
 
 SERVICE = Service(

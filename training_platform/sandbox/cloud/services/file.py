@@ -18,7 +18,6 @@ def _fill(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
     for share in body["fileShares"]:
         required(share, "name", "instance.file_shares[]")
     body |= {"name": call.path + "/" + record.id, "createTime": cloud.time()}
-    body.setdefault("protocol", "NFS_V3")
     serial = cloud.store.serial()
     network = body["networks"][0]
     network.setdefault("connectMode", "DIRECT_PEERING")
@@ -31,8 +30,6 @@ def _fill(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
 
 
 def _defaults(body: Json) -> None:
-    body["satisfiesPzs"] = body["satisfiesPzi"] = False
-    body.setdefault("capacityStepSizeGb", "256")
     if body.get("tier") in ("ZONAL", "REGIONAL", "ENTERPRISE"):
         body.setdefault("customPerformanceSupported", True)
     for share in body["fileShares"]:

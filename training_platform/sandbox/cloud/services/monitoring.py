@@ -34,7 +34,6 @@ def _channel(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
         raise ApiError(
             400, f"Field \"notification_channel.labels\" lacks '{needed}'" if kind else "A channel has a type"
         )
-    body.setdefault("enabled", True)
     _dated(cloud, record, old, "channel")
 
 
@@ -49,8 +48,6 @@ def _policy(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
     for condition in body["conditions"]:
         if not condition.get("name", "").startswith(body["name"]):
             condition["name"] = f"{body['name']}/conditions/{cloud.number()}"
-    body.setdefault("combiner", "OR")
-    body.setdefault("enabled", True)
     _dated(cloud, record, old, "policy")
 
 

@@ -26,17 +26,14 @@ def _fill(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
             "selfLink": f"https://www.googleapis.com/storage/v1/b/{record.id}", "location": location,
             "locationType": "multi-region" if location in _MULTI else "region", "generation": cloud.number(),
         }  # fmt: skip
-        body.setdefault("storageClass", "STANDARD")
         body.setdefault("rpo", "DEFAULT") if location in _MULTI else None
         soft = body.setdefault("softDeletePolicy", {"retentionDurationSeconds": "604800"})
         if soft.get("retentionDurationSeconds") != "0":
             soft.setdefault("effectiveTime", now)
     elif body.get("location", "").upper() != old["location"]:
         raise ApiError(400, "The location of a bucket cannot be changed.")
-    iam = body.setdefault("iamConfiguration", {})
-    iam.setdefault("publicAccessPrevention", "inherited")
-    iam.setdefault("bucketPolicyOnly", {"enabled": False})
-    uniform = iam.setdefault("uniformBucketLevelAccess", {"enabled": False})
+    iam = body["iamConfiguration"]
+    uniform = iam["uniformBucketLevelAccess"]
     if uniform.get("enabled"):
         uniform.setdefault("lockedTime", now)
     iam["bucketPolicyOnly"] = dict(uniform)

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from ipaddress import IPv4Network, ip_network
-from typing import Final
 
 from training_platform.sandbox.cloud.requests.errors import ApiError, required
 from training_platform.sandbox.cloud.requests.links import COMPUTE_LINK
+from training_platform.sandbox.cloud.resources.defaults import fill_in
 from training_platform.sandbox.cloud.resources.model import Call, Json
 from training_platform.sandbox.cloud.state.cloud import Cloud
 from training_platform.sandbox.cloud.state.store import Record
-
-_NAT: Final = {
-    "endpointTypes": ["ENDPOINT_TYPE_VM"],
-    "enableEndpointIndependentMapping": False,
-    "type": "PUBLIC",
-    "autoNetworkTier": "PREMIUM",
-}
 
 
 def link_network(cloud: Cloud, _call: Call, record: Record, _old: Json) -> None:
@@ -36,29 +29,12 @@ def link_network(cloud: Cloud, _call: Call, record: Record, _old: Json) -> None:
     record.body["network"] = COMPUTE_LINK + path
 
 
-def fill_network(_cloud: Cloud, _call: Call, record: Record, _old: Json) -> None:
-    """Fill in a network."""
-    body = record.body
-    body.setdefault("autoCreateSubnetworks", False)
-    body.setdefault("mtu", 1460)
-    body.setdefault("networkFirewallPolicyEnforcementOrder", "AFTER_CLASSIC_FIREWALL")
-    routing = body.setdefault("routingConfig", {})
-    routing.setdefault("routingMode", "REGIONAL")
-    routing.setdefault("bgpBestPathSelectionMode", "LEGACY")
-
-
 def fill_subnet(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
     """Fill in a subnetwork. Raises ApiError for ranges that are none, or are taken in its network."""
     body = record.body
     primary = read_range(body.get("ipCidrRange", ""), "resource.ipCidrRange")
     if not old:
         body["gatewayAddress"] = str(primary[1])
-    body.setdefault("purpose", "PRIVATE")
-    body.setdefault("stackType", "IPV4_ONLY")
-    body.setdefault("privateIpGoogleAccess", False)
-    body.setdefault("privateIpv6GoogleAccess", "DISABLE_GOOGLE_ACCESS")
-    body.setdefault("enableFlowLogs", False)
-    body.setdefault("logConfig", {"enable": False})
     ranges = [primary, *_secondary(body)]
     for other in cloud.store.all(record.project):
         if other.name != record.name and "/subnetworks/" in other.name and other.body.get("network") == body["network"]:
@@ -98,8 +74,7 @@ def read_range(text: str, field: str) -> IPv4Network:
 
 
 def fill_router(cloud: Cloud, _call: Call, record: Record, _old: Json) -> None:
-    """Fill in a router and its NATs."""
-    record.body.setdefault("encryptedInterconnectRouter", False)
+    """Fill in a router's NATs."""
     seen = set()
     for nat in record.body.get("nats", ()):
         if nat.get("name") in seen:
@@ -107,8 +82,7 @@ def fill_router(cloud: Cloud, _call: Call, record: Record, _old: Json) -> None:
                 400, f"Invalid value for field 'resource.nats': the name '{nat.get('name')}' is there twice."
             )
         seen.add(nat.get("name"))
-        for field, value in _NAT.items():
-            nat.setdefault(field, value)
+        fill_in(nat, "router.nat")
         for subnet in nat.get("subnetworks", ()):
             name = required(subnet, "name", "resource.nats[].subnetworks[]")
             subnet["name"] = COMPUTE_LINK + "projects/" + name.split("projects/", 1)[-1]
@@ -122,9 +96,6 @@ def fill_router(cloud: Cloud, _call: Call, record: Record, _old: Json) -> None:
 def fill_firewall(_cloud: Cloud, _call: Call, record: Record, _old: Json) -> None:
     """Fill in a firewall rule."""
     body = record.body
-    for field, value in (("direction", "INGRESS"), ("priority", 1000), ("disabled", False)):
-        body.setdefault(field, value)
-    body.setdefault("logConfig", {"enable": False})
     if bool(body.get("allowed")) == bool(body.get("denied")):
         raise ApiError(400, "Exactly one of 'allowed' and 'denied' must be specified.")
     if body["direction"] == "INGRESS" and not any(
@@ -136,9 +107,6 @@ def fill_firewall(_cloud: Cloud, _call: Call, record: Record, _old: Json) -> Non
 def fill_address(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
     """Fill in an address; an external one is of a range that is nobody's."""
     body = record.body
-    body.setdefault("addressType", "EXTERNAL")
-    body.setdefault("status", "RESERVED")
-    body.setdefault("ipVersion", "IPV4")
     if body["addressType"] == "EXTERNAL":
         body.setdefault("networkTier", "PREMIUM")
     if not old:

@@ -11,7 +11,6 @@ from training_platform.sandbox.cloud.services.compute import changes, places
 from training_platform.sandbox.cloud.services.compute.networks import (
     fill_address,
     fill_firewall,
-    fill_network,
     fill_router,
     fill_subnet,
     link_network,
@@ -52,10 +51,6 @@ def _with(*more: Fill) -> Fill:
             each(cloud, call, record, old)
 
     return fill
-
-
-def _policy(_cloud: Cloud, _call: Call, record: Record, _old: Json) -> None:
-    record.body.setdefault("status", "READY")
 
 
 def _unused(cloud: Cloud, _call: Call, record: Record) -> None:
@@ -107,13 +102,13 @@ def _kind(collection: str, fill: Fill, etag: str = "") -> Kind:
 
 
 _KINDS: Final = (
-    _kind("networks", _with(fill_network)),
+    _kind("networks", _with()),
     _kind("subnetworks", _with(link_network, fill_subnet), "fingerprint"),
     _kind("routers", _with(link_network, fill_router)),
     _kind("firewalls", _with(link_network, fill_firewall)),
     _kind("addresses", _with(fill_address), "labelFingerprint"),
     _kind("globalAddresses", _with(fill_address), "labelFingerprint"),
-    _kind("resourcePolicies", _with(_policy)),
+    _kind("resourcePolicies", _with()),
     _kind("instanceGroupManagers", _with()),
 )
 SERVICE = Service(
