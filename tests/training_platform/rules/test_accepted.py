@@ -135,6 +135,10 @@ def test_what_google_cloud_takes_is_no_error(accepted: Accepted) -> None:
         }),
         ("pod-range", {"gpu.autoscaling": DROP, "gpu.nodeCount": 5_000.0}),
         ("inline-pools", {POOLS: [{"name": "training"}]}),
+        ("machine-type-known", {MACHINE: "a2-highgpu-3g"}),
+        ("capacity-offered", {MACHINE: "a3-ultragpu-8g", f"{NODE}.guestAccelerators": DROP}),
+        ("multi-networking", {"cluster.networkingMode": "ROUTES"}),
+        ("system-pool", {**WITHOUT_LIMITS, "system.nodeConfig.machineType": "a2-highgpu-1g"}),
         ("default-pool", {"cluster.initialNodeCount": DROP}),
         ("system-pool", {**WITHOUT_LIMITS, "system.nodeConfig.taints": [{"key": "own", "effect": "NO_SCHEDULE"}]}),
         ("compute-class-capacity", {"order.spec.priorities.1": {

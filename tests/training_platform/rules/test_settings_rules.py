@@ -39,7 +39,8 @@ ROWS: list[Row] = [
     ("multi-networking", "cluster", {}, 0),
     ("multi-networking", "cluster", {"datapath": None}, 1),
     ("multi-networking", "cluster", {"networking_mode": "ROUTES"}, 1),
-    ("multi-networking", "cluster", {"datapath": None, "networking_mode": None}, 2),
+    ("multi-networking", "cluster", {"datapath": None, "networking_mode": "ROUTES"}, 2),
+    ("multi-networking", "cluster", {"networking_mode": None}, 0),  # GKE's default is VPC-native
     ("multi-networking", "cluster", {"datapath": None, "multi_networking": False}, 0),
     ("default-pool", "cluster", {}, 0),
     ("default-pool", "cluster", {"initial_nodes": 0}, 1),

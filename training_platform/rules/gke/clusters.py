@@ -47,12 +47,15 @@ def dataplane_policies(cluster: ClusterView) -> Iterator[Draft]:
 
 @rule("multi-networking", ruleset="clusters", facts=("CLU-02",), source=f"{_TOOLKIT}; {_SCHEMA}")
 def multi_networking(cluster: ClusterView) -> Iterator[Draft]:
-    """Find multi-networking without its prerequisites; both are set at creation: a change replaces the cluster."""
+    """Find multi-networking without its prerequisites; both are set at creation: a change replaces the cluster.
+
+    A cluster whose networking mode is not written is VPC-native.
+    """
     if not cluster.multi_networking:
         return
     for field, wanted in (("datapath", DATAPLANE_V2), ("networking_mode", "VPC_NATIVE")):
         have = getattr(cluster, field)
-        if have != wanted:
+        if have != wanted and (field == "datapath" or have is not None):
             message = f"multi-networking needs {field.replace('_', ' ')} {wanted}, and it is {have or 'not written'}"
             yield finding(cluster, field, message, allowed=wanted, nearest=wanted)
 

@@ -60,9 +60,10 @@ def compute_class_capacity(each: ComputeClassView) -> Iterator[Draft]:
         if machine is not None and priority.capacity not in machine.capacities:
             message = f"priority {place}: {machine.name} does not support {priority.capacity}"
             nearest = next(iter(machine.capacities), None)
-            # Without an affinity GKE may take VMs of any reservation; what it does where none fits was not read.
+            # Without an affinity GKE may take VMs of any reservation, and goes on to the next priority where none fits:
+            # owners write a3-highgpu-1g so (accelerated-platforms 9320f3b).
             unsaid = priority.capacity == "on-demand" and priority.affinity in (None, "AnyBestEffort")
-            severity: Severity | None = "warning" if unsaid and "reservation" in machine.capacities else None
+            severity: Severity | None = "warning" if unsaid else None
             allowed = ", ".join(machine.capacities)
             yield finding(each, "priorities", message, allowed=allowed, nearest=nearest, severity=severity)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from difflib import get_close_matches
 
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.locations import is_zone, nearest_first, region_of
@@ -14,6 +15,7 @@ from training_platform.rules.registry import Draft, finding, rule
 from training_platform.rules.views.node_pool import NodePoolView
 
 _WHOLE_FAMILIES = frozenset(row.name.partition("-")[0] for row in MACHINE_TYPES.values() if row.kind != "cpu")
+_ALIKE = 0.85  # a3-higpu-8g; not a4x-maxgpu-4g-metal, which is younger than the catalogue
 _ZONES = "SkyPilot catalog v8 006059e; Cloud TPU docs, regions and zones, read 2026-11-21"
 
 
@@ -27,7 +29,7 @@ _ZONES = "SkyPilot catalog v8 006059e; Cloud TPU docs, regions and zones, read 2
 def machine_type_known(pool: NodePoolView) -> Iterator[Draft]:
     """Find a node pool without a machine type, or with one that is not in the catalogue.
 
-    An error where the catalogue has the family with all of its sizes: those with TPUs or GPUs.
+    An error where it reads like one of a family that the catalogue has with all of its sizes: those with TPUs or GPUs.
     """
     name = pool.machine_type
     if name is None:
@@ -35,7 +37,8 @@ def machine_type_known(pool: NodePoolView) -> Iterator[Draft]:
     elif name not in MACHINE_TYPES:
         nearest = find_nearest(name, MACHINE_TYPES)
         message = f"{name!r} is not in the catalogue, so nothing of this pool is checked or counted"
-        severity: Severity | None = "error" if name.partition("-")[0] in _WHOLE_FAMILIES else None
+        misspelt = name.partition("-")[0] in _WHOLE_FAMILIES and get_close_matches(name, MACHINE_TYPES, 1, _ALIKE)
+        severity: Severity | None = "error" if misspelt else None
         allowed = enumeration(MACHINE_TYPES)
         yield finding(pool, "machine_type", message, allowed=allowed, nearest=nearest, severity=severity)
 

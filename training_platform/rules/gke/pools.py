@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from training_platform.config.reading.finding import Severity
 from training_platform.rules.gke.clusters import NAME_LENGTH, PODS_SOURCE, pods_beyond
 from training_platform.rules.registry import Draft, finding, rule
 from training_platform.rules.views.cluster import AutoProvisioningView, ClusterView
@@ -172,16 +173,18 @@ def system_pool(cluster: ClusterView, program: Program) -> Iterator[Draft]:
         return
     if any(each.cluster.name == cluster.name for each in program.all(AutoProvisioningView)):
         return  # GKE makes a pool for what has no node
-    plain = [row for row in pools if _takes_any_pod(row)]
+    untainted = all(row.accelerator_type and not row.taints for row in pools)  # beside no CPU pool GKE adds no taint
+    plain = pools if untainted else [row for row in pools if _takes_any_pod(row)]
     allowed = "a pool without accelerators and taints, with at least 1 node"
     if not plain:
         message = f"every pool of cluster {cluster.name} has accelerators, queued provisioning or taints"
         yield finding(cluster, "remove_default_pool", message, allowed=allowed, nearest="e2-standard-4, 2 nodes")
     elif not any(row.least_vms for row in plain):
         message = f"all pools of cluster {cluster.name} without accelerators or taints can scale to zero"
-        yield finding(
-            cluster, "remove_default_pool", message, allowed=allowed, nearest=f"min_nodes 1 for {plain[0].name}"
-        )
+        # Pods wait for their first node then, where all that starts from nothing has GPUs: nothing is refused.
+        severity: Severity | None = "warning" if untainted else None
+        nearest = f"min_nodes 1 for {plain[0].name}"
+        yield finding(cluster, "remove_default_pool", message, allowed=allowed, nearest=nearest, severity=severity)
 
 
 def _takes_any_pod(pool: NodePoolView) -> bool:
