@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,8 +30,10 @@ from modules.network.cluster_subnet import ClusterSubnet, ClusterSubnetArgs
 from modules.network.network import Network, NetworkArgs
 from modules.project.service_agents import ServiceAgents, ServiceAgentsArgs, depend_on_agents
 from modules.project.services import (
+    BACKUP_API,
     ENVIRONMENT_APIS,
     QUOTA_API,
+    SERVICES_API,
     ProjectServices,
     ProjectServicesArgs,
     depend_on_services,
@@ -52,14 +54,30 @@ HOME_CLAIM = "homes"
 def build_environment(name: str, environment: Environment) -> dict[str, Any]:
     """Create everything of an environment stack and return what it exports (``resources/environment_outputs.py``)."""
     scope = environment_scope(name, environment)
-    enable_apis(scope, (*ENVIRONMENT_APIS, *((QUOTA_API,) if environment.quota_requests else ())))
+    enable_apis(scope, (*ENVIRONMENT_APIS, *_further_apis(environment)))
     regions = tuple(region_of(cluster.location) for cluster in environment.clusters.values())
-    network = Network("network", NetworkArgs(scope=scope, regions=regions, nat_addresses=environment.nat_addresses))
+    network = Network(
+        "network",
+        NetworkArgs(
+            scope=scope,
+            regions=regions,
+            nat_addresses=environment.nat_addresses,
+            services_range=environment.private_services_range,
+        ),
+    )
     nodes = NodeServiceAccount("nodes", NodeServiceAccountArgs(scope=scope))
     ClusterAccess("access", ClusterAccessArgs(scope=scope, admins=environment.admins))
     instances = {
         key: FilestoreInstance(
-            filestore_name(key), FilestoreInstanceArgs(scope=scope, key=key, spec=spec, network=network.network_id)
+            filestore_name(key),
+            FilestoreInstanceArgs(
+                scope=scope,
+                key=key,
+                spec=spec,
+                network=network.network_id,
+                services=network.services,
+                services_range=network.services_range,
+            ),
         )
         for key, spec in environment.filestore.items()
     }
@@ -84,6 +102,16 @@ def build_environment(name: str, environment: Environment) -> dict[str, Any]:
         },
         "filestore": {key: {"instance": each.instance, "ip": each.ip} for key, each in instances.items()},
     }
+
+
+def _further_apis(environment: Environment) -> Iterator[str]:
+    """Yield the APIs that only some environments call."""
+    if environment.quota_requests:
+        yield QUOTA_API
+    if environment.private_services_range:
+        yield SERVICES_API
+    if any(each.backups for each in environment.filestore.values()):
+        yield BACKUP_API
 
 
 def enable_apis(scope: Scope, apis: tuple[str, ...]) -> None:

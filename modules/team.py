@@ -155,7 +155,7 @@ class TeamCluster(pulumi.ComponentResource):
                     kinds_of(args.flavors[flavor] for flavor in team.shares[cluster]),
                     host_network=team.host_network,
                 ),
-                annotations=shared_claims(team.directories),
+                annotations=shared_claims(team.directories, args.environment.filestore),
                 quota=resource_quota(team.shares[cluster], args.flavors),
             ),
             inside,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pulumi
-from pulumi_gcp import compute
+from pulumi_gcp import compute, servicenetworking
 
 from modules.register import register
 from training_platform.resources.network import network as resources
@@ -19,6 +19,7 @@ class NetworkArgs:
     scope: Scope
     regions: tuple[str, ...]  # those with a cluster, in any order, repeated or not
     nat_addresses: int = 0  # reserved for each region's gateway
+    services_range: str | None = None  # addresses for private service access
 
 
 class Network(pulumi.ComponentResource):
@@ -26,6 +27,8 @@ class Network(pulumi.ComponentResource):
 
     network_id: pulumi.Output[str]  # projects/*/global/networks/*
     network_name: pulumi.Output[str]
+    services: servicenetworking.Connection | None = None  # private service access, and the name of its range
+    services_range: pulumi.Output[str] | None = None
 
     def __init__(self, name: str, args: NetworkArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:network:Network", name, {}, opts)
@@ -37,6 +40,12 @@ class Network(pulumi.ComponentResource):
             ]
             router = register(compute.Router, resources.router(name, region, args.scope, vpc.id), self)
             register(compute.RouterNat, resources.nat(name, region, args.scope, router.name, addresses), self)
+        if args.services_range:
+            declared = resources.services_range(name, args.scope, args.services_range, vpc.id)
+            self.services_range = register(compute.GlobalAddress, declared, self).name
+            self.services = register(
+                servicenetworking.Connection, resources.service_connection(name, vpc.id, self.services_range), self
+            )
         self.network_id = vpc.id
         self.network_name = vpc.name
         self.register_outputs({"network_id": self.network_id, "network_name": self.network_name})

@@ -29,6 +29,8 @@ ENVIRONMENT_APIS = (
     "storage.googleapis.com",
 )
 QUOTA_API = "cloudquotas.googleapis.com"  # of an environment that asks for limits
+BACKUP_API = "backupdr.googleapis.com"  # of an environment with backups on a schedule
+SERVICES_API = "servicenetworking.googleapis.com"  # of an environment with private service access
 # A team's resources may be in a project of its own; access to the environment's images and clusters is granted from
 # the team's stack, and each such grant waits for the API of its kind.
 TEAM_APIS = (

@@ -50,6 +50,11 @@ FILESTORES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "larger": (FILES, {"capacity_gib": 2048}, "update"),
     "other": (FILES, {"tier": "REGIONAL", "location": "us-central1"}, "replace"),
     "ranged": (FILES, {"reserved_range": "10.200.0.0/24"}, "replace"),
+    "exported": (FILES, {"exports": [{"ranges": ["10.12.0.0/20"], "squash": "root"}]}, "update"),
+    "faster": (FILES | {"iops_per_tib": 4000}, {"iops_per_tib": 5000}, "update"),
+    "alone": (FILES, {"team": "vision"}, "update"),
+    "private": (FILES, {"connection": "private-service-access"}, "replace"),
+    "kept": (FILES | {"backups": {"keep_days": 7}, "snapshots": ["one"]}, {"backups": {"keep_days": 8}}, "same"),
 }
 CLUSTER: dict[str, Any] = {
     "location": "us-central1",
@@ -72,6 +77,7 @@ BEFORE: dict[str, Any] = {
     "deletion_protection": False,
     "images": {"location": "us-central1", "keep_versions": 5},
     "alerts": {"emails": ["a@example.com"]},
+    "private_services_range": "10.201.0.0/16",
     "admins": ["group:a@example.com"],
     "clusters": {"main": CLUSTER},
 }
@@ -141,6 +147,11 @@ def test_a_changed_pool_is_updated_or_replaced(pool: str, stages: list[dict[str,
 @pytest.mark.parametrize("instance", FILESTORES)
 def test_a_changed_instance_is_updated_or_replaced(instance: str, stages: list[dict[str, set[str]]]) -> None:
     assert done_to(stages[1], f"filestore-{instance}-instance") == FILESTORES[instance][2]
+
+
+def test_a_changed_schedule_changes_the_plan_of_backups_and_nothing_else(stages: list[dict[str, set[str]]]) -> None:
+    assert done_to(stages[1], "filestore-kept-plan") == "update"
+    assert done_to(stages[1], "filestore-kept-vault") == done_to(stages[1], "filestore-kept-association") == "same"
 
 
 def test_a_changed_cluster_is_updated(stages: list[dict[str, set[str]]]) -> None:

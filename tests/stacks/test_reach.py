@@ -35,6 +35,7 @@ alerts: {enabled: true, emails: [a@example.com]}
 images: {location: us-central1, keep_versions: 5}
 priorities: {low: 1}
 nat_addresses: 1
+private_services_range: 10.200.0.0/16
 quota_requests:
   gpus:
     service: compute.googleapis.com
@@ -56,7 +57,11 @@ filestore:
     share: one
     protocol: NFS_V3
     reserved_range: 10.9.0.0/24
-  b: {location: us-central1-a, capacity_gib: 1024}
+    iops: 4000
+    exports: [{ranges: [10.0.0.0/20], access: read-only, squash: root, anonymous_id: 1000}, {ranges: [10.3.0.0/20]}]
+    backups:
+      {start_hour: 1, end_hour: 7, time_zone: UTC, keep_days: 7, locked_days: 2}
+  b: {location: us-central1-a, capacity_gib: 1024, iops_per_tib: 4000}
   e: {location: us-central1-a, capacity_gib: 1024}
 clusters:
   c:
@@ -144,6 +149,7 @@ NAP, BEST = (*CLUSTER, "auto_provisioning"), (*CLUSTER, "compute_classes", "best
 FIRST, SECOND = (*BEST, "priorities", 0), (*BEST, "priorities", 1)
 SLICES = (*CLUSTER, "compute_classes", "slices", "priorities", 0)
 DEEP = (*POOLS, "deep")
+EXPORT, BACKUPS = ("filestore", "a", "exports", 0), ("filestore", "a", "backups")
 ENVIRONMENT_CHANGES: dict[tuple[str | int, ...], Any] = {
     ("project",): "example-other",
     ("labels",): {"cost-center": "two"},
@@ -174,6 +180,26 @@ ENVIRONMENT_CHANGES: dict[tuple[str | int, ...], Any] = {
     ("filestore", "a", "protocol"): "NFS_V4_1",
     ("filestore", "a", "reserved_range"): "10.8.0.0/24",
     ("filestore", "a", "deletion_protection"): False,
+    ("filestore", "a", "connection"): "private-service-access",
+    ("filestore", "e", "team"): "team",
+    ("filestore", "a", "exports"): [],
+    (*EXPORT, "ranges"): ["10.1.0.0/20"],
+    (*EXPORT, "access"): "read-write",
+    (*EXPORT, "anonymous_id"): 1001,
+    ("filestore", "a", "exports", 1, "squash"): "root",
+    ("filestore", "a", "iops"): 5000,
+    ("filestore", "b", "iops_per_tib"): 5000,
+    ("filestore", "a", "snapshots"): ["before"],
+    ("filestore", "a", "restore_from"): "projects/example-reach/locations/us-central1/backups/one",
+    ("filestore", "a", "backups"): None,
+    (*BACKUPS, "every_hours"): 6,
+    (*BACKUPS, "weekdays"): ["SUNDAY"],
+    (*BACKUPS, "start_hour"): 2,
+    (*BACKUPS, "end_hour"): 8,
+    (*BACKUPS, "time_zone"): "Europe/Berlin",
+    (*BACKUPS, "keep_days"): 8,
+    (*BACKUPS, "locked_days"): 3,
+    ("private_services_range",): "10.201.0.0/16",
     (*CLUSTER, "deletion_protection"): False,
     (*POOLS, "gpu", "deletion_protection"): False,
     (*CLUSTER, "location"): "us-central1-c",

@@ -29,9 +29,11 @@ __all__ = [
     "Kind",
     "LocalSsd",
     "MachineType",
+    "Performance",
     "Price",
     "Quota",
     "QuotaId",
+    "Throughput",
     "TopologyRule",
     "VertexSupport",
     "chips_in",
@@ -281,6 +283,27 @@ class Band(NamedTuple):
     step_gib: int
 
 
+class Performance(NamedTuple):
+    """What instances from ``low_gib`` to ``high_gib`` give at most; per TiB of their capacity or whatever it is."""
+
+    low_gib: int
+    high_gib: int
+    read_iops: int
+    write_iops: int
+    read_mibps: int
+    write_mibps: int
+    per_tib: bool
+
+
+class Throughput(NamedTuple):
+    """What an instance is expected to give: IOPS, and MiB/s."""
+
+    read_iops: int
+    write_iops: int
+    read_mibps: int
+    write_mibps: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class FilestoreTier:
     """A Filestore service tier: where it lives, which capacities it takes (GiB), what it is charged to.
@@ -300,8 +323,22 @@ class FilestoreTier:
     reserved_prefix: int
     share_name_max: int
     source: str
+    performance: tuple[Performance, ...] = ()
+    snapshots: bool = True
     high_band_quota: QuotaId | None = None
     unverified: tuple[str, ...] = ()
+
+    def band_of(self, capacity_gib: int) -> Band | None:
+        """Return the band that a capacity lies in, None outside of all."""
+        return next((band for band in self.bands if band.low_gib <= capacity_gib <= band.high_gib), None)
+
+    def throughput(self, capacity_gib: int) -> Throughput | None:
+        """Return what an instance of a capacity gives without custom performance, None where no source says it."""
+        for row in self.performance:
+            if row.low_gib <= capacity_gib <= row.high_gib:
+                tib = capacity_gib / 1024 if row.per_tib else 1
+                return Throughput(*(round(each * tib) for each in row[2:6]))
+        return None
 
     def quota_for(self, capacity_gib: int) -> QuotaId:
         """Return the quota that an instance of this capacity is charged to."""

@@ -136,6 +136,7 @@ def _team_references(stack: Stack, team: Team, workspace: Workspace) -> Iterator
             what = f"Filestore instance of {team.environment}"
             yield _dangling(stack, path, directory.filestore, what, home.filestore)
     yield from _among_homes(stack, team, home)
+    yield from _of_another_team(stack, team, home)
     yield from _not_alone(stack, team, workspace)
 
 
@@ -151,6 +152,18 @@ def _among_homes(stack: Stack, team: Team, home: Environment) -> Iterator[Findin
             allowed = enumeration(others) or "another instance, to be declared under filestore"
             path: Path = ("directories", name, "filestore")
             yield stack.finding(RULE, path, message, allowed=allowed, nearest=min(others, default=None))
+
+
+def _of_another_team(stack: Stack, team: Team, home: Environment) -> Iterator[Finding]:
+    """Find a directory on an instance that the environment keeps for another team."""
+    open_to = {name for name, each in home.filestore.items() if each.team in (None, team.name)}
+    for name, directory in team.directories.items():
+        instance = home.filestore.get(directory.filestore)
+        if instance and instance.team not in (None, team.name):
+            message = f"{directory.filestore!r} is team {instance.team}'s alone"
+            allowed = enumeration(open_to) or "another instance, to be declared under filestore"
+            path: Path = ("directories", name, "filestore")
+            yield stack.finding(RULE, path, message, allowed=allowed, nearest=min(open_to, default=None))
 
 
 def _not_alone(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Finding]:

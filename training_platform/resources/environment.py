@@ -14,7 +14,8 @@ from training_platform.config.names import system_pool_name
 from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.environment import Environment
 from training_platform.resources.declared import Declared, Later
-from training_platform.resources.filestore.instance import filestore_instance
+from training_platform.resources.filestore.backups import backup_association, backup_plan, backup_vault
+from training_platform.resources.filestore.instance import filestore_instance, filestore_snapshots
 from training_platform.resources.gke.accounts import node_account, node_roles
 from training_platform.resources.gke.cluster import cluster_name, gke_cluster
 from training_platform.resources.gke.compute_class import compute_classes
@@ -25,7 +26,14 @@ from training_platform.resources.kueue.quota_objects import flavor_object
 from training_platform.resources.monitoring.alerts import alert_policies, channels
 from training_platform.resources.network.cluster_subnet import cluster_subnet, webhook_firewall
 from training_platform.resources.network.gpu_networks import cloud_name, gpu_firewall, gpu_subnet, gpu_vpc
-from training_platform.resources.network.network import nat, nat_addresses, router, vpc
+from training_platform.resources.network.network import (
+    nat,
+    nat_addresses,
+    router,
+    service_connection,
+    services_range,
+    vpc,
+)
 from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.scope import Scope, environment_scope
 from training_platform.resources.storage.images import image_repository
@@ -53,12 +61,29 @@ def environment_resources(
     if environment.images:
         yield image_repository("images", environment.images, scope)
     yield from _alerts(environment, scope)
-    for key, instance in environment.filestore.items():
-        yield filestore_instance(key, instance, scope, _later(network))
+    yield from _filestore(environment, scope, _later(network))
     for key, cluster in environment.clusters.items():
         yield from _cluster(key, cluster, scope, environment, network=_later(network), nodes=_later(nodes))
         for flavor in flavors[key].values():
             yield flavor_object(f"{key}-flavors", flavor, scope)
+
+
+def _filestore(environment: Environment, scope: Scope, network: Later) -> Iterator[Declared]:
+    """Yield instances with snapshots and backups, and the private service access that some of them join by."""
+    services = None
+    if environment.private_services_range:
+        addresses = services_range("network", scope, environment.private_services_range, network)
+        services = _later(addresses)
+        yield addresses
+        yield service_connection("network", network, services)
+    for key, spec in environment.filestore.items():
+        instance = filestore_instance(key, spec, scope, network, services)
+        yield instance
+        yield from filestore_snapshots(key, spec, scope, _later(instance))
+        if spec.backups:
+            vault = backup_vault(key, spec, spec.backups, scope)
+            plan = backup_plan(key, spec, spec.backups, scope, _later(vault))
+            yield from (vault, plan, backup_association(key, spec, scope, _later(instance), _later(plan)))
 
 
 def _cluster(

@@ -10,12 +10,16 @@ from dataclasses import dataclass
 
 ADDRESS = "gcp:compute/address:Address"
 ALERT_POLICY = "gcp:monitoring/alertPolicy:AlertPolicy"
+BACKUP_PLAN = "gcp:backupdisasterrecovery/backupPlan:BackupPlan"
+BACKUP_PLAN_ASSOCIATION = "gcp:backupdisasterrecovery/backupPlanAssociation:BackupPlanAssociation"
+BACKUP_VAULT = "gcp:backupdisasterrecovery/backupVault:BackupVault"
 BUCKET = "gcp:storage/bucket:Bucket"
 CLUSTER = "gcp:container/cluster:Cluster"
 CRYPTO_KEY = "gcp:kms/cryptoKey:CryptoKey"
 DATASET = "gcp:bigquery/dataset:Dataset"
 DISK = "gcp:compute/disk:Disk"
 FILESTORE = "gcp:filestore/instance:Instance"
+FILESTORE_SNAPSHOT = "gcp:filestore/snapshot:Snapshot"
 FIREWALL = "gcp:compute/firewall:Firewall"
 GLOBAL_ADDRESS = "gcp:compute/globalAddress:GlobalAddress"
 BUCKET_MEMBER = "gcp:storage/bucketIAMMember:BucketIAMMember"
@@ -40,6 +44,7 @@ SECRET = "gcp:secretmanager/secret:Secret"  # noqa: S105 # a type, which holds n
 SERVICE = "gcp:projects/service:Service"
 SERVICE_ACCOUNT = "gcp:serviceaccount/account:Account"
 SERVICE_ACCOUNT_MEMBER = "gcp:serviceaccount/iAMMember:IAMMember"
+SERVICE_CONNECTION = "gcp:servicenetworking/connection:Connection"
 SERVICE_IDENTITY = "gcp:projects/serviceIdentity:ServiceIdentity"
 SUBNETWORK = "gcp:compute/subnetwork:Subnetwork"
 TENSORBOARD = "gcp:vertex/aiTensorboard:AiTensorboard"
@@ -90,6 +95,16 @@ REGISTER: Mapping[str, ResourceType] = {
     ALERT_POLICY: ResourceType(
         kind="alert policy", labels="userLabels", listed_under="projects/{project}/alertPolicies/"
     ),
+    BACKUP_PLAN: ResourceType(kind="backup plan", import_id=f"{_LOCAL}/backupPlans/{{backupPlanId}}"),
+    BACKUP_PLAN_ASSOCIATION: ResourceType(
+        kind="use of a backup plan", import_id=f"{_LOCAL}/backupPlanAssociations/{{backupPlanAssociationId}}"
+    ),
+    BACKUP_VAULT: ResourceType(
+        kind="backup vault",
+        labels="labels",
+        loses="its backups are lost, but for those that are locked, which stop it",
+        import_id=f"{_LOCAL}/backupVaults/{{backupVaultId}}",
+    ),
     BUCKET: ResourceType(
         kind="bucket", labels="labels", import_id="{name}", shown=("name", "location", "forceDestroy")
     ),
@@ -113,6 +128,9 @@ REGISTER: Mapping[str, ResourceType] = {
         loses="all of its data is lost",
         import_id=f"{_LOCAL}/instances/{{name}}",
         shown=("tier", "location", "fileShares.capacityGb", "deletionProtectionEnabled"),
+    ),
+    FILESTORE_SNAPSHOT: ResourceType(
+        kind="snapshot", labels="labels", import_id=f"{_LOCAL}/instances/{{instance}}/snapshots/{{name}}"
     ),
     FIREWALL: ResourceType(kind="firewall rule", import_id=f"{_PROJECT}/global/firewalls/{{name}}"),
     GLOBAL_ADDRESS: ResourceType(
@@ -162,6 +180,7 @@ REGISTER: Mapping[str, ResourceType] = {
     SECRET: ResourceType(kind="secret", labels="labels"),
     SERVICE: ResourceType(kind="API", adds=True),
     SERVICE_ACCOUNT_MEMBER: ResourceType(kind="role on a service account", adds=True),
+    SERVICE_CONNECTION: ResourceType(kind="private service access", import_id="{network}:{service}"),
     SERVICE_IDENTITY: ResourceType(kind="service agent", adds=True),
     SERVICE_ACCOUNT: ResourceType(
         kind="service account",
@@ -182,6 +201,7 @@ REGISTER: Mapping[str, ResourceType] = {
 
 APIS: Mapping[str, str] = {
     "artifactregistry": "artifactregistry.googleapis.com",
+    "backupdisasterrecovery": "backupdr.googleapis.com",
     "billing": "billingbudgets.googleapis.com",
     "cloudquota": "cloudquotas.googleapis.com",
     "compute": "compute.googleapis.com",
@@ -193,6 +213,7 @@ APIS: Mapping[str, str] = {
     "projects": "cloudresourcemanager.googleapis.com",
     "secretmanager": "secretmanager.googleapis.com",
     "serviceaccount": "iam.googleapis.com",
+    "servicenetworking": "servicenetworking.googleapis.com",
     "storage": "storage.googleapis.com",
     "vertex": "aiplatform.googleapis.com",
 }

@@ -8,6 +8,7 @@ from math import ceil
 from typing import NamedTuple
 
 from training_platform.config.expansion.flavors import Flavor
+from training_platform.config.spec.filestore import FilestoreSpec
 from training_platform.config.spec.team import DirectorySpec, Share
 from training_platform.resources.admission.jobs import ACCELERATORS
 from training_platform.resources.admission.policy import ALLOW_LABEL, HOST_NETWORK, SHARED_CLAIMS, TEAM_LABEL
@@ -91,9 +92,17 @@ def namespace_labels(team: str, kinds: Iterable[str], *, host_network: bool) -> 
     }
 
 
-def shared_claims(directories: Mapping[str, DirectorySpec]) -> dict[str, str]:
-    """Return the annotation that holds pods to the team's folder of its claims, but for whole shares."""
-    names = ",".join(sorted(name for name, directory in directories.items() if not directory.whole_share))
+def shared_claims(directories: Mapping[str, DirectorySpec], instances: Mapping[str, FilestoreSpec]) -> dict[str, str]:
+    """Return the annotation that holds pods to the team's folder of its claims, but for whole shares.
+
+    An instance of one team is that team's as a whole, whatever its directories say.
+    """
+    shared = (
+        name
+        for name, directory in directories.items()
+        if not directory.whole_share and instances[directory.filestore].team is None
+    )
+    names = ",".join(sorted(shared))
     return {SHARED_CLAIMS: names} if names else {}
 
 

@@ -59,6 +59,23 @@ def test_a_directory_among_the_homes_of_notebooks_is_found_at_its_line(copy: Pat
     assert (finding.allowed, finding.nearest) == ("datasets", "datasets")
 
 
+def test_a_directory_on_an_instance_of_another_team_is_found_at_its_line(copy: Path) -> None:
+    stacks = edit(copy, "prod", "tier: REGIONAL", "tier: REGIONAL\n        team: nlp").stacks
+    (finding,) = stacks["prod-vision"].findings
+
+    assert stacks["prod-nlp"].findings == ()
+    assert finding.path == "directories.datasets.filestore"
+    assert "'datasets' is team nlp's alone" in finding.message
+
+
+def test_homes_of_notebooks_on_an_instance_of_a_team_are_found(copy: Path) -> None:
+    stack = edit(copy, "prod", "tier: ZONAL", "tier: ZONAL\n        team: nlp").stacks["prod"]
+
+    assert [(each.path, each.nearest) for each in stack.findings] == [
+        ("clusters.us-central1.notebooks.filestore", "datasets")
+    ]
+
+
 def test_a_whole_share_that_others_mount_is_found(copy: Path) -> None:
     size = "        size_gib: 4096\n"
     (finding,) = edit(copy, "prod-nlp", size, f"{size}        whole_share: true\n").stacks["prod-nlp"].findings

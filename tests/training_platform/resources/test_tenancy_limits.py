@@ -8,6 +8,7 @@ import pytest
 
 from training_platform.config.expansion.flavors import Flavor, flavors
 from training_platform.config.spec.cluster import ClusterSpec
+from training_platform.config.spec.filestore import FilestoreSpec
 from training_platform.config.spec.team import DirectorySpec, Share
 from training_platform.resources.gpu_access import kinds_of
 from training_platform.resources.tenancy import (
@@ -83,11 +84,14 @@ def test_what_a_namespace_may_beyond_baseline_is_said_one_by_one(
 
 def test_claims_are_named_to_admission_unless_the_share_is_the_teams_alone() -> None:
     part, whole = (DirectorySpec(filestore="a", size_gib=1, whole_share=whole) for whole in (False, True))
+    alone = DirectorySpec(filestore="b", size_gib=1)
+    spec = FilestoreSpec(location="us-central1-a", capacity_gib=1024)
+    instances = {"a": spec, "b": spec.model_copy(update={"team": "vision"})}
 
-    assert shared_claims({"data": part, "corpora": part, "own": whole}) == {
+    assert shared_claims({"data": part, "corpora": part, "own": whole, "alone": alone}, instances) == {
         "training-platform/shared-claims": "corpora,data"
     }
-    assert shared_claims({"own": whole}) == {}
+    assert shared_claims({"own": whole, "alone": alone}, instances) == {}
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,10 @@ ROCE = "gcp:compute/network:Network", {
     **PROJECT, "name": "fast", "mtu": 8896.0, "networkProfile": "x/us-central1-a-vpc-roce",
 }  # fmt: skip
 FABRIC = {"gpu.networkConfig.additionalNodeNetworkConfigs": [{"network": "fast", "subnetwork": "fabric"}]}
+EXPORTS = "files.fileShares.nfsExportOptions"
+SNAPSHOT = {
+    "before": ("gcp:filestore/snapshot:Snapshot", {**PROJECT, "instance": "files", "location": "us-central1-a"})
+}
 QUEUE = "queue.spec.resourceGroups.0.flavors.0.resources.0"
 FLAVOR_OF_QUEUED = {
     "flavor.spec.nodeLabels": {"cloud.google.com/gke-queued": "true"},
@@ -157,6 +161,9 @@ ROWS = [
     Row("filestore-range", "error", {"files.networks.0.reservedIpRange": "10.2.0.0/29"}),
     Row("filestore-shared-vpc", "error", {"files.networks.0.network": "projects/host/global/networks/net"}),
     Row("filestore-iops", "error", {"files.performanceConfig.iopsPerTb.maxIopsPerTb": 4001.0}),
+    Row("filestore-exports", "error", {EXPORTS: [{"ipRanges": ["10.0.0.0/20"]}, {"ipRanges": ["10.0.1.0/24"]}]}),
+    Row("filestore-squashed-root", "warning", {EXPORTS: [{"ipRanges": ["10.0.0.0/20"], "squashMode": "ROOT_SQUASH"}]}),
+    Row("filestore-snapshot", "error", {"files.tier": "BASIC_HDD"}, {"files.performanceConfig": None, **SNAPSHOT}),
     Row("filestore-directory", "error", {"files.directoryServices": {"ldap": {}}}),
     Row("filestore-class", "error", {"class.parameters.tiers": "zonal"}),
     Row("built-in-class", "warning", {"claim.spec.storageClassName": "standard-rwx"}),

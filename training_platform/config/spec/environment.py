@@ -13,12 +13,10 @@ from training_platform.config.reading.section import (
     ChartName,
     Cidr,
     Email,
-    FilestoreTierName,
     FormerName,
     HostName,
     ImageName,
     Labels,
-    Location,
     Members,
     Name,
     ProjectId,
@@ -29,38 +27,9 @@ from training_platform.config.reading.section import (
     unique,
 )
 from training_platform.config.spec.cluster import ClusterSpec
+from training_platform.config.spec.filestore import FilestoreSpec
 from training_platform.config.spec.node_pool import MOST_SLICES
 from training_platform.config.spec.quota_request import QuotaRequest, RequestName
-
-
-class FilestoreSpec(Section):
-    """A Filestore instance.
-
-    Changing location, tier, share name or protocol replaces the instance: all data is lost.
-    """
-
-    location: Location = Field(description="A zone for zonal tiers, a region for REGIONAL and ENTERPRISE.")
-    tier: FilestoreTierName = Field(default="ZONAL", description="Service tier.")
-    capacity_gib: int = Field(ge=1, description="Capacity in GiB.", examples=[1024])
-    share: str = Field(
-        default="share",
-        pattern=r"^[a-z][a-z0-9_]{0,15}$",
-        description="Name of the file share: lower-case letters, digits and _, at most 16.",
-        examples=["share"],
-    )
-    protocol: str = Field(
-        default="NFS_V3",
-        pattern=r"^NFS_V(3|4_1)$",
-        description="NFS_V3 or NFS_V4_1; not every tier supports both.",
-        examples=["NFS_V3"],
-    )
-    reserved_range: Cidr | None = Field(
-        default=None, description="Address range of the instance; default: Google Cloud picks one."
-    )
-    deletion_protection: bool = Field(
-        default=True,
-        description="false allows a change to delete or replace it, where the environment protects such resources.",
-    )
 
 
 class ChartOverride(Section):
@@ -120,6 +89,9 @@ class Environment(Section):
         ge=0,
         description="Addresses to reserve for the NAT gateway of each region, so that others can let them in.",
     )
+    private_services_range: Cidr | None = Field(
+        default=None, description="Addresses for services of Google that join the VPC by private service access."
+    )
     filestore: dict[Name, FilestoreSpec] = Field(default={}, description="Filestore instances, by name.")
     images: ImageRepositorySpec | None = Field(
         default=None, description="Artifact Registry repository for images; default: none."
@@ -156,6 +128,19 @@ class Environment(Section):
                     enumeration(self.filestore) or "none is declared under filestore",
                     find_nearest(wanted, self.filestore),
                 )
+            elif cluster.notebooks and (team := self.filestore[cluster.notebooks.filestore].team):
+                message = f"is team {team}'s alone, and homes are those of all users of notebooks"
+                others = [each for each, spec in self.filestore.items() if spec.team is None]
+                yield Conflict(
+                    ("clusters", name, "notebooks", "filestore"),
+                    message,
+                    enumeration(others) or "an instance without team, to be declared under filestore",
+                    min(others, default=None),
+                )
+        for name, instance in self.filestore.items():
+            if instance.connection == "private-service-access" and self.private_services_range is None:
+                message = "needs private_services_range of the environment, which is not set"
+                yield Conflict(("filestore", name, "connection"), message, "direct-peering, or such a range")
         if slices > MOST_SLICES:
             message = f"has {slices:,} slices and node pools in all clusters together"
             yield Conflict(("clusters",), message, f"at most {MOST_SLICES:,}")

@@ -1,20 +1,22 @@
-"""A Filestore instance with its one share, in the VPC by direct peering."""
+"""A Filestore instance with its one share, and the snapshots of it that the stack file names."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypedDict
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from training_platform.catalog.locations import region_of
 from training_platform.config.names import filestore_name
 from training_platform.config.spec.cluster import ClusterSpec
-from training_platform.config.spec.environment import FilestoreSpec
+from training_platform.config.spec.filestore import ExportSpec, FilestoreSpec
 from training_platform.resources.cloud_names import NAME_LIMIT, short_name
 from training_platform.resources.declared import Declared, Options
-from training_platform.resources.register import FILESTORE
+from training_platform.resources.register import FILESTORE, FILESTORE_SNAPSHOT
 from training_platform.resources.scope import Scope
 
 if TYPE_CHECKING:
     from pulumi_gcp import filestore
+    from pulumi_gcp.filestore import InstanceFileSharesNfsExportOptionArgsDict as Export
     from pulumi_gcp.filestore import InstanceNetworkArgsDict as Network
 
 
@@ -28,13 +30,27 @@ class InstanceInputs(TypedDict):
     protocol: str
     file_shares: filestore.InstanceFileSharesArgsDict
     networks: list[Network]
+    performance_config: filestore.InstancePerformanceConfigArgsDict | None
     labels: dict[str, str]
     deletion_protection_enabled: bool
     deletion_protection_reason: str | None
 
 
-def filestore_instance(key: str, spec: FilestoreSpec, scope: Scope, network: Any) -> Declared:
-    """Return an instance; ``network`` is the VPC's name or id, which the provider takes for the same."""
+class SnapshotInputs(TypedDict):
+    """What ``gcp.filestore.Snapshot`` takes, of which ours say these."""
+
+    name: str
+    project: str
+    location: str
+    instance: Any
+    labels: dict[str, str]
+
+
+def filestore_instance(key: str, spec: FilestoreSpec, scope: Scope, network: Any, services: Any = None) -> Declared:
+    """Return an instance; ``network`` is the VPC's name or id, which the provider takes for the same.
+
+    ``services`` is the name of the VPC's range for private service access, where the environment has one.
+    """
     protected = scope.deletion_protection and spec.deletion_protection
     inputs: InstanceInputs = {
         "name": instance_name(scope.environment, key),
@@ -42,10 +58,11 @@ def filestore_instance(key: str, spec: FilestoreSpec, scope: Scope, network: Any
         "location": spec.location,
         "tier": spec.tier,
         "protocol": spec.protocol,
-        # The field counts GiB, whatever it is called.
-        "file_shares": {"name": spec.share, "capacity_gb": spec.capacity_gib},
-        "networks": [_network(spec, network)],
-        "labels": scope.labels,
+        "file_shares": _share(spec),
+        "networks": [_network(spec, network, services)],
+        "performance_config": _performance(spec),
+        # The team that it is alone for, so that bills and budgets of the team have it.
+        "labels": {**scope.labels, "team": spec.team} if spec.team else scope.labels,
         "deletion_protection_enabled": protected,
         "deletion_protection_reason": f"deletion_protection of stack {scope.environment}" if protected else None,
     }
@@ -63,13 +80,58 @@ def reaches(spec: FilestoreSpec, cluster: ClusterSpec) -> bool:
     return region_of(spec.location) == region_of(cluster.location)
 
 
-def _network(spec: FilestoreSpec, vpc: Any) -> Network:
-    """Return how an instance joins the VPC: peered directly, its address range picked by Google Cloud unless given."""
+def filestore_snapshots(key: str, spec: FilestoreSpec, scope: Scope, instance: Any) -> Iterator[Declared]:
+    """Yield an instance's snapshots: its files as they were when the name first stood in the stack file."""
+    for name in spec.snapshots:
+        inputs: SnapshotInputs = {
+            "name": name,
+            "project": scope.project,
+            "location": spec.location,
+            "instance": instance,
+            "labels": scope.labels,
+        }
+        yield Declared(type=FILESTORE_SNAPSHOT, name=f"{filestore_name(key)}-snapshot-{name}", inputs=inputs)
+
+
+def _share(spec: FilestoreSpec) -> filestore.InstanceFileSharesArgsDict:
+    """Return the one share; the provider's field counts GiB, whatever it is called."""
+    share: dict[str, Any] = {"name": spec.share, "capacity_gb": spec.capacity_gib}
+    if spec.exports:
+        share["nfs_export_options"] = [_export(each) for each in spec.exports]
+    if spec.restore_from:
+        share["source_backupdr_backup" if "/backupVaults/" in spec.restore_from else "source_backup"] = (
+            spec.restore_from
+        )
+    return cast("filestore.InstanceFileSharesArgsDict", share)
+
+
+def _export(spec: ExportSpec) -> Export:
+    export: Export = {
+        "ip_ranges": list(spec.ranges),
+        "access_mode": "READ_WRITE" if spec.access == "read-write" else "READ_ONLY",
+        "squash_mode": "ROOT_SQUASH" if spec.squash == "root" else "NO_ROOT_SQUASH",
+    }
+    if spec.anonymous_id is not None:
+        export["anon_uid"] = export["anon_gid"] = spec.anonymous_id
+    return export
+
+
+def _performance(spec: FilestoreSpec) -> filestore.InstancePerformanceConfigArgsDict | None:
+    if spec.iops is not None:
+        return {"fixed_iops": {"max_iops": spec.iops}}
+    if spec.iops_per_tib is not None:
+        return {"iops_per_tb": {"max_iops_per_tb": spec.iops_per_tib}}
+    return None
+
+
+def _network(spec: FilestoreSpec, vpc: Any, services: Any) -> Network:
+    """Return how an instance joins the VPC; Google Cloud picks its address range unless it is given."""
+    private = spec.connection == "private-service-access"
     return {
         "network": vpc,
         "modes": ["MODE_IPV4"],
-        "connect_mode": "DIRECT_PEERING",
-        "reserved_ip_range": spec.reserved_range,
+        "connect_mode": "PRIVATE_SERVICE_ACCESS" if private else "DIRECT_PEERING",
+        "reserved_ip_range": spec.reserved_range or (services if private else None),
     }
 
 

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from training_platform.resources.cloud_names import NAME_LIMIT, short_name
 from training_platform.resources.declared import Declared, Options
-from training_platform.resources.register import ADDRESS, NETWORK, ROUTER, ROUTER_NAT
+from training_platform.resources.register import (
+    ADDRESS,
+    GLOBAL_ADDRESS,
+    NETWORK,
+    ROUTER,
+    ROUTER_NAT,
+    SERVICE_CONNECTION,
+)
 from training_platform.resources.scope import Scope
 
 if TYPE_CHECKING:
@@ -51,6 +58,28 @@ class AddressInputs(TypedDict):
     address_type: str
     description: str
     labels: dict[str, str]
+
+
+class ServicesRangeInputs(TypedDict):
+    """What ``gcp.compute.GlobalAddress`` takes, of which ours say these."""
+
+    project: str
+    name: str
+    purpose: str
+    address_type: str
+    address: str
+    prefix_length: int
+    network: Any
+    labels: dict[str, str]
+
+
+class ConnectionInputs(TypedDict):
+    """What ``gcp.servicenetworking.Connection`` takes, of which ours say these."""
+
+    network: Any
+    service: str
+    reserved_peering_ranges: list[Any]
+    deletion_policy: str
 
 
 class RouterNatInputs(TypedDict):
@@ -127,6 +156,42 @@ def nat(name: str, region: str, scope: Scope, router_name: Any, addresses: Seque
         "log_config": {"enable": True, "filter": "ERRORS_ONLY"},
     }
     return Declared(type=ROUTER_NAT, name=f"{name}-{region}-nat", inputs=inputs)
+
+
+def services_range(name: str, scope: Scope, addresses: str, network: Any) -> Declared:
+    """Return the addresses that services of Google get in the VPC by private service access."""
+    address, _, prefix = addresses.partition("/")
+    inputs: ServicesRangeInputs = {
+        "project": scope.project,
+        "name": services_range_name(scope),
+        "purpose": "VPC_PEERING",
+        "address_type": "INTERNAL",
+        "address": address,
+        "prefix_length": int(prefix),
+        "network": network,
+        "labels": scope.labels,
+    }
+    # The name is fixed; what joined the VPC keeps its addresses.
+    options = Options(protect=scope.deletion_protection, delete_before_replace=True)
+    return Declared(type=GLOBAL_ADDRESS, name=f"{name}-services-range", inputs=inputs, options=options)
+
+
+def service_connection(name: str, network: Any, range_name: Any) -> Declared:
+    """Return the peering by which Google's services join the VPC."""
+    inputs: ConnectionInputs = {
+        "network": network,
+        "service": "servicenetworking.googleapis.com",
+        "reserved_peering_ranges": [range_name],
+        # Google refuses to delete it for a while after the last service left; it goes with the VPC (general knowledge,
+        # not tried).
+        "deletion_policy": "ABANDON",
+    }
+    return Declared(type=SERVICE_CONNECTION, name=f"{name}-services", inputs=inputs)
+
+
+def services_range_name(scope: Scope) -> str:
+    """Return the name of the VPC's range for private service access."""
+    return f"{scope.prefix}-services"
 
 
 def network_name(scope: Scope) -> str:

@@ -27,8 +27,8 @@ from training_platform.rules.views.view import View
 VIEWS: tuple[type[View], ...] = (
     cluster.ClusterView, cluster.AutoProvisioningView, node_pool.NodePoolView, placement.ResourcePolicyView,
     placement.ReservationView, network.NetworkView, network.SubnetView, network.FirewallView, network.GatewayView,
-    network.InterfaceView, access.AccountView, access.RoleGrantView, storage.FilestoreView, storage.BucketView,
-    storage.StorageClassView, storage.VolumeClaimView, vertex.PersistentPoolView, kueue.FlavorView,
+    network.InterfaceView, access.AccountView, access.RoleGrantView, storage.FilestoreView, storage.SnapshotView,
+    storage.BucketView, storage.StorageClassView, storage.VolumeClaimView, vertex.PersistentPoolView, kueue.FlavorView,
     kueue.FlavorQuotaView, compute_class.ComputeClassView, access.LabelledView,
 )  # fmt: skip
 

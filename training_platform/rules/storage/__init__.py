@@ -3,5 +3,6 @@
 from training_platform.rules.storage import (  # noqa: F401 # importing a module registers its rules
     disks,
     filestore,
+    filestore_access,
     volumes,
 )

@@ -2,10 +2,30 @@
 
 from __future__ import annotations
 
-from training_platform.resources.register import BUCKET, FILESTORE, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS
+from typing import Any, NamedTuple
+
+from training_platform.resources.register import (
+    BUCKET,
+    FILESTORE,
+    FILESTORE_SNAPSHOT,
+    PERSISTENT_VOLUME_CLAIM,
+    STORAGE_CLASS,
+)
 from training_platform.rules.views import fields
 from training_platform.rules.views import inputs as of
 from training_platform.rules.views.view import Settings, View
+
+
+class Export(NamedTuple):
+    """Clients of a share, by their address ranges, and whether their root is the anonymous user's."""
+
+    ranges: tuple[str, ...]
+    squashed: bool
+
+    @classmethod
+    def of(cls, entry: Any) -> Export:
+        """Read an entry of ``nfsExportOptions``."""
+        return cls(of.as_texts(of.at(entry, ("ipRanges",))), of.at(entry, ("squashMode",)) == "ROOT_SQUASH")
 
 
 class FilestoreView(View):
@@ -14,16 +34,18 @@ class FilestoreView(View):
     TYPES = (FILESTORE,)
 
     project = fields.project()
+    instance = fields.text("name", place="")
     tier = fields.said("tier")
     location = fields.located("location", "zone")
     capacity_gib = fields.size("fileShares.capacityGb")
     protocol = fields.text("protocol")
-    connect_mode = fields.text("networks.connectMode", place="")
+    connect_mode = fields.text("networks.connectMode", place="connection")
     reserved_range = fields.text("networks.reservedIpRange")
     deletion_protection = fields.flag("deletionProtectionEnabled", default=False)  # the provider's default
     labels = fields.labels("labels")
-    iops_per_tb = fields.whole("performanceConfig.iopsPerTb.maxIopsPerTb", place="")
-    fixed_iops = fields.whole("performanceConfig.fixedIops.maxIops", place="")
+    iops_per_tb = fields.whole("performanceConfig.iopsPerTb.maxIopsPerTb", place="iops_per_tib")
+    fixed_iops = fields.whole("performanceConfig.fixedIops.maxIops", place="iops")
+    exports = fields.entries("fileShares.nfsExportOptions", Export.of)
     directory_services = fields.written("directoryServices", place="")
 
     @fields.field("networks.network", place="")
@@ -32,6 +54,14 @@ class FilestoreView(View):
         network = of.as_text(self.read("networks.network"))
         parts = network.split("/") if isinstance(network, str) else ()  # an unknown one is taken for the program's own
         return parts[parts.index("projects") + 1] if "projects" in parts[:-1] else None
+
+
+class SnapshotView(View):
+    """A snapshot of a Filestore instance."""
+
+    TYPES = (FILESTORE_SNAPSHOT,)
+
+    instance = fields.reference("instance", FILESTORE, place="snapshots")
 
 
 class BucketView(View):

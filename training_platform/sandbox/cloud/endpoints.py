@@ -8,6 +8,7 @@ from typing import Final
 # The provider's setting without gcp: and CustomEndpoint, and what its paths then begin with.
 _PATHS: Final[Mapping[str, str]] = {
     "artifactRegistry": "artifactregistry/v1/",
+    "backupDr": "backupdr/v1/",
     "billingBudgets": "billingbudgets/v1/",
     "cloudBilling": "cloudbilling/v1/",
     "cloudQuotas": "cloudquotas/v1beta/",

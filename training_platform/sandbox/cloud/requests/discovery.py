@@ -22,6 +22,7 @@ Json = dict[str, Any]
 SERVICES: Final[Mapping[str, tuple[str, ...]]] = {
     "aiplatform": ("v1", "v1beta1"),
     "artifactregistry": ("v1", "v1beta2"),
+    "backupdr": ("v1",),
     "billingbudgets": ("v1", "v1beta1"),
     "cloudbilling": ("v1",),
     "cloudresourcemanager": ("v1", "v3"),

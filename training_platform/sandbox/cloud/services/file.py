@@ -7,6 +7,8 @@ from training_platform.sandbox.cloud.resources.model import Call, Json, Kind, Se
 from training_platform.sandbox.cloud.state.cloud import Cloud
 from training_platform.sandbox.cloud.state.store import Record
 
+_BASIC = ("BASIC", "STANDARD", "PREMIUM")
+
 
 def _fill(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
     body = record.body
@@ -17,16 +19,30 @@ def _fill(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
         raise ApiError(400, "An instance needs one file share and one network")
     for share in body["fileShares"]:
         required(share, "name", "instance.file_shares[]")
+        _restorable(cloud, share)
     body |= {"name": call.path + "/" + record.id, "createTime": cloud.time()}
     serial = cloud.store.serial()
     network = body["networks"][0]
     network.setdefault("connectMode", "DIRECT_PEERING")
     block = f"10.{100 + serial // 250 % 100}.{serial % 250}"
-    size = 29 if str(body.get("tier", "")).startswith(("BASIC", "STANDARD", "PREMIUM")) else 24
+    size = 29 if str(body.get("tier", "")).startswith(_BASIC) else 24
     if not network.get("reservedIpRange"):
         network["reservedIpRange"] = f"{block}.0/{size}"
     network["ipAddresses"] = [f"{block}.2"]
     _defaults(body)
+
+
+def _restorable(cloud: Cloud, share: Json) -> None:
+    """Raise ApiError where a share is to start with a backup that is not there, or is larger than the share."""
+    source = share.get("sourceBackup") or share.get("sourceBackupdrBackup")
+    if not source:
+        return
+    backup = cloud.store.get(f"{'backupdr' if share.get('sourceBackupdrBackup') else 'file'}/{source}")
+    if backup is None:
+        raise not_found(source)
+    held, wanted = int(backup.body.get("capacityGb", 0)), int(share.get("capacityGb", 0))
+    if wanted < held:
+        raise ApiError(400, f"A share of {wanted} GiB cannot hold backup '{source}' of {held} GiB")
 
 
 def _defaults(body: Json) -> None:
@@ -38,7 +54,7 @@ def _defaults(body: Json) -> None:
 
 def _check_change(body: Json, old: Json) -> None:
     before, after = (int(each["fileShares"][0].get("capacityGb", 0)) for each in (old, body))
-    if after < before and str(old.get("tier", "")).startswith(("BASIC", "STANDARD", "PREMIUM")):
+    if after < before and str(old.get("tier", "")).startswith(_BASIC):
         raise ApiError(400, f"Cannot reduce the capacity of a {old['tier']} instance from {before} to {after} GiB")
     for name in ("tier", "networks", "protocol"):
         if body.get(name) != old.get(name):
@@ -61,7 +77,7 @@ def _backup(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
     share = record.body.get("sourceFileShare", "")
     if share not in shares:
         raise ApiError(400, f"The instance '{source}' has no file share '{share}'")
-    _snapshot(cloud, call, record, old)
+    _named(cloud, call, record)
     record.body |= {
         "sourceInstanceTier": instance.body["tier"], "capacityGb": shares[share]["capacityGb"],
         "storageBytes": "0", "downloadBytes": "0",
@@ -69,8 +85,16 @@ def _backup(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
 
 
 def _snapshot(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
-    if not old:
-        record.body |= {"name": f"{call.path}/{record.id}", "createTime": cloud.time()}
+    if old:
+        return
+    instance = cloud.store.get(call.name.rpartition("/")[0])
+    if instance and "/instances/" in call.name and str(instance.body["tier"]).startswith(_BASIC):
+        raise ApiError(400, f"Instances of tier {instance.body['tier']} do not support snapshots")
+    _named(cloud, call, record)
+
+
+def _named(cloud: Cloud, call: Call, record: Record) -> None:
+    record.body |= {"name": f"{call.path}/{record.id}", "createTime": cloud.time()}
 
 
 def _metadata(cloud: Cloud, call: Call, _kind: Kind, record: Record) -> Json:

@@ -8,11 +8,13 @@ from typing import Final
 from training_platform.sandbox.cloud.resources.model import Service
 from training_platform.sandbox.cloud.services import (
     artifactregistry,
+    backupdr,
     billingbudgets,
     cloudresourcemanager,
     file,
     iam,
     monitoring,
+    servicenetworking,
     serviceusage,
     storage,
 )
@@ -25,6 +27,7 @@ SERVICES: Final[Mapping[str, Service]] = {
     for each in (
         vertex.SERVICE,
         artifactregistry.SERVICE,
+        backupdr.SERVICE,
         billingbudgets.SERVICE,
         cloudresourcemanager.SERVICE,
         compute.SERVICE,
@@ -32,6 +35,7 @@ SERVICES: Final[Mapping[str, Service]] = {
         file.SERVICE,
         iam.SERVICE,
         monitoring.SERVICE,
+        servicenetworking.SERVICE,
         serviceusage.SERVICE,
         storage.SERVICE,
     )

@@ -1,0 +1,121 @@
+"""Backups of a Filestore instance on a schedule: a vault, a plan of Backup and DR, and what ties the instance to it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from training_platform.catalog.locations import region_of
+from training_platform.config.names import filestore_name
+from training_platform.config.spec.filestore import BackupScheduleSpec, FilestoreSpec
+from training_platform.resources.cloud_names import NAME_LIMIT, short_name
+from training_platform.resources.declared import Declared, Options
+from training_platform.resources.register import BACKUP_PLAN, BACKUP_PLAN_ASSOCIATION, BACKUP_VAULT
+from training_platform.resources.scope import Scope
+
+if TYPE_CHECKING:
+    from pulumi_gcp.backupdisasterrecovery import BackupPlanBackupRuleStandardScheduleArgsDict as Schedule
+
+FILESTORE_INSTANCE = "file.googleapis.com/Instance"
+DAY_SECONDS = 86_400
+
+
+class VaultInputs(TypedDict):
+    """What ``gcp.backupdisasterrecovery.BackupVault`` takes, of which ours say these."""
+
+    backup_vault_id: str
+    project: str
+    location: str
+    description: str
+    backup_minimum_enforced_retention_duration: str
+    force_delete: bool
+    labels: dict[str, str]
+
+
+class PlanInputs(TypedDict):
+    """What ``gcp.backupdisasterrecovery.BackupPlan`` takes, of which ours say these."""
+
+    backup_plan_id: str
+    project: str
+    location: str
+    resource_type: str
+    backup_vault: Any
+    backup_rules: list[dict[str, Any]]
+
+
+class AssociationInputs(TypedDict):
+    """What ``gcp.backupdisasterrecovery.BackupPlanAssociation`` takes, of which ours say these."""
+
+    backup_plan_association_id: str
+    project: str
+    location: str
+    resource_type: str
+    resource: Any
+    backup_plan: Any
+
+
+def backup_vault(key: str, spec: FilestoreSpec, backups: BackupScheduleSpec, scope: Scope) -> Declared:
+    """Return where the backups of an instance are kept: in its region, apart from the instance."""
+    inputs: VaultInputs = {
+        "backup_vault_id": _name(key, scope),
+        "project": scope.project,
+        "location": region_of(spec.location),
+        "description": f"Backups of Filestore instance {key} of {scope.environment}",
+        "backup_minimum_enforced_retention_duration": f"{backups.locked_days * DAY_SECONDS}s",
+        # With the vault go backups that are no longer locked; Google Cloud keeps those that are.
+        "force_delete": not scope.deletion_protection,
+        "labels": scope.labels,
+    }
+    options = Options(protect=scope.deletion_protection, delete_before_replace=True)
+    return Declared(type=BACKUP_VAULT, name=f"{filestore_name(key)}-vault", inputs=inputs, options=options)
+
+
+def backup_plan(key: str, spec: FilestoreSpec, backups: BackupScheduleSpec, scope: Scope, vault: Any) -> Declared:
+    """Return when backups are made and how long they are kept; ``vault`` is the id of the vault."""
+    inputs: PlanInputs = {
+        "backup_plan_id": _name(key, scope),
+        "project": scope.project,
+        "location": region_of(spec.location),
+        "resource_type": FILESTORE_INSTANCE,
+        "backup_vault": vault,
+        "backup_rules": [
+            {
+                "rule_id": "scheduled",
+                "backup_retention_days": backups.keep_days,
+                "standard_schedule": _schedule(backups),
+            }
+        ],
+    }
+    options = Options(delete_before_replace=True)
+    return Declared(type=BACKUP_PLAN, name=f"{filestore_name(key)}-plan", inputs=inputs, options=options)
+
+
+def backup_association(key: str, spec: FilestoreSpec, scope: Scope, instance: Any, plan: Any) -> Declared:
+    """Return what puts an instance under a plan; both by their ids."""
+    inputs: AssociationInputs = {
+        "backup_plan_association_id": _name(key, scope),
+        "project": scope.project,
+        "location": region_of(spec.location),
+        "resource_type": FILESTORE_INSTANCE,
+        "resource": instance,
+        "backup_plan": plan,
+    }
+    options = Options(delete_before_replace=True)
+    name = f"{filestore_name(key)}-association"
+    return Declared(type=BACKUP_PLAN_ASSOCIATION, name=name, inputs=inputs, options=options)
+
+
+def _name(key: str, scope: Scope) -> str:
+    return short_name(f"{scope.environment}-{key}", NAME_LIMIT)
+
+
+def _schedule(backups: BackupScheduleSpec) -> Schedule:
+    schedule: Schedule = {
+        "recurrence_type": "HOURLY" if backups.every_hours else "WEEKLY" if backups.weekdays else "DAILY",
+        "time_zone": backups.time_zone,
+        "backup_window": {"start_hour_of_day": backups.start_hour, "end_hour_of_day": backups.end_hour},
+    }
+    if backups.every_hours:
+        schedule["hourly_frequency"] = backups.every_hours
+    if backups.weekdays:
+        schedule["days_of_weeks"] = list(backups.weekdays)
+    return schedule
