@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from tests.training_platform.rules.tables import Changes, Holds
 from training_platform.config.expansion.pools import GPU_DIRECT_LABEL, GPU_DIRECT_OFF
 from training_platform.config.reading.finding import Finding
+from training_platform.resources.planned import UNKNOWN
 from training_platform.rules import RULES, View, evaluate, program
 from training_platform.rules.views.access import AccountView, LabelledView, RoleGrantView
 from training_platform.rules.views.cluster import AutoProvisioningView, ClusterView, Limit, Window
@@ -179,3 +181,123 @@ def check() -> Check:
         return evaluate(whole, [RULES[rule]])
 
     return run
+
+
+# What each part of the program is built from; a spoiled one replaces or adds to these.
+PARTS = (
+    "cluster", "nap", "gpu_pool", "system_pool", "network", "subnet", "firewall", "gateway", "filestore", "account",
+    "role_grant", "image_grant", "resource_policy", "reservation",
+)  # fmt: skip
+
+OWN: dict[str, dict[str, Any]] = {
+    "system_pool": {"name": "system"},
+    "image_grant": {"role": "roles/artifactregistry.reader"},
+    "gpu_pool": {"name": "h100"},
+    "account": {"name": "nodes"},
+}
+
+
+@pytest.fixture
+def run(check: Check, request: pytest.FixtureRequest) -> Callable[..., list[Finding]]:
+    """Return a function that runs a rule over the program, some parts changed and some left out."""
+
+    def of(rule: str, without: tuple[str, ...] = (), **changes: dict[str, Any]) -> list[Finding]:
+        views = []
+        for part in PARTS:
+            if part in without:
+                continue
+            base = {"image_grant": "role_grant"}.get(part, part)
+            make = request.getfixturevalue(base)
+            own = OWN.get(part, {})
+            changed = {**own, **changes.get(part, {})}
+            if part == "nap":
+                cluster = request.getfixturevalue("cluster")(**changes.get("cluster", {}))
+                changed = {"cluster": cluster, **changed}
+            views.append(make(**changed))
+        return check(rule, *views)
+
+    return of
+
+
+@pytest.fixture
+def finds_alone(check: Check, request: pytest.FixtureRequest) -> Holds:
+    """Return a function that runs a rule over one changed view."""
+
+    def holds(rule: str, fixture: str, changes: dict[str, Any], count: int) -> None:
+        found = check(rule, request.getfixturevalue(fixture)(**changes))
+
+        assert [finding.rule for finding in found] == [rule] * count
+        assert all(finding.severity in (RULES[rule].severity, "warning") for finding in found)
+        assert all(finding.allowed for finding in found)
+
+    return holds
+
+
+@pytest.fixture
+def notes_alone(check: Check, request: pytest.FixtureRequest) -> Holds:
+    """Return a function that runs a rule over one view, with one and with all of the changed fields unknown."""
+
+    def holds(rule: str, fixture: str, changes: dict[str, Any], _count: int) -> None:
+        make = request.getfixturevalue(fixture)
+        for field in changes:
+            found = check(rule, make(**{**changes, field: UNKNOWN}))
+            assert all(finding.severity == "note" or finding.rule == rule for finding in found)
+        everything = check(rule, make(**dict.fromkeys(changes, UNKNOWN)))
+        assert {finding.severity for finding in everything} <= {"note"}
+
+    return holds
+
+
+@pytest.fixture
+def names_nearest(check: Check, request: pytest.FixtureRequest) -> Holds:
+    """Return a function that looks at the nearest value of the one finding about a changed view."""
+
+    def holds(rule: str, fixture: str, changes: dict[str, Any], nearest: str) -> None:
+        (found,) = check(rule, request.getfixturevalue(fixture)(**changes))
+
+        assert found.nearest == nearest
+
+    return holds
+
+
+@pytest.fixture
+def finds_together(run: Callable[..., list[Finding]]) -> Holds:
+    """Return a function that runs a rule over a whole program with changed parts."""
+
+    def holds(rule: str, changes: Changes, without: tuple[str, ...], count: int) -> None:
+        found = run(rule, without, **changes)
+
+        assert [each.rule for each in found if each.severity != "note"] == [rule] * count
+        assert all(each.allowed for each in found if each.severity != "note")
+
+    return holds
+
+
+@pytest.fixture
+def notes_together(run: Callable[..., list[Finding]]) -> Holds:
+    """Return a function that runs a rule over a whole program of which one field is unknown."""
+
+    def holds(rule: str, part: str, field: str) -> None:
+        pool = {"flex_start": True} if rule == "gke-floor" else {}
+        found = run(
+            rule,
+            ("nap",) if rule == "system-pool" else (),
+            **{"gpu_pool": pool, part: {**({} if part != "gpu_pool" else pool), field: UNKNOWN}},
+        )
+
+        assert {each.severity for each in found} == {"note"}
+        assert all(field in each.message for each in found)
+
+    return holds
+
+
+@pytest.fixture
+def names_nearest_together(run: Callable[..., list[Finding]]) -> Holds:
+    """Return a function that looks at the nearest value of the one finding about a whole program."""
+
+    def holds(rule: str, changes: Changes, nearest: str) -> None:
+        (found,) = run(rule, (), **changes)
+
+        assert found.nearest == nearest
+
+    return holds

@@ -1,4 +1,4 @@
-"""When GKE may upgrade a cluster: windows and exclusions at the limits that sources give, which disagree."""
+"""Rules about maintenance windows and exclusions: happy path, then one spoiled value at a time, at the boundary."""
 
 from __future__ import annotations
 
@@ -13,6 +13,11 @@ from training_platform.rules.views.cluster import Exclusion, Window
 Make = Callable[..., View]
 Check = Callable[..., list[Finding]]
 DAILY, WEEKENDS, SATURDAYS = "FREQ=DAILY", "FREQ=WEEKLY;BYDAY=SA,SU", "FREQ=WEEKLY;BYDAY=SA"
+
+
+def excluded(start: str, end: str | None, scope: str = "NO_UPGRADES") -> Exclusion:
+    """Return an exclusion from midnight to midnight."""
+    return Exclusion("freeze", f"{start}T00:00:00Z", f"{end}T00:00:00Z" if end else None, scope)
 
 
 @pytest.mark.parametrize(
@@ -53,11 +58,6 @@ def test_times_that_are_none_are_found(check: Check, cluster: Make, broken: str)
     assert len(check("maintenance-window", cluster(window=Window(**times, recurrence=DAILY)))) == 1
 
 
-def excluded(start: str, end: str | None, scope: str = "NO_UPGRADES") -> Exclusion:
-    """Return an exclusion from midnight to midnight."""
-    return Exclusion("freeze", f"{start}T00:00:00Z", f"{end}T00:00:00Z" if end else None, scope)
-
-
 @pytest.mark.parametrize(
     ("exclusion", "severities"),
     [
@@ -95,7 +95,3 @@ def test_three_exclusions_are_from_all_upgrades_at_most(check: Check, cluster: M
     several = (excluded("2026-12-01", "2026-12-02"),) * count
 
     assert len(check("maintenance-exclusion", cluster(exclusions=several))) == findings
-
-
-def _disputed(severities: list[str]) -> list[bool]:
-    return [severity == "warning" for severity in severities]

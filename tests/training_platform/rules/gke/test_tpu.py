@@ -1,3 +1,5 @@
+"""Rules about TPU slices: happy path, then one spoiled value at a time, at the boundary."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -78,30 +80,6 @@ def test_one_host_slices_may_be_any_number(check: Check, host_pool: Make) -> Non
     assert check("tpu-slice-nodes", host_pool(max_nodes=7, min_nodes=3, total_max_nodes=9)) == []
 
 
-def labelled(pool: Make, **changes: object) -> View:
-    return pool(node_labels={"training-platform/flavor": "tpu-v5e-4x8"}, **changes)
-
-
-def test_pool_of_the_flavors_shape_is_no_finding(check: Check, slice_pool: Make, flavor: Make) -> None:
-    assert check("tpu-flavor-topology", labelled(slice_pool), flavor()) == []
-
-
-@pytest.mark.parametrize(
-    ("topology", "wanted", "nearest"), [("8x8", "4x8", "4x8"), (None, "4x8", "4x8"), (None, "3x3", "4x4")]
-)
-def test_pool_of_another_shape_than_its_flavor_is_found(
-    check: Check, flawless: dict[str, Make], topology: str | None, wanted: str, nearest: str
-) -> None:
-    selector = flawless["flavor"](node_labels={"cloud.google.com/gke-tpu-topology": wanted})
-    (finding,) = check("tpu-flavor-topology", labelled(flawless["slice_pool"], tpu_topology=topology), selector)
-
-    assert (finding.path, finding.nearest) == ("section.topology", nearest)
-
-
-def test_pool_of_another_flavor_is_no_finding(check: Check, slice_pool: Make, flavor: Make) -> None:
-    assert check("tpu-flavor-topology", labelled(slice_pool, tpu_topology="8x8"), flavor(flavor="tpu-v5e-8x8")) == []
-
-
 @pytest.mark.parametrize(
     ("changes", "path"),
     [
@@ -119,36 +97,3 @@ def test_compact_placement_is_in_one_zone(
     found = check("placement-one-zone", slice_pool(**changes))
 
     assert [finding.path for finding in found] == ([path] if path else [])
-
-
-@pytest.mark.parametrize(
-    ("labels", "nearest"),
-    [
-        ({"cloud.google.com/gke-tpu-accelerator": "tpu-v5-lite-podslice"}, []),
-        ({"cloud.google.com/gke-tpu-accelerator": "tpu-v5p-slicee"}, ["tpu-v5p-slice"]),
-        ({"cloud.google.com/gke-tpu-accelerator": "nvidia-h100-80gb"}, [None]),
-        ({"cloud.google.com/gke-accelerator": "nvidia-h100-80gb"}, []),
-        ({"cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice", "cloud.google.com/gke-tpu-topology": "8x16"}, []),
-        (
-            {"cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice", "cloud.google.com/gke-tpu-topology": "16x8"},
-            ["8x16"],
-        ),
-        ({"cloud.google.com/gke-accelerator": "nvidia-h100-80g"}, ["nvidia-h100-80gb"]),
-        ({}, []),
-    ],
-)
-def test_flavor_selects_accelerators_as_gke_calls_them(
-    check: Check, flavor: Make, labels: dict[str, str], nearest: list[str | None]
-) -> None:
-    found = check("flavor-accelerator", flavor(node_labels=labels))
-
-    assert [finding.nearest for finding in found] == nearest
-
-
-def test_a_shape_that_a_pool_has_too_is_found_at_the_pool_alone(check: Check, flavor: Make, slice_pool: Make) -> None:
-    labels = {
-        "cloud.google.com/gke-tpu-accelerator": "tpu-v5-lite-podslice", "cloud.google.com/gke-tpu-topology": "4x5",
-    }  # fmt: skip
-
-    assert len(check("flavor-accelerator", flavor(node_labels=labels), slice_pool())) == 1
-    assert check("flavor-accelerator", flavor(node_labels=labels), slice_pool(tpu_topology="4x5")) == []

@@ -1,4 +1,4 @@
-"""Rules of compute classes, queued flavors and reservations: one spoiled value at a time, at the boundary."""
+"""Rules about compute classes: happy path, then one spoiled value at a time, at the boundary."""
 
 from __future__ import annotations
 
@@ -12,12 +12,10 @@ from training_platform.resources.planned import Planned
 from training_platform.rules import View
 from training_platform.rules.adapters.plan import views_of_plan
 from training_platform.rules.views.cluster import Limit
-from training_platform.rules.views.kueue import FlavorQuotaView
 
 Make = Callable[..., View]
 Check = Callable[..., list[Finding]]
 CLASS = "kubernetes:cloud.google.com/v1:ComputeClass"
-QUEUED = "cloud.google.com/gke-queued"
 LABEL = {"cloud.google.com/compute-class": "h100"}
 H100 = {"machineType": "a3-highgpu-8g", "gpu": {"type": "nvidia-h100-80gb", "count": 8}}
 V4 = {"machineType": "ct4p-hightpu-4t", "tpu": {"type": "tpu-v4-podslice", "count": 4, "topology": "2x2x4"}}
@@ -161,97 +159,3 @@ def test_what_a_class_makes_has_a_limit(
     views = [cluster(), of({"nodepools": ["first"]}, H100), *([nap(limits=limits)] if limits else [])]
 
     assert [finding.severity for finding in check("compute-class-limits", *views)] == severities
-
-
-@pytest.mark.parametrize(
-    ("labels", "checks", "findings"), [({QUEUED: "true"}, (), 1), ({QUEUED: "true"}, ("dws",), 0), ({}, (), 0)]
-)
-def test_a_queue_of_queued_nodes_makes_requests(
-    check: Check, flavor: Make, flavor_quota: Make, *, labels: dict[str, str], checks: tuple[str, ...], findings: int
-) -> None:
-    found = check("queued-flavor-check", flavor(node_labels=labels), flavor_quota(checks=checks))
-
-    assert len(found) == findings
-
-
-def test_pods_of_queued_nodes_tolerate_their_taint(check: Check, flavor: Make) -> None:
-    labels = {QUEUED: "true"}
-
-    assert len(check("queued-flavor-toleration", flavor(node_labels=labels))) == 1
-    assert check("queued-flavor-toleration", flavor(node_labels=labels, tolerated=(QUEUED,))) == []
-    assert check("queued-flavor-toleration", flavor()) == []
-
-
-ARCHITECTURE = "kubernetes.io/arch"
-GB200 = {"cloud.google.com/gke-accelerator": "nvidia-gb200"}
-
-
-@pytest.mark.parametrize(
-    ("labels", "tolerated", "findings"),
-    [
-        (GB200, ("nvidia.com/gpu",), 1),
-        (GB200, ("nvidia.com/gpu", ARCHITECTURE), 0),
-        ({**GB200, ARCHITECTURE: "arm64"}, ("nvidia.com/gpu",), 0),
-        ({"cloud.google.com/gke-accelerator": "nvidia-b200"}, ("nvidia.com/gpu",), 0),
-        ({}, (), 0),
-    ],
-)
-def test_pods_of_arm_nodes_tolerate_their_taint(
-    check: Check, flavor: Make, labels: dict[str, str], tolerated: tuple[str, ...], findings: int
-) -> None:
-    found = check("arm-flavor-toleration", flavor(node_labels=labels, tolerated=tolerated))
-
-    assert len(found) == findings
-
-
-@pytest.mark.parametrize(
-    ("machine", "path", "findings"),
-    [
-        ("a3-highgpu-8g", "one/reservationBlocks/b1", 0),
-        ("a2-highgpu-8g", "one/reservationBlocks/b1", 1),
-        ("a2-highgpu-8g", "one", 0),
-        ("a2-highgpu-8g", None, 0),
-    ],
-)
-def test_blocks_are_of_machines_that_have_some(
-    check: Check, gpu_pool: Make, machine: str, path: str | None, findings: int
-) -> None:
-    found = check("reservation-blocks", gpu_pool(machine_type=machine, reservation_path=path))
-
-    assert [finding.severity for finding in found] == ["warning"] * findings
-
-
-@pytest.mark.parametrize(
-    ("opens", "counts", "findings"),
-    [
-        ("2026-12-01", {"min_nodes": 1}, 1),
-        ("2026-12-01", {"min_nodes": 0}, 0),
-        ("2026-12-01", {"min_nodes": None, "total_min_nodes": 1}, 1),
-        (None, {"min_nodes": 1}, 0),
-    ],
-)
-def test_nothing_is_there_at_once_from_a_future_reservation(
-    check: Check, gpu_pool: Make, opens: str | None, counts: dict[str, Any], findings: int
-) -> None:
-    labels = {"training-platform/reserved-from": opens} if opens else {}
-
-    assert len(check("reservation-ahead", gpu_pool(node_labels=labels, **counts))) == findings
-
-
-def test_a_check_without_flavors_holds_all_of_a_queue() -> None:
-    rows = [{"name": name, "resources": [{"name": "nvidia.com/gpu", "nominalQuota": "8"}]} for name in ("a", "b")]
-    checks = [{"name": "all"}, {"name": "of-b", "onFlavors": ["b"]}]
-    inputs = {
-        "metadata": {"name": "vision"},
-        "spec": {
-            "resourceGroups": [{"coveredResources": ["nvidia.com/gpu"], "flavors": rows}],
-            "admissionChecksStrategy": {"admissionChecks": checks},
-        },
-    }
-    kind = "kubernetes:kueue.x-k8s.io/v1beta2:ClusterQueue"
-    found = views_of_plan([Planned(stack="dev", type=kind, name="vision", inputs=inputs)])
-
-    assert {view.flavor: view.checks for view in found if isinstance(view, FlavorQuotaView)} == {
-        "a": ("all",),
-        "b": ("all", "of-b"),
-    }

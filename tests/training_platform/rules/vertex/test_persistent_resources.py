@@ -1,3 +1,5 @@
+"""Rules about persistent resources: happy path, then one spoiled value at a time, at the boundary."""
+
 from __future__ import annotations
 
 from collections.abc import Callable

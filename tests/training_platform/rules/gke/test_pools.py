@@ -1,0 +1,122 @@
+"""Rules about the sizes and upgrades of node pools: happy path, then one spoiled value at a time, at the boundary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.training_platform.rules.tables import Alone, AloneNearest, Holds, Together, row_ids, spoiled
+from training_platform.config.reading.finding import Finding
+from training_platform.rules.views.node_pool import Taint
+
+RESERVED = {"consume_reservation": "SPECIFIC_RESERVATION"}
+Check = Callable[..., list[Finding]]
+
+
+ALONE: list[Alone] = [
+    ("pool-name", "gpu_pool", {"pool": "p" * 40}, 0),
+    ("pool-name", "gpu_pool", {"pool": "p" * 41}, 1),
+    ("pool-counts", "gpu_pool", {}, 0),
+    ("pool-counts", "gpu_pool", {"total_max_nodes": 4}, 1),
+    ("pool-counts", "gpu_pool", {"node_count": 2, "min_nodes": None, "max_nodes": None}, 1),
+    ("pool-counts", "gpu_pool", {"node_count": 2, "initial_nodes": None}, 1),
+    ("pool-counts", "gpu_pool", {"node_count": 2, "initial_nodes": None, "min_nodes": None, "max_nodes": None}, 0),
+    ("pool-bounds", "gpu_pool", {"min_nodes": 4, "max_nodes": 4}, 0),
+    ("pool-bounds", "gpu_pool", {"min_nodes": 5, "max_nodes": 4}, 1),
+    ("pool-bounds", "gpu_pool", {"total_min_nodes": 5, "total_max_nodes": 4}, 1),
+    ("max-pods", "gpu_pool", {"max_pods": 7}, 1),
+    ("max-pods", "gpu_pool", {"max_pods": 8}, 0),
+    ("max-pods", "gpu_pool", {"max_pods": 256}, 0),
+    ("max-pods", "gpu_pool", {"max_pods": 257}, 1),
+    ("max-pods", "gpu_pool", {"max_pods": None}, 0),
+    ("pool-nodes", "gpu_pool", {"max_nodes": 1_000}, 0),
+    ("pool-nodes", "gpu_pool", {"max_nodes": 1_001}, 1),
+    ("pool-nodes", "gpu_pool", {"max_nodes": 1_001, "zones": ("us-central1-a", "us-central1-b")}, 1),
+    ("pool-nodes", "gpu_pool", {"max_nodes": None, "total_max_nodes": 2_000, "zones": ()}, 0),
+    ("pool-nodes", "slice_pool", {"max_nodes": 1_001}, 0),
+    ("surge-upgrades", "gpu_pool", {}, 0),
+    ("surge-upgrades", "gpu_pool", {"max_unavailable": 0}, 1),
+    ("surge-upgrades", "gpu_pool", {"max_unavailable": 0, "max_surge": 1}, 0),
+    ("surge-upgrades", "gpu_pool", {"max_unavailable": 0, "upgrade_strategy": "BLUE_GREEN"}, 0),
+    ("pool-replacement", "gpu_pool", {}, 0),
+    ("pool-replacement", "gpu_pool", {"replaced_first": False}, 1),
+    ("pool-replacement", "gpu_pool", {"replaced_first": None}, 0),
+    ("pool-replacement", "system_pool", {"replaced_first": False}, 1),
+    ("pool-replacement", "system_pool", {"replaced_first": False, "pool": None}, 0),
+    ("upgrade-room", "gpu_pool", {**RESERVED, "max_surge": 0}, 0),
+    ("upgrade-room", "gpu_pool", {**RESERVED, "max_surge": 1}, 1),
+    ("upgrade-room", "gpu_pool", {**RESERVED, "upgrade_strategy": "BLUE_GREEN"}, 1),
+    ("upgrade-room", "gpu_pool", {**RESERVED, "max_surge": 1, "upgrades": False}, 0),
+    ("upgrade-room", "gpu_pool", {"max_surge": 1}, 0),
+    ("upgrade-room", "gpu_pool", {"upgrade_strategy": "BLUE_GREEN"}, 0),
+    ("upgrade-room", "slice_pool", {**RESERVED, "max_surge": 1}, 0),
+    ("upgrade-room", "system_pool", {"max_surge": 1}, 0),
+    ("slice-upgrades", "slice_pool", {"max_surge": 0}, 0),
+    ("slice-upgrades", "slice_pool", {"max_surge": 1}, 1),
+    ("slice-upgrades", "gpu_pool", {"max_surge": 1}, 0),
+]
+
+
+@pytest.mark.parametrize("row", ALONE, ids=row_ids(ALONE))
+def test_rule_finds_what_is_spoiled_and_nothing_else(row: Alone, finds_alone: Holds) -> None:
+    finds_alone(*row)
+
+
+@pytest.mark.parametrize("row", spoiled(ALONE), ids=row_ids(spoiled(ALONE)))
+def test_rule_that_meets_an_unknown_value_says_so(row: Alone, notes_alone: Holds) -> None:
+    notes_alone(*row)
+
+
+TOGETHER: list[Together] = [
+    ("system-pool", {}, ("nap",), 0),
+    ("system-pool", {}, ("system_pool", "nap"), 1),
+    ("system-pool", {}, ("system_pool",), 0),
+    ("system-pool", {"system_pool": {"taints": (Taint("own", "NO_SCHEDULE"),)}}, ("nap",), 1),
+    ("system-pool", {"system_pool": {"total_min_nodes": 0}}, ("nap",), 1),
+    ("system-pool", {"system_pool": {"total_min_nodes": 1}}, ("nap",), 0),
+    ("system-pool", {"cluster": {"remove_default_pool": False}}, ("system_pool", "nap"), 0),
+    ("system-pool", {}, ("system_pool", "gpu_pool", "nap"), 0),
+    ("system-pool", {"system_pool": {"taints": (Taint("own", "PREFER_NO_SCHEDULE"),)}}, ("nap",), 0),
+    ("cluster-nodes", {"gpu_pool": {"max_nodes": 4_994}}, (), 0),  # beside the system pool's 6
+    ("cluster-nodes", {"gpu_pool": {"max_nodes": 4_995}}, (), 1),
+]
+
+
+@pytest.mark.parametrize("row", TOGETHER, ids=row_ids(TOGETHER))
+def test_rule_finds_what_does_not_go_together(row: Together, finds_together: Holds) -> None:
+    finds_together(*row)
+
+
+UNKNOWNS: list[tuple[str, str, str]] = [
+    ("system-pool", "system_pool", "taints"),
+]
+
+
+@pytest.mark.parametrize(("rule", "part", "field"), UNKNOWNS)
+def test_rule_across_resources_that_meets_an_unknown_value_says_so(
+    rule: str, part: str, field: str, notes_together: Holds
+) -> None:
+    notes_together(rule, part, field)
+
+
+NEAREST: list[AloneNearest] = [
+    ("max-pods", "gpu_pool", {"max_pods": 300}, "256"),
+]
+
+
+@pytest.mark.parametrize("row", NEAREST, ids=row_ids(NEAREST))
+def test_finding_names_the_nearest_that_passes(row: AloneNearest, names_nearest: Holds) -> None:
+    names_nearest(*row)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "said"),
+    [(14_994, "more than 5,000 need a limit that Google has raised"), (14_995, "GKE documents a limit of 15,000")],
+)
+def test_a_cluster_of_many_nodes_has_a_limit_above_the_one_that_is_raised(
+    nodes: int, said: str, run: Callable[..., list[Finding]]
+) -> None:
+    (found,) = run("cluster-nodes", (), gpu_pool={"max_nodes": nodes})
+
+    assert said in found.message

@@ -1,0 +1,111 @@
+"""Rules about GKE versions: happy path, then one spoiled value at a time, at the boundary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.training_platform.rules.tables import Holds, Together, TogetherNearest, row_ids
+from training_platform.config.reading.finding import Finding
+from training_platform.resources.planned import UNKNOWN
+from training_platform.rules.views.cluster import Limit
+from training_platform.rules.views.node_pool import Nic
+
+Check = Callable[..., list[Finding]]
+IRONWOOD = {"machine_type": "tpu7x-standard-4t", "tpu_topology": "4x4x4"}
+TPU7X = {"limits": (Limit("tpu7x", 64),)}
+
+
+TOGETHER: list[Together] = [
+    ("gke-floor", {}, (), 0),
+    ("gke-floor", {"cluster": {"version": "1.32.2-gke.1651999"}, "gpu_pool": {"flex_start": True}}, (), 1),
+    ("gke-floor", {"cluster": {"version": "1.32.2-gke.1652000"}, "gpu_pool": {"flex_start": True}}, (), 0),
+    ("gke-floor", {"cluster": {"version": "1.32.2-gke.1651999"}}, (), 0),
+    ("gke-floor", {"cluster": {"version": "1.32.2-gke.1651999"}, "gpu_pool": {"queued": True}}, (), 0),
+    ("gke-floor", {"gpu_pool": {"flex_start": True, "queued": True, "version": "1.31.1-gke.1"}}, (), 1),
+    ("gke-floor", {"gpu_pool": {"flex_start": True, "version": "1.31.1-gke.1"}}, (), 1),
+    ("gke-floor", {"gpu_pool": IRONWOOD, "cluster": {"version": "1.33"}}, (), 1),
+    ("gke-floor", {"gpu_pool": {**IRONWOOD, "cluster": "other"}, "cluster": {"version": "1.33"}}, (), 0),
+    ("gpudirect-floor", {"gpu_pool": {"nics": (Nic("a", None),), "version": "1.29.15-gke.2466999"}}, (), 1),
+    ("gpudirect-floor", {"gpu_pool": {"nics": (Nic("a", None),), "version": "1.29.15-gke.2467000"}}, (), 0),
+    ("gpudirect-floor", {"gpu_pool": {"nics": (Nic("a", None),), "version": "1.30.1-gke.1"}}, (), 0),
+    ("gpudirect-floor", {"gpu_pool": {"version": "1.29.15-gke.2466999"}}, (), 0),
+    ("feature-floor", {}, (), 0),
+    ("feature-floor", {"gpu_pool": {"driver": None, "version": "1.30.1-gke.1155999"}}, (), 1),
+    ("feature-floor", {"gpu_pool": {"driver": None, "version": "1.30.1-gke.1156000"}}, (), 0),
+    ("feature-floor", {"gpu_pool": {"fast_socket": True, "version": "1.25.2-gke.1699"}}, (), 1),
+    ("feature-floor", {"gpu_pool": {"fast_socket": True, "version": "1.25.2-gke.1700", "driver": "LATEST"}}, (), 0),
+    ("feature-floor", {"gpu_pool": {"secondary_disks": 1, "version": "1.28.3-gke.106699"}}, (), 1),
+    ("feature-floor", {"gpu_pool": {"secondary_disks": 1, "version": "1.28.3-gke.106700"}}, (), 0),
+    ("feature-floor", {"gpu_pool": {"network_profile": "auto", "version": "1.34.1-gke.1829000"}}, (), 1),
+    ("feature-floor", {"gpu_pool": {"network_profile": "auto", "version": "1.34.1-gke.1829001"}}, (), 0),
+    ("auto-provisioning-floor", {}, (), 0),
+    ("auto-provisioning-floor", {"cluster": {"version": "1.32.2-gke.1296999"}}, (), 1),
+    ("auto-provisioning-floor", {"cluster": {"version": "1.32.2-gke.1297000"}}, (), 0),
+    ("auto-provisioning-floor", {"nap": TPU7X, "cluster": {"version": "1.34.1-gke.2540999"}}, (), 1),
+    ("auto-provisioning-floor", {"nap": TPU7X, "cluster": {"version": "1.34.1-gke.2541000"}}, (), 0),
+    ("channel-upgrades", {}, (), 0),
+    ("channel-upgrades", {"gpu_pool": {"auto_upgrade": False}}, (), 1),
+    ("channel-upgrades", {"gpu_pool": {"auto_upgrade": False}, "cluster": {"release_channel": "UNSPECIFIED"}}, (), 0),
+    ("channel-upgrades", {"gpu_pool": {"auto_upgrade": False}, "cluster": {"release_channel": None}}, (), 0),
+    ("pinned-version", {"cluster": {"version": "1.34.1-gke.1"}}, (), 1),
+    ("pinned-version", {"cluster": {"version": "1.34.1-gke.1", "release_channel": None}}, (), 0),
+    ("pinned-version", {"cluster": {"version": "1.34"}}, (), 0),
+    ("pool-version", {"cluster": {"version": "1.34.1-gke.2"}, "gpu_pool": {"version": "1.34.1-gke.2"}}, (), 0),
+    ("pool-version", {"cluster": {"version": "1.34.1-gke.2"}, "gpu_pool": {"version": "1.34.1-gke.3"}}, (), 1),
+    ("pool-version", {"cluster": {"version": "1.34"}, "gpu_pool": {"version": "1.32"}}, (), 0),
+    ("pool-version", {"cluster": {"version": "1.34"}, "gpu_pool": {"version": "1.31"}}, (), 1),
+    ("pool-version", {"cluster": {"version": "1.30"}, "gpu_pool": {"version": "1.34", "cluster": "other"}}, (), 0),
+    ("queued-tpu", {"gpu_pool": {"queued": True}}, (), 0),
+    ("queued-tpu", {"gpu_pool": {"queued": True, "machine_type": "ct6e-standard-4t"}}, (), 1),
+    ("queued-tpu", {"gpu_pool": {"queued": True, "flex_start": True, "machine_type": "ct6e-standard-4t"}}, (), 1),
+    ("queued-tpu", {"gpu_pool": {"flex_start": True, "machine_type": "ct6e-standard-4t"}}, (), 0),
+]
+
+
+@pytest.mark.parametrize("row", TOGETHER, ids=row_ids(TOGETHER))
+def test_rule_finds_what_does_not_go_together(row: Together, finds_together: Holds) -> None:
+    finds_together(*row)
+
+
+UNKNOWNS: list[tuple[str, str, str]] = [
+    ("gke-floor", "cluster", "version"),
+]
+
+
+@pytest.mark.parametrize(("rule", "part", "field"), UNKNOWNS)
+def test_rule_across_resources_that_meets_an_unknown_value_says_so(
+    rule: str, part: str, field: str, notes_together: Holds
+) -> None:
+    notes_together(rule, part, field)
+
+
+NEAREST_TOGETHER: list[TogetherNearest] = [
+    ("gke-floor", {"gpu_pool": {"flex_start": True, "version": "1.31.1-gke.1"}}, "1.32.2-gke.1652000"),
+]
+
+
+@pytest.mark.parametrize("row", NEAREST_TOGETHER, ids=row_ids(NEAREST_TOGETHER))
+def test_finding_across_resources_names_the_nearest_that_passes(
+    row: TogetherNearest, names_nearest_together: Holds
+) -> None:
+    names_nearest_together(*row)
+
+
+@pytest.mark.parametrize(
+    ("version", "severity"), [("1.34.9-gke.1", "error"), ("1.35.0-gke.1", "warning"), (None, "warning")]
+)
+def test_queued_flex_start_tpus_are_refused_before_1_35_and_disputed_after(
+    version: str | None, severity: str, run: Callable[..., list[Finding]]
+) -> None:
+    pool = {"queued": True, "flex_start": True, "machine_type": "ct6e-standard-4t"}
+    (found,) = run("queued-tpu", (), gpu_pool=pool, cluster={"version": version})
+
+    assert found.severity == severity
+
+
+def test_pool_whose_cluster_is_not_named_yet_is_of_the_only_one(run: Callable[..., list[Finding]]) -> None:
+    found = run("gke-floor", (), gpu_pool={**IRONWOOD, "cluster": UNKNOWN}, cluster={"version": "1.33"})
+
+    assert [each.severity for each in found] == ["warning"]
