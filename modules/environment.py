@@ -32,6 +32,8 @@ from modules.project.service_agents import ServiceAgents, ServiceAgentsArgs, dep
 from modules.project.services import (
     BACKUP_API,
     ENVIRONMENT_APIS,
+    ENVIRONMENT_KEY_USERS,
+    KMS_API,
     QUOTA_API,
     SERVICES_API,
     ProjectServices,
@@ -54,7 +56,7 @@ HOME_CLAIM = "homes"
 def build_environment(name: str, environment: Environment) -> dict[str, Any]:
     """Create everything of an environment stack and return what it exports (``resources/environment_outputs.py``)."""
     scope = environment_scope(name, environment)
-    enable_apis(scope, (*ENVIRONMENT_APIS, *_further_apis(environment)))
+    enable_apis(scope, (*ENVIRONMENT_APIS, *_further_apis(environment)), ENVIRONMENT_KEY_USERS)
     regions = tuple(region_of(cluster.location) for cluster in environment.clusters.values())
     network = Network(
         "network",
@@ -114,11 +116,15 @@ def _further_apis(environment: Environment) -> Iterator[str]:
         yield BACKUP_API
 
 
-def enable_apis(scope: Scope, apis: tuple[str, ...]) -> None:
-    """Enable a stack's APIs, and let every later resource of the stack wait for its own API and that API's agent."""
+def enable_apis(scope: Scope, apis: tuple[str, ...], key_users: tuple[str, ...]) -> None:
+    """Enable a stack's APIs, and let every later resource of the stack wait for its own API and that API's agent.
+
+    ``key_users`` are the APIs whose resources the stack encrypts, where the environment has keys.
+    """
+    apis = (*apis, KMS_API) if scope.keys else apis
     services = ProjectServices("apis", ProjectServicesArgs(scope=scope, apis=apis))
     pulumi.runtime.register_stack_transformation(depend_on_services(services))
-    agents = ServiceAgents("agents", ServiceAgentsArgs(scope=scope, services=services))
+    agents = ServiceAgents("agents", ServiceAgentsArgs(scope=scope, services=services, key_users=key_users))
     pulumi.runtime.register_stack_transformation(depend_on_agents(agents))
 
 
@@ -252,7 +258,12 @@ class EnvironmentCluster(pulumi.ComponentResource):
         for tier in tiers(args.environment, args.spec):
             FilestoreClass(
                 f"{name}-{class_name(tier)}",
-                FilestoreClassArgs(scope=args.scope, tier=tier, network=args.network.network_name),
+                FilestoreClassArgs(
+                    scope=args.scope,
+                    tier=tier,
+                    network=args.network.network_name,
+                    key=args.scope.key(args.spec.location),
+                ),
                 after(),
             )
         self._notebooks(name, args, after(system))

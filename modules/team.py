@@ -12,7 +12,7 @@ from modules.environment import enable_apis
 from modules.filestore.volume import FilestoreVolume, FilestoreVolumeArgs
 from modules.gke.kubernetes_provider import cluster_provider
 from modules.kueue.queues import TeamQueues, TeamQueuesArgs
-from modules.project.services import TEAM_APIS
+from modules.project.services import AI_PLATFORM, STORAGE, TEAM_APIS
 from modules.storage.bucket import Bucket, BucketArgs
 from modules.storage.grants import RepositoryRef
 from modules.storage.service_account import KubernetesAccount, TeamServiceAccount, TeamServiceAccountArgs
@@ -42,7 +42,7 @@ Found = TypeVar("Found")
 def build_team(team: Team, environment: Environment, workspace: Workspace) -> dict[str, Any]:
     """Create everything of a team stack and return what it exports: where its jobs run and write to."""
     scope = team_scope(team, environment)
-    enable_apis(scope, TEAM_APIS)
+    enable_apis(scope, TEAM_APIS, key_users(team))
     outputs = environment_outputs(team.environment)
     buckets = {
         key: Bucket(bucket_name(key), BucketArgs(scope=scope, key=key, spec=spec)) for key, spec in team.buckets.items()
@@ -84,6 +84,12 @@ def build_team(team: Team, environment: Environment, workspace: Workspace) -> di
         "buckets": {key: bucket.url for key, bucket in buckets.items()},
         "tensorboards": {region: board.resource_name for region, board in boards.items()},
     }
+
+
+def key_users(team: Team) -> tuple[str, ...]:
+    """Return the APIs that encrypt what the team has of them."""
+    used = {AI_PLATFORM: team.vertex.persistent_resources or team.vertex.tensorboards, STORAGE: team.buckets}
+    return tuple(api for api, resources in used.items() if resources)
 
 
 def environment_outputs(environment: str) -> pulumi.Output[EnvironmentOutputs]:

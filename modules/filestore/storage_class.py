@@ -24,6 +24,7 @@ class FilestoreClassArgs:
     scope: Scope
     tier: str
     network: pulumi.Input[str]
+    key: str | None = None  # of Cloud KMS, for instances that claims make
 
 
 class FilestoreClass(pulumi.ComponentResource):
@@ -45,6 +46,7 @@ class FilestoreClass(pulumi.ComponentResource):
                 "tier": FILESTORE_TIERS[args.tier].csi_tier,
                 "network": args.network,
                 "labels": instance_labels(args.scope),
+                **({"instance-encryption-kms-key": args.key} if args.key else {}),
             },
             # The instance of a zonal tier belongs into the zone of the first pod that mounts it.
             volume_binding_mode="WaitForFirstConsumer",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import pulumi
-from pulumi_gcp import projects
+from pulumi_gcp import kms, projects
 
 from modules.project.services import ProjectServices, Transformation, short_api, wait_for
 from training_platform.resources.register import api_of
@@ -20,6 +20,20 @@ AGENT_ROLES: Mapping[str, tuple[str, ...]] = {
 }
 """Roles in the project, by API. Left out: roles/compute.networkUser, which only a network of another project needs."""
 
+KEY_ROLE = "roles/cloudkms.cryptoKeyEncrypterDecrypter"
+KEY_AGENTS: Mapping[str, tuple[str, ...]] = {
+    "aiplatform.googleapis.com": ("gcp-sa-aiplatform",),
+    "artifactregistry.googleapis.com": ("gcp-sa-artifactregistry",),
+    "container.googleapis.com": ("compute-system", "container-engine-robot"),  # disks of nodes, and Secrets
+    "file.googleapis.com": ("cloud-filer",),
+    "storage.googleapis.com": ("gs-project-accounts",),
+}
+"""Whose accounts use a key for an API's resources: ``service-{project number}@{name}.iam.gserviceaccount.com``.
+
+Source: IAM docs, service agents, with the CMEK pages of Filestore and Artifact Registry, read 2026-11-22; that those of
+Compute Engine and Cloud Storage are there without being asked for is (unverified), see docs/security.md.
+"""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceAgentsArgs:
@@ -27,6 +41,7 @@ class ServiceAgentsArgs:
 
     scope: Scope
     services: ProjectServices  # those of its APIs that have an agent here get it
+    key_users: tuple[str, ...] = ()  # APIs that encrypt with the scope's keys
 
 
 class ServiceAgents(pulumi.ComponentResource):
@@ -37,7 +52,7 @@ class ServiceAgents(pulumi.ComponentResource):
     """
 
     members: dict[str, pulumi.Output[str]]  # serviceAccount:<email>, by API
-    bindings: dict[str, list[projects.IAMMember]]  # by API
+    bindings: dict[str, list[pulumi.Resource]]  # by API
 
     def __init__(self, name: str, args: ServiceAgentsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:project:ServiceAgents", name, {}, opts)
@@ -54,7 +69,23 @@ class ServiceAgents(pulumi.ComponentResource):
             )
             self.members[api] = agent.member
             self.bindings[api] = [self._binding(name, role, agent.member, args.scope) for role in AGENT_ROLES[api]]
+        for api in args.key_users if args.scope.keys else ():
+            self.bindings.setdefault(api, []).extend(self._keys(name, api, args.scope))
         self.register_outputs({})
+
+    def _keys(self, name: str, api: str, scope: Scope) -> Iterator[kms.CryptoKeyIAMMember]:
+        """Let the accounts of an API use the keys; any agent's address tells the project's number, which is in all."""
+        number = next(iter(self.members.values())).apply(project_number)
+        for region, key in scope.keys.items():
+            for agent in KEY_AGENTS[api]:
+                yield kms.CryptoKeyIAMMember(
+                    f"{name}-{agent}-key-{region}",
+                    crypto_key_id=key,
+                    role=KEY_ROLE,
+                    member=pulumi.Output.concat("serviceAccount:service-", number, f"@{agent}.iam.gserviceaccount.com"),
+                    # Kept on destroy: without it, all that was encrypted by anybody in the project is out of reach.
+                    opts=pulumi.ResourceOptions(parent=self, retain_on_delete=True),
+                )
 
     def _binding(self, name: str, role: str, member: pulumi.Output[str], scope: Scope) -> projects.IAMMember:
         return projects.IAMMember(
@@ -65,6 +96,11 @@ class ServiceAgents(pulumi.ComponentResource):
             # Kept on destroy: other stacks' clusters and disks in the project stand on the same role.
             opts=pulumi.ResourceOptions(parent=self, retain_on_delete=True),
         )
+
+
+def project_number(member: str) -> str:
+    """Return the number of the project that a service agent is of: ``serviceAccount:service-{number}@...``."""
+    return member.partition("@")[0].rpartition("-")[2]
 
 
 def depend_on_agents(agents: ServiceAgents) -> Transformation:

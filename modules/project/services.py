@@ -31,10 +31,14 @@ ENVIRONMENT_APIS = (
 QUOTA_API = "cloudquotas.googleapis.com"  # of an environment that asks for limits
 BACKUP_API = "backupdr.googleapis.com"  # of an environment with backups on a schedule
 SERVICES_API = "servicenetworking.googleapis.com"  # of an environment with private service access
+KMS_API = "cloudkms.googleapis.com"  # of a stack whose environment has keys of its own
+# The APIs that encrypt what an environment creates.
+ENVIRONMENT_KEY_USERS = ("artifactregistry.googleapis.com", "container.googleapis.com", "file.googleapis.com")
+AI_PLATFORM, STORAGE = "aiplatform.googleapis.com", "storage.googleapis.com"
 # A team's resources may be in a project of its own; access to the environment's images and clusters is granted from
 # the team's stack, and each such grant waits for the API of its kind.
 TEAM_APIS = (
-    "aiplatform.googleapis.com",
+    AI_PLATFORM,
     "artifactregistry.googleapis.com",
     "billingbudgets.googleapis.com",
     "cloudresourcemanager.googleapis.com",
@@ -42,7 +46,7 @@ TEAM_APIS = (
     "iam.googleapis.com",
     "iamcredentials.googleapis.com",
     "monitoring.googleapis.com",
-    "storage.googleapis.com",
+    STORAGE,
 )
 
 

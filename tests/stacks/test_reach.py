@@ -31,6 +31,10 @@ labels: {cost-center: one}
 deletion_protection: true
 admins: ["group:a@example.com"]
 google_groups_domain: example.com
+encryption:
+  keys:
+    - projects/example-keys/locations/us-central1/keyRings/one/cryptoKeys/one
+    - projects/example-keys/locations/us-west4/keyRings/one/cryptoKeys/one
 alerts: {enabled: true, emails: [a@example.com]}
 images: {location: us-central1, keep_versions: 5}
 priorities: {low: 1}
@@ -156,6 +160,11 @@ ENVIRONMENT_CHANGES: dict[tuple[str | int, ...], Any] = {
     ("deletion_protection",): False,
     ("admins",): ["group:b@example.com"],
     ("google_groups_domain",): "other.example.com",
+    ("encryption",): None,
+    ("encryption", "keys"): [
+        f"projects/example-keys/locations/{region}/keyRings/two/cryptoKeys/two"
+        for region in ("us-central1", "us-west4")
+    ],
     ("alerts", "enabled"): False,
     ("alerts", "emails"): ["b@example.com"],
     ("images", "location"): "us-west4",

@@ -135,9 +135,23 @@ def _team_references(stack: Stack, team: Team, workspace: Workspace) -> Iterator
             path: Path = ("directories", name, "filestore")
             what = f"Filestore instance of {team.environment}"
             yield _dangling(stack, path, directory.filestore, what, home.filestore)
+    yield from _without_key(stack, team, home)
     yield from _among_homes(stack, team, home)
     yield from _of_another_team(stack, team, home)
     yield from _not_alone(stack, team, workspace)
+
+
+def _without_key(stack: Stack, team: Team, home: Environment) -> Iterator[Finding]:
+    """Find what would be left to Google's keys in an environment that has its own."""
+    regions: dict[Path, str] = {("buckets", name, "location"): each.location for name, each in team.buckets.items()}
+    machines = team.vertex.persistent_resources
+    regions |= {("vertex", "persistent_resources", name, "region"): each.region for name, each in machines.items()}
+    regions |= {("vertex", "tensorboards", number): each for number, each in enumerate(team.vertex.tensorboards)}
+    for path, region in regions.items() if home.encryption else ():
+        if home.encryption and region not in home.encryption.by_region:
+            message = f"is {region}, for which encryption.keys of {team.environment} has no key"
+            allowed = enumeration(home.encryption.by_region)
+            yield stack.finding(RULE, path, message, allowed=allowed, nearest=min(home.encryption.by_region))
 
 
 def _among_homes(stack: Stack, team: Team, home: Environment) -> Iterator[Finding]:

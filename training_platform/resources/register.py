@@ -16,6 +16,7 @@ BACKUP_VAULT = "gcp:backupdisasterrecovery/backupVault:BackupVault"
 BUCKET = "gcp:storage/bucket:Bucket"
 CLUSTER = "gcp:container/cluster:Cluster"
 CRYPTO_KEY = "gcp:kms/cryptoKey:CryptoKey"
+CRYPTO_KEY_MEMBER = "gcp:kms/cryptoKeyIAMMember:CryptoKeyIAMMember"
 DATASET = "gcp:bigquery/dataset:Dataset"
 DISK = "gcp:compute/disk:Disk"
 FILESTORE = "gcp:filestore/instance:Instance"
@@ -119,6 +120,7 @@ REGISTER: Mapping[str, ResourceType] = {
         shown=("location", "deletionProtection", "releaseChannel.channel"),
     ),
     CRYPTO_KEY: ResourceType(kind="key", labels="labels"),
+    CRYPTO_KEY_MEMBER: ResourceType(kind="role on a key", adds=True),
     CUSTOM_ROLE: ResourceType(kind="custom role", import_id=f"{_PROJECT}/roles/{{roleId}}"),
     DATASET: ResourceType(kind="dataset", labels="labels"),
     DISK: ResourceType(kind="disk", labels="labels"),
@@ -208,6 +210,7 @@ APIS: Mapping[str, str] = {
     "container": "container.googleapis.com",
     "dns": "dns.googleapis.com",
     "filestore": "file.googleapis.com",
+    "kms": "cloudkms.googleapis.com",
     "logging": "logging.googleapis.com",
     "monitoring": "monitoring.googleapis.com",
     "projects": "cloudresourcemanager.googleapis.com",

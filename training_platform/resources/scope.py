@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+from training_platform.catalog.locations import region_of
 from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.team import Team
 
@@ -15,7 +17,8 @@ class Scope:
     """The stack that a resource belongs to.
 
     ``labels`` are complete: the stack file's own, then ``environment``, ``team`` (of a team stack) and
-    ``managed-by``, which a stack file cannot override. They suit Google Cloud and, as they are, Kubernetes.
+    ``managed-by``, which a stack file cannot override. They suit Google Cloud and, as they are, Kubernetes. ``keys``
+    are the environment's of Cloud KMS, by region.
     """
 
     environment: str
@@ -23,11 +26,16 @@ class Scope:
     project: str
     labels: dict[str, str]
     deletion_protection: bool
+    keys: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def prefix(self) -> str:
         """The start of names that must be unique in a project: ``dev`` or ``dev-vision``."""
         return self.environment if self.team is None else f"{self.environment}-{self.team}"
+
+    def key(self, location: str) -> str | None:
+        """Return the key for what is kept in a region or zone; None where Google's own keys encrypt it."""
+        return self.keys.get(region_of(location))
 
 
 def environment_scope(name: str, environment: Environment) -> Scope:
@@ -38,6 +46,7 @@ def environment_scope(name: str, environment: Environment) -> Scope:
         project=environment.project,
         labels={**environment.labels, "environment": name, "managed-by": MANAGED_BY},
         deletion_protection=environment.deletion_protection,
+        keys=_keys(environment),
     )
 
 
@@ -55,4 +64,9 @@ def team_scope(team: Team, environment: Environment) -> Scope:
             "managed-by": MANAGED_BY,
         },
         deletion_protection=environment.deletion_protection,
+        keys=_keys(environment),
     )
+
+
+def _keys(environment: Environment) -> dict[str, str]:
+    return environment.encryption.by_region if environment.encryption else {}

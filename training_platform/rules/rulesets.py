@@ -11,6 +11,7 @@ TITLES: Mapping[str, str] = {
     "compute-classes": "Custom compute classes: what their schema refuses, and priorities that never bring a node.",
     "consumption": "Provisioning models: on demand, spot, flex-start, queued provisioning, reservation.",
     "disks": "Boot disks and local SSD, of node pools and of Vertex AI.",
+    "encryption": "Keys of Cloud KMS beside what they encrypt.",
     "fabric": "Interfaces of GPUDirect and accelerator network profiles of one node pool.",
     "fabric-networks": "Networks between GPUs: VPCs, subnets and firewall rules beside the pools that use them.",
     "filestore": "Filestore instances.",

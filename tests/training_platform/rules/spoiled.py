@@ -25,6 +25,8 @@ def _gpus(kind: str, count: float) -> list[dict[str, Any]]:
     return [{"type": kind, "count": count, "gpuDriverInstallationConfig": {"gpuDriverVersion": "DEFAULT"}}]
 
 
+KEY = "projects/example-keys/locations/us-central1/keyRings/training/cryptoKeys/data"
+FILES_KEY = {"files.kmsKeyName": KEY, "files.performanceConfig": DROP}
 MACHINE, GUESTS = "gpu.nodeConfig.machineType", "gpu.nodeConfig.guestAccelerators"
 PRIORITY = "order.spec.priorities.1"
 SPOT = {"gpu.nodeConfig.spot": True}
@@ -164,6 +166,9 @@ ROWS = [
     Row("filestore-exports", "error", {EXPORTS: [{"ipRanges": ["10.0.0.0/20"]}, {"ipRanges": ["10.0.1.0/24"]}]}),
     Row("filestore-squashed-root", "warning", {EXPORTS: [{"ipRanges": ["10.0.0.0/20"], "squashMode": "ROOT_SQUASH"}]}),
     Row("filestore-snapshot", "error", {"files.tier": "BASIC_HDD"}, {"files.performanceConfig": None, **SNAPSHOT}),
+    Row("filestore-key", "error", {"files.tier": "BASIC_SSD", "files.fileShares.capacityGb": 2560.0}, FILES_KEY),
+    Row("key-location", "error", {"tuning.encryptionSpec": {"kmsKeyName": KEY.replace("central1", "west4")}}),
+    Row("disk-key-location", "error", {"gpu.nodeConfig.bootDiskKmsKey": KEY.replace("central1", "west4")}),
     Row("filestore-directory", "error", {"files.directoryServices": {"ldap": {}}}),
     Row("filestore-class", "error", {"class.parameters.tiers": "zonal"}),
     Row("built-in-class", "warning", {"claim.spec.storageClassName": "standard-rwx"}),

@@ -15,7 +15,7 @@ from training_platform.rules.views.cluster import ClusterView
 from training_platform.rules.views.kueue import FlavorQuotaView, FlavorView
 from training_platform.rules.views.network import FirewallView, GatewayView, NetworkView, SubnetView
 from training_platform.rules.views.node_pool import NodePoolView
-from training_platform.rules.views.storage import FilestoreView
+from training_platform.rules.views.storage import EncryptedView, FilestoreView
 from training_platform.rules.views.vertex import PersistentPoolView
 
 
@@ -35,6 +35,7 @@ def test_environment_has_a_view_of_everything_that_rules_read(workspace: Workspa
     networks = {NetworkView, SubnetView, GatewayView, FirewallView}
     assert kinds == networks | {ClusterView, NodePoolView, FilestoreView, FlavorView} | {
         AccountView,
+        EncryptedView,
         RoleGrantView,
         LabelledView,
     }

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, model_validator
 
+from training_platform.catalog.locations import region_of
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.conflicts import Conflict, refuse_conflicts
 from training_platform.config.reading.section import (
@@ -27,6 +28,7 @@ from training_platform.config.reading.section import (
     unique,
 )
 from training_platform.config.spec.cluster import ClusterSpec
+from training_platform.config.spec.encryption import EncryptionSpec
 from training_platform.config.spec.filestore import FilestoreSpec
 from training_platform.config.spec.node_pool import MOST_SLICES
 from training_platform.config.spec.quota_request import QuotaRequest, RequestName
@@ -77,6 +79,9 @@ class Environment(Section):
     deletion_protection: bool = Field(
         default=True,
         description="Protects clusters, Filestore instances, buckets and other resources that hold data from deletion.",
+    )
+    encryption: EncryptionSpec | None = Field(
+        default=None, description="Keys of your own for all that is kept; default: Google's keys."
     )
     google_groups_domain: HostName | None = Field(
         default=None,
@@ -141,6 +146,17 @@ class Environment(Section):
             if instance.connection == "private-service-access" and self.private_services_range is None:
                 message = "needs private_services_range of the environment, which is not set"
                 yield Conflict(("filestore", name, "connection"), message, "direct-peering, or such a range")
+        yield from self._regions_without_key()
         if slices > MOST_SLICES:
             message = f"has {slices:,} slices and node pools in all clusters together"
             yield Conflict(("clusters",), message, f"at most {MOST_SLICES:,}")
+
+    def _regions_without_key(self) -> Iterator[Conflict]:
+        """Yield what would be left to Google's keys where the environment has its own."""
+        places: dict[tuple[str, ...], str] = {("clusters", name): each.location for name, each in self.clusters.items()}
+        places |= {("filestore", name): each.location for name, each in self.filestore.items()}
+        places |= {("images",): self.images.location} if self.images else {}
+        for path, location in places.items() if self.encryption else ():
+            if self.encryption and region_of(location) not in self.encryption.by_region:
+                message = f"is in {region_of(location)}, for which encryption.keys has no key"
+                yield Conflict((*path, "location"), message, f"a region of {enumeration(self.encryption.by_region)}")

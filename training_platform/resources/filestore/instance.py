@@ -30,6 +30,7 @@ class InstanceInputs(TypedDict):
     protocol: str
     file_shares: filestore.InstanceFileSharesArgsDict
     networks: list[Network]
+    kms_key_name: str | None
     performance_config: filestore.InstancePerformanceConfigArgsDict | None
     labels: dict[str, str]
     deletion_protection_enabled: bool
@@ -60,6 +61,7 @@ def filestore_instance(key: str, spec: FilestoreSpec, scope: Scope, network: Any
         "protocol": spec.protocol,
         "file_shares": _share(spec),
         "networks": [_network(spec, network, services)],
+        "kms_key_name": scope.key(spec.location),
         "performance_config": _performance(spec),
         # The team that it is alone for, so that bills and budgets of the team have it.
         "labels": {**scope.labels, "team": spec.team} if spec.team else scope.labels,

@@ -13,8 +13,11 @@ if TYPE_CHECKING:
     from pulumi_gcp.container import ClusterClusterAutoscalingAutoProvisioningDefaultsArgsDict as Defaults
 
 
-def cluster_autoscaling(cluster: ClusterSpec, service_account: Any) -> Autoscaling:
-    """Return how long idle nodes stay, and a cluster's auto-provisioning: without limits in the file, it has none."""
+def cluster_autoscaling(cluster: ClusterSpec, service_account: Any, key: str | None = None) -> Autoscaling:
+    """Return how long idle nodes stay, and a cluster's auto-provisioning: without limits in the file, it has none.
+
+    ``key`` encrypts the disks of new pools; None where Google's own do.
+    """
     spec = cluster.auto_provisioning
     if spec is None:
         return {"enabled": False, "autoscaling_profile": cluster.autoscaling_profile}
@@ -23,12 +26,12 @@ def cluster_autoscaling(cluster: ClusterSpec, service_account: Any) -> Autoscali
         "enabled": True,
         "autoscaling_profile": cluster.autoscaling_profile,
         "auto_provisioning_locations": list(spec.zones) or None,
-        "auto_provisioning_defaults": _defaults(spec, service_account),
+        "auto_provisioning_defaults": _defaults(spec, service_account, key),
         "resource_limits": [{"resource_type": resource, "maximum": most} for resource, most in limits.items()],
     }
 
 
-def _defaults(spec: AutoProvisioningSpec, service_account: Any) -> Defaults:
+def _defaults(spec: AutoProvisioningSpec, service_account: Any, key: str | None) -> Defaults:
     """Return what new pools have in common with ours, as far as their defaults can say it.
 
     The disk type is always written: the provider's own default is one that most accelerators do not take.
@@ -39,6 +42,7 @@ def _defaults(spec: AutoProvisioningSpec, service_account: Any) -> Defaults:
         "image_type": spec.image_type,
         "disk_type": spec.boot_disk_type,
         "disk_size": spec.boot_disk.size_gb,
+        "boot_disk_kms_key": key,
         "management": {"auto_repair": True, "auto_upgrade": True},
         "upgrade_settings": {
             "strategy": "SURGE",

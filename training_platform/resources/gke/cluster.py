@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.maintenance import Maintenance
-from training_platform.config.spec.node_pool import SystemPoolSpec
 from training_platform.resources.declared import Declared, Options
 from training_platform.resources.gke.auto_provisioning import cluster_autoscaling
 from training_platform.resources.gke.node_config import OAUTH_SCOPES
@@ -63,6 +62,7 @@ class ClusterInputs(TypedDict):
     authenticator_groups_config: container.ClusterAuthenticatorGroupsConfigArgsDict | None
     workload_identity_config: container.ClusterWorkloadIdentityConfigArgsDict
     enable_shielded_nodes: bool
+    database_encryption: container.ClusterDatabaseEncryptionArgsDict | None
     security_posture_config: container.ClusterSecurityPostureConfigArgsDict
     vertical_pod_autoscaling: container.ClusterVerticalPodAutoscalingArgsDict
     cost_management_config: container.ClusterCostManagementConfigArgsDict
@@ -112,6 +112,7 @@ def gke_cluster(
         "authenticator_groups_config": _groups(google_groups_domain),
         "workload_identity_config": {"workload_pool": f"{scope.project}.svc.id.goog"},
         "enable_shielded_nodes": True,
+        "database_encryption": _database_encryption(scope.key(spec.location)),
         "security_posture_config": {"mode": "BASIC"},
         "vertical_pod_autoscaling": {"enabled": True},
         "cost_management_config": {"enabled": True},
@@ -119,11 +120,11 @@ def gke_cluster(
         "monitoring_config": _monitoring(),
         "addons_config": _addons(),
         "node_pool_defaults": _node_pool_defaults(),
-        "cluster_autoscaling": cluster_autoscaling(spec, service_account),
+        "cluster_autoscaling": cluster_autoscaling(spec, service_account, scope.key(spec.location)),
         # GKE makes no cluster without a pool; ours are resources of their own.
         "remove_default_node_pool": True,
         "initial_node_count": 1,
-        "node_config": _throw_away_pool(scope, spec.system_pool, service_account),
+        "node_config": _throw_away_pool(scope, spec, service_account),
         "skip_node_pool_refresh": True,  # or each refresh reads every pool and instance group twice
     }
     return Declared(type=CLUSTER, name=f"{key}-cluster", inputs=inputs, options=_options(scope, spec))
@@ -177,6 +178,11 @@ def _control_plane_endpoints() -> container.ClusterControlPlaneEndpointsConfigAr
     }
 
 
+def _database_encryption(key: str | None) -> container.ClusterDatabaseEncryptionArgsDict | None:
+    """Return what encrypts Secrets before they are stored; one that was switched on stays where nothing is said."""
+    return {"state": "ENCRYPTED", "key_name": key} if key else None
+
+
 def _groups(domain: str | None) -> container.ClusterAuthenticatorGroupsConfigArgsDict | None:
     """Return whose groups Kubernetes may give rights to; without a domain, groups have none there."""
     return {"security_group": f"gke-security-groups@{domain}"} if domain else None
@@ -201,17 +207,19 @@ def _node_pool_defaults() -> container.ClusterNodePoolDefaultsArgsDict:
     return {"node_config_defaults": {"gcfs_config": {"enabled": True}}}
 
 
-def _throw_away_pool(scope: Scope, system: SystemPoolSpec, service_account: Any) -> container.ClusterNodeConfigArgsDict:
+def _throw_away_pool(scope: Scope, spec: ClusterSpec, service_account: Any) -> container.ClusterNodeConfigArgsDict:
     """Return the nodes of the default pool, which GKE removes once the cluster is there.
 
     The account is ours, since an organisation may have switched the default one off.
     """
+    system = spec.system_pool
     return {
         "machine_type": system.machine_type,
         "boot_disk": {
             "size_gb": THROW_AWAY_DISK_GB,
             "disk_type": system.boot_disk.type_on(MACHINE_TYPES[system.machine_type]),
         },
+        "boot_disk_kms_key": scope.key(spec.location),  # an organisation may refuse disks under other keys
         "service_account": service_account,
         "oauth_scopes": list(OAUTH_SCOPES),
         "resource_labels": scope.labels,

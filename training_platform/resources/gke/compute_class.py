@@ -30,17 +30,19 @@ def compute_classes(name: str, cluster: ClusterSpec, scope: Scope, service_accou
     pools = {pool.name: pool for pool in cluster_pools(name, cluster)}
     for key, spec in cluster.compute_classes.items():
         logical = f"{compute_class_name(name, key)}-object"
-        spelt = compute_class(spec, pools, service_account)
+        spelt = compute_class(spec, pools, service_account, scope.key(cluster.location))
         yield kubernetes_object(COMPUTE_CLASS, logical, scope, key, spelt)
 
 
-def compute_class(spec: ComputeClassSpec, pools: Mapping[str, ExpandedPool], service_account: Any) -> dict[str, Any]:
-    """Return the spec of a ComputeClass; ``pools`` are the cluster's by their key."""
+def compute_class(
+    spec: ComputeClassSpec, pools: Mapping[str, ExpandedPool], service_account: Any, key: str | None = None
+) -> dict[str, Any]:
+    """Return the spec of a ComputeClass; ``pools`` are the cluster's by their key, ``key`` encrypts boot disks."""
     delay = spec.consolidation_delay_minutes
     # What GKE makes has our account; pools of ours have it too, and would not match the class otherwise.
     made = {"nodePoolConfig": {"serviceAccount": service_account}} if spec.makes_pools else {}
     return {
-        "priorities": [_priority(priority, pools) for priority in spec.priorities],
+        "priorities": [_priority(priority, pools, key) for priority in spec.priorities],
         "nodePoolAutoCreation": {"enabled": spec.makes_pools},
         "whenUnsatisfiable": spec.when_unsatisfiable,
         "activeMigration": {"optimizeRulePriority": spec.active_migration},
@@ -49,15 +51,15 @@ def compute_class(spec: ComputeClassSpec, pools: Mapping[str, ExpandedPool], ser
     }
 
 
-def _priority(priority: Priority, pools: Mapping[str, ExpandedPool]) -> dict[str, Any]:
+def _priority(priority: Priority, pools: Mapping[str, ExpandedPool], key: str | None) -> dict[str, Any]:
     """Return one priority; GKE knows a pool by its own name, and each slice over several VMs is a pool of its own."""
     if priority.node_pools:
         members = (pools[name] for name in priority.node_pools)
         return {"nodepools": [node_pool_name(pool, each) for pool in members for each in pool.gke_pools]}
-    return dict(_machine(priority, priority.as_pool))
+    return dict(_machine(priority, priority.as_pool, key))
 
 
-def _machine(priority: Priority, pool: NodePoolSpec) -> Iterator[tuple[str, Any]]:
+def _machine(priority: Priority, pool: NodePoolSpec, key: str | None) -> Iterator[tuple[str, Any]]:
     machine = pool.machine
     assert machine.accelerator is not None  # the model takes machine types with chips of their own only
     yield "machineType", machine.name
@@ -71,7 +73,8 @@ def _machine(priority: Priority, pool: NodePoolSpec) -> Iterator[tuple[str, Any]
     if priority.capacity == "flex-start":
         yield "flexStart", {"enabled": True}
     yield "reservations", reservations(priority.reservation, priority.zones)
-    yield "storage", {"bootDiskType": pool.boot_disk.type_on(machine), "bootDiskSize": pool.boot_disk.size_gb}
+    disk = {"bootDiskType": pool.boot_disk.type_on(machine), "bootDiskSize": pool.boot_disk.size_gb}
+    yield "storage", {**disk, **({"bootDiskKMSKey": key} if key else {})}
     if priority.zones and not priority.names_reservation:
         yield "location", {"zones": list(priority.zones)}
     if priority.max_run_hours:

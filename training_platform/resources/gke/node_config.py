@@ -17,12 +17,15 @@ OAUTH_SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
 IMAGE_TYPE = "COS_CONTAINERD"  # image streaming and driver installation want it
 
 
-def common_node_config(machine: MachineType, disk: BootDiskSpec, service_account: Any, scope: Scope) -> NodeConfig:
-    """Return what a pool's ``node_config`` starts from."""
+def common_node_config(
+    machine: MachineType, disk: BootDiskSpec, service_account: Any, scope: Scope, location: str
+) -> NodeConfig:
+    """Return what a pool's ``node_config`` starts from; ``location`` is the cluster's."""
     return {
         "machine_type": machine.name,
         "image_type": IMAGE_TYPE,
         "boot_disk": _boot_disk(machine, disk),
+        "boot_disk_kms_key": scope.key(location),
         "service_account": service_account,
         "oauth_scopes": list(OAUTH_SCOPES),
         "resource_labels": scope.labels,

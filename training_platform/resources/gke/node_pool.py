@@ -116,7 +116,7 @@ def _alike(pool: ExpandedPool, place: PoolPlace) -> NodePoolInputs:
             "enable_private_nodes": True,
             "additional_node_network_configs": list(place.nics) or None,
         },
-        "node_config": node_config(pool, place.service_account, place.scope),
+        "node_config": node_config(pool, place),
     }
 
 
@@ -146,7 +146,7 @@ def placement_policy(pool: ExpandedPool, workload_policy: Any = None) -> Placeme
     }
 
 
-def node_config(pool: ExpandedPool, service_account: Any, scope: Scope) -> NodeConfig:
+def node_config(pool: ExpandedPool, place: PoolPlace) -> NodeConfig:
     """Return what every VM of a pool is."""
     spec, machine = pool.spec, pool.machine
     ephemeral, block = local_ssds(spec, machine)
@@ -166,7 +166,8 @@ def node_config(pool: ExpandedPool, service_account: Any, scope: Scope) -> NodeC
         "flex_start": True if spec.charged == "flex-start" else None,
         "max_run_duration": f"{spec.max_run_hours * 3600}s" if spec.max_run_hours else None,
     }
-    return {**common_node_config(machine, spec.boot_disk, service_account, scope), **own}
+    common = common_node_config(machine, spec.boot_disk, place.service_account, place.scope, place.location)
+    return {**common, **own}
 
 
 def _linux_node_config(spec: NodePoolSpec) -> LinuxNodeConfig | None:

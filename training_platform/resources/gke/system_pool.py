@@ -43,7 +43,7 @@ def system_pool(name: str, spec: SystemPoolSpec, place: PoolPlace) -> Declared:
         "upgrade_settings": {"strategy": "SURGE", "max_surge": SYSTEM_POOL_SURGE, "max_unavailable": 0},
         "network_config": {"enable_private_nodes": True},
         "node_config": common_node_config(
-            MACHINE_TYPES[spec.machine_type], spec.boot_disk, place.service_account, place.scope
+            MACHINE_TYPES[spec.machine_type], spec.boot_disk, place.service_account, place.scope, place.location
         ),
     }
     return Declared(type=NODE_POOL, name=f"{name}-pool", inputs=inputs, options=_OPTIONS)

@@ -28,6 +28,7 @@ class BucketInputs(TypedDict):
     storage_class: str
     uniform_bucket_level_access: bool
     public_access_prevention: str
+    encryption: storage.BucketEncryptionArgsDict | None
     versioning: storage.BucketVersioningArgsDict
     lifecycle_rules: list[LifecycleRule]
     labels: dict[str, str]
@@ -36,6 +37,7 @@ class BucketInputs(TypedDict):
 
 def team_bucket(key: str, spec: team.BucketSpec, scope: Scope) -> Declared:
     """Return a bucket; ``key`` is its key in the stack file."""
+    key_name = scope.key(spec.location)
     inputs: BucketInputs = {
         "name": bucket_id(scope, key),
         "project": scope.project,
@@ -43,6 +45,7 @@ def team_bucket(key: str, spec: team.BucketSpec, scope: Scope) -> Declared:
         "storage_class": spec.storage_class,
         "uniform_bucket_level_access": True,
         "public_access_prevention": "enforced",
+        "encryption": {"default_kms_key_name": key_name} if key_name else None,
         "versioning": {"enabled": spec.versioning},
         "lifecycle_rules": list(_lifecycle_rules(spec)),
         "labels": scope.labels,

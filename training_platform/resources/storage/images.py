@@ -24,6 +24,7 @@ class RepositoryInputs(TypedDict):
     location: str
     format: str
     description: str
+    kms_key_name: str | None
     cleanup_policies: list[CleanupPolicy]
     labels: dict[str, str]
 
@@ -36,6 +37,7 @@ def image_repository(name: str, spec: environment.ImageRepositorySpec, scope: Sc
         "location": spec.location,
         "format": "DOCKER",
         "description": f"Images of environment {scope.environment}",
+        "kms_key_name": scope.key(spec.location),
         "cleanup_policies": _cleanup_policies(spec.keep_versions),
         "labels": scope.labels,
     }

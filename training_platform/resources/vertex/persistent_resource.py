@@ -13,6 +13,7 @@ from training_platform.resources.register import PERSISTENT_RESOURCE
 from training_platform.resources.scope import Scope
 
 if TYPE_CHECKING:
+    from pulumi_gcp.vertex import AiPersistentResourceEncryptionSpecArgsDict as Encryption
     from pulumi_gcp.vertex import AiPersistentResourceResourcePoolArgsDict as ResourcePool
     from pulumi_gcp.vertex import AiPersistentResourceResourcePoolAutoscalingSpecArgsDict as Autoscaling
     from pulumi_gcp.vertex import AiPersistentResourceResourcePoolMachineSpecArgsDict as Machine
@@ -32,12 +33,13 @@ class PersistentResourceInputs(TypedDict):
     location: str
     resource_pools: list[ResourcePool]
     resource_runtime_spec: Runtime
+    encryption_spec: Encryption | None
     labels: dict[str, str]
 
 
 def persistent_resource(key: str, spec: team.PersistentResourceSpec, scope: Scope) -> Declared:
     """Return a persistent resource of one pool of machines; ``key`` is its key in the stack file."""
-    resource_id = persistent_resource_id(scope, key)
+    resource_id, kms_key = persistent_resource_id(scope, key), scope.key(spec.region)
     inputs: PersistentResourceInputs = {
         "name": resource_id,
         "display_name": resource_id,
@@ -45,6 +47,7 @@ def persistent_resource(key: str, spec: team.PersistentResourceSpec, scope: Scop
         "location": spec.region,
         "resource_pools": [_resource_pool(spec)],
         "resource_runtime_spec": _own_account(),
+        "encryption_spec": {"kms_key_name": kms_key} if kms_key else None,
         "labels": scope.labels,
     }
     name = f"{persistent_resource_name(key)}-persistent-resource"

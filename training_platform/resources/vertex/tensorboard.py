@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from training_platform.resources.declared import Declared, Options
 from training_platform.resources.register import TENSORBOARD
 from training_platform.resources.scope import Scope
+
+if TYPE_CHECKING:
+    from pulumi_gcp import vertex
 
 
 class TensorboardInputs(TypedDict):
@@ -16,16 +19,19 @@ class TensorboardInputs(TypedDict):
     description: str
     project: str
     region: str
+    encryption_spec: vertex.AiTensorboardEncryptionSpecArgsDict | None
     labels: dict[str, str]
 
 
 def tensorboard(region: str, scope: Scope) -> Declared:
     """Return a team's TensorBoard of a region, which is also the region of every job that writes to it."""
+    key = scope.key(region)
     inputs: TensorboardInputs = {
         "display_name": f"{scope.prefix}-{region}",
         "description": f"Experiments of {scope.prefix}",
         "project": scope.project,
         "region": region,
+        "encryption_spec": {"kms_key_name": key} if key else None,
         "labels": scope.labels,
     }
     # Deletion takes every experiment with it.

@@ -28,8 +28,9 @@ VIEWS: tuple[type[View], ...] = (
     cluster.ClusterView, cluster.AutoProvisioningView, node_pool.NodePoolView, placement.ResourcePolicyView,
     placement.ReservationView, network.NetworkView, network.SubnetView, network.FirewallView, network.GatewayView,
     network.InterfaceView, access.AccountView, access.RoleGrantView, storage.FilestoreView, storage.SnapshotView,
-    storage.BucketView, storage.StorageClassView, storage.VolumeClaimView, vertex.PersistentPoolView, kueue.FlavorView,
-    kueue.FlavorQuotaView, compute_class.ComputeClassView, access.LabelledView,
+    storage.BucketView, storage.EncryptedView, storage.StorageClassView, storage.VolumeClaimView,
+    vertex.PersistentPoolView, kueue.FlavorView, kueue.FlavorQuotaView, compute_class.ComputeClassView,
+    access.LabelledView,
 )  # fmt: skip
 
 

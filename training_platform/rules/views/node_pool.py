@@ -46,7 +46,7 @@ class NodePoolView(View):
 
     ``pool`` is its name in GKE, ``max_pods`` the most pods of one node; ``version`` is None where it is the cluster's.
     ``upgrades`` says whether its upgrades are written at all. ``disk_gb`` and ``disk_type``, of the boot disk, are None
-    where the program leaves them out.
+    where the program leaves them out; ``encryption`` is its key.
     """
 
     TYPES = (NODE_POOL,)
@@ -99,6 +99,7 @@ class NodePoolView(View):
 
     disk_gb = fields.whole(*_DISK_GB, place="boot_disk.size_gb")
     disk_type = fields.text(*_DISK_TYPE, place="boot_disk.type")
+    encryption = fields.text("nodeConfig.bootDiskKmsKey")
     storage_pools = fields.count("nodeConfig.storagePools", place="")
     secondary_disks = fields.count("nodeConfig.secondaryBootDisks", place="preload_images")
     local_ssd_count = fields.whole(

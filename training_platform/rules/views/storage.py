@@ -6,10 +6,14 @@ from typing import Any, NamedTuple
 
 from training_platform.resources.register import (
     BUCKET,
+    CLUSTER,
     FILESTORE,
     FILESTORE_SNAPSHOT,
+    PERSISTENT_RESOURCE,
     PERSISTENT_VOLUME_CLAIM,
+    REPOSITORY,
     STORAGE_CLASS,
+    TENSORBOARD,
 )
 from training_platform.rules.views import fields
 from training_platform.rules.views import inputs as of
@@ -43,6 +47,7 @@ class FilestoreView(View):
     reserved_range = fields.text("networks.reservedIpRange")
     deletion_protection = fields.flag("deletionProtectionEnabled", default=False)  # the provider's default
     labels = fields.labels("labels")
+    encrypted = fields.written("kmsKeyName", place="")
     iops_per_tb = fields.whole("performanceConfig.iopsPerTb.maxIopsPerTb", place="iops_per_tib")
     fixed_iops = fields.whole("performanceConfig.fixedIops.maxIops", place="iops")
     exports = fields.entries("fileShares.nfsExportOptions", Export.of)
@@ -62,6 +67,17 @@ class SnapshotView(View):
     TYPES = (FILESTORE_SNAPSHOT,)
 
     instance = fields.reference("instance", FILESTORE, place="snapshots")
+
+
+class EncryptedView(View):
+    """What a key of Cloud KMS may encrypt, beside the disks of pools; ``encryption`` is the key, None for Google's."""
+
+    TYPES = (BUCKET, CLUSTER, FILESTORE, PERSISTENT_RESOURCE, REPOSITORY, TENSORBOARD)
+
+    location = fields.located("location", "region", "zone")
+    encryption = fields.text(
+        "kmsKeyName", "databaseEncryption.keyName", "encryption.defaultKmsKeyName", "encryptionSpec.kmsKeyName"
+    )
 
 
 class BucketView(View):

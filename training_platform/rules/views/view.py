@@ -95,7 +95,7 @@ class View:
     PLAIN: ClassVar[Branch]
     MISSING: ClassVar[dict[str, Any]] = {}  # plain fields of a resource without inputs
     LINES: ClassVar[bool] = True  # whether a field that names no place has a line of its own
-    SHARED: ClassVar[frozenset[str]] = frozenset({"labels", "deletion_protection"})
+    SHARED: ClassVar[frozenset[str]] = frozenset({"labels", "deletion_protection", "encryption"})
 
     unknown: frozenset[str] = frozenset()
 

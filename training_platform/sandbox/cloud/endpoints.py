@@ -19,6 +19,7 @@ _PATHS: Final[Mapping[str, str]] = {
     "filestore": "file/v1beta1/",
     "iam": "iam/v1/",
     "iamBeta": "iam/v1/",
+    "kms": "cloudkms/v1/",
     "monitoring": "monitoring/",
     "resourceManager": "cloudresourcemanager/v1/",
     "resourceManagerV3": "cloudresourcemanager/v3/",

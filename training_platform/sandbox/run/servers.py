@@ -58,9 +58,12 @@ def provider_settings(durations: Mapping[str, float]) -> dict[str, str]:
 
 
 def make_cloud(folder: Folder, workspace: Workspace, durations: Mapping[str, float]) -> LocalCloud:
-    """Return the local cloud as its file has it, with the projects of all stacks and the quotas of the repository."""
+    """Return the local cloud as its file has it: the projects of all stacks and keys, the quotas of the repository."""
     snapshots = read_snapshots(folder.root, today(folder.root)).by_project
     known = {project for stack in workspace.stacks.values() if (project := workspace.project_of(stack))}
+    known |= {
+        project for _, home in workspace.environments() if home.encryption for project in home.encryption.projects
+    }
     return LocalCloud(
         Projects(snapshots, known), store=Store(folder.cloud), settings=Settings(durations=dict(durations))
     )

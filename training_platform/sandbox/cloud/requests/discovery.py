@@ -25,6 +25,7 @@ SERVICES: Final[Mapping[str, tuple[str, ...]]] = {
     "backupdr": ("v1",),
     "billingbudgets": ("v1", "v1beta1"),
     "cloudbilling": ("v1",),
+    "cloudkms": ("v1",),
     "cloudresourcemanager": ("v1", "v3"),
     "compute": ("v1", "beta"),
     "container": ("v1", "v1beta1"),

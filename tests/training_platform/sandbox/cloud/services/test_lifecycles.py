@@ -9,6 +9,7 @@ import pytest
 
 from tests.training_platform.sandbox.cloud.conftest import LOCATION, PROJECT, ZONE, Client, Json
 
+KEY = f"projects/{PROJECT}/locations/us-central1/keyRings/training/cryptoKeys/data"
 COMPUTE = f"compute/v1/projects/{PROJECT}"
 
 
@@ -243,6 +244,7 @@ def test_a_custom_role_is_made_changed_and_gone(ask: Client) -> None:
             ("GET", f"artifactregistry/v1/{LOCATION}/repositories/images:getIamPolicy"),
             ("POST", f"artifactregistry/v1/{LOCATION}/repositories/images:setIamPolicy"),
         ),
+        (("GET", f"cloudkms/v1/{KEY}:getIamPolicy"), ("POST", f"cloudkms/v1/{KEY}:setIamPolicy")),
         (("GET", "storage/v1/b/example-lab-data/iam"), ("PUT", "storage/v1/b/example-lab-data/iam")),
         (
             (

@@ -1,0 +1,69 @@
+"""The real provider takes keys of one's own for all that is kept, and with them the local cloud brings it up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.engine.workspace import MakeWorkspace, Workspace
+from tests.stacks.test_encryption import CENTRAL, ENVIRONMENT, FIELDS, TEAM, below
+from training_platform.sandbox.cloud.endpoints import endpoints
+from training_platform.sandbox.cloud.http.server import serve
+from training_platform.sandbox.cloud.local_cloud import LocalCloud
+from training_platform.sandbox.cloud.state.projects import Projects, number
+from training_platform.sandbox.run.engine.environment import variable
+from training_platform.sandbox.run.servers import provider_settings
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
+STACKS = {
+    "env": {"training-platform:environment": ENVIRONMENT},
+    "env-vision": {"training-platform:team": TEAM},
+}
+
+
+def write(place: Workspace, settings: dict[str, Any]) -> None:
+    for name, section in STACKS.items():
+        text = yaml.safe_dump({"config": {**settings, **section}})
+        (place.root / "stacks" / f"Pulumi.{name}.yaml").write_text(text, encoding="utf-8")
+
+
+def test_a_preview_of_an_environment_with_keys_succeeds(workspace: MakeWorkspace) -> None:
+    place = workspace("keyed")
+    write(place, {})
+    place.init("env")
+    preview = place.preview("env")
+
+    assert (preview.code, preview.errors) == (0, [])
+    kept = {
+        name: below(each["inputs"], FIELDS[kind]) for (kind, name), each in preview.resources.items() if kind in FIELDS
+    }
+    assert kept["c-gpu-pool"] == kept["c-cluster"] == kept["filestore-homes-instance"] == CENTRAL
+    assert None not in kept.values()
+
+
+def test_an_environment_and_a_team_with_keys_come_up_and_stay_as_they_are(tmp_path: Path, kubernetes: int) -> None:
+    cloud = LocalCloud(
+        Projects({}, {ENVIRONMENT["project"], CENTRAL.split("/")[1]})
+    )  # without a snapshot of its quotas, so without limits
+    place = Workspace(tmp_path, kubernetes)
+    write(place, provider_settings({}))
+
+    with serve(cloud) as port:
+        place.environment |= {variable(setting): url for setting, url in endpoints(port).items()}
+        for stack in STACKS:
+            place.init(stack)
+            up = place.run("up", "--stack", stack, "--yes", "--skip-preview", "--parallel", "100")
+            assert up.returncode == 0, up.stdout[-5000:] + up.stderr[-5000:]
+            again = place.run("preview", "--stack", stack, "--expect-no-changes", "--refresh")
+            assert again.returncode == 0, again.stdout[-5000:] + again.stderr[-5000:]
+
+    policy = next(each.meta["policy"] for each in cloud.store.all() if each.name == f"cloudkms/{CENTRAL}")
+    agents = ["cloud-filer", "compute-system", "container-engine-robot", "gcp-sa-aiplatform"]
+    agents += ["gcp-sa-artifactregistry", "gs-project-accounts"]
+    wanted = {
+        f"serviceAccount:service-{number(ENVIRONMENT['project'])}@{each}.iam.gserviceaccount.com" for each in agents
+    }
+    assert {member for binding in policy["bindings"] for member in binding["members"]} == wanted

@@ -1,0 +1,202 @@
+"""Keys of an environment: everything that it and its teams keep is under the key of its region."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.stacks.test_reach import changed, planned
+from training_platform.catalog.replacements import forces
+from training_platform.config.reading.source import parse_source
+from training_platform.config.spec.stack import parse_stack
+from training_platform.config.workspace import Workspace, cross_check
+from training_platform.resources import register
+from training_platform.resources.planned import UNKNOWN
+
+MEMBER = "gcp:kms/cryptoKeyIAMMember:CryptoKeyIAMMember"
+RING = "projects/example-keys/locations/{}/keyRings/training/cryptoKeys/data"
+CENTRAL, WEST = RING.format("us-central1"), RING.format("us-west4")
+ENVIRONMENT: dict[str, Any] = yaml.safe_load(f"""
+project: example-keyed
+production: false
+encryption:
+  keys:
+    - {CENTRAL}
+    - {WEST}
+images: {{location: us-west4}}
+filestore:
+  homes: {{location: us-central1-a, capacity_gib: 1024}}
+clusters:
+  c:
+    location: us-central1-a
+    subnet: {{nodes: 10.0.0.0/20, pods: 10.64.0.0/16, services: 10.1.0.0/20}}
+    node_pools:
+      gpu: {{machine_type: a2-highgpu-8g}}
+      slices: {{machine_type: ct5lp-hightpu-4t, topology: 4x4, slices: 2}}
+    auto_provisioning: {{cpu: 100, memory_gb: 1000}}
+    compute_classes:
+      best: {{priorities: [{{machine_type: a3-highgpu-8g, capacity: spot}}]}}
+""")
+TEAM: dict[str, Any] = yaml.safe_load("""
+environment: env
+name: vision
+members: ["group:vision@example.com"]
+buckets:
+  data: {location: us-west4}
+vertex:
+  tensorboards: [us-central1]
+  persistent_resources:
+    tuning: {region: us-west4, machine_type: a2-highgpu-1g}
+""")
+FIELDS: Mapping[str, tuple[str, ...]] = {
+    register.BUCKET: ("encryption", "defaultKmsKeyName"),
+    register.CLUSTER: ("databaseEncryption", "keyName"),
+    register.FILESTORE: ("kmsKeyName",),
+    register.NODE_POOL: ("nodeConfig", "bootDiskKmsKey"),
+    register.PERSISTENT_RESOURCE: ("encryptionSpec", "kmsKeyName"),
+    register.REPOSITORY: ("kmsKeyName",),
+    register.TENSORBOARD: ("encryptionSpec", "kmsKeyName"),
+}
+
+
+def below(value: Any, path: tuple[str, ...]) -> Any:
+    for key in path:
+        value = (value or {}).get(key)
+    return value
+
+
+def keys(environment: dict[str, Any], stack: str) -> dict[str, Any]:
+    plan = planned(environment, TEAM, stack)
+    return {each.name: below(each.inputs, FIELDS[each.type]) for each in plan.resources if each.type in FIELDS}
+
+
+def findings(environment: dict[str, Any], team: dict[str, Any]) -> list[tuple[str, str | None]]:
+    files = {"env": {"training-platform:environment": environment}, "env-vision": {"training-platform:team": team}}
+    stacks = {
+        name: parse_stack(name, parse_source(yaml.safe_dump({"config": section}), f"stacks/Pulumi.{name}.yaml"))
+        for name, section in files.items()
+    }
+    checked = cross_check(Workspace(None, stacks))  # type: ignore[arg-type] # no file is read
+    return [(each.path or "", each.nearest) for stack in checked.stacks.values() for each in stack.findings]
+
+
+def test_all_that_an_environment_keeps_is_under_the_key_of_its_region() -> None:
+    assert keys(ENVIRONMENT, "env") == {
+        "c-cluster": CENTRAL,
+        "c-system-pool": CENTRAL,
+        "c-gpu-pool": CENTRAL,
+        "c-slices-0-pool": CENTRAL,
+        "c-slices-1-pool": CENTRAL,
+        "filestore-homes-instance": CENTRAL,
+        "images-repository": WEST,
+    }
+
+
+def test_all_that_a_team_keeps_is_under_the_key_of_its_region() -> None:
+    assert set(keys(ENVIRONMENT, "team").values()) == {WEST, CENTRAL}
+    assert None not in keys(ENVIRONMENT, "team").values()
+
+
+def test_without_keys_nothing_names_one() -> None:
+    plain = changed(ENVIRONMENT, ("encryption",), None)
+
+    for stack in ("env", "team"):
+        assert set(keys(plain, stack).values()) == {None}
+        assert "cryptoKey" not in repr(planned(plain, TEAM, stack).resources)
+
+
+def test_disks_and_instances_that_gke_makes_by_itself_are_under_the_key() -> None:
+    plan = planned(ENVIRONMENT, TEAM, "env")
+    scaling = plan.one(register.CLUSTER).inputs["clusterAutoscaling"]
+
+    assert scaling["autoProvisioningDefaults"]["bootDiskKmsKey"] == CENTRAL
+    assert plan.one(register.COMPUTE_CLASS).inputs["spec"]["priorities"][0]["storage"]["bootDiskKMSKey"] == CENTRAL
+    parameters = [each.inputs["parameters"] for each in plan.of(register.STORAGE_CLASS)]
+    assert [each["instance-encryption-kms-key"] for each in parameters] == [CENTRAL]
+
+
+def test_every_account_that_uses_a_key_may_and_what_it_encrypts_waits_for_that() -> None:
+    environment, team = planned(ENVIRONMENT, TEAM, "env"), planned(ENVIRONMENT, TEAM, "team")
+    agents = ("cloud-filer", "compute-system", "container-engine-robot", "gcp-sa-artifactregistry")
+    grants = {each.name: each for each in environment.of(MEMBER)}
+
+    assert set(grants) == {f"agents-{agent}-key-{region}" for agent in agents for region in ("us-central1", "us-west4")}
+    one = grants["agents-compute-system-key-us-central1"]
+    assert one.inputs == {
+        "cryptoKeyId": CENTRAL, "role": "roles/cloudkms.cryptoKeyEncrypterDecrypter", "member": UNKNOWN,
+    }  # fmt: skip
+    assert one.options["retainOnDelete"] is True
+    after = environment.one(register.NODE_POOL, "c-gpu-pool").options["dependsOn"]
+    assert {(MEMBER, name) for name in grants if "-compute-" in name or "-robot-" in name} <= set(after)
+    assert {each.name.split("-key-")[0] for each in team.of(MEMBER)} == {
+        "agents-gcp-sa-aiplatform", "agents-gs-project-accounts",
+    }  # fmt: skip
+    bucket = team.one(register.BUCKET).options["dependsOn"]
+    assert (MEMBER, "agents-gs-project-accounts-key-us-west4") in bucket
+
+
+def test_a_team_without_buckets_asks_nothing_for_the_account_of_cloud_storage() -> None:
+    plan = planned(ENVIRONMENT, changed(TEAM, ("buckets",), {}), "team")
+
+    assert not [each for each in plan.of(MEMBER) if "gs-project-accounts" in each.name]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "found"),
+    [
+        (("images", "location"), "us-east5", "images.location"),
+        (("filestore", "homes", "location"), "us-east5-a", "filestore.homes.location"),
+        (("clusters", "c", "location"), "us-east5-a", "clusters.c.location"),
+    ],
+)
+def test_a_region_of_an_environment_without_a_key_is_found_at_its_line(
+    path: tuple[str, ...], value: str, found: str
+) -> None:
+    assert [each for each, _ in findings(changed(ENVIRONMENT, path, value), TEAM)] == [found]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "found"),
+    [
+        (("buckets", "data", "location"), "us-east5", "buckets.data.location"),
+        (("vertex", "tensorboards"), ["us-west4", "us-east5"], "vertex.tensorboards[1]"),
+        (
+            ("vertex", "persistent_resources", "tuning", "region"),
+            "us-east5",
+            "vertex.persistent_resources.tuning.region",
+        ),
+    ],
+)
+def test_a_region_of_a_team_without_a_key_is_found_at_its_line(path: tuple[str, ...], value: Any, found: str) -> None:
+    assert findings(ENVIRONMENT, TEAM) == []
+    assert findings(ENVIRONMENT, changed(TEAM, path, value)) == [(found, "us-central1")]
+
+
+@pytest.mark.parametrize(
+    ("keys", "nearest"),
+    [
+        ([], None),
+        ([CENTRAL, CENTRAL.replace("data", "more")], None),
+        ([CENTRAL.replace("us-central1", "us-central11")], "us-central1"),
+        ([CENTRAL.replace("us-central1", "global")], None),
+        ([f"{CENTRAL}/cryptoKeyVersions/1"], None),
+        (["data"], None),
+    ],
+)
+def test_what_is_not_one_key_of_a_region_is_refused(keys: list[str], nearest: str | None) -> None:
+    found = findings(changed(ENVIRONMENT, ("encryption", "keys"), keys), TEAM)
+
+    assert found
+    assert all(path.startswith("encryption.keys") for path, _ in found)
+    assert nearest is None or nearest in {each for _, each in found}
+
+
+@pytest.mark.parametrize("kind", sorted(FIELDS))
+def test_the_table_of_replacements_knows_what_a_key_replaces(kind: str) -> None:
+    """Adding a key to what is there: a bucket and a cluster's Secrets change in place, all others are made anew."""
+    path = ".".join(FIELDS[kind])
+
+    assert forces(kind, path, FIELDS[kind][0]) is (kind not in (register.BUCKET, register.CLUSTER))
