@@ -35,9 +35,13 @@ class VertexJobs:
         self._service = _service(endpoint or f"https://{region}-aiplatform.googleapis.com")
         self._jobs = self._service.projects().locations().customJobs()
 
-    def create(self, body: Mapping[str, Any]) -> Json:
-        """Create a job; never tried twice, since an answer that is lost may be of a job that is there. VertexError."""
-        return self._send(self._jobs.create(parent=self.parent, body=dict(body)), retries=0)
+    def create(self, body: Mapping[str, Any], collection: str = "customJobs") -> Json:
+        """Create a job, tuning job or pipeline, never tried twice: the answer that is lost may be of one that is there.
+
+        Raises VertexError.
+        """
+        jobs = getattr(self._service.projects().locations(), collection)()
+        return self._send(jobs.create(parent=self.parent, body=dict(body)), retries=0)
 
     def get(self, name: str) -> Json:
         """Return a job by its full name. Raises VertexError."""

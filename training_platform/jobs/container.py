@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from training_platform.jobs.launching import argv, image, launch_variables
+from training_platform.jobs.mounts import mount_variables
+from training_platform.jobs.outputs import output_uri
 from training_platform.jobs.resolve import ResolvedJob
-from training_platform.resources.cloud_names import bucket_id
 
 OUTPUT_VARIABLE = "OUTPUT_URI"
+PROFILE_VARIABLE = "PROFILE_URI"
 
 
 def container(job: ResolvedJob, image_key: str, platform: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -16,21 +19,24 @@ def container(job: ResolvedJob, image_key: str, platform: Mapping[str, str] | No
 
     ``platform`` are further variables, over which the job's own win.
     """
-    spec, every = job.spec, {**(platform or {}), **variables(job)}
+    command, args = argv(job)
+    every = {**(platform or {}), **variables(job), **launch_variables(job)}
     return {
-        image_key: spec.image,
-        **({"command": list(spec.command)} if spec.command else {}),
-        **({"args": list(spec.args)} if spec.args else {}),
-        "env": [{"name": name, "value": value} for name, value in every.items()],
+        image_key: image(job),
+        **({"command": command} if command else {}),
+        **({"args": args} if args else {}),
+        "env": named(every),
     }
 
 
+def named(variables: Mapping[str, str]) -> list[dict[str, str]]:
+    """Return variables as both platforms list them."""
+    return [{"name": name, "value": value} for name, value in variables.items()]
+
+
 def variables(job: ResolvedJob) -> dict[str, str]:
-    """Return the variables of the container: where its output goes, and its own, which win."""
+    """Return the variables of the container: where its output goes and its mounts are, and its own, which win."""
     uri = output_uri(job)
-    return {**({OUTPUT_VARIABLE: uri} if uri else {}), **job.spec.env}
-
-
-def output_uri(job: ResolvedJob) -> str | None:
-    """Return the folder of the output, ``gs://<bucket>/<job>``, or None for a job without; every run writes to it."""
-    return f"gs://{bucket_id(job.scope, job.spec.output)}/{job.name}" if job.spec.output else None
+    output = {OUTPUT_VARIABLE: uri} if uri else {}
+    profile = {PROFILE_VARIABLE: f"{uri}/profile/"} if uri and job.spec.profiler else {}
+    return {**output, **profile, **mount_variables(job), **job.spec.env}

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path as FilePath
 
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import Workspace, read_workspace
-from training_platform.jobs.gke.jobset import gke_target, jobset, layout
+from training_platform.jobs.gke.jobset import jobset
+from training_platform.jobs.gke.layout import gke_target, layout
 from training_platform.jobs.gke.rules import demand, gke_findings, reach
 from training_platform.jobs.resolve import FOLDER, ResolvedJob, read_job
-from training_platform.jobs.runs.naming import as_run
+from training_platform.jobs.runs.naming import as_run, point_runs
 from training_platform.jobs.spec.job import Target
 from training_platform.jobs.text import json_text, yaml_text
-from training_platform.jobs.vertex.custom_job import custom_job
+from training_platform.jobs.vertex.body import vertex_body
 from training_platform.jobs.vertex.quota import job_charges, job_snapshots, quota_findings, quota_notes
 from training_platform.jobs.vertex.rules import vertex_findings
 from training_platform.quota.ledger import shown
@@ -48,9 +49,14 @@ def render_job(path: FilePath, root: FilePath, target: Target | None, today: dat
     verdict = judge(job, chosen, today)
     if verdict.failed:
         return verdict
-    job = as_run(job, job.name)
-    text = yaml_text(jobset(job)) if chosen == "gke" else json_text(custom_job(job))
-    return Rendered(text=text, findings=verdict.findings, notes=verdict.notes)
+    return replace(verdict, text=_text(job, chosen))
+
+
+def _text(job: ResolvedJob, target: Target) -> str:
+    """Return a run that is called as the job: a JobSet for each point of a sweep, or one body."""
+    if target == "vertex":
+        return json_text(vertex_body(as_run(job, job.name)).body)
+    return "---\n".join(yaml_text(jobset(run)) for run in point_runs(job, job.name))
 
 
 def check_job(path: FilePath, root: FilePath, workspace: Workspace, today: date) -> tuple[Finding, ...]:

@@ -21,7 +21,8 @@ from training_platform.config.reading.source import Source, UnreadableError, rea
 from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.team import Team
 from training_platform.config.workspace import Workspace
-from training_platform.jobs.spec.job import GkeTarget, Job
+from training_platform.jobs.spec.gke import GkeTarget
+from training_platform.jobs.spec.job import Job
 from training_platform.resources.scope import Scope, team_scope
 
 FOLDER = "jobs"
@@ -33,7 +34,10 @@ _NAME = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
 
 @dataclass(frozen=True, kw_only=True)
 class ResolvedJob:
-    """A job with everything that it refers to. ``flavor`` is there when the job can run on GKE."""
+    """A job with everything that it refers to. ``flavor`` is there when the job can run on GKE.
+
+    ``is_run`` says that the name is a run's, and no longer the file's.
+    """
 
     name: str
     spec: Job
@@ -43,6 +47,7 @@ class ResolvedJob:
     scope: Scope
     flavor: Flavor | None
     workspace: Workspace = field(repr=False)
+    is_run: bool = False
 
     def finding(
         self,
@@ -130,18 +135,35 @@ def _resolve(job: Job, source: Source, workspace: Workspace) -> tuple[ResolvedJo
 def _references(
     job: Job, team: Team, environment: Environment, source: Source, workspace: Workspace
 ) -> Iterator[Finding]:
-    if job.output and job.output not in team.buckets:
-        yield _dangling(source, ("output",), job.output, f"a bucket of team {team.name}", team.buckets)
+    for path, value, what, names in _team_references(job, team):
+        if value not in names:
+            yield _dangling(source, path, value, f"{what} of team {team.name}", names)
     if job.gke:
         yield from _shares(job.gke, team, environment, source, workspace)
         if job.gke.priority and job.gke.priority not in environment.priorities:
-            path: Path = ("gke", "priority")
-            yield _dangling(source, path, job.gke.priority, f"a priority of {job.environment}", environment.priorities)
+            priority: Path = ("gke", "priority")
+            yield _dangling(
+                source, priority, job.gke.priority, f"a priority of {job.environment}", environment.priorities
+            )
+
+
+def _team_references(job: Job, team: Team) -> Iterator[tuple[Path, str, str, Collection[str]]]:
+    """Yield what a job names of its team: where, what it names, what that should be, and what the team has of it."""
+    if job.output:
+        yield ("output",), job.output, "a bucket", team.buckets
+    if job.source and job.source.bucket:
+        yield ("source", "bucket"), job.source.bucket, "a bucket", team.buckets
+    for index, mount in enumerate(job.mounts):
+        below: Path = ("mounts", index, "source")
+        if mount.source.directory:
+            yield (*below, "directory"), mount.source.directory, "a directory", team.directories
+        if mount.source.bucket:
+            yield (*below, "bucket"), mount.source.bucket, "a bucket", team.buckets
     if job.vertex and (wanted := job.vertex.persistent_resource):
-        there = team.vertex.persistent_resources
-        if wanted not in there:
-            path = ("vertex", "persistent_resource")
-            yield _dangling(source, path, wanted, f"a persistent resource of team {team.name}", there)
+        yield ("vertex", "persistent_resource"), wanted, "a persistent resource", team.vertex.persistent_resources
+    if job.vertex and job.tensorboard:
+        what = "a region with a TensorBoard (vertex.tensorboards)"
+        yield ("vertex", "region"), job.vertex.region, what, team.vertex.tensorboards
 
 
 def _shares(

@@ -12,6 +12,7 @@ from training_platform.resources.scope import Scope
 SERVICE_ACCOUNT = "training"  # the Kubernetes service account of a team's namespace that its jobs run as
 ACCOUNT_ID_LIMIT = 30
 NAME_LIMIT = 63
+SECRET_LIMIT = 255
 _DIGITS = 6  # 24 bits: among 1,000 cut names with one beginning, two are equal with a probability of 3 %
 
 
@@ -56,6 +57,11 @@ def bucket_id(scope: Scope, key: str) -> str:
 def persistent_resource_id(scope: Scope, key: str) -> str:
     """Return the id by which jobs name a persistent resource: ``{environment}-{team}-{key}``, cut to 63 characters."""
     return short_name(f"{scope.prefix}-{key}", NAME_LIMIT)
+
+
+def secret_id(scope: Scope, key: str) -> str:
+    """Return the id of a team's secret, ``{environment}-{team}-{key}``, cut to the 255 characters that ids have."""
+    return short_name(f"{scope.prefix}-{key}", SECRET_LIMIT)
 
 
 def slug(identity: str) -> str:

@@ -29,6 +29,9 @@ config:
     project: example-lab
     production: false
     labels: {cost-center: lab}
+    filestore:
+      shared: {location: us-central1-a, capacity_gib: 1024}
+      alone: {location: us-central1, tier: REGIONAL, capacity_gib: 1024, share: vol1}
     clusters:
       tpus:
         location: us-west4
@@ -67,7 +70,12 @@ config:
     buckets:
       checkpoints: {location: us-central1}
       far: {location: europe-west4}
+    directories:
+      data: {filestore: shared, size_gib: 1024}
+      more: {filestore: shared, size_gib: 1024}
+      own: {filestore: alone, size_gib: 1024, whole_share: true}
     vertex:
+      tensorboards: [us-central1]
       persistent_resources:
         tuning:
           region: us-central1

@@ -149,7 +149,7 @@ def test_slices_that_an_autoscaler_makes_from_zero_are_a_warning(take: Take) -> 
 
 @pytest.mark.parametrize(
     ("slices", "longest"),
-    [(10, 63 - len("-slice-9-3-abcde")), (12, 63 - len("-slice-11-3-abcde"))],
+    [(10, 63 - len("-7x2kq-slice-9-3-abcde")), (12, 63 - len("-7x2kq-slice-11-3-abcde"))],
 )
 def test_names_of_pods_have_63_characters_at_most(take: Take, slices: int, longest: int) -> None:
     target = tpu("tpu-v5e-4x4-spot", f"slices: {slices}")

@@ -82,7 +82,7 @@ def test_a_slice_is_a_job_and_a_host_is_a_pod_with_all_chips(
 
 
 def test_a_failure_restarts_the_set_and_never_one_pod(take: Take) -> None:
-    manifest = jobset(take("gke: {cluster: gpus, flavor: h100, nodes: 1, max_restarts: 7}"))
+    manifest = jobset(take("retries: 7\ngke: {cluster: gpus, flavor: h100, nodes: 1}"))
 
     assert manifest["spec"]["failurePolicy"]["maxRestarts"] == 7
     assert replicated(manifest)["template"]["spec"]["backoffLimit"] == 0
@@ -182,13 +182,23 @@ def test_the_container_runs_what_the_file_says(take: Take) -> None:
 def test_the_output_is_a_folder_of_the_teams_bucket(take: Take) -> None:
     found = container(jobset(take(f"output: checkpoints\n{PART}", file="jobs/vision/second.yaml")))
 
-    assert found["env"] == [{"name": "OUTPUT_URI", "value": "gs://example-lab-lab-vision-checkpoints/second"}]
+    folder = "gs://example-lab-lab-vision-checkpoints/second"
+    assert found["env"] == [
+        {"name": "AIP_MODEL_DIR", "value": f"{folder}/model/"},
+        {"name": "AIP_CHECKPOINT_DIR", "value": f"{folder}/checkpoints/"},
+        {"name": "AIP_TENSORBOARD_LOG_DIR", "value": f"{folder}/logs/"},
+        {"name": "OUTPUT_URI", "value": folder},
+    ]
 
 
 def test_a_variable_of_the_file_wins(take: Take) -> None:
-    found = container(jobset(take(f"output: checkpoints\nenv: {{OUTPUT_URI: elsewhere}}\n{PART}")))
+    own = "env: {OUTPUT_URI: elsewhere, AIP_MODEL_DIR: there}"
+    found = container(jobset(take(f"output: checkpoints\n{own}\n{PART}")))
 
-    assert found["env"] == [{"name": "OUTPUT_URI", "value": "elsewhere"}]
+    values = [(each["name"], each["value"]) for each in found["env"]]
+    assert ("OUTPUT_URI", "elsewhere") in values
+    assert ("AIP_MODEL_DIR", "there") in values
+    assert len(dict(values)) == len(values)
 
 
 def test_a_job_for_vertex_alone_is_no_jobset(take: Take) -> None:

@@ -14,8 +14,9 @@ from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.jobs.gke.jobset import jobset
 from training_platform.jobs.render import judge, targets
 from training_platform.jobs.resolve import ResolvedJob, job_file, parse_job
+from training_platform.jobs.runs.naming import point_runs
 from training_platform.jobs.text import json_text, yaml_text
-from training_platform.jobs.vertex.custom_job import custom_job
+from training_platform.jobs.vertex.body import vertex_body
 
 Read = Callable[..., tuple[ResolvedJob | None, list[Finding]]]
 Lab = Callable[..., Path]
@@ -185,7 +186,9 @@ values = st.recursive(
 )
 paths = st.sampled_from(
     [(), ("environment",), ("image",), ("command",), ("args",), ("env",), ("output",), ("gke",), ("vertex",)]
-    + [("gke", key) for key in ("cluster", "flavor", "slices", "nodes", "priority", "max_restarts", "host_network")]
+    + [(key,) for key in ("source", "secrets", "cpu", "mounts", "retries", "sweep", "tensorboard", "notify")]
+    + [("sweep", "parameters"), ("source", "file"), ("vertex", "pipeline"), ("gke", "grace_seconds")]
+    + [("gke", key) for key in ("cluster", "flavor", "slices", "nodes", "priority", "grace_seconds", "host_network")]
     + [("vertex", key) for key in ("region", "machine_type", "topology", "replicas", "capacity", "timeout_hours")]
     + [("vertex", key) for key in ("max_wait_hours", "persistent_resource", "boot_disk")]
     + [("vertex", "boot_disk", key) for key in ("type", "size_gb")]
@@ -212,7 +215,7 @@ def test_no_value_anywhere_makes_a_traceback(lab: Workspace, path: tuple[str, ..
     source = parse_source(JOB, "jobs/vision/train.yaml")
     here = source.value
     for key in path[:-1]:
-        here = here[key]
+        here = here.setdefault(key, {})
     if path:
         here[path[-1]] = value
     else:
@@ -228,5 +231,9 @@ def survives(job: ResolvedJob | None, findings: list[Finding]) -> None:
             verdict = judge(job, target, TODAY)
             findings += verdict.findings
             if not verdict.failed:
-                assert yaml_text(jobset(job)) if target == "gke" else json_text(custom_job(job))
+                assert (
+                    [yaml_text(jobset(run)) for run in point_runs(job, "run")]
+                    if target == "gke"
+                    else json_text(vertex_body(job).body)
+                )
     assert all(finding.file and finding.position and str(finding) for finding in findings)

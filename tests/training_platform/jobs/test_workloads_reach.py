@@ -8,14 +8,22 @@ from pathlib import Path
 
 import pytest
 
+from training_platform.config.reading.section import Section
 from training_platform.config.spec.team import VertexBootDisk
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.jobs.gke.jobset import jobset
 from training_platform.jobs.render import judge
 from training_platform.jobs.resolve import ResolvedJob
-from training_platform.jobs.spec.job import GkeTarget, Job, VertexTarget
+from training_platform.jobs.runs.naming import point_runs
+from training_platform.jobs.schema import job_schema
+from training_platform.jobs.spec.gke import GkeTarget
+from training_platform.jobs.spec.job import Job
+from training_platform.jobs.spec.mount import Mount, MountSource
+from training_platform.jobs.spec.source import PythonSource
+from training_platform.jobs.spec.sweep import Range, Sweep
+from training_platform.jobs.spec.vertex import OtherMachine, Pipeline, Reducers, Split, UploadedModel, VertexTarget
 from training_platform.jobs.text import json_text, yaml_text
-from training_platform.jobs.vertex.custom_job import custom_job
+from training_platform.jobs.vertex.body import vertex_body
 
 Take = Callable[..., ResolvedJob]
 Lab = Callable[..., Path]
@@ -28,13 +36,35 @@ QUEUED_SHARE = "h100-queued-provisioning: {nominal_quota: 8}"
 H100 = "vertex: {region: us-central1, machine_type: a3-highgpu-8g, capacity: flex-start, boot_disk: {type: pd-ssd}}"
 V5E = "vertex: {region: us-west4, machine_type: ct5lp-hightpu-4t, topology: 4x8}"
 
+MOUNT_OF = "mounts: [{name: data, source: {bucket: checkpoints}}]\n" + GPU
+DIRECTORY = "mounts: [{name: data, source: {directory: data}}]\n" + GPU
+FILE = "source: {file: train.py}\noutput: checkpoints\n" + GPU
+PACKAGE = "source: {package: src, module: lab.train}\noutput: checkpoints\n" + GPU
+GRID = "sweep: {parameters: {lr: {values: [1, 2]}}, metric: loss, parallel: 1}\n" + H100
+SEARCH = "sweep: {method: random, trials: 5, metric: loss, parameters: {lr: {min: 1, max: 5}}}\n" + H100
+PIPELINE = "output: checkpoints\n" + H100.replace("boot", "pipeline: {data_set: '1'}, boot")
+MODEL = H100.replace("boot", "pipeline: {model: {name: vit, image: 'a:1'}}, boot")
+PROJECT = "projects/example-lab"
+
 JOB = {
     "environment": (GPU, "environment: lab", "environment: lob"),
     "image": (GPU, "train:1", "train:2"),
+    "source": (FILE, "train.py", "other.py"),
     "command": (GPU, "gke:", "command: [a]\ngke:"),
     "args": (GPU, "gke:", "args: [a]\ngke:"),
     "env": (GPU, "gke:", "env: {A: b}\ngke:"),
+    "secrets": (GPU, "gke:", "command: [a]\nsecrets: {A: token}\ngke:"),
+    "cpu": (GPU, "gke:", "cpu: 8\ngke:"),
+    "memory_gib": (GPU, "gke:", "memory_gib: 8\ngke:"),
+    "shared_memory_gib": (GPU, "gke:", "shared_memory_gib: 8\ngke:"),
+    "mounts": (GPU, "gke:", "mounts: [{name: data, source: {directory: data}}]\ngke:"),
+    "retries": (GPU, "gke:", "retries: 4\ngke:"),
     "output": (GPU, "gke:", "output: checkpoints\ngke:"),
+    "tensorboard": (H100, "vertex:", "tensorboard: true\nvertex:"),
+    "experiment": (GPU, "gke:", "experiment: vit\ngke:"),
+    "profiler": (H100, "vertex:", "profiler: true\nvertex:"),
+    "notify": (GPU, "gke:", f"notify: {PROJECT}/topics/runs\ngke:"),
+    "sweep": (GPU, "gke:", "sweep: {parameters: {lr: {values: [1, 2]}}}\ngke:"),
     "gke": (GPU, GPU, H100),
     "vertex": (H100, H100, GPU),
 }
@@ -44,8 +74,8 @@ GKE = {
     "slices": (TPU, "slices: 1", "slices: 2"),
     "nodes": (GPU, "nodes: 1", "nodes: 2"),
     "priority": (GPU, "nodes: 1", "nodes: 1, priority: low"),
-    "max_restarts": (GPU, "nodes: 1", "nodes: 1, max_restarts: 4"),
     "max_run_hours": (QUEUED, "max_run_hours: 1", "max_run_hours: 2"),
+    "grace_seconds": (GPU, "nodes: 1", "nodes: 1, grace_seconds: 60"),
     "host_network": (GPU, "nodes: 1", "nodes: 1, host_network: true"),
 }
 VERTEX = {
@@ -53,12 +83,80 @@ VERTEX = {
     "machine_type": (H100, "a3-highgpu-8g", "a2-highgpu-8g"),
     "topology": (V5E, "4x8", "4x4"),
     "replicas": (H100, "boot", "replicas: 2, boot"),
+    "chief": (H100, "boot", "chief: {machine_type: n1-standard-16}, boot"),
+    "reducers": (H100, "boot", "reducers: {replicas: 2}, boot"),
+    "evaluator": (H100, "boot", "evaluator: {machine_type: n1-standard-16}, boot"),
     "capacity": (H100, "flex-start", "spot"),
+    "reservation": (H100, "boot", f"reservation: {PROJECT}/zones/us-central1-a/reservations/held, boot"),
     "timeout_hours": (H100, "boot", "timeout_hours: 2, boot"),
     "max_wait_hours": (H100, "boot", "max_wait_hours: 2, boot"),
     "boot_disk": (H100, "{type: pd-ssd}", "{size_gb: 200}"),
+    "network": (H100, "boot", "network: projects/1/global/networks/lab, boot"),
+    "network_attachment": (
+        H100,
+        "boot",
+        f"network_attachment: {PROJECT}/regions/us-central1/networkAttachments/lab, boot",
+    ),
+    "kms_key": (H100, "boot", f"kms_key: {PROJECT}/locations/us-central1/keyRings/lab/cryptoKeys/jobs, boot"),
+    "web_access": (H100, "boot", "web_access: true, boot"),
     "persistent_resource": (H100, "boot", "persistent_resource: tuning, boot"),
+    "pipeline": (H100, "boot", "pipeline: {}, boot"),
 }
+MOUNT = {
+    "name": (MOUNT_OF, "name: data", "name: more"),
+    "source": (MOUNT_OF, "{bucket: checkpoints}", "{directory: data}"),
+    "path": (MOUNT_OF, "data,", "data, path: /data,"),
+    "read_only": (MOUNT_OF, "data,", "data, read_only: true,"),
+    "caches": (MOUNT_OF, "data,", "data, caches: true,"),
+    "file_cache_gib": (MOUNT_OF, "data,", "data, file_cache_gib: 8,"),
+}
+MOUNT_SOURCE = {
+    "directory": (DIRECTORY, "directory: data", "directory: own"),
+    "bucket": (MOUNT_OF, "bucket: checkpoints", "bucket: far"),
+}
+SOURCE = {
+    "file": (FILE, "train.py", "other.py"),
+    "package": (PACKAGE, "package: src", "package: lib"),
+    "module": (PACKAGE, "lab.train", "lab.other"),
+    "requirements": (FILE, "train.py", "train.py, requirements: [numpy]"),
+    "image": (FILE, "train.py", "train.py, image: 'a:1'"),
+    "bucket": (FILE, "train.py", "train.py, bucket: far"),
+}
+SWEEP = {
+    "parameters": (GRID, "lr:", "rate:"),
+    "method": (SEARCH, "random", "bayesian"),
+    "metric": (GRID, "loss", "accuracy"),
+    "goal": (GRID, "loss", "loss, goal: minimize"),
+    "trials": (SEARCH, "trials: 5", "trials: 6"),
+    "parallel": (GRID, "parallel: 1", "parallel: 2"),
+    "max_failed_trials": (SEARCH, "trials: 5", "trials: 5, max_failed_trials: 2"),
+}
+RANGE = {
+    "values": (GRID, "[1, 2]", "[1, 3]"),
+    "min": (SEARCH, "min: 1", "min: 2"),
+    "max": (SEARCH, "max: 5", "max: 6"),
+    "scale": (SEARCH, "max: 5", "max: 5, scale: log"),
+}
+OTHER = {"machine_type": (VERTEX["chief"][0].replace(*VERTEX["chief"][1:]), "n1-standard-16", "n1-standard-32")}
+SERVED = H100.replace("boot", "reducers: {replicas: 2}, boot")
+REDUCERS = {
+    "replicas": (SERVED, "replicas: 2", "replicas: 3"),
+    "machine_type": (SERVED, "replicas: 2", "replicas: 2, machine_type: n1-highcpu-32"),
+    "image": (SERVED, "replicas: 2", "replicas: 2, image: 'a:1'"),
+}
+PIPELINES = {
+    "data_set": (PIPELINE, "'1'", "'2'"),
+    "read_as": (PIPELINE, "'1'", "'1', read_as: bigquery"),
+    "annotation_schema": (PIPELINE, "'1'", "'1', annotation_schema: 'gs://a/b.yaml'"),
+    "split": (PIPELINE, "'1'", "'1', split: {training: 90, test: 0}"),
+    "model": (MODEL, "vit", "bert"),
+}
+SPLITS = {
+    "training": (PIPELINE, "'1'", "'1', split: {training: 70}"),
+    "validation": (PIPELINE, "'1'", "'1', split: {validation: 20}"),
+    "test": (PIPELINE, "'1'", "'1', split: {test: 20}"),
+}
+MODELS = {"name": (MODEL, "vit", "bert"), "image": (MODEL, "a:1", "a:2")}
 DISK = {"type": (H100, "pd-ssd", "pd-standard"), "size_gb": (H100, "pd-ssd", "pd-ssd, size_gb: 200")}
 
 
@@ -66,6 +164,9 @@ DISK = {"type": (H100, "pd-ssd", "pd-standard"), "size_gb": (H100, "pd-ssd", "pd
 def two(new_lab: Lab) -> Workspace:
     """The organisation with a second, equal environment, and a second, equal cluster of GPUs."""
     root = new_lab()
+    for name in ("train.py", "other.py", "src/pyproject.toml", "lib/pyproject.toml"):
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text(f"# {name}")
     for name in ("Pulumi.lab.yaml", "Pulumi.lab-vision.yaml"):
         path = root / "stacks" / name
         text = path.read_text()
@@ -81,33 +182,41 @@ def two(new_lab: Lab) -> Workspace:
     return workspace
 
 
-@pytest.mark.parametrize(
-    ("model", "changes"),
-    [(Job, JOB), (GkeTarget, GKE), (VertexTarget, VERTEX), (VertexBootDisk, DISK)],
-    ids=["job", "gke", "vertex", "disk"],
-)
-def test_every_field_is_changed_here(
-    model: type[Job | GkeTarget | VertexTarget | VertexBootDisk], changes: dict[str, object]
-) -> None:
-    assert changes.keys() == model.model_fields.keys()
+FIELDS: dict[type[Section], dict[str, tuple[str, str, str]]] = {
+    Job: JOB, GkeTarget: GKE, VertexTarget: VERTEX, VertexBootDisk: DISK, Mount: MOUNT, MountSource: MOUNT_SOURCE,
+    PythonSource: SOURCE, Sweep: SWEEP, Range: RANGE, OtherMachine: OTHER, Reducers: REDUCERS, Pipeline: PIPELINES,
+    Split: SPLITS, UploadedModel: MODELS,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("model", FIELDS, ids=lambda model: model.__name__)
+def test_every_field_is_changed_here(model: type[Section]) -> None:
+    assert FIELDS[model].keys() == model.model_fields.keys()
+
+
+def test_every_part_of_a_job_is_changed_here() -> None:
+    definitions = job_schema()["$defs"]
+
+    assert {"Job", *definitions} == {model.__name__ for model in FIELDS}
 
 
 @pytest.mark.parametrize(
     ("target", "old", "new"),
-    [*JOB.values(), *GKE.values(), *VERTEX.values(), *DISK.values()],
-    ids=[f"{kind}.{name}" for kind, all_of in zip("jgvd", (JOB, GKE, VERTEX, DISK), strict=True) for name in all_of],
+    [change for changes in FIELDS.values() for change in changes.values()],
+    ids=[f"{model.__name__}.{name}" for model, changes in FIELDS.items() for name in changes],
 )
 def test_a_changed_field_changes_what_is_submitted(
     take: Take, two: Workspace, *, target: str, old: str, new: str
 ) -> None:
-    text = f"environment: lab\nimage: registry.example.com/train:1\n{target}\n"
+    image = "" if target.startswith("source:") else "image: registry.example.com/train:1\n"
+    text = f"environment: lab\n{image}{target}\n"
     assert text.count(old) == 1
 
     assert submitted(take(text, workspace=two)) != submitted(take(text.replace(old, new), workspace=two))
 
 
-def submitted(job: ResolvedJob) -> tuple[str, tuple[str, ...]]:
+def submitted(job: ResolvedJob) -> tuple[list[str], tuple[str, ...]]:
     """Return what a job submits, and the notes about it; a JobSet does not say into which cluster it goes."""
     if job.spec.gke:
-        return yaml_text(jobset(job)), judge(job, "gke", TODAY).notes
-    return json_text(custom_job(job)), judge(job, "vertex", TODAY).notes
+        return [yaml_text(jobset(run)) for run in point_runs(job, "run")], judge(job, "gke", TODAY).notes
+    return [json_text(vertex_body(job))], judge(job, "vertex", TODAY).notes

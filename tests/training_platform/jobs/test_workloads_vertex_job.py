@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from training_platform.jobs.resolve import ResolvedJob
-from training_platform.jobs.vertex.custom_job import charges, custom_job, vms
+from training_platform.jobs.vertex.custom_job import charges, custom_job
+from training_platform.jobs.vertex.pools import vms
 from training_platform.resources.cloud_names import bucket_id, jobs_account_email, persistent_resource_id
 
 Take = Callable[..., ResolvedJob]
@@ -47,7 +48,12 @@ def test_the_body_is_a_custom_job_of_the_rest_api(take: Take) -> None:
         "labels": {"cost-center": "vision", "environment": "lab", "team": "vision", "managed-by": "training-platform"},
         "jobSpec": {
             "workerPoolSpecs": [{**pool, "replicaCount": "1"}, {**pool, "replicaCount": "2"}],
-            "scheduling": {"strategy": "FLEX_START", "timeout": "259200s", "maxWaitDuration": "172800s"},
+            "scheduling": {
+                "strategy": "FLEX_START",
+                "timeout": "259200s",
+                "maxWaitDuration": "172800s",
+                "restartJobOnWorkerRestart": True,
+            },
             "serviceAccount": "lab-vision-jobs@example-lab.iam.gserviceaccount.com",
             "baseOutputDirectory": {"outputUriPrefix": "gs://example-lab-lab-vision-checkpoints/train"},
         },

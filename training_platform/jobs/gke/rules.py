@@ -11,8 +11,10 @@ from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.section import enumeration
 from training_platform.config.spec.team import Share
 from training_platform.jobs.gke.gpu_direct import fabric_of, usable_pools
-from training_platform.jobs.gke.jobset import ROLE, gke_target, layout, shape
+from training_platform.jobs.gke.jobset import ROLE
+from training_platform.jobs.gke.layout import gke_target, layout, shape
 from training_platform.jobs.resolve import NAME_RULE, ResolvedJob, unknown_stacks
+from training_platform.jobs.runs.naming import longest_name
 from training_platform.quota.ledger import shown
 from training_platform.resources.kueue.provisioning import longest_run_hours
 
@@ -158,7 +160,7 @@ def _run(job: ResolvedJob) -> Iterator[Finding]:
 def _names(job: ResolvedJob) -> Iterator[Finding]:
     """Find a job whose pods' names get too long. Source: JobSet 08dfbdfd, jobset_webhook.go."""
     jobs, hosts = layout(*gke_target(job))
-    longest = len(f"{job.name}-{ROLE}-{jobs - 1}-{hosts - 1}-{_SUFFIX}")
+    longest = len(f"{longest_name(job)}-{ROLE}-{jobs - 1}-{hosts - 1}-{_SUFFIX}")
     if longest > LONGEST_NAME:
         fits = len(job.name) - (longest - LONGEST_NAME)
         message = f"names of its pods would have {longest} characters, but Kubernetes allows {LONGEST_NAME}"

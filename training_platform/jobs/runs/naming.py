@@ -7,6 +7,7 @@ import re
 import secrets
 
 from training_platform.jobs.resolve import ResolvedJob
+from training_platform.jobs.sweeps import points
 
 SUFFIX_LENGTH = 5
 PLACEHOLDER = "{run}"
@@ -14,7 +15,7 @@ RUN_LABEL = "training-platform/run"
 JOB_LABEL = "training-platform/job"
 # As Kubernetes makes names up: no vowels, so that no words come of it, and nothing that looks like another letter.
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
-_RUN = re.compile(rf"(?P<job>[a-z]([a-z0-9-]*[a-z0-9])?)-[{_LETTERS}]{{{SUFFIX_LENGTH}}}")
+_RUN = re.compile(rf"(?P<job>[a-z]([a-z0-9-]*[a-z0-9])?)-[{_LETTERS}]{{{SUFFIX_LENGTH}}}(-[0-9]+)?")
 
 
 def new_run(job: str) -> str:
@@ -29,18 +30,39 @@ def job_of(run: str) -> str:
 
 
 def as_run(job: ResolvedJob, run: str) -> ResolvedJob:
-    """Return the job under the name of one run, with ``{run}`` in command, arguments and variables replaced by it.
+    """Return the job under the name of one run, with ``{run}`` replaced by it in command, arguments, variables, paths.
 
     Everything that is named after the job (pods, the folder below ``output``) is then the run's own.
     """
-    spec = job.spec.model_copy(
-        update={
-            "command": tuple(_filled(part, run) for part in job.spec.command),
-            "args": tuple(_filled(part, run) for part in job.spec.args),
-            "env": {name: _filled(value, run) for name, value in job.spec.env.items()},
-        }
+    spec = job.spec
+    mounts = (mount.model_copy(update={"path": mount.path and _filled(mount.path, run)}) for mount in spec.mounts)
+    filled = {
+        "command": tuple(_filled(part, run) for part in spec.command),
+        "args": tuple(_filled(part, run) for part in spec.args),
+        "env": {name: _filled(value, run) for name, value in spec.env.items()},
+        "mounts": tuple(mounts),
+    }
+    return dataclasses.replace(job, name=run, spec=spec.model_copy(update=filled), is_run=True)
+
+
+def point_runs(job: ResolvedJob, run: str) -> tuple[ResolvedJob, ...]:
+    """Return the runs that GKE has of a job: one for each point of its grid, ``{run}-{number}``, else one."""
+    if job.spec.sweep is None:
+        return (as_run(job, run),)
+    return tuple(
+        as_run(_with_point(job, point), f"{run}-{number}") for number, point in enumerate(points(job.spec.sweep))
     )
-    return dataclasses.replace(job, name=run, spec=spec)
+
+
+def _with_point(job: ResolvedJob, point: tuple[str, ...]) -> ResolvedJob:
+    spec = job.spec.model_copy(update={"args": (*job.spec.args, *point), "sweep": None})
+    return dataclasses.replace(job, spec=spec)
+
+
+def longest_name(job: ResolvedJob) -> str:
+    """Return the longest name that a run of the job has on GKE, with its letters and its number in a grid."""
+    run = job.name if job.is_run else f"{job.name}-{'x' * SUFFIX_LENGTH}"
+    return f"{run}-{job.spec.sweep.size - 1}" if job.spec.sweep else run
 
 
 def _filled(text: str, run: str) -> str:

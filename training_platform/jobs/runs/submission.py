@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -14,19 +14,23 @@ from training_platform.config.workspace import read_workspace
 from training_platform.jobs.gke.jobset import QUEUE_LABEL, jobset
 from training_platform.jobs.render import RenderError, chosen_target, judge
 from training_platform.jobs.resolve import ResolvedJob, read_job
-from training_platform.jobs.runs.naming import as_run, new_run
+from training_platform.jobs.runs.naming import as_run, new_run, point_runs
 from training_platform.jobs.runs.places import Place, place_of
 from training_platform.jobs.spec.job import Target
-from training_platform.jobs.vertex.custom_job import custom_job
+from training_platform.jobs.vertex.body import Collection, job_spec, vertex_body
 
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
-    """A run that is ready to be submitted; ``body`` is empty where findings stand in its way."""
+    """A run that is ready to be submitted; ``bodies`` is empty where findings stand in its way.
+
+    A grid on GKE has one for each of its points, everything else one; ``collection`` is where Vertex AI keeps it.
+    """
 
     job: ResolvedJob | None = None
     place: Place | None = None
-    body: dict[str, Any]
+    bodies: tuple[dict[str, Any], ...] = ()
+    collection: Collection = "customJobs"
     findings: tuple[Finding, ...]
     notes: tuple[str, ...] = ()
 
@@ -43,47 +47,60 @@ def prepare(path: Path, root: Path, target: Target | None, today: date, run: str
     """
     job, findings = read_job(path, root, read_workspace(root))
     if job is None:
-        return Prepared(body={}, findings=tuple(findings))
+        return Prepared(findings=tuple(findings))
     chosen = chosen_target(job, target)
-    named = as_run(job, run or new_run(job.name))
+    run = run or new_run(job.name)
+    named = as_run(job, run)
     verdict = judge(named, chosen, today)
     if verdict.failed:
-        return Prepared(job=named, body={}, findings=verdict.findings)
-    body = jobset(named) if chosen == "gke" else custom_job(named)
-    return Prepared(job=named, place=place_of(named, chosen), body=body, findings=verdict.findings, notes=verdict.notes)
+        return Prepared(job=named, findings=verdict.findings)
+    prepared = Prepared(job=named, place=place_of(named, chosen), findings=verdict.findings, notes=verdict.notes)
+    if chosen == "gke":
+        return replace(prepared, bodies=tuple(jobset(point) for point in point_runs(job, run)))
+    collection, body = vertex_body(named)
+    return replace(prepared, bodies=(body,), collection=collection)
 
 
 def submit_to_gke(prepared: Prepared, cluster: ClusterApi) -> str:
-    """Create the JobSet after the API server and all webhooks have taken it in a dry run; return the run's name.
+    """Create the JobSets after the API server and all webhooks have taken them in a dry run; return the run's name.
+
+    Where one of a grid's is refused after all, those before it are deleted again.
 
     Raises ClusterError: for a queue that is not there (Kueue would leave the job suspended without a word), a
     namesake, and whatever the server refuses.
     """
-    about = prepared.body["metadata"]
+    about = prepared.bodies[0]["metadata"]
     namespace, queue = about["namespace"], about["labels"][QUEUE_LABEL]
     if cluster.get(LOCAL_QUEUES, namespace, queue) is None:
         raise ClusterError(
             f"Cluster {cluster.name} has no LocalQueue {queue} in namespace {namespace}: the job would wait there for "
             f"ever. Deploy the team's stack first."
         )
-    for dry_run in (True, False):
+    created: list[str] = []
+    for body, dry_run in [(body, dry_run) for dry_run in (True, False) for body in prepared.bodies]:
+        name = str(body["metadata"]["name"])
         try:
-            cluster.create(JOBSETS, namespace, prepared.body, dry_run=dry_run)
+            cluster.create(JOBSETS, namespace, body, dry_run=dry_run)
         except ClusterError as error:
+            for other in created:
+                cluster.delete(JOBSETS, namespace, other)
             if error.status == 409:
                 raise ClusterError(
-                    f"Cluster {cluster.name} has a run {about['name']} already; leave --run out for a new name.", 409
+                    f"Cluster {cluster.name} has a run {name} already; leave --run out for a new name.", 409
                 ) from error
             raise
-    return str(about["name"])
+        if not dry_run:
+            created.append(name)
+    return prepared.job.name if prepared.job else created[0]
 
 
 def submit_to_vertex(prepared: Prepared, vertex: VertexJobs) -> str:
-    """Create the custom job and return the run's name. Raises VertexError, also where the job has no account.
+    """Create the job and return the run's name. Raises VertexError, and RenderError where the job has no account.
 
     Without an account of its own it would run as the project's custom code agent, with rights on the whole project.
     """
-    if not prepared.body["jobSpec"].get("serviceAccount"):
+    (body,) = prepared.bodies
+    if not job_spec(body).get("serviceAccount"):
         raise RenderError("The job has no service account of its team, and is never submitted without.")
-    vertex.create(prepared.body)
-    return str(prepared.body["displayName"])
+    vertex.create(body, prepared.collection)
+    return str(body["displayName"])

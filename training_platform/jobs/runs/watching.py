@@ -17,7 +17,8 @@ from training_platform.clients.kubernetes_api import (
     ClusterError,
 )
 from training_platform.clients.vertex_ai import VertexJobs
-from training_platform.jobs.gke.jobset import QUEUE_LABEL, gke_target, layout
+from training_platform.jobs.gke.jobset import QUEUE_LABEL
+from training_platform.jobs.gke.layout import gke_target, layout
 from training_platform.jobs.gke.rules import demand, reach
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.jobs.runs.on_gke import JOBSET_LABEL, gke_run, workload_of

@@ -1,19 +1,19 @@
-"""A job as the body of ``projects.locations.customJobs.create`` of Vertex AI (REST, camelCase), and what it charges.
+"""A job's CustomJobSpec, which a custom job, a tuning job and a training pipeline have alike, and what it charges.
 
-Source: Vertex AI docs on custom jobs, distributed training and Dynamic Workload Scheduler, and the CustomJob proto,
-read 2026-11-21. Whole numbers of 64 bits are texts in this API's JSON, and durations are seconds with an ``s``.
+Source: Vertex AI docs on custom jobs and Dynamic Workload Scheduler, and the CustomJob proto, read 2026-11-21.
+Durations are seconds with an ``s``.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from training_platform.catalog import MACHINE_TYPES
-from training_platform.catalog.topologies import hosts
 from training_platform.config.spec.node_pool import Capacity
-from training_platform.jobs.container import container, output_uri
+from training_platform.jobs.outputs import output_uri
 from training_platform.jobs.resolve import ResolvedJob
-from training_platform.jobs.spec.job import VertexTarget
+from training_platform.jobs.spec.vertex import VertexTarget
+from training_platform.jobs.vertex.deployed import tensorboard_reference
+from training_platform.jobs.vertex.pools import pools, vertex_target, vms, worker_pools
 from training_platform.quota.charges import Usage, VertexUsage, vertex_usage
 from training_platform.resources.cloud_names import jobs_account_email, persistent_resource_id
 
@@ -24,81 +24,98 @@ _HOUR = 3600
 
 def custom_job(job: ResolvedJob) -> dict[str, Any]:
     """Return the CustomJob, which runs as the team's account for jobs; ValueError for a job without a Vertex target."""
-    target = vertex_target(job)
-    spec: dict[str, Any] = {
-        "workerPoolSpecs": _worker_pools(job, target),
-        "scheduling": _scheduling(target),
-        "serviceAccount": jobs_account_email(job.scope),
+    return {**envelope(job), "jobSpec": custom_job_spec(job)}
+
+
+def envelope(job: ResolvedJob) -> dict[str, Any]:
+    """Return what all three kinds say beside their specs: name, labels, and the key that encrypts them."""
+    key = vertex_target(job).kms_key
+    return {
+        "displayName": job.name,
+        "labels": job.scope.labels,
+        **({"encryptionSpec": {"kmsKeyName": key}} if key else {}),
     }
-    if uri := output_uri(job):
-        spec["baseOutputDirectory"] = {"outputUriPrefix": uri}
-    if target.persistent_resource:
-        spec["persistentResourceId"] = persistent_resource_id(job.scope, target.persistent_resource)
-    return {"displayName": job.name, "labels": job.scope.labels, "jobSpec": spec}
 
 
-def vertex_target(job: ResolvedJob) -> VertexTarget:
-    """Return where the job runs on Vertex AI. Raises ValueError for a job without a Vertex target."""
-    if job.spec.vertex is None:
-        raise ValueError(f"job {job.name} has no vertex target")
-    return job.spec.vertex
+def custom_job_spec(job: ResolvedJob) -> dict[str, Any]:
+    """Return the CustomJobSpec."""
+    target, uri = vertex_target(job), output_uri(job)
+    attachment, resource = target.network_attachment, target.persistent_resource
+    optional = {
+        "baseOutputDirectory": {"outputUriPrefix": uri} if uri else None,
+        "persistentResourceId": persistent_resource_id(job.scope, resource) if resource else None,
+        "network": target.network,
+        "pscInterfaceConfig": {"networkAttachment": attachment} if attachment else None,
+        "tensorboard": tensorboard_reference(job, target.region) if job.spec.tensorboard else None,
+        **_experiment(job, target),
+        "enableWebAccess": target.web_access,
+        "enableDashboardAccess": job.spec.profiler,
+    }
+    return {
+        "workerPoolSpecs": worker_pools(job, target),
+        "scheduling": _scheduling(job, target),
+        "serviceAccount": jobs_account_email(job.scope),
+        **{key: value for key, value in optional.items() if value},
+    }
 
 
 def charges(job: ResolvedJob) -> list[Usage]:
     """Return what the job charges to Vertex AI's quotas while it runs; spot and flex-start the preemptible ones.
 
-    A job on a persistent resource charges nothing: the resource's machines are charged already.
+    All trials of a sweep that run at a time are counted. A job on a persistent resource charges nothing: the resource's
+    machines are charged already.
     """
-    target = vertex_target(job)
+    target, sweep = vertex_target(job), job.spec.sweep
     if target.persistent_resource:
         return []
-    usage = VertexUsage(
-        project=job.scope.project,
-        machine_type=target.machine_type,
-        replicas=vms(target),
-        capacity=target.capacity,
-        region=target.region,
-        disk_type=target.boot_disk.type,
-        disk_gb=target.boot_disk.size_gb,
-    )
-    return vertex_usage(usage)
+    slice_vms = vms(target) if target.topology else None
+    usages = [
+        VertexUsage(
+            project=job.scope.project,
+            machine_type=pool.machine_type,
+            replicas=(slice_vms or pool.replicas) * (min(sweep.parallel, sweep.size) if sweep else 1),
+            capacity=target.capacity,
+            region=target.region,
+            disk_type=target.boot_disk.type,
+            disk_gb=target.boot_disk.size_gb,
+        )
+        for pool in pools(target)
+    ]
+    return _summed(usage for each in usages for usage in vertex_usage(each))
 
 
-def vms(target: VertexTarget) -> int:
-    """Return the VMs that Vertex AI starts: the replicas, or the hosts of a TPU's slice."""
-    machine = MACHINE_TYPES[target.machine_type]
-    return hosts(machine, target.topology or "") or 1 if machine.kind == "tpu" else target.replicas
+def _summed(usages: Any) -> list[Usage]:
+    """Return usages with those of one quota as one, in the order in which they came."""
+    by_keys: dict[Any, Usage] = {}
+    for usage in usages:
+        before = by_keys.get(usage.keys)
+        by_keys[usage.keys] = usage._replace(amount=usage.amount + (before.amount if before else 0))
+    return list(by_keys.values())
 
 
-def _worker_pools(job: ResolvedJob, target: VertexTarget) -> list[dict[str, Any]]:
-    """One primary, and the other replicas as workers of the same machine: pool 0 takes exactly one replica."""
-    pool = {
-        "machineSpec": _machine_spec(target),
-        "diskSpec": {"bootDiskType": target.boot_disk.type, "bootDiskSizeGb": target.boot_disk.size_gb},
-        "containerSpec": container(job, "imageUri"),
+def _experiment(job: ResolvedJob, target: VertexTarget) -> dict[str, str]:
+    """Return the full names of the experiment and the run's context in it, which Vertex AI makes."""
+    if job.spec.experiment is None:
+        return {}
+    contexts = f"projects/{job.scope.project}/locations/{target.region}/metadataStores/default/contexts"
+    run = f"{job.spec.experiment}-{job.name}"
+    return {"experiment": f"{contexts}/{job.spec.experiment}", "experimentRun": f"{contexts}/{run}"}
+
+
+def _scheduling(job: ResolvedJob, target: VertexTarget) -> dict[str, Any]:
+    """Return strategy, time-outs and retries; the wait is always written for flex-start, and for nothing else.
+
+    Where one of several VMs fails, all start again from the last checkpoint, as they do on GKE.
+    """
+    scheduling: dict[str, Any] = {
+        "strategy": _STRATEGIES[target.capacity],
+        "timeout": f"{target.timeout_hours * _HOUR}s",
     }
-    pools = [{**pool, "replicaCount": "1"}]
-    if target.replicas > 1:
-        pools.append({**pool, "replicaCount": str(target.replicas - 1)})
-    return pools
-
-
-def _machine_spec(target: VertexTarget) -> dict[str, Any]:
-    """Return the machine, with its GPUs spelt out."""
-    machine = MACHINE_TYPES[target.machine_type]
-    support = machine.accelerator.vertex if machine.accelerator else None
-    spec: dict[str, Any] = {"machineType": target.machine_type}
-    if support and support.accelerator_type:  # none for TPUs, whose chips follow from machine type and topology
-        spec |= {"acceleratorType": support.accelerator_type, "acceleratorCount": machine.chips}
-    if target.topology:
-        spec["tpuTopology"] = target.topology
-    return spec
-
-
-def _scheduling(target: VertexTarget) -> dict[str, str]:
-    """Return strategy and time-outs; the wait is always written for flex-start, and for nothing else."""
-    scheduling = {"strategy": _STRATEGIES[target.capacity], "timeout": f"{target.timeout_hours * _HOUR}s"}
     if target.capacity == "flex-start":
         hours = DEFAULT_WAIT_HOURS if target.max_wait_hours is None else target.max_wait_hours
         scheduling["maxWaitDuration"] = f"{hours * _HOUR}s"
+    if job.spec.retries == 0:
+        scheduling["disableRetries"] = True
+    elif vms(target) > 1:
+        scheduling["restartJobOnWorkerRestart"] = True
     return scheduling

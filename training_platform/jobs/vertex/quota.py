@@ -9,7 +9,8 @@ from datetime import date
 from training_platform.config.reading.finding import Finding, Path
 from training_platform.config.reading.source import UnreadableError
 from training_platform.jobs.resolve import ResolvedJob
-from training_platform.jobs.vertex.custom_job import charges, vertex_target
+from training_platform.jobs.vertex.custom_job import charges
+from training_platform.jobs.vertex.pools import vertex_target
 from training_platform.quota.keys import Holder
 from training_platform.quota.ledger import Line, project_ledgers, shown, workspace_demand
 from training_platform.quota.quota_ids import is_guess

@@ -14,10 +14,9 @@ from training_platform.catalog.topologies import legal_for, legal_topologies, ne
 from training_platform.catalog.types import Capacity, MachineType
 from training_platform.config.reading.finding import Finding, Path
 from training_platform.config.reading.section import enumeration
-from training_platform.jobs.container import variables
 from training_platform.jobs.resolve import ResolvedJob
-from training_platform.jobs.spec.job import VertexTarget
-from training_platform.jobs.vertex.custom_job import vertex_target, vms
+from training_platform.jobs.spec.vertex import VertexTarget
+from training_platform.jobs.vertex.pools import program_texts, vertex_target, vms
 from training_platform.rules.registry import RULES
 from training_platform.rules.views.vertex import PersistentPoolView
 
@@ -152,10 +151,11 @@ def _shared(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
 
 def _container(job: ResolvedJob) -> Iterator[Finding]:
     """Find more variables or longer arguments than Vertex AI takes."""
-    if (count := len(variables(job))) > MOST_VARIABLES:
+    count, length = program_texts(job)
+    if count > MOST_VARIABLES:
         allowed = f"at most {MOST_VARIABLES} on Vertex AI, OUTPUT_URI among them"
         yield job.finding(("env",), f"the container has {count} variables", rule="job-vertex-env", allowed=allowed)
-    if (length := sum(map(len, job.spec.args))) > MOST_ARGS:
+    if length > MOST_ARGS:
         allowed = f"at most {MOST_ARGS:,} characters on Vertex AI"
         yield job.finding(("args",), f"has {length:,} characters", rule="job-vertex-args", allowed=allowed)
 

@@ -23,11 +23,16 @@ class TensorboardInputs(TypedDict):
     labels: dict[str, str]
 
 
+def tensorboard_name(region: str, scope: Scope) -> str:
+    """Return the name by which people, and a job's submission, find a team's TensorBoard of a region."""
+    return f"{scope.prefix}-{region}"
+
+
 def tensorboard(region: str, scope: Scope) -> Declared:
     """Return a team's TensorBoard of a region, which is also the region of every job that writes to it."""
     key = scope.key(region)
     inputs: TensorboardInputs = {
-        "display_name": f"{scope.prefix}-{region}",
+        "display_name": tensorboard_name(region, scope),
         "description": f"Experiments of {scope.prefix}",
         "project": scope.project,
         "region": region,

@@ -1,0 +1,92 @@
+"""The Job template of a JobSet: one slice, or all VMs of a GPU job, and the pod on each VM."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from training_platform.config.expansion.flavors import Flavor
+from training_platform.jobs.container import container
+from training_platform.jobs.gke.gpu_direct import GpuDirect, gpu_direct
+from training_platform.jobs.gke.layout import gke_target, shape
+from training_platform.jobs.gke.volumes import SHARED_MEMORY, Volumes, volumes
+from training_platform.jobs.outputs import output_variables
+from training_platform.jobs.resolve import ResolvedJob
+from training_platform.jobs.spec.gke import GkeTarget
+from training_platform.resources.cloud_names import SERVICE_ACCOUNT
+from training_platform.resources.kueue.objects import resource_flavor
+
+DISRUPTED = {"type": "DisruptionTarget", "status": "True"}
+EXPERIMENT_VARIABLES = ("AIP_EXPERIMENT_NAME", "AIP_EXPERIMENT_RUN_NAME")
+_TPU_PORTS = (8471, 8080)  # the TPU runtime between hosts; the coordinator between slices
+
+
+def job_template(job: ResolvedJob, hosts: int) -> dict[str, Any]:
+    """Return the template of a Job with ``hosts`` pods. ValueError for a job without a GKE target."""
+    gke, flavor = gke_target(job)
+    direct, storage = gpu_direct(job), volumes(job, shape(flavor).machine.chips)
+    annotations = {**(direct.annotations if direct else {}), **storage.annotations}
+    metadata = {"metadata": {"annotations": annotations}} if annotations else {}
+    return {
+        "spec": {
+            "parallelism": hosts,
+            "completions": hosts,
+            "completionMode": "Indexed",
+            "backoffLimit": 0,  # a lost host stops its whole slice: the set restarts, never one pod
+            "podFailurePolicy": {"rules": [{"action": "FailJob", "onPodConditions": [dict(DISRUPTED)]}]},
+            "template": {**metadata, "spec": _pod(job, gke, flavor, direct, storage)},
+        }
+    }
+
+
+def _pod(
+    job: ResolvedJob, gke: GkeTarget, flavor: Flavor, direct: GpuDirect | None, storage: Volumes
+) -> dict[str, Any]:
+    # Kueue compares the selector with its flavors: one with all of a flavor's labels is a choice of that flavor.
+    nodes = resource_flavor(flavor)
+    network = {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"} if gke.host_network else {}
+    every = _merged(direct.access.volumes if direct else (), storage.volumes)
+    return {
+        "restartPolicy": "Never",  # a pod failure policy goes with no other
+        "serviceAccountName": SERVICE_ACCOUNT,
+        "terminationGracePeriodSeconds": gke.grace_seconds,
+        "nodeSelector": nodes["nodeLabels"],
+        "tolerations": nodes["tolerations"],
+        **network,
+        **({"initContainers": list(direct.access.daemons)} if direct and direct.access.daemons else {}),
+        "containers": [_container(job, flavor, direct, storage)],
+        **({"volumes": every} if every else {}),
+    }
+
+
+def _container(job: ResolvedJob, flavor: Flavor, direct: GpuDirect | None, storage: Volumes) -> dict[str, Any]:
+    """Return the one container of a pod, which takes all chips of its VM; GKE refuses part of a TPU VM's."""
+    ports = [{"containerPort": port} for port in _TPU_PORTS] if flavor.accelerator.kind == "tpu" else []
+    mounts = _merged(direct.access.mounts if direct else (), storage.mounts)
+    capabilities = list(direct.access.capabilities) if direct else []
+    platform = {**(direct.variables if direct else {}), **output_variables(job), **_experiment(job)}
+    return {
+        "name": "training",
+        **container(job, "image", platform),
+        **({"ports": ports} if ports else {}),
+        "resources": _resources(job, {flavor.accelerator.resource: str(shape(flavor).machine.chips)}),
+        **({"volumeMounts": mounts} if mounts else {}),
+        **({"securityContext": {"capabilities": {"add": capabilities}}} if capabilities else {}),
+    }
+
+
+def _resources(job: ResolvedJob, chips: dict[str, str]) -> dict[str, Any]:
+    """Return what the container asks for; a limit on memory keeps its VM alive, one on CPUs would only slow it."""
+    cpu = {"cpu": str(job.spec.cpu)} if job.spec.cpu else {}
+    memory = {"memory": f"{job.spec.memory_gib}Gi"} if job.spec.memory_gib else {}
+    return {"requests": {**chips, **cpu, **memory}, "limits": {**chips, **memory}}
+
+
+def _experiment(job: ResolvedJob) -> dict[str, str]:
+    """Return what Vertex AI's library reads of the experiment; on Vertex AI the service sets it."""
+    return dict(zip(EXPERIMENT_VARIABLES, (job.spec.experiment, job.name), strict=True)) if job.spec.experiment else {}
+
+
+def _merged(direct: tuple[dict[str, Any], ...], own: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return both lists, with /dev/shm once: as the job says it, where it does."""
+    taken = {each["name"] for each in own}
+    return [*(each for each in direct if each["name"] != SHARED_MEMORY or SHARED_MEMORY not in taken), *own]

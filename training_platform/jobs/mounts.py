@@ -1,0 +1,51 @@
+"""Where a job's mounts are in its containers: under one path and one variable on GKE and on Vertex AI."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from training_platform.jobs.resolve import ResolvedJob
+from training_platform.jobs.spec.mount import Mount
+from training_platform.resources.cloud_names import bucket_id
+
+NFS: Final = "/mnt/nfs"  # where Vertex AI mounts file shares; buckets it mounts at /gcs
+# Folders below a mount with caches, by the variable that libraries read.
+CACHES: Final[Mapping[str, str]] = {
+    "HF_HOME": "huggingface",
+    "TORCH_HOME": "torch",
+    "JAX_COMPILATION_CACHE_DIR": "jax",
+    "TFDS_DATA_DIR": "tensorflow-datasets",
+    "TFHUB_CACHE_DIR": "tensorflow-hub",
+    "TRITON_CACHE_DIR": "triton",
+    "PIP_CACHE_DIR": "pip",
+}
+
+
+def fixed_path(job: ResolvedJob, mount: Mount) -> str:
+    """Return where Vertex AI has the mount, which cannot be changed; GKE puts it there unless ``path`` says otherwise.
+
+    Source: Vertex AI docs, NFS mounts and Cloud Storage as a mounted file system, read 2026-08-22.
+    """
+    source = mount.source
+    return f"/gcs/{bucket_id(job.scope, source.bucket)}" if source.bucket else f"{NFS}/{mount.name}"
+
+
+def mount_path(job: ResolvedJob, mount: Mount) -> str:
+    """Return the mount's path in the containers."""
+    return mount.path or fixed_path(job, mount)
+
+
+def share_folder(job: ResolvedJob, directory: str) -> str:
+    """Return the folder of a team's directory on its file share; empty for a share that is the team's alone."""
+    return "" if job.team.directories[directory].whole_share else f"{job.team.name}/{directory}"
+
+
+def mount_variables(job: ResolvedJob) -> dict[str, str]:
+    """Return ``MOUNT_<NAME>`` for every mount, and the variables of caches for those that keep them."""
+    paths = {mount.name: mount_path(job, mount) for mount in job.spec.mounts}
+    named = {f"MOUNT_{name.upper().replace('-', '_')}": path for name, path in paths.items()}
+    for mount in job.spec.mounts:
+        if mount.caches:
+            named |= {name: f"{paths[mount.name]}/{folder}" for name, folder in CACHES.items()}
+    return named

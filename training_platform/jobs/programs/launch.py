@@ -1,0 +1,94 @@
+"""Starts a training program in its container: fetches its secrets and its package, and says when it has ended.
+
+The standard library alone, of Python 3.8 or newer; the account's token comes from the metadata server.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import urllib.parse
+import urllib.request
+from pathlib import Path
+
+TOKEN_URL = "http://metadata.google.internal/computeMetadata/v1/instance/service-accounts/default/token"
+SECRETS = "https://secretmanager.googleapis.com/v1"
+STORAGE = "https://storage.googleapis.com/storage/v1"
+PUBSUB = "https://pubsub.googleapis.com/v1"
+SECONDS = 60
+
+
+def call(url: str, headers: dict[str, str], body: bytes | None = None) -> bytes:
+    """Return what a URL answers; a body is posted."""
+    with urllib.request.urlopen(urllib.request.Request(url, body, headers), timeout=SECONDS) as answer:
+        return bytes(answer.read())
+
+
+def authorized() -> dict[str, str]:
+    """Return the header that says which account this is."""
+    token = json.loads(call(TOKEN_URL, {"Metadata-Flavor": "Google"}))["access_token"]
+    return {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+
+
+def secret(version: str) -> str:
+    """Return the value of a version of a secret."""
+    payload = json.loads(call(f"{SECRETS}/{version}:access", authorized()))["payload"]
+    return base64.b64decode(payload["data"]).decode()
+
+
+def install(package: str) -> None:
+    """Install an sdist of Cloud Storage, gs://bucket/object."""
+    bucket, _, name = package[len("gs://") :].partition("/")
+    url = f"{STORAGE}/b/{bucket}/o/{urllib.parse.quote(name, safe='')}?alt=media"
+    file = Path(tempfile.mkdtemp()) / Path(name).name
+    file.write_bytes(call(url, authorized()))
+    subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", str(file)], check=True)
+
+
+def tell(topic: str, message: dict[str, object]) -> None:
+    """Publish a message; a topic that does not take it stops no training."""
+    data = base64.b64encode(json.dumps(message).encode()).decode()
+    try:
+        call(f"{PUBSUB}/{topic}:publish", authorized(), json.dumps({"messages": [{"data": data}]}).encode())
+    except OSError as error:
+        print(f"launch: {topic} was not told: {error}", file=sys.stderr)
+
+
+def first() -> bool:
+    """Whether this is the first of the run's containers, as GKE and Vertex AI tell it."""
+    task = json.loads(os.environ.get("CLUSTER_SPEC") or "{}").get("task") or {}
+    if task:
+        return task.get("type") in ("chief", "workerpool0") and int(task.get("index") or 0) == 0
+    return {os.environ.get(name, "0") for name in ("JOB_COMPLETION_INDEX", "JOB_INDEX")} == {"0"}
+
+
+def run(command: list[str]) -> int:
+    """Run the program, hand on the signal that asks it to end, and return its exit code."""
+    child = subprocess.Popen(command)
+    signal.signal(signal.SIGTERM, lambda number, _frame: child.send_signal(number))
+    code = child.wait()
+    return 128 - code if code < 0 else code
+
+
+def main(command: list[str]) -> int:
+    """Do what the plan says, and run the command."""
+    plan = json.loads(os.environ.pop("TRAINING_LAUNCH", "{}"))
+    for name, version in plan.get("secrets", {}).items():
+        os.environ[name] = secret(version)
+    if "package" in plan:
+        install(plan["package"])
+    if "topic" not in plan or not first():
+        os.execvp(command[0], command)
+    tell(plan["topic"], {**plan["message"], "state": "started"})
+    code = run(command)
+    tell(plan["topic"], {**plan["message"], "state": "failed" if code else "succeeded", "exit_code": code})
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,39 @@
+"""A job's target on GKE."""
+
+from __future__ import annotations
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from training_platform.config.reading.section import Name, Section
+
+
+class GkeTarget(Section):
+    """A JobSet in the team's queue of one cluster; ``slices`` for TPUs, ``nodes`` for GPUs."""
+
+    cluster: Name = Field(description="Cluster of the environment in which the team has a share.")
+    flavor: str = Field(description="A flavor of which the team has a share in that cluster.")
+    slices: int | None = Field(default=None, ge=1, description="TPU: slices that train together (multislice over 1).")
+    nodes: int | None = Field(default=None, ge=1, description="GPU: VMs that train together, each with all its GPUs.")
+    priority: Name | None = Field(default=None, description="One of the environment's priorities; default: 0.")
+    max_run_hours: int | None = Field(
+        default=None, ge=1, description="queued-provisioning: how long it needs its VMs; default: as long as the pools."
+    )
+    grace_seconds: int = Field(
+        default=120,
+        ge=0,
+        le=3600,
+        description="Time between SIGTERM and the end, for a checkpoint; GKE gives spot VMs 25 seconds at most.",
+    )
+    host_network: bool = Field(
+        default=False,
+        description="Use the VM's network: faster between slices, but pods then act as the node's service account.",
+    )
+
+    @model_validator(mode="after")
+    def _one_count(self) -> GkeTarget:
+        if (self.slices is None) == (self.nodes is None):
+            given = "neither slices nor nodes is" if self.slices is None else "slices and nodes are both"
+            context = {"allowed": "slices for a flavor of TPUs, nodes for one of GPUs", "nearest": None}
+            raise PydanticCustomError("one_count", f"{given} given", context)
+        return self
