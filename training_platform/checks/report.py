@@ -14,7 +14,7 @@ from training_platform.config.expansion.pools import flavor_name, pools
 from training_platform.config.reading.finding import Finding
 from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.stack import Stack
-from training_platform.quota.ledger import CapacityLine, ProjectLedger
+from training_platform.quota.ledger import CapacityLine, FileLine, ProjectLedger
 from training_platform.rules.exemptions import Exempted
 
 StackKind = Literal["environment", "team", "rejected"]
@@ -73,6 +73,7 @@ class Report:
     stacks: tuple[StackReport, ...] = ()
     ledgers: tuple[ProjectLedger, ...] = ()
     capacity: tuple[CapacityLine, ...] = ()
+    files: tuple[FileLine, ...] = ()
     findings: tuple[Finding, ...] = field(default=())  # about no single stack
     known: tuple[Known, ...] = ()  # of those
     known_stacks: frozenset[str] = frozenset()  # every stack that has a file, checked or not

@@ -22,6 +22,7 @@ from training_platform.quota.ledger import (
     CapacityLine,
     ProjectLedger,
     capacity_ledger,
+    file_ledger,
     project_ledgers,
     workspace_demand,
 )
@@ -128,6 +129,7 @@ def _report(check: _Check, names: Collection[str], options: Options) -> Report:
         stacks=stacks,
         ledgers=tuple(ledger for ledger in check.ledgers.values() if ledger.project in projects),
         capacity=tuple(line for line in check.capacity if line.environment in environments and line.shares),
+        files=tuple(line for line in file_ledger(check.workspace) if line.environment in environments),
         findings=(*check.snapshots.findings, *_exemption_findings(check, stacks)),
         known_stacks=frozenset(check.workspace.stacks),
         failures=tuple(check.failures),

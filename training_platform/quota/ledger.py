@@ -1,4 +1,4 @@
-"""Two ledgers: what all stacks together ask of a project's quotas, and what all teams ask of the pools' capacity."""
+"""Three ledgers: what stacks ask of a project's quotas, teams of the pools' capacity, directories of Filestore."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from training_platform.catalog import FILESTORE_TIERS
+from training_platform.catalog.types import FilestoreTier, Throughput
 from training_platform.config.expansion.flavors import Flavor
+from training_platform.config.reading.finding import Path
 from training_platform.config.workspace import Workspace
 from training_platform.quota.demand import stack_demand
 from training_platform.quota.keys import Charge, Holder, QuotaKey
@@ -107,6 +110,47 @@ class CapacityLine:
         return self.promised > self.capacity
 
 
+@dataclass(frozen=True, kw_only=True)
+class FileLine:
+    """A Filestore instance, in GiB: what it holds, and what directories and homes are promised of it.
+
+    ``tier`` is None where the catalogue does not know it. ``custom`` says that its IOPS are set apart from capacity.
+    """
+
+    environment: str
+    instance: str
+    tier: FilestoreTier | None
+    capacity: int
+    custom: bool
+    shares: tuple[Held, ...]
+
+    @property
+    def promised(self) -> float:
+        """The sum of what directories and homes are promised."""
+        return sum(share.amount for share in self.shares)
+
+    @property
+    def headroom(self) -> float:
+        """What is not promised, negative where too much is."""
+        return self.capacity - self.promised
+
+    @property
+    def over(self) -> bool:
+        """Whether more is promised than the instance holds."""
+        return self.promised > self.capacity
+
+    @property
+    def grows_to(self) -> int | None:
+        """The most that it can become, which is its band's; None outside of all bands."""
+        band = self.tier.band_of(self.capacity) if self.tier else None
+        return band.high_gib if band else None
+
+    @property
+    def throughput(self) -> Throughput | None:
+        """What it is expected to give at most, None where no source says so."""
+        return self.tier.throughput(self.capacity) if self.tier and not self.custom else None
+
+
 def workspace_demand(workspace: Workspace) -> list[Charge]:
     """Return every charge of every stack."""
     return [charge for stack in workspace.stacks.values() for charge in stack_demand(stack, workspace)]
@@ -141,6 +185,34 @@ def capacity_ledger(workspace: Workspace) -> list[CapacityLine]:
         for stack, environment in workspace.environments()
         for cluster in environment.clusters
         for name, flavor in workspace.flavors(stack.name, cluster).items()
+    ]
+
+
+def file_ledger(workspace: Workspace) -> list[FileLine]:
+    """Return a line for every Filestore instance, in the order of the files."""
+    shares: dict[tuple[str, str], list[Held]] = defaultdict(list)
+    for stack, environment in workspace.environments():
+        for cluster, spec in environment.clusters.items():
+            if spec.notebooks:
+                path: Path = ("clusters", cluster, "notebooks")
+                holder = Holder(stack.name, path, f"homes of {cluster}", (*path, "home_gib"), 1, 1)
+                shares[stack.name, spec.notebooks.filestore].append(Held(holder, spec.notebooks.home_gib))
+    for stack, team, _ in workspace.teams():
+        for name, directory in team.directories.items():
+            path = ("directories", name)
+            holder = Holder(stack.name, path, f"{team.name}/{name}", (*path, "size_gib"), 1, 1)
+            shares[team.environment, directory.filestore].append(Held(holder, directory.size_gib))
+    return [
+        FileLine(
+            environment=stack.name,
+            instance=name,
+            tier=FILESTORE_TIERS.get(spec.tier),
+            capacity=spec.capacity_gib,
+            custom=spec.iops is not None or spec.iops_per_tib is not None,
+            shares=_sorted(shares[stack.name, name]),
+        )
+        for stack, environment in workspace.environments()
+        for name, spec in environment.filestore.items()
     ]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from training_platform.config.reading.finding import Finding, Path, Severity, dotted
 from training_platform.config.workspace import Workspace
 from training_platform.quota.alternatives import Alternatives
-from training_platform.quota.ledger import CapacityLine, Held, Line, ProjectLedger, shown
+from training_platform.quota.ledger import CapacityLine, FileLine, Held, Line, ProjectLedger, shown
 from training_platform.quota.quota_ids import is_guess
 from training_platform.quota.snapshot import FOLDER
 
@@ -42,6 +42,25 @@ def capacity_findings(lines: Iterable[CapacityLine], workspace: Workspace) -> li
         if line.over:
             found.extend(_over_capacity(line, each, workspace) for each in line.shares if each.amount)
     return found
+
+
+def file_findings(lines: Iterable[FileLine], workspace: Workspace) -> list[Finding]:
+    """Return directories and homes that together are promised more than their Filestore instance holds."""
+    return [_over_files(line, share, workspace) for line in lines if line.over for share in line.shares]
+
+
+def _over_files(line: FileLine, share: Held, workspace: Workspace) -> Finding:
+    fits = max(0, int(line.capacity - (line.promised - share.amount)))
+    grown = line.grows_to is not None and line.grows_to >= line.promised
+    message = (
+        f"{line.instance} of {line.environment} holds {shown(line.capacity)} GiB and is promised "
+        f"{shown(line.promised)}, {_of_teams(line.shares)}"
+    )
+    instead = f"; or capacity_gib of {line.instance}, up to {shown(line.grows_to or 0)}" if grown else ""
+    return _finding(
+        "file-capacity-exceeded", share.holder.stack, share.holder.field, message, workspace,
+        allowed=f"at most {shown(fits)} besides the others{instead}", nearest=str(fits) if fits else None,
+    )  # fmt: skip
 
 
 def _exceeded(line: Line, workspace: Workspace, others: Alternatives, *, guess: bool) -> Iterator[Finding]:

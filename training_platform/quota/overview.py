@@ -1,4 +1,4 @@
-"""Who uses what, over all stacks of a repository: both ledgers, filtered."""
+"""Who uses what, over all stacks of a repository: the ledgers, filtered."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.quota.keys import short_quota_id
 from training_platform.quota.ledger import (
     CapacityLine,
+    FileLine,
     Held,
     Line,
     ProjectLedger,
     capacity_ledger,
+    file_ledger,
     project_ledgers,
     workspace_demand,
 )
@@ -37,12 +39,13 @@ class UnknownNameError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Overview:
-    """Both ledgers on one day. ``not_counted`` are sentences about files whose demand or limits are missing here."""
+    """The ledgers on one day. ``not_counted`` are sentences about files whose demand or limits are missing here."""
 
     today: date
     workspace: Workspace
     ledgers: tuple[ProjectLedger, ...]
     capacity: tuple[CapacityLine, ...]
+    files: tuple[FileLine, ...] = ()
     not_counted: tuple[str, ...] = ()
 
     def team(self, held: Held) -> str:
@@ -89,6 +92,7 @@ def read_overview(root: FilePath, today: date) -> Overview:
         workspace=workspace,
         ledgers=tuple(ledgers.values()),
         capacity=tuple(capacity_ledger(workspace)),
+        files=tuple(file_ledger(workspace)),
         not_counted=(*workspace.unreadable, *snapshots.unreadable, *rejected, *spoilt),
     )
 
@@ -107,6 +111,7 @@ def select(overview: Overview, selection: Selection) -> Overview:
         workspace=overview.workspace,
         ledgers=tuple(ledgers),
         capacity=capacity,
+        files=tuple(line for line in overview.files if _wanted_files(line, overview, selection)),
         not_counted=overview.not_counted,
     )
 
@@ -154,6 +159,21 @@ def _wanted_capacity(line: CapacityLine, overview: Overview, selection: Selectio
         and (not selection.regions or region_of(environment.clusters[line.cluster].location) in selection.regions)
         and (not selection.stacks or not members.isdisjoint(selection.stacks))
         and (not selection.teams or any(share.holder.label in selection.teams for share in line.shares))
+    )
+
+
+def _wanted_files(line: FileLine, overview: Overview, selection: Selection) -> bool:
+    if selection.quotas:
+        return False
+    environment = overview.workspace.stacks[line.environment].environment
+    assert environment is not None  # lines are made of environments
+    members = {line.environment, *(share.holder.stack for share in line.shares)}
+    location = environment.filestore[line.instance].location
+    return (
+        _in(environment.project, selection.projects)
+        and (not selection.regions or region_of(location) in selection.regions)
+        and (not selection.stacks or not members.isdisjoint(selection.stacks))
+        and (not selection.teams or any(overview.team(share) in selection.teams for share in line.shares))
     )
 
 

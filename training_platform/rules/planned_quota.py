@@ -22,8 +22,8 @@ from training_platform.quota.charges import (
     vm_usage,
 )
 from training_platform.quota.keys import Charge, Holder, upgrade_label
-from training_platform.quota.ledger import CapacityLine, ProjectLedger
-from training_platform.quota.ledger_findings import capacity_findings, quota_findings
+from training_platform.quota.ledger import CapacityLine, ProjectLedger, file_ledger
+from training_platform.quota.ledger_findings import capacity_findings, file_findings, quota_findings
 from training_platform.quota.requests import request_findings
 from training_platform.resources.planned import Planned
 from training_platform.rules.adapters.plan import views_of_plan
@@ -39,12 +39,13 @@ from training_platform.rules.views.view import NeedsUnknown, View
 def ledger_findings(
     workspace: Workspace, ledgers: Iterable[ProjectLedger], capacity: Iterable[CapacityLine]
 ) -> list[Finding]:
-    """Return what both ledgers and the requests for larger limits say is wrong, for every stack of the workspace."""
+    """Return what all ledgers and the requests for larger limits say is wrong, for every stack of the workspace."""
     projects = list(ledgers)
     return [
         *quota_findings(projects, workspace),
         *request_findings(projects, workspace),
         *capacity_findings(capacity, workspace),
+        *file_findings(file_ledger(workspace), workspace),
     ]
 
 

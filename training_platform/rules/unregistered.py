@@ -30,8 +30,9 @@ LEDGER = (
     Description(
         "share-not-whole-slices", "capacity", "Find a nominal quota that is not a whole number of slices or VMs."
     ),
+    Description("file-capacity-exceeded", "capacity", "Find directories promised more than an instance holds."),
 )
-"""What the two ledgers find; an exemption may name these and registered rules, and nothing else."""
+"""What the ledgers find; an exemption may name these and registered rules, and nothing else."""
 
 FILES = (
     Description("stack-yaml", "files", "Find YAML that two readers would read differently."),
@@ -47,6 +48,7 @@ CHANGES = (
     Description("replacement", "changes", "Find capacity or data that a change replaces, with what forces it."),
     Description("recreated-nodes", "changes", "Find pools whose VMs a change makes anew under their jobs.", "warning"),
     Description("protected-removal", "changes", "Find what a change removes and the engine protects.", "warning"),
+    Description("filestore-growth", "changes", "Find a capacity that an instance cannot change to."),
     Description("removed-flavor", "changes", "Find a flavor that goes in one change with a team's share.", "warning"),
     Description("protection-left-off", "changes", "Find protection that was lifted and is not needed off.", "warning"),
     Description("quota-request-moved", "changes", "Find a quota request that becomes one for another limit."),

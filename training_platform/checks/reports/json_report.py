@@ -11,7 +11,7 @@ from training_platform.checks.cost import LEFT_OUT
 from training_platform.checks.report import Report, StackReport, ordered
 from training_platform.checks.reports.json_changes import changes_document
 from training_platform.config.reading.finding import Finding
-from training_platform.quota.ledger import CapacityLine, Line, ProjectLedger
+from training_platform.quota.ledger import CapacityLine, FileLine, Line, ProjectLedger
 from training_platform.rules.exemptions import Exempted
 
 FORMAT_VERSION = 1
@@ -25,6 +25,7 @@ def json_report(report: Report) -> str:
         "stacks": [_stack(stack) for stack in report.stacks],
         "quotas": [_ledger(ledger) for ledger in report.ledgers],
         "capacity": [_capacity(line) for line in report.capacity],
+        "files": [file_document(line) for line in report.files],
         "findings": [_finding(finding) for finding in ordered(report.all_findings())],
         "exempted": [_exempted(exempted) for exempted in report.all_exempted()],
         "known": [{**_finding(known.finding), "known": known.why} for known in report.all_known()],
@@ -97,6 +98,21 @@ def _capacity(line: CapacityLine) -> dict[str, Any]:
         "capacity": line.capacity,
         "promised": line.promised,
         "teams": {share.holder.label: share.amount for share in line.shares},
+    }
+
+
+def file_document(line: FileLine) -> dict[str, Any]:
+    """Return a Filestore instance: GiB that it holds and that are promised of it, and what it gives at most."""
+    found = line.throughput
+    return {
+        "environment": line.environment,
+        "instance": line.instance,
+        "tier": line.tier.name if line.tier else None,
+        "capacity_gib": line.capacity,
+        "promised_gib": line.promised,
+        "grows_to_gib": line.grows_to,
+        "throughput": found._asdict() if found else None,
+        "holders": {share.holder.label: share.amount for share in line.shares},
     }
 
 

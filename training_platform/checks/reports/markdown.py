@@ -11,9 +11,12 @@ from training_platform.checks.comparison.comparison import Comparison
 from training_platform.checks.report import Report, StackReport, ordered
 from training_platform.checks.reports.changes import resource_rows, stack_title, summary, tables
 from training_platform.checks.reports.wording import (
+    FILE_COLUMNS,
+    FILE_NOTE,
     NEARLY_FULL,
     advice,
     counted,
+    file_row,
     fullness,
     headroom,
     held_by,
@@ -28,7 +31,7 @@ from training_platform.checks.reports.wording import (
 )
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.printable import printable
-from training_platform.quota.ledger import shown
+from training_platform.quota.ledger import FileLine, shown
 
 MARKER = "<!-- training-platform check -->"
 """The first line, by which a pipeline finds its own comment to keep it current."""
@@ -143,6 +146,8 @@ def _folded(report: Report) -> Iterator[tuple[str, str]]:
         yield "Accelerators", table(("stack", "region", "flavor", ">min", ">max", ""), rows)
     if report.capacity:
         yield "Capacity that teams are promised", _capacity(report)
+    if report.files:
+        yield f"File capacity, in {FILE_NOTE}", file_table_markdown(report.files)
     for stack in report.stacks:
         if stack.branches:
             yield f"{escaped(stack.name)}: {counted(_resources(stack), 'resource')}", _branches(stack)
@@ -184,6 +189,16 @@ def _capacity(report: Report) -> str:
         for line in report.capacity
     ]
     return table(("environment", "cluster", "flavor", ">holds", ">promised", ">free", "teams"), rows)
+
+
+def file_table_markdown(lines: Iterable[FileLine]) -> str:
+    """Return the ledger of files as a table."""
+    rows = []
+    for line in lines:
+        cells = list(file_row(line))
+        cells[2] = f"**{cells[2]}**" if line.over else cells[2]
+        rows.append(cells)
+    return table(FILE_COLUMNS, rows)
 
 
 def _branches(stack: StackReport) -> str:

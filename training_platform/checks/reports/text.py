@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
@@ -15,7 +15,10 @@ from training_platform.checks.cost import Cost
 from training_platform.checks.report import Report, StackReport, ordered
 from training_platform.checks.reports.text_changes import changes_text
 from training_platform.checks.reports.wording import (
+    FILE_COLUMNS,
+    FILE_NOTE,
     counted,
+    file_row,
     fullness,
     headroom,
     held_by,
@@ -27,7 +30,7 @@ from training_platform.checks.reports.wording import (
     verdict,
 )
 from training_platform.config.reading.finding import Finding
-from training_platform.quota.ledger import CapacityLine, ProjectLedger, shown
+from training_platform.quota.ledger import CapacityLine, FileLine, ProjectLedger, shown
 
 _STYLES = {"error": "bold red", "warning": "yellow", "note": "dim"}
 _FULLNESS = {"over": "bold red", "unknown": "bold red", "nearly": "yellow", "fits": ""}
@@ -41,6 +44,8 @@ def print_report(report: Report, console: Console) -> None:
         console.print(_quota_table(ledger), Text())
     if report.capacity:
         console.print(_capacity_table(report.capacity), Text())
+    if report.files:
+        console.print(file_table(report.files), Text())
     if report.comparison:
         console.print(Group(*changes_text(report.comparison)))
     for line in _findings(report):
@@ -128,6 +133,18 @@ def _capacity_table(lines: tuple[CapacityLine, ...]) -> Group:
         last = place
     title = Text.assemble("capacity of the clusters", ("  chips or GPUs, whole slices, at the most machines", "dim"))
     return Group(Rule(title, align="left", style="dim"), Padding(table, (0, 0, 0, 2), expand=False))
+
+
+def file_table(lines: Iterable[FileLine]) -> Group:
+    """Return the ledger of files: what instances hold, and what of it directories and homes are promised."""
+    table = _table(*(column.removeprefix(">") for column in FILE_COLUMNS))
+    for number, column in enumerate(FILE_COLUMNS):
+        table.columns[number].justify = "right" if column.startswith(">") else "left"
+    for line in lines:
+        style = "bold red" if line.over else ""
+        table.add_row(*(Text(cell, style=style) for cell in file_row(line)))
+    note = Text(FILE_NOTE, style="dim")
+    return Group(Rule("file capacity", align="left", style="dim"), Padding(Group(table, note), (0, 0, 0, 2)))
 
 
 def _findings(report: Report) -> Iterator[Text]:

@@ -9,7 +9,7 @@ from training_platform.checks.cost import LEFT_OUT, Cost
 from training_platform.checks.report import Report
 from training_platform.config.reading.finding import Finding
 from training_platform.quota.keys import short_quota_id
-from training_platform.quota.ledger import Line, shown
+from training_platform.quota.ledger import FileLine, Line, shown
 
 NEARLY_FULL = 0.8
 Fullness = Literal["over", "unknown", "nearly", "fits"]
@@ -121,6 +121,29 @@ def held_by(line: Line, most: int = 3) -> str:
     parts = [f"{held.holder.stack}/{held.holder.label} {shown(held.amount)}" for held in line.holders[:most]]
     rest = len(line.holders) - len(parts)
     return ", ".join(parts) + (f" and {rest} more" if rest > 0 else "")
+
+
+FILE_COLUMNS = ("instance", ">holds", ">promised", ">free", ">up to", ">read/write", "held by")
+FILE_NOTE = "GiB, and MiB/s as Filestore's page on performance estimates them, read 2026-11-22"
+
+
+def file_row(line: FileLine) -> tuple[str, ...]:
+    """Return a line of the ledger of files as the columns of ``FILE_COLUMNS``; up to is how far it can grow."""
+    up_to = "?" if line.grows_to is None else f"{line.grows_to:,}"
+    name = f"{line.environment} {line.instance}, {line.tier.name if line.tier else '?'}"
+    numbers = (f"{line.capacity:,}", shown(line.promised), shown(line.headroom), up_to)
+    return (name, *numbers, file_throughput(line), file_holders(line))
+
+
+def file_throughput(line: FileLine) -> str:
+    """Return the MiB/s that an instance gives at most, to readers and to writers."""
+    found = line.throughput
+    return f"{found.read_mibps:,}/{found.write_mibps:,}" if found else "by IOPS" if line.custom else "?"
+
+
+def file_holders(line: FileLine) -> str:
+    """Return the directories and homes on an instance with what each is promised."""
+    return ", ".join(f"{share.holder.label} {shown(share.amount)}" for share in line.shares)
 
 
 def price(cost: Cost) -> str:

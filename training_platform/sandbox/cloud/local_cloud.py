@@ -77,7 +77,7 @@ class LocalCloud(Cloud):
     def _answer(self, service: str, verb: str, path: str, query: list[tuple[str, str]], body: Any) -> Json:
         if service == "cloudquotas":
             return cloudquotas.answer(self, verb, path, dict(query), body)
-        route = self._route(service, verb, path)
+        route = self._route(service, verb, path.rstrip("/"))  # the gcp provider creates at .../backupPlans/
         method, api = route.method, route.api
         check_path(method, route.parameters)
         parameters = {**route.parameters, **read_query(api, method, query)}

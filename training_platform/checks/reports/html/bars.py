@@ -8,8 +8,18 @@ from itertools import groupby
 
 from training_platform.checks.report import Report
 from training_platform.checks.reports.html.element import Html, el, joined
-from training_platform.checks.reports.wording import counted, fullness, headroom, held_by, limit, location, quota_name
-from training_platform.quota.ledger import CapacityLine, Line, ProjectLedger, shown
+from training_platform.checks.reports.wording import (
+    counted,
+    file_holders,
+    file_throughput,
+    fullness,
+    headroom,
+    held_by,
+    limit,
+    location,
+    quota_name,
+)
+from training_platform.quota.ledger import CapacityLine, FileLine, Line, ProjectLedger, shown
 
 _SAID = {"over": "over", "unknown": "limit not known", "nearly": "nearly full", "fits": ""}
 
@@ -25,6 +35,29 @@ def capacity_bars(report: Report) -> Html:
     return joined(
         el("section", el("h3", f"{environment} {cluster}"), el("ul", map(_capacity, lines), cls="bars"), cls="place")
         for (environment, cluster), lines in places
+    )
+
+
+def file_bars(report: Report) -> Html:
+    """Return what directories and homes are promised of each Filestore instance, by environment."""
+    places = groupby(report.files, key=lambda line: line.environment)
+    return joined(
+        el("section", el("h3", environment), el("ul", map(_files, lines), cls="bars"), cls="place")
+        for environment, lines in places
+    )
+
+
+def _files(line: FileLine) -> Html:
+    parts = [(share.holder.label, share.amount) for share in line.shares]
+    free = f"{shown(-line.headroom)} too many" if line.over else f"{shown(line.headroom)} free"
+    grows = f", grows to {line.grows_to:,}" if line.grows_to else ""
+    return el(
+        "li",
+        el("span", line.instance, " ", el("em", "over") if line.over else "", cls="name"),
+        _bar(parts, line.capacity),
+        el("span", f"{shown(line.promised)} of {line.capacity:,} GiB promised, {free}{grows}", cls="numbers"),
+        el("span", f"{file_throughput(line)} MiB/s read/write; {file_holders(line)}", cls="held"),
+        cls="over" if line.over else "fits",
     )
 
 

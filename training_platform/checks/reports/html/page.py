@@ -9,7 +9,7 @@ from training_platform.checks.comparison.comparison import Comparison, StackChan
 from training_platform.checks.cost import LEFT_OUT, Cost
 from training_platform.checks.report import Report, ordered
 from training_platform.checks.reports.changes import resource_rows, stack_title, summary, tables
-from training_platform.checks.reports.html.bars import capacity_bars, quota_bars
+from training_platform.checks.reports.html.bars import capacity_bars, file_bars, quota_bars
 from training_platform.checks.reports.html.element import Html, el, joined
 from training_platform.checks.reports.html.stacks import stack_graph, stack_trees
 from training_platform.checks.reports.wording import advice, counted, place, price, price_note, verdict
@@ -76,16 +76,22 @@ def _sections(report: Report, links: str) -> Iterator[tuple[str, str, Html]]:
         yield "known", "Known", el("ul", items, cls="findings")
     if exempted := report.all_exempted():
         yield "exempt", "Exempt", el("ul", (_exempted(each, links) for each in exempted), cls="findings")
-    if report.ledgers:
-        yield "quotas", "Quota headroom", quota_bars(report)
-    if report.capacity:
-        yield "capacity", "Capacity promised to teams", capacity_bars(report)
+    yield from _ledgers(report)
     if any(stack.accelerators for stack in report.stacks):
         yield "accelerators", "Accelerators", _accelerators(report)
     if any(stack.cost.most or stack.cost.unpriced for stack in report.stacks):
         yield "cost", "Cost", _cost(report)
     if report.stacks:
         yield "stacks", "Stacks", joined(stack_graph(report), stack_trees(report))
+
+
+def _ledgers(report: Report) -> Iterator[tuple[str, str, Html]]:
+    if report.ledgers:
+        yield "quotas", "Quota headroom", quota_bars(report)
+    if report.capacity:
+        yield "capacity", "Capacity promised to teams", capacity_bars(report)
+    if report.files:
+        yield "files", "File capacity", file_bars(report)
 
 
 def _findings(found: Sequence[Finding], links: str) -> Html:

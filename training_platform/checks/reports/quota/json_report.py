@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from training_platform.checks.reports.json_report import FORMAT_VERSION, line_document
+from training_platform.checks.reports.json_report import FORMAT_VERSION, file_document, line_document
 from training_platform.checks.reports.quota.rows import By, Section, sections
 from training_platform.quota.ledger import CapacityLine, Line
 from training_platform.quota.overview import Overview, may_borrow, may_lend
@@ -30,6 +30,7 @@ def overview_json(overview: Overview, by: By) -> str:
             for ledger in overview.ledgers
         ],
         "capacity": [_capacity(line, overview) for line in overview.capacity],
+        "files": [file_document(line) for line in overview.files],
         "by": by,
         "sections": [_section(section) for section in sections(overview, by)],
         "not_known": list(overview.unknown()),

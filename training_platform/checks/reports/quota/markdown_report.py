@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from training_platform.checks.reports.markdown import escaped, table
+from training_platform.checks.reports.markdown import escaped, file_table_markdown, table
 from training_platform.checks.reports.quota.rows import By, Section, all_holders, sections, taken
 from training_platform.checks.reports.quota.text_report import NO_HOME, section_head, verdict_of
-from training_platform.checks.reports.wording import headroom, limit, limit_and_request, location, quota_name
+from training_platform.checks.reports.wording import FILE_NOTE, headroom, limit, limit_and_request, location, quota_name
 from training_platform.quota.ledger import shown
 from training_platform.quota.overview import Overview, may_borrow, may_lend
 from training_platform.quota.plan import ProjectPlan, request_lines
@@ -18,6 +18,8 @@ def overview_markdown(overview: Overview, by: By) -> str:
     parts = [_section(section, by) for section in sections(overview, by)]
     if overview.capacity:
         parts.append("### Capacity of the clusters\n\n" + _capacity(overview))
+    if overview.files:
+        parts.append(f"### File capacity\n\nIn {FILE_NOTE}.\n\n" + file_table_markdown(overview.files))
     parts += [f"- not known: {escaped(sentence)}." for sentence in overview.unknown()]
     parts += [f"- not counted: {escaped(sentence)}" for sentence in overview.not_counted]
     return "\n\n".join(parts) + "\n"

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from training_platform.checks.reports.console import PrintableConsole, plain_width
 from training_platform.checks.reports.quota.rows import By, Row, Section, all_holders, sections, taken
+from training_platform.checks.reports.text import file_table
 from training_platform.checks.reports.wording import (
     counted,
     fullness,
@@ -43,6 +44,8 @@ def print_overview(overview: Overview, by: By, console: Console) -> None:
         console.print(_section(section, by, console), Text())
     if overview.capacity:
         console.print(_capacity(overview), Text())
+    if overview.files:
+        console.print(file_table(overview.files), Text())
     for sentence in overview.unknown():
         console.print(Text(f"not known: {sentence}.", style="dim"))
     for sentence in overview.not_counted:
