@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
+from pulumi.runtime.rpc import UNKNOWN as UNKNOWN_ON_WIRE
 
 from tests.places import ORGANISATION
 from tests.training_platform.sandbox.kubernetes.client import Client, connect
@@ -18,7 +19,6 @@ from training_platform.checks.planning.stack_plan import plan_stack
 from training_platform.config.spec.stack import PROJECT
 from training_platform.config.workspace import read_workspace
 from training_platform.resources.planned import UNKNOWN, Planned
-from training_platform.sandbox.kubernetes.values import UNKNOWN_ON_WIRE
 
 STACKS = read_workspace(ORGANISATION).stacks
 PROVIDER = "pulumi:providers:kubernetes"

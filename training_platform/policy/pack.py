@@ -37,8 +37,8 @@ from training_platform.resources.planned import Planned
 from training_platform.resources.register import labels_path
 from training_platform.rules import RULES, Rule, evaluate
 from training_platform.rules.adapters.plan import VIEWS_OF
+from training_platform.rules.descriptions import TITLES
 from training_platform.rules.exemptions import Exempted
-from training_platform.rules.rulesets import TITLES
 
 _ADVICE = "Warnings, and what is not decided before deployment, of one resource."
 _STACK_ADVICE = "Warnings, and what is not decided or counted, of the whole stack."

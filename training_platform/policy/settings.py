@@ -16,7 +16,7 @@ from training_platform.config.reading.finding import Path
 from training_platform.config.reading.section import enumeration
 from training_platform.policy.single_stack import SnapshotError, given_snapshot
 from training_platform.rules import RULES
-from training_platform.rules.unregistered import LEDGER
+from training_platform.rules.descriptions import LEDGER
 
 ADVISORY_RULES = "advisoryRules"
 PRODUCTION = "production"

@@ -25,7 +25,7 @@ from training_platform.config.reading.rejection import rejections
 from training_platform.config.reading.section import Email, OneOf, Section
 from training_platform.config.reading.source import Source, UnreadableError, read_source
 from training_platform.rules import RULES
-from training_platform.rules.unregistered import LEDGER
+from training_platform.rules.descriptions import LEDGER
 
 FILE = "stacks/exemptions.yaml"
 EXEMPTIBLE = frozenset({*RULES, *(each.id for each in LEDGER)})

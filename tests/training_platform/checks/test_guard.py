@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from training_platform.config.reading.finding import Finding
-from training_platform.rules.unregistered import describe
+from training_platform.rules.descriptions import describe
 
 CAPACITY = "            capacity: on-demand\n"
 SPOT = "            capacity: spot\n"

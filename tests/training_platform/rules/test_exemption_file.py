@@ -12,8 +12,8 @@ from tests.places import ORGANISATION
 from training_platform.config.reading.finding import Finding, Position
 from training_platform.config.reading.source import parse_source
 from training_platform.rules import RULES
+from training_platform.rules.descriptions import LEDGER, describe
 from training_platform.rules.exemptions import FILE, Exemptions, parse_exemptions, read_exemptions
-from training_platform.rules.unregistered import LEDGER, describe
 
 TODAY = date(2026, 11, 21)
 FINDING = Finding(

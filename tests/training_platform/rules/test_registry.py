@@ -11,8 +11,8 @@ from training_platform.config.spec.stack import parse_stack
 from training_platform.config.workspace import Workspace
 from training_platform.resources.planned import UNKNOWN
 from training_platform.rules import registry, views_of_model
+from training_platform.rules.descriptions import TITLES
 from training_platform.rules.registry import RULES, Draft, evaluate, finding, rule
-from training_platform.rules.rulesets import TITLES
 from training_platform.rules.views.access import LabelledView
 from training_platform.rules.views.program import Program, program
 

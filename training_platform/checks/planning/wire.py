@@ -1,7 +1,12 @@
-"""Values on Pulumi's wire (protobuf Structs) as plain Python: unknown as ``UNKNOWN``, secrets as what they hold."""
+"""Values on Pulumi's wire (protobuf Structs) as plain Python, and the marks by which an object is more than a map.
+
+An unknown is a string with a reserved value, and a secret an object with a signature. Source: pulumi/pulumi v3.259
+pkg/resource/plugin/rpc.go, read 2026-11-21.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from google.protobuf import struct_pb2
@@ -9,43 +14,61 @@ from pulumi.runtime import rpc
 
 from training_platform.resources.planned import UNKNOWN
 
-_SIGNATURE = "4dabf18193072939515e22adb298388d"  # the key under which Pulumi marks a value as more than an object
-_SECRET = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 # a published constant of the protocol
+SIGNATURE = "4dabf18193072939515e22adb298388d"  # the key under which Pulumi marks a value as more than an object
+SECRET = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 # what that key says of a secret: a published constant
 _RESOURCE = "5cf8f73096256a8f31e491e813e4eb8e"
 _OUTPUT = "d0e6a833031e9bbcd3f4e8bde6ca49a4"
+UNKNOWNS = frozenset(
+    {
+        rpc.UNKNOWN,  # a string, and whatever an SDK does not type
+        "1c4a061d-8072-4f0a-a4cb-0ff528b18fe7",  # bool
+        "3eeb2bf0-c639-47a8-9e75-3b44932eb421",  # number
+        "6a19a0b0-7e62-4c92-b797-7f8e31da9cc2",  # array
+        "030794c1-ac77-496b-92df-f27374a8bd58",  # asset
+        "e48ece36-62e2-4504-bad9-02848725956a",  # archive
+        "dd056dcd-154b-4c76-9bd3-c8f88648b5ff",  # object
+    }
+)
 
 
 def plain_struct(struct: struct_pb2.Struct) -> dict[str, Any]:
-    """Return an object of the wire as a dict, whole numbers as ``int``."""
+    """Return an object of the wire as a dict, whole numbers as ``int``, unknown as ``UNKNOWN``, secrets unwrapped."""
     return {key: plain(value) for key, value in struct.fields.items()}
 
 
 def plain(value: struct_pb2.Value) -> Any:
     """Return a value of the wire as plain Python; a reference to a resource becomes its id."""
+    return readable(as_sent(value))
+
+
+def as_sent(value: struct_pb2.Value) -> Any:
+    """Return a value of the wire with its marks, whole numbers as ``int``, since the wire has floats only."""
     kind = value.WhichOneof("kind")
-    if kind == "string_value":
-        return UNKNOWN if value.string_value == rpc.UNKNOWN else value.string_value
-    if kind == "number_value":
-        number = value.number_value
-        return int(number) if number.is_integer() else number
-    if kind == "bool_value":
-        return value.bool_value
-    if kind == "list_value":
-        return [plain(item) for item in value.list_value.values]
     if kind == "struct_value":
-        return _object(value.struct_value)
-    return None
+        return {key: as_sent(item) for key, item in value.struct_value.fields.items()}
+    if kind == "list_value":
+        return [as_sent(item) for item in value.list_value.values]
+    if kind == "number_value":
+        return int(value.number_value) if value.number_value.is_integer() else value.number_value
+    return getattr(value, kind) if kind in ("string_value", "bool_value") else None
 
 
-def _object(struct: struct_pb2.Struct) -> Any:
-    if _SIGNATURE not in struct.fields:
-        return plain_struct(struct)
-    signature = struct.fields[_SIGNATURE].string_value
-    if signature in (_SECRET, _OUTPUT):
-        return plain(struct.fields["value"]) if "value" in struct.fields else UNKNOWN
-    if signature == _RESOURCE:
-        return plain(struct.fields["id"]) if struct.fields["id"].string_value else UNKNOWN
-    return plain_struct(struct)
+def readable(value: Any) -> Any:
+    """Copy a value as it was sent without its marks; unknowns, and what is not JSON at all, become ``UNKNOWN``."""
+    if isinstance(value, str):
+        return UNKNOWN if value in UNKNOWNS else value
+    if isinstance(value, dict):
+        signature = value.get(SIGNATURE)
+        if signature in (SECRET, _OUTPUT):
+            return readable(value.get("value", UNKNOWN))
+        if signature == _RESOURCE:
+            return readable(value.get("id") or UNKNOWN)
+        return {name: readable(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [readable(item) for item in value]
+    if isinstance(value, Mapping):
+        return readable(dict(value))
+    return value if value is None or isinstance(value, bool | int | float) else UNKNOWN
 
 
 def holds_unknown(value: Any) -> bool:

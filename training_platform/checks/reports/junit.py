@@ -15,8 +15,8 @@ from training_platform.checks.report import Report, ordered
 from training_platform.checks.reports.wording import place
 from training_platform.config.reading.finding import Finding
 from training_platform.rules import RULES
+from training_platform.rules.descriptions import LEDGER
 from training_platform.rules.exemptions import Exempted
-from training_platform.rules.unregistered import LEDGER
 
 # XML 1.0 has no way to write these, not even as references.
 _UNWRITABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -14,7 +14,7 @@ from training_platform.checks.fingerprints import fingerprinted
 from training_platform.checks.report import Report
 from training_platform.checks.reports.wording import advice, place, said
 from training_platform.config.reading.finding import Finding
-from training_platform.rules.unregistered import Description, describe
+from training_platform.rules.descriptions import Description, describe
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _ROOT = "SRCROOT"

@@ -7,20 +7,14 @@ from typing import Final
 
 from typing_extensions import override
 
+from training_platform.checks.planning.wire import holds_unknown, readable
+from training_platform.resources.planned import UNKNOWN
 from training_platform.sandbox.kubernetes.calls import Ask, AutoName, Failure, Kept, Made, Verdict, auto_name
 from training_platform.sandbox.kubernetes.changes import Change, Path
 from training_platform.sandbox.kubernetes.schemas.crds import CrdSchema
 from training_platform.sandbox.kubernetes.schemas.kinds import IDENTITY, IMMUTABLE
 from training_platform.sandbox.kubernetes.store import CREATED, Key, ObjectStore, Refused
-from training_platform.sandbox.kubernetes.values import (
-    UNKNOWN,
-    Json,
-    dig,
-    holds_unknown,
-    put,
-    readable,
-    with_secrets,
-)
+from training_platform.sandbox.kubernetes.values import Json, dig, put, with_secrets
 
 AUTONAMED: Final = "pulumi.com/autonamed"  # the annotation by which the provider knows names of its own making
 _SERVERS_OWN: Final = ("uid", "resourceVersion", "creationTimestamp")

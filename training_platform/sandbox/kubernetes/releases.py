@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from pulumi.runtime.rpc import UNKNOWN as UNKNOWN_ON_WIRE
 from typing_extensions import override
 
+from training_platform.checks.planning.wire import readable
 from training_platform.sandbox.kubernetes.calls import Ask, AutoName, Failure, Kept, Made, Verdict, auto_name
 from training_platform.sandbox.kubernetes.changes import Change
 from training_platform.sandbox.kubernetes.store import Key, ObjectStore, Refused, Store
-from training_platform.sandbox.kubernetes.values import UNKNOWN_ON_WIRE, Json, pruned, readable, with_secrets
+from training_platform.sandbox.kubernetes.values import Json, pruned, with_secrets
 
 GROUP: Final = "helm.sh"
 TIMEOUT_SECONDS: Final = 300  # the provider's default, which it writes into the inputs

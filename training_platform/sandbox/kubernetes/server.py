@@ -22,6 +22,7 @@ from pulumi.runtime.proto import plugin_pb2, provider_pb2_grpc
 from pulumi.runtime.proto import provider_pb2 as pb
 from typing_extensions import override
 
+from training_platform.checks.planning.wire import readable
 from training_platform.resources.register import RELEASE
 from training_platform.sandbox.kubernetes.calls import Ask, AutoName, Failure, Kept
 from training_platform.sandbox.kubernetes.changes import Change, changes
@@ -31,7 +32,7 @@ from training_platform.sandbox.kubernetes.schemas import kinds
 from training_platform.sandbox.kubernetes.schemas.crds import load_crds
 from training_platform.sandbox.kubernetes.settings import Settings, changed_settings, configured, refused_settings
 from training_platform.sandbox.kubernetes.store import ObjectStore, Refused, Store
-from training_platform.sandbox.kubernetes.values import from_struct, readable, to_struct
+from training_platform.sandbox.kubernetes.values import from_struct, to_struct
 
 _Method = Callable[[Any, Any, Any], Any]  # the servicer, a request, the call's context
 

@@ -11,8 +11,10 @@ from typing import Any, Final
 
 import yaml
 
+from training_platform.checks.planning.wire import readable
+from training_platform.resources.planned import UNKNOWN
 from training_platform.sandbox.kubernetes.changes import changes
-from training_platform.sandbox.kubernetes.values import UNKNOWN, Json, dig, readable
+from training_platform.sandbox.kubernetes.values import Json, dig
 
 _CLUSTER: Final = ("kubeconfig", "context", "cluster")
 

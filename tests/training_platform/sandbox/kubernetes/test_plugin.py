@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 from pulumi.runtime.proto import provider_pb2 as pb
+from pulumi.runtime.rpc import UNKNOWN as UNKNOWN_ON_WIRE
 
 from tests.training_platform.sandbox.kubernetes.client import CallRefused, Client, connect
+from training_platform.checks.planning.wire import SECRET, SIGNATURE
 from training_platform.sandbox.kubernetes import server
 from training_platform.sandbox.kubernetes.server import serve
 from training_platform.sandbox.kubernetes.store import Key, Store
-from training_platform.sandbox.kubernetes.values import SECRET, SIGNATURE, UNKNOWN_ON_WIRE, Json, dig
+from training_platform.sandbox.kubernetes.values import Json, dig
 
 NAMESPACE = "kubernetes:core/v1:Namespace"
 CONFIG_MAP = "kubernetes:core/v1:ConfigMap"

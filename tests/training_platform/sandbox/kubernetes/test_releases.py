@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from pulumi.runtime.rpc import UNKNOWN as UNKNOWN_ON_WIRE
 
 from tests.training_platform.sandbox.kubernetes.client import CallRefused, Client
+from training_platform.checks.planning.wire import SECRET, SIGNATURE
 from training_platform.sandbox.kubernetes.store import Key, Store
-from training_platform.sandbox.kubernetes.values import SECRET, SIGNATURE, UNKNOWN_ON_WIRE, Json
+from training_platform.sandbox.kubernetes.values import Json
 
 RELEASE = "kubernetes:helm.sh/v3:Release"
 CHART = "oci://registry.example.com/charts/kueue"

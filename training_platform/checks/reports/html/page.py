@@ -14,8 +14,8 @@ from training_platform.checks.reports.html.element import Html, el, joined
 from training_platform.checks.reports.html.stacks import stack_graph, stack_trees
 from training_platform.checks.reports.wording import advice, counted, place, price, price_note, verdict
 from training_platform.config.reading.finding import Finding
+from training_platform.rules.descriptions import describe
 from training_platform.rules.exemptions import Exempted
-from training_platform.rules.unregistered import describe
 
 # Whatever a stack file says, the page cannot load or run anything.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"

@@ -17,8 +17,9 @@ from functools import cache
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from training_platform.checks.planning.wire import holds_unknown
 from training_platform.sandbox.kubernetes.changes import Path
-from training_platform.sandbox.kubernetes.values import Json, holds_unknown
+from training_platform.sandbox.kubernetes.values import Json
 
 cel: Any = importlib.import_module("cel") if importlib.util.find_spec("cel") else None
 

@@ -18,9 +18,10 @@ import yaml
 from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.validators import extend
 
+from training_platform.checks.planning.wire import holds_unknown, readable
 from training_platform.sandbox.kubernetes.changes import text
 from training_platform.sandbox.kubernetes.schemas import cel_rules
-from training_platform.sandbox.kubernetes.values import Json, holds_unknown, readable
+from training_platform.sandbox.kubernetes.values import Json
 
 
 class Problem(NamedTuple):

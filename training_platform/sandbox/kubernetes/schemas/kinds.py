@@ -1,14 +1,13 @@
-"""What must be known of a kind without asking a cluster: scope, plural, and fields that cannot change.
-
-Sources, read 2026-11-21: scopes, kubernetes/api v1.34 type definitions; fields whose change replaces the object,
-pulumi/pulumi-kubernetes 9497796 provider/pkg/provider/diff.go (kinds that a platform writes; pods are left out).
-"""
+"""What must be known of a kind without asking a cluster: plural, and by ``kinds.yaml`` scope and fixed fields."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Final, NamedTuple
 
-Path = tuple[str, ...]
+import yaml
+
+FieldPath = tuple[str, ...]
 
 
 class Kind(NamedTuple):
@@ -45,57 +44,11 @@ def parse(token: str) -> Kind:
     return Kind("" if group == "core" else group, version, parts[2])
 
 
-_RBAC: Final = "rbac.authorization.k8s.io"
-CLUSTER_SCOPED: Final = frozenset(
-    {
-        ("", "Namespace"),
-        ("", "Node"),
-        ("", "PersistentVolume"),
-        (_RBAC, "ClusterRole"),
-        (_RBAC, "ClusterRoleBinding"),
-        ("storage.k8s.io", "StorageClass"),
-        ("storage.k8s.io", "VolumeAttachment"),
-        ("storage.k8s.io", "VolumeAttributesClass"),
-        ("storage.k8s.io", "CSIDriver"),
-        ("storage.k8s.io", "CSINode"),
-        ("scheduling.k8s.io", "PriorityClass"),
-        ("node.k8s.io", "RuntimeClass"),
-        ("networking.k8s.io", "IngressClass"),
-        ("apiextensions.k8s.io", "CustomResourceDefinition"),
-        ("apiregistration.k8s.io", "APIService"),
-        ("certificates.k8s.io", "CertificateSigningRequest"),
-        ("resource.k8s.io", "DeviceClass"),
-        ("flowcontrol.apiserver.k8s.io", "FlowSchema"),
-        ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"),
-        ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"),
-        ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"),
-        ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"),
-        ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"),
-    }
-)
-
-IDENTITY: Final[tuple[Path, ...]] = (("kind",), ("metadata", "name"), ("metadata", "namespace"))
-_SELECTOR: Final[tuple[Path, ...]] = (("spec", "selector"),)
-IMMUTABLE: Final[dict[tuple[str, str], tuple[Path, ...]]] = {
-    ("", "PersistentVolume"): (("spec", "csi"), ("spec", "nfs"), ("spec", "local"), ("spec", "hostPath")),
-    ("", "PersistentVolumeClaim"): (
-        *_SELECTOR,
-        ("spec", "accessModes"),
-        ("spec", "storageClassName"),
-        ("spec", "volumeName"),
-    ),
-    ("", "Service"): (("spec", "clusterIP"),),
-    ("storage.k8s.io", "StorageClass"): (("parameters",), ("provisioner",)),
-    (_RBAC, "RoleBinding"): (("roleRef",),),
-    (_RBAC, "ClusterRoleBinding"): (("roleRef",),),
-    ("apps", "Deployment"): _SELECTOR,
-    ("apps", "DaemonSet"): _SELECTOR,
-    ("apps", "StatefulSet"): (
-        *_SELECTOR,
-        ("spec", "podManagementPolicy"),
-        ("spec", "revisionHistoryLimit"),
-        ("spec", "serviceName"),
-        ("spec", "volumeClaimTemplates"),
-    ),
-    ("batch", "Job"): (*_SELECTOR, ("spec", "completions"), ("spec", "parallelism"), ("spec", "template")),
+_TABLE: Final = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+CLUSTER_SCOPED: Final = frozenset((group, kind) for group, kinds in _TABLE["cluster_scoped"].items() for kind in kinds)
+IDENTITY: Final[tuple[FieldPath, ...]] = (("kind",), ("metadata", "name"), ("metadata", "namespace"))
+IMMUTABLE: Final[dict[tuple[str, str], tuple[FieldPath, ...]]] = {
+    (group, kind): tuple(tuple(path.split(".")) for path in paths)
+    for group, kinds in _TABLE["immutable"].items()
+    for kind, paths in kinds.items()
 }

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pulumi.runtime.rpc import UNKNOWN as UNKNOWN_ON_WIRE
 
+from training_platform.resources.planned import UNKNOWN
 from training_platform.sandbox.kubernetes.schemas import cel_rules
 from training_platform.sandbox.kubernetes.schemas.crds import CrdSchema
-from training_platform.sandbox.kubernetes.values import UNKNOWN, UNKNOWN_ON_WIRE, Json
+from training_platform.sandbox.kubernetes.values import Json
 
 pytest.importorskip("cel", reason="no CEL library: the package common-expression-language is not installed")
 

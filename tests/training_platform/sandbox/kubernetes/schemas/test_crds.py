@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
+from pulumi.runtime.rpc import UNKNOWN as UNKNOWN_ON_WIRE
 
+from training_platform.checks.planning.wire import SECRET, SIGNATURE
 from training_platform.sandbox.kubernetes.schemas.crds import CrdSchema, json_schema, load_crds
-from training_platform.sandbox.kubernetes.values import SECRET, SIGNATURE, UNKNOWN_ON_WIRE, Json
+from training_platform.sandbox.kubernetes.values import Json
 
 KUEUE = "kueue.x-k8s.io"
 Schemas = dict[tuple[str, str, str], CrdSchema]

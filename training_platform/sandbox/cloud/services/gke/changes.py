@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
+
+import yaml
 
 from training_platform.sandbox.cloud.requests.errors import ApiError, conflict, failed_precondition, not_found
 from training_platform.sandbox.cloud.requests.masks import merge
@@ -17,10 +20,12 @@ from training_platform.sandbox.cloud.state.cloud import Cloud
 from training_platform.sandbox.cloud.state.store import Record
 from training_platform.sandbox.cloud.state.work import Change, Work
 
-_POOL_METHODS: Final = {
-    "setAutoscaling": "autoscaling",
-    "setManagement": "management",
-}
+_TABLE: Final = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+_PLACES: Final[Mapping[str, str]] = _TABLE["places"]
+_INSIDE: Final[Mapping[str, str]] = _TABLE["inside"]
+_POOL_FIELDS: Final[Mapping[str, str]] = _TABLE["pool_fields"]
+_INNER: Final[Mapping[str, str]] = _TABLE["inner"]
+_SETTERS: Final[Mapping[str, str]] = _TABLE["setters"]
 
 
 def check_free(cloud: Cloud, name: str) -> None:
@@ -59,12 +64,13 @@ def _finish_cluster(cloud: Cloud, record: Record, update: Json) -> None:
 def _place(call: Call, given: str) -> tuple[str, ...]:
     """Return where in a cluster a field of an update goes. Raises ApiError for one that is nowhere."""
     if given in _PLACES:
-        return _PLACES[given]
+        return tuple(_PLACES[given].split("."))
     name = given.removeprefix("desired")
     field = name[:1].lower() + name[1:]
-    for schema, above in (("Cluster", ()), ("NetworkConfig", ("networkConfig",)), ("IPAllocationPolicy", (_RANGES,))):
+    above = {"Cluster": (), "NetworkConfig": ("networkConfig",), "IPAllocationPolicy": ("ipAllocationPolicy",)}
+    for schema, place in above.items():
         if field in call.properties(schema):
-            return (*above, field)
+            return (*place, field)
     raise ApiError(501, f"Changing a cluster's {given} is not implemented by the local cloud")
 
 
@@ -85,8 +91,8 @@ def _update_pools(cloud: Cloud, call: Call, cluster: Record, fields: Json) -> No
     for name in names:
         pool = cloud.existing(name)
         for given, value in fields.items():
-            *above, field = _POOL_FIELDS[given]
-            (pool.body[above[0]] if above else pool.body)[field] = value
+            above, _, field = _POOL_FIELDS[given].rpartition(".")
+            (pool.body[above] if above else pool.body)[field] = value
         _check_pool(cloud, call, pool)
         cloud.store.put(pool)
 
@@ -99,8 +105,8 @@ def _set_cluster(cloud: Cloud, call: Call) -> Json:
     stale = given.pop("labelFingerprint", None)
     if stale and stale != record.body.get("labelFingerprint"):
         raise conflict("Labels could not be set due to fingerprint mismatch.", code=412)
-    field, source = _SETTERS[call.method.action]
-    record.body[field] = given.get(source, {})
+    field = _SETTERS[call.method.action]
+    record.body[field] = given.get(field, {})
     fill_cluster(cloud, record)
     cloud.store.put(record)
     return _operation(cloud, record, "UPDATE_CLUSTER")
@@ -138,7 +144,7 @@ def _set_pool(cloud: Cloud, call: Call) -> Json:
     """Set one field of a node pool: its autoscaling, its management."""
     record = cloud.existing(call.name)
     _pool_free(cloud, record)
-    field = _POOL_METHODS[call.method.action]
+    field = _SETTERS[call.method.action]
     record.body[field] = call.body.get(field, {})
     return _changed_pool(cloud, call, record)
 
@@ -186,54 +192,12 @@ def _operation(cloud: Cloud, record: Record, kind: str, *, grows: bool = False) 
     return cloud.operations.start(work)
 
 
-_RANGES: Final = "ipAllocationPolicy"
-_NODES: Final = ("nodePoolDefaults", "nodeConfigDefaults")
-_AUTO: Final = "nodePoolAutoConfig"
-# Of the fields that are not called after where they go.
-_PLACES: Final[Mapping[str, tuple[str, ...]]] = {
-    "desiredLocations": ("locations",),
-    "desiredClusterAutoscaling": ("autoscaling",),
-    "desiredIntraNodeVisibilityConfig": ("networkConfig", "enableIntraNodeVisibility"),
-    "desiredL4ilbSubsettingConfig": ("networkConfig", "enableL4ilbSubsetting"),
-    "desiredMasterVersion": ("initialClusterVersion",),
-    "desiredK8sBetaApis": ("enableK8sBetaApis",),
-    "desiredEnablePrivateEndpoint": ("privateClusterConfig", "enablePrivateEndpoint"),
-    "desiredAdditionalIpRangesConfig": (_RANGES, "additionalIpRangesConfigs"),
-    "desiredAutopilotWorkloadPolicyConfig": ("autopilot", "workloadPolicyConfig"),
-    "desiredAutopilotClusterPolicyConfig": ("autopilot", "clusterPolicyConfig"),
-    "desiredContainerdConfig": (*_NODES, "containerdConfig"),
-    "desiredGcfsConfig": (*_NODES, "gcfsConfig"),
-    "desiredNodeKubeletConfig": (*_NODES, "nodeKubeletConfig"),
-    "desiredNodePoolLoggingConfig": (*_NODES, "loggingConfig"),
-    "desiredNodePoolAutoConfigKubeletConfig": (_AUTO, "nodeKubeletConfig"),
-    "desiredNodePoolAutoConfigLinuxNodeConfig": (_AUTO, "linuxNodeConfig"),
-    "desiredNodePoolAutoConfigNetworkTags": (_AUTO, "networkTags"),
-    "desiredNodePoolAutoConfigResourceManagerTags": (_AUTO, "resourceManagerTags"),
-}
-# Of messages of one field that the cluster has without the message around it.
-_INSIDE: Final[Mapping[str, str]] = {
-    "desiredIntraNodeVisibilityConfig": "enabled",
-    "desiredL4ilbSubsettingConfig": "enabled",
-    "desiredAdditionalIpRangesConfig": "additionalIpRangesConfigs",
-}
-# Source: terraform-provider-google-beta, resource_container_node_pool.go (nodePoolUpdate), read 2026-11-22: a pool's
-# autoscaling is changed by an update of its cluster, by nothing else.
-_POOL_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
-    "desiredImageType": ("config", "imageType"),
-    "desiredNodePoolAutoscaling": ("autoscaling",),
-    "desiredNodeVersion": ("version",),
-}
-_INNER: Final = {"labels": "labels", "tags": "tags", "taints": "taints", "resourceLabels": "labels"}
-_SETTERS: Final = {
-    "setResourceLabels": ("resourceLabels", "resourceLabels"),
-    "setMaintenancePolicy": ("maintenancePolicy", "maintenancePolicy"),
-    "setNetworkPolicy": ("networkPolicy", "networkPolicy"),
-}
 HANDLERS: Final[dict[str, Handler]] = {
     "clusters.update": _update_cluster,
-    "clusters.setResourceLabels": _set_cluster,
-    "clusters.setMaintenancePolicy": _set_cluster,
-    "clusters.setNetworkPolicy": _set_cluster,
+    **{
+        f"clusters.{method}": _set_cluster
+        for method in ("setResourceLabels", "setMaintenancePolicy", "setNetworkPolicy")
+    },
     "nodePools.update": _update_pool,
     "nodePools.setAutoscaling": _set_pool,
     "nodePools.setManagement": _set_pool,

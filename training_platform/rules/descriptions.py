@@ -1,0 +1,42 @@
+"""What findings mean that no registered rule makes, of files, ledgers and changes, and the titles of rule sets.
+
+The words are data, ``descriptions.yaml``. ``describe`` says of any rule id what it is about; reports show it beside
+what was found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from training_platform.catalog.reading import read_file
+from training_platform.config.reading.finding import Severity
+from training_platform.rules.registry import RULES
+
+
+class Description(NamedTuple):
+    """What a rule looks for, the group that it belongs to, and where its facts come from."""
+
+    id: str
+    group: str
+    summary: str
+    severity: Severity = "error"
+    source: str | None = None
+
+
+_WORDS = read_file(Path(__file__).parent / "descriptions.yaml")
+TITLES: Mapping[str, str] = _WORDS["rulesets"]
+"""The title of each rule set in the policy pack, where an organisation switches sets on and off."""
+LEDGER, _FILES, _CHANGES = (
+    tuple(Description(name, **row) for name, row in _WORDS[part].items()) for part in ("ledger", "files", "changes")
+)
+_UNREGISTERED = {each.id: each for each in (*LEDGER, *_FILES, *_CHANGES)}
+
+
+def describe(rule_id: str) -> Description:
+    """Return what a rule is about; one that nobody described has its id for a summary."""
+    rule = RULES.get(rule_id)
+    if rule is None:
+        return _UNREGISTERED.get(rule_id, Description(rule_id, "other", rule_id))
+    return Description(rule.id, rule.ruleset, rule.summary, rule.severity, rule.source)
