@@ -13,6 +13,7 @@ from training_platform.jobs.gke.jobset import jobset
 from training_platform.jobs.gke.layout import gke_target, layout
 from training_platform.jobs.gke.rules import demand, gke_findings, reach
 from training_platform.jobs.resolve import FOLDER, ResolvedJob, read_job
+from training_platform.jobs.rules import job_findings
 from training_platform.jobs.runs.naming import as_run, point_runs
 from training_platform.jobs.spec.job import Target
 from training_platform.jobs.text import json_text, yaml_text
@@ -64,7 +65,7 @@ def check_job(path: FilePath, root: FilePath, workspace: Workspace, today: date)
     job, findings = read_job(path, root, workspace)
     if job is None:
         return tuple(findings)
-    return tuple(finding for target in targets(job) for finding in judge(job, target, today).findings)
+    return tuple(dict.fromkeys(finding for target in targets(job) for finding in judge(job, target, today).findings))
 
 
 def job_files(root: FilePath) -> list[FilePath]:
@@ -90,11 +91,12 @@ def chosen_target(job: ResolvedJob, asked: Target | None) -> Target:
 
 def judge(job: ResolvedJob, target: Target, today: date) -> Rendered:
     """Return findings and notes about one of a job's targets. Raises UnreadableError for a broken quota snapshot."""
+    common = list(job_findings(job))
     if target == "gke":
-        findings = gke_findings(job)
+        findings = [*common, *gke_findings(job)]
         known = not any(finding.severity == "error" for finding in findings)
         return Rendered(findings=tuple(findings), notes=(_queue_note(job),) if known else ())
-    findings = vertex_findings(job)
+    findings = [*common, *vertex_findings(job)]
     if any(finding.severity == "error" for finding in findings):
         return Rendered(findings=tuple(findings))  # what it would charge is not known
     snapshots, stale = job_snapshots(job, today)

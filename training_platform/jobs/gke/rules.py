@@ -13,6 +13,7 @@ from training_platform.config.spec.team import Share
 from training_platform.jobs.gke.gpu_direct import fabric_of, usable_pools
 from training_platform.jobs.gke.jobset import ROLE
 from training_platform.jobs.gke.layout import gke_target, layout, shape
+from training_platform.jobs.gke.resource_rules import resource_findings
 from training_platform.jobs.resolve import NAME_RULE, ResolvedJob, unknown_stacks
 from training_platform.jobs.runs.naming import longest_name
 from training_platform.quota.ledger import shown
@@ -31,13 +32,14 @@ def gke_findings(job: ResolvedJob) -> list[Finding]:
     if (count := gke.slices if tpu else gke.nodes) is None:
         message = f"{flavor.name} is counted in {right}"
         found = job.finding(("gke", wrong), message, rule="job-count", allowed=right, nearest=right)
-        return [found, *_shapes(job, flavor)]
+        return [found, *_shapes(job, flavor), *resource_findings(job)]
     return [
         *_shapes(job, flavor),
         *_counts(job, flavor, right, count),
         *_slices(job, flavor, count),
         *_networks(job, flavor),
         *_run(job),
+        *resource_findings(job),
         *_names(job),
     ]
 

@@ -9,21 +9,23 @@ from collections.abc import Iterator
 from itertools import islice
 
 from training_platform.catalog import MACHINE_TYPES
-from training_platform.catalog.nearest import find_nearest
 from training_platform.catalog.topologies import legal_for, legal_topologies, nearest_topology
-from training_platform.catalog.types import Capacity, MachineType
+from training_platform.catalog.types import MachineType
 from training_platform.config.reading.finding import Finding, Path
 from training_platform.config.reading.section import enumeration
 from training_platform.jobs.resolve import ResolvedJob
+from training_platform.jobs.rules import readable
 from training_platform.jobs.spec.vertex import VertexTarget
-from training_platform.jobs.vertex.pools import program_texts, vertex_target, vms
+from training_platform.jobs.vertex.place_rules import place_findings
+from training_platform.jobs.vertex.pool_rules import not_offered, offered, role_findings
+from training_platform.jobs.vertex.pools import pools, program_texts, vertex_target, vms
+from training_platform.jobs.vertex.study_rules import study_findings
 from training_platform.rules.registry import RULES
 from training_platform.rules.views.vertex import PersistentPoolView
 
 FLEX_HOURS = 7 * 24
 MOST_VARIABLES = 100
 MOST_ARGS = 100_000  # characters, all arguments together
-_CHOICES: tuple[Capacity, ...] = ("on-demand", "flex-start", "spot")
 _SHARED = ("vertex-boot-disk-size", "vertex-boot-disk-type", "vertex-region")
 _SHOWN = 16  # shapes that a finding lists
 
@@ -33,24 +35,19 @@ def vertex_findings(job: ResolvedJob) -> list[Finding]:
     target = vertex_target(job)
     machine = MACHINE_TYPES[target.machine_type]
     if not machine.vertex:
-        return [_not_offered(job, machine)]
+        return [not_offered(job, ("machine_type",), machine)]
     return [
         *_slice(job, target, machine),
         *_capacity(job, target, machine),
         *_times(job, target),
         *_resource(job, target),
+        *role_findings(job, target),
+        *place_findings(job, target),
+        *study_findings(job, target),
         *_shared(job, target),
         *_container(job),
         *_output(job, target),
     ]
-
-
-def _not_offered(job: ResolvedJob, machine: MachineType) -> Finding:
-    offered = [name for name, each in MACHINE_TYPES.items() if each.vertex]
-    return job.finding(
-        ("vertex", "machine_type"), f"{machine.name} is not for training on Vertex AI", rule="job-vertex-machine",
-        allowed=enumeration(offered), nearest=find_nearest(machine.name, offered),
-    )  # fmt: skip
 
 
 def _slice(job: ResolvedJob, target: VertexTarget, machine: MachineType) -> Iterator[Finding]:
@@ -77,14 +74,11 @@ def _slice(job: ResolvedJob, target: VertexTarget, machine: MachineType) -> Iter
 def _capacity(job: ResolvedJob, target: VertexTarget, machine: MachineType) -> Iterator[Finding]:
     """Find a provisioning model that Vertex AI does not support for the machine type."""
     path: Path = ("vertex", "capacity")
-    support = machine.accelerator.vertex if machine.accelerator else None
-    quotas = support.quotas if support else machine.vertex_cpu_quota
-    flex = support is not None and support.flex_start
-    offered = [each for each in _CHOICES if each in quotas and (flex or each != "flex-start")]
-    if target.capacity not in offered:
+    choices = offered(machine)
+    if target.capacity not in choices:
         message = f"{target.capacity} is not offered for {machine.name}"
-        nearest = offered[-1] if offered else None
-        yield job.finding(path, message, rule="job-vertex-capacity", allowed=", ".join(offered), nearest=nearest)
+        nearest = choices[-1] if choices else None
+        yield job.finding(path, message, rule="job-vertex-capacity", allowed=", ".join(choices), nearest=nearest)
     elif machine.kind == "tpu" and target.capacity == "spot" and vms(target) > 1:
         message = f"spot is not offered for slices of several VMs, and {target.topology} has {vms(target)}"
         yield job.finding(path, message, rule="job-vertex-capacity", allowed="on-demand", nearest="on-demand")
@@ -119,8 +113,8 @@ def _resource(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
             message = f"is {asked}, and {there} has {has}"
             yield job.finding(("vertex", *path), message, rule=rule, allowed=str(has), nearest=has)
     most = resource.max_replicas or resource.replicas
-    if target.replicas > most:
-        message = f"is {target.replicas}, and {there} has at most {most} VMs"
+    if (needed := sum(pool.replicas for pool in pools(target))) > most:
+        message = f"is {needed}, and {there} has at most {most} VMs"
         yield job.finding(("vertex", "replicas"), message, rule=rule, allowed=f"at most {most}", nearest=most)
 
 
@@ -151,6 +145,8 @@ def _shared(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
 
 def _container(job: ResolvedJob) -> Iterator[Finding]:
     """Find more variables or longer arguments than Vertex AI takes."""
+    if not readable(job):  # what the launcher is told of it is not known
+        return
     count, length = program_texts(job)
     if count > MOST_VARIABLES:
         allowed = f"at most {MOST_VARIABLES} on Vertex AI, OUTPUT_URI among them"

@@ -1,0 +1,91 @@
+"""What is wrong with a job wherever it runs: source that is not there, and fields that do not go together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from training_platform.config.reading.finding import Finding
+from training_platform.config.reading.section import enumeration
+from training_platform.jobs.mounts import mount_path
+from training_platform.jobs.resolve import ResolvedJob
+from training_platform.jobs.sdist import source_bucket
+
+_BUILDS = ("pyproject.toml", "setup.py")
+
+
+def job_findings(job: ResolvedJob) -> Iterator[Finding]:
+    """Yield what is wrong with a job whose file the model takes."""
+    yield from _source(job)
+    yield from _launcher(job)
+    yield from _output(job)
+    yield from _mounts(job)
+    size, memory = job.spec.shared_memory_gib, job.spec.memory_gib
+    if size and memory and size > memory:
+        message = f"is {size} GiB, and counts as a part of the memory, which is {memory} GiB"
+        allowed = f"at most {memory}"
+        yield job.finding(("shared_memory_gib",), message, rule="job-memory", allowed=allowed, nearest=memory)
+
+
+def readable(job: ResolvedJob) -> bool:
+    """Whether the job's source, if it has one, is there to be packed."""
+    return not any(finding.path.startswith("source") for finding in _source(job))
+
+
+def _source(job: ResolvedJob) -> Iterator[Finding]:
+    """Find source that is not in the repository or no package, and a job that says no bucket for it."""
+    source, root = job.spec.source, job.workspace.root
+    if source is None:
+        return
+    rule = "job-source"
+    if source.file and not ((root / source.file).is_file() and source.file.endswith(".py")):
+        message = f"{source.file} is not a Python file of this repository"
+        yield job.finding(("source", "file"), message, rule=rule, allowed="a file that ends in .py")
+    if source.package and not any((root / source.package / name).is_file() for name in _BUILDS):
+        message = f"{source.package} is not a Python package of this repository"
+        allowed = f"a folder with {' or '.join(_BUILDS)}"
+        yield job.finding(("source", "package"), message, rule=rule, allowed=allowed)
+    if source_bucket(job) is None:
+        message = "has no bucket to go to"
+        allowed = f"output or source.bucket: {enumeration(job.team.buckets) or 'the team has none'}"
+        yield job.finding(("source",), message, rule="job-source-bucket", allowed=allowed)
+
+
+def _launcher(job: ResolvedJob) -> Iterator[Finding]:
+    """Find what needs the launcher in an image whose program nobody here knows."""
+    if job.spec.source or job.spec.command:
+        return
+    for field in ("secrets", "notify"):
+        if getattr(job.spec, field):
+            message = "needs a command: a launcher starts it, and does not know the image's own"
+            yield job.finding((field,), message, rule="job-command", allowed="command, such as [python, -m, train]")
+
+
+def _output(job: ResolvedJob) -> Iterator[Finding]:
+    """Find what is written below the output of a job without one."""
+    if job.spec.output:
+        return
+    for field in ("profiler", "tensorboard"):
+        if getattr(job.spec, field):
+            allowed = f"output: {enumeration(job.team.buckets) or 'the team has no bucket'}"
+            yield job.finding((field,), "writes below output, and the job has none", rule="job-output", allowed=allowed)
+
+
+def _mounts(job: ResolvedJob) -> Iterator[Finding]:
+    """Find mounts at one path, caches that cannot be written or are twice, and a cache of what is no bucket."""
+    taken: dict[str, str] = {}
+    caching = [mount.name for mount in job.spec.mounts if mount.caches]
+    for index, mount in enumerate(job.spec.mounts):
+        path = mount_path(job, mount)
+        if path in taken:
+            message = f"{path} is the path of mount {taken[path]} too"
+            yield job.finding(("mounts", index), message, rule="job-mount", allowed="a path for each")
+        taken.setdefault(path, mount.name)
+        if mount.caches and mount.read_only:
+            message = "keeps caches, which the job writes, and is read only"
+            yield job.finding(("mounts", index, "caches"), message, rule="job-mount", allowed="read_only: false")
+        if mount.caches and mount.name != caching[0]:
+            message = f"mount {caching[0]} keeps the caches already"
+            yield job.finding(("mounts", index, "caches"), message, rule="job-mount", allowed="one mount with caches")
+        if mount.file_cache_gib and not mount.source.bucket:
+            message = "is for buckets: Filestore is cached by the node"
+            yield job.finding(("mounts", index, "file_cache_gib"), message, rule="job-mount", allowed="0", nearest=0)

@@ -1,0 +1,86 @@
+"""What Vertex AI refuses of roles: reducers, a chief and an evaluator of their own, and machines that differ.
+
+Source: Vertex AI docs on distributed training and Dynamic Workload Scheduler, read 2026-08-22.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from training_platform.catalog import MACHINE_TYPES
+from training_platform.catalog.nearest import find_nearest
+from training_platform.catalog.types import Capacity, MachineType
+from training_platform.config.reading.finding import Finding
+from training_platform.config.reading.section import enumeration
+from training_platform.jobs.resolve import ResolvedJob
+from training_platform.jobs.spec.vertex import VertexTarget
+from training_platform.jobs.vertex.pools import Pool, pools
+
+_CHOICES: tuple[Capacity, ...] = ("on-demand", "flex-start", "spot")
+
+
+def role_findings(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
+    """Yield what is wrong with the roles beside the workers, each at its own machine type."""
+    others = [pool for pool in pools(target) if len(pool.field) > 1]
+    tpu = MACHINE_TYPES[target.machine_type].kind == "tpu"
+    for pool in others:
+        if tpu:
+            message = f"{target.machine_type} is a TPU, whose slice is one pool of one replica"
+            yield job.finding(("vertex", pool.field[0]), message, rule="job-vertex-tpu-pool", allowed="none")
+        else:
+            yield from _machine(job, target, pool)
+    if target.reducers and not tpu:
+        yield from _reducers(job, target)
+
+
+def offered(machine: MachineType) -> list[Capacity]:
+    """Return the provisioning models that Vertex AI has for a machine type."""
+    support = machine.accelerator.vertex if machine.accelerator else None
+    quotas = support.quotas if support else machine.vertex_cpu_quota
+    flex = support is not None and support.flex_start
+    return [each for each in _CHOICES if each in quotas and (flex or each != "flex-start")]
+
+
+def not_offered(job: ResolvedJob, field: tuple[str, ...], machine: MachineType) -> Finding:
+    """Return the finding of a machine type that is not for training on Vertex AI."""
+    names = [name for name, each in MACHINE_TYPES.items() if each.vertex]
+    return job.finding(
+        ("vertex", *field), f"{machine.name} is not for training on Vertex AI", rule="job-vertex-machine",
+        allowed=enumeration(names), nearest=find_nearest(machine.name, names),
+    )  # fmt: skip
+
+
+def _machine(job: ResolvedJob, target: VertexTarget, pool: Pool) -> Iterator[Finding]:
+    machine, path = MACHINE_TYPES[pool.machine_type], ("vertex", *pool.field)
+    if not machine.vertex:
+        yield not_offered(job, pool.field, machine)
+    elif target.capacity == "flex-start" and pool.machine_type != target.machine_type:
+        message = f"is {machine.name}, and flex-start has one machine type for all pools"
+        allowed = target.machine_type
+        yield job.finding(path, message, rule="job-vertex-flex-pools", allowed=allowed, nearest=allowed)
+    elif target.capacity not in offered(machine):
+        allowed = enumeration([name for name, each in MACHINE_TYPES.items() if target.capacity in offered(each)])
+        message = f"{target.capacity} is not offered for {machine.name}"
+        yield job.finding(path, message, rule="job-vertex-capacity", allowed=allowed)
+    elif target.persistent_resource:
+        has = job.team.vertex.persistent_resources[target.persistent_resource].machine_type
+        if machine.name != has:
+            message = f"is {machine.name}, and persistent resource {target.persistent_resource} has {has}"
+            yield job.finding(path, message, rule="job-vertex-resource", allowed=has, nearest=has)
+
+
+def _reducers(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
+    """Find a Reduction Server without GPUs to serve, with GPUs of its own, or for a single worker."""
+    rule, workers = "job-vertex-reducers", MACHINE_TYPES[target.machine_type]
+    path = ("vertex", "reducers")
+    if target.reducers and MACHINE_TYPES[target.reducers.machine_type].accelerator:
+        message = f"{target.reducers.machine_type} has accelerators, which Reduction Server does not use"
+        yield job.finding(
+            (*path, "machine_type"), message, rule=rule, allowed="a machine without", nearest="n1-highcpu-16"
+        )
+    if workers.kind != "gpu":
+        message = f"adds up the gradients of GPUs, and {workers.name} has none"
+        yield job.finding(path, message, rule=rule, allowed="none")
+    elif target.replicas == 1:
+        message = "adds up the gradients of several VMs, and the job has one"
+        yield job.finding(path, message, rule=rule, allowed="none, or replicas of at least 2")
