@@ -50,12 +50,11 @@ def show(
 
     Exit code 2: the catalogue has no such name.
     """
-    from training_platform.catalog.fact_sheets import sheets
-
-    known = sheets()
-    found = [sheet for sheet in known if sheet.name == name]
+    found = sheets_of(name)
     if not found:
-        _unknown(f"{name!r} is not in the catalogue", name, {sheet.name for sheet in known})
+        from training_platform.catalog.fact_sheets import sheets
+
+        _unknown(f"{name!r} is not in the catalogue", name, {sheet.name for sheet in sheets()})
     if output_format is Format.json:
         _print_json([_document(sheet) for sheet in found])
         return
@@ -91,6 +90,13 @@ def list_(
             typer.echo(f"{chr(10) if kind else ''}{sheet.kind}s")
             kind = sheet.kind
         typer.echo(f"  {sheet.name:<24}{_brief(sheet)}".rstrip())
+
+
+def sheets_of(name: str) -> list[Sheet]:
+    """Return the sheets of that name, none where the catalogue has no such row."""
+    from training_platform.catalog.fact_sheets import sheets
+
+    return [sheet for sheet in sheets() if sheet.name == name]
 
 
 def _print_sheet(sheet: Sheet) -> None:

@@ -13,6 +13,7 @@ from training_platform.checks.signals import ended_by_signals
 from training_platform.cli import (
     catalog,
     check,
+    explain,
     job,
     job_runs,
     quota,
@@ -42,12 +43,14 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("check")(check.check)
+app.command("explain")(explain.explain)
 app.command("schema")(schema.schema)
 app.command("stacks")(stacks.stacks)
 app.add_typer(init.app, name="init")
 app.add_typer(catalog.app, name="catalog")
 job_runs.add_to(job.app)
 app.add_typer(job.app, name="job")
+app.add_typer(explain.app, name="rules")
 app.add_typer(quota.app, name="quota")
 quota.app.command("request")(quota_request.request)
 app.add_typer(sandbox.app, name="sandbox")

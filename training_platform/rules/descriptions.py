@@ -28,15 +28,19 @@ class Description(NamedTuple):
 _WORDS = read_file(Path(__file__).parent / "descriptions.yaml")
 TITLES: Mapping[str, str] = _WORDS["rulesets"]
 """The title of each rule set in the policy pack, where an organisation switches sets on and off."""
+GROUPS: Mapping[str, str] = {**TITLES, **_WORDS["groups"]}
+"""What each group of rules is about: the rule sets, and what only a check reports."""
+REFUSED_BY: Mapping[str, str] = _WORDS["refused_by"]
+"""Who says no, by the owner of a rule, else by its group."""
 LEDGER, _FILES, _CHANGES = (
     tuple(Description(name, **row) for name, row in _WORDS[part].items()) for part in ("ledger", "files", "changes")
 )
-_UNREGISTERED = {each.id: each for each in (*LEDGER, *_FILES, *_CHANGES)}
+UNREGISTERED = {each.id: each for each in (*LEDGER, *_FILES, *_CHANGES)}
 
 
 def describe(rule_id: str) -> Description:
     """Return what a rule is about; one that nobody described has its id for a summary."""
     rule = RULES.get(rule_id)
     if rule is None:
-        return _UNREGISTERED.get(rule_id, Description(rule_id, "other", rule_id))
+        return UNREGISTERED.get(rule_id, Description(rule_id, "other", rule_id))
     return Description(rule.id, rule.ruleset, rule.summary, rule.severity, rule.source)

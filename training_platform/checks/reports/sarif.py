@@ -36,13 +36,14 @@ def sarif_report(report: Report) -> str:
 
 def _rule(rule: Description) -> dict[str, Any]:
     source = f"Source: {rule.source}." if rule.source else ""
+    more = f"`training-platform explain {rule.id}` says how to fix it and how to exempt it."
     return {
         "id": rule.id,
         "shortDescription": {"text": rule.summary},
         "fullDescription": {"text": rule.summary},
         "help": {
-            "text": f"{rule.summary} {source}".strip(),
-            "markdown": "\n\n".join(part for part in (rule.summary, source) if part),
+            "text": " ".join(part for part in (rule.summary, source, more) if part),
+            "markdown": "\n\n".join(part for part in (rule.summary, source, more) if part),
         },
         "defaultConfiguration": {"level": rule.severity},
         "properties": {"tags": [rule.group], "precision": "very-high"},

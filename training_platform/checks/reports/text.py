@@ -53,6 +53,8 @@ def print_report(report: Report, console: Console) -> None:
     for failure in report.failures:
         console.print(Text(f"not checked: {failure}", style="bold red"), soft_wrap=True)
     console.print(_verdict(report), soft_wrap=True)
+    if first := next(iter(ordered(report.all_findings())), None):
+        console.print(Text(f"training-platform explain {first.rule} says more of it", style="dim"), soft_wrap=True)
 
 
 def _stack(stack: StackReport) -> Iterator[RenderableType]:

@@ -1,0 +1,231 @@
+"""``training-platform explain`` and ``rules list``: what a rule, a finding, a quota or a machine is about."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from training_platform.cli.root import fail, need, repository, say
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from training_platform.catalog.types import Quota
+    from training_platform.config.reading.finding import Finding
+    from training_platform.rules.reference import RuleSheet
+
+app = typer.Typer(help="The rules that stacks are held to.", no_args_is_help=True)
+_PLACE = re.compile(r"(?P<file>.+\.ya?ml):(?P<line>\d+)(?::\d+)?")
+
+
+class Format(StrEnum):
+    """How an answer is printed."""
+
+    text = "text"
+    json = "json"
+
+
+FormatOption = Annotated[Format, typer.Option("--format", help="Output format.")]
+
+
+def complete_rules(incomplete: str) -> list[str]:
+    """Return the rules that a shell may offer."""
+    from training_platform.rules.reference import rule_sheets
+
+    return [sheet.id for sheet in rule_sheets() if sheet.id.startswith(incomplete)]
+
+
+def complete_groups(incomplete: str) -> list[str]:
+    """Return the rule sets that a shell may offer."""
+    from training_platform.rules.descriptions import GROUPS
+
+    return [group for group in GROUPS if group.startswith(incomplete)]
+
+
+def explain(
+    subject: Annotated[
+        str,
+        typer.Argument(
+            help="A rule, the place of a finding (FILE:LINE), a quota, or a name from the catalogue.",
+            metavar="RULE|FILE:LINE|QUOTA|MACHINE",
+            autocompletion=complete_rules,
+        ),
+    ],
+    *,
+    output_format: FormatOption = Format.text,
+    root: Annotated[
+        Path | None, typer.Option("--root", help="For FILE:LINE, the repository; default: the one around this folder.")
+    ] = None,
+) -> None:
+    """Explain a rule, what was found at a line, a quota or a machine: what it is, why, its source, what to do.
+
+    Exit code 2: there is nothing of that name, or no finding at that line.
+    """
+    from training_platform.cli import catalog
+    from training_platform.rules.reference import rule_sheets
+
+    rules = {sheet.id: sheet for sheet in rule_sheets()}
+    if place := _PLACE.fullmatch(subject):
+        found = _findings_at(repository(root), place["file"], int(place["line"]))
+        _print_rules([(rules[each.rule], each) for each in found if each.rule in rules], output_format)
+    elif subject in rules:
+        _print_rules([(rules[subject], None)], output_format)
+    elif quotas := _quotas(subject):
+        _print_quotas(quotas, output_format)
+    elif catalog.sheets_of(subject):
+        catalog.show(subject, output_format=catalog.Format(output_format.value))
+    else:
+        _unknown(subject, rules)
+
+
+@app.command("list")
+def list_(
+    group: Annotated[
+        str | None,
+        typer.Argument(help="Only this rule set; default: all.", metavar="SET", autocompletion=complete_groups),
+    ] = None,
+    *,
+    output_format: FormatOption = Format.text,
+) -> None:
+    """List the rules by set, a line for each.
+
+    Exit code 2: there is no such set.
+    """
+    from training_platform.catalog.nearest import find_nearest
+    from training_platform.rules.descriptions import GROUPS
+    from training_platform.rules.reference import rule_sheets
+
+    if group is not None and group not in GROUPS:
+        nearest = find_nearest(group, GROUPS)
+        hint = f"Nearest: {nearest}" if nearest else f"There are: {', '.join(GROUPS)}"
+        fail(f"There is no rule set {group}. {hint}.")
+    sheets = [sheet for sheet in rule_sheets() if group in {None, sheet.group}]
+    if output_format is Format.json:
+        say(json.dumps([_document(sheet) for sheet in sheets], indent=2))
+        return
+    last = ""
+    for sheet in sheets:
+        if sheet.group != last:
+            say(f"{chr(10) if last else ''}{sheet.group}: {GROUPS[sheet.group]}")
+            last = sheet.group
+        say(f"  {sheet.id:<32} {sheet.severity:<8} {sheet.looks_for}")
+
+
+def _findings_at(folder: Path, file: str, line: int) -> list[Finding]:
+    """Return what a check finds at a line, in the order of reports."""
+    from training_platform.checks import run
+    from training_platform.checks.planning.cache import cache_folder
+    from training_platform.checks.planning.planner import Planner
+    from training_platform.checks.report import ordered
+    from training_platform.checks.stacks import Options
+    from training_platform.config.reading.clock import today
+
+    need("deploy", "explain of a place in a file")
+    path = Path(file).resolve()
+    name = path.relative_to(folder.resolve()).as_posix() if path.is_relative_to(folder.resolve()) else file
+    report = run.run_check(folder, Options(today=today(folder, None), planner=Planner(cache=cache_folder())))
+    if report.failures:
+        fail(" ".join(report.failures))
+    of_file = [each for each in ordered(report.all_findings()) if each.file == name and each.position]
+    found = [each for each in of_file if each.position and each.position.line == line]
+    if not found:
+        lines = sorted({each.position.line for each in of_file if each.position})
+        others = f"Findings are at {', '.join(f'{name}:{each}' for each in lines)}." if lines else f"{name} has none."
+        fail(f"There is no finding at {name}:{line}. {others}")
+    return found
+
+
+def _quotas(name: str) -> list[Quota]:
+    """Return the quotas of that id: whole, as reports shorten it, or by the catalogue's own name."""
+    from training_platform.catalog import loader
+
+    known = loader.default().quotas.values()
+    return [each for each in known if name in {each.name, each.id.quota_id, each.id.quota_id.partition("-per-")[0]}]
+
+
+def _print_rules(found: Iterable[tuple[RuleSheet, Finding | None]], output_format: Format) -> None:
+    from training_platform.rules.reference import exemption
+
+    pairs = list(found)
+    if output_format is Format.json:
+        say(json.dumps([_document(sheet) for sheet, _ in pairs], indent=2))
+        return
+    for number, (sheet, found_here) in enumerate(pairs):
+        if number:
+            say("")
+        if found_here:
+            say(f"{found_here.severity} {found_here}\n")
+        say(f"{sheet.id}: {sheet.severity}, rule set {sheet.group}")
+        say(f"  Looks for {sheet.looks_for}")
+        if sheet.details:
+            say(f"  {sheet.details}")
+        say(f"  Refused by {sheet.refused_by}.")
+        if sheet.source:
+            say(f"  Source: {sheet.source}.")
+        say(f"  To fix it: {_fix(found_here)}")
+        if sheet.exemptible:
+            place = {"stack": found_here.stack or "dev", "path": found_here.path or "..."} if found_here else {}
+            say("  To exempt one section, in stacks/exemptions.yaml:")
+            say("    " + exemption(sheet.id, **place).replace("\n", "\n    "))
+        else:
+            say("  It cannot be exempt.")
+
+
+def _fix(found: Finding | None) -> str:
+    if found is None:
+        return "write what the finding allows; the nearest value is named beside it. explain FILE:LINE shows it."
+    if found.nearest:
+        return f"write {found.nearest}{f', or another of what is allowed: {found.allowed}' if found.allowed else ''}."
+    return f"write {found.allowed}." if found.allowed else "change or take out what the finding names."
+
+
+def _print_quotas(quotas: list[Quota], output_format: Format) -> None:
+    if output_format is Format.json:
+        say(json.dumps([asdict(each) | {"id": each.id._asdict()} for each in quotas], indent=2))
+        return
+    for number, quota in enumerate(quotas):
+        dimensions = "".join(f", {name} {value}" for name, value in quota.id.dimensions)
+        where = "the whole project" if quota.id.per == "project" else f"each {quota.id.per}"
+        say(f"{chr(10) if number else ''}{quota.id.quota_id}: quota of {quota.id.service}{dimensions}")
+        say(f"  Counts {quota.id.unit} for {where}.")
+        if users := _charged_by(quota):
+            say(f"  Asked by {', '.join(users)}.")
+        say(f"  Source: {quota.source}.{' Not verified.' if quota.unverified else ''}")
+        say("  To raise it: `quota_requests` in the environment's file, or `training-platform quota request`.")
+
+
+def _charged_by(quota: Quota) -> list[str]:
+    """Return the accelerators that are counted by a quota."""
+    from training_platform.catalog import loader
+
+    accelerators = loader.default().accelerators.items()
+    return [
+        name
+        for name, each in accelerators
+        if quota.id in each.quotas.values() or (each.vertex and quota.id in each.vertex.quotas.values())
+    ]
+
+
+def _document(sheet: RuleSheet) -> dict[str, object]:
+    return asdict(sheet) | {"facts": list(sheet.facts), "exemptible": sheet.exemptible}
+
+
+def _unknown(subject: str, rules: Iterable[str]) -> None:
+    from training_platform.catalog import loader
+    from training_platform.catalog.fact_sheets import sheets
+    from training_platform.catalog.nearest import find_nearest
+
+    quotas = (each.id.quota_id.partition("-per-")[0] for each in loader.default().quotas.values())
+    nearest = find_nearest(subject, {*rules, *quotas, *(sheet.name for sheet in sheets())})
+    hint = (
+        f"Nearest: {nearest}."
+        if nearest
+        else "See `training-platform rules list` and `training-platform catalog list`."
+    )
+    fail(f"There is no rule, quota or catalogue name {subject!r}. {hint}")
