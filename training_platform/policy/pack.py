@@ -36,9 +36,10 @@ from training_platform.policy.settings import ADVICE, ADVISORY_RULES, QUOTA, STA
 from training_platform.resources.planned import Planned
 from training_platform.resources.register import labels_path
 from training_platform.rules import RULES, Rule, evaluate
-from training_platform.rules.adapters.plan import VIEWS_OF
+from training_platform.rules.adapters.plan import kinds_of
 from training_platform.rules.descriptions import TITLES
 from training_platform.rules.exemptions import Exempted
+from training_platform.rules.views.program import ObjectView, Program
 
 _ADVICE = "Warnings, and what is not decided before deployment, of one resource."
 _STACK_ADVICE = "Warnings, and what is not decided or counted, of the whole stack."
@@ -92,12 +93,14 @@ class _Pack:
         yield self._stack_advice()
 
     def _of_resources(self, name: str, rules: list[Rule]) -> Policy:
+        reads = tuple(ObjectView if rule.reads is Program else rule.reads for rule in rules)
+
         def judge(args: ResourceValidationArgs) -> tuple[list[Finding], list[Finding]]:
             resource = self.seen[args.urn] = planned(args)
             return self._judged(_at(args.urn), [resource], rules, args.get_config())
 
         def validate(args: ResourceValidationArgs, report: ReportViolation) -> None:
-            if args.resource_type in VIEWS_OF:
+            if any(issubclass(kind, reads) for kind in kinds_of(args.resource_type)):
                 home = self._home(_at(args.urn))
                 errors, advice = judge(args)
                 for finding in errors:

@@ -1,6 +1,7 @@
 """What Google Cloud, Kueue and the house refuse: rules over views, and the adapters that make the views."""
 
 from training_platform.rules import (  # noqa: F401 # importing a group registers its rules
+    documents,
     gke,
     house,
     kueue,

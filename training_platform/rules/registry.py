@@ -17,7 +17,7 @@ from training_platform.config.spec.stack import Stack
 from training_platform.rules.views.program import Program
 from training_platform.rules.views.view import NeedsUnknown, View
 
-Owner = Literal["google", "provider", "kubernetes", "kueue", "catalogue", "house"]
+Owner = Literal["google", "provider", "kubernetes", "kueue", "documents", "catalogue", "house"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +26,8 @@ class Rule:
 
     ``id`` is what exemptions and reports call it; ``facts`` are the ids of the refusals that it carries over;
     ``owner`` says who refuses: rules of ``google`` hold in the sandbox too, where the real ``provider`` has its own;
-    ``catalogue`` is what our tables leave open, and a program of another project switches rules of the ``house`` on.
+    ``documents`` are upstream's own; ``catalogue`` is what our tables leave open, and a program of another project
+    switches rules of the ``house`` on.
     ``ruleset`` groups rules for enforcement.
     A rule ``across`` resources says nothing of one resource alone.
     """

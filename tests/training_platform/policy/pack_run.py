@@ -62,6 +62,7 @@ def pool(name: str = "main-h100-pool", most: Any = 4.0, size: Any = 200.0, **con
     }
     inputs = {
         "project": "example-train",
+        "cluster": "main",
         "location": "us-central1-a",
         "nodeConfig": node,
         "autoscaling": {"maxNodeCount": most},

@@ -56,7 +56,13 @@ RESOURCES: Resources = {
         "gcp:compute/subnetwork:Subnetwork",
         {**PROJECT, "name": "fabric", "network": "fast", "region": "us-central1", "ipCidrRange": "192.168.0.0/24"},
     ),
-    "nat": ("gcp:compute/routerNat:RouterNat", {**PROJECT, "region": "us-central1"}),
+    "nat": (
+        "gcp:compute/routerNat:RouterNat",
+        {
+            **PROJECT, "region": "us-central1", "router": "edge",
+            "sourceSubnetworkIpRangesToNat": "ALL_SUBNETWORKS_ALL_IP_RANGES",
+        },
+    ),
     "wall": (
         "gcp:compute/firewall:Firewall",
         {**PROJECT, "network": "net", "allows": [{"protocol": "tcp", "ports": ["9443"]}]},
@@ -171,7 +177,13 @@ RESOURCES: Resources = {
         },
     ),
     "bucket": ("gcp:storage/bucket:Bucket", {**PROJECT, "location": "us-central1", "labels": LABELS}),
-    "vm": ("gcp:compute/instance:Instance", {**PROJECT, "networkInterfaces": [{"network": "net"}], "labels": LABELS}),
+    "vm": (
+        "gcp:compute/instance:Instance",
+        {
+            **PROJECT, "networkInterfaces": [{"network": "net"}], "labels": LABELS, "machineType": "e2-standard-4",
+            "bootDisk": {"initializeParams": {"image": "debian-cloud/debian-12"}},
+        },
+    ),
     "tuning": (
         "gcp:vertex/aiPersistentResource:AiPersistentResource",
         {

@@ -100,6 +100,18 @@ ROWS = [
     Row("compute-class-floor", "error", {"cluster.minMasterVersion": "1.30.1-gke.1"}),
     Row("compute-class-limits", "error", {f"{PRIORITY}.gpu.type": "nvidia-b200"}),
     Row("compute-class-limits", "warning", {"cluster.clusterAutoscaling": DROP}),
+    # documents
+    Row("document-type", "error", {"gpu.nodeConfig.spot": "yes"}),
+    Row("document-type", "error", {"queue.spec.cohortName": 5.0}),
+    Row("document-enum", "error", {"gpu.nodeConfig.taints.0.effect": "NoSchedule"}),
+    Row("document-enum", "warning", {"tuning.resourcePools.0.machineSpec.acceleratorType": "NVIDIA_C300"}),
+    Row("document-unknown-field", "error", {"gpu.nodeConfig.machinetype": "a2-highgpu-8g"}),
+    Row("document-unknown-field", "error", {"queue.spec.numberOfDays": 3.0}),
+    Row("document-unknown-field", "warning", {"gpu.nodeConfig.weather": "fair"}),
+    Row("document-required", "error", {"gpu.cluster": DROP}),
+    Row("document-range", "error", {"gpu.nodeCount": 5e9}),
+    Row("document-format", "error", {"gpu.nodeConfig.maxRunDuration": "29"}),
+    Row("document-missing", "note", {"queue": ("kubernetes:kueue.x-k8s.io/v1beta9:ClusterQueue", {})}),
     # how VMs are had
     Row("one-provisioning-model", "error", FLEX, SPOT),
     Row("one-provisioning-model", "error", {"gpu.nodeConfig.preemptible": True}, SPOT),

@@ -15,6 +15,7 @@ from training_platform.rules.views.cluster import ClusterView
 from training_platform.rules.views.kueue import FlavorQuotaView, FlavorView
 from training_platform.rules.views.network import FirewallView, GatewayView, NetworkView, SubnetView
 from training_platform.rules.views.node_pool import NodePoolView
+from training_platform.rules.views.program import ObjectView
 from training_platform.rules.views.storage import EncryptedView, FilestoreView
 from training_platform.rules.views.vertex import PersistentPoolView
 
@@ -38,6 +39,7 @@ def test_environment_has_a_view_of_everything_that_rules_read(workspace: Workspa
         EncryptedView,
         RoleGrantView,
         LabelledView,
+        ObjectView,
     }
     assert sum(isinstance(view, ClusterView) for view in found) == 3
     # 3 system pools; v4: 2 + 2 slices; v5e: 1 pool of hosts + 4 slices; 4 GPU pools.

@@ -21,6 +21,7 @@ from training_platform.rules.views.cluster import ClusterView
 from training_platform.rules.views.kueue import FlavorQuotaView, FlavorView
 from training_platform.rules.views.network import GatewayView, InterfaceView
 from training_platform.rules.views.node_pool import NodePoolView
+from training_platform.rules.views.program import ObjectView
 from training_platform.rules.views.storage import BucketView, FilestoreView
 from training_platform.rules.views.vertex import PersistentPoolView
 from training_platform.rules.views.view import View
@@ -277,10 +278,12 @@ def test_labels_are_read_where_each_type_has_them(resource_type: str, inputs: di
     assert one(LabelledView, resource_type).labels is None
 
 
-def test_type_that_no_rule_reads_has_no_view() -> None:
-    planned = Planned(stack="dev", type="gcp:compute/router:Router", name="vpc", inputs={})
+def test_type_that_no_rule_reads_is_seen_as_a_whole_alone() -> None:
+    router = Planned(stack="dev", type="gcp:compute/router:Router", name="vpc", inputs={})
+    component = Planned(stack="dev", type="training-platform:gke:SystemPool", name="pool", inputs={})
 
-    assert views_of_plan([planned]) == []
+    (view,) = views_of_plan([router, component])
+    assert (type(view), view.name) == (ObjectView, "vpc")
 
 
 def test_view_knows_its_section_of_the_stack_file() -> None:

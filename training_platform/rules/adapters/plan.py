@@ -1,13 +1,13 @@
 """Views from planned resources, as pulumi-gcp and pulumi-kubernetes name their inputs.
 
 What the program leaves out is None, or the provider's own default where leaving it out decides something
-(``auto_repair``). A type that no rule reads has no view.
+(``auto_repair``). Every resource of a provider has a view of the whole; a type that no rule reads has no other.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from training_platform.config.names import Locator
 from training_platform.resources.planned import Planned
@@ -22,6 +22,7 @@ from training_platform.rules.views import (
     storage,
     vertex,
 )
+from training_platform.rules.views.program import PACKAGES, ObjectView
 from training_platform.rules.views.view import View
 
 VIEWS: tuple[type[View], ...] = (
@@ -49,8 +50,13 @@ def views_of_plan(planned: Iterable[Planned], locator: Locator | None = None) ->
     """Return the views of a stack's planned resources, each with its section of the stack file where one is given."""
     found: list[View] = []
     for each in planned:
-        if kinds := VIEWS_OF.get(each.type):
+        if kinds := kinds_of(each.type):
             origin = locator.path(each.name) if locator else ()
             for kind in kinds:
                 found.extend(kind.of(each, origin))
     return found
+
+
+def kinds_of(token: str) -> Sequence[type[View]]:
+    """Return the views that a type of resource has."""
+    return (ObjectView, *VIEWS_OF.get(token, ())) if token.startswith(PACKAGES) else ()

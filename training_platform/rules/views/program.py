@@ -1,16 +1,20 @@
-"""A whole stack: every view of it, for rules that compare one with another."""
+"""A whole stack, for rules that compare one view of it with another, and a whole resource of it."""
 
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
+from training_platform.config.reading.finding import Path
 from training_platform.rules.views import fields
-from training_platform.rules.views.view import View
+from training_platform.rules.views.view import Settings, View
 
 V = TypeVar("V", bound=View)
 T = TypeVar("T")
+PACKAGES = ("gcp:", "kubernetes:")  # what the types of a provider's resources start with
+_ENTRY = re.compile(r"\[\d+\]")
 
 
 class Program(View):
@@ -51,3 +55,34 @@ def program(
 ) -> Program:
     """Return the program that holds ``views``."""
     return Program(views, stack=stack, environment=environment, team=team, production=production)
+
+
+class ObjectView(Settings):
+    """A resource of a provider with all of its inputs; its fields are called as the program writes the inputs."""
+
+    def path(self, name: str) -> Path:
+        """Return where an input stands in the stack file, by the view of the resource that reads it.
+
+        In a program without a stack file that is the input itself, so that each is found by itself.
+        """
+        if not self.origin:
+            return (name,)
+        written = _ENTRY.sub("", name)
+        for kind in _views_of(self.type):
+            for field in kind.FIELDS.values():
+                if written in field.inputs:
+                    return kind(
+                        stack=self.stack, type=self.type, name=self.name, origin=self.origin, inputs=self.inputs
+                    ).path(field.name)
+        return self.origin
+
+    def spelled(self, name: str) -> str:
+        """Return the input, which is called as the program writes it."""
+        return name
+
+
+def _views_of(token: str, base: type[View] = View) -> Iterator[type[View]]:
+    for kind in base.__subclasses__():
+        if token in kind.TYPES and not kind.EACH:
+            yield kind
+        yield from _views_of(token, kind)

@@ -32,7 +32,7 @@ def of(*priorities: dict[str, Any], **spec: Any) -> View:
         "metadata": {"name": "h100"},
         "spec": {"priorities": list(priorities), "nodePoolAutoCreation": {"enabled": True}, **spec},
     }
-    (view,) = views_of_plan([Planned(stack="dev", type=CLASS, name="h100", inputs=inputs)])
+    _, view = views_of_plan([Planned(stack="dev", type=CLASS, name="h100", inputs=inputs)])  # the first is of the whole
     return view
 
 

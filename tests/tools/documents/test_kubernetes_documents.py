@@ -1,0 +1,67 @@
+"""The documents of Kubernetes objects: equal to the CRDs beside the checkout, and to what a real API server says."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.places import ROOT
+from tools.documents import __main__ as generator
+from tools.documents import kubernetes
+from tools.documents.shapes import Shapes
+from training_platform.sandbox.kubernetes.api_servers.control_plane import ControlPlanes
+
+CRDS = ROOT.parent / "shared" / "schemas"
+
+
+@pytest.fixture(scope="module", name="crds")
+def _crds() -> Path:
+    if not CRDS.is_dir():
+        pytest.skip("the upstream CRDs are not beside this checkout, in ../shared/schemas")
+    return CRDS
+
+
+def test_custom_kinds_are_as_their_crds_say(crds: Path) -> None:
+    committed = json.loads((generator.TARGET / "kubernetes.json").read_text(encoding="utf-8"))
+    shapes = Shapes()
+    reader = kubernetes.Reader(shapes, {})
+    found = {token: reader.kind(schema, 0) for token, schema in kubernetes.definitions(crds)}
+
+    assert len(found) > 30
+    for token, number in found.items():
+        expected = _whole(shapes.rows, number)
+        assert _whole(committed["shapes"], committed["types"][token]) == expected, token
+
+
+@pytest.mark.kube
+def test_the_documents_are_those_of_a_real_server_and_the_crds(crds: Path, tmp_path: Path) -> None:
+    specs = tmp_path / "specs"
+    specs.mkdir()
+    binaries = Path(os.environ["KUBEBUILDER_ASSETS"])
+    with ControlPlanes(binaries, tmp_path / "planes") as planes, planes.access("cluster").client() as http:
+        version = http.get("/version").json()["gitVersion"]
+        for name, each in http.get("/openapi/v3").json()["paths"].items():
+            file = specs / f"{name.replace('/', '__')}_openapi.json"
+            file.write_text(http.get(each["serverRelativeURL"]).text, encoding="utf-8")
+    if version != f"v{kubernetes.SOURCE['kubernetes']}":
+        pytest.skip(f"the documents are of {kubernetes.SOURCE['kubernetes']}, and the server of {version}")
+
+    generator.write_kubernetes(tmp_path, specs, crds)
+
+    committed = (generator.TARGET / "kubernetes.json").read_text(encoding="utf-8")
+    assert (tmp_path / "kubernetes.json").read_text(encoding="utf-8") == committed
+
+
+def _whole(shapes: list[dict[str, Any]], number: int) -> Any:
+    """Return a shape with those that it names in their places, but for the metadata, which all kinds share."""
+    shape = dict(shapes[number])
+    if "fields" in shape:
+        names = shape["fields"].items()
+        shape["fields"] = {name: _whole(shapes, inner) for name, inner in names if name != "metadata"}
+    if "of" in shape:
+        shape["of"] = _whole(shapes, shape["of"])
+    return shape

@@ -1,0 +1,140 @@
+"""Whole objects against their documents: each kind of constraint at its boundary, in both families of providers."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from training_platform.config.reading.finding import Finding
+from training_platform.resources.planned import UNKNOWN, Planned
+from training_platform.rules import RULES, evaluate, program, views_of_plan
+
+POOL = "gcp:container/nodePool:NodePool"
+QUEUE = "kubernetes:kueue.x-k8s.io/v1beta2:ClusterQueue"
+JOB = "kubernetes:batch/v1:Job"
+DOCUMENTS = [rule for rule in RULES.values() if rule.ruleset == "documents"]
+
+
+def found(kind: str, **inputs: Any) -> list[Finding]:
+    views = views_of_plan([Planned(stack="dev", type=kind, name="thing", inputs=inputs)])
+    whole = program(views, stack="dev", environment=None, team=None, production=False)
+    return evaluate(whole, DOCUMENTS)
+
+
+def of(kind: str, path: str, value: Any) -> dict[str, Any]:
+    """Return inputs that nothing is wrong with but the value at a path; a number in it is a place in a list."""
+    inputs: Any = {"cluster": "main"} if kind == POOL else {}
+    if kind == JOB:
+        container = {"name": "train", "image": "registry.example.com/train"}
+        inputs = {"spec": {"template": {"spec": {"containers": [container]}}}}
+    at, keys = inputs, path.split(".")
+    for key, after in pairwise(keys):
+        at = at[int(key)] if isinstance(at, list) else at.setdefault(key, [{}] if after.isdecimal() else {})
+    at[int(keys[-1]) if isinstance(at, list) else keys[-1]] = value
+    return dict(inputs)
+
+
+FLAVORS = [{"name": "a", "resources": [{"name": "cpu", "nominalQuota": "1"}]}]
+TEMPLATE = "spec.template.spec"
+CASES = [
+    (POOL, "nodeConfig.spot", "type", [True, "true", None, UNKNOWN], ["yes", 1.5, {}]),
+    (POOL, "nodeConfig.diskSizeGb", "type", [100, 100.0, "100"], [100.5, "large", [100]]),
+    (POOL, "nodeConfig.machineType", "type", ["a2-highgpu-8g", 5], [["a2-highgpu-8g"], {"name": "a2"}]),
+    (POOL, "nodeConfig.taints", "type", [[], UNKNOWN], ["nvidia.com/gpu", 5]),
+    (POOL, "nodeConfig.labels", "type", [{"a": "b"}, {"a": UNKNOWN}], ["a=b", ["a"], {"a": {"b": "c"}}]),
+    (POOL, "nodeConfig", "type", [[{"spot": True}]], ["large", [{"spot": "yes"}]]),
+    (POOL, "upgradeSettings.strategy", "enum", ["SURGE", "BLUE_GREEN", "", UNKNOWN], ["SURGEE", "surge"]),
+    (POOL, "nodeConfig.taints.0", "enum", [{"key": "a", "value": "b", "effect": "NO_SCHEDULE"}],
+     [{"key": "a", "value": "b", "effect": "NoSchedule"}]),
+    (POOL, "nodeCount", "range", [0, 2**31 - 1], [2**31, -(2**31) - 1]),
+    (POOL, "nodeConfig.maxRunDuration", "format", ["29s", "3600.5s"], ["29", "1h", ""]),
+    (POOL, "nodeConfig.taints.0", "required", [{"key": "a", "value": UNKNOWN, "effect": "NO_SCHEDULE"}],
+     [{"key": "a", "effect": "NO_SCHEDULE"}, {"key": "a", "value": None, "effect": "NO_SCHEDULE"}]),
+    (POOL, "nodeConfig.effectiveTaints", "unknown-field", [None], [[]]),
+    (POOL, "nodeConfig.machinetype", "unknown-field", [None], ["a2-highgpu-8g"]),
+    (POOL, "__defaults", "unknown-field", [["name"]], []),
+    (QUEUE, "spec.queueingStrategy", "enum", ["StrictFIFO"], ["FIFO", "strictFIFO", ""]),
+    (QUEUE, "spec.cohortName", "type", ["all", UNKNOWN], [5, True]),
+    (QUEUE, "spec.cohortName", "format", ["all.of-it"], ["All", "a b"]),
+    (QUEUE, "spec.cohortName", "range", ["a" * 253], ["a" * 254]),
+    (QUEUE, "spec.fairSharing.weight", "type", ["1", 1, 2.0], [True, 1.5]),
+    (QUEUE, "spec.fairSharing.weight", "format", ["1.5", "500m"], ["half"]),
+    (QUEUE, "spec.resourceGroups", "range", [[]], [[{"coveredResources": [], "flavors": FLAVORS}]]),
+    (QUEUE, "spec.cohort", "unknown-field", [None], ["all"]),
+    (QUEUE, "status", "unknown-field", [{"whatever": 1}], []),
+    (JOB, "spec.backoffLimit", "type", [6, 6.0], ["6", 6.5, True]),
+    (JOB, "spec.backoffLimit", "range", [2**31 - 1], [2**31]),
+    (JOB, "spec.suspend", "type", [True], ["true", 1]),
+    (JOB, f"{TEMPLATE}.restartPolicy", "enum", ["Never"], ["never", "No"]),
+    (JOB, f"{TEMPLATE}.containers.0.resources", "format", [{"limits": {"cpu": "500m", "memory": 5, "x": "1e3"}}],
+     [{"limits": {"cpu": "2 cores"}}, {"limits": {"memory": "16GiB"}}]),
+    (JOB, f"{TEMPLATE}.containers.0.env", "type", [[{"name": "A", "value": "1"}]], [[{"name": "A", "value": 1}]]),
+    (JOB, f"{TEMPLATE}.containers.0.env", "range", [[{"name": "A"}, {"name": "B"}]], [[{"name": "A"}] * 2]),
+    (JOB, f"{TEMPLATE}.containers", "required", [[{"name": "a"}]], [[{"image": "registry.example.com/a"}]]),
+    (JOB, f"{TEMPLATE}.nodeselector", "unknown-field", [None], [{"a": "b"}]),
+    (JOB, "metadata.labels", "type", [{"a": "b"}], [{"a": 5}, ["a"]]),
+    (JOB, "metadata.creationTimestamp", "format", ["2026-01-03T06:00:00Z"], ["yesterday", "2026-01-03"]),
+    ("kubernetes:core/v1:Secret", "data", "format", [{"key": "c2VjcmV0"}], [{"key": "secret!"}]),
+    ("kubernetes:rbac.authorization.k8s.io/v1:RoleBinding", "roleRef", "required",
+     [{"kind": "Role", "name": "a"}], [{"kind": "Role"}]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "rule", "right", "wrong"), CASES, ids=[f"{each[2]}-{each[1]}" for each in CASES]
+)
+def test_a_value_is_refused_by_its_document_and_one_beside_it_is_taken(
+    kind: str, path: str, rule: str, right: list[Any], wrong: list[Any]
+) -> None:
+    for value in right:
+        assert found(kind, **of(kind, path, value)) == [], value
+    for value in wrong:
+        (finding,) = found(kind, **of(kind, path, value))
+        assert (finding.rule, finding.severity) == (f"document-{rule}", "error"), value
+        assert re.sub(r"\[\d+\]", "", finding.path).startswith(path.replace(".0", "")), value
+        assert finding.resource == f"{kind} thing"
+        assert finding.allowed
+
+
+def test_what_may_be_newer_than_the_documents_is_a_warning() -> None:
+    enum, name = found(POOL, cluster="main", upgradeSettings={"strategy": "ROLLING"}, weather="fair")
+
+    assert [(each.rule, each.severity, each.path) for each in (enum, name)] == [
+        ("document-enum", "warning", "upgradeSettings.strategy"),
+        ("document-unknown-field", "warning", "weather"),
+    ]
+    assert name.message == "the object has no weather in the documents of this version: it is not judged"
+
+
+def test_a_finding_names_the_input_as_the_program_writes_it_and_the_nearest_value() -> None:
+    taint = {"key": "a", "value": "b", "effect": "NoSchedule"}
+    (finding,) = found(POOL, cluster="main", nodeConfig={"taints": [{**taint, "effect": "NO_SCHEDULE"}, taint]})
+
+    assert str(finding) == (
+        "dev: nodeConfig.taints[1].effect: effect does not take 'NoSchedule'\n"
+        "  Allowed: NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE. Nearest: NO_SCHEDULE"
+    )
+
+
+def test_two_values_that_are_wrong_alike_are_both_found() -> None:
+    assert [each.path for each in found(POOL, cluster="main", nodeConfig={"spot": "yes", "flexStart": "yes"})] == [
+        "nodeConfig.spot",
+        "nodeConfig.flexStart",
+    ]
+
+
+def test_a_secret_value_is_not_repeated() -> None:
+    (finding,) = found("kubernetes:core/v1:Secret", data={"key": "pass word"})
+
+    assert "pass word" not in str(finding)
+
+
+def test_a_kind_that_is_newer_than_its_group_is_said_once() -> None:
+    newer = [Planned(stack="dev", type=QUEUE.replace("v1beta2", "v1"), name=name, inputs={}) for name in ("a", "b")]
+    other = Planned(stack="dev", type="kubernetes:example.com/v1:Thing", name="c", inputs={})
+    whole = program(views_of_plan([*newer, other]), stack="dev", environment=None, team=None, production=False)
+
+    assert [(each.rule, each.severity) for each in evaluate(whole, DOCUMENTS)] == [("document-missing", "note")]

@@ -1,0 +1,50 @@
+"""Write the documents by which whole objects are judged: ``python -m tools.documents``.
+
+Google's come from the installed google-api-python-client and pulumi_gcp. Kubernetes' are written where both its sources
+are given: ``--openapi``, a folder with what an API server has at /openapi/v3, as files such as
+``apis__batch__v1_openapi.json``, and ``--crds``, a folder of CustomResourceDefinitions.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from tools.documents import google, kubernetes
+from tools.documents.shapes import Shapes, write
+
+TARGET = Path(__file__).parents[2] / "training_platform" / "rules" / "documents"
+
+
+def write_google(target: Path) -> google.Reader:
+    """Write the documents of Google's resources; what was met on the way is returned."""
+    reader = google.Reader()
+    types = {token: reader.type(token) for token in google.PATHS["types"]}
+    write(target / "google.json", google.source(), types, reader.shapes)
+    return reader
+
+
+def write_kubernetes(target: Path, openapi: Path, crds: Path) -> None:
+    """Write the documents of Kubernetes' own kinds and of custom ones."""
+    shapes, schemas = Shapes(), kubernetes.openapi(openapi)
+    own = kubernetes.Reader(shapes, schemas)
+    metadata = own.number({"$ref": kubernetes.METADATA})
+    types = {token: own.kind(schema, metadata) for token, schema in kubernetes.kinds(schemas)}
+    custom = kubernetes.Reader(shapes, {})
+    types |= {token: custom.kind(schema, metadata) for token, schema in kubernetes.definitions(crds)}
+    write(target / "kubernetes.json", kubernetes.SOURCE, types, shapes)
+
+
+def main() -> None:
+    """Write what can be written."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--openapi", type=Path)
+    arguments.add_argument("--crds", type=Path)
+    given = arguments.parse_args()
+    write_google(TARGET)
+    if given.openapi and given.crds:
+        write_kubernetes(TARGET, given.openapi, given.crds)
+
+
+if __name__ == "__main__":
+    main()

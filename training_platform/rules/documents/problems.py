@@ -1,0 +1,88 @@
+"""What is wrong with one value of an object: where it stands, what it is, and what its document allows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal, NamedTuple
+
+from training_platform.catalog.nearest import find_nearest
+from training_platform.config.reading.finding import Severity
+
+Kind = Literal["enum", "format", "range", "required", "type", "unknown"]
+Where = tuple[Any, ...]  # empty, or what holds the value and the key that it has there
+_LISTED = 12  # names of a block that a message lists; of a larger one these
+_LONGEST = 60  # letters of a value in a message
+
+
+class Problem(NamedTuple):
+    """One thing that is wrong: the kind of constraint, the input, and in words what is wrong and what is allowed."""
+
+    kind: Kind
+    path: str
+    message: str
+    allowed: str | None = None
+    nearest: str | None = None
+    severity: Severity = "error"
+
+
+Report = Callable[[Problem], None]
+
+
+def path_of(where: Where) -> str:
+    """Return a place as programs write it: ``nodeConfig.taints[0].effect``."""
+    keys: list[Any] = []
+    while where:
+        where, key = where
+        keys.append(key)
+    written = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in reversed(keys))
+    return written.removeprefix(".")
+
+
+def _name(where: Where) -> str:
+    """Return the name of the input at a place, with the number of its entry."""
+    return path_of(where).rpartition(".")[2] or "the object"
+
+
+def refused(kind: Kind, where: Where, value: Any, why: str, allowed: str) -> Problem:
+    """Return that a value is refused: ``why`` ends the sentence that begins with the input and the value."""
+    message = f"{_name(where)} is {shown(value)}, {why}"
+    return Problem(kind, path_of(where), message, allowed)
+
+
+def shown(value: Any) -> str:
+    """Return a value in a message, cut where it is long."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    text = repr(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
+def unknown(where: Where, key: str, names: Iterable[str], *, closed: bool) -> Problem:
+    """Return that a block has no such input: an error where another is meant, or where the document is all there is."""
+    known = sorted(names)
+    nearest = find_nearest(key, known)
+    error = closed or nearest is not None
+    message = f"{_name(where)} has no {key}" + ("" if error else " in the documents of this version: it is not judged")
+    allowed = ", ".join(known if len(known) <= _LISTED else [*known[:_LISTED], f"and {len(known) - _LISTED} more"])
+    return Problem("unknown", path_of((where, key)), message, allowed, nearest, "error" if error else "warning")
+
+
+def not_one_of(where: Where, value: str, values: Sequence[str], *, closed: bool) -> Problem:
+    """Return that a text is not one of an enum's values, which may be older than the API where it is not ``closed``."""
+    known = [each for each in values if not each.endswith("_UNSPECIFIED")]
+    nearest = find_nearest(value, known)
+    error = closed or _is_misspelt(value, nearest)
+    verb = "does not take" if error else "is not known to take"
+    message = f"{_name(where)} {verb} {shown(value)}"
+    return Problem("enum", path_of(where), message, ", ".join(known), nearest, "error" if error else "warning")
+
+
+def missing(where: Where, key: str) -> Problem:
+    """Return that an input is not there which must be."""
+    return Problem("required", path_of((where, key)), f"{key} is required, and is not written", f"a {key}")
+
+
+def _is_misspelt(value: str, nearest: str | None) -> bool:
+    """Whether a value is another one with other letters: other digits are another model, which may be newer."""
+    digits = [[letter for letter in each if letter.isdigit()] for each in (value, nearest or "")]
+    return nearest is not None and digits[0] == digits[1]

@@ -1,0 +1,63 @@
+"""What documents refuse, a rule for each kind of constraint: all objects are looked at once, for all of the rules."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+
+from training_platform.rules.documents.problems import Kind, Problem
+from training_platform.rules.documents.shapes import check_of, known_beside
+from training_platform.rules.registry import Draft, finding, rule
+from training_platform.rules.views.program import ObjectView, Program
+
+Found = dict[Kind, list[tuple[ObjectView, Problem]]]
+SOURCE = (
+    "Google's discovery documents (google-api-python-client 2.202.0) and pulumi-gcp 10.2.0; OpenAPI of Kubernetes "
+    "1.36.3; CustomResourceDefinitions of Kueue 0.19.2, JobSet 0.12.0 and Managed Prometheus 0.19; read 2026-11-22"
+)
+
+
+def _document_rule(kind: Kind, rule_id: str, summary: str) -> Callable[[Program], Iterator[Draft]]:
+    def check(program: Program) -> Iterator[Draft]:
+        for view, problem in program.once(_found)[kind]:
+            yield finding(
+                view, problem.path, problem.message,
+                allowed=problem.allowed, nearest=problem.nearest, severity=problem.severity,
+            )  # fmt: skip
+
+    check.__doc__ = summary
+    return rule(rule_id, ruleset="documents", owner="documents", source=SOURCE)(check)
+
+
+_document_rule("type", "document-type", "Find a value of another type than its input has.")
+_document_rule("enum", "document-enum", "Find a value that is not one of those that its input takes.")
+_document_rule("unknown", "document-unknown-field", "Find an input that its resource does not have.")
+_document_rule("required", "document-required", "Find a resource or a block without an input that it must have.")
+_document_rule("range", "document-range", "Find a number, a length or a count outside of what its input takes.")
+_document_rule("format", "document-format", "Find a text that is not in the form of its input.")
+
+
+def _found(program: Program) -> Found:
+    """Return every problem of every object, by kind; a newer kind of a known group is said once."""
+    found: Found = defaultdict(list)
+    for view in program.all(ObjectView):
+        check = check_of(view.type)
+        if check is None:
+            continue
+
+        def report(problem: Problem, view: ObjectView = view) -> None:
+            found[problem.kind].append((view, problem))
+
+        check(view.inputs, (), report)
+    return found
+
+
+@rule("document-missing", ruleset="documents", severity="note", owner="documents", source=SOURCE)
+def document_missing(program: Program) -> Iterator[Draft]:
+    """Find a kind of object that is newer than the documents, and so not judged by them."""
+    said: set[str] = set()
+    for view in program.all(ObjectView):
+        if view.type not in said and check_of(view.type) is None and known_beside(view.type):
+            said.add(view.type)
+            message = f"{view.type} is not in the documents of this version: it is not judged"
+            yield finding(view, "kind", message, allowed=", ".join(known_beside(view.type)))

@@ -1,0 +1,190 @@
+"""Texts, numbers and switches against their documents.
+
+A provider turns texts into numbers and numbers into texts; a Kubernetes API server, which is strict, does not.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from training_platform.rules.documents.problems import Problem, Report, Where, not_one_of, path_of, refused
+
+Shape = Mapping[str, Any]
+Check = Callable[[Any, Where, Report], None]
+_WIDTHS: Final[Mapping[str, tuple[int, int]]] = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
+_WHOLE: Final = re.compile(r"-?[0-9]{1,20}\Z")
+# The form of resource.Quantity: a signed decimal with a suffix of ten's or two's powers, or an exponent.
+_QUANTITY: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?\Z")
+_SECONDS: Final = re.compile(r"-?[0-9]+(\.[0-9]{1,9})?s\Z")
+_PART: Final = r"([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h)"
+_GO_DURATION: Final = re.compile(rf"[+-]?(0|({_PART})+)\Z")
+
+
+def scalar(shape: Shape, *, strict: bool) -> tuple[type | None, Check]:
+    """Return the class whose values are right whatever they say, if there is one, and the check of all others."""
+    kind = shape["is"]
+    if kind == "any":
+        return None, _anything
+    if kind == "output":
+        return None, _output
+    if kind == "flag":
+        return bool, _flag if strict else _flag_or_text
+    if kind in _WIDTHS:
+        return None, _whole(shape, strict=strict)
+    if kind == "number":
+        return (float if len(shape) == 1 else None), _number(shape, strict=strict)
+    if kind == "quantity":
+        return None, _quantity
+    if kind == "int-or-text":
+        return None, _either(shape)
+    return (str if len(shape) == 1 else None), _text(shape, strict=strict)
+
+
+def _anything(_value: Any, _where: Where, _report: Report) -> None:
+    """Take every value."""
+
+
+def _output(_value: Any, where: Where, report: Report) -> None:
+    report(Problem("unknown", path_of(where), "only the API sets it, and a program does not write it", "nothing"))
+
+
+def _flag(value: Any, where: Where, report: Report) -> None:
+    report(refused("type", where, value, "which is neither true nor false", "true, false"))
+
+
+def _flag_or_text(value: Any, where: Where, report: Report) -> None:
+    if value not in ("true", "false"):
+        _flag(value, where, report)
+
+
+def _whole(shape: Shape, *, strict: bool) -> Check:
+    low, high = _WIDTHS[shape["is"]]
+    low, high = max(low, shape.get("least", low)), min(high, shape.get("most", high))
+
+    def check(value: Any, where: Where, report: Report) -> None:
+        number = value
+        if number.__class__ is not int:
+            if isinstance(value, str) and not strict and _WHOLE.match(value):
+                number = int(value)
+            elif not (isinstance(value, float) and value.is_integer()):
+                report(refused("type", where, value, "which is not a whole number", "a whole number"))
+                return
+        if not low <= number <= high:
+            _outside(where, value, low, high, report)
+
+    return check
+
+
+def _number(shape: Shape, *, strict: bool) -> Check:
+    low, high = shape.get("least", float("-inf")), shape.get("most", float("inf"))
+
+    def check(value: Any, where: Where, report: Report) -> None:
+        number = _as_number(value, strict=strict)
+        if number is None:
+            report(refused("type", where, value, "which is not a number", "a number"))
+        elif not low <= number <= high:
+            _outside(where, value, low, high, report)
+
+    return check
+
+
+def _as_number(value: Any, *, strict: bool) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)) or (strict and isinstance(value, str)):
+        return None
+    try:
+        return float(value)
+    except ValueError:
+        return None
+
+
+def _outside(where: Where, value: Any, low: float, high: float, report: Report) -> None:
+    nearest = low if float(value) < low else high
+    allowed = f"{low} to {high}"
+    if high in (2**31 - 1, 2**63 - 1, float("inf")) and low > -(2**31):
+        allowed = f"at least {low}"
+    problem = refused("range", where, value, "which is out of range", allowed)
+    report(problem._replace(nearest=str(nearest)))
+
+
+def _quantity(value: Any, where: Where, report: Report) -> None:
+    text = isinstance(value, str) and _QUANTITY.match(value)
+    if not text and (isinstance(value, bool) or not isinstance(value, (int, float))):
+        report(refused("format", where, value, "which is not a quantity", "a number, with a unit as in 500m or 16Gi"))
+
+
+def _either(shape: Shape) -> Check:
+    text = _text({key: value for key, value in shape.items() if key == "pattern"} | {"is": "text"}, strict=True)
+
+    def check(value: Any, where: Where, report: Report) -> None:
+        if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
+            report(
+                refused("type", where, value, "which is neither a whole number nor a text", "a whole number, a text")
+            )
+        elif not isinstance(value, (int, float)):
+            text(value, where, report)
+
+    return check
+
+
+def _text(shape: Shape, *, strict: bool) -> Check:
+    values, pattern = shape.get("enum"), _compiled(shape.get("pattern"), whole=not strict)
+    shortest, longest = shape.get("shortest", 0), shape.get("longest", float("inf"))
+    well_formed, example = _FORMATS.get(shape.get("format", ""), (None, ""))
+
+    def check(value: Any, where: Where, report: Report) -> None:
+        if not isinstance(value, str):
+            if strict or not isinstance(value, (bool, int, float)):
+                report(refused("type", where, value, "which is not a text", "a text"))
+        elif values is not None:
+            if value not in values and (value or strict):
+                report(not_one_of(where, value, values, closed=strict))
+        elif well_formed and not well_formed(value):
+            written = "not shown" if shape["format"] == "byte" else value  # as secrets are
+            report(refused("format", where, written, "which is not in the right form", example))
+        elif pattern and not pattern(value):
+            allowed = f"a text that matches {shape['pattern']}"
+            report(refused("format", where, value, "which is not in the right form", allowed))
+        elif not shortest <= len(value) <= longest:
+            allowed = f"{shortest} to {longest} characters" if longest < float("inf") else f"at least {shortest}"
+            report(refused("range", where, value, f"which has {len(value)} characters", allowed))
+
+    return check
+
+
+def _compiled(pattern: str | None, *, whole: bool) -> Callable[[str], object] | None:
+    """Return what a pattern matches: Google's are those of whole texts, and Python wants flags first."""
+    if pattern is None:
+        return None
+    flags = re.IGNORECASE if "(?i)" in pattern else 0
+    made = re.compile(pattern.replace("(?i)", ""), flags)
+    return made.fullmatch if whole else made.search
+
+
+def _is_time(value: str) -> bool:
+    try:
+        datetime.fromisoformat(value)
+    except ValueError:
+        return False
+    return "T" in value.upper()
+
+
+def _is_base64(value: str) -> bool:
+    try:
+        base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        return False
+    return True
+
+
+_FORMATS: Final[Mapping[str, tuple[Callable[[str], object], str]]] = {
+    "google-duration": (_SECONDS.match, "seconds and an s, such as 3600s"),
+    "duration": (_GO_DURATION.match, "a duration with its unit, such as 30s or 1h30m"),
+    "google-datetime": (_is_time, "a time such as 2026-01-03T06:00:00Z"),
+    "date-time": (_is_time, "a time such as 2026-01-03T06:00:00Z"),
+    "byte": (_is_base64, "a text in base64"),
+}

@@ -1,0 +1,174 @@
+"""Shapes of the documents as functions, each made when an object of its type is first judged.
+
+A function looks at a value and reports what is wrong with it. What is not known before deployment passes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from training_platform.resources.planned import UNKNOWN
+from training_platform.rules.documents.problems import Problem, Report, Where, missing, path_of, refused, unknown
+from training_platform.rules.documents.scalars import scalar
+from training_platform.rules.views.inputs import is_list
+
+Shape = Mapping[str, Any]
+Check = Callable[[Any, Where, Report], None]
+
+
+class Judged(NamedTuple):
+    """How a value is judged: one of the class ``right`` is right whatever it says, all others are for ``check``."""
+
+    right: type | None
+    check: Check
+
+
+@cache
+def check_of(token: str) -> Check | None:
+    """Return the function that judges the inputs of a type; None for one without a document."""
+    documents = _documents(token.partition(":")[0])
+    number = documents.types.get(token) if documents else None
+    return None if documents is None or number is None else documents.judged(number).check
+
+
+@cache
+def known_beside(token: str) -> list[str]:
+    """Return the types with documents of a Kubernetes group: one of the group that has none is newer than they are."""
+    group = f"{token.partition('/')[0]}/"
+    documents = _documents("kubernetes") if group.startswith("kubernetes:") else None
+    return [each for each in documents.types if each.startswith(group)] if documents else []
+
+
+class _Documents:
+    """One file of documents; ``strict`` where a value is as its server reads it, and no provider turns it over."""
+
+    def __init__(self, path: Path, *, strict: bool) -> None:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        self.types: Mapping[str, int] = content["types"]
+        self.strict = strict
+        self._shapes: list[Shape] = content["shapes"]
+        self._made: dict[int, Judged] = {}
+
+    def judged(self, number: int) -> Judged:
+        """Return how values of a shape are judged."""
+        if number not in self._made:
+            self._made[number] = self._make(self._shapes[number])
+        return self._made[number]
+
+    def _make(self, shape: Shape) -> Judged:
+        kind = shape["is"]
+        if kind == "block":
+            return Judged(None, self._block(shape))
+        if kind == "list":
+            return Judged(None, self._list(shape))
+        if kind == "map":
+            return Judged(None, self._map(shape))
+        right, check = scalar(shape, strict=self.strict)
+        return Judged(right, check)
+
+    def _block(self, shape: Shape) -> Check:
+        fields = {name: self.judged(number) for name, number in shape["fields"].items()}
+        get, required, closed = fields.get, shape.get("required", ()), self.strict
+        is_open = shape.get("open", False)
+
+        def check(value: Any, where: Where, report: Report) -> None:
+            if value.__class__ is not dict and not isinstance(value, Mapping):
+                _each(value, where, report, check, strict=closed)
+                return
+            for key, item in value.items():
+                field = get(key)
+                if field is None:
+                    if not (is_open or item is None or key.startswith("__")):
+                        report(unknown(where, key, fields, closed=closed))
+                elif item.__class__ is not field.right and item is not None and item is not UNKNOWN:
+                    field.check(item, (where, key), report)
+            for key in required:
+                if value.get(key) is None:
+                    report(missing(where, key))
+
+        return check
+
+    def _list(self, shape: Shape) -> Check:
+        right, inner = self.judged(shape["of"])
+        sized = _sized(shape, "entries")
+        keys = shape.get("keys")
+        strict = self.strict
+
+        def check(value: Any, where: Where, report: Report) -> None:
+            if not is_list(value):
+                if strict or not isinstance(value, Mapping):
+                    report(refused("type", where, value, "which is not a list", "a list"))
+                else:
+                    inner(value, where, report)
+                return
+            for index, item in enumerate(value):
+                if item.__class__ is not right and item is not None and item is not UNKNOWN:
+                    inner(item, (where, index), report)
+            if sized:
+                sized(value, where, report)
+            if keys is not None:
+                _repeated(value, keys, where, report)
+
+        return check
+
+    def _map(self, shape: Shape) -> Check:
+        right, inner = self.judged(shape["of"])
+        sized = _sized(shape, "entries")
+
+        def check(value: Any, where: Where, report: Report) -> None:
+            if not isinstance(value, Mapping):
+                report(refused("type", where, value, "which is not a mapping", "a mapping"))
+                return
+            for key, item in value.items():
+                if item.__class__ is not right and item is not None and item is not UNKNOWN:
+                    inner(item, (where, key), report)
+            if sized:
+                sized(value, where, report)
+
+        return check
+
+
+@cache
+def _documents(package: str) -> _Documents | None:
+    folder = Path(__file__).parent
+    if package == "gcp":
+        return _Documents(folder / "google.json", strict=False)
+    return _Documents(folder / "kubernetes.json", strict=True) if package == "kubernetes" else None
+
+
+def _each(value: Any, where: Where, report: Report, check: Check, *, strict: bool) -> None:
+    """Judge a list that stands for a block: the provider has one block in places where its state has a list."""
+    if strict or not is_list(value):
+        report(refused("type", where, value, "which is not a block of inputs", "a block of inputs"))
+        return
+    for item in value:
+        if item is not None and item is not UNKNOWN:
+            check(item, where, report)
+
+
+def _sized(shape: Shape, what: str) -> Check | None:
+    fewest, most = shape.get("fewest", 0), shape.get("most")
+    if not fewest and most is None:
+        return None
+
+    def check(value: Any, where: Where, report: Report) -> None:
+        if len(value) < fewest or (most is not None and len(value) > most):
+            bound = f"at least {fewest}" if most is None else f"{fewest} to {most}"
+            report(Problem("range", path_of(where), f"there are {len(value)} {what}", f"{bound} {what}"))
+
+    return check
+
+
+def _repeated(value: Any, keys: list[str], where: Where, report: Report) -> None:
+    """Report entries that are told apart by their keys, or by themselves where there are none, and are not."""
+    seen: list[Any] = []
+    for index, item in enumerate(value):
+        own = [item.get(key) for key in keys] if keys and isinstance(item, Mapping) else [item]
+        if own in seen and UNKNOWN not in own:
+            name = ", ".join(str(each) for each in own if each is not None)
+            report(Problem("range", path_of((where, index)), f"there are two entries {name}", "each one once"))
+        seen.append(own)
