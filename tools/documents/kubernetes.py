@@ -27,6 +27,8 @@ SOURCE = {
 """What is read, in which versions: an API server's OpenAPI, and the CustomResourceDefinitions of the rest."""
 _QUANTITY = ".resource.Quantity"
 _ANY = {"is": "any"}
+# Fields that a CRD requires and a webhook fills in before they are looked at: JobSet 0.12.0, jobset_webhook.go.
+_BY_WEBHOOK = {"JobSet": (("failurePolicy", "rules"), "name")}
 # Fields that the OpenAPI requires and the server fills in: rbac's defaults, pkg/apis/rbac/v1/defaults.go.
 _FILLED_IN = frozenset({("io.k8s.api.rbac.v1.RoleRef", "apiGroup")})
 
@@ -133,4 +135,13 @@ def definitions(folder: Path) -> Iterator[tuple[str, Json]]:
             spec = crd["spec"]
             for each in spec["versions"]:
                 if each["served"]:
-                    yield token(spec["group"], each["name"], spec["names"]["kind"]), each["schema"]["openAPIV3Schema"]
+                    kind, schema = spec["names"]["kind"], each["schema"]["openAPIV3Schema"]
+                    if kind in _BY_WEBHOOK:
+                        _leave_out(schema["properties"]["spec"], *_BY_WEBHOOK[kind])
+                    yield token(spec["group"], each["name"], kind), schema
+
+
+def _leave_out(schema: Any, path: tuple[str, ...], name: str) -> None:
+    for key in path:
+        schema = schema["properties"][key]
+    schema["items"]["required"].remove(name)

@@ -20,7 +20,7 @@ DOCUMENTS = [rule for rule in RULES.values() if rule.ruleset == "documents"]
 
 def found(kind: str, **inputs: Any) -> list[Finding]:
     views = views_of_plan([Planned(stack="dev", type=kind, name="thing", inputs=inputs)])
-    whole = program(views, stack="dev", environment=None, team=None, production=False)
+    whole = program(views, stack="dev", environment="dev", team=None, production=False)
     return evaluate(whole, DOCUMENTS)
 
 
@@ -135,6 +135,6 @@ def test_a_secret_value_is_not_repeated() -> None:
 def test_a_kind_that_is_newer_than_its_group_is_said_once() -> None:
     newer = [Planned(stack="dev", type=QUEUE.replace("v1beta2", "v1"), name=name, inputs={}) for name in ("a", "b")]
     other = Planned(stack="dev", type="kubernetes:example.com/v1:Thing", name="c", inputs={})
-    whole = program(views_of_plan([*newer, other]), stack="dev", environment=None, team=None, production=False)
+    whole = program(views_of_plan([*newer, other]), stack="dev", environment="dev", team=None, production=False)
 
     assert [(each.rule, each.severity) for each in evaluate(whole, DOCUMENTS)] == [("document-missing", "note")]
