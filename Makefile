@@ -9,6 +9,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --quiet --no-input --disable-pip-version-check
 RUNTIME := .venv/.runtime
 DEVELOPMENT := .venv/.development
+EXAMPLES := .venv-examples/.installed
 COMPILE := $(UV) pip compile --quiet --no-config --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --no-strip-extras --custom-compile-command "make lock" $(if $(UPGRADE),--upgrade)
 # A file's tests stay in one process, which makes their shared fixtures once; files are handed out in their order, which has
@@ -18,10 +19,10 @@ SIDE_BY_SIDE := -n auto --dist loadfile --no-loadscope-reorder
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help setup check test lint format schema inventories policy-pack bench test-engine changelog lock clean
+.PHONY: help setup check test lint format schema inventories policy-pack bench test-engine test-examples changelog lock clean
 
 help: ## List the targets.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
 
 setup: $(DEVELOPMENT) ## Create or update .venv; targets that need it do so first.
 
@@ -55,15 +56,19 @@ bench: $(DEVELOPMENT) ## Measure what benchmarks/ measures.
 test-engine: $(DEVELOPMENT) ## Run the tests under the real Pulumi engine; fail where a tool is missing.
 	@TRAINING_PLATFORM_REQUIRE_ENGINE=1 $(BIN)/python -m pytest -m engine $(SIDE_BY_SIDE) $(ARGS)
 
+test-examples: $(DEVELOPMENT) $(EXAMPLES) ## Run the programs of examples/jobs/ on CPUs; their libraries take gigabytes.
+	@TRAINING_PLATFORM_EXAMPLES_PYTHON="$(CURDIR)/.venv-examples/bin/python" $(BIN)/python -m pytest -m examples $(ARGS)
+
 changelog: $(DEVELOPMENT) ## Move the fragments of changelog.d/ into CHANGELOG.md, under the version of pyproject.toml.
 	@$(BIN)/towncrier build --yes --version "$$($(BIN)/training-platform --version | cut -d ' ' -f 2)"
 
 lock: ## Resolve pyproject.toml and requirements*.in into hashed locks, with uv; UPGRADE=1 takes newer versions.
 	@$(COMPILE) pyproject.toml requirements.in --extra deploy --extra policy --output-file requirements.txt
 	@$(COMPILE) pyproject.toml requirements-dev.in --extra jobs --extra quota --extra sandbox --output-file requirements-dev.txt
+	@$(COMPILE) requirements-examples.in --output-file requirements-examples.txt
 
 clean: ## Delete .venv, caches and build leftovers.
-	@rm -rf .venv .hypothesis .mypy_cache .pytest_cache .ruff_cache build *.egg-info
+	@rm -rf .venv .venv-examples .hypothesis .mypy_cache .pytest_cache .ruff_cache build *.egg-info
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/.created:
@@ -83,4 +88,10 @@ $(RUNTIME): .venv/.created requirements.txt pyproject.toml
 
 $(DEVELOPMENT): $(RUNTIME) requirements-dev.txt
 	@$(PIP) install --require-hashes --requirement requirements-dev.txt
+	@touch $@
+
+# Beside .venv, since an image for training has nothing of this project's either.
+$(EXAMPLES): requirements-examples.txt
+	@"$(PYTHON)" -m venv --clear .venv-examples
+	@.venv-examples/bin/python -m pip --quiet --no-input --disable-pip-version-check install --require-hashes --requirement requirements-examples.txt
 	@touch $@

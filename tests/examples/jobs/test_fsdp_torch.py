@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.examples.jobs.conftest import EXAMPLES, Program, Start, free_port, last
+
+pytestmark = [pytest.mark.examples, pytest.mark.timeout(400)]
+
+MAKE = """\
+import sys, torch
+torch.manual_seed(1)
+inputs = torch.randn(512, 64)
+torch.save({"inputs": inputs, "labels": inputs[:, :10].argmax(1)}, sys.argv[1])
+"""
+
+
+@pytest.fixture
+def data(tmp_path: Path, python: str) -> Path:
+    path = tmp_path / "data.pt"
+    subprocess.run([python, "-c", MAKE, str(path)], check=True, capture_output=True)
+    return path
+
+
+def training(start: Start, data: Path, checkpoints: Path, strategy: str, processes: int = 2) -> Program:
+    torchrun = [f"--nproc-per-node={processes}", "--rdzv-backend=c10d", f"--rdzv-endpoint=127.0.0.1:{free_port()}"]
+    where = ["--data", data, "--checkpoints", checkpoints, "--strategy", strategy]
+    program = [*torchrun, EXAMPLES / "fsdp_torch" / "train.py", *where, "--steps=200", "--checkpoint-every=20"]
+    return start(*program, "--batch=16", "--learning-rate=1e-2", module="torch.distributed.run")
+
+
+@pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
+def test_processes_that_are_killed_go_on_as_if_nothing_had_been(
+    strategy: str, start: Start, data: Path, tmp_path: Path
+) -> None:
+    whole = training(start, data, tmp_path / "whole", strategy).ends_well()
+
+    first = training(start, data, tmp_path / "killed", strategy)
+    first.until("checkpoint 40")
+    first.kill()
+    assert first.ended() == -signal.SIGKILL
+    resumed = training(start, data, tmp_path / "killed", strategy).ends_well()
+
+    assert 40 <= int(last(resumed, "from").split()[-1]) < 200
+    assert "step 1 " not in "\n".join(resumed)
+    assert last(resumed, "step") == last(whole, "step")
+    losses = [float(line.split()[-1]) for line in whole if line.startswith("step ")]
+    assert losses[-1] < losses[0]
+
+
+def test_a_checkpoint_of_two_processes_is_read_by_one(start: Start, data: Path, tmp_path: Path) -> None:
+    first = training(start, data, tmp_path / "run", "fsdp")
+    first.until("checkpoint 20")
+    first.kill()
+    first.ended()
+
+    alone = training(start, data, tmp_path / "run", "fsdp", processes=1).ends_well()
+
+    assert last(alone, "from").startswith("from step ")
+    assert last(alone, "checkpoint") == "checkpoint 200"

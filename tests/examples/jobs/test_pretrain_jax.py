@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.examples.jobs.conftest import EXAMPLES, Program, Start, free_port, last
+
+pytestmark = [pytest.mark.examples, pytest.mark.timeout(400)]
+
+SLICES = 2
+
+
+@pytest.fixture
+def tokens(tmp_path: Path) -> Path:
+    path = tmp_path / "tokens"
+    path.write_bytes(b"a slice is a set of chips that ICI joins; " * 100)
+    return path
+
+
+def slices(start: Start, tokens: Path, checkpoints: Path, processes: int = SLICES) -> list[Program]:
+    """Start a process for each slice, of two devices each."""
+    where = {"COORDINATOR_ADDRESS": f"127.0.0.1:{free_port()}", "NUM_PROCESSES": str(processes)}
+    devices = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
+    options = ["--tokens", tokens, "--checkpoints", checkpoints, "--steps=60", "--checkpoint-every=5", "--batch=8"]
+    return [
+        start(EXAMPLES / "pretrain_jax" / "pretrain.py", *options, PROCESS_ID=str(index), **where, **devices)
+        for index in range(processes)
+    ]
+
+
+def test_slices_that_are_killed_go_on_as_if_nothing_had_been(start: Start, tokens: Path, tmp_path: Path) -> None:
+    first, *others = slices(start, tokens, tmp_path / "whole")
+    whole = first.ends_well()
+    assert all(other.ended() == 0 for other in others)
+
+    killed = slices(start, tokens, tmp_path / "killed")
+    killed[0].until("checkpoint 10")
+    for program in killed:
+        program.kill()
+        assert program.ended() == -signal.SIGKILL
+    again, *others = slices(start, tokens, tmp_path / "killed")
+    resumed = again.ends_well()
+    assert all(other.ended() == 0 for other in others)
+
+    steps = [line.split()[1] for line in resumed if line.startswith("step ")]
+    assert 10 <= int(last(resumed, "from").split()[-1]) < 60
+    assert "1" not in steps
+    assert last(resumed, "step") == last(whole, "step")
+    losses = [float(line.split()[-1]) for line in whole if line.startswith("step ")]
+    assert losses[-1] < losses[0]
+
+
+def test_two_slices_compute_what_one_does(start: Start, tokens: Path, tmp_path: Path) -> None:
+    both, other = slices(start, tokens, tmp_path / "both")
+    (one,) = slices(start, tokens, tmp_path / "one", processes=1)
+
+    losses = [float(last(program.ends_well(), "step").split()[-1]) for program in (both, one)]
+    assert other.ended() == 0
+    assert losses[0] == pytest.approx(losses[1], rel=1e-3)
