@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Literal, NamedTuple
 
+from training_platform.catalog.prices import Cost
 from training_platform.checks.comparison.comparison import Comparison
-from training_platform.checks.cost import Cost
 from training_platform.checks.planning.resource_tree import Branch, Resource
 from training_platform.config.expansion.pools import flavor_name, pools
 from training_platform.config.reading.finding import Finding

@@ -8,7 +8,8 @@ from datetime import date
 from pathlib import Path as FilePath
 
 from training_platform.catalog.nearest import find_nearest
-from training_platform.checks.cost import Cost, stack_cost
+from training_platform.catalog.prices import Cost
+from training_platform.checks.cost import stack_cost
 from training_platform.checks.planning.garbage_collector import collector_off
 from training_platform.checks.planning.outcome import Outcome, rule_findings
 from training_platform.checks.planning.planner import DEFAULT, Planner

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from training_platform.checks.cost import LEFT_OUT
+from training_platform.catalog.prices import LEFT_OUT
 from training_platform.checks.report import Report, StackReport, ordered
 from training_platform.checks.reports.json_changes import changes_document
 from training_platform.config.reading.finding import Finding

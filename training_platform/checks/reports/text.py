@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from training_platform.checks.cost import Cost
+from training_platform.catalog.prices import Cost
 from training_platform.checks.report import Report, StackReport, ordered
 from training_platform.checks.reports.text_changes import changes_text
 from training_platform.checks.reports.wording import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Literal, NamedTuple
 
-from training_platform.checks.cost import LEFT_OUT, Cost
+from training_platform.catalog.prices import LEFT_OUT, Cost
 from training_platform.checks.report import Report
 from training_platform.config.reading.finding import Finding
 from training_platform.quota.keys import short_quota_id

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.resources import files
 
+from training_platform.catalog.prices import LEFT_OUT, Cost
 from training_platform.checks.comparison.comparison import Comparison, StackChange
-from training_platform.checks.cost import LEFT_OUT, Cost
 from training_platform.checks.report import Report, ordered
 from training_platform.checks.reports.changes import resource_rows, stack_title, summary, tables
 from training_platform.checks.reports.html.bars import capacity_bars, file_bars, quota_bars
