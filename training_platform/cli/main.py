@@ -14,8 +14,6 @@ from training_platform.cli import (
     catalog,
     check,
     explain,
-    job,
-    job_runs,
     quota,
     quota_request,
     sandbox,
@@ -23,6 +21,9 @@ from training_platform.cli import (
     stacks,
 )
 from training_platform.cli.authoring import init, schema
+from training_platform.cli.job import files as job
+from training_platform.cli.job import image
+from training_platform.cli.job import runs as job_runs
 from training_platform.cli.root import DISTRIBUTION, installed
 from training_platform.cli.streams import COULD_NOT, StreamError, standard_streams
 from training_platform.config.reading.printable import printable
@@ -49,8 +50,10 @@ app.command("stacks")(stacks.stacks)
 app.add_typer(init.app, name="init")
 app.add_typer(catalog.app, name="catalog")
 job_runs.add_to(job.app)
+job.app.command("init")(init.job)
 app.add_typer(job.app, name="job")
 app.add_typer(explain.app, name="rules")
+app.add_typer(image.app, name="image")
 app.add_typer(quota.app, name="quota")
 quota.app.command("request")(quota_request.request)
 app.add_typer(sandbox.app, name="sandbox")

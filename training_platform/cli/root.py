@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -51,6 +52,29 @@ def complete_stacks(incomplete: str) -> list[str]:
     root = root_around()
     files = (root / "stacks").glob(f"Pulumi.{incomplete}*.yaml") if root else ()
     return sorted(path.stem.removeprefix("Pulumi.") for path in files)
+
+
+def complete_teams(incomplete: str) -> list[str]:
+    """Return the teams that a shell may offer."""
+    from training_platform.config.workspace import read_workspace
+
+    root = root_around()
+    names = {team.name for _, team, _ in read_workspace(root).teams()} if root else set[str]()
+    return sorted(name for name in names if name.startswith(incomplete))
+
+
+def complete_jobs(incomplete: str) -> list[str]:
+    """Return the job files that a shell may offer, from this folder."""
+    root = root_around()
+    files = (os.path.relpath(path) for path in (root / "jobs").glob("*/*.yaml")) if root else ()
+    return sorted(file for file in files if file.startswith(incomplete))
+
+
+def complete_runs(incomplete: str) -> list[str]:
+    """Return what names of runs begin with: those of jobs. Runs themselves are not asked for."""
+    root = root_around()
+    names = {f"{path.stem}-" for path in (root / "jobs").glob("*/*.yaml")} if root else set[str]()
+    return sorted(name for name in names if name.startswith(incomplete))
 
 
 def installed() -> str:

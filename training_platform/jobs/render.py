@@ -9,6 +9,7 @@ from pathlib import Path as FilePath
 
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import Workspace, read_workspace
+from training_platform.jobs.cost import JobCost, job_cost
 from training_platform.jobs.gke.jobset import jobset
 from training_platform.jobs.gke.layout import gke_target, layout
 from training_platform.jobs.gke.rules import demand, gke_findings, reach
@@ -58,6 +59,20 @@ def _text(job: ResolvedJob, target: Target) -> str:
     if target == "vertex":
         return json_text(vertex_body(as_run(job, job.name)).body)
     return "---\n".join(yaml_text(jobset(run)) for run in point_runs(job, job.name))
+
+
+def cost_of_file(
+    path: FilePath, root: FilePath, target: Target | None, today: date
+) -> tuple[list[JobCost], tuple[Finding, ...]]:
+    """Return what a job file's targets cost, none of them where it has errors. Raises UnreadableError, RenderError."""
+    job, findings = read_job(path, root, read_workspace(root))
+    if job is None:
+        return [], tuple(findings)
+    asked = targets(job) if target is None else [chosen_target(job, target)]
+    verdicts = [judge(job, each, today) for each in asked]
+    if any(verdict.failed for verdict in verdicts):
+        return [], tuple(finding for verdict in verdicts for finding in verdict.findings)
+    return [job_cost(job, each) for each in asked], ()
 
 
 def check_job(path: FilePath, root: FilePath, workspace: Workspace, today: date) -> tuple[Finding, ...]:

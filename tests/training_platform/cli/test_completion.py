@@ -39,3 +39,18 @@ def test_machines_are_offered() -> None:
 
 def test_outside_a_repository_no_stack_is_offered(tmp_path: Path) -> None:
     assert offered("check", "p", cwd=tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("job", "list", "--team", ""), ["nlp", "vision"]),
+        (("job", "status", "fi"), ["finetune-"]),
+        (("job", "submit", "jobs/v"), ["jobs/vision/finetune.yaml"]),
+        (("job", "cost", "jobs/"), ["jobs/nlp/pretrain.yaml", "jobs/vision/finetune.yaml"]),
+        (("image", "build", ".", "--environment", "de"), ["dev", "dev-vision"]),
+    ],
+    ids=" ".join,
+)
+def test_teams_jobs_and_runs_are_offered(words: tuple[str, ...], expected: list[str]) -> None:
+    assert offered(*words) == expected

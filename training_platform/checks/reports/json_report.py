@@ -26,9 +26,9 @@ def json_report(report: Report) -> str:
         "quotas": [_ledger(ledger) for ledger in report.ledgers],
         "capacity": [_capacity(line) for line in report.capacity],
         "files": [file_document(line) for line in report.files],
-        "findings": [_finding(finding) for finding in ordered(report.all_findings())],
+        "findings": [finding_document(finding) for finding in ordered(report.all_findings())],
         "exempted": [_exempted(exempted) for exempted in report.all_exempted()],
-        "known": [{**_finding(known.finding), "known": known.why} for known in report.all_known()],
+        "known": [{**finding_document(known.finding), "known": known.why} for known in report.all_known()],
         "failures": list(report.failures),
         **({"changes": changes_document(report.comparison)} if report.comparison else {}),
     }
@@ -119,7 +119,7 @@ def file_document(line: FileLine) -> dict[str, Any]:
 def _exempted(exempted: Exempted) -> dict[str, Any]:
     exemption = exempted.entry.exemption
     return {
-        **_finding(exempted.finding),
+        **finding_document(exempted.finding),
         "exemption": {
             "line": exempted.entry.position.line,
             "reason": exemption.reason,
@@ -129,7 +129,8 @@ def _exempted(exempted: Exempted) -> dict[str, Any]:
     }
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def finding_document(finding: Finding) -> dict[str, Any]:
+    """Return a finding, for programs."""
     return {
         "rule": finding.rule,
         "severity": finding.severity,

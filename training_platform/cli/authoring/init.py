@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Write the first file of an environment, a team or a job.", no_args_is_help=True)
 RootOption = Annotated[Path | None, typer.Option("--root", help="The repository; default: the one around this folder.")]
 JOB_NAME_PARTS = 2
+_SHOWN = 6  # choices in a question
 
 
 @app.command("environment")
@@ -82,30 +84,62 @@ def job(
     *,
     environment: Annotated[str | None, typer.Option("--environment", help="Stack of the environment.")] = None,
     image: Annotated[str | None, typer.Option("--image", help="Container image with its tag.")] = None,
+    target: Annotated[str | None, typer.Option("--target", help="gke, vertex or both; default: gke.")] = None,
+    cluster: Annotated[
+        str | None, typer.Option("--cluster", help="GKE: cluster in which the team has a share.")
+    ] = None,
+    flavor: Annotated[str | None, typer.Option("--flavor", help="GKE: a flavor of that share.")] = None,
+    region: Annotated[str | None, typer.Option("--region", help="Vertex AI: region that trains.")] = None,
+    machine_type: Annotated[str | None, typer.Option("--machine-type", help="Vertex AI: machine type.")] = None,
     root: RootOption = None,
 ) -> None:
-    """Write jobs/TEAM/NAME.yaml: a job on the first flavor that the team has a share of. Exit code 2: not written."""
+    """Write jobs/TEAM/NAME.yaml, by flags or by questions. Exit code 2: not written."""
     from training_platform.config.workspace import read_workspace
-    from training_platform.jobs.first_file import job_text
+    from training_platform.jobs import first_file
 
     folder = repository(root)
     workspace = read_workspace(folder)
     home = _asked(environment, "--environment", "Stack of the environment", _only_environment(workspace))
+    where = _one_of(target, "--target", "Where it runs: gke, vertex or both", ("gke", "vertex", "both"), "gke")
     parts = name.split("/")
     owners = {team.name: team for _, team, _ in workspace.teams() if team.environment == home}
     if len(parts) != JOB_NAME_PARTS or parts[0] not in owners:
         fail(f"{name!r} is not TEAM/NAME of a team of {home}, which has {', '.join(sorted(owners)) or 'no team'}.")
     owner = owners[parts[0]]
-    shares = [(cluster, flavor) for cluster, flavors in owner.shares.items() for flavor in flavors]
-    if not shares:
-        fail(f"Team {owner.name} has no share of a flavor in {home}: add one under shares in its stack file.")
-    cluster, flavor = shares[0]
-    chosen = workspace.flavors(home, cluster).get(flavor)
-    if chosen is None:
-        fail(f"Team {owner.name} has a share of {flavor} in {cluster}, which is not a flavor of {home}.")
-    text = job_text(home, _asked(image, "--image", "Container image with its tag"), cluster, chosen)
+    text = first_file.head(home, _asked(image, "--image", "Container image with its tag"))
+    if where != "vertex":
+        if not owner.shares:
+            fail(f"Team {owner.name} has no share of a flavor in {home}: add one under shares in its stack file.")
+        at = _one_of(cluster, "--cluster", "Cluster", list(owner.shares))
+        on = _one_of(flavor, "--flavor", f"Flavor in {at}", list(owner.shares[at]))
+        chosen = workspace.flavors(home, at).get(on)
+        if chosen is None:
+            fail(f"Team {owner.name} has a share of {on} in {at}, which is not a flavor of {home}.")
+        text += first_file.on_gke(at, chosen)
+    if where != "gke":
+        machine = _one_of(machine_type, "--machine-type", "Machine type on Vertex AI", first_file.vertex_machines())
+        near = [
+            cluster.location
+            for stack, section in workspace.environments()
+            if stack.name == home
+            for cluster in section.clusters.values()
+        ]
+        regions = first_file.vertex_regions(machine, near)
+        text += first_file.on_vertex(_one_of(region, "--region", "Region of Vertex AI", regions), machine)
     _write(folder, f"jobs/{name}.yaml", text)
     typer.echo(f"Next: set its command, then training-platform job check jobs/{name}.yaml.")
+
+
+def _one_of(given: str | None, option: str, question: str, allowed: Sequence[str], default: str | None = None) -> str:
+    """Return what a flag or an answer says, which has to be one of these; the default is the first."""
+    from training_platform.catalog.nearest import find_nearest
+
+    asked = f"{question} ({', '.join(allowed[:_SHOWN])}{', ...' if len(allowed) > _SHOWN else ''})"
+    chosen = _asked(given, option, asked, default or allowed[0])
+    if chosen not in allowed:
+        nearest = find_nearest(chosen, allowed)
+        fail(f"{option} {chosen!r} is not one of {', '.join(allowed)}." + (f" Nearest: {nearest}." if nearest else ""))
+    return chosen
 
 
 def _asked(given: str | None, option: str, question: str, default: str | None = None) -> str:

@@ -15,6 +15,7 @@ class Run:
     """One run. Times are RFC 3339 in UTC; ``reason`` is the platform's own words, empty where it has none.
 
     ``place`` is the cluster, or the region of Vertex AI; ``identity`` is the name by which its API knows the run.
+    ``gone`` says that its objects are, and that this is what Cloud Logging saw of it.
     ``restarts`` counts restarts of the whole job after failures; interruptions of VMs are in ``interruptions``.
     """
 
@@ -31,6 +32,7 @@ class Run:
     ended: str = ""
     restarts: int = 0
     interruptions: int = 0
+    gone: bool = False
 
     @property
     def done(self) -> bool:

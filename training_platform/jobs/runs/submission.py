@@ -95,7 +95,7 @@ def submit_to_gke(prepared: Prepared, cluster: ClusterApi) -> str:
 
 
 def submit_to_vertex(prepared: Prepared, vertex: VertexJobs) -> str:
-    """Create the job and return the run's name. Raises VertexError, and RenderError where the job has no account.
+    """Create the job and return the run's name. Raises GoogleError, and RenderError where the job has no account.
 
     Without an account of its own it would run as the project's custom code agent, with rights on the whole project.
     """

@@ -39,7 +39,7 @@ def gke_runs(cluster: ClusterApi, place: Place) -> Iterator[Run]:
 
 
 def vertex_runs(vertex: VertexJobs, place: Place) -> Iterator[Run]:
-    """Yield the runs of a team in a region, newest first. Raises VertexError."""
+    """Yield the runs of a team in a region, newest first. Raises GoogleError."""
     labels = {ENVIRONMENT_LABEL: place.team.environment, TEAM_LABEL: place.team.name}
     for body in vertex.jobs(" AND ".join(f'labels.{name}="{value}"' for name, value in labels.items())):
         yield vertex_run(body)
@@ -72,7 +72,7 @@ def why_gke(cluster: ClusterApi, place: Place, run: Run, job: ResolvedJob | None
 
 
 def why_vertex(vertex: VertexJobs, run: Run) -> list[str]:
-    """Return why a run on Vertex AI waits or failed. Raises VertexError."""
+    """Return why a run on Vertex AI waits or failed. Raises GoogleError."""
     return list(why_on_vertex(run, vertex.get(run.identity)))
 
 

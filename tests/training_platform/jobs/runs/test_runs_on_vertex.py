@@ -3,55 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
-from tests.training_platform.jobs.conftest import TODAY, write_lab
+from tests.training_platform.jobs.runs.vertex_cloud import (
+    JOB,
+    PROJECT,
+    Cloud,
+    Command,
+    job_command,
+    submit,
+    write_repository,
+)
 from training_platform.cli.main import app
-from training_platform.quota.snapshot import read_snapshots
 from training_platform.sandbox.cloud.http.server import serve
-from training_platform.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.sandbox.cloud.state.clock import Clock
-from training_platform.sandbox.cloud.state.projects import Projects
-from training_platform.sandbox.cloud.state.settings import Settings
-from training_platform.sandbox.cloud.state.store import Store
 
 pytestmark = pytest.mark.filterwarnings("ignore:You are using a Python version:FutureWarning")
-
-PROJECT = "example-lab"
-JOB = """\
-environment: lab
-image: registry.example.com/train:1
-args: ["--name={run}"]
-output: checkpoints
-vertex: {region: us-central1, machine_type: a3-highgpu-8g, capacity: flex-start, max_wait_hours: 6}
-"""
-Command = Callable[..., Result]
-
-
-class Cloud:
-    """A local cloud with a clock that a test moves on, and where it answers."""
-
-    def __init__(self, root: Path) -> None:
-        self.now = 1_800_000_000.0
-        projects = Projects(read_snapshots(root, TODAY).by_project, [])
-        self.cloud = LocalCloud(projects, store=Store(None), clock=Clock(lambda: self.now))
-        self.cloud.settings = Settings(durations={"aiplatform.jobs.pending": 60.0, "aiplatform.jobs.running": 600.0})
-        apis = {"serviceIds": ["aiplatform.googleapis.com", "iam.googleapis.com"]}
-        code, answer = self.cloud.handle(
-            "serviceusage", "POST", f"v1/projects/{PROJECT}/services:batchEnable", [], apis
-        )
-        assert code == 200, answer
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    root = write_lab(tmp_path / "lab")
-    (root / "jobs" / "vision" / "train.yaml").write_text(JOB)
-    return root
+    return write_repository(tmp_path / "lab")
 
 
 @pytest.fixture
@@ -63,18 +38,7 @@ def vertex(root: Path) -> Cloud:
 def job(root: Path, vertex: Cloud) -> Iterator[Command]:
     """Return a function that runs ``training-platform job`` against the local cloud."""
     with serve(vertex.cloud) as port:
-
-        def run(command: str, *arguments: str) -> Result:
-            where = ["--root", str(root), "--vertex-endpoint", f"http://127.0.0.1:{port}/aiplatform/"]
-            return CliRunner().invoke(app, ["job", command, *arguments, *where])
-
-        yield run
-
-
-def submit(job: Command, root: Path) -> str:
-    result = job("submit", str(root / "jobs" / "vision" / "train.yaml"))
-    assert result.exit_code == 0, result.output
-    return result.stdout.strip()
+        yield job_command(root, port)
 
 
 def row(job: Command, run: str) -> dict[str, object]:
@@ -140,7 +104,7 @@ def test_what_check_refuses_is_not_sent(job: Command, vertex: Cloud, root: Path)
 
 
 def test_a_service_that_nobody_serves_is_one_sentence(root: Path) -> None:
-    where = ["--root", str(root), "--vertex-endpoint", "http://127.0.0.1:9/aiplatform/"]
+    where = ["--root", str(root), "--local-cloud", "http://127.0.0.1:9"]
 
     result = CliRunner().invoke(app, ["job", "submit", str(root / "jobs" / "vision" / "train.yaml"), *where])
 

@@ -32,6 +32,7 @@ SERVICES: Final[Mapping[str, tuple[str, ...]]] = {
     "dns": ("v1", "v1beta2"),
     "file": ("v1", "v1beta1"),
     "iam": ("v1",),
+    "logging": ("v2",),
     "monitoring": ("v3", "v1"),
     "servicenetworking": ("v1",),
     "serviceusage": ("v1", "v1beta1"),

@@ -1,14 +1,15 @@
-"""``training-platform job``: training jobs."""
+"""``training-platform job render|check|cost``: job files."""
 
 from __future__ import annotations
 
+import json
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from training_platform.cli.root import fail, repository, say
+from training_platform.cli.root import complete_jobs, fail, repository, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,6 +24,17 @@ Today = Annotated[
 ]
 
 
+class Format(StrEnum):
+    """Output format of a command."""
+
+    text = "text"
+    json = "json"
+
+
+Output = Annotated[Format, typer.Option("--format", help="Output format.")]
+JobFile = Annotated[Path, typer.Argument(help="jobs/<team>/<job>.yaml", autocompletion=complete_jobs)]
+
+
 class Target(StrEnum):
     """Where a job runs."""
 
@@ -32,7 +44,7 @@ class Target(StrEnum):
 
 @app.command("render")
 def render(
-    file: Annotated[Path, typer.Argument(help="jobs/<team>/<job>.yaml")],
+    file: JobFile,
     *,
     target: Annotated[
         Target | None, typer.Option("--target", help="Where it runs; required if the job has both.")
@@ -64,9 +76,11 @@ def render(
 @app.command("check")
 def check(
     files: Annotated[
-        list[Path] | None, typer.Argument(help="Job files; default: all in jobs/.", metavar="[FILE]...")
+        list[Path] | None,
+        typer.Argument(help="Job files; default: all in jobs/.", metavar="[FILE]...", autocompletion=complete_jobs),
     ] = None,
     *,
+    output_format: Output = Format.text,
     today: Today = None,
     root: Root = None,
 ) -> None:
@@ -92,17 +106,64 @@ def check(
         except UnreadableError as error:
             unreadable = True
             say(f"training-platform: {error}", err=True)
-    print_findings(found)
     errors = sum(finding.severity == "error" for finding in found)
-    warnings = len(found) - errors
-    say(f"{_counted(len(paths), 'job')}: {_counted(errors, 'error')}, {_counted(warnings, 'warning')}")
+    if output_format is Format.json:
+        _print_found(len(paths), errors, found)
+    else:
+        print_findings(found)
+        warnings = len(found) - errors
+        say(f"{_counted(len(paths), 'job')}: {_counted(errors, 'error')}, {_counted(warnings, 'warning')}")
     raise typer.Exit(2 if unreadable else int(errors > 0))
+
+
+@app.command("cost")
+def cost(
+    file: JobFile,
+    *,
+    target: Annotated[Target | None, typer.Option("--target", help="Default: every target of the job.")] = None,
+    output_format: Output = Format.text,
+    today: Today = None,
+    root: Root = None,
+) -> None:
+    """Print what a job costs at list prices, for each provisioning model: an hour of it, and its longest run.
+
+    Every sum is a least one: the output says what it leaves out. Exit code 1: the job has errors. 2: it could not be
+    read.
+    """
+    from training_platform.config.reading.clock import today as clock
+    from training_platform.config.reading.source import UnreadableError
+    from training_platform.jobs.cost import cost_text
+    from training_platform.jobs.render import RenderError, cost_of_file
+
+    folder = repository(root)
+    try:
+        costs, findings = cost_of_file(file, folder, target.value if target else None, clock(folder, today))
+    except (UnreadableError, RenderError) as error:
+        fail(str(error))
+    print_findings(findings, err=True)
+    if output_format is Format.json:
+        print_json([each.as_json() for each in costs])
+    elif costs:
+        say("\n\n".join(map(cost_text, costs)))
+    raise typer.Exit(int(any(finding.severity == "error" for finding in findings)))
+
+
+def print_json(value: object) -> None:
+    """Print a value for programs."""
+    typer.echo(json.dumps(value, indent=2))
 
 
 def print_findings(findings: Iterable[Finding], *, err: bool = False) -> None:
     """Print findings, one after another."""
     for finding in findings:
         say(f"{finding.severity} {finding}  [{finding.rule}]", err=err)
+
+
+def _print_found(jobs: int, errors: int, found: list[Finding]) -> None:
+    from training_platform.checks.reports.json_report import finding_document
+
+    documents = [finding_document(finding) for finding in found]
+    print_json({"jobs": jobs, "errors": errors, "warnings": len(found) - errors, "findings": documents})
 
 
 def _counted(count: int, noun: str) -> str:

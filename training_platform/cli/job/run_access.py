@@ -2,43 +2,37 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from training_platform.cli.job import Root
-from training_platform.cli.root import fail, need, repository, say
+from training_platform.cli.job.files import Format, Output, Root, print_json
+from training_platform.cli.root import complete_runs, complete_teams, fail, need, repository, say
 
 if TYPE_CHECKING:
+    from training_platform.clients.cloud_logging import CloudLogging
     from training_platform.config.workspace import Workspace
     from training_platform.jobs.resolve import ResolvedJob
     from training_platform.jobs.runs.places import Place
     from training_platform.jobs.runs.state import Run
 
 
-class Format(StrEnum):
-    """Output format of a command."""
-
-    text = "text"
-    json = "json"
-
-
-OF_A_RUN = ("team", "kubeconfig", "vertex_endpoint", "root")
-RunName = Annotated[str, typer.Argument(help="The run, as `job submit` printed it.", metavar="RUN")]
-Team = Annotated[str | None, typer.Option("--team", help="The team that owns the runs.")]
-Output = Annotated[Format, typer.Option("--format", help="Output format.")]
+OF_A_RUN = ("team", "kubeconfig", "local_cloud", "root")
+RunName = Annotated[
+    str,
+    typer.Argument(help="The run, as `job submit` printed it.", metavar="RUN", autocompletion=complete_runs),
+]
+Team = Annotated[str | None, typer.Option("--team", help="The team that owns the runs.", autocompletion=complete_teams)]
 Kubeconfig = Annotated[
     str | None, typer.Option("--kubeconfig", help="The kubeconfig; default: KUBECONFIG, else kubectl's own.")
 ]
-Endpoint = Annotated[
-    str | None, typer.Option("--vertex-endpoint", help="Where Vertex AI answers: that of a local cloud.", hidden=True)
+LocalCloud = Annotated[
+    str | None, typer.Option("--local-cloud", help="A local cloud to ask instead of Google, http://127.0.0.1:PORT.")
 ]
 
 
@@ -49,7 +43,7 @@ class Options:
     output_format: Output = Format.text
     team: Team = None
     kubeconfig: Kubeconfig = None
-    vertex_endpoint: Endpoint = None
+    local_cloud: LocalCloud = None
     root: Root = None
 
     def __post_init__(self) -> None:
@@ -67,17 +61,32 @@ class Options:
         return repository(self.root)
 
     def api(self, place: Place) -> Any:
-        """Return the API of a place: a ClusterApi or VertexJobs. Raises ClusterError and VertexError."""
+        """Return the API of a place: a ClusterApi or VertexJobs. Raises ClusterError and GoogleError."""
         from training_platform.clients.kubernetes_api import connect
         from training_platform.clients.vertex_ai import VertexJobs
 
         if place.target == "vertex":
-            return VertexJobs(place.scope.project, place.key, self.vertex_endpoint)
+            return VertexJobs(place.scope.project, place.key, self._endpoint("aiplatform"))
         return connect(place.key, contexts=place.contexts, kubeconfig=self.kubeconfig, log_in=place.log_in)
+
+    def log(self, place: Place) -> CloudLogging:
+        """Return what Cloud Logging keeps of a place. Raises GoogleError."""
+        from training_platform.clients.cloud_logging import CloudLogging
+
+        project = place.cluster_project if place.target == "gke" else place.scope.project
+        return CloudLogging(project, self._endpoint("logging"))
+
+    def _endpoint(self, service: str) -> str | None:
+        return f"{self.local_cloud.rstrip('/')}/{service}/" if self.local_cloud else None
 
 
 def find_run(run: str, options: Options) -> tuple[Run, Place, Any]:
-    """Return a run with its place and that place's API; ends the command where it is nowhere."""
+    """Return a run with its place and that place's API; ends the command where it is nowhere.
+
+    A run whose objects are gone from its cluster is the one that Cloud Logging saw end.
+    """
+    from training_platform.clients.google_api import GoogleError
+    from training_platform.jobs.runs.kept_logs import gone_run
     from training_platform.jobs.runs.places import places_of_run
 
     there = places_of_run(options.folder(), options.workspace(), run, team=options.team)
@@ -86,8 +95,15 @@ def find_run(run: str, options: Options) -> tuple[Run, Place, Any]:
         found = _named(api, place, run)
         if found:
             return found, place, api
+    unasked = ""
+    for place in (each for each in there if each.target == "gke"):
+        try:
+            if gone := gone_run(options.log(place), place, run):
+                return gone, place, options.api(place)
+        except GoogleError as error:
+            unasked = f" Whether one has been there cannot be said: {error}"
     where = " and ".join(f"{place.target} {place.key}" for place in there)
-    return fail(f"There is no run {run} in {where}; training-platform job list names those that are.")
+    return fail(f"There is no run {run} in {where}; training-platform job list names those that are.{unasked}")
 
 
 def _named(api: Any, place: Place, run: str) -> Run | None:
@@ -104,14 +120,14 @@ def _named(api: Any, place: Place, run: str) -> Run | None:
 
 
 def read_again(api: Any, place: Place, run: Run) -> Run | None:
-    """Return a run as it is now; None where it has gone. Raises ClusterError and VertexError."""
+    """Return a run as it is now; None where it has gone. Raises ClusterError and GoogleError."""
     from training_platform.jobs.runs.on_vertex import vertex_run
 
     return vertex_run(api.get(run.identity)) if place.target == "vertex" else _named(api, place, run.name)
 
 
 def runs_of(api: Any, place: Place) -> Iterator[Run]:
-    """Yield all runs of a place. Raises ClusterError and VertexError."""
+    """Yield all runs of a place. Raises ClusterError and GoogleError."""
     from training_platform.jobs.runs.watching import gke_runs, vertex_runs
 
     yield from (gke_runs if place.target == "gke" else vertex_runs)(api, place)
@@ -127,13 +143,13 @@ def job_now(run: Run, place: Place, options: Options) -> ResolvedJob | None:
 
 def errors() -> tuple[type[Exception], ...]:
     """Return what stands for one sentence: a place that cannot be asked, or a name of nothing."""
+    from training_platform.clients.google_api import GoogleError
     from training_platform.clients.kubernetes_api import ClusterError
-    from training_platform.clients.vertex_ai import VertexError
     from training_platform.config.reading.source import UnreadableError
     from training_platform.jobs.render import RenderError
     from training_platform.jobs.runs.places import NoPlaceError
 
-    return ClusterError, VertexError, UnreadableError, RenderError, NoPlaceError
+    return ClusterError, GoogleError, UnreadableError, RenderError, NoPlaceError
 
 
 @contextmanager
@@ -146,9 +162,14 @@ def one_sentence() -> Iterator[None]:
 
 
 def say_state(run: Run) -> None:
-    """Say on a terminal what a run that is waited for does now; a pipe stays quiet."""
+    """Say what a run that is waited for does now."""
+    progress(f"{run.name} {run.state}{f': {run.reason}' if run.reason else ''}")
+
+
+def progress(text: str) -> None:
+    """Say on a terminal what is being done; a pipe stays quiet."""
     if sys.stderr.isatty():
-        say(f"{run.name} {run.state}{f': {run.reason}' if run.reason else ''}", err=True)
+        say(text, err=True)
 
 
 def print_runs(runs: list[Run], output_format: Format) -> None:
@@ -168,8 +189,3 @@ def print_runs(runs: list[Run], output_format: Format) -> None:
     widths = [max(len(row[index]) for row in rows) for index in range(len(columns))]
     for row in rows:
         say("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-
-
-def print_json(value: object) -> None:
-    """Print a value for programs."""
-    typer.echo(json.dumps(value, indent=2))

@@ -2,40 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+import json
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from training_platform.cli.job import Target, Today, print_findings
-from training_platform.cli.options import takes
-from training_platform.cli.root import fail, say
-from training_platform.cli.run_access import (
+from training_platform.cli.job.files import Format, JobFile, Target, Today, print_findings, print_json
+from training_platform.cli.job.run_access import (
     OF_A_RUN,
-    Format,
     Options,
     RunName,
     errors,
     find_run,
     job_now,
     one_sentence,
-    print_json,
     print_runs,
+    progress,
     read_again,
     runs_of,
     say_state,
 )
+from training_platform.cli.options import takes
+from training_platform.cli.root import fail, say
 
 if TYPE_CHECKING:
+    from training_platform.jobs.runs.places import Place
     from training_platform.jobs.runs.state import Run
 
 TIME_IS_UP = 3
 
 
-@takes(Options, "output_format", "kubeconfig", "vertex_endpoint", "root")
+@takes(Options, "output_format", "kubeconfig", "local_cloud", "root")
 def submit(
-    file: Annotated[Path, typer.Argument(help="jobs/<team>/<job>.yaml")],
+    file: JobFile,
     *,
     target: Annotated[Target | None, typer.Option("--target", help="Where it runs, if the job has both.")] = None,
     run: Annotated[
@@ -61,6 +62,7 @@ def submit(
         place = prepared.place
         for note in prepared.notes:
             say(f"# {note}", err=True)
+        progress(f"Submitting to {place.target} {place.key} ...")
         send = submit_to_gke if place.target == "gke" else submit_to_vertex
         name = send(prepared, options.api(place))
     if options.output_format is Format.json:
@@ -86,6 +88,7 @@ def list_runs(
     with one_sentence():
         there = places(options.folder(), options.workspace(), environment=environment, team=options.team)
     for place in there:
+        progress(f"Asking {place.target} {place.key} for runs of team {place.team.name} ...")
         try:
             found.extend(runs_of(options.api(place), place))
         except errors() as error:
@@ -108,7 +111,7 @@ def status(
     print_runs([found], options.output_format)
 
 
-@takes(Options, *OF_A_RUN)
+@takes(Options, "output_format", *OF_A_RUN)
 def cancel(
     run: RunName,
     *,
@@ -119,14 +122,15 @@ def cancel(
 
     with one_sentence():
         found, place, api = find_run(run, options)
-        if found.done:
-            say(f"{found.name} has ended already: {found.state}.")
-        elif place.target == "gke":
-            api.delete(JOBSETS, place.team.name, found.identity)
-            say(f"{found.name} is being stopped.")
-        else:
-            api.cancel(found.identity)
-            say(f"{found.name} is being stopped.")
+        if not found.done:
+            if place.target == "gke":
+                api.delete(JOBSETS, place.team.name, found.identity)
+            else:
+                api.cancel(found.identity)
+    if options.output_format is Format.json:
+        print_json({"run": found.name, "stopping": not found.done, "state": found.state})
+    else:
+        say(f"{found.name} has ended already: {found.state}." if found.done else f"{found.name} is being stopped.")
 
 
 @takes(Options, "output_format", *OF_A_RUN)
@@ -146,7 +150,8 @@ def wait_for(
     with one_sentence():
         found, place, api = find_run(run, options)
         seconds = None if timeout_minutes is None else timeout_minutes * 60
-        last = wait(lambda: read_again(api, place, found), seconds=seconds, changed=say_state)
+        read = partial(read_again, api, place, found)
+        last = found if found.gone else wait(read, seconds=seconds, changed=say_state)
         if last is None:
             fail(f"{run} has gone while it was waited for: somebody has deleted it.")
     print_runs([last], options.output_format)
@@ -164,7 +169,9 @@ def why_it_waits(
 
     with one_sentence():
         found, place, api = find_run(run, options)
-        if place.target == "gke":
+        if found.gone:
+            sentences = [f'{found.name} {found.state}, and its objects are gone. Cloud Logging has: "{found.reason}".']
+        elif place.target == "gke":
             sentences = why_gke(api, place, found, job_now(found, place, options))
         else:
             sentences = why_vertex(api, found)
@@ -174,26 +181,45 @@ def why_it_waits(
         say("\n".join(sentences))
 
 
-@takes(Options, *OF_A_RUN)
+@takes(Options, "output_format", *OF_A_RUN)
 def logs(
     run: RunName,
     *,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep printing until the run has ended.")] = False,
     options: Options,
 ) -> None:
-    """Print what a run's containers wrote, each line after the name of its pod."""
+    """Print what a run's containers wrote, each line after the name of its pod or replica.
+
+    Of Vertex AI, and of runs on GKE whose pods are gone, it is what Cloud Logging keeps. With --format json each line
+    is an object.
+    """
+    from training_platform.jobs.runs.kept_logs import pod_lines, vertex_lines
     from training_platform.jobs.runs.logs import gke_logs
 
+    lines: Iterator[tuple[str, str]]
     with one_sentence():
         found, place, api = find_run(run, options)
         if place.target == "vertex":
-            fail(
-                f"{run} runs on Vertex AI, which keeps logs in Cloud Logging: gcloud logging read "
-                f'\'resource.type="ml_job" resource.labels.job_id="{found.identity.rpartition("/")[2]}"\' '
-                f"--project {place.scope.project} --order asc --format 'value(jsonPayload.message)'"
-            )
-        for pod, line in gke_logs(api, place.team.name, found.name, follow=follow):
-            say(f"{pod} | {line}")
+            lines = vertex_lines(options.log(place), found, ended=_ends(api, place, found) if follow else None)
+        elif found.gone:
+            lines = pod_lines(options.log(place), place, found.name)
+        else:
+            lines = gke_logs(api, place.team.name, found.name, follow=follow)
+        for source, text in lines:
+            if options.output_format is Format.json:
+                typer.echo(json.dumps({"source": source, "text": text}))
+            else:
+                say(f"{source} | {text}")
+
+
+def _ends(api: Any, place: Place, run: Run) -> Callable[[], bool]:
+    """Return what says whether a run has ended; one that has gone has."""
+
+    def ended() -> bool:
+        now = read_again(api, place, run)
+        return now is None or now.done
+
+    return ended
 
 
 def add_to(app: typer.Typer) -> None:

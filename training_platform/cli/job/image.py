@@ -1,0 +1,99 @@
+"""``training-platform image build``: an image for jobs, built and pushed to the environment's repository."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from training_platform.cli.job.files import Format, Output, Root, print_json
+from training_platform.cli.root import complete_stacks, fail, repository, say
+
+app = typer.Typer(help="Images that jobs run.", no_args_is_help=True)
+
+
+class Builder(StrEnum):
+    """What builds an image and pushes it."""
+
+    cloud_build = "cloud-build"
+    docker = "docker"
+    buildah = "buildah"
+
+
+PROGRAMS = {Builder.cloud_build: "gcloud", Builder.docker: "docker", Builder.buildah: "buildah"}
+
+
+@app.command("build")
+def build(
+    folder: Annotated[Path, typer.Argument(help="The folder with the Dockerfile and what it copies.")],
+    *,
+    environment: Annotated[
+        str, typer.Option("--environment", help="Stack of the environment.", autocompletion=complete_stacks)
+    ],
+    name: Annotated[str | None, typer.Option("--name", help="Name of the image; default: the folder's.")] = None,
+    tag: Annotated[str | None, typer.Option("--tag", help="Its tag; default: the folder's commit.")] = None,
+    builder: Annotated[
+        Builder | None, typer.Option("--with", help="What builds it; default: the first that is on PATH.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the commands, and run none.")] = False,
+    output_format: Output = Format.text,
+    root: Root = None,
+) -> None:
+    """Build an image and push it to the environment's repository; print what a job file calls it.
+
+    Cloud Build gets the folder uploaded, as your account; docker and buildah build here. Exit code 2: not built.
+    """
+    from training_platform.config.workspace import read_workspace
+    from training_platform.jobs.images import ImageError, commands, image_name, repository_of
+
+    workspace = read_workspace(repository(root))
+    try:
+        where = repository_of(workspace, environment)
+        image = image_name(where, name or folder.resolve().name, tag or _commit(folder))
+    except ImageError as error:
+        fail(str(error))
+    if not folder.is_dir():
+        fail(f"{folder} is not a folder.")
+    chosen = builder or next((each for each, program in PROGRAMS.items() if shutil.which(program)), None)
+    if chosen is None:
+        fail(f"None of {', '.join(PROGRAMS.values())} is on PATH: install one of them.")
+    run = commands(chosen.value, image, folder, where.project)
+    if dry_run:
+        print_json({"image": image, "commands": run}) if output_format is Format.json else say(_lines(run))
+        return
+    for command in run:
+        _run(command)
+    print_json({"image": image, "commands": run}) if output_format is Format.json else say(image)
+
+
+def _lines(run: list[list[str]]) -> str:
+    return "\n".join(shlex.join(command) for command in run)
+
+
+def _run(command: list[str]) -> None:
+    """Run a command, whose own output goes to standard error; ends ours where it fails."""
+    say(f"$ {shlex.join(command)}", err=True)
+    try:
+        code = subprocess.run(command, check=False, stdout=2).returncode  # noqa: S603 # as the person asked
+    except OSError as error:
+        fail(f"{command[0]} cannot be run: {error.strerror}.")
+    if code:
+        fail(f"{shlex.join(command[:3])} ended with {code}; nothing was pushed that a job could name.")
+
+
+def _commit(folder: Path) -> str:
+    """Return the commit of a folder; ends the command where its files are not those of one."""
+    git = ["git", "-C", str(folder)]
+    try:
+        changed = subprocess.run([*git, "status", "--porcelain", "--", "."], check=True, capture_output=True, text=True)  # noqa: S603
+        found = subprocess.run([*git, "rev-parse", "--short=12", "HEAD"], check=True, capture_output=True, text=True)  # noqa: S603
+    except (OSError, subprocess.CalledProcessError):
+        fail(f"{folder} is not in a git repository with a commit: say the image's tag with --tag.")
+    if changed.stdout:
+        fail(f"{folder} has changes that are in no commit: commit them, or say the image's tag with --tag.")
+    return found.stdout.strip()

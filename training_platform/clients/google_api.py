@@ -1,0 +1,99 @@
+"""A Google API by the discovery client (extra ``jobs``), which imports in a moment; failures are one sentence.
+
+Credentials are application default credentials, as ``gcloud auth application-default login`` makes them. A local cloud
+wants none. Nothing is imported before a command asks for it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+Json = dict[str, Any]
+INSTALL = "pip install 'training-platform[jobs]', or with the checkout's own pins: make setup"
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_LOG_IN = "Log in with gcloud auth application-default login."
+
+
+class GoogleError(Exception):
+    """An API cannot be asked, or refuses; the message is one sentence. ``status`` is HTTP's, None without."""
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class GoogleApi:
+    """One version of an API. ``title`` is what messages call it, ``where`` the part of it that is asked."""
+
+    def __init__(self, api: str, version: str, endpoint: str, *, title: str, where: str) -> None:
+        self._title, self._where = title, where
+        self._service = _service(api, version, endpoint, title)
+
+    def _send(self, request: Any, retries: int = 2) -> Json:
+        """Send a request. Raises GoogleError."""
+        with _sentences(self._title, self._where), closing(self._service):
+            found: Json = request.execute(num_retries=retries)
+            return found
+
+
+def _service(api: str, version: str, endpoint: str, title: str) -> Any:
+    try:
+        import google.auth  # noqa: PLC0415 # of the extra
+        from googleapiclient.discovery import build  # type: ignore[import-untyped] # noqa: PLC0415 # of the extra
+    except ModuleNotFoundError as error:
+        raise GoogleError(f"{title} needs Google's API client: {INSTALL}.") from error
+    # The client would ask the metadata server for certificates that nobody set up.
+    os.environ.setdefault("GOOGLE_API_USE_CLIENT_CERTIFICATE", "false")
+    if urlsplit(endpoint).hostname in _LOOPBACK:
+        from google.auth.credentials import AnonymousCredentials  # noqa: PLC0415 # of the extra
+
+        credentials: Any = AnonymousCredentials()
+    else:
+        from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415 # of the extra
+
+        try:
+            credentials, _ = google.auth.default(scopes=["https://www.googleapis.com/auth/cloud-platform"])
+        except GoogleAuthError as error:
+            raise GoogleError(f"There are no credentials: {_line(error)}. {_LOG_IN}") from error
+    return build(
+        api,
+        version,
+        credentials=credentials,
+        client_options={"api_endpoint": endpoint},
+        static_discovery=True,
+        cache_discovery=False,
+    )
+
+
+@contextmanager
+def _sentences(title: str, where: str) -> Iterator[None]:
+    """Turn what the client raises into one sentence."""
+    from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415 # of the extra
+    from googleapiclient.errors import (  # type: ignore[import-untyped] # noqa: PLC0415 # of the extra
+        Error,
+        HttpError,
+    )
+    from httplib2 import HttpLib2Error  # type: ignore[import-untyped] # noqa: PLC0415 # of the extra
+
+    try:
+        yield
+    except HttpError as error:
+        status = int(error.resp.status)
+        if status == 401:
+            raise GoogleError(f"{title} does not know you: the credentials have expired. {_LOG_IN}", status) from error
+        verb = "does not let you" if status == 403 else f"refuses ({status})"
+        raise GoogleError(f"{title} {verb} in {where}: {' '.join(str(error.reason).split())}", status) from error
+    except GoogleAuthError as error:
+        raise GoogleError(f"The credentials do not work: {_line(error)}. {_LOG_IN}") from error
+    except (HttpLib2Error, OSError) as error:
+        raise GoogleError(f"{title} in {where} cannot be reached: {_line(error)}.") from error
+    except Error as error:
+        raise GoogleError(f"{title} in {where} does not answer as its document says: {_line(error)}.") from error
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:300] or type(error).__name__

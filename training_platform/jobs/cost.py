@@ -1,0 +1,174 @@
+"""What a job costs at list prices: an hour of it, and its longest run, for each provisioning model of its machines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from training_platform.catalog import MACHINE_TYPES
+from training_platform.catalog.prices import Cost, machines_cost
+from training_platform.catalog.types import Capacity
+from training_platform.jobs.gke.layout import gke_target, layout, shape
+from training_platform.jobs.resolve import ResolvedJob
+from training_platform.jobs.spec.job import Target
+from training_platform.jobs.vertex.pools import pools, vertex_target, vms
+from training_platform.resources.kueue.provisioning import longest_run_hours
+
+LEFT_OUT: Mapping[Target, tuple[str, ...]] = {
+    "gke": ("disks", "storage", "network"),
+    "vertex": ("disks", "storage", "network", "Vertex AI's own fee"),
+}
+"""What no sum holds, so that every sum is a least one: no price of Vertex AI's own is in the catalogue."""
+
+
+class Machines(NamedTuple):
+    """VMs of one type that a job has at a time."""
+
+    machine_type: str
+    vms: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobCost:
+    """The cost of a job; ``hours`` is its longest run, None without a limit, ``an_hour`` by provisioning model.
+
+    A sweep is so many ``trials``, of which ``parallel`` run at a time; machines are those of one, an hour is of one
+    trial too, and the longest run that of all trials.
+    """
+
+    target: Target
+    place: str
+    machines: tuple[Machines, ...]
+    capacity: Capacity
+    hours: int | None
+    an_hour: Mapping[Capacity, Cost]
+    trials: int = 1
+    parallel: int = 1
+    paid_already: str = ""  # by what, where the job's machines cost the same without it
+
+    def longest_run(self, capacity: Capacity) -> float | None:
+        """Return USD of the longest run; None where no price is known, or the run has no limit."""
+        cost = self.an_hour[capacity]
+        return None if self.hours is None or cost.read is None else cost.most * self.hours * self.trials
+
+    def as_json(self) -> dict[str, Any]:
+        """Return all of it, for programs."""
+        return {
+            "target": self.target,
+            "place": self.place,
+            "machines": [each._asdict() for each in self.machines],
+            "capacity": self.capacity,
+            "longest_run_hours": self.hours,
+            "trials": self.trials,
+            "parallel_trials": self.parallel,
+            "paid_already": self.paid_already or None,
+            "at_least_usd": {
+                capacity: {
+                    "an_hour": None if cost.read is None else round(cost.most, 2),
+                    "longest_run": None if (most := self.longest_run(capacity)) is None else round(most, 2),
+                    "unpriced": list(cost.unpriced),
+                    "prices_of": str(cost.read) if cost.read else None,
+                }
+                for capacity, cost in self.an_hour.items()
+            },
+            "left_out": list(LEFT_OUT[self.target]),
+        }
+
+
+def job_cost(job: ResolvedJob, target: Target) -> JobCost:
+    """Return what a job costs on one of its targets. Raises ValueError for a job without it."""
+    return _on_gke(job) if target == "gke" else _on_vertex(job)
+
+
+def _on_gke(job: ResolvedJob) -> JobCost:
+    gke, flavor = gke_target(job)
+    pool = shape(flavor)
+    jobs, pods = layout(gke, flavor)
+    hours = (gke.max_run_hours or longest_run_hours(flavor)) if flavor.by_request else None
+    machines = (Machines(pool.machine.name, jobs * pods),)
+    return JobCost(
+        target="gke",
+        place=gke.cluster,
+        machines=machines,
+        capacity=pool.spec.charged,
+        hours=hours,
+        trials=job.spec.sweep.size if job.spec.sweep else 1,
+        parallel=job.spec.sweep.size if job.spec.sweep else 1,
+        an_hour=_an_hour(machines, pool.region),
+    )
+
+
+def _on_vertex(job: ResolvedJob) -> JobCost:
+    target = vertex_target(job)
+    own = vms(target) - target.replicas  # a TPU's slice is one replica of several VMs
+    machines = tuple(
+        Machines(pool.machine_type, pool.replicas + (own if pool.machine_type == target.machine_type else 0))
+        for pool in pools(target)
+    )
+    kept = target.persistent_resource
+    return JobCost(
+        target="vertex",
+        place=target.region,
+        machines=machines,
+        capacity=target.capacity,
+        hours=target.timeout_hours,
+        trials=job.spec.sweep.size if job.spec.sweep else 1,
+        parallel=job.spec.sweep.parallel if job.spec.sweep else 1,
+        an_hour=_an_hour(machines, target.region),
+        paid_already=f"persistent resource {kept}" if kept else "",
+    )
+
+
+def _an_hour(machines: tuple[Machines, ...], region: str) -> dict[Capacity, Cost]:
+    """Return the cost by every provisioning model that the machine with accelerators has."""
+    ways = max((MACHINE_TYPES[each.machine_type] for each in machines), key=lambda machine: machine.chips).capacities
+    return {
+        way: sum(
+            (machines_cost(MACHINE_TYPES[name], way, region, vms, vms) for name, vms in machines),
+            Cost(),
+        )
+        for way in ways
+    }
+
+
+def cost_text(cost: JobCost) -> str:
+    """Return a cost as people read it."""
+    machines = " and ".join(f"{each.vms:,} x {each.machine_type}" for each in cost.machines)
+    longest = (
+        "longest run: no limit"
+        if cost.hours is None
+        else f"longest run, {cost.hours:,} hours{' each' if cost.trials > 1 else ''}"
+    )
+    rows = [("provisioning model", "an hour of a trial" if cost.trials > 1 else "an hour", longest)]
+    for capacity, an_hour in cost.an_hour.items():
+        own = " (this job)" if capacity == cost.capacity else ""
+        rows.append(
+            (f"{capacity}{own}", _usd(an_hour.most if an_hour.read else None), _usd(cost.longest_run(capacity)))
+        )
+    widths = [max(len(row[index]) for row in rows) for index in range(3)]
+    each = f", {cost.trials:,} trials of it, up to {cost.parallel:,} at a time" if cost.trials > 1 else ""
+    lines = [
+        f"On {cost.target} in {cost.place}: {machines}{each}",
+        *(
+            "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in rows
+        ),
+        f"  {_note(cost)}",
+    ]
+    if cost.paid_already:
+        lines.append(f"  Paid already by {cost.paid_already}, whether the job runs or not.")
+    return "\n".join(lines)
+
+
+def _usd(amount: float | None) -> str:
+    return "-" if amount is None else f"at least ${amount:,.2f}"
+
+
+def _note(cost: JobCost) -> str:
+    """Return what the prices rest on, and what they leave out."""
+    dates = [each.read for each in cost.an_hour.values() if each.read]
+    unpriced = dict.fromkeys(name for each in cost.an_hour.values() for name in each.unpriced)
+    said = f"List prices of {min(dates)}" if dates else "No list price is known"
+    no_price = f"; no price known: {', '.join(unpriced)}" if dates and unpriced else ""
+    return f"{said}, of machines alone: without {', '.join(LEFT_OUT[cost.target])}{no_price}."
