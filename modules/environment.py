@@ -41,14 +41,16 @@ from modules.project.services import (
     depend_on_services,
 )
 from modules.prometheus.monitoring import JOBSET, KUEUE, ControllerMonitoring, ControllerMonitoringArgs
+from modules.storage.data_sets import DataDisk
 from modules.storage.images import ImageRepository, ImageRepositoryArgs
 from modules.tenancy.admission import Admission, AdmissionArgs
 from training_platform.catalog.locations import region_of
-from training_platform.config.names import filestore_name, notebooks_name, system_pool_name
+from training_platform.config.names import data_set_name, filestore_name, notebooks_name, system_pool_name
 from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.environment import Environment
 from training_platform.resources.gke.cluster import cluster_name
 from training_platform.resources.scope import Scope, environment_scope
+from training_platform.resources.storage.data_sets import reads_lustre
 
 HOME_CLAIM = "homes"
 
@@ -92,6 +94,9 @@ def build_environment(name: str, environment: Environment) -> dict[str, Any]:
         )
         for key, spec in environment.clusters.items()
     }
+    for key, data in environment.data_sets.items():
+        if data.hyperdisk_ml:
+            DataDisk(data_set_name(key), key, data.hyperdisk_ml, scope)
     if environment.images:
         ImageRepository("images", ImageRepositoryArgs(scope=scope, spec=environment.images))
     if environment.quota_requests:
@@ -168,6 +173,7 @@ class EnvironmentCluster(pulumi.ComponentResource):
                 subnetwork=subnet.subnetwork_id,
                 service_account=args.nodes,
                 google_groups_domain=args.environment.google_groups_domain,
+                lustre=reads_lustre(args.environment, name),
             ),
             child,
         )

@@ -14,16 +14,24 @@ from modules.gke.kubernetes_provider import cluster_provider
 from modules.kueue.queues import TeamQueues, TeamQueuesArgs
 from modules.project.services import AI_PLATFORM, STORAGE, TEAM_APIS
 from modules.storage.bucket import Bucket, BucketArgs
-from modules.storage.grants import RepositoryRef
+from modules.storage.data_sets import DataVolume, DataVolumeArgs
+from modules.storage.grants import RepositoryRef, grant_bucket
 from modules.storage.service_account import KubernetesAccount, TeamServiceAccount, TeamServiceAccountArgs
 from modules.tenancy.cluster_access import ClusterConnect, ClusterConnectArgs
 from modules.tenancy.namespace import TeamNamespace, TeamNamespaceArgs
 from modules.vertex.persistent_resource import PersistentResource, PersistentResourceArgs
 from modules.vertex.tensorboard import Tensorboard, TensorboardArgs
 from training_platform.config.expansion.flavors import Flavor
-from training_platform.config.names import bucket_name, directory_name, persistent_resource_name, share_name
+from training_platform.config.names import (
+    bucket_name,
+    data_set_name,
+    directory_name,
+    persistent_resource_name,
+    share_name,
+)
 from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.stack import PROJECT
+from training_platform.config.spec.storage import DataSetSpec
 from training_platform.config.spec.team import DirectorySpec, Team
 from training_platform.config.workspace import Workspace
 from training_platform.resources.cloud_names import SERVICE_ACCOUNT
@@ -32,6 +40,7 @@ from training_platform.resources.filestore.instance import reaches
 from training_platform.resources.gke.cluster import cluster_name
 from training_platform.resources.gpu_access import kinds_of
 from training_platform.resources.scope import Scope, environment_scope, team_scope
+from training_platform.resources.storage.data_sets import access_mode, mounted_in
 from training_platform.resources.storage.images import repository_id
 from training_platform.resources.tenancy import namespace_labels, resource_quota, shared_claims
 
@@ -60,6 +69,15 @@ def build_team(team: Team, environment: Environment, workspace: Workspace) -> di
     )
     if team.shares:
         ClusterConnect("connect", ClusterConnectArgs(scope=scope, project=environment.project, members=team.members))
+    for key, data in environment.data_sets.items():
+        if data.bucket and data.readable_by(team.name):
+            grant_bucket(
+                f"{data_set_name(key)}-access",
+                data.bucket.name,
+                "roles/storage.objectUser" if data.writer == team.name else "roles/storage.objectViewer",
+                pulumi.Output.concat("serviceAccount:", account.email),
+                pulumi.ResourceOptions(),
+            )
     for cluster in team.shares:
         TeamCluster(
             share_name(cluster),
@@ -180,6 +198,23 @@ class TeamCluster(pulumi.ComponentResource):
         )
         for key, directory in directories_near(team, args.environment, cluster):
             self._volume(key, directory, args, namespace, inside)
+        for key, data in args.environment.data_sets.items():
+            mode = access_mode(data, team.name)
+            if mode and data.readable_by(team.name) and mounted_in(data, args.environment, cluster):
+                DataVolume(
+                    data_set_name(key, cluster),
+                    DataVolumeArgs(
+                        scope=args.scope,
+                        home=home,
+                        environment=args.environment,
+                        key=key,
+                        spec=data,
+                        mode=mode,
+                        namespace=namespace.namespace,
+                        address=_address(data, args.outputs),
+                    ),
+                    inside,
+                )
         self.register_outputs({})
 
     def _volume(
@@ -204,6 +239,14 @@ class TeamCluster(pulumi.ComponentResource):
             ),
             opts,
         )
+
+
+def _address(data: DataSetSpec, outputs: pulumi.Output[EnvironmentOutputs]) -> pulumi.Output[str] | None:
+    """Return the address of the Filestore instance that a data set is on, None where it is on none."""
+    if data.filestore is None:
+        return None
+    instance = data.filestore.instance
+    return _read(outputs, lambda found: found.instance(instance).ip)
 
 
 def directories_near(team: Team, environment: Environment, cluster: str) -> Iterator[tuple[str, DirectorySpec]]:

@@ -9,7 +9,7 @@ from pulumi_kubernetes import core, meta
 
 from modules.filestore.storage_class import PROVISIONER
 from modules.manifest import metadata
-from training_platform.config.spec.filestore import FilestoreSpec
+from training_platform.config.spec.storage import FilestoreSpec
 from training_platform.resources.filestore.instance import instance_name
 from training_platform.resources.manifest import labels
 from training_platform.resources.scope import Scope

@@ -24,6 +24,7 @@ class GkeClusterArgs:
     subnetwork: pulumi.Input[str]
     service_account: NodeServiceAccount
     google_groups_domain: str | None = None  # whose gke-security-groups@ gives Google Groups rights in the cluster
+    lustre: bool = False  # the driver of Managed Lustre
 
 
 class GkeCluster(pulumi.ComponentResource):
@@ -43,6 +44,7 @@ class GkeCluster(pulumi.ComponentResource):
             subnetwork=args.subnetwork,
             service_account=args.service_account.email,
             google_groups_domain=args.google_groups_domain,
+            lustre=args.lustre,
         )
         # The first nodes do not join without their roles.
         cluster = register(container.Cluster, declared, self, args.service_account.bindings)

@@ -67,6 +67,17 @@ filestore:
       {start_hour: 1, end_hour: 7, time_zone: UTC, keep_days: 7, locked_days: 2}
   b: {location: us-central1-a, capacity_gib: 1024, iops_per_tib: 4000}
   e: {location: us-central1-a, capacity_gib: 1024}
+data_sets:
+  images:
+    writer: team
+    size_gib: 5
+    teams: [team]
+    bucket: {name: example-images, location: us-central1, path: food101, profile: training, file_cache_gib: 100}
+  plain: {bucket: {name: example-plain, location: us-central1}}
+  files: {filestore: {instance: e, path: food101}}
+  reading: {hyperdisk_ml: {zone: us-central1-a, size_gib: 100}, writer: team}
+  disk: {hyperdisk_ml: {zone: us-central1-a, size_gib: 100, throughput_mibps: 1200, filled: true}}
+  fast: {lustre: {instance: one, location: us-central1-a, address: 10.90.0.2, filesystem: lustre}}
 clusters:
   c:
     location: us-central1-a
@@ -189,6 +200,11 @@ ENVIRONMENT_CHANGES: dict[tuple[str | int, ...], Any] = {
     ("filestore", "a", "protocol"): "NFS_V4_1",
     ("filestore", "a", "reserved_range"): "10.8.0.0/24",
     ("filestore", "a", "deletion_protection"): False,
+    ("data_sets", "disk", "hyperdisk_ml", "zone"): "us-central1-c",
+    ("data_sets", "disk", "hyperdisk_ml", "size_gib"): 200,
+    ("data_sets", "disk", "hyperdisk_ml", "throughput_mibps"): 2400,
+    ("data_sets", "disk", "hyperdisk_ml", "filled"): False,
+    ("data_sets", "fast"): {"bucket": {"name": "example-plain", "location": "us-central1"}},
     ("filestore", "a", "connection"): "private-service-access",
     ("filestore", "e", "team"): "team",
     ("filestore", "a", "exports"): [],
@@ -326,6 +342,31 @@ ENVIRONMENT_CHANGES: dict[tuple[str | int, ...], Any] = {
     (*CLUSTER, "system_pool", "boot_disk"): {"size_gb": 300},
     (*HUB, "oauth_secret"): {"name": "three"},
 }
+DATA = ("data_sets",)
+DATA_SET_CHANGES: dict[tuple[str | int, ...], Any] = {
+    DATA: {},
+    (*DATA, "images", "size_gib"): 6,
+    (*DATA, "images", "teams"): ["others"],
+    (*DATA, "images", "writer"): None,
+    (*DATA, "images", "bucket"): {"name": "example-other", "location": "us-central1"},
+    (*DATA, "images", "bucket", "name"): "example-other",
+    (*DATA, "images", "bucket", "path"): "other",
+    (*DATA, "images", "bucket", "profile"): "checkpointing",
+    (*DATA, "images", "bucket", "file_cache_gib"): 200,
+    (*DATA, "files", "filestore"): {"instance": "b", "path": "other"},
+    (*DATA, "files", "filestore", "instance"): "b",
+    (*DATA, "files", "filestore", "path"): "other",
+    (*DATA, "disk", "hyperdisk_ml"): {"zone": "us-central1-c", "size_gib": 100, "filled": True},
+    (*DATA, "disk", "hyperdisk_ml", "zone"): "us-central1-c",
+    (*DATA, "disk", "hyperdisk_ml", "size_gib"): 200,
+    (*DATA, "reading", "hyperdisk_ml", "filled"): True,
+    (*DATA, "fast", "lustre"): {"instance": "o", "location": "us-central1-a", "address": "10.9.0.2", "filesystem": "a"},
+    (*DATA, "fast", "lustre", "instance"): "two",
+    (*DATA, "fast", "lustre", "location"): "us-central1-c",
+    (*DATA, "fast", "lustre", "address"): "10.90.0.3",
+    (*DATA, "fast", "lustre", "filesystem"): "other",
+}
+"""Changes of an environment that teams' stacks show."""
 TEAM: dict[str, Any] = yaml.safe_load("""
 environment: env
 name: team
@@ -454,6 +495,15 @@ def test_every_field_of_an_environment_reaches_what_is_registered(
     assert registered(plan) != base["env"]
 
 
+@pytest.mark.parametrize("path", DATA_SET_CHANGES, ids=dotted)
+def test_every_field_of_a_data_set_reaches_the_teams_that_read_it(
+    path: tuple[str | int, ...], base: dict[str, tuple[set[str], object]]
+) -> None:
+    plan = planned(changed(ENVIRONMENT, path, DATA_SET_CHANGES[path]), TEAM, "team")
+
+    assert registered(plan) != base["team"]
+
+
 @pytest.mark.parametrize("path", TEAM_CHANGES, ids=dotted)
 def test_every_field_of_a_team_reaches_what_is_registered(
     path: tuple[str | int, ...], base: dict[str, tuple[set[str], object]]
@@ -463,14 +513,21 @@ def test_every_field_of_a_team_reaches_what_is_registered(
     assert registered(plan) != base["team"]
 
 
-UNPLANNED = {("Environment", "production"), ("Environment", "renamed_from"), ("Team", "renamed_from")}
-"""Fields that rules and ``check --base`` read, and no resource does."""
+UNPLANNED = {
+    ("BucketData", "location"),
+    ("Environment", "production"),
+    ("Environment", "renamed_from"),
+    ("Team", "renamed_from"),
+}
+"""Fields that rules, jobs and ``check --base`` read, and no resource does."""
 
 TEAM_WITHOUT_SHARES = {**TEAM, "shares": {}, "directories": {}}
 
 
 @pytest.mark.parametrize(
-    ("model", "changes"), [(Environment, ENVIRONMENT_CHANGES), (Team, TEAM_CHANGES)], ids=["environment", "team"]
+    ("model", "changes"),
+    [(Environment, {**ENVIRONMENT_CHANGES, **DATA_SET_CHANGES}), (Team, TEAM_CHANGES)],
+    ids=["environment", "team"],
 )
 def test_the_table_has_every_field_of_the_model(
     model: type[BaseModel], changes: dict[tuple[str | int, ...], Any]

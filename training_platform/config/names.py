@@ -48,6 +48,16 @@ def share_name(cluster: str) -> str:
     return f"share-{cluster}"
 
 
+def data_set_name(data_set: str, cluster: str | None = None) -> str:
+    """Name a data set, or a team's volume of it in one cluster."""
+    return f"data-{data_set}" if cluster is None else f"data-{data_set}-{cluster}"
+
+
+def data_claim(data_set: str) -> str:
+    """Name the claim on a data set in a team's namespace; no directory's name can be its own."""
+    return f"data-set.{data_set}"
+
+
 def directory_name(directory: str, cluster: str | None = None) -> str:
     """Name a team's directory on Filestore, or its volume in one cluster."""
     return f"directory-{directory}" if cluster is None else f"directory-{directory}-{cluster}"
@@ -90,6 +100,8 @@ def _environment_sections(environment: Environment) -> Iterator[tuple[str, Path]
             yield compute_class_name(name, compute_class), (*path, "compute_classes", compute_class)
     for instance in environment.filestore:
         yield filestore_name(instance), ("filestore", instance)
+    for data_set in environment.data_sets:
+        yield data_set_name(data_set), ("data_sets", data_set)
     for request in environment.quota_requests:
         yield quota_request_name(request), ("quota_requests", request)
     yield "images", ("images",)

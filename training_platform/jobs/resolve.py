@@ -135,7 +135,7 @@ def _resolve(job: Job, source: Source, workspace: Workspace) -> tuple[ResolvedJo
 def _references(
     job: Job, team: Team, environment: Environment, source: Source, workspace: Workspace
 ) -> Iterator[Finding]:
-    for path, value, what, names in _team_references(job, team):
+    for path, value, what, names in _team_references(job, team, environment):
         if value not in names:
             yield _dangling(source, path, value, f"{what} of team {team.name}", names)
     if job.gke:
@@ -147,7 +147,9 @@ def _references(
             )
 
 
-def _team_references(job: Job, team: Team) -> Iterator[tuple[Path, str, str, Collection[str]]]:
+def _team_references(
+    job: Job, team: Team, environment: Environment
+) -> Iterator[tuple[Path, str, str, Collection[str]]]:
     """Yield what a job names of its team: where, what it names, what that should be, and what the team has of it."""
     if job.output:
         yield ("output",), job.output, "a bucket", team.buckets
@@ -159,6 +161,9 @@ def _team_references(job: Job, team: Team) -> Iterator[tuple[Path, str, str, Col
             yield (*below, "directory"), mount.source.directory, "a directory", team.directories
         if mount.source.bucket:
             yield (*below, "bucket"), mount.source.bucket, "a bucket", team.buckets
+        if mount.source.data_set:
+            readable = [name for name, each in environment.data_sets.items() if each.readable_by(team.name)]
+            yield (*below, "data_set"), mount.source.data_set, "a data set for members", readable
     if job.vertex and (wanted := job.vertex.persistent_resource):
         yield ("vertex", "persistent_resource"), wanted, "a persistent resource", team.vertex.persistent_resources
     if job.vertex and job.tensorboard:

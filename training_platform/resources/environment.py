@@ -36,6 +36,7 @@ from training_platform.resources.network.network import (
 )
 from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.scope import Scope, environment_scope
+from training_platform.resources.storage.data_sets import data_disk, reads_lustre
 from training_platform.resources.storage.images import image_repository
 
 if TYPE_CHECKING:
@@ -62,6 +63,9 @@ def environment_resources(
         yield image_repository("images", environment.images, scope)
     yield from _alerts(environment, scope)
     yield from _filestore(environment, scope, _later(network))
+    for key, data in environment.data_sets.items():
+        if data.hyperdisk_ml:
+            yield data_disk(key, data.hyperdisk_ml, scope)
     for key, cluster in environment.clusters.items():
         yield from _cluster(key, cluster, scope, environment, network=_later(network), nodes=_later(nodes))
         for flavor in flavors[key].values():
@@ -100,6 +104,7 @@ def _cluster(
         subnetwork=_later(subnet),
         service_account=nodes,
         google_groups_domain=environment.google_groups_domain,
+        lustre=reads_lustre(environment, key),
     )
     place = PoolPlace(scope=scope, location=cluster.location, cluster=cluster_name(scope, key), service_account=nodes)
     yield system_pool(system_pool_name(key), cluster.system_pool, place)

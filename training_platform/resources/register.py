@@ -123,7 +123,12 @@ REGISTER: Mapping[str, ResourceType] = {
     CRYPTO_KEY_MEMBER: ResourceType(kind="role on a key", adds=True),
     CUSTOM_ROLE: ResourceType(kind="custom role", import_id=f"{_PROJECT}/roles/{{roleId}}"),
     DATASET: ResourceType(kind="dataset", labels="labels"),
-    DISK: ResourceType(kind="disk", labels="labels"),
+    DISK: ResourceType(
+        kind="disk",
+        labels="labels",
+        loses="all of its data is lost",
+        import_id="projects/{project}/zones/{zone}/disks/{name}",
+    ),
     FILESTORE: ResourceType(
         kind="Filestore instance",
         labels="labels",

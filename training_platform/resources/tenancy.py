@@ -8,7 +8,7 @@ from math import ceil
 from typing import NamedTuple
 
 from training_platform.config.expansion.flavors import Flavor
-from training_platform.config.spec.filestore import FilestoreSpec
+from training_platform.config.spec.storage import FilestoreSpec
 from training_platform.config.spec.team import DirectorySpec, Share
 from training_platform.resources.admission.jobs import ACCELERATORS
 from training_platform.resources.admission.policy import ALLOW_LABEL, HOST_NETWORK, SHARED_CLAIMS, TEAM_LABEL

@@ -11,7 +11,7 @@ from training_platform.catalog import FILESTORE_TIERS
 from training_platform.checks.planning.recorder import Plan, record
 from training_platform.config.spec.cluster import ClusterSpec, SubnetSpec
 from training_platform.config.spec.environment import Environment
-from training_platform.config.spec.filestore import FilestoreSpec
+from training_platform.config.spec.storage import FilestoreSpec
 from training_platform.resources.scope import Scope
 
 CLASS = "kubernetes:storage.k8s.io/v1:StorageClass"

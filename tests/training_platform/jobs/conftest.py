@@ -32,6 +32,14 @@ config:
     filestore:
       shared: {location: us-central1-a, capacity_gib: 1024}
       alone: {location: us-central1, tier: REGIONAL, capacity_gib: 1024, share: vol1}
+    data_sets:
+      images: {size_gib: 5, bucket: {name: example-images, location: us-central1, path: food101}}
+      far: {size_gib: 5, bucket: {name: example-far, location: europe-west4}}
+      files: {filestore: {instance: shared, path: food101}, writer: vision}
+      disk: {hyperdisk_ml: {zone: us-central1-a, size_gib: 100, filled: true}}
+      empty: {hyperdisk_ml: {zone: us-central1-a, size_gib: 100}, writer: nlp}
+      fast: {lustre: {instance: one, location: us-central1-a, address: 10.90.0.2, filesystem: lustre}}
+      theirs: {bucket: {name: example-theirs, location: us-central1}, teams: [nlp]}
     clusters:
       tpus:
         location: us-west4

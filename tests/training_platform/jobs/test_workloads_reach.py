@@ -113,6 +113,7 @@ MOUNT = {
 MOUNT_SOURCE = {
     "directory": (DIRECTORY, "directory: data", "directory: own"),
     "bucket": (MOUNT_OF, "bucket: checkpoints", "bucket: far"),
+    "data_set": (MOUNT_OF.replace("bucket: checkpoints", "data_set: files"), "data_set: files", "data_set: images"),
 }
 SOURCE = {
     "file": (FILE, "train.py", "other.py"),

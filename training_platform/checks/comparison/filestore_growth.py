@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from training_platform.catalog import FILESTORE_TIERS
 from training_platform.catalog.types import FilestoreTier
 from training_platform.config.reading.finding import Finding
-from training_platform.config.spec.filestore import FilestoreSpec
+from training_platform.config.spec.storage import FilestoreSpec
 from training_platform.config.workspace import Workspace
 
 RULE = "filestore-growth"

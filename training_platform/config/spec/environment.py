@@ -29,9 +29,9 @@ from training_platform.config.reading.section import (
 )
 from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.encryption import EncryptionSpec
-from training_platform.config.spec.filestore import FilestoreSpec
 from training_platform.config.spec.node_pool import MOST_SLICES
 from training_platform.config.spec.quota_request import QuotaRequest, RequestName
+from training_platform.config.spec.storage import DataSetSpec, FilestoreSpec
 
 
 class ChartOverride(Section):
@@ -98,6 +98,9 @@ class Environment(Section):
         default=None, description="Addresses for services of Google that join the VPC by private service access."
     )
     filestore: dict[Name, FilestoreSpec] = Field(default={}, description="Filestore instances, by name.")
+    data_sets: dict[Name, DataSetSpec] = Field(
+        default={}, description="Data sets that jobs mount by name, wherever they lie."
+    )
     images: ImageRepositorySpec | None = Field(
         default=None, description="Artifact Registry repository for images; default: none."
     )
@@ -147,6 +150,15 @@ class Environment(Section):
                 message = "needs private_services_range of the environment, which is not set"
                 yield Conflict(("filestore", name, "connection"), message, "direct-peering, or such a range")
         yield from self._regions_without_key()
+        for name, data in self.data_sets.items():
+            if data.filestore and data.filestore.instance not in self.filestore:
+                wanted = data.filestore.instance
+                yield Conflict(
+                    ("data_sets", name, "filestore", "instance"),
+                    f"{wanted!r} is not a Filestore instance of this environment",
+                    enumeration(self.filestore) or "none is declared under filestore",
+                    find_nearest(wanted, self.filestore),
+                )
         if slices > MOST_SLICES:
             message = f"has {slices:,} slices and node pools in all clusters together"
             yield Conflict(("clusters",), message, f"at most {MOST_SLICES:,}")

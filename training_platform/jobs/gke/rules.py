@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from training_platform.catalog.locations import region_of
 from training_platform.config.expansion.flavors import Flavor
 from training_platform.config.expansion.pools import ExpandedPool
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.section import enumeration
 from training_platform.config.spec.team import Share
+from training_platform.jobs.data_sets import data_set_findings
 from training_platform.jobs.gke.gpu_direct import fabric_of, usable_pools
 from training_platform.jobs.gke.jobset import ROLE
 from training_platform.jobs.gke.layout import gke_target, layout, shape
@@ -41,6 +43,7 @@ def gke_findings(job: ResolvedJob) -> list[Finding]:
         *_run(job),
         *resource_findings(job),
         *_names(job),
+        *data_set_findings(job, region_of(job.environment.clusters[gke.cluster].location), vertex=False),
     ]
 
 

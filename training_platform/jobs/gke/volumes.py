@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from training_platform.config.names import data_claim
 from training_platform.jobs.mounts import mount_path, share_folder
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.jobs.spec.mount import Mount
@@ -42,7 +43,7 @@ def volumes(job: ResolvedJob, chips: int) -> Volumes:
     every = list(_storage(job))
     if (memory := shared_memory(job, chips)) is not None:
         every.append((memory, {"name": SHARED_MEMORY, "mountPath": SHARED_MEMORY_PATH}))
-    fuse = any(mount.source.bucket for mount in job.spec.mounts)
+    fuse = any(_is_fuse(job, mount) for mount in job.spec.mounts)
     return Volumes(
         volumes=[volume for volume, _ in every],
         mounts=[mount for _, mount in every],
@@ -73,8 +74,18 @@ def _storage(job: ResolvedJob) -> Iterator[tuple[dict[str, Any], dict[str, Any]]
             if folder := share_folder(job, directory):
                 inside["subPath"] = folder
             yield {"name": name, "persistentVolumeClaim": {"claimName": directory}}, inside
+        elif data_set := mount.source.data_set:
+            claim: dict[str, Any] = {"claimName": data_claim(data_set)}
+            if mount.read_only or job.environment.data_sets[data_set].writer != job.team.name:
+                claim["readOnly"] = inside["readOnly"] = True
+            yield {"name": name, "persistentVolumeClaim": claim}, inside
         elif bucket := mount.source.bucket:
             yield {"name": name, "csi": _fuse(bucket_id(job.scope, bucket), mount)}, inside
+
+
+def _is_fuse(job: ResolvedJob, mount: Mount) -> bool:
+    data_set = mount.source.data_set
+    return bool(mount.source.bucket or (data_set and job.environment.data_sets[data_set].bucket))
 
 
 def _fuse(bucket: str, mount: Mount) -> dict[str, Any]:

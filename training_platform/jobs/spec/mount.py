@@ -14,6 +14,7 @@ class MountSource(Section):
 
     directory: Name | None = Field(default=None, description="A directory of the team, on Filestore.")
     bucket: Name | None = Field(default=None, description="A bucket of the team, by Cloud Storage FUSE.")
+    data_set: Name | None = Field(default=None, description="A data set of the environment, wherever it lies.")
 
     @model_validator(mode="after")
     def _one(self) -> MountSource:

@@ -32,7 +32,11 @@ class Deployed(NamedTuple):
 
 def filestore_address(job: ResolvedJob, directory: str) -> str:
     """Return what stands for the address of the instance that a team's directory is on."""
-    key = job.team.directories[directory].filestore
+    return instance_address(job, job.team.directories[directory].filestore)
+
+
+def instance_address(job: ResolvedJob, key: str) -> str:
+    """Return what stands for the address of a Filestore instance of the environment."""
     name = instance_name(job.team.environment, key)
     return str(Deployed("filestore", job.environment.project, job.environment.filestore[key].location, name))
 

@@ -17,7 +17,7 @@ from training_platform.jobs.mounts import share_folder
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.jobs.sdist import package_uri
 from training_platform.jobs.spec.vertex import VertexTarget
-from training_platform.jobs.vertex.deployed import filestore_address
+from training_platform.jobs.vertex.deployed import filestore_address, instance_address
 
 Role = Literal["chief", "workers", "reducers", "evaluator"]
 ROLES: tuple[Role, ...] = ("chief", "workers", "reducers", "evaluator")  # by their place in the list
@@ -79,6 +79,7 @@ def _spec(job: ResolvedJob, target: VertexTarget, pool: Pool) -> dict[str, Any]:
         "diskSpec": {"bootDiskType": target.boot_disk.type, "bootDiskSizeGb": target.boot_disk.size_gb},
         **(_reducer(target) if pool.role == "reducers" else _program(job)),
         **({"nfsMounts": nfs} if nfs else {}),
+        **({"lustreMounts": lustre} if (lustre := _lustre_mounts(job)) else {}),
         "replicaCount": str(pool.replicas),
     }
 
@@ -144,6 +145,28 @@ def _nfs_mounts(job: ResolvedJob) -> list[dict[str, str]]:
         }
         for mount in job.spec.mounts
         if (directory := mount.source.directory)
+    ] + [
+        {
+            "server": instance_address(job, folder.instance),
+            "path": f"/{job.environment.filestore[folder.instance].share}/{folder.path}",
+            "mountPoint": mount.name,
+        }
+        for mount in job.spec.mounts
+        if (key := mount.source.data_set) and (folder := job.environment.data_sets[key].filestore)
+    ]
+
+
+def _lustre_mounts(job: ResolvedJob) -> list[dict[str, str]]:
+    """Return the data sets on Managed Lustre. Source: aiplatform v1, LustreMount, read 2026-08-22."""
+    return [
+        {
+            "instanceIp": lustre.address,
+            "volumeHandle": f"{job.environment.project}/{lustre.location}/{lustre.instance}",
+            "filesystem": lustre.filesystem,
+            "mountPoint": mount.name,
+        }
+        for mount in job.spec.mounts
+        if (key := mount.source.data_set) and (lustre := job.environment.data_sets[key].lustre)
     ]
 
 

@@ -13,6 +13,7 @@ from training_platform.catalog.topologies import legal_for, legal_topologies, ne
 from training_platform.catalog.types import MachineType
 from training_platform.config.reading.finding import Finding, Path
 from training_platform.config.reading.section import enumeration
+from training_platform.jobs.data_sets import data_set_findings
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.jobs.rules import readable
 from training_platform.jobs.spec.vertex import VertexTarget
@@ -47,6 +48,7 @@ def vertex_findings(job: ResolvedJob) -> list[Finding]:
         *_shared(job, target),
         *_container(job),
         *_output(job, target),
+        *data_set_findings(job, target.region, vertex=True),
     ]
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from training_platform.catalog.locations import region_of
 from training_platform.config.names import filestore_name
-from training_platform.config.spec.filestore import BackupScheduleSpec, FilestoreSpec
+from training_platform.config.spec.storage import BackupScheduleSpec, FilestoreSpec
 from training_platform.resources.cloud_names import NAME_LIMIT, short_name
 from training_platform.resources.declared import Declared, Options
 from training_platform.resources.register import BACKUP_PLAN, BACKUP_PLAN_ASSOCIATION, BACKUP_VAULT

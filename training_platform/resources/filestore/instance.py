@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, cast
 from training_platform.catalog.locations import region_of
 from training_platform.config.names import filestore_name
 from training_platform.config.spec.cluster import ClusterSpec
-from training_platform.config.spec.filestore import ExportSpec, FilestoreSpec
+from training_platform.config.spec.storage import ExportSpec, FilestoreSpec
 from training_platform.resources.cloud_names import NAME_LIMIT, short_name
 from training_platform.resources.declared import Declared, Options
 from training_platform.resources.register import FILESTORE, FILESTORE_SNAPSHOT

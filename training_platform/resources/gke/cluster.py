@@ -86,8 +86,12 @@ def gke_cluster(
     subnetwork: Any,
     service_account: Any,
     google_groups_domain: str | None,
+    lustre: bool = False,
 ) -> Declared:
-    """Return a cluster; ``key`` is its key in the stack file, the others as outputs or as far as they are known."""
+    """Return a cluster; ``key`` is its key in the stack file, the others as outputs or as far as they are known.
+
+    ``lustre`` says whether it has the driver of Managed Lustre.
+    """
     inputs: ClusterInputs = {
         "project": scope.project,
         "location": spec.location,
@@ -118,7 +122,7 @@ def gke_cluster(
         "cost_management_config": {"enabled": True},
         "logging_config": {"enable_components": list(LOGS)},
         "monitoring_config": _monitoring(),
-        "addons_config": _addons(),
+        "addons_config": _addons(lustre=lustre),
         "node_pool_defaults": _node_pool_defaults(),
         "cluster_autoscaling": cluster_autoscaling(spec, service_account, scope.key(spec.location)),
         # GKE makes no cluster without a pool; ours are resources of their own.
@@ -193,13 +197,16 @@ def _monitoring() -> container.ClusterMonitoringConfigArgsDict:
     return {"enable_components": list(METRICS), "managed_prometheus": {"enabled": True}}
 
 
-def _addons() -> container.ClusterAddonsConfigArgsDict:
-    """Return the storage drivers: buckets, Filestore and disks as volumes."""
-    return {
+def _addons(*, lustre: bool) -> container.ClusterAddonsConfigArgsDict:
+    """Return the storage drivers: buckets, Filestore and disks as volumes, and Managed Lustre where data is on it."""
+    addons: container.ClusterAddonsConfigArgsDict = {
         "gcs_fuse_csi_driver_config": {"enabled": True},
         "gcp_filestore_csi_driver_config": {"enabled": True},
         "gce_persistent_disk_csi_driver_config": {"enabled": True},
     }
+    if lustre:
+        addons["lustre_csi_driver_config"] = {"enabled": True}
+    return addons
 
 
 def _node_pool_defaults() -> container.ClusterNodePoolDefaultsArgsDict:

@@ -1,4 +1,4 @@
-"""A Filestore instance: capacity, who reaches it and how, snapshots and backups."""
+"""Storage of an environment: Filestore instances with snapshots and backups, and data sets under one name each."""
 
 from __future__ import annotations
 
@@ -6,14 +6,28 @@ from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from training_platform.config.reading.conflicts import Conflict, refuse_conflicts
-from training_platform.config.reading.section import Cidr, FilestoreTierName, Location, Name, Section, unique
+from training_platform.config.reading.section import (
+    Cidr,
+    FilestoreTierName,
+    Location,
+    Name,
+    Region,
+    Section,
+    Zone,
+    unique,
+)
 
 BACKUP = (
     r"^projects/[a-z0-9-]+/locations/[a-z0-9-]+/(backups|backupVaults/[a-z0-9-]+/dataSources/[a-z0-9-]+/backups)"
     r"/[a-z0-9-]+$"
 )
+BUCKET = r"^[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]$"
+FOLDER = r"^[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*$"  # no way out: no part begins with a dot
+ADDRESS = r"^[0-9]{1,3}(\.[0-9]{1,3}){3}$"
+DATA_PLACES = ("bucket", "filestore", "hyperdisk_ml", "lustre")
 Weekday = Literal["MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY"]
 
 
@@ -137,3 +151,84 @@ class FilestoreSpec(Section):
         if self.iops is not None and self.iops_per_tib is not None:
             raise ValueError("iops and iops_per_tib exclude each other")
         return self
+
+
+Folder = Annotated[str, Field(pattern=FOLDER, examples=["images/food101"])]
+
+
+class BucketData(Section):
+    """Files of a Cloud Storage bucket, seen through Cloud Storage FUSE."""
+
+    name: str = Field(pattern=BUCKET, description="Name of the bucket, which exists.", examples=["example-images"])
+    location: Region = Field(description="Region of the bucket; Vertex AI mounts none of several regions.")
+    path: Folder | None = Field(default=None, description="Folder of the bucket; default: all of it.")
+    profile: Literal["training", "checkpointing", "serving"] | None = Field(
+        default=None,
+        description="GKE's profile for Cloud Storage FUSE, of GKE 1.35.1 and later; default: none, and file_cache_gib.",
+    )
+    file_cache_gib: int = Field(
+        default=0, ge=0, description="GiB of the node's boot disk that keep what was read; default: none."
+    )
+
+
+class FilestoreData(Section):
+    """A folder of a Filestore instance."""
+
+    instance: Name = Field(description="Filestore instance of the environment.", examples=["datasets"])
+    path: Folder = Field(description="Folder of its share, which exists once the data set is filled.")
+
+
+class HyperdiskData(Section):
+    """A Hyperdisk ML volume: filled once by one pod, then read by up to thousands of VMs of a zone."""
+
+    zone: Zone = Field(description="Zone of the volume, and of the VMs that read it.")
+    size_gib: int = Field(ge=1, description="Size in GiB.", examples=[1024])
+    throughput_mibps: int | None = Field(
+        default=None, ge=1, description="Throughput for all readers together, in MiB/s; default: Google Cloud's."
+    )
+    filled: bool = Field(
+        default=False, description="false lets its writer fill it; true lets everybody read it, and nobody write."
+    )
+
+
+class LustreData(Section):
+    """A Managed Lustre instance, which exists: this environment creates none."""
+
+    instance: str = Field(
+        pattern=r"^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$", description="Id of the instance.", examples=["scratch"]
+    )
+    location: Zone = Field(description="Zone of the instance.")
+    address: str = Field(pattern=ADDRESS, description="Address of the instance in the VPC.", examples=["10.90.0.2"])
+    filesystem: str = Field(
+        pattern=r"^[a-z0-9]{1,8}$", description="Name of its file system, of 1 to 8 characters.", examples=["lustre"]
+    )
+
+
+class DataSetSpec(Section):
+    """Data that jobs mount under one name, wherever it lies: one of bucket, filestore, hyperdisk_ml and lustre."""
+
+    size_gib: int | None = Field(
+        default=None,
+        ge=1,
+        description="GiB of data, for what reading it from afar costs; default: not known.",
+    )
+    teams: Annotated[tuple[Name, ...], AfterValidator(unique)] = Field(
+        default=(), description="Teams that read it; default: all of the environment."
+    )
+    writer: Name | None = Field(default=None, description="Team that fills it and may write; default: none.")
+    bucket: BucketData | None = Field(default=None, description="It is in a Cloud Storage bucket.")
+    filestore: FilestoreData | None = Field(default=None, description="It is on Filestore.")
+    hyperdisk_ml: HyperdiskData | None = Field(default=None, description="It is on a Hyperdisk ML volume.")
+    lustre: LustreData | None = Field(default=None, description="It is on Managed Lustre.")
+
+    @model_validator(mode="after")
+    def _in_one_place(self) -> DataSetSpec:
+        places = [name for name in DATA_PLACES if getattr(self, name) is not None]
+        if len(places) != 1:
+            said = f"{' and '.join(places)} are both given" if places else "says nowhere that it is"
+            raise PydanticCustomError("one_place", said, {"allowed": f"one of {', '.join(DATA_PLACES)}"})
+        return self
+
+    def readable_by(self, team: str) -> bool:
+        """Whether a team mounts it."""
+        return not self.teams or team in self.teams or team == self.writer

@@ -1,0 +1,136 @@
+"""Data sets: the disks that an environment has for them, and the volumes by which a team mounts them."""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict
+
+from training_platform.catalog.locations import region_of
+from training_platform.config.names import data_set_name
+from training_platform.config.spec.environment import Environment
+from training_platform.config.spec.storage import BucketData, DataSetSpec, HyperdiskData
+from training_platform.resources.cloud_names import NAME_LIMIT, short_name
+from training_platform.resources.declared import Declared, Options
+from training_platform.resources.register import DISK
+from training_platform.resources.scope import Scope
+
+FUSE, DISKS, LUSTRE = "gcsfuse.csi.storage.gke.io", "pd.csi.storage.gke.io", "lustre.csi.storage.gke.io"
+READ, WRITE, WRITE_ALONE = "ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce"
+# Folders that are only names of objects are folders too; what was looked up once is remembered, since data does not
+# change under its readers. Source: Cloud Storage FUSE docs, profile for training, read 2026-11-22.
+FUSE_OPTIONS = ("implicit-dirs", "metadata-cache:ttl-secs:-1")
+NOMINAL_GIB = 1  # what a volume says whose size nobody knows; no driver here enforces it
+
+
+class DiskInputs(TypedDict):
+    """What ``gcp.compute.Disk`` takes, of which ours say these."""
+
+    name: str
+    project: str
+    zone: str
+    type: str
+    size: int
+    provisioned_throughput: int | None
+    access_mode: str
+    labels: dict[str, str]
+    disk_encryption_key: dict[str, str] | None
+
+
+def data_disk(key: str, spec: HyperdiskData, scope: Scope) -> Declared:
+    """Return the Hyperdisk ML volume of a data set: written by one VM until it is filled, then read by many."""
+    encryption = scope.key(spec.zone)
+    inputs: DiskInputs = {
+        "name": disk_name(key, scope),
+        "project": scope.project,
+        "zone": spec.zone,
+        "type": "hyperdisk-ml",
+        "size": spec.size_gib,
+        "provisioned_throughput": spec.throughput_mibps,
+        "access_mode": "READ_ONLY_MANY" if spec.filled else "READ_WRITE_SINGLE",
+        "labels": scope.labels,
+        "disk_encryption_key": {"kms_key_self_link": encryption} if encryption else None,
+    }
+    # Its data can be filled again, which takes hours; the name is fixed, and taken until the old disk is gone.
+    options = Options(protect=scope.deletion_protection, delete_before_replace=True)
+    return Declared(type=DISK, name=f"{data_set_name(key)}-disk", inputs=inputs, options=options)
+
+
+def disk_name(key: str, scope: Scope) -> str:
+    """Return the name of a data set's disk, ``{environment}-data-{key}``."""
+    return short_name(f"{scope.environment}-data-{key}", NAME_LIMIT)
+
+
+def data_location(spec: DataSetSpec, environment: Environment) -> str:
+    """Return the region or zone that a data set lies in."""
+    if spec.bucket:
+        return spec.bucket.location
+    if spec.hyperdisk_ml:
+        return spec.hyperdisk_ml.zone
+    if spec.lustre:
+        return spec.lustre.location
+    assert spec.filestore is not None  # the model has one of the four
+    return environment.filestore[spec.filestore.instance].location
+
+
+def mounted_in(spec: DataSetSpec, environment: Environment, cluster: str) -> bool:
+    """Whether a cluster mounts a data set: a bucket from anywhere, all else in its region."""
+    here = region_of(environment.clusters[cluster].location)
+    return spec.bucket is not None or region_of(data_location(spec, environment)) == here
+
+
+def reads_lustre(environment: Environment, cluster: str) -> bool:
+    """Whether a cluster mounts data sets on Managed Lustre, whose driver it then wants."""
+    return any(each.lustre and mounted_in(each, environment, cluster) for each in environment.data_sets.values())
+
+
+def access_mode(spec: DataSetSpec, team: str) -> str | None:
+    """Return how a team mounts a data set; None where it cannot yet, since its disk is still being filled."""
+    if spec.hyperdisk_ml and not spec.hyperdisk_ml.filled:
+        return WRITE_ALONE if team == spec.writer else None
+    return WRITE if team == spec.writer and not spec.hyperdisk_ml else READ
+
+
+def volume_source(key: str, spec: DataSetSpec, environment: Environment, scope: Scope, address: Any) -> dict[str, Any]:
+    """Return where a volume finds a data set, in the provider's spelling; ``address`` is of its Filestore instance.
+
+    Source: docs of the CSI drivers of Cloud Storage FUSE, Persistent Disk and Managed Lustre for volumes that exist,
+    read 2026-11-22. A folder of Filestore is plain NFS, so that a pod sees that folder and no other.
+    """
+    if spec.bucket:
+        return {"csi": {"driver": FUSE, "volume_handle": spec.bucket.name, "volume_attributes": _fuse(spec.bucket)}}
+    if spec.hyperdisk_ml:
+        handle = f"projects/{environment.project}/zones/{spec.hyperdisk_ml.zone}/disks/{disk_name(key, scope)}"
+        return {"csi": {"driver": DISKS, "volume_handle": handle, "fs_type": "ext4"}}
+    if spec.lustre:
+        attributes = {"ip": spec.lustre.address, "filesystem": spec.lustre.filesystem}
+        handle = f"{environment.project}/{spec.lustre.location}/{spec.lustre.instance}"
+        return {"csi": {"driver": LUSTRE, "volume_handle": handle, "volume_attributes": attributes}}
+    assert spec.filestore is not None
+    share = environment.filestore[spec.filestore.instance].share
+    return {"nfs": {"server": address, "path": f"/{share}/{spec.filestore.path}"}}
+
+
+def volume_class(spec: DataSetSpec) -> str:
+    """Return the StorageClass of a volume, empty for none: GKE's of a profile, which tune Cloud Storage FUSE.
+
+    Source: GKE docs, Cloud Storage FUSE profiles: gcsfusecsi-training and so on, GKE 1.35.1-gke.1616000 and later; the
+    driver takes no profile as a mount option. Read 2026-11-22.
+    """
+    return f"gcsfusecsi-{spec.bucket.profile}" if spec.bucket and spec.bucket.profile else ""
+
+
+def mount_options(spec: DataSetSpec) -> list[str]:
+    """Return the options of a mount."""
+    if spec.bucket is None:
+        return []
+    return [*FUSE_OPTIONS, *([f"only-dir:{spec.bucket.path}"] if spec.bucket.path else [])]
+
+
+def volume_size(spec: DataSetSpec) -> str:
+    """Return the size that a volume says."""
+    return f"{spec.hyperdisk_ml.size_gib if spec.hyperdisk_ml else spec.size_gib or NOMINAL_GIB}Gi"
+
+
+def _fuse(bucket: BucketData) -> dict[str, str]:
+    if not bucket.file_cache_gib:
+        return {}
+    return {"fileCacheCapacity": f"{bucket.file_cache_gib}Gi", "fileCacheForRangeRead": "true"}
