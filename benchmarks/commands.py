@@ -6,15 +6,16 @@ import statistics
 import sys
 import tempfile
 
-from benchmarks.measure import PROGRAM, Run, run, spread, table
+from benchmarks.measure import ORGANISATION, PROGRAM, Run, run, spread, table
 
 RUNS = 5
+OF = ("--root", str(ORGANISATION))
 COMMANDS = {
     "python -c pass": [sys.executable, "-c", "pass"],
     "training-platform --help": [PROGRAM, "--help"],
-    "training-platform check --fast": [PROGRAM, "check", "--fast"],
-    "training-platform check --no-cache": [PROGRAM, "check", "--no-cache"],
-    "training-platform check, nothing changed": [PROGRAM, "check"],
+    "training-platform check --fast": [PROGRAM, "check", "--fast", *OF],
+    "training-platform check --no-cache": [PROGRAM, "check", "--no-cache", *OF],
+    "training-platform check, nothing changed": [PROGRAM, "check", *OF],
 }
 
 

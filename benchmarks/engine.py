@@ -1,7 +1,7 @@
 """A full check of one stack beside ``pulumi preview --policy-pack`` of it by the real engine, turn by turn.
 
 Without the engine and its gcp plugin on PATH only the checks are measured. The preview is of a stack without state, in
-a copy of the repository; a stand-in takes the Kubernetes objects, as in the tests under the engine.
+a copy of the repository with the tests' organisation; a stand-in takes the Kubernetes objects.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks.measure import PROGRAM, ROOT, run, spread, table
+from benchmarks.measure import ORGANISATION, PROGRAM, run, spread, table
 from tests.engine.workspace import Workspace
 from training_platform.checks.planning.planner import Planner
 from training_platform.checks.run import run_check
@@ -28,7 +28,7 @@ TOOLS = ("pulumi", "pulumi-language-python", "pulumi-resource-gcp")
 def measure() -> None:
     """Time each way, several times, and print a table."""
     ways: dict[str, Callable[[], object]] = {
-        "`check`, a new process": lambda: run([PROGRAM, "check", STACK, "--no-cache"]),
+        "`check`, a new process": lambda: run([PROGRAM, "check", STACK, "--no-cache", "--root", str(ORGANISATION)]),
         "`check`, a warm worker": _check,
     }
     _check()  # loads Pulumi
@@ -57,7 +57,7 @@ def measure() -> None:
 
 
 def _check() -> None:
-    report = run_check(ROOT, Options(today=today(ROOT), planner=Planner(jobs=1)), selected=[STACK])
+    report = run_check(ORGANISATION, Options(today=today(ORGANISATION), planner=Planner(jobs=1)), selected=[STACK])
     assert report.exit_code() == 0, report.failures
 
 

@@ -14,6 +14,8 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 BIN = Path(sys.executable).parent
 PROGRAM = str(BIN / "training-platform")
+ORGANISATION = ROOT / "tests" / "organisation"
+"""Stacks that are there whatever a user keeps in ``stacks/``."""
 
 
 class Run(NamedTuple):

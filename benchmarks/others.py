@@ -34,8 +34,9 @@ deny contains message if {
 	some each in input.planned_values.root_module.resources
 	each.type == "google_container_node_pool"
 	some config in each.values.node_config
-	config.disk_size_gb > %d
-	message := sprintf("%%s: boot disk of %%d GB", [each.address, config.disk_size_gb])
+	some disk in config.boot_disk
+	disk.size_gb > %d
+	message := sprintf("%%s: boot disk of %%d GB", [each.address, disk.size_gb])
 }
 """
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.engine import TOOLS
-from benchmarks.measure import PROGRAM, run, table
+from benchmarks.measure import ORGANISATION, PROGRAM, ROOT, run, table
 
 STACK: Final = "dev"
 DURATIONS: Final = ("*=0", "real/20", "real/10")
@@ -28,19 +28,30 @@ def measure() -> None:
     if missing:
         print(f"\n## {title}\n\nNot installed: {', '.join(missing)}")
         return
-    with tempfile.TemporaryDirectory() as folder:
-        preview = _sandbox(Path(folder), "preview")
-    rows: list[tuple[str, ...]] = [("preview", f"{preview:.1f}", "", "", "", "")]
-    for duration in DURATIONS:
-        with tempfile.TemporaryDirectory() as folder:
-            wall = _sandbox(Path(folder), "up", "--duration", duration)
-            rows.append(_row(duration, wall, preview, _summary(Path(folder))))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        root = _checkout(folder / "checkout")
+        preview = _sandbox(root, folder / "preview", "preview")
+        rows: list[tuple[str, ...]] = [("preview", f"{preview:.1f}", "", "", "", "")]
+        for index, duration in enumerate(DURATIONS):
+            place = folder / str(index)
+            wall = _sandbox(root, place, "up", "--duration", duration)
+            rows.append(_row(duration, wall, preview, _summary(place)))
     head = ("run", "wall s", "without the fixed wait, previews", "changes s", "chain s", "changes / chain")
     table(title, head, rows)
 
 
-def _sandbox(folder: Path, command: str, *args: str) -> float:
-    return run([PROGRAM, "sandbox", command, STACK, "--workspace", str(folder), *args]).wall
+def _checkout(root: Path) -> Path:
+    """Lay out this program with the stacks that tests own."""
+    shutil.copytree(ORGANISATION, root)
+    for part in ("modules", "policies", "training_platform"):
+        (root / part).symlink_to(ROOT / part)
+    return root
+
+
+def _sandbox(root: Path, workspace: Path, command: str, *args: str) -> float:
+    place = ("--root", str(root), "--workspace", str(workspace))
+    return run([PROGRAM, "sandbox", command, STACK, *place, *args]).wall
 
 
 def _summary(folder: Path) -> dict[str, Any]:

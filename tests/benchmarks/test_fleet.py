@@ -73,7 +73,11 @@ def test_the_terraform_plan_has_every_pool_with_its_machine_and_disk(tmp_path: P
     resources = terraform_plan(workspace)["planned_values"]["root_module"]["resources"]
 
     node_pools = [each for each in resources if each["type"] == "google_container_node_pool"]
-    assert len(node_pools) == sum(len(pool.gke_pools) for _, home in workspace.environments() for pool in pools(home))
+    homes = [home for _, home in workspace.environments()]
+    own = sum(len(pool.gke_pools) for home in homes for pool in pools(home))
+    assert len(node_pools) == own + sum(len(home.clusters) for home in homes)  # each cluster has a system pool
+    machines = {pool.spec.machine_type for home in homes for pool in pools(home)}
+    assert machines <= {each["values"]["node_config"][0]["machine_type"] for each in node_pools}
     assert len({each["address"] for each in resources}) == len(resources)
-    sizes = [each["values"]["node_config"][0]["disk_size_gb"] for each in node_pools]
+    sizes = [each["values"]["node_config"][0]["boot_disk"][0]["size_gb"] for each in node_pools]
     assert sizes.count(700_000) == 3
