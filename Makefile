@@ -45,7 +45,7 @@ schema: $(RUNTIME) ## Write the JSON Schemas of stacks and jobs from their model
 	@$(BIN)/training-platform schema
 
 inventories: $(RUNTIME) ## Write the inventories of the tests' organisation from its plans.
-	@$(BIN)/python tests/organisation/inventories/write.py
+	@$(BIN)/python -m tests.organisation.inventories.write
 
 policy-pack: $(RUNTIME) ## Build the folder to publish, build/policy-pack: docs/policies.md.
 	@$(BIN)/python -m training_platform.policy.build build/policy-pack

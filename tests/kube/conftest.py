@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.kube.controllers import Binaries, Controllers
 from tests.kube.server import Json, Server
 from tests.places import ORGANISATION
 from training_platform.checks.planning.recorder import Plan
@@ -21,7 +22,6 @@ from training_platform.config.workspace import read_workspace
 from training_platform.jobs.render import render_job
 from training_platform.resources.planned import Planned
 from training_platform.sandbox.kubernetes.api_servers.control_plane import ControlPlanes
-from training_platform.sandbox.kubernetes.api_servers.controllers import Binaries, Controllers
 
 SCHEMAS = Path(__file__).parents[2].parent / "shared" / "schemas"
 START_SECONDS = 30.0

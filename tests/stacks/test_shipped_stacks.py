@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from tests.inventory import inventory
 from tests.places import ORGANISATION
 from tests.training_platform.resources.planned_alike import LEFT_OUT
-from training_platform.checks.inventory import inventory
 from training_platform.checks.planning.order import plan_order
 from training_platform.checks.planning.recorder import Plan
 from training_platform.checks.planning.stack_plan import plan_stacks

@@ -27,23 +27,6 @@ if TYPE_CHECKING:
         QuotaId,
     )
 
-__all__ = [
-    "ACCELERATORS",
-    "BOOT_DISK_LIMITS",
-    "CHARTS",
-    "DISK_TYPES",
-    "FILESTORE_TIERS",
-    "GENERAL_QUOTAS",
-    "IMAGES",
-    "LOCATIONS_READ",
-    "MACHINE_TYPES",
-    "QUOTAS",
-    "REGIONS",
-    "VERTEX_BOOT_DISK_MAX_GB",
-    "VERTEX_BOOT_DISK_MIN_GB",
-    "ZONES",
-]
-
 ACCELERATORS: Mapping[str, Accelerator]
 BOOT_DISK_LIMITS: Mapping[str, BootDiskLimits]
 CHARTS: Mapping[str, Chart]
@@ -60,32 +43,21 @@ VERTEX_BOOT_DISK_MIN_GB: int
 ZONES: frozenset[str]
 
 
-def _facts() -> dict[str, object]:
-    from training_platform.catalog.loader import default  # noqa: PLC0415 # PyYAML is imported when facts are read
-
-    catalog = default()
-    return {
-        "ACCELERATORS": catalog.accelerators,
-        "BOOT_DISK_LIMITS": catalog.boot_disk_limits,
-        "CHARTS": catalog.charts,
-        "DISK_TYPES": catalog.disk_types,
-        "FILESTORE_TIERS": catalog.filestore_tiers,
-        "GENERAL_QUOTAS": catalog.general_quotas,
-        "IMAGES": {name: image.image for name, image in catalog.images.items()},
-        "LOCATIONS_READ": catalog.locations_read,
-        "MACHINE_TYPES": catalog.machine_types,
-        "QUOTAS": {quota.id: quota for quota in catalog.quotas.values()},
-        "REGIONS": catalog.regions,
-        "VERTEX_BOOT_DISK_MAX_GB": catalog.boot_disk_limits["vertex"].max_gb,
-        "VERTEX_BOOT_DISK_MIN_GB": catalog.boot_disk_limits["vertex"].min_gb,
-        "ZONES": catalog.zones,
-    }
-
+__all__ = list(__annotations__)  # the names above
 
 if not TYPE_CHECKING:  # hidden from the type checker, which would take any name of this module for granted
 
     def __getattr__(name):
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        globals().update(_facts())
+        from training_platform.catalog.loader import default  # noqa: PLC0415 # PyYAML is imported when facts are read
+
+        catalog = default()
+        globals().update({each: getattr(catalog, each.lower()) for each in __all__ if hasattr(catalog, each.lower())})
+        globals().update(
+            IMAGES={image: row.image for image, row in catalog.images.items()},
+            QUOTAS={quota.id: quota for quota in catalog.quotas.values()},
+            VERTEX_BOOT_DISK_MAX_GB=catalog.boot_disk_limits["vertex"].max_gb,
+            VERTEX_BOOT_DISK_MIN_GB=catalog.boot_disk_limits["vertex"].min_gb,
+        )
         return globals()[name]

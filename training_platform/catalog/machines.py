@@ -11,7 +11,8 @@ from datetime import date
 
 from training_platform.catalog.locations import is_zone
 from training_platform.catalog.reading import Place, Plain, build, known_keys, mapping
-from training_platform.catalog.types import MachineType, chips_in
+from training_platform.catalog.shapes import chips_in
+from training_platform.catalog.types import MachineType
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,34 +12,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Literal, NamedTuple
 
-from training_platform.catalog.shapes import TopologyRule, chips_in, parse_topology, render_topology
-
-__all__ = [
-    "Accelerator",
-    "Attachment",
-    "Band",
-    "BootDiskLimits",
-    "Calendar",
-    "Capacity",
-    "Chart",
-    "DiskType",
-    "FilestoreTier",
-    "GpuCount",
-    "Image",
-    "Kind",
-    "LocalSsd",
-    "MachineType",
-    "Performance",
-    "Price",
-    "Quota",
-    "QuotaId",
-    "Throughput",
-    "TopologyRule",
-    "VertexSupport",
-    "chips_in",
-    "parse_topology",
-    "render_topology",
-]
+from training_platform.catalog.shapes import TopologyRule, chips_in
 
 Kind = Literal["tpu", "gpu", "cpu"]
 Capacity = Literal["on-demand", "spot", "flex-start", "reservation"]

@@ -12,8 +12,9 @@ from functools import lru_cache
 
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.locations import region_of
+from training_platform.catalog.shapes import chips_in
 from training_platform.catalog.topologies import legal_topologies
-from training_platform.catalog.types import MachineType, QuotaId, chips_in
+from training_platform.catalog.types import MachineType, QuotaId
 from training_platform.config.expansion.pools import ExpandedPool, cluster_pools
 from training_platform.config.workspace import Workspace
 from training_platform.quota.headroom import Limits, named

@@ -11,8 +11,8 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterable, Mapping
 
+from training_platform.catalog.shapes import chips_in
 from training_platform.catalog.topologies import nearest_topology
-from training_platform.catalog.types import chips_in
 from training_platform.config.expansion.pools import ExpandedPool
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import Workspace

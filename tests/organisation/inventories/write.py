@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from training_platform.checks.inventory import inventory
+from tests.inventory import inventory
 from training_platform.checks.planning.order import plan_order
 from training_platform.checks.planning.stack_plan import plan_stacks
 from training_platform.config.workspace import read_workspace

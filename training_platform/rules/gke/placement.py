@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from training_platform.catalog.locations import region_of
-from training_platform.catalog.types import chips_in
+from training_platform.catalog.shapes import chips_in
 from training_platform.rules.registry import Draft, finding, rule
 from training_platform.rules.views.node_pool import NodePoolView
 from training_platform.rules.views.placement import ResourcePolicyView

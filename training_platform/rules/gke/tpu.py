@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from training_platform.catalog.shapes import chips_in
 from training_platform.catalog.topologies import legal_for, nearest_topology, other_machine, topologies_text
-from training_platform.catalog.types import MachineType, chips_in
+from training_platform.catalog.types import MachineType
 from training_platform.config.reading.finding import Severity
 from training_platform.rules.registry import Draft, finding, rule
 from training_platform.rules.views.node_pool import NodePoolView

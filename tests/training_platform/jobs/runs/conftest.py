@@ -13,13 +13,13 @@ from typing import Any, TypeVar
 import pytest
 from typer.testing import CliRunner, Result
 
+from tests.kube.controllers import Binaries, Controllers
 from tests.training_platform.jobs.conftest import write_lab
 from training_platform.cli.main import app
 from training_platform.config.workspace import read_workspace
 from training_platform.resources.kueue import objects
 from training_platform.resources.kueue.configuration import configuration
 from training_platform.sandbox.kubernetes.api_servers.control_plane import Access, ControlPlanes
-from training_platform.sandbox.kubernetes.api_servers.controllers import Binaries, Controllers
 
 Json = dict[str, Any]
 SCHEMAS = Path(__file__).parents[4].parent / "shared" / "schemas"
