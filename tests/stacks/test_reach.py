@@ -65,7 +65,7 @@ filestore:
     exports: [{ranges: [10.0.0.0/20], access: read-only, squash: root, anonymous_id: 1000}, {ranges: [10.3.0.0/20]}]
     backups:
       {start_hour: 1, end_hour: 7, time_zone: UTC, keep_days: 7, locked_days: 2}
-  b: {location: us-central1-a, capacity_gib: 1024, iops_per_tib: 4000}
+  b: {location: us-central1-a, capacity_gib: 1024, iops_per_tib: 4000, share: two}
   e: {location: us-central1-a, capacity_gib: 1024}
 data_sets:
   images:
@@ -346,7 +346,7 @@ DATA = ("data_sets",)
 DATA_SET_CHANGES: dict[tuple[str | int, ...], Any] = {
     DATA: {},
     (*DATA, "images", "size_gib"): 6,
-    (*DATA, "images", "teams"): ["others"],
+    (*DATA, "plain", "teams"): ["others"],
     (*DATA, "images", "writer"): None,
     (*DATA, "images", "bucket"): {"name": "example-other", "location": "us-central1"},
     (*DATA, "images", "bucket", "name"): "example-other",

@@ -146,3 +146,28 @@ def test_two_environments_of_one_project_have_no_team_of_one_name(copy: Path) ->
     (finding,) = workspace.stacks["prod-vision"].findings
     assert (finding.path, finding.nearest) == ("name", "vision-prod")
     assert "stack dev-vision has a team 'vision' in project example-train-prod too" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("instance", "path", "said"),
+    [
+        ("homes", "data_sets.d.filestore.instance", "holds the homes of all users of notebooks"),
+        ("dataset", "data_sets.d.filestore.instance", "is not a Filestore instance"),
+    ],
+)
+def test_a_data_set_on_a_share_that_readers_must_not_see_is_found(
+    copy: Path, instance: str, path: str, said: str
+) -> None:
+    section = f"data_sets: {{d: {{filestore: {{instance: {instance}, path: a}}}}}}\n    clusters:\n"
+    (finding,) = edit(copy, "prod", "clusters:\n", section).stacks["prod"].findings
+
+    assert (finding.path, finding.nearest) == (path, "datasets")
+    assert said in finding.message
+
+
+def test_a_data_set_of_everybody_on_an_instance_of_one_team_is_found(copy: Path) -> None:
+    edit(copy, "prod", "tier: REGIONAL", "tier: REGIONAL\n        team: nlp")
+    section = "data_sets: {d: {filestore: {instance: datasets, path: a}}}\n    clusters:\n"
+    (finding,) = edit(copy, "prod", "clusters:\n", section).stacks["prod"].findings
+
+    assert (finding.path, finding.nearest) == ("data_sets.d.teams", "[nlp]")

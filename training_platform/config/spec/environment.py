@@ -150,15 +150,7 @@ class Environment(Section):
                 message = "needs private_services_range of the environment, which is not set"
                 yield Conflict(("filestore", name, "connection"), message, "direct-peering, or such a range")
         yield from self._regions_without_key()
-        for name, data in self.data_sets.items():
-            if data.filestore and data.filestore.instance not in self.filestore:
-                wanted = data.filestore.instance
-                yield Conflict(
-                    ("data_sets", name, "filestore", "instance"),
-                    f"{wanted!r} is not a Filestore instance of this environment",
-                    enumeration(self.filestore) or "none is declared under filestore",
-                    find_nearest(wanted, self.filestore),
-                )
+        yield from self._data_set_conflicts()
         if slices > MOST_SLICES:
             message = f"has {slices:,} slices and node pools in all clusters together"
             yield Conflict(("clusters",), message, f"at most {MOST_SLICES:,}")
@@ -172,3 +164,26 @@ class Environment(Section):
             if self.encryption and region_of(location) not in self.encryption.by_region:
                 message = f"is in {region_of(location)}, for which encryption.keys has no key"
                 yield Conflict((*path, "location"), message, f"a region of {enumeration(self.encryption.by_region)}")
+
+    def _data_set_conflicts(self) -> Iterator[Conflict]:
+        """Yield data sets on instances that are not there, or that hold what their readers must not see."""
+        homes = {cluster.notebooks.filestore for cluster in self.clusters.values() if cluster.notebooks}
+        for name, data in self.data_sets.items():
+            if data.filestore is None:
+                continue
+            path, wanted = ("data_sets", name, "filestore", "instance"), data.filestore.instance
+            others = enumeration(self.filestore.keys() - homes) or "another instance, to be declared under filestore"
+            if wanted not in self.filestore:
+                message, nearest = (
+                    "is not a Filestore instance of this environment",
+                    find_nearest(wanted, self.filestore),
+                )
+                yield Conflict(path, f"{wanted!r} {message}", enumeration(self.filestore) or others, nearest)
+            elif wanted in homes:
+                message = f"{wanted!r} holds the homes of all users of notebooks"
+                yield Conflict(path, message, others, min(self.filestore.keys() - homes, default=None))
+            elif (team := self.filestore[wanted].team) and (
+                not data.teams or {*data.teams, data.writer or team} != {team}
+            ):
+                message = f"is read by others than team {team}, whose alone {wanted!r} is"
+                yield Conflict(("data_sets", name, "teams"), message, f"[{team}], or another instance", f"[{team}]")
