@@ -20,7 +20,7 @@ ARROWS: dict[str, tuple[str, ...]] = {
     "rules": ("quota", "resources", "config", "catalog"),
     "clients": ("quota", "resources", "config", "catalog"),
     "policy": ("rules", "quota", "resources", "config", "catalog"),
-    "checks": ("rules", "quota", "resources", "config", "catalog"),
+    "checks": ("jobs", "rules", "quota", "resources", "config", "catalog"),
     "jobs": ("clients", "rules", "quota", "resources", "config", "catalog"),
     "sandbox": ("checks", "rules", "quota", "resources", "config", "catalog"),
     "cli": ("checks", "clients", "jobs", "policy", "sandbox", "rules", "quota", "resources", "config", "catalog"),

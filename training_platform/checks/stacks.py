@@ -19,6 +19,7 @@ from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.section import enumeration
 from training_platform.config.spec.stack import Stack
 from training_platform.config.workspace import Workspace, read_workspace
+from training_platform.jobs.render import check_jobs, job_files
 from training_platform.quota.ledger import (
     CapacityLine,
     ProjectLedger,
@@ -70,11 +71,12 @@ class _Check:
     exemptions: Exemptions
     outcomes: Mapping[str, Outcome] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
+    jobs: list[Finding] = field(default_factory=list)
 
 
 @collector_off()  # 10,000 pools are millions of objects, none of them garbage
 def check_stacks(root: FilePath, names: Sequence[str] | None, options: Options, *, inputs: bool = False) -> Checked:
-    """Check the named stacks, which may be none, or all for None; ``inputs`` as an outcome has them.
+    """Check the named stacks, which may be none, or all for None, and every job; ``inputs`` as an outcome has them.
 
     Raises UnknownStackError.
     """
@@ -84,6 +86,8 @@ def check_stacks(root: FilePath, names: Sequence[str] | None, options: Options, 
         planned = options.planner.plan(check.workspace, names, inputs=inputs, progress=options.progress)
         check.outcomes = planned.outcomes
         check.failures += planned.failures
+    check.jobs, unreadable = check_jobs(job_files(root), root, check.workspace, options.today)
+    check.failures += [sentence for sentence in unreadable if sentence not in check.failures]
     report = _report(check, names, options)
     return Checked(
         report=report,
@@ -131,10 +135,15 @@ def _report(check: _Check, names: Collection[str], options: Options) -> Report:
         ledgers=tuple(ledger for ledger in check.ledgers.values() if ledger.project in projects),
         capacity=tuple(line for line in check.capacity if line.environment in environments and line.shares),
         files=tuple(line for line in file_ledger(check.workspace) if line.environment in environments),
-        findings=(*check.snapshots.findings, *_exemption_findings(check, stacks)),
+        findings=(*_once(check), *_exemption_findings(check, stacks)),
         known_stacks=frozenset(check.workspace.stacks),
         failures=tuple(check.failures),
     )
+
+
+def _once(check: _Check) -> Iterable[Finding]:
+    """Return what is wrong with snapshots and jobs; a job says of its project's snapshot what that has said already."""
+    return dict.fromkeys((*check.snapshots.findings, *check.jobs))
 
 
 def _stack_report(

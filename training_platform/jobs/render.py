@@ -8,6 +8,7 @@ from datetime import date
 from pathlib import Path as FilePath
 
 from training_platform.config.reading.finding import Finding
+from training_platform.config.reading.source import UnreadableError
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.jobs.cost import JobCost, job_cost
 from training_platform.jobs.gke.jobset import jobset
@@ -19,7 +20,7 @@ from training_platform.jobs.runs.naming import as_run, point_runs
 from training_platform.jobs.spec.job import Target
 from training_platform.jobs.text import json_text, yaml_text
 from training_platform.jobs.vertex.body import vertex_body
-from training_platform.jobs.vertex.quota import job_charges, job_snapshots, quota_findings, quota_notes
+from training_platform.jobs.vertex.quota import Quotas, job_charges, quota_findings, quota_notes, stale
 from training_platform.jobs.vertex.rules import vertex_findings
 from training_platform.quota.ledger import shown
 
@@ -75,12 +76,30 @@ def cost_of_file(
     return [job_cost(job, each) for each in asked], ()
 
 
-def check_job(path: FilePath, root: FilePath, workspace: Workspace, today: date) -> tuple[Finding, ...]:
+def check_jobs(
+    paths: Iterable[FilePath], root: FilePath, workspace: Workspace, today: date
+) -> tuple[list[Finding], list[str]]:
+    """Return what is wrong with job files, and sentences about those that cannot be read."""
+    quotas = Quotas(workspace, today)
+    findings: list[Finding] = []
+    unreadable: dict[str, None] = {}
+    for path in paths:
+        try:
+            findings += check_job(path, root, workspace, today, quotas)
+        except UnreadableError as error:
+            unreadable[str(error)] = None
+    return findings, list(unreadable)
+
+
+def check_job(
+    path: FilePath, root: FilePath, workspace: Workspace, today: date, quotas: Quotas | None = None
+) -> tuple[Finding, ...]:
     """Return what is wrong with a job file, whatever target it were rendered for. Raises UnreadableError."""
     job, findings = read_job(path, root, workspace)
     if job is None:
         return tuple(findings)
-    return tuple(dict.fromkeys(finding for target in targets(job) for finding in judge(job, target, today).findings))
+    found = (each for target in targets(job) for each in judge(job, target, today, quotas).findings)
+    return tuple(dict.fromkeys(found))
 
 
 def job_files(root: FilePath) -> list[FilePath]:
@@ -104,8 +123,11 @@ def chosen_target(job: ResolvedJob, asked: Target | None) -> Target:
     return asked or has[0]
 
 
-def judge(job: ResolvedJob, target: Target, today: date) -> Rendered:
-    """Return findings and notes about one of a job's targets. Raises UnreadableError for a broken quota snapshot."""
+def judge(job: ResolvedJob, target: Target, today: date, quotas: Quotas | None = None) -> Rendered:
+    """Return findings and notes about one of a job's targets; ``quotas`` are those that were read for other jobs.
+
+    Raises UnreadableError for a broken quota snapshot.
+    """
     common = list(job_findings(job))
     if target == "gke":
         findings = [*common, *gke_findings(job)]
@@ -114,9 +136,9 @@ def judge(job: ResolvedJob, target: Target, today: date) -> Rendered:
     findings = [*common, *vertex_findings(job)]
     if any(finding.severity == "error" for finding in findings):
         return Rendered(findings=tuple(findings))  # what it would charge is not known
-    snapshots, stale = job_snapshots(job, today)
-    charged = job_charges(job, snapshots)
-    found = (*findings, *stale, *quota_findings(job, charged, snapshots))
+    quotas = quotas or Quotas(job.workspace, today)
+    old, charged, snapshots = stale(job, quotas), job_charges(job, quotas), quotas.snapshots
+    found = (*findings, *old, *quota_findings(job, charged, snapshots))
     return Rendered(findings=found, notes=tuple(quota_notes(job, charged, snapshots)))
 
 

@@ -79,8 +79,8 @@ config:
       checkpoints: {location: us-central1}
       far: {location: europe-west4}
     directories:
-      data: {filestore: shared, size_gib: 1024}
-      more: {filestore: shared, size_gib: 1024}
+      data: {filestore: shared, size_gib: 512}
+      more: {filestore: shared, size_gib: 512}
       own: {filestore: alone, size_gib: 1024, whole_share: true}
     vertex:
       tensorboards: [us-central1]

@@ -91,21 +91,17 @@ def check(
     from training_platform.config.reading.clock import today as clock
     from training_platform.config.reading.source import UnreadableError
     from training_platform.config.workspace import read_workspace
-    from training_platform.jobs.render import check_job, job_files
+    from training_platform.jobs.render import check_jobs, job_files
 
     folder = repository(root)
-    paths, unreadable = files or job_files(folder), False
-    found: list[Finding] = []
+    paths = files or job_files(folder)
     try:
         day, workspace = clock(folder, today), read_workspace(folder)
     except UnreadableError as error:
         fail(str(error))
-    for path in paths:
-        try:
-            found.extend(check_job(path, folder, workspace, day))
-        except UnreadableError as error:
-            unreadable = True
-            say(f"training-platform: {error}", err=True)
+    found, unreadable = check_jobs(paths, folder, workspace, day)
+    for sentence in unreadable:
+        say(f"training-platform: {sentence}", err=True)
     errors = sum(finding.severity == "error" for finding in found)
     if output_format is Format.json:
         _print_found(len(paths), errors, found)

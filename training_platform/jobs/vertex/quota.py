@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
+from functools import cached_property
 
 from training_platform.config.reading.finding import Finding, Path
 from training_platform.config.reading.source import UnreadableError
+from training_platform.config.workspace import Workspace
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.jobs.vertex.custom_job import charges
 from training_platform.jobs.vertex.pools import vertex_target
-from training_platform.quota.keys import Holder
+from training_platform.quota.keys import Charge, Holder
 from training_platform.quota.ledger import Line, project_ledgers, shown, workspace_demand
 from training_platform.quota.quota_ids import is_guess
 from training_platform.quota.snapshot import FOLDER, Snapshots, read_snapshots
@@ -30,21 +32,41 @@ class JobCharge:
         return None if self.line.headroom is None else self.line.headroom + self.amount
 
 
-def job_snapshots(job: ResolvedJob, today: date) -> tuple[Snapshots, list[Finding]]:
-    """Return all snapshots, and what is wrong with the one of the job's project. Raises UnreadableError for it."""
+class Quotas:
+    """Quotas of all projects and what stacks hold of them, read when a job asks, and once for all jobs of a check."""
+
+    def __init__(self, workspace: Workspace, today: date) -> None:
+        self._workspace, self._today = workspace, today
+
+    @cached_property
+    def snapshots(self) -> Snapshots:
+        """The snapshots of all projects."""
+        return read_snapshots(self._workspace.root, self._today)
+
+    @cached_property
+    def held(self) -> Mapping[str, list[Charge]]:
+        """What stacks charge, by project."""
+        by_project: dict[str, list[Charge]] = {}
+        for charge in workspace_demand(self._workspace):
+            for project in {key.project for key in charge.keys}:
+                by_project.setdefault(project, []).append(charge)
+        return by_project
+
+
+def stale(job: ResolvedJob, quotas: Quotas) -> list[Finding]:
+    """Return what is wrong with the snapshot of the job's project. Raises UnreadableError for it."""
     file = f"{FOLDER}/{job.scope.project}.yaml"
-    snapshots = read_snapshots(job.workspace.root, today)
-    for sentence in snapshots.unreadable:
+    for sentence in quotas.snapshots.unreadable:
         if sentence.startswith(f"{file}:"):
             raise UnreadableError(sentence)
-    return snapshots, [finding for finding in snapshots.findings if finding.file == file]
+    return [finding for finding in quotas.snapshots.findings if finding.file == file]
 
 
-def job_charges(job: ResolvedJob, snapshots: Snapshots) -> list[JobCharge]:
+def job_charges(job: ResolvedJob, quotas: Quotas) -> list[JobCharge]:
     """Return what a job with a Vertex target charges, accelerators first."""
     holder = Holder(job.source.file, ("vertex",), job.name)
     own = [usage.by(holder) for usage in charges(job)]
-    ledgers = project_ledgers([*workspace_demand(job.workspace), *own], snapshots)
+    ledgers = project_ledgers([*quotas.held.get(job.scope.project, ()), *own], quotas.snapshots)
     held = {
         each.line.key: each
         for each in (
