@@ -45,6 +45,9 @@ IRONWOOD = {
     "slice.options": {"ignoreChanges": ["placementPolicy"], "deleteBeforeReplace": True},
 }
 TRILLIUM = {"slice.nodeConfig.machineType": "ct6e-standard-4t"}
+SLICE_RESERVED = {
+    "slice.nodeConfig.reservationAffinity": {"consumeReservationType": "SPECIFIC_RESERVATION", "values": ["training"]}
+}
 NICS = {"gpu.networkConfig.additionalNodeNetworkConfigs": [{"network": f"n{n}", "subnetwork": f"s{n}"} for n in "1234"]}
 ROCE = "gcp:compute/network:Network", {
     **PROJECT, "name": "fast", "mtu": 8896.0, "networkProfile": "x/us-central1-a-vpc-roce",
@@ -204,6 +207,7 @@ ROWS = [
         "flavor.spec.nodeLabels": {"cloud.google.com/gke-accelerator": "nvidia-gb200"},
         "flavor.spec.tolerations": [{"key": "kubernetes.io/arch", "operator": "Exists"}],
     }),
+    Row("flex-start-beside-reserved", "warning", FLEX, SLICE_RESERVED),
     Row("kueue-limits-need-cohort", "error", {"queue.spec.cohortName": DROP}),
     Row("kueue-lending-limit", "error", {f"{QUEUE}.lendingLimit": "33"}),
     Row("kueue-quantities", "error", {f"{QUEUE}.borrowingLimit": "-1"}),

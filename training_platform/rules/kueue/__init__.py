@@ -3,4 +3,5 @@
 from training_platform.rules.kueue import (  # noqa: F401 # importing a module registers its rules
     cluster_queues,
     flavors,
+    time_outs,
 )
