@@ -31,6 +31,7 @@ from modules.network.network import Network, NetworkArgs
 from modules.project.service_agents import ServiceAgents, ServiceAgentsArgs, depend_on_agents
 from modules.project.services import (
     BACKUP_API,
+    BINARY_API,
     ENVIRONMENT_APIS,
     ENVIRONMENT_KEY_USERS,
     KMS_API,
@@ -119,6 +120,8 @@ def _further_apis(environment: Environment) -> Iterator[str]:
         yield SERVICES_API
     if any(each.backups for each in environment.filestore.values()):
         yield BACKUP_API
+    if any(each.binary_authorization for each in environment.clusters.values()):
+        yield BINARY_API
 
 
 def enable_apis(scope: Scope, apis: tuple[str, ...], key_users: tuple[str, ...]) -> None:

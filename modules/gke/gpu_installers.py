@@ -105,7 +105,7 @@ def device_injector(
         "name": "injector",
         "image": images["node-device-injector"],
         "securityContext": {"privileged": True},
-        "resources": {"requests": {"cpu": "150m"}},
+        "resources": resources("150m", "64Mi", "500m", "256Mi"),
         "volumeMounts": [{"name": volume, "mountPath": path} for volume, path in folders.items()],
     }
     spec = {
@@ -122,7 +122,8 @@ def _on_every_node(
     selector = {"training-platform/installer": called}
     spec: Any = {
         "selector": {"matchLabels": selector},
-        "updateStrategy": {"type": "RollingUpdate"},
+        # An installer that runs again writes over libraries that jobs have open: a change is for nodes that come.
+        "updateStrategy": {"type": "OnDelete"},
         "template": {
             "metadata": {"labels": {**labels(scope), **selector}},
             "spec": pod_spec,
@@ -145,7 +146,7 @@ def pod(software: _Software, gpu: str, image: str, images: Mapping[str, str]) ->
             "\n".join(steps),
         ],
         "securityContext": {"privileged": True},
-        "resources": {"requests": {"cpu": "150m"}},
+        "resources": resources("150m", "64Mi", "1", "1Gi"),
         "volumeMounts": [{"name": volume, "mountPath": inside} for volume, (_, inside) in folders],
     }
     return {
@@ -154,10 +155,13 @@ def pod(software: _Software, gpu: str, image: str, images: Mapping[str, str]) ->
             {"name": volume, "hostPath": {"path": path, "type": "DirectoryOrCreate"}} for volume, (path, _) in folders
         ],
         "initContainers": [*_preparing(software.prepare, images[SHELL]), install],
-        "containers": [
-            {"name": "wait", "image": images[PAUSE], "resources": {"requests": {"cpu": "1m", "memory": "8Mi"}}}
-        ],
+        "containers": [{"name": "wait", "image": images[PAUSE], "resources": resources("1m", "8Mi", "50m", "32Mi")}],
     }
+
+
+def resources(cpu: str, memory: str, most_cpu: str, most_memory: str) -> dict[str, dict[str, str]]:
+    """Return what a container asks for and the most that it gets; the numbers are ours, not measured."""
+    return {"requests": {"cpu": cpu, "memory": memory}, "limits": {"cpu": most_cpu, "memory": most_memory}}
 
 
 def _every_node(gpu: str) -> dict[str, Any]:
@@ -166,6 +170,7 @@ def _every_node(gpu: str) -> dict[str, Any]:
         "priorityClassName": "system-node-critical",
         "nodeSelector": {"cloud.google.com/gke-accelerator": gpu},
         "tolerations": [{"operator": "Exists"}],  # of GPUs, of Arm, and of whatever a pool adds
+        "automountServiceAccountToken": False,  # nothing here asks the API server
         "hostNetwork": True,
         "hostPID": True,
     }
@@ -177,5 +182,11 @@ def _preparing(script: str | None, image: str) -> list[dict[str, Any]]:
         return []
     command = ["nsenter", "--target", "1", "--all", "--", "sh", "-c", script]
     return [
-        {"name": "prepare", "image": image, "command": command, "securityContext": {"privileged": True}},
+        {
+            "name": "prepare",
+            "image": image,
+            "command": command,
+            "securityContext": {"privileged": True},
+            "resources": resources("10m", "16Mi", "500m", "128Mi"),
+        },
     ]

@@ -1,4 +1,4 @@
-"""The real provider takes keys of one's own for all that is kept, and with them the local cloud brings it up."""
+"""The real provider takes keys of one's own, and what else scanners ask for; the local cloud brings it up so."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from tests.engine.workspace import MakeWorkspace, Workspace
-from tests.stacks.test_encryption import CENTRAL, ENVIRONMENT, FIELDS, TEAM, below
+from tests.repository.test_checkov import FULL, FULL_TEAM
+from tests.stacks.test_encryption import CENTRAL, ENVIRONMENT, FIELDS, below
 from training_platform.sandbox.cloud.endpoints import endpoints
 from training_platform.sandbox.cloud.http.server import serve
 from training_platform.sandbox.cloud.local_cloud import LocalCloud
@@ -19,8 +20,8 @@ from training_platform.sandbox.run.servers import provider_settings
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 STACKS = {
-    "env": {"training-platform:environment": ENVIRONMENT},
-    "env-vision": {"training-platform:team": TEAM},
+    "env": {"training-platform:environment": FULL},
+    "env-vision": {"training-platform:team": FULL_TEAM},
 }
 
 

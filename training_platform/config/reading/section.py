@@ -94,6 +94,7 @@ _HOST = r"^[a-z0-9.-]+\.[a-z]{2,}$"
 RESERVATION_NAME = r"^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$"
 RESERVATION_OR_ANY = r"^(\*|[a-z]([a-z0-9-]{0,61}[a-z0-9])?)$"
 DISK_IMAGE = r"^(projects/[a-z0-9.:-]+/)?global/images/[a-z]([a-z0-9-]{0,61}[a-z0-9])?$"
+BUCKET_NAME = r"^[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]$"
 KMS_KEY = r"^projects/[a-z0-9.:-]+/locations/[a-z0-9-]+/keyRings/[A-Za-z0-9_-]{1,63}/cryptoKeys/[A-Za-z0-9_-]{1,63}$"
 _TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"
 FORMS = {
@@ -111,6 +112,7 @@ FORMS = {
     REQUEST_NAME: "lower-case letters, digits and dashes, a letter first, at most 57",
     SERVICE: "a service such as compute.googleapis.com",
     DISK_IMAGE: "a disk image such as projects/example/global/images/torch",
+    BUCKET_NAME: "a bucket's name: 3 to 63 lower-case letters, digits, dots, dashes and underscores",
     KMS_KEY: "a key's full name, projects/PROJECT/locations/REGION/keyRings/RING/cryptoKeys/KEY",
     QUOTA_ID: "a quota id such as CPUS-per-project-region",
 }

@@ -76,6 +76,13 @@ class ClusterSpec(Section):
     autoscaling_profile: Literal["BALANCED", "OPTIMIZE_UTILIZATION"] = Field(
         default="OPTIMIZE_UTILIZATION", description="BALANCED keeps idle nodes of all pools for longer."
     )
+    binary_authorization: bool = Field(
+        default=False, description="Pods start only from images that the project's Binary Authorization policy allows."
+    )
+    intranode_visibility: bool = Field(
+        default=False,
+        description="Log flows between pods of one node too; a change restarts parts of each node.",
+    )
     compute_classes: dict[Name, ComputeClassSpec] = Field(
         default={}, description="Custom compute classes, by name; each is the flavor class-NAME."
     )

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from training_platform.config.reading.section import (
+    BUCKET_NAME,
     DiskTypeName,
     FormerName,
     Labels,
@@ -59,6 +60,12 @@ class BucketSpec(Section):
         default=None, ge=1, description="Days after which objects are deleted; default: never."
     )
     versioning: bool = Field(default=False, description="Keep old versions of objects.")
+    access_logs: str | None = Field(
+        default=None,
+        pattern=BUCKET_NAME,
+        description="Bucket for logs of who reads and writes; it has to let cloud-storage-analytics@google.com write.",
+        examples=["example-train-access-logs"],
+    )
 
 
 class VertexBootDisk(BootDiskSpec):

@@ -33,6 +33,7 @@ METRICS = (
     "DCGM",
     "JOBSET",
 )
+BINARY_POLICY = "PROJECT_SINGLETON_POLICY_ENFORCE"  # the policy that each project has one of
 FREEZE = "upgrade-freeze"  # the name of the exclusion
 LOGS = ("SYSTEM_COMPONENTS", "WORKLOADS")
 # One VM in every zone, for minutes. Of the system pool's machine and disk, so that the zones have it and the quota that
@@ -57,12 +58,14 @@ class ClusterInputs(TypedDict):
     ip_allocation_policy: container.ClusterIpAllocationPolicyArgsDict
     datapath_provider: str
     enable_multi_networking: bool
+    enable_intranode_visibility: bool
     private_cluster_config: container.ClusterPrivateClusterConfigArgsDict
     control_plane_endpoints_config: container.ClusterControlPlaneEndpointsConfigArgsDict
     authenticator_groups_config: container.ClusterAuthenticatorGroupsConfigArgsDict | None
     workload_identity_config: container.ClusterWorkloadIdentityConfigArgsDict
     enable_shielded_nodes: bool
     database_encryption: container.ClusterDatabaseEncryptionArgsDict | None
+    binary_authorization: container.ClusterBinaryAuthorizationArgsDict | None
     security_posture_config: container.ClusterSecurityPostureConfigArgsDict
     vertical_pod_autoscaling: container.ClusterVerticalPodAutoscalingArgsDict
     cost_management_config: container.ClusterCostManagementConfigArgsDict
@@ -111,12 +114,14 @@ def gke_cluster(
         # Both can only be chosen at creation, and machines with several network cards want both.
         "datapath_provider": "ADVANCED_DATAPATH",
         "enable_multi_networking": True,
+        "enable_intranode_visibility": spec.intranode_visibility,
         "private_cluster_config": {"enable_private_nodes": True},
         "control_plane_endpoints_config": _control_plane_endpoints(),
         "authenticator_groups_config": _groups(google_groups_domain),
         "workload_identity_config": {"workload_pool": f"{scope.project}.svc.id.goog"},
         "enable_shielded_nodes": True,
         "database_encryption": _database_encryption(scope.key(spec.location)),
+        "binary_authorization": {"evaluation_mode": BINARY_POLICY} if spec.binary_authorization else None,
         "security_posture_config": {"mode": "BASIC"},
         "vertical_pod_autoscaling": {"enabled": True},
         "cost_management_config": {"enabled": True},

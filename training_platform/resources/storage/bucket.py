@@ -29,6 +29,7 @@ class BucketInputs(TypedDict):
     uniform_bucket_level_access: bool
     public_access_prevention: str
     encryption: storage.BucketEncryptionArgsDict | None
+    logging: storage.BucketLoggingArgsDict | None
     versioning: storage.BucketVersioningArgsDict
     lifecycle_rules: list[LifecycleRule]
     labels: dict[str, str]
@@ -46,6 +47,7 @@ def team_bucket(key: str, spec: team.BucketSpec, scope: Scope) -> Declared:
         "uniform_bucket_level_access": True,
         "public_access_prevention": "enforced",
         "encryption": {"default_kms_key_name": key_name} if key_name else None,
+        "logging": {"log_bucket": spec.access_logs} if spec.access_logs else None,
         "versioning": {"enabled": spec.versioning},
         "lifecycle_rules": list(_lifecycle_rules(spec)),
         "labels": scope.labels,

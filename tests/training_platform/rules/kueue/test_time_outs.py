@@ -23,13 +23,13 @@ def pool(capacity: str) -> dict[str, Any]:
     return {"machine_type": "a3-highgpu-8g", "capacity": capacity, **run, **reserved}
 
 
-def found(capacities: list[str]) -> list[Finding]:
+def found(capacities: list[str], **more: Any) -> list[Finding]:
     cluster = {
         "location": "us-central1-a",
         "subnet": {"nodes": "10.0.0.0/20", "pods": "10.64.0.0/16", "services": "10.1.0.0/20"},
         "node_pools": {each: pool(each) for each in capacities},
     }
-    section = {"project": "example-train", "production": True, "clusters": {"c": cluster}}
+    section = {"project": "example-train", "production": True, **more, "clusters": {"c": cluster}}
     text = yaml.safe_dump({"config": {"training-platform:environment": section}})
     stack = parse_stack("env", parse_source(text, "stacks/Pulumi.env.yaml"))
     workspace = cross_check(Workspace(None, {"env": stack}))  # type: ignore[arg-type] # no file is read
@@ -52,6 +52,10 @@ def test_flex_start_beside_a_reserved_pool_is_found_at_its_line() -> None:
 )
 def test_without_reserved_machines_or_with_queued_provisioning_there_is_nothing_to_find(capacities: list[str]) -> None:
     assert found(capacities) == []
+
+
+def test_where_somebody_gets_the_alerts_it_is_theirs() -> None:
+    assert found(["flex-start", "reservation"], alerts={"emails": ["ml-platform@example.com"]}) == []
 
 
 @pytest.mark.parametrize("capacity", PODS_READY_MINUTES)
