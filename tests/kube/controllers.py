@@ -21,7 +21,7 @@ import httpx
 import yaml
 
 from training_platform.sandbox.kubernetes.api_servers.control_plane import START_SECONDS, Access, free_port
-from training_platform.sandbox.kubernetes.api_servers.tied_process import Leashed
+from training_platform.sandbox.kubernetes.api_servers.tied_process import TiedProcess
 from training_platform.sandbox.kubernetes.store import Refused
 
 Json = dict[str, Any]
@@ -102,7 +102,7 @@ class Controllers:
         self._folder = folder
         self._definitions = definitions
         self._kueue = kueue
-        self._running: list[Leashed] = []
+        self._running: list[TiedProcess] = []
 
     def __enter__(self) -> Self:
         with ExitStack() as on_failure:
@@ -181,9 +181,9 @@ class Controllers:
     def _kubeconfig(self) -> Path:
         return self._access.certificate.with_name("kubeconfig")
 
-    def _run(self, binary: Path, flags: Mapping[str, object], inside: Sequence[str] = ()) -> Leashed:
+    def _run(self, binary: Path, flags: Mapping[str, object], inside: Sequence[str] = ()) -> TiedProcess:
         command = [*inside, str(binary), *(f"--{name}={value}" for name, value in flags.items())]
-        process = Leashed(command, self._folder / f"{binary.name}.log")
+        process = TiedProcess(command, self._folder / f"{binary.name}.log")
         self._running.append(process)
         return process
 

@@ -36,6 +36,13 @@ class Asked(NamedTuple):
         """Its path below the environment's section."""
         return ("quota_requests", self.name)
 
+    def finding(
+        self, below: Path, message: str, allowed: str, nearest: str | None = None, severity: Severity = "error"
+    ) -> Finding:
+        """Return a finding about a part of the request."""
+        path = (*self.path, *below)
+        return self.stack.finding(RULE, path, message, severity=severity, allowed=allowed, nearest=nearest)
+
 
 def asked(workspace: Workspace) -> Iterator[Asked]:
     """Yield every request of every environment."""
@@ -64,7 +71,7 @@ def request_findings(ledgers: Iterable[ProjectLedger], workspace: Workspace) -> 
         if first is not each:
             where = f"{first.name} of {first.stack.name}" if first.stack is not each.stack else first.name
             message = f"asks for what {where} asks for: {each.key}"
-            found.append(_finding(each, (), message, "one request for each limit"))
+            found.append(each.finding((), message, "one request for each limit"))
         ledger = by_project.get(each.key.project)
         snapshot = ledger.snapshot if ledger else None
         unknown = list(_unknown(each, snapshot))
@@ -80,7 +87,7 @@ def _unknown(each: Asked, snapshot: Snapshot | None) -> Iterator[Finding]:
         names = {name for service, name in known_quotas() if service == request.service} | set(listed)
         message = f"{request.quota_id!r} is not a quota id of {request.service} in the snapshot or the catalogue"
         allowed = f"quota ids in {FOLDER}/{each.key.project}.yaml"
-        yield _finding(each, ("quota_id",), message, allowed, find_nearest(request.quota_id, names))
+        yield each.finding(("quota_id",), message, allowed, find_nearest(request.quota_id, names))
     elif known is not None:
         yield from _wrong_dimensions(each, known)
 
@@ -93,15 +100,15 @@ def _wrong_dimensions(each: Asked, known: KnownQuota) -> Iterator[Finding]:
         if name not in wanted:
             message = f"{name!r} is not a dimension of {each.request.quota_id}"
             allowed = enumeration(wanted) or "none: it is counted for the whole project"
-            yield _finding(each, ("dimensions", name), message, allowed, find_nearest(name, wanted))
+            yield each.finding(("dimensions", name), message, allowed, find_nearest(name, wanted))
         elif (values := known.dimensions.get(name)) and given[name] not in values:
             message = f"{given[name]!r} is not a {name} of {each.request.quota_id} in the catalogue"
             nearest = find_nearest(given[name], values)
-            yield _finding(each, ("dimensions", name), message, enumeration(values), nearest, "warning")
+            yield each.finding(("dimensions", name), message, enumeration(values), nearest, "warning")
     for name in wanted:
         if name not in given:
             message = f"does not say which {name}: {each.request.quota_id} is counted by {' and '.join(wanted)}"
-            yield _finding(each, ("dimensions",), message, f"{name}: NAME")
+            yield each.finding(("dimensions",), message, f"{name}: NAME")
 
 
 def _amount(each: Asked, ledger: ProjectLedger | None, snapshot: Snapshot | None) -> Iterator[Finding]:
@@ -111,7 +118,7 @@ def _amount(each: Asked, ledger: ProjectLedger | None, snapshot: Snapshot | None
     if line and value < line.used:
         needed = str(math.ceil(line.used))
         message = f"asks for {shown(value)} {line.unit}, and the stacks need {shown(line.used)}"
-        yield _finding(each, ("value",), message, f"at least {needed}", needed)
+        yield each.finding(("value",), message, f"at least {needed}", needed)
     elif limit is not None and each.request.ignore_safety_check != _CHECK:
         yield from _decrease(each, value, limit)
 
@@ -121,15 +128,8 @@ def _decrease(each: Asked, value: float, limit: float) -> Iterator[Finding]:
     if value < least:
         nearest = "-1" if math.isinf(least) else str(math.ceil(least))
         message = f"lowers the limit of {shown(limit)} by more than {LARGEST_DECREASE}%, which Google refuses"
-        yield _finding(each, ("value",), message, f"at least {nearest}, or ignore_safety_check: {_CHECK}", nearest)
+        yield each.finding(("value",), message, f"at least {nearest}, or ignore_safety_check: {_CHECK}", nearest)
 
 
 def _value(request: QuotaRequest) -> float:
     return math.inf if request.value == -1 else float(request.value)
-
-
-def _finding(  # noqa: PLR0917 # in the order in which a finding is read
-    each: Asked, below: Path, message: str, allowed: str, nearest: str | None = None, severity: Severity = "error"
-) -> Finding:
-    path = (*each.path, *below)
-    return each.stack.finding(RULE, path, message, severity=severity, allowed=allowed, nearest=nearest)

@@ -85,6 +85,13 @@ class Entry(NamedTuple):
     exemption: Exemption
     position: Position
 
+    def finding(self, rule: str, message: str, allowed: str | None, nearest: str | None) -> Finding:
+        """Return a finding about the exemption."""
+        return Finding(
+            rule=rule, severity="error" if rule == "exemption-expired" else "warning", message=message,
+            stack=self.exemption.stack, file=FILE, position=self.position, allowed=allowed, nearest=nearest,
+        )  # fmt: skip
+
 
 class Exempted(NamedTuple):
     """A finding that does not count, and why."""
@@ -177,23 +184,16 @@ def _expired(entry: Entry, today: date) -> Finding:
     days = (today - exemption.expires).days
     message = f"{exemption.rule} of {exemption.subject}: expired {days} day{'' if days == 1 else 's'} ago"
     allowed = f"mend what it covers and delete it, or have {exemption.owner} decide on a later day"
-    return _finding(entry, "exemption-expired", message, allowed, None)
+    return entry.finding("exemption-expired", message, allowed, None)
 
 
 def _unused(entry: Entry, stacks: Collection[str]) -> Finding:
     exemption = entry.exemption
     if exemption.stack not in stacks:
         message = f"{exemption.rule}: there is no stack {exemption.stack}"
-        return _finding(entry, "exemption-unused", message, None, find_nearest(exemption.stack, stacks))
+        return entry.finding("exemption-unused", message, None, find_nearest(exemption.stack, stacks))
     message = f"{exemption.rule} of {exemption.subject}: nothing needs it any more"
-    return _finding(entry, "exemption-unused", message, "delete it", None)
-
-
-def _finding(entry: Entry, rule: str, message: str, allowed: str | None, nearest: str | None) -> Finding:
-    return Finding(
-        rule=rule, severity="error" if rule == "exemption-expired" else "warning", message=message,
-        stack=entry.exemption.stack, file=FILE, position=entry.position, allowed=allowed, nearest=nearest,
-    )  # fmt: skip
+    return entry.finding("exemption-unused", message, "delete it", None)
 
 
 @lru_cache(maxsize=1024)

@@ -78,7 +78,7 @@ class Kept(ABC):
 
     @abstractmethod
     def delete(self, ask: Ask, identity: str) -> None:
-        """Remove it; one that is gone already is no error."""
+        """Remove it; deleting it twice is not an error."""
 
 
 def auto_name(ask: Ask, how: AutoName) -> str:

@@ -50,7 +50,7 @@ def configured(urn: str, args: Json) -> Settings:
 
 
 def refused_settings(args: Json) -> list[tuple[str, str]]:
-    """Property and reason of settings that the provider refuses, or that this stand-in has not got."""
+    """Property and reason of settings that the provider refuses, or that this stand-in does not have."""
     given = readable(args)
     if not given.get("renderYamlToDirectory"):
         return []
@@ -60,7 +60,7 @@ def refused_settings(args: Json) -> list[tuple[str, str]]:
 
 
 def changed_settings(old: Json, new: Json) -> tuple[list[str], list[str]]:
-    """Changed properties, and those of them that replace the provider and with it everything it made.
+    """Changed properties, and those of them that replace the provider and with it all of its resources.
 
     With an unchanged ``clusterIdentifier`` nothing does; a changed one does; without, another active cluster in the
     kubeconfig does, and so does a kubeconfig that is not known yet.

@@ -22,7 +22,7 @@ BUILT_IN: Final = frozenset({"default", "kube-system", "kube-public", "kube-node
 
 
 class Refused(Exception):
-    """What an API server answers instead of doing as told; the text is the whole answer."""
+    """A refusal of an API server; the text is the whole answer."""
 
 
 class Key(NamedTuple):
@@ -53,7 +53,7 @@ class ObjectStore(Protocol):
         """Put an object in the place of the one with its key; fields that it lacks are gone."""
 
     def delete(self, cluster: str, key: Key) -> None:
-        """Forget an object, and with a namespace all that is in it; one that is gone already is no error."""
+        """Delete an object, and with a namespace all that is in it; deleting it twice is not an error."""
 
     def has_namespace(self, cluster: str, name: str) -> bool:
         """Whether objects can be put into a namespace."""
@@ -124,7 +124,7 @@ class Store:
             return self._keep(cluster, key, obj, {**_born(cluster, key), "resourceVersion": version})
 
     def delete(self, cluster: str, key: Key) -> None:
-        """Forget an object, and with a namespace all that is in it; one that is gone already is no error."""
+        """Delete an object, and with a namespace all that is in it; deleting it twice is not an error."""
         with self._lock:
             inside = key.name if key == _namespace(key.name) else None
             self._save(

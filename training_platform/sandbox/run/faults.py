@@ -39,7 +39,7 @@ class Faults:
         return added
 
     def clear(self, names: Sequence[str]) -> None:
-        """Take faults away; all of them where none is named. Raises CannotRun for a name that is none."""
+        """Remove faults, all of them where none is named. Raises CannotRun for a name that does not exist."""
         for name in [f"/{quote(each)}" for each in names] or [""]:
             self._ask("DELETE", name)
 

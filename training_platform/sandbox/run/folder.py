@@ -63,7 +63,7 @@ class Folder:
 
     @property
     def kubeconfig(self) -> Path:
-        """An empty file, so that nobody's own clusters are in sight."""
+        """An empty kubeconfig, so that the person's own clusters stay out of reach."""
         return self.path / "no-clusters"
 
     def checkout(self, stack: str) -> Path:
@@ -85,7 +85,7 @@ class Folder:
             _link(plugins, own)
 
     def mend(self, stack: str) -> None:
-        """Take away what a killed engine left half-written of a stack in its local backend.
+        """Remove what a killed engine left half-written of a stack in its local backend.
 
         The backend renames a finished state into its place, but writes the file of attributes beside it in place; an
         empty one makes the state unreadable (engine 3.259, seen on 2026-11-21), and a missing one does not matter.
@@ -96,7 +96,7 @@ class Folder:
                 path.unlink()
 
     def holder(self, stack: str) -> int | None:
-        """Return the process that works on a stack, None where a lock is none's any more, or there is no lock."""
+        """Return the process that works on a stack, None where no process that holds a lock is alive."""
         for path in self.locks(stack):
             pid = read_json(path).get("pid") if path.stat().st_size else None
             if isinstance(pid, int) and is_alive(pid):

@@ -260,7 +260,7 @@ def session(
 
 
 def read_stacks(root: Path, names: Sequence[str]) -> Workspace:
-    """Read the stack files. Raises CannotRun for a name that is none, RunFailed where the model rejects a file."""
+    """Read the stack files. Raises CannotRun for an unknown name, RunFailed where the model rejects a file."""
     workspace = read_workspace(root)
     if workspace.unreadable:
         raise CannotRun(" ".join(workspace.unreadable))

@@ -34,7 +34,7 @@ class Edit(NamedTuple):
 def sandboxed(text: str, *, salt: str | None = None, lift_protection: bool = False) -> str:
     """Return a stack file for the sandbox; ``salt`` is the ``encryptionsalt`` that its state was made with.
 
-    ``lift_protection`` turns an environment's ``deletion_protection`` off. Raises CannotRun for a file that is no
+    ``lift_protection`` turns an environment's ``deletion_protection`` off. Raises CannotRun for a file that is not
     YAML, or is written so that it cannot be edited.
     """
     try:

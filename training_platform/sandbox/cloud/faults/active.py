@@ -1,4 +1,4 @@
-"""The faults that a server has: which are there, which hit, and what they hit. Empty, it changes nothing.
+"""The faults that a server has: which are there, which hit, and what they hit. Without faults nothing changes.
 
 They are not kept in the server's file: after a restart nothing goes wrong any more, and what went wrong stays.
 """
@@ -73,11 +73,11 @@ class Faults:
         return list(self._added)
 
     def clear(self, name: str) -> None:
-        """Take a fault away. Raises KeyError where there is none of that name."""
+        """Remove a fault. Raises KeyError for an unknown name."""
         del self._added[name]
 
     def clear_all(self, project: str | None = None) -> None:
-        """Take every fault away, or those that are limited to a project."""
+        """Remove every fault, or those that are limited to a project."""
         kept = {name: each for name, each in self._added.items() if project not in (None, each.fault.project)}
         self._added = kept
 

@@ -43,7 +43,7 @@ class OperationFaults:
         self.over = faults.over
 
     def strike(self, started: Started, meta: Json, now: float) -> None:
-        """Let the faults that fit have their way with an operation; of those that end it, the first alone."""
+        """Apply the faults that fit to an operation; of those that end it, only the first."""
         project, what = started.work.project, str(started)
         slow = self._faults.first(SlowOperation, project, what, lambda each: _fits(each, started))
         if slow is not None:

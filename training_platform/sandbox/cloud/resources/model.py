@@ -65,7 +65,7 @@ Handler = Callable[[Cloud, Call], Json]
 
 
 def nothing(_cloud: Cloud, _call: Call, _record: Record) -> None:
-    """Do nothing: what most kinds want of a hook."""
+    """Do nothing: the hook of most kinds."""
 
 
 def no_fill(_cloud: Cloud, _call: Call, _record: Record, _old: Json) -> None:
@@ -114,7 +114,7 @@ class Service:
     kinds: tuple[Kind, ...] = ()
     handlers: Mapping[str, Handler] = field(default_factory=dict)
     needs_enabling: bool = True
-    settle: Callable[[Cloud], None] | None = None  # lets resources be what they are by now
+    settle: Callable[[Cloud], None] | None = None  # brings resources to the state that they have reached by now
 
     def kind(self, collection: str) -> Kind | None:
         """Return the kind of a collection, of which the last word counts."""

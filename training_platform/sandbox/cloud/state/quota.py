@@ -26,7 +26,7 @@ from training_platform.sandbox.cloud.state.settings import NodeQuota
 from training_platform.sandbox.cloud.state.store import Record, Store
 
 Json = dict[str, Any]
-# GKE's own choice for a pool that names none. Shared-core machines are no rows of the catalogue; this one is charged
+# GKE's own choice for a pool that names none. Shared-core machines are not in the catalogue; this one is charged
 # as many CPUs as the row beside it (Compute docs, general-purpose machines: 2 vCPUs; general knowledge).
 _CHARGED_AS: Final = {"e2-medium": "e2-standard-2"}
 

@@ -60,7 +60,7 @@ class Store:
         self._changed = True
 
     def delete(self, name: str) -> None:
-        """Delete a resource with everything below it; one that is gone is no error."""
+        """Delete a resource with everything below it; deleting it twice is not an error."""
         for each in [name, *(record.name for record in self.below(name))]:
             self._changed = self._records.pop(each, None) is not None or self._changed
 

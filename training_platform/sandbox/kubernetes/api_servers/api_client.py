@@ -81,7 +81,7 @@ class ApiClient:
         )
 
     def delete(self, resource: Resource, namespace: str, name: str) -> None:
-        """Delete an object; one that is gone already is no error."""
+        """Delete an object; deleting it twice is not an error."""
         try:
             self._call("DELETE", resource.path(namespace, name), params={"propagationPolicy": "Background"})
         except NotThere:

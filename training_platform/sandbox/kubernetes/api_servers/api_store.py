@@ -94,7 +94,7 @@ class ApiStore:
         return self.create(cluster, key, obj, resource)
 
     def delete(self, cluster: str, key: Key) -> None:
-        """Delete an object, and with a namespace all that is in it; one that is gone already is no error."""
+        """Delete an object, and with a namespace all that is in it; deleting it twice is not an error."""
         client = self.client(cluster)
         if key[:2] == _NAMESPACE:
             client.delete_namespace(key.name)

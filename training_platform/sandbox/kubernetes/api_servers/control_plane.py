@@ -21,7 +21,7 @@ from urllib.parse import quote
 
 import httpx
 
-from training_platform.sandbox.kubernetes.api_servers.tied_process import Leashed
+from training_platform.sandbox.kubernetes.api_servers.tied_process import TiedProcess
 from training_platform.sandbox.kubernetes.store import Refused
 
 ETCD: Final = "etcd"
@@ -77,7 +77,7 @@ class ControlPlanes:
         self._binaries = binaries
         self._without = ",".join(each for each in _NO_PLUGINS if not (quotas and each == _QUOTA))
         self._folder = folder
-        self._running: list[Leashed] = []
+        self._running: list[TiedProcess] = []
         self._etcd: str | None = None
         self._found: dict[str, Access] = {}
         self._lock = RLock()
@@ -152,9 +152,9 @@ class ControlPlanes:
         config.write_text(access.kubeconfig(), encoding="utf-8")
         return access
 
-    def _run(self, program: str, flags: dict[str, object], place: Path) -> Leashed:
+    def _run(self, program: str, flags: dict[str, object], place: Path) -> TiedProcess:
         command = [str(self._binaries / program), *(f"--{name}={value}" for name, value in flags.items())]
-        process = Leashed(command, place / f"{program}.log")
+        process = TiedProcess(command, place / f"{program}.log")
         with self._lock:
             self._running.append(process)
         return process
@@ -167,7 +167,7 @@ def free_port() -> int:
         return port
 
 
-def _wait_until_ready(process: Leashed, client: httpx.Client, url: str) -> None:
+def _wait_until_ready(process: TiedProcess, client: httpx.Client, url: str) -> None:
     def ready() -> bool:
         try:
             return client.get(url).is_success
@@ -177,7 +177,7 @@ def _wait_until_ready(process: Leashed, client: httpx.Client, url: str) -> None:
     _wait(process, ready)
 
 
-def _wait(process: Leashed, ready: Callable[[], bool]) -> None:
+def _wait(process: TiedProcess, ready: Callable[[], bool]) -> None:
     deadline = time.monotonic() + START_SECONDS
     while not ready():
         if process.ended or time.monotonic() > deadline:

@@ -1,6 +1,6 @@
-"""Runs a program that ends with whoever started it, however that one ends: ``python leash.py PROGRAM ARGS...``.
+"""Runs a program that ends with the process that started it: ``python tied_process.py PROGRAM ARGS...``.
 
-The leash is the standard input: a pipe whose other end closes with the starter, killed or not. It is a process of its
+They are tied by standard input: a pipe whose other end closes with the starter, killed or not. It is a process of its
 own, since no system but Linux ends a child with its parent, and Linux does so with the thread that started it.
 """
 
@@ -17,7 +17,7 @@ from typing import Final
 GRACE_SECONDS: Final = 5.0  # between asking a program to end and killing it
 
 
-class Leashed:
+class TiedProcess:
     """A program that runs until ``close``, or until this process is gone; what it says goes to ``log``."""
 
     def __init__(self, command: list[str], log: Path) -> None:

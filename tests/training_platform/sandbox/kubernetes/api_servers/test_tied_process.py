@@ -13,15 +13,15 @@ from pathlib import Path
 import pytest
 
 from training_platform.sandbox.kubernetes.api_servers.control_plane import ControlPlanes
-from training_platform.sandbox.kubernetes.api_servers.tied_process import Leashed
+from training_platform.sandbox.kubernetes.api_servers.tied_process import TiedProcess
 from training_platform.sandbox.kubernetes.store import Refused
 
 ROOT = Path(__file__).parents[5]
 SLEEPER = """\
 import sys, time
 from pathlib import Path
-from training_platform.sandbox.kubernetes.api_servers.tied_process import Leashed
-Leashed(["sh", "-c", "echo $$ > {pid}; exec sleep 60"], Path("{log}"))
+from training_platform.sandbox.kubernetes.api_servers.tied_process import TiedProcess
+TiedProcess(["sh", "-c", "echo $$ > {pid}; exec sleep 60"], Path("{log}"))
 time.sleep(60)
 """
 
@@ -42,7 +42,7 @@ def is_there(pid: int) -> bool:
 
 
 def test_a_program_ends_when_it_is_told_and_its_words_are_in_the_log(tmp_path: Path) -> None:
-    program = Leashed(["sh", "-c", "echo hello; exec sleep 60"], tmp_path / "log")
+    program = TiedProcess(["sh", "-c", "echo hello; exec sleep 60"], tmp_path / "log")
     wait_until(lambda: program.last_words() == "hello")
     assert not program.ended
 

@@ -30,7 +30,7 @@ def link_network(cloud: Cloud, _call: Call, record: Record, _old: Json) -> None:
 
 
 def fill_subnet(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
-    """Fill in a subnetwork. Raises ApiError for ranges that are none, or are taken in its network."""
+    """Fill in a subnetwork. Raises ApiError for ranges that are not valid, or overlap others of its network."""
     body = record.body
     primary = read_range(body.get("ipCidrRange", ""), "resource.ipCidrRange")
     if not old:
@@ -61,7 +61,7 @@ def _ranges_of(subnet: Record) -> Iterator[IPv4Network]:
 
 
 def read_range(text: str, field: str) -> IPv4Network:
-    """Return a subnetwork's range. Raises ApiError for a text that is none."""
+    """Return a subnetwork's range. Raises ApiError for anything else."""
     try:
         network = ip_network(text)
     except ValueError as error:
@@ -105,9 +105,9 @@ def fill_firewall(_cloud: Cloud, _call: Call, record: Record, _old: Json) -> Non
 
 
 def fill_address(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
-    """Fill in an address; an external one is of a range that is nobody's."""
+    """Fill in an address; an external one from a range for documentation."""
     body = record.body
     if body["addressType"] == "EXTERNAL":
         body.setdefault("networkTier", "PREMIUM")
     if not old:
-        body.setdefault("address", f"198.51.100.{cloud.store.serial() % 250 + 1}")  # TEST-NET-2: nobody's
+        body.setdefault("address", f"198.51.100.{cloud.store.serial() % 250 + 1}")  # TEST-NET-2, for documentation

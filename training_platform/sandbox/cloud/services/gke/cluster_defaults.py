@@ -83,7 +83,7 @@ def _endpoints(record: Record, serial: int) -> None:
     host = f"gke-{body['id'][:32]}-{number(record.project)}.{body['location']}.gke.goog"
     config["dnsEndpointConfig"]["endpoint"] = host
     ip = config["ipEndpointsConfig"]
-    private, public = f"10.128.{serial % 250}.2", f"192.0.2.{serial % 250 + 1}"  # TEST-NET-1: nobody's
+    private, public = f"10.128.{serial % 250}.2", f"192.0.2.{serial % 250 + 1}"  # TEST-NET-1, for documentation
     if ip["enabled"]:
         ip |= {"privateEndpoint": private, "publicEndpoint": public}
         body["endpoint"] = public if ip["enablePublicEndpoint"] else private
@@ -95,7 +95,7 @@ def _endpoints(record: Record, serial: int) -> None:
 
 
 def resolve_version(asked: str, channel: str) -> str:
-    """Return a version in full. Raises ApiError for one that no channel has."""
+    """Return a version in full. Raises ApiError for a version that no channel offers."""
     if asked in ("", "-", "latest"):
         return CHANNEL_VERSIONS.get(channel, CHANNEL_VERSIONS[""])
     found = [each for each in CHANNEL_VERSIONS.values() if each == asked or each.startswith((f"{asked}.", f"{asked}-"))]

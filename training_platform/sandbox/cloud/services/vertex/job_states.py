@@ -1,4 +1,4 @@
-"""What becomes of a training job in time: pending, perhaps queued, running, and an end.
+"""The states of a training job over time: pending, perhaps queued, running, and an end.
 
 A job is PENDING and RUNNING for as many seconds as the settings ``aiplatform.jobs.pending`` and ``.running`` say. Where
 a stock-out hits it, a FLEX_START job is QUEUED until there are VMs, at most for its longest wait; any other one fails.
@@ -25,7 +25,7 @@ _STEPS: Final = 1_000  # more than a job has between two requests, were it preem
 
 
 def queued(cloud: Cloud, record: Record) -> None:
-    """Let a new job begin to wait for its VMs, which a fault may keep from it."""
+    """Let a new job wait for its VMs, which a fault may withhold."""
     now = cloud.clock.now()
     job = record.meta["job"]
     short = cloud.interference.shortage(_ask(record))
@@ -47,7 +47,7 @@ def cancelled(cloud: Cloud, record: Record) -> None:
 
 
 def settle_jobs(cloud: Cloud) -> None:
-    """Let every job be what it is by now."""
+    """Bring every job to the state that it has reached by now."""
     for name in [each.name for each in cloud.store.all() if "job" in each.meta]:
         record = cloud.existing(name)
         steps = 0
@@ -58,7 +58,7 @@ def settle_jobs(cloud: Cloud) -> None:
 
 
 def _step(cloud: Cloud, record: Record) -> bool:
-    """Let a job go on to its next state, if it is time; whether it did."""
+    """Move a job to its next state if it is time, and return whether it moved."""
     job, now = record.meta.get("job"), cloud.clock.now()
     if job is None:
         return False

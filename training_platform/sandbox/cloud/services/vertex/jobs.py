@@ -1,4 +1,4 @@
-"""Vertex AI's training jobs: made, listed, cancelled and deleted; what becomes of one in time is in ``job_states``.
+"""Vertex AI's training jobs: created, listed, cancelled and deleted; their states over time are in ``job_states``.
 
 A custom job, a hyperparameter tuning job and a training pipeline hold the same thing at different places: a
 CustomJobSpec. A job on a persistent resource asks for no VMs of its own. Source: Vertex AI's discovery documents and
