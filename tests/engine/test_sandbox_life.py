@@ -184,9 +184,8 @@ def test_a_change_of_one_field_plans_just_that(fleet: Fleet, brought_up: Up) -> 
 
 def test_what_changed_behind_pulumis_back_is_found_and_put_right(fleet: Fleet, brought_up: Up) -> None:
     instance, policy = (fleet.identity("dev", name) for name in ("filestore-homes-instance", "alerts-GpuXid"))
-    share = fleet.ask("GET", f"file/v1/{instance}")["fileShares"][0]
-    larger = {"fileShares": [{**share, "capacityGb": "2048"}]}
-    fleet.ask("PATCH", f"file/v1/{instance}?updateMask=fileShares", larger)
+    labels = fleet.ask("GET", f"file/v1/{instance}")["labels"]
+    fleet.ask("PATCH", f"file/v1/{instance}?updateMask=labels", {"labels": {**labels, "environment": "by-hand"}})
     fleet.ask("DELETE", f"monitoring/v3/{policy}")
 
     found = fleet.sandbox("refresh", "dev")
@@ -196,7 +195,7 @@ def test_what_changed_behind_pulumis_back_is_found_and_put_right(fleet: Fleet, b
     mended = fleet.sandbox("up", "dev")
     assert mended.returncode == 0, mended.stdout + mended.stderr
     assert fleet.steps("dev") == {("update", "filestore-homes-instance"), ("create", "alerts-GpuXid")}
-    assert fleet.ask("GET", f"file/v1/{instance}")["fileShares"] == [share]
+    assert fleet.ask("GET", f"file/v1/{instance}")["labels"] == labels
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="kills by /proc")

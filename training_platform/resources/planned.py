@@ -37,6 +37,7 @@ class Planned:
     Whole numbers may arrive as floats. A value that is not known yet is ``UNKNOWN``. ``parent`` is the parent's type
     and name. ``options`` holds what was registered beside the inputs: ``protect``, ``ignoreChanges``,
     ``deleteBeforeReplace``, ``customTimeouts``, ``retainOnDelete``, ``dependsOn`` (type and name pairs), ``provider``.
+    ``inputs_from`` says, where it is known, from which resources' outputs an input is made.
     """
 
     stack: str
@@ -46,6 +47,7 @@ class Planned:
     custom: bool = True
     parent: tuple[str, str] | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    inputs_from: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
 
     @property
     def key(self) -> tuple[str, str]:

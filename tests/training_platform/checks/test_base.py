@@ -224,8 +224,9 @@ def test_where_the_program_changed_the_base_is_planned_by_its_own(repository: An
     found = repository.compare(selected=("small",))
 
     assert comparison(found).own_program
-    (cluster_change,) = one(found).resources
-    assert cluster_change.kind == "replaced"
+    (cluster_change, *others) = one(found).resources
+    assert {each.kind for each in (cluster_change, *others)} == {"replaced"}
+    assert {(each.path, each.old) for one in others for each in one.forcing} == {("cluster", "c-cluster")}
     assert [(each.path, each.old) for each in cluster_change.forcing] == [("datapathProvider", "LEGACY_DATAPATH")]
 
 

@@ -113,6 +113,17 @@ def test_a_cluster_that_moves_is_said_with_all_that_goes_with_it(repository: Any
     assert {"clusters.c.node_pools.gpu", "clusters.c.node_pools.tpu"} <= set(findings)
 
 
+def test_what_stands_on_something_that_is_replaced_is_said_to_be_replaced_too(repository: Any) -> None:
+    repository.edit("small", "nodes: 10.0.0.0/20", "nodes: 10.2.0.0/20")
+
+    findings = {each.path: each for each in found(repository)}
+
+    assert {"clusters.c.subnet.nodes", "clusters.c.node_pools.gpu", "clusters.c.node_pools.tpu"} <= set(findings)
+    assert findings["clusters.c.subnet.nodes"].severity == "error"
+    assert 'subnetwork from "c-subnet" to "its replacement"' in findings["clusters.c.subnet.nodes"].message
+    assert 'cluster from "c-cluster" to "its replacement"' in findings["clusters.c.node_pools.gpu"].message
+
+
 def test_an_environment_under_another_name_replaces_all_that_has_its_name(repository: Any) -> None:
     repository.rename("small", "tiny")
     repository.edit("small-vision", "environment: small", "environment: tiny")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
+from graphlib import TopologicalSorter
+from itertools import chain
 from typing import Any
 
 from training_platform.catalog import replacements
@@ -17,20 +19,27 @@ from training_platform.checks.comparison.comparison import (
     QuotaChange,
     ResourceChange,
 )
-from training_platform.checks.planning.flat_resource import TRIGGER, FlatResource
+from training_platform.checks.planning.flat_resource import LATER, TRIGGER, FlatResource
+
+_Key = tuple[str, str]  # type and name
 
 
 def resource_changes(before: Iterable[FlatResource], after: Iterable[FlatResource]) -> tuple[ResourceChange, ...]:
     """Return what happens to every resource that differs, the worst first."""
     old = {(each.type, each.name): each for each in before}
     new = {(each.type, each.name): each for each in after}
-    found = [_change(old[key], new[key]) for key in old.keys() & new.keys()]
+    found: list[ResourceChange] = []
+    anew: set[_Key] = set()
+    for key in _sources_first(new):
+        if key in old and key in new and (change := _change(old[key], new[key], anew)):
+            found.append(change)
+            anew |= {key} if change.kind == "replaced" else set()
     found += [
         ResourceChange(kind="removed", type=old[key].type, name=old[key].name, protected=old[key].protected)
         for key in old.keys() - new.keys()
     ]
     found += [ResourceChange(kind="added", type=kind, name=name) for kind, name in new.keys() - old.keys()]
-    return tuple(sorted(filter(None, found), key=lambda each: (KINDS.index(each.kind), each.type, each.name)))
+    return tuple(sorted(found, key=lambda each: (KINDS.index(each.kind), each.type, each.name)))
 
 
 def accelerator_changes(before: StackResult | None, after: StackResult | None) -> tuple[AcceleratorChange, ...]:
@@ -82,8 +91,16 @@ def capacity_changes(before: CheckResult, after: CheckResult) -> tuple[CapacityC
     return tuple(found)
 
 
-def _change(old: FlatResource, new: FlatResource) -> ResourceChange | None:
+def _sources_first(resources: Mapping[_Key, FlatResource]) -> Iterable[_Key]:
+    """Return keys in an order in which what a resource has outputs of comes before it."""
+    graph = {key: chain.from_iterable(each.inputs_from.values()) for key, each in resources.items()}
+    return TopologicalSorter(graph).static_order()
+
+
+def _change(old: FlatResource, new: FlatResource, anew: Container[_Key]) -> ResourceChange | None:
     inputs = tuple(_inputs(old, new))
+    if not any(change.forces for change in inputs):
+        inputs += tuple(_followed(new, anew))
     if not inputs:
         return None
     kind: Kind = "replaced" if any(change.forces for change in inputs) else "changed"
@@ -107,6 +124,22 @@ def _inputs(old: FlatResource, new: FlatResource) -> Iterator[InputChange]:
         outermost = _only_on_one_side(path, old.inputs if was is None else new.inputs) if None in (was, now) else None
         forces = replacements.forces(new.type, path, outermost, also=new.replacing)
         yield InputChange(path, was, now, forces)
+
+
+def _followed(new: FlatResource, anew: Container[_Key]) -> Iterator[InputChange]:
+    """Yield the inputs by which a resource goes with what is replaced: as the engine has it, even where they are equal.
+
+    It takes an input as a whole for unknown where any of it comes from there; one path of each is enough to say so.
+    """
+    for name, sources in new.inputs_from.items():
+        source = next((each for each in sources if each in anew), None)
+        paths = (
+            [path for path in new.inputs if path == name or path.startswith((f"{name}.", f"{name}["))] if source else ()
+        )
+        forcing = [path for path in paths if replacements.forces(new.type, path, also=new.replacing)]
+        if source and forcing:
+            path = next((path for path in forcing if new.inputs[path] == LATER), forcing[0])
+            yield InputChange(path, source[1], "its replacement", True)
 
 
 def _only_on_one_side(path: str, other: Mapping[str, Any]) -> str:

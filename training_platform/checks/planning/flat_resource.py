@@ -18,7 +18,7 @@ class FlatResource(BaseModel):
     """A planned resource: its inputs by path (``nodeConfig.guestAccelerators[0].type``), a list of values as one.
 
     ``ignored`` and ``replacing`` are the paths that the program registers so; ``protected`` resources the engine
-    neither deletes nor replaces.
+    neither deletes nor replaces. ``inputs_from`` are the resources, by type and name, that an input has outputs of.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -29,6 +29,7 @@ class FlatResource(BaseModel):
     protected: bool = False
     ignored: tuple[str, ...] = ()
     replacing: tuple[str, ...] = ()
+    inputs_from: dict[str, tuple[tuple[str, str], ...]] = {}
 
 
 def flat_resource(planned: Planned) -> FlatResource:
@@ -41,6 +42,7 @@ def flat_resource(planned: Planned) -> FlatResource:
         protected=bool(planned.options.get("protect")),
         ignored=tuple(planned.options.get("ignoreChanges", ())),
         replacing=(*planned.options.get("replaceOnChanges", ()), *trigger),
+        inputs_from=dict(planned.inputs_from),
     )
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any
@@ -188,8 +188,14 @@ class Recorder(mocks.MockMonitor):
                 custom=request.custom,
                 parent=None if parent is None or parent[0] == _STACK else parent,
                 options=self._options(request),
+                inputs_from={
+                    name: self._known(given.urns) for name, given in request.propertyDependencies.items() if given.urns
+                },
             )
         )
+
+    def _known(self, urns: Iterable[str]) -> tuple[tuple[str, str], ...]:
+        return tuple(sorted({self._urns[urn] for urn in urns if urn in self._urns}))
 
     def _options(self, request: Any) -> dict[str, Any]:
         times = request.customTimeouts
@@ -200,7 +206,7 @@ class Recorder(mocks.MockMonitor):
             "ignoreChanges": list(request.ignoreChanges),
             "replaceOnChanges": list(request.replaceOnChanges),
             "replacementTrigger": plain(request.replacement_trigger),
-            "dependsOn": sorted({self._urns[urn] for urn in request.dependencies if urn in self._urns}),
+            "dependsOn": list(self._known(request.dependencies)),
             "provider": self._urns.get(_provider_urn(request), (None, None))[1],
             "customTimeouts": {k: getattr(times, k) for k in ("create", "update", "delete") if getattr(times, k)},
         }

@@ -145,7 +145,7 @@ def compute_class_limits(each: ComputeClassView, program: Program) -> Iterator[D
             message = f"there is no limit on how many {accelerator} GKE may add for class {each.compute_class}"
         elif limits.limit(accelerator) is None:
             message = (
-                f"auto-provisioning has no limit of {accelerator}, so GKE GKE adds none for class {each.compute_class}"
+                f"auto-provisioning has no limit of {accelerator}, so GKE adds none for class {each.compute_class}"
             )
         else:
             continue

@@ -58,15 +58,18 @@ def provider_settings(durations: Mapping[str, float]) -> dict[str, str]:
 
 
 def make_cloud(folder: Folder, workspace: Workspace, durations: Mapping[str, float]) -> LocalCloud:
-    """Return the local cloud as its file has it: the projects of all stacks and keys, the quotas of the repository."""
+    """Return the local cloud as its file has it: the projects of all stacks and keys, the quotas of the repository.
+
+    A project that no file names any more is there as long as something is in it: a stack may be on its way out.
+    """
     snapshots = read_snapshots(folder.root, today(folder.root)).by_project
+    store = Store(folder.cloud)
     known = {project for stack in workspace.stacks.values() if (project := workspace.project_of(stack))}
     known |= {
         project for _, home in workspace.environments() if home.encryption for project in home.encryption.projects
     }
-    return LocalCloud(
-        Projects(snapshots, known), store=Store(folder.cloud), settings=Settings(durations=dict(durations))
-    )
+    known |= {record.project for record in store.all() if record.project}
+    return LocalCloud(Projects(snapshots, known), store=store, settings=Settings(durations=dict(durations)))
 
 
 @contextmanager

@@ -1,0 +1,118 @@
+"""Every change that a stack file can ask for, under the real engine: done as ``check --base`` announces it, and kept.
+
+A second preview of each round finds nothing to do: what the local cloud took, it kept.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.places import ROOT
+from tests.stacks.field_changes import ENV, KINDS, MATES, Kind, Round, files
+from tests.training_platform.sandbox.run.conftest import Sandbox
+from training_platform.checks.comparison.changes import resource_changes
+from training_platform.checks.comparison.check_result import result_of
+from training_platform.checks.planning.flat_resource import FlatResource
+from training_platform.checks.stacks import Options, check_stacks
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(3600)]
+
+OPS = {"changed": "update", "replaced": "replace", "added": "create", "removed": "delete"}
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A round that was brought up: what was announced and done, by type and name, and what a second preview said."""
+
+    round: Round
+    announced: dict[str, str]
+    done: dict[str, str]
+    again: dict[str, str]
+    failure: str
+
+
+class Place:
+    """A repository of both stacks, with a sandbox of its own."""
+
+    def __init__(self, root: Path) -> None:
+        root.mkdir()
+        for name in ("Pulumi.yaml", "__main__.py"):
+            shutil.copy(ROOT / name, root / name)
+        shutil.copytree(ROOT / "modules", root / "modules")
+        (root / "stacks").mkdir()
+        self.root, self.sandbox = root, Sandbox(root)
+
+    def write(self, kind: Kind, section: dict[str, Any]) -> tuple[FlatResource, ...]:
+        """Write both files, and return what ``check`` plans for the one stack."""
+        for name, text in files(kind, section):
+            (self.root / "stacks" / name).write_text(text, encoding="utf-8")
+        checked = check_stacks(self.root, [kind.stack], Options(today=date(2026, 11, 22)), inputs=True)
+        resources = result_of(checked).stacks[kind.stack].resources
+        assert resources is not None, checked.report.failures
+        return resources
+
+    def run(self, command: str, stack: str) -> tuple[dict[str, str], str]:
+        """Run a command; return what it did to which resource, and what it said where it failed."""
+        ran = self.sandbox(command, stack)
+        if ran.returncode:
+            return {}, ran.stdout + ran.stderr
+        done: dict[str, set[str]] = {}
+        for step in json.loads(self.sandbox.folder.summary(stack).read_text())["steps"]:
+            if step["op"] != "same":
+                done.setdefault(f"{step['type']} {step['name']}", set()).add(step["op"])
+        return {key: _what(ops) for key, ops in done.items()}, ""
+
+
+def _what(ops: set[str]) -> str:
+    """Return what was done by all steps of a resource; one that goes with what is replaced has no new one."""
+    if ops <= {"delete", "delete-replaced"}:
+        return "delete"
+    return "replace" if any("replace" in op for op in ops) else "+".join(sorted(ops))
+
+
+def walk(place: Place, kind: Kind, scratch: Path) -> Iterator[Stage]:
+    """Bring a stack up, then each round of its changes, and from the last one nothing more."""
+    before = place.write(kind, kind.section)
+    _, failure = place.run("up", kind.stack)
+    assert not failure, failure
+    for round_ in kind.rounds(scratch):
+        after = place.write(kind, round_.applied(kind.section))
+        announced = {f"{each.type} {each.name}": OPS[each.kind] for each in resource_changes(before, after)}
+        done, failure = place.run("up", kind.stack)
+        again, second = place.run("preview", kind.stack) if not failure else ({}, "")
+        yield Stage(round_, announced, done, again, failure or second)
+        before = after
+
+
+@pytest.fixture(scope="module")
+def stages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Stage]]:
+    """All rounds of both stacks, the team's first, since the environment's end with another environment."""
+    place = Place(tmp_path_factory.mktemp("fields") / "repository")
+    place.write(ENV, ENV.section)
+    assert place.run("up", ENV.stack)[1] == ""
+    return {kind.stack: list(walk(place, kind, tmp_path_factory.mktemp("scratch"))) for kind in (MATES, ENV)}
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.stack)
+def test_every_change_is_taken(kind: Kind, stages: dict[str, list[Stage]]) -> None:
+    assert [stage.failure for stage in stages[kind.stack] if stage.failure] == []
+    assert {path for stage in stages[kind.stack] for path in stage.round.changes} == set(kind.changes())
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.stack)
+def test_every_change_is_done_as_it_was_announced(kind: Kind, stages: dict[str, list[Stage]]) -> None:
+    for stage in stages[kind.stack]:
+        assert {key: op for key, op in stage.done.items() if key in stage.announced} == stage.announced
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.stack)
+def test_what_was_taken_was_kept(kind: Kind, stages: dict[str, list[Stage]]) -> None:
+    assert [stage.again for stage in stages[kind.stack]] == [{}] * len(stages[kind.stack])

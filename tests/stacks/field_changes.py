@@ -1,0 +1,186 @@
+"""Every field of the model with another value that Google Cloud takes, in rounds that one ``up`` each can apply.
+
+Fields and most values are those of the reach test, which fails for a field of the model that it lacks. A value that
+Google refuses stands here at another place of the same field, or the field has a reason.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel
+
+from tests.stacks import test_reach as reach
+from training_platform.checks.comparison.changes import resource_changes
+from training_platform.checks.planning.flat_resource import FlatResource, flat_resource
+from training_platform.checks.stacks import Options, check_stacks
+from training_platform.config.reading.source import parse_source
+from training_platform.config.spec.environment import Environment
+from training_platform.config.spec.stack import PROJECT, parse_stack
+from training_platform.config.spec.team import Team
+from training_platform.config.workspace import Workspace, cross_check
+from training_platform.resources.model import planned_of_model
+
+Path_ = tuple[str | int, ...]
+Json = dict[str, Any]
+CLUSTER, POOLS, DEEP = reach.CLUSTER, reach.POOLS, reach.DEEP
+NO_SNAPSHOT = "quota-no-snapshot"  # limits are another matter
+
+
+def _sound(environment: Json) -> Json:
+    """Return the reach test's environment without what Google refuses in it, and without protection."""
+    found = copy.deepcopy(environment)
+    cluster = found["clusters"]["c"]
+    found |= {"production": False, "deletion_protection": False}
+    found["quota_requests"]["gpus"]["value"] = 64
+    limits = cluster["auto_provisioning"]
+    limits |= {"cpu": 4000, "memory_gb": 40000}
+    limits["accelerators"] |= {"tpu-v5-lite-podslice": 64, "nvidia-h100-mega-80gb": 64}
+    pools = cluster["node_pools"]
+    del pools["deep"]["partition"]
+    pools["deep"]["accelerator_count"] = 2
+    pools["sliced"] = {"machine_type": "a2-highgpu-1g", "partition": "1g.5gb"}
+    pools["confidential"] = {"machine_type": "a3-highgpu-1g", "capacity": "spot"}
+    found["filestore"]["tiered"] = {"location": "us-central1", "tier": "REGIONAL", "capacity_gib": 1024}
+    plain = {"machine_type": "a3-highgpu-8g", "capacity": "on-demand"}
+    cluster["compute_classes"]["best"]["priorities"].append(plain)
+    return found
+
+
+ENVIRONMENT = _sound(reach.ENVIRONMENT)
+TEAM: Json = copy.deepcopy(reach.TEAM)
+ELSEWHERE: Mapping[Path_, tuple[Path_, Any]] = {
+    ("filestore", "a", "tier"): (("filestore", "tiered", "tier"), "ENTERPRISE"),
+    ("filestore", "a", "connection"): (("filestore", "e", "connection"), "private-service-access"),
+    (*POOLS, "gpu", "confidential"): ((*POOLS, "confidential", "confidential"), "TDX"),
+    (*DEEP, "accelerator_count"): ((*DEEP, "accelerator_count"), 4),
+    (*DEEP, "partition"): ((*POOLS, "sliced", "partition"), "2g.10gb"),
+    (*reach.SECOND, "capacity"): ((*reach.BEST, "priorities", 2, "capacity"), "spot"),
+    (*reach.NAP, "cpu"): ((*reach.NAP, "cpu"), 5000),
+    (*reach.NAP, "memory_gb"): ((*reach.NAP, "memory_gb"), 50000),
+    (*reach.NAP, "accelerators"): (
+        (*reach.NAP, "accelerators"),
+        {**ENVIRONMENT["clusters"]["c"]["auto_provisioning"]["accelerators"], "nvidia-h100-80gb": 72},
+    ),
+}
+_MOVED = "another limit is another request: check --base refuses it, since Google changes the amount alone"
+REASONS: Mapping[Path_, str] = {
+    (*reach.REQUEST, "service"): _MOVED,
+    (*reach.REQUEST, "quota_id"): _MOVED,
+    (*reach.REQUEST, "dimensions"): _MOVED,
+    (*DEEP, "upgrades", "auto_upgrade"): "check refuses it: every cluster is in a release channel",
+    ("environment",): "a team of another environment is another team: its clusters hold nothing of this one",
+    (*reach.RESOURCE, "deletion_protection"): "is Pulumi's own protection, in its state: nothing is sent",
+}
+PROTECTION = "deletion_protection"
+
+
+def _comes_last(path: Path_) -> bool:
+    """Whether no change can follow: what is protected is not replaced, and a request that is taken back stays there."""
+    return path[-1] == PROTECTION or path == ("quota_requests",)
+
+
+@dataclass
+class Round:
+    """Changes of one section that one ``up`` applies, each to resources, or to parts of them, of its own."""
+
+    changes: dict[Path_, Any] = field(default_factory=dict)
+
+    def applied(self, section: Json) -> Json:
+        """Return a section with all changes; the outer ones first."""
+        for path in sorted(self.changes, key=len):
+            section = reach.changed(section, path, self.changes[path])
+        return section
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of stack: its name in the sandbox, its section before the changes, and all of them."""
+
+    stack: str
+    key: str
+    section: Json
+    table: Mapping[Path_, Any]
+    model: type[BaseModel]
+
+    def changes(self) -> dict[Path_, Any]:
+        """Return every change that is applied, by its path; what it stands for is a field of the same name."""
+        found = dict(ELSEWHERE.get(path, (path, new)) for path, new in self.table.items() if path not in REASONS)
+        for path in found:
+            if path[-1] == PROTECTION:
+                found[path] = len(path) == 1
+        return found
+
+    def rounds(self, folder: Path) -> list[Round]:
+        """Return all changes in as few rounds as they fit into, side by side."""
+        last = Round({path: new for path, new in self.changes().items() if _comes_last(path)})
+        found: list[Round] = []
+        effects = {path: self.effects(path, new) for path, new in self.changes().items()}
+        for path in sorted(effects, key=lambda path: (len(effects[path][0]), -len(path))):
+            if path in last.changes:
+                continue
+            fitting = (each for each in found if self._fits(path, each, effects, folder))
+            round_ = next(fitting, None)
+            if round_ is None:
+                found.append(round_ := Round())
+            round_.changes[path] = self.changes()[path]
+        return [*found, *([last] if last.changes else [])]
+
+    def effects(self, path: Path_, new: Any) -> tuple[set[str], set[str]]:
+        """Return the resources that one change makes anew, and those that it changes in place."""
+        before, after = self.planned(self.section), self.planned(reach.changed(self.section, path, new))
+        anew: set[str] = set()
+        changed: set[str] = set()
+        for each in resource_changes(before, after):
+            (changed if each.kind == "changed" else anew).add(f"{each.type} {each.name}")
+        return anew, changed
+
+    def _fits(self, path: Path_, round_: Round, effects: Mapping[Path_, Any], folder: Path) -> bool:
+        """Whether a change fits into a round: no path in another, and no change in place of what is made anew."""
+        anew, changed = effects[path]
+        for other in round_.changes:
+            short = min(len(path), len(other))
+            if path[:short] == other[:short] or anew & effects[other][1] or changed & effects[other][0]:
+                return False
+        tried = Round({**round_.changes, path: self.changes()[path]})
+        return not errors(folder, self, tried.applied(self.section))
+
+    def planned(self, section: Json) -> list[FlatResource]:
+        """Return what a section is planned to be, as far as rules look at it."""
+        workspace = _workspace(self, section)
+        return [flat_resource(each) for each in planned_of_model(workspace.stacks[self.stack], workspace)]
+
+
+ENV = Kind("env", "environment", ENVIRONMENT, reach.ENVIRONMENT_CHANGES, Environment)
+MATES = Kind("team", "team", TEAM, reach.TEAM_CHANGES, Team)
+KINDS = (ENV, MATES)
+
+
+def files(kind: Kind, section: Json) -> Iterator[tuple[str, str]]:
+    """Yield the names and texts of both stack files, with one section as given."""
+    for each in KINDS:
+        if each is kind or each is ENV:
+            text = yaml.safe_dump({"config": {f"{PROJECT}:{each.key}": section if each is kind else each.section}})
+            yield f"Pulumi.{each.stack}.yaml", text
+
+
+def _workspace(kind: Kind, section: Json) -> Workspace:
+    parsed = {name.split(".")[1]: parse_source(text, f"stacks/{name}") for name, text in files(kind, section)}
+    stacks = {name: parse_stack(name, source) for name, source in parsed.items()}
+    return cross_check(Workspace(Path(), stacks))
+
+
+def errors(folder: Path, kind: Kind, section: Json) -> list[str]:
+    """Return what ``check --fast`` refuses of a section, without its quotas, which no snapshot limits here."""
+    (folder / "stacks").mkdir(parents=True, exist_ok=True)
+    for name, text in files(kind, section):
+        (folder / "stacks" / name).write_text(text, encoding="utf-8")
+    report = check_stacks(folder, [kind.stack], Options(today=date(2026, 11, 22), fast=True)).report
+    found = [each for stack in report.stacks for each in stack.findings if each.severity == "error"]
+    return [str(each) for each in found if each.rule != NO_SNAPSHOT]
