@@ -99,6 +99,13 @@ def test_a_value_is_refused_by_its_document_and_one_beside_it_is_taken(
         assert finding.allowed
 
 
+def test_every_kind_of_constraint_is_tried() -> None:
+    assert {f"document-{case[2]}" for case in CASES} == {
+        "document-type", "document-enum", "document-unknown-field", "document-required", "document-range",
+        "document-format",
+    }  # fmt: skip
+
+
 def test_what_may_be_newer_than_the_documents_is_a_warning() -> None:
     enum, name = found(POOL, cluster="main", upgradeSettings={"strategy": "ROLLING"}, weather="fair")
 
