@@ -36,20 +36,21 @@ class OutputError(Exception):
     """A report that cannot be written; the message names the file and the reason."""
 
 
-def print_report(report: Report, to: Format, *, links: str = "") -> None:
-    """Print a report in one format; text has colours on a terminal."""
+def print_report(report: Report, to: Format, *, links: str = "", verbose: bool = True) -> None:
+    """Print a report in one format; text has colours on a terminal, and is a summary unless ``verbose``."""
     console = PrintableConsole(highlight=False)
     if to == "text" and console.is_terminal:
-        print_text(report, console)
+        print_text(report, console, verbose=verbose)
         return
-    sys.stdout.write(_ended(render(report, to, links=links)))
+    sys.stdout.write(_ended(render(report, to, links=links, verbose=verbose)))
 
 
-def render(report: Report, to: Format, *, links: str = "") -> str:
+def render(report: Report, to: Format, *, links: str = "", verbose: bool = True) -> str:
     """Return a report as text of one format; ``links`` goes before the paths that Markdown and HTML link to."""
     if to == "text":
         plain = io.StringIO()
-        print_text(report, PrintableConsole(highlight=False, width=plain_width(_LOG_WIDTH), file=plain))
+        console = PrintableConsole(highlight=False, width=plain_width(_LOG_WIDTH), file=plain)
+        print_text(report, console, verbose=verbose)
         return "\n".join(line.rstrip() for line in plain.getvalue().splitlines())  # tables are padded to their width
     writer = pkgutil.resolve_name(_WRITERS[to])  # imported when it is asked for: nobody waits for the others
     return str(writer(report, links) if to in _LINKING else writer(report))

@@ -72,6 +72,10 @@ def check(
     ] = None,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Plan every stack, even unchanged ones.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 for warnings too.")] = False,
+    verbose: Annotated[
+        bool,
+        typer.Option("--verbose", "-v", help="Print every resource, quota and flavor, not only what is nearly full."),
+    ] = False,
     today: Annotated[
         str | None, typer.Option("--today", help="The date to check dated files against, such as 2026-11-21.")
     ] = None,
@@ -114,7 +118,7 @@ def check(
             write_files({path: render(report, each, links=links) for path, each in files.items()})
         finally:
             for each in printed:
-                print_report(report, each, links=links)
+                print_report(report, each, links=links, verbose=verbose)
     except (UnknownStackError, UnreadableError, OutputError, BaseError, CacheError) as error:
         fail(str(error))
     raise typer.Exit(report.exit_code(strict=strict))

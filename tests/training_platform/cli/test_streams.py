@@ -96,7 +96,7 @@ def test_what_is_said_beside_the_output_needs_a_place_or_none(redirection: str, 
 
 
 def test_a_character_that_the_terminal_has_not_is_a_question_mark() -> None:
-    done = run(["check", "--fast"], PYTHONIOENCODING="ascii")
+    done = run(["check", "--fast", "--verbose"], PYTHONIOENCODING="ascii")
 
     assert done.returncode == 0
     assert "???" in done.stdout

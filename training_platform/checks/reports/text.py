@@ -13,6 +13,8 @@ from rich.tree import Tree
 
 from training_platform.catalog.prices import Cost
 from training_platform.checks.report import Report, StackReport, ordered
+from training_platform.checks.reports.summary import STYLES as _FULLNESS
+from training_platform.checks.reports.summary import summary
 from training_platform.checks.reports.text_changes import changes_text
 from training_platform.checks.reports.wording import (
     FILE_COLUMNS,
@@ -33,19 +35,12 @@ from training_platform.config.reading.finding import Finding
 from training_platform.quota.ledger import CapacityLine, FileLine, ProjectLedger, shown
 
 _STYLES = {"error": "bold red", "warning": "yellow", "note": "dim"}
-_FULLNESS = {"over": "bold red", "unknown": "bold red", "nearly": "yellow", "fits": ""}
 
 
-def print_report(report: Report, console: Console) -> None:
-    """Print a whole check: each stack, the quotas and the capacity that they share, findings, and the verdict."""
-    for stack in report.stacks:
-        console.print(Group(*_stack(stack)), Text())
-    for ledger in report.ledgers:
-        console.print(_quota_table(ledger), Text())
-    if report.capacity:
-        console.print(_capacity_table(report.capacity), Text())
-    if report.files:
-        console.print(file_table(report.files), Text())
+def print_report(report: Report, console: Console, *, verbose: bool = True) -> None:
+    """Print a check: what it found out, in one screen unless ``verbose``, then changes, findings, and the verdict."""
+    for part in _everything(report) if verbose else summary(report, console.width):
+        console.print(part)
     if report.comparison:
         console.print(Group(*changes_text(report.comparison)))
     for line in _findings(report):
@@ -55,6 +50,17 @@ def print_report(report: Report, console: Console) -> None:
     console.print(_verdict(report), soft_wrap=True)
     if first := next(iter(ordered(report.all_findings())), None):
         console.print(Text(f"training-platform explain {first.rule} says more of it", style="dim"), soft_wrap=True)
+
+
+def _everything(report: Report) -> Iterator[RenderableType]:
+    for stack in report.stacks:
+        yield Group(*_stack(stack), Text())
+    for ledger in report.ledgers:
+        yield Group(_quota_table(ledger), Text())
+    if report.capacity:
+        yield Group(_capacity_table(report.capacity), Text())
+    if report.files:
+        yield Group(file_table(report.files), Text())
 
 
 def _stack(stack: StackReport) -> Iterator[RenderableType]:

@@ -1,0 +1,134 @@
+"""A whole check in one screen: a line for each stack, what is nearly full, and how to see the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.cells import cell_len
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from training_platform.checks.report import Report, StackReport
+from training_platform.checks.reports.wording import (
+    NEARLY_FULL,
+    counted,
+    fullness,
+    headroom,
+    limit_and_request,
+    location,
+    price,
+    quota_name,
+)
+from training_platform.quota.ledger import shown
+
+STYLES = {"over": "bold red", "unknown": "bold red", "nearly": "yellow", "fits": ""}
+"""How a quota is printed, by how full it is."""
+_GAP = 2  # columns between two cells
+_PRICE = "list price of machines"
+_MOST_STACKS = 24  # lines of stacks; an organisation of hundreds has its counts alone
+
+
+def summary(report: Report, width: int) -> Iterator[RenderableType]:
+    """Yield what a check found out beside its findings; ``width`` is in columns of the terminal."""
+    if report.stacks:
+        yield Group(_stacks(report.stacks, width), Text())
+    if report.ledgers:
+        yield Group(*_quotas(report, width), Text())
+    if report.capacity:
+        yield Group(*_capacity(report, width), Text())
+
+
+def fitting_table(columns: Sequence[str], rows: Sequence[Sequence[Text]], width: int, *, drop: Sequence[str]) -> Table:
+    """Return a table no wider than ``width`` where that can be had: columns named in ``drop`` go first, in that order.
+
+    A title that begins with ``>`` is aligned to the right. What stays is never broken within a word.
+    """
+    kept = list(range(len(columns)))
+    wide = [
+        max(cell_len(text) for text in (title, *(row[at].plain for row in rows))) for at, title in enumerate(columns)
+    ]
+    for name in drop:
+        if sum(wide[at] for at in kept) + _GAP * (len(kept) - 1) <= width:
+            break
+        kept.remove(columns.index(name))
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, _GAP, 0, 0))
+    for at in kept:
+        table.add_column(
+            columns[at].removeprefix(">"), justify="right" if columns[at].startswith(">") else "left", no_wrap=True
+        )
+    for row in rows:
+        table.add_row(*(row[at] for at in kept))
+    return table
+
+
+def _stacks(stacks: Sequence[StackReport], width: int) -> RenderableType:
+    if len(stacks) > _MOST_STACKS:
+        kinds = [stack.kind for stack in stacks]
+        return Text(", ".join(counted(kinds.count(kind), kind) for kind in dict.fromkeys(kinds)))
+    columns = ("stack", "project", ">resources", "at the most", _PRICE)
+    return fitting_table(columns, [_stack(each) for each in stacks], width, drop=("project", "at the most", _PRICE))
+
+
+def _stack(stack: StackReport) -> tuple[Text, ...]:
+    if stack.kind == "rejected":
+        return (Text(stack.name, style="bold red"), *(Text(word) for word in ("", "", "rejected: see below", "")))
+    resources = f"{sum(branch.count for branch in stack.branches):,}" if stack.planned else "not planned"
+    units = {unit: sum(row.most for row in stack.accelerators if row.unit == unit) for unit in ("chips", "GPUs")}
+    most = ", ".join(f"{count:,} {unit}" for unit, count in units.items() if count)
+    return (
+        Text(stack.name, style="bold"),
+        Text(stack.project or (f"in {stack.environment}" if stack.environment else ""), style="dim"),
+        *(Text(cell) for cell in (resources, most, price(stack.cost))),
+    )
+
+
+def _quotas(report: Report, width: int) -> Iterator[RenderableType]:
+    lines = [(ledger.project, line) for ledger in report.ledgers for line in ledger.lines]
+    full = [(project, line) for project, line in lines if fullness(line) != "fits"]
+    title = f"{len(full):,} of {counted(len(lines), 'quota')} more than {NEARLY_FULL:.0%} full"
+    yield Text(f"{title}{':' if full else ''}")
+    if full:
+        columns = ("  project", "location", "quota", ">needs", ">limit", ">left")
+        yield fitting_table(
+            columns,
+            [
+                (
+                    Text(f"  {project}", style="dim"),
+                    Text(location(line)),
+                    *(
+                        Text(cell, style=STYLES[fullness(line)])
+                        for cell in (
+                            f"{quota_name(line)} ({line.unit})",
+                            shown(line.used),
+                            limit_and_request(line),
+                            headroom(line),
+                        )
+                    ),
+                )
+                for project, line in full
+            ],
+            width,
+            drop=("  project", ">left", "location"),
+        )
+
+
+def _capacity(report: Report, width: int) -> Iterator[RenderableType]:
+    over = [line for line in report.capacity if line.over]
+    clusters = {(line.environment, line.cluster) for line in report.capacity}
+    held = f"{counted(len(report.capacity), 'flavor')} in {counted(len(clusters), 'cluster')}"
+    if not over:
+        yield Text(f"{held}: no team is promised more than the pools hold")
+        return
+    yield Text(f"{held}, {len(over):,} promised beyond what the pools hold:")
+    rows = [
+        (
+            Text(f"  {line.environment}"),
+            Text(line.cluster),
+            Text(line.flavor.name, style="bold red"),
+            Text(f"{line.capacity:,}"),
+            Text(shown(line.promised)),
+        )
+        for line in over
+    ]
+    yield fitting_table(("  environment", "cluster", "flavor", ">holds", ">promised"), rows, width, drop=("cluster",))
