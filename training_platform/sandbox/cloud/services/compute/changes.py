@@ -39,6 +39,29 @@ def _set_labels(cloud: Cloud, call: Call) -> Json:
     return _done(cloud, record, "setLabels")
 
 
+def fill_disk(_cloud: Cloud, _call: Call, record: Record, _old: Json) -> None:
+    """Complete a disk: its type is answered as a link. Of disks there is no more here than what they are."""
+    kind = record.body.get("type", "pd-standard").rpartition("/")[2]
+    record.body["type"] = f"{record.body['zone']}/diskTypes/{kind}"
+
+
+def _resize(cloud: Cloud, call: Call) -> Json:
+    record = cloud.existing(call.name.removesuffix("/resize"))
+    size = call.body.get("sizeGb", "0")
+    if int(size) <= int(record.body["sizeGb"]):
+        raise ApiError(
+            400, f"New disk size '{size}' GB must be larger than existing size '{record.body['sizeGb']}' GB."
+        )
+    record.body["sizeGb"] = size
+    return _done(cloud, record, "resizeDisk")
+
+
+def _update_disk(cloud: Cloud, call: Call) -> Json:
+    record = cloud.existing(call.name)
+    record.body |= {key: value for key, value in call.body.items() if key != "name"}
+    return _done(cloud, record, "updateDisk")
+
+
 def _done(cloud: Cloud, record: Record, kind: str) -> Json:
     cloud.store.put(record)
     work = Work(
@@ -56,5 +79,8 @@ HANDLERS: Final[dict[str, Handler]] = {
     "subnetworks.expandIpCidrRange": _expand,
     "subnetworks.setPrivateIpGoogleAccess": _google_access,
     "addresses.setLabels": _set_labels,
+    "disks.resize": _resize,
+    "disks.setLabels": _set_labels,
+    "disks.update": _update_disk,
     "globalAddresses.setLabels": _set_labels,
 }

@@ -92,6 +92,7 @@ _SCHEMAS: Final = {
     "globalAddresses": "Address",
     "resourcePolicies": "ResourcePolicy",
     "instanceGroupManagers": "InstanceGroupManager",
+    "disks": "Disk",
 }
 
 
@@ -110,6 +111,7 @@ _KINDS: Final = (
     _kind("globalAddresses", _with(fill_address), "labelFingerprint"),
     _kind("resourcePolicies", _with()),
     _kind("instanceGroupManagers", _with()),
+    _kind("disks", _with(changes.fill_disk), "labelFingerprint"),
 )
 SERVICE = Service(
     name="compute",
