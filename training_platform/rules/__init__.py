@@ -4,6 +4,7 @@ from training_platform.rules import (  # noqa: F401 # importing a group register
     documents,
     gke,
     house,
+    kubernetes,
     kueue,
     network,
     storage,

@@ -206,7 +206,15 @@ RESOURCES: Resources = {
             "parameters": {"tier": "zonal", "network": "net", "connect-mode": "DIRECT_PEERING"},
         },
     ),
-    "claim": ("kubernetes:core/v1:PersistentVolumeClaim", {"spec": {"storageClassName": "shared"}}),
+    "claim": (
+        "kubernetes:core/v1:PersistentVolumeClaim",
+        {
+            "spec": {
+                "storageClassName": "shared", "accessModes": ["ReadWriteMany"],
+                "resources": {"requests": {"storage": "1Ti"}},
+            }
+        },
+    ),
     "flavor": (
         "kubernetes:kueue.x-k8s.io/v1beta2:ResourceFlavor",
         {

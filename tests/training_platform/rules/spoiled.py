@@ -57,6 +57,45 @@ EXPORTS = "files.fileShares.nfsExportOptions"
 SNAPSHOT = {
     "before": ("gcp:filestore/snapshot:Snapshot", {**PROJECT, "instance": "files", "location": "us-central1-a"})
 }
+JOB = {"run": ("kubernetes:jobset.x-k8s.io/v1alpha2:JobSet", {
+    "metadata": {"name": "train"},
+    "spec": {
+        "successPolicy": {"targetReplicatedJobs": ["slice"]}, "failurePolicy": {"maxRestarts": 3.0},
+        "replicatedJobs": [{"name": "slice", "replicas": 1.0, "template": {"spec": {
+            "parallelism": 8.0, "completions": 8.0, "completionMode": "Indexed",
+            "template": {"spec": {
+                "restartPolicy": "Never",
+                "nodeSelector": {
+                    "cloud.google.com/gke-tpu-accelerator": "tpu-v5-lite-podslice",
+                    "cloud.google.com/gke-tpu-topology": "4x8",
+                },
+                "tolerations": [{"key": "google.com/tpu", "operator": "Exists"}],
+                "volumes": [{"name": "data", "emptyDir": {}}],
+                "containers": [{
+                    "name": "train", "image": "registry.example.com/train",
+                    "volumeMounts": [{"name": "data", "mountPath": "/data"}],
+                    "resources": {
+                        "requests": {"google.com/tpu": "4", "memory": "8Gi"},
+                        "limits": {"google.com/tpu": "4", "memory": "16Gi"},
+                    },
+                }],
+            }},
+        }}}],
+    },
+})}  # fmt: skip
+REPLICATED = "run.spec.replicatedJobs.0"
+RUN = f"{REPLICATED}.template.spec.template.spec"
+DAEMON = {"daemon": ("kubernetes:apps/v1:DaemonSet", {"metadata": {"name": "install"}, "spec": {
+    "selector": {"matchLabels": {"app": "install"}},
+    "template": {
+        "metadata": {"labels": {"app": "install"}},
+        "spec": {"containers": [{"name": "install", "image": "registry.example.com/install"}]},
+    },
+}})}  # fmt: skip
+ROOM = {"room": ("kubernetes:core/v1:ResourceQuota", {"metadata": {"name": "team"}, "spec": {"hard": {"pods": "10"}}})}
+BOUNDS = {"bounds": ("kubernetes:core/v1:LimitRange", {"metadata": {"name": "team"}, "spec": {
+    "limits": [{"type": "Container", "default": {"cpu": "2"}, "max": {"cpu": "4"}}],
+}})}  # fmt: skip
 QUEUE = "queue.spec.resourceGroups.0.flavors.0.resources.0"
 FLAVOR_OF_QUEUED = {
     "flavor.spec.nodeLabels": {"cloud.google.com/gke-queued": "true"},
@@ -115,6 +154,23 @@ ROWS = [
     Row("document-range", "error", {"gpu.nodeCount": 5e9}),
     Row("document-format", "error", {"gpu.nodeConfig.maxRunDuration": "29"}),
     Row("document-missing", "note", {"queue": ("kubernetes:kueue.x-k8s.io/v1beta9:ClusterQueue", {})}),
+    # objects of Kubernetes
+    Row("pod-resources", "error", {f"{RUN}.containers.0.resources.limits.memory": "1Gi"}, JOB),
+    Row("pod-parts", "error", {f"{RUN}.volumes": []}, JOB),
+    Row("toleration-form", "error", {f"{RUN}.tolerations.0.value": "present"}, JOB),
+    Row("toleration-form", "error", {"flavor.spec.tolerations.0": {"operator": "Equal"}}),
+    Row("job-completion", "error", {f"{REPLICATED}.template.spec.completions": DROP}, JOB),
+    Row("pod-selector", "error", {"daemon.spec.selector.matchLabels.app": "other"}, DAEMON),
+    Row("tpu-job-chips", "error", {f"{RUN}.containers.0.resources": {
+        "limits": {"google.com/tpu": "8"}, "requests": {"google.com/tpu": "8"},
+    }}, JOB),
+    Row("tpu-job-chips", "error", {f"{REPLICATED}.template.spec.parallelism": 7.0}, JOB),
+    Row("jobset-names", "error", {"run.metadata.name": "a" * 50}, JOB),
+    Row("jobset-references", "error", {"run.spec.successPolicy.targetReplicatedJobs": ["other"]}, JOB),
+    Row("jobset-policies", "error", {"run.spec.failurePolicy.restartStrategy": "InPlaceRestart"}, JOB),
+    Row("volume-amount", "error", {"claim.spec.resources.requests.storage": "0"}),
+    Row("quota-amount", "error", {"room.spec.hard.pods": "-1"}, ROOM),
+    Row("limit-range", "error", {"bounds.spec.limits.0.max.cpu": "1"}, BOUNDS),
     # how VMs are had
     Row("one-provisioning-model", "error", FLEX, SPOT),
     Row("one-provisioning-model", "error", {"gpu.nodeConfig.preemptible": True}, SPOT),
@@ -210,6 +266,23 @@ ROWS = [
     Row("flex-start-beside-reserved", "warning", FLEX, SLICE_RESERVED),
     Row("kueue-limits-need-cohort", "error", {"queue.spec.cohortName": DROP}),
     Row("kueue-lending-limit", "error", {f"{QUEUE}.lendingLimit": "33"}),
+    Row("kueue-resource-groups", "error", {"queue.spec.resourceGroups.0.coveredResources": ["google.com/tpu", "cpu"]}),
+    Row("kueue-amounts", "error", {f"{QUEUE}.name": "cpu", f"{QUEUE}.nominalQuota": "-1",
+                                   "queue.spec.resourceGroups.0.coveredResources": ["cpu"]}),
+    Row("kueue-preemption", "error", {"queue.spec.preemption": {"borrowWithinCohort": {"policy": "LowerPriority"}}}),
+    Row("kueue-checks", "error", {
+        "queue.spec.admissionChecksStrategy": {"admissionChecks": [{"name": "dws", "onFlavors": ["other"]}]},
+    }),
+    Row("kueue-selector", "error", {
+        "queue.spec.namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "In"}]},
+    }),
+    Row("kueue-flavor-form", "error", {"flavor.spec.topologyName": "racks", "flavor.spec.nodeLabels": DROP}),
+    Row("kueue-topology-levels", "error", {"racks.spec.levels.1.nodeLabel": "own/rack"}, {
+        "racks": ("kubernetes:kueue.x-k8s.io/v1beta2:Topology", {
+            "metadata": {"name": "racks"},
+            "spec": {"levels": [{"nodeLabel": "own/rack"}, {"nodeLabel": "kubernetes.io/hostname"}]},
+        }),
+    }),
     Row("kueue-quantities", "error", {f"{QUEUE}.borrowingLimit": "-1"}),
     # labels, addresses on the internet, protection
     Row("labels", "error", {"bucket.labels": {}}),

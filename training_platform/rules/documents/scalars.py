@@ -119,13 +119,16 @@ def _quantity(value: Any, where: Where, report: Report) -> None:
 
 def _either(shape: Shape) -> Check:
     text = _text({key: value for key, value in shape.items() if key == "pattern"} | {"is": "text"}, strict=True)
+    number = _whole({"is": "int32", **{key: shape[key] for key in ("least", "most") if key in shape}}, strict=True)
 
     def check(value: Any, where: Where, report: Report) -> None:
         if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
             report(
                 refused("type", where, value, "which is neither a whole number nor a text", "a whole number, a text")
             )
-        elif not isinstance(value, (int, float)):
+        elif isinstance(value, (int, float)):
+            number(value, where, report)
+        else:
             text(value, where, report)
 
     return check

@@ -6,12 +6,14 @@ A function looks at a value and reports what is wrong with it. What is not known
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from training_platform.resources.planned import UNKNOWN
+from training_platform.rules.documents.additions import add
 from training_platform.rules.documents.problems import Problem, Report, Where, missing, path_of, refused, unknown
 from training_platform.rules.documents.scalars import scalar
 from training_platform.rules.views.inputs import is_list
@@ -48,9 +50,10 @@ class _Documents:
 
     def __init__(self, path: Path, *, strict: bool) -> None:
         content = json.loads(path.read_text(encoding="utf-8"))
-        self.types: Mapping[str, int] = content["types"]
+        self.types: dict[str, int] = content["types"]
         self.strict = strict
         self._shapes: list[Shape] = content["shapes"]
+        add(self.types, content["shapes"])
         self._made: dict[int, Judged] = {}
 
     def judged(self, number: int) -> Judged:
@@ -74,6 +77,7 @@ class _Documents:
         fields = {name: self.judged(number) for name, number in shape["fields"].items()}
         get, required, closed = fields.get, shape.get("required", ()), self.strict
         is_open = shape.get("open", False)
+        groups = shape.get("groups", ())
 
         def check(value: Any, where: Where, report: Report) -> None:
             if value.__class__ is not dict and not isinstance(value, Mapping):
@@ -89,6 +93,8 @@ class _Documents:
             for key in required:
                 if value.get(key) is None:
                     report(missing(where, key))
+            for group in groups:
+                _counted(value, group, where, report)
 
         return check
 
@@ -118,12 +124,15 @@ class _Documents:
     def _map(self, shape: Shape) -> Check:
         right, inner = self.judged(shape["of"])
         sized = _sized(shape, "entries")
+        keys_like = re.compile(shape["keys_like"]).search if "keys_like" in shape else None
 
         def check(value: Any, where: Where, report: Report) -> None:
             if not isinstance(value, Mapping):
                 report(refused("type", where, value, "which is not a mapping", "a mapping"))
                 return
             for key, item in value.items():
+                if keys_like and not keys_like(key):
+                    report(refused("format", where, key, "which is not in the form of a key", "a key such as own/key"))
                 if item.__class__ is not right and item is not None and item is not UNKNOWN:
                     inner(item, (where, key), report)
             if sized:
@@ -161,6 +170,17 @@ def _sized(shape: Shape, what: str) -> Check | None:
             report(Problem("range", path_of(where), f"there are {len(value)} {what}", f"{bound} {what}"))
 
     return check
+
+
+def _counted(value: Mapping[str, Any], group: Shape, where: Where, report: Report) -> None:
+    """Report a block that has fewer or more of some inputs than it may."""
+    there = [name for name in group["of"] if value.get(name) is not None]
+    names = ", ".join(group["of"])
+    if len(there) < group.get("least", 0):
+        report(Problem("required", path_of(where), f"none of {names} is written", f"one of {names}"))
+    elif len(there) > group.get("most", len(there)):
+        message = f"{' and '.join(there)} are written together"
+        report(Problem("required", path_of((where, there[-1])), message, f"one of {names}"))
 
 
 def _repeated(value: Any, keys: list[str], where: Where, report: Report) -> None:

@@ -49,7 +49,7 @@ def auto_provisioning_type(each: AutoProvisioningView) -> Iterator[Draft]:
     """Find a limit of an unknown accelerator: GKE would create no pools for the one that is meant."""
     labels = {accelerator.gke_label for accelerator in ACCELERATORS.values()}
     for limit in each.limits:
-        if limit.resource not in labels and limit.resource not in BUILT_IN:
+        if limit.resource and limit.resource not in labels and limit.resource not in BUILT_IN:
             message = f"{limit.resource!r} is not an accelerator in the catalogue"
             nearest = find_nearest(limit.resource, labels)
             yield finding(each, "limits", message, allowed=enumeration(sorted(labels), most=40), nearest=nearest)

@@ -69,10 +69,10 @@ def maintenance_exclusion(cluster: ClusterView) -> Iterator[Draft]:
             yield finding(cluster, "exclusions", message, allowed=allowed, nearest=nearest, severity=severity)
 
 
-def _time(text: str) -> datetime | None:
-    """Return a time that GKE takes, None for any other text."""
+def _time(text: str | None) -> datetime | None:
+    """Return a time that GKE takes, None for any other text and for none."""
     try:
-        time = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text or "")
     except ValueError:
         return None
     return time if time.tzinfo else None

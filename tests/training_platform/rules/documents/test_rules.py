@@ -29,7 +29,7 @@ def of(kind: str, path: str, value: Any) -> dict[str, Any]:
     inputs: Any = {"cluster": "main"} if kind == POOL else {}
     if kind == JOB:
         container = {"name": "train", "image": "registry.example.com/train"}
-        inputs = {"spec": {"template": {"spec": {"containers": [container]}}}}
+        inputs = {"spec": {"template": {"spec": {"containers": [container], "restartPolicy": "OnFailure"}}}}
     at, keys = inputs, path.split(".")
     for key, after in pairwise(keys):
         at = at[int(key)] if isinstance(at, list) else at.setdefault(key, [{}] if after.isdecimal() else {})
@@ -73,7 +73,7 @@ CASES = [
      [{"limits": {"cpu": "2 cores"}}, {"limits": {"memory": "16GiB"}}]),
     (JOB, f"{TEMPLATE}.containers.0.env", "type", [[{"name": "A", "value": "1"}]], [[{"name": "A", "value": 1}]]),
     (JOB, f"{TEMPLATE}.containers.0.env", "range", [[{"name": "A"}, {"name": "B"}]], [[{"name": "A"}] * 2]),
-    (JOB, f"{TEMPLATE}.containers", "required", [[{"name": "a"}]], [[{"image": "registry.example.com/a"}]]),
+    (JOB, f"{TEMPLATE}.containers", "required", [[{"name": "a", "image": "b"}]], [[{"image": "b"}]]),
     (JOB, f"{TEMPLATE}.nodeselector", "unknown-field", [None], [{"a": "b"}]),
     (JOB, "metadata.labels", "type", [{"a": "b"}], [{"a": 5}, ["a"]]),
     (JOB, "metadata.creationTimestamp", "format", ["2026-01-03T06:00:00Z"], ["yesterday", "2026-01-03"]),

@@ -1,0 +1,126 @@
+"""Rules of pods: what goes together in one of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.training_platform.rules.objects import JOB, JOB_SET, job, wrong
+from training_platform.resources.planned import UNKNOWN
+from training_platform.rules.kubernetes.pods import quantity
+
+POD, FIRST = "spec.template.spec", "spec.template.spec.containers[0]"
+
+
+def container(**values: Any) -> dict[str, Any]:
+    return {"name": "train", "image": "registry.example.com/train", **values}
+
+
+@pytest.mark.parametrize(
+    ("requests", "limits", "paths"),
+    [
+        ({"memory": "8Gi"}, {"memory": "8192Mi"}, []),
+        ({"memory": "8Gi"}, {"memory": "8191Mi"}, ["requests"]),
+        ({"cpu": "1"}, {"cpu": "999m"}, ["requests"]),
+        ({"cpu": "1"}, {}, []),
+        ({"cpu": "-1"}, {}, ["requests"]),
+        ({"nvidia.com/gpu": "8"}, {"nvidia.com/gpu": 8.0}, []),
+        ({"nvidia.com/gpu": "8"}, {}, ["limits"]),
+        ({"nvidia.com/gpu": "4"}, {"nvidia.com/gpu": "8"}, ["requests"]),
+        ({}, {"nvidia.com/gpu": "500m"}, ["limits"]),
+        (UNKNOWN, {"nvidia.com/gpu": "8"}, []),
+    ],
+)
+def test_requests_stay_within_limits_and_devices_are_whole(requests: Any, limits: Any, paths: list[str]) -> None:
+    spec = job([container(resources={"requests": requests, "limits": limits})])
+
+    assert wrong("pod-resources", JOB, spec=spec) == [f"{FIRST}.resources.{path}" for path in paths]
+
+
+@pytest.mark.parametrize(
+    ("pod", "path"),
+    [
+        ({}, None),
+        ({"volumes": []}, f"{FIRST}.volumeMounts[0].name"),
+        ({"volumes": [{"name": "data"}, {"name": "data"}]}, f"{POD}.volumes[1].name"),
+        ({"volumes": UNKNOWN}, None),
+    ],
+)
+def test_a_mount_is_of_a_volume_of_the_pod(pod: dict[str, Any], path: str | None) -> None:
+    first = container(volumeMounts=[{"name": "data", "mountPath": "/data"}])
+
+    assert wrong("pod-parts", JOB, spec=job([first], **{"volumes": [{"name": "data"}], **pod})) == [path] * bool(path)
+
+
+def test_parts_of_a_pod_are_told_apart() -> None:
+    mounts = [{"name": "data", "mountPath": "/data"}] * 2
+    both = [{"name": "ROLE", "value": "a", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]
+
+    assert wrong("pod-parts", JOB, spec=job([container(), container()])) == [f"{POD}.containers[1].name"]
+    assert wrong("pod-parts", JOB, spec=job([container(env=both)])) == [f"{FIRST}.env[0].valueFrom"]
+    assert wrong("pod-parts", JOB, spec=job([container(volumeMounts=mounts)], volumes=[{"name": "data"}])) == [
+        f"{FIRST}.volumeMounts[1].mountPath"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("toleration", "field"),
+    [
+        ({"key": "a", "operator": "Exists"}, None),
+        ({"operator": "Exists"}, None),
+        ({"key": "a", "operator": "Exists", "value": "b"}, "value"),
+        ({"operator": "Equal"}, "operator"),
+        ({"key": "a", "value": "b", "effect": "NoExecute", "tolerationSeconds": 60.0}, None),
+        ({"key": "a", "value": "b", "effect": "NoSchedule", "tolerationSeconds": 60.0}, "effect"),
+    ],
+)
+def test_a_toleration_goes_with_its_operator(toleration: dict[str, Any], field: str | None) -> None:
+    spec = job([container()], tolerations=[toleration])
+    flavor = {"nodeLabels": {"a": "b"}, "tolerations": [toleration]}
+
+    assert wrong("toleration-form", JOB, spec=spec) == [f"{POD}.tolerations[0].{field}"] * bool(field)
+    assert wrong("toleration-form", "kueue.x-k8s.io/v1beta1:ResourceFlavor", spec=flavor) == [
+        f"spec.tolerations[0].{field}"
+    ] * bool(field)
+
+
+@pytest.mark.parametrize(
+    ("spec", "path"),
+    [
+        ({"completionMode": "Indexed", "completions": 4.0}, None),
+        ({"completionMode": "Indexed", "parallelism": 4.0}, "completions"),
+        ({"completionMode": "NonIndexed"}, None),
+        ({"backoffLimitPerIndex": 1.0}, "backoffLimitPerIndex"),
+        ({"backoffLimitPerIndex": 1.0, "completionMode": "Indexed", "completions": 1.0}, None),
+        ({"podFailurePolicy": {}, "template": {"spec": {"restartPolicy": "OnFailure"}}}, "template.spec.restartPolicy"),
+        ({"podFailurePolicy": {}, "template": {"spec": {"restartPolicy": "Never"}}}, None),
+    ],
+)
+def test_completions_and_policies_go_with_the_mode_of_a_job(spec: dict[str, Any], path: str | None) -> None:
+    inside = {"replicatedJobs": [{"name": "a", "template": {"spec": spec}}]}
+
+    assert wrong("job-completion", JOB, spec=spec) == [f"spec.{path}"] * bool(path)
+    assert wrong("job-completion", JOB_SET, spec=inside) == [f"spec.replicatedJobs[0].template.spec.{path}"] * bool(
+        path
+    )
+
+
+def test_a_selector_matches_its_own_pods() -> None:
+    def found(label: Any) -> list[str]:
+        template = {"metadata": {"labels": {"app": label}}}
+        return wrong("pod-selector", "apps/v1:DaemonSet", spec={
+            "selector": {"matchLabels": {"app": "install"}}, "template": template,
+        })  # fmt: skip
+
+    assert found("install") == []
+    assert found(UNKNOWN) == []
+    assert found("other") == ["spec.selector.matchLabels"]
+
+
+def test_quantities_are_read_with_their_units() -> None:
+    assert quantity("1Ki") == 1024
+    assert quantity("1k") == 1000
+    assert quantity("500m") * 2 == quantity(1)  # type: ignore[operator] # it is a number
+    assert quantity("a lot") is None
+    assert quantity(UNKNOWN) is None

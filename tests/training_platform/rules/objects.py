@@ -1,0 +1,25 @@
+"""One Kubernetes object before one rule, for the tests of rules that read objects as they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from training_platform.resources.planned import Planned
+from training_platform.rules import RULES, evaluate, program, views_of_plan
+
+JOB, JOB_SET = "batch/v1:Job", "jobset.x-k8s.io/v1alpha2:JobSet"
+QUEUE, COHORT = "kueue.x-k8s.io/v1beta2:ClusterQueue", "kueue.x-k8s.io/v1beta2:Cohort"
+
+
+def wrong(rule: str, kind: str, **inputs: Any) -> list[str]:
+    """Return the paths that a rule finds in an object; each finding says what is allowed."""
+    planned = Planned(stack="dev", type=f"kubernetes:{kind}", name="thing", inputs=inputs)
+    whole = program(views_of_plan([planned]), stack="dev", environment="dev", team=None, production=False)
+    found = evaluate(whole, [RULES[rule]])
+    assert all(each.allowed and each.severity == "error" for each in found)
+    return [each.path for each in found]
+
+
+def job(containers: list[dict[str, Any]], **pod: Any) -> dict[str, Any]:
+    """Return the spec of a Job of such containers."""
+    return {"template": {"spec": {"containers": containers, **pod}}}

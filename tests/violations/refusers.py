@@ -1,0 +1,128 @@
+"""Who refuses: the provider's plugin as a preview asks it, and a real API server with Kueue's and JobSet's webhooks."""
+
+from __future__ import annotations
+
+import copy
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc  # type: ignore[import-untyped]
+import httpx
+from google.protobuf import struct_pb2
+from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
+
+from tests.kube.controllers import Binaries, Controllers
+from training_platform.resources.kueue.configuration import configuration
+from training_platform.sandbox.kubernetes.api_servers.control_plane import ControlPlanes
+
+Json = dict[str, Any]
+SCHEMAS = Path(__file__).parents[2].parent / "shared" / "schemas"
+SECONDS = 120.0
+_IRREGULAR = {"ClusterRules": "clusterrules", "NetworkPolicy": "networkpolicies", "Topology": "topologies",
+              "StorageClass": "storageclasses", "WorkloadPriorityClass": "workloadpriorityclasses",
+              "ValidatingAdmissionPolicy": "validatingadmissionpolicies"}  # fmt: skip
+CLUSTER_WIDE = frozenset({
+    "ResourceFlavor", "ClusterQueue", "Cohort", "Topology", "AdmissionCheck", "ProvisioningRequestConfig",
+    "WorkloadPriorityClass", "ClusterPodMonitoring", "ClusterRules", "StorageClass", "PersistentVolume", "Namespace",
+    "ValidatingAdmissionPolicy", "MultiKueueConfig",
+})  # fmt: skip
+
+
+class Provider:
+    """The released plugin of Google Cloud, asked as the engine asks in a preview: check, then plan a creation."""
+
+    def __init__(self, port: int) -> None:
+        limit = [("grpc.max_receive_message_length", 1 << 28)]
+        self._stub = provider_pb2_grpc.ResourceProviderStub(grpc.insecure_channel(f"127.0.0.1:{port}", options=limit))
+        settings = {"project": "example-train", "region": "us-central1", "accessToken": "none"}
+        self._stub.Configure(
+            provider_pb2.ConfigureRequest(
+                args=_struct({**settings, "skipRegionValidation": "true"}), acceptSecrets=True, acceptResources=True,
+                variables={f"gcp:config:{key}": value for key, value in settings.items()},
+            ),
+            timeout=SECONDS,
+        )  # fmt: skip
+
+    def refusal(self, kind: str, inputs: Json) -> str:
+        """Return what it says of a resource, an empty text where it lets it pass."""
+        urn = f"urn:pulumi:foreign::foreign::{kind}::thing"
+        try:
+            request = provider_pb2.CheckRequest(
+                urn=urn, news=_struct(inputs), olds=struct_pb2.Struct(), randomSeed=b"0" * 32
+            )
+            checked = self._stub.Check(request, timeout=SECONDS)
+            if checked.failures:
+                return "; ".join(f"{each.property} {each.reason}".strip() for each in checked.failures)
+            create = provider_pb2.CreateRequest(urn=urn, properties=checked.inputs, preview=True)
+            self._stub.Create(create, timeout=SECONDS)
+        except grpc.RpcError as error:
+            return str(error.details())
+        return ""
+
+
+def _struct(values: Json) -> struct_pb2.Struct:
+    found = struct_pb2.Struct()
+    found.update(values)
+    return found
+
+
+@contextmanager
+def provider() -> Iterator[Provider]:
+    """Run the plugin that is on PATH."""
+    program = shutil.which("pulumi-resource-gcp")
+    assert program is not None
+    environment = {**os.environ, "GOOGLE_OAUTH_ACCESS_TOKEN": "none"}
+    with subprocess.Popen(
+        [program, "127.0.0.1:1"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment, text=True
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        try:
+            yield Provider(int(process.stdout.readline()))
+        finally:
+            process.terminate()
+
+
+class Server:
+    """A real API server, asked to create objects as a dry run that knows every field."""
+
+    def __init__(self, http: httpx.Client) -> None:
+        self._http = http
+
+    def refusal(self, kind: str, inputs: Json) -> str:
+        """Return what it says of an object, an empty text where it takes it."""
+        _, version, name = kind.split(":")
+        version = version.removeprefix("core/")
+        metadata = inputs.get("metadata")
+        named = metadata if isinstance(metadata, dict) else {}
+        plural = _IRREGULAR.get(name, f"{name.lower()}s")
+        space = "" if name in CLUSTER_WIDE else f"/namespaces/{named.get('namespace', 'default')}"
+        path = f"/{'apis' if '/' in version else 'api'}/{version}{space}/{plural}"
+        body = {"apiVersion": version, "kind": name, **copy.deepcopy(inputs)}
+        answer = self._http.post(path, json=body, params={"dryRun": "All", "fieldValidation": "Strict"})
+        if answer.is_success:
+            return ""
+        said = re.sub(r"\s+", " ", str(answer.json().get("message", answer.text)))
+        assert answer.status_code in (400, 403, 422), f"{answer.status_code} {path}: {said}"
+        return said
+
+
+@contextmanager
+def server(folder: Path) -> Iterator[Server]:
+    """Run an API server with the upstream CRDs and the webhooks of Kueue and JobSet."""
+    assets = Path(os.environ["KUBEBUILDER_ASSETS"])
+    definitions = [
+        file for name in ("jobset", "kueue", "autoscaler", "gmp") for file in (SCHEMAS / name).glob("*.yaml")
+    ]
+    with ExitStack() as stack:
+        access = stack.enter_context(ControlPlanes(assets, folder)).access("violations")
+        binaries = Binaries.of_settings(assets)
+        stack.enter_context(
+            Controllers(access, binaries, folder / "controllers", definitions, configuration(["on-demand"]))
+        )
+        yield Server(stack.enter_context(access.client()))

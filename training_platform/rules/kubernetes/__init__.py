@@ -1,0 +1,8 @@
+"""Rules of Kubernetes objects: what an API server and its webhooks compare, and no schema says."""
+
+from training_platform.rules.kubernetes import (  # noqa: F401 # importing a module registers its rules
+    amounts,
+    jobsets,
+    pods,
+    tpu_jobs,
+)

@@ -1,0 +1,46 @@
+"""Amounts that the API server compares in one object: of volumes, claims, quotas and limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from training_platform.rules.kubernetes.objects import Json, Wrong, block, entries, object_rule, text, twice
+from training_platform.rules.kubernetes.pods import SERVER, quantity
+
+_AT = {"core:PersistentVolumeClaim": "spec.resources.requests", "core:PersistentVolume": "spec.capacity"}
+
+
+@object_rule("volume-amount", *_AT, ruleset="objects", source=SERVER)
+def volume_amount(inputs: Json) -> Iterator[Wrong]:
+    """Find a volume or a claim of no size."""
+    for path in _AT.values():
+        amount = block(inputs, *path.split(".")).get("storage")
+        size = quantity(amount)
+        if size is not None and size <= 0:
+            yield Wrong(f"{path}.storage", f"is {amount}", "more than 0", "1Gi")
+
+
+@object_rule("quota-amount", "core:ResourceQuota", ruleset="objects", source=SERVER)
+def quota_amount(inputs: Json) -> Iterator[Wrong]:
+    """Find a quota of a namespace below 0."""
+    for name, amount in block(inputs, "spec", "hard").items():
+        size = quantity(amount)
+        if size is not None and size < 0:
+            yield Wrong("spec.hard", f"{name} is {amount}", "at least 0", "0")
+
+
+@object_rule("limit-range", "core:LimitRange", ruleset="objects", source=SERVER)
+def limit_range(inputs: Json) -> Iterator[Wrong]:
+    """Find limits of a namespace that are out of order, and two for one kind of thing."""
+    rows = entries(block(inputs, "spec"), "limits")
+    for index, kind in twice([text(row, "type") for _, row in rows]):
+        yield Wrong(f"spec.limits[{index}].type", f"there are two limits of type {kind}", "one for each type")
+    order = ("min", "defaultRequest", "default", "max")
+    for index, row in rows:
+        for low, high in pairwise(order):
+            for name, amount in block(row, low).items():
+                least, most = quantity(amount), quantity(block(row, high).get(name))
+                if least is not None and most is not None and least > most:
+                    message = f"{low} of {name}, {amount}, is above {high}"
+                    yield Wrong(f"spec.limits[{index}].{low}", message, f"at most {block(row, high)[name]}")
