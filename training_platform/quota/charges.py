@@ -16,6 +16,7 @@ from training_platform.catalog.attachments import with_gpus
 from training_platform.catalog.types import Capacity, MachineType, QuotaId
 from training_platform.quota.keys import Charge, Holder, QuotaKey, quota_key
 
+PORTS_PER_ADDRESS = 64_512  # of a NAT gateway: those from 1024 on
 VERTEX_DEFAULT_DISK = "pd-ssd"  # machine_resources.proto; gcloud's reference says pd-standard: a rule wants it written
 
 
@@ -103,8 +104,16 @@ def filestore_usage(project: str, tier: str, capacity_gib: int, location: str) -
 
 
 def nat_usage(project: str, region: str, addresses: int = 1) -> list[Usage]:
-    """Return what a region's NAT gateway charges: one address unless told; it takes further ones only under load."""
+    """Return what a region's NAT gateway charges, by its addresses."""
     return [_usage(project, region, addresses, GENERAL_QUOTAS["in-use-addresses"])]
+
+
+def nat_addresses(vms: int, ports: int) -> int:
+    """Return the addresses with which every one of ``vms`` can open as many ports to one destination; at least one.
+
+    A gateway that allocates by itself may come to take so many. That an address has 64,512 ports is general knowledge.
+    """
+    return max(1, math.ceil(vms * ports / PORTS_PER_ADDRESS))
 
 
 def network_usage(project: str, networks: int) -> Usage:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from training_platform.catalog import MACHINE_TYPES
@@ -24,6 +25,7 @@ from training_platform.quota.charges import (
     VmUsage,
     accelerator_usage,
     filestore_usage,
+    nat_addresses,
     nat_usage,
     network_usage,
     subnet_usage,
@@ -32,6 +34,7 @@ from training_platform.quota.charges import (
     vm_usage,
 )
 from training_platform.quota.keys import Charge, Holder, upgrade_label
+from training_platform.resources.network.network import NAT_MAX_PORTS
 
 
 def stack_demand(stack: Stack, workspace: Workspace) -> list[Charge]:
@@ -140,10 +143,14 @@ def _gpu_networks(stack: str, project: str, name: str, cluster: ClusterSpec) -> 
 def _gateways(stack: str, project: str, environment: Environment) -> Iterator[Charge]:
     """One NAT gateway serves all clusters of a region; the first of them stands for it in the file."""
     first: dict[str, str] = {}
+    vms: Counter[str] = Counter()
     for name, cluster in environment.clusters.items():
-        first.setdefault(region_of(cluster.location), name)
+        region = region_of(cluster.location)
+        first.setdefault(region, name)
+        vms[region] += cluster.system_pool.max_nodes + sum(pool.max_nodes for pool in cluster_pools(name, cluster))
     for region, name in first.items():
-        for usage in nat_usage(project, region, environment.nat_addresses or 1):
+        addresses = environment.nat_addresses or nat_addresses(vms[region], NAT_MAX_PORTS)
+        for usage in nat_usage(project, region, addresses):
             yield usage.by(Holder(stack, ("clusters", name), f"NAT of {region}"))
 
 

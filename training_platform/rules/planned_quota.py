@@ -14,6 +14,7 @@ from training_platform.quota.charges import (
     VmUsage,
     accelerator_usage,
     filestore_usage,
+    nat_addresses,
     nat_usage,
     network_usage,
     subnet_usage,
@@ -28,6 +29,7 @@ from training_platform.quota.requests import request_findings
 from training_platform.resources.planned import Planned
 from training_platform.rules.adapters.plan import views_of_plan
 from training_platform.rules.gke.reservations import SURGE_BY_DEFAULT
+from training_platform.rules.network.gateways import vms_behind
 from training_platform.rules.views.cluster import AutoProvisioningView
 from training_platform.rules.views.network import GatewayView, NetworkView, SubnetView
 from training_platform.rules.views.node_pool import NodePoolView
@@ -87,7 +89,8 @@ def _charges(view: View, views: list[View], project: str) -> Iterator[Charge]:
         yield usage(view.project or project, 1).by(Holder(view.stack, view.origin, view.name))
     elif isinstance(view, GatewayView):
         holder = Holder(view.stack, view.origin, f"NAT of {view.region}")
-        usages = nat_usage(view.project or project, view.region, view.addresses or 1)
+        addresses = view.addresses or nat_addresses(vms_behind(view, views), view.most_ports)
+        usages = nat_usage(view.project or project, view.region, addresses)
         yield from (usage.by(holder) for usage in usages)
 
 

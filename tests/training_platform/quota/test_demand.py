@@ -104,6 +104,18 @@ config:
     assert totals["IN-USE-ADDRESSES-per-project-region", "us-west4"] == 1
 
 
+def test_a_gateway_may_take_the_addresses_that_its_vms_want_for_all_of_their_ports(build: Build) -> None:
+    def addresses(nodes: int) -> int:
+        workspace = build(
+            dev=f"node_pools:\n  gpu: {{machine_type: a3-highgpu-8g, zone: us-central1-a, max_nodes: {nodes}}}"
+        )
+        found = stack_demand(workspace.stacks["dev"], workspace)
+        return int(sum(each.amount for each in found if each.key.quota_id == "IN-USE-ADDRESSES-per-project-region"))
+
+    # With the system pool's 3: by 4,096 ports, of which an address has 64,512.
+    assert [addresses(nodes) for nodes in (12, 13, 28, 29)] == [1, 2, 2, 3]
+
+
 def persistent(build: Build, text: str) -> dict[str, Charge]:
     workspace = build(dev="", dev_vision=f"vertex: {{persistent_resources: {{tuning: {text}}}}}")
     return charges(workspace, "dev-vision", "vertex", "persistent_resources", "tuning")

@@ -115,6 +115,7 @@ ROWS = [
     Row("webhook-firewall", "error", {"wall.allows.0.ports": ["8443"]}),
     Row("webhook-firewall", "warning", {"wall": DROP}, {"flavor": DROP, "queue": DROP}),
     Row("private-nodes-way-out", "warning", {"nat.region": "us-west4"}),
+    Row("nat-addresses", "warning", {"nat.natIps": ["one"]}, {"nat.enableDynamicPortAllocation": True}),
     Row("filestore-range-free", "error", {"files.networks.0.reservedIpRange": "10.0.1.0/24"}),
     Row("filestore-region", "warning", {"files.location": "us-west4-a"}),
     Row("subnet-region", "error", {"subnet.region": "us-west4"}),

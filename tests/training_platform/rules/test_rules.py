@@ -15,8 +15,9 @@ from training_platform.rules.adapters.plan import VIEWS_OF
 Make = Callable[..., View]
 # Fields that decide nothing for a flawless view: they are there for ledgers and messages, or matter beside others.
 UNREAD = {
-    "addresses", "checks", "cidr", "clashing", "compute_class", "connect_mode", "count", "default_machine",
-    "flavor", "gpu_topology", "group", "ignored", "local_ssds", "makes_pools", "min_cpu_platform", "mtu", "network",
+    "checks", "cidr", "clashing", "compute_class", "connect_mode", "count", "default_machine", "dynamic_ports",
+    "flavor", "gpu_topology", "group", "ignored", "local_ssds", "makes_pools", "max_ports", "min_cpu_platform",
+    "min_ports", "mtu", "network",
     "pools_inside", "pods_range", "ports", "profile", "queue", "ranges", "release_channel", "reservation", "resource",
     "specific", "tolerated", "zone",
 }  # fmt: skip

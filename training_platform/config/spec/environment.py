@@ -92,7 +92,7 @@ class Environment(Section):
     nat_addresses: int = Field(
         default=0,
         ge=0,
-        description="Addresses to reserve for the NAT gateway of each region, so that others can let them in.",
+        description="Addresses to reserve for the NAT gateway of each region; 0 takes what the load asks for.",
     )
     private_services_range: Cidr | None = Field(
         default=None, description="Addresses for services of Google that join the VPC by private service access."

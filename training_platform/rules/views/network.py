@@ -82,13 +82,26 @@ class FirewallView(Settings):
 
 
 class GatewayView(View):
-    """A region's NAT gateway; ``addresses`` counts those reserved for it by hand, 0 where Google Cloud takes them."""
+    """A region's NAT gateway; ``addresses`` counts those reserved for it by hand, 0 where Google Cloud takes them.
+
+    Ports are those of one VM.
+    """
 
     TYPES = (ROUTER_NAT,)
 
     project = fields.project()
     region = fields.located("region")
     addresses = fields.count("natIps")
+    dynamic_ports = fields.flag("enableDynamicPortAllocation", default=False, place="")
+    min_ports = fields.whole("minPortsPerVm", place="")
+    max_ports = fields.whole("maxPortsPerVm", place="")
+
+    @property
+    def most_ports(self) -> int:
+        """Ports that one VM may come to hold for one destination; the defaults are Cloud NAT's (general knowledge)."""
+        if self.dynamic_ports:
+            return self.max_ports or 65_536
+        return self.min_ports or 64
 
 
 class InterfaceView(View):
