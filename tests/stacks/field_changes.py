@@ -58,6 +58,7 @@ TEAM: Json = copy.deepcopy(reach.TEAM)
 ELSEWHERE: Mapping[Path_, tuple[Path_, Any]] = {
     ("filestore", "a", "tier"): (("filestore", "tiered", "tier"), "ENTERPRISE"),
     ("filestore", "a", "connection"): (("filestore", "e", "connection"), "private-service-access"),
+    ("filestore", "e", "team"): (("filestore", "tiered", "team"), "team"),
     (*POOLS, "gpu", "confidential"): ((*POOLS, "confidential", "confidential"), "TDX"),
     (*DEEP, "accelerator_count"): ((*DEEP, "accelerator_count"), 4),
     (*DEEP, "partition"): ((*POOLS, "sliced", "partition"), "2g.10gb"),
