@@ -6,6 +6,7 @@ A data file holds any of these sections; rows of all files are joined, and none 
     accelerators:      name -> fields of Accelerator; a quota is written as its name
     machine_types:     group -> shared (fields of every row), and rows (name -> fields of MachineType) or sizes
     disk_types, boot_disk_limits, filestore_tiers, charts, images: name -> fields of the type
+    service_prices:    name -> fields of ServicePrice
     locations:         read, source, zones (region -> last parts of its zones' names)
 """
 
@@ -31,6 +32,7 @@ from training_platform.catalog.types import (
     MachineType,
     Quota,
     QuotaId,
+    ServicePrice,
 )
 
 T = TypeVar("T")
@@ -46,6 +48,7 @@ SECTIONS = (
     "locations",
     "machine_types",
     "quotas",
+    "service_prices",
 )
 
 
@@ -61,6 +64,7 @@ class Catalog:
     boot_disk_limits: dict[str, BootDiskLimits]
     filestore_tiers: dict[str, FilestoreTier]
     charts: dict[str, Chart]
+    service_prices: dict[str, ServicePrice]
     images: dict[str, Image]
     regions: frozenset[str]
     zones: frozenset[str]
@@ -118,6 +122,7 @@ def load(folder: Path) -> Catalog:
         disk_types=disk_types,
         boot_disk_limits=typed(BootDiskLimits, sections["boot_disk_limits"]),
         filestore_tiers=typed(FilestoreTier, sections["filestore_tiers"]),
+        service_prices=typed(ServicePrice, sections["service_prices"]),
         charts=typed(Chart, sections["charts"]),
         images=typed(Image, sections["images"]),
         regions=regions,

@@ -1,14 +1,40 @@
-"""List prices per hour: of one VM, and of a number of them. Estimates, with their date."""
+"""Prices per hour: of machines, and of what is around them. Estimates from list prices, with their date."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import date
 
+from training_platform.catalog.loader import default
 from training_platform.catalog.types import Capacity, MachineType, Price
 
-LEFT_OUT = ("disks", "Filestore", "network", "control planes")
+LEFT_OUT = ("traffic", "what buckets and backups hold", "Vertex AI's own fee and disks")
 """What no sum holds, so that every sum is a least one."""
+HOURS_OF_MONTH = 730  # as Google's pages on prices count
+LOCAL_SSD = "local SSD"  # how a machine's price says that it leaves it out
+
+
+@dataclass(frozen=True, kw_only=True)
+class PriceBook:
+    """Prices and discounts of one's own, before the catalogue's list prices.
+
+    ``machines`` are USD per VM and hour, by machine type, capacity and region; ``services`` USD as the catalogue
+    counts them, by name and region; "*" is any other region. ``discounts`` are shares of the list price that are not
+    paid, by the name of a machine type or service, or ``machines`` and ``services`` for all others.
+    """
+
+    machines: Mapping[str, Mapping[Capacity, Mapping[str, float]]] = field(default_factory=dict)
+    services: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    discounts: Mapping[str, float] = field(default_factory=dict)
+    read: date | None = None
+
+    def share(self, name: str, kind: str) -> float:
+        """Return the share of a list price that is paid."""
+        return 1 - self.discounts.get(name, self.discounts.get(kind, 0.0))
+
+
+LIST = PriceBook()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,14 +61,50 @@ class Cost:
         )
 
 
-def machines_cost(machine: MachineType, capacity: Capacity, region: str, least: int, most: int) -> Cost:
+def machines_cost(
+    machine: MachineType, capacity: Capacity, region: str, least: int, most: int, *, book: PriceBook = LIST
+) -> Cost:
     """Return the cost of VMs of one type; a reservation is paid for whether it is used or not."""
+    if not most:
+        return Cost()
+    paid = most if capacity == "reservation" else least
+    own = _at(book.machines.get(machine.name, {}).get(capacity, {}), region)
+    if own is not None:
+        return Cost(least=paid * own, most=most * own, read=book.read)
     usd = hourly_usd(machine, capacity, region)
     if usd is None or machine.price is None:
-        return Cost(unpriced=(f"{machine.name} {capacity}",)) if most else Cost()
-    paid = most if capacity == "reservation" else least
-    without = tuple(f"{part} of {machine.name}" for part in machine.price.without if most)
-    return Cost(least=paid * usd, most=most * usd, read=machine.price.read, unpriced=without)
+        return Cost(unpriced=(f"{machine.name} {capacity}",))
+    usd *= book.share(machine.name, "machines")
+    bare = Cost(least=paid * usd, most=most * usd, read=machine.price.read)
+    for part in machine.price.without:
+        if part == LOCAL_SSD:
+            gib = machine.local_ssd.bundled * machine.local_ssd.partition_gib
+            bare += local_ssd_cost(gib, capacity, region, paid, most, book=book)
+        else:
+            bare += Cost(unpriced=(f"{part} of {machine.name}",))
+    return bare
+
+
+def service_cost(name: str, region: str, least: float, most: float, book: PriceBook = LIST) -> Cost:
+    """Return the cost of amounts of what is not a machine: GiB, or gateways, addresses, clusters."""
+    if not most:
+        return Cost()
+    listed = default().service_prices.get(name)
+    own = _at(book.services.get(name, {}), region)
+    usd = own if own is not None else _at(listed.usd, region) if listed else None
+    if usd is None:
+        return Cost(unpriced=(f"{name} in {region}",))
+    usd *= book.share(name, "services") if own is None else 1
+    # What has no list price is counted by GiB and month, as all storage is.
+    usd /= HOURS_OF_MONTH if listed is None or listed.per == "GiB-month" else 1
+    read = book.read if own is not None or listed is None else listed.read
+    return Cost(least=least * usd, most=most * usd, read=read)
+
+
+def local_ssd_cost(gib: int, capacity: Capacity, region: str, least: int, most: int, *, book: PriceBook = LIST) -> Cost:
+    """Return the cost of VMs' local SSD, of ``gib`` GiB each."""
+    name = "local-ssd-spot" if capacity == "spot" else "local-ssd"
+    return service_cost(name, region, gib * least, gib * most, book)
 
 
 def hourly_usd(machine: MachineType, capacity: Capacity, region: str) -> float | None:
@@ -61,5 +123,8 @@ def hourly_usd(machine: MachineType, capacity: Capacity, region: str) -> float |
 
 
 def _of_region(price: Price, capacity: Capacity, region: str) -> float | None:
-    by_region = price.usd.get(capacity, {})
+    return _at(price.usd.get(capacity, {}), region)
+
+
+def _at(by_region: Mapping[str, float], region: str) -> float | None:
     return by_region.get(region, by_region.get("*"))

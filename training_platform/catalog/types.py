@@ -61,6 +61,17 @@ class Price:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ServicePrice:
+    """The list price in USD of what is not a machine, by region, as read on ``read``; ``name`` is what it is of."""
+
+    name: str
+    per: Literal["GiB-month", "hour"]
+    read: date
+    source: str
+    usd: dict[str, float]  # "*" is any other region
+
+
+@dataclass(frozen=True, kw_only=True)
 class VertexSupport:
     """How Vertex AI training names an accelerator: enum of ``acceleratorType``, regions, quota per capacity.
 

@@ -1,33 +1,72 @@
-"""List price per hour of what a stack declares, at its fewest and at its most machines."""
+"""Price per hour of what a stack declares, at its fewest and at its most machines."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from training_platform.catalog import MACHINE_TYPES
-from training_platform.catalog.prices import Cost, machines_cost
-from training_platform.config.expansion.pools import pools
+from training_platform.catalog.locations import region_of
+from training_platform.catalog.prices import LIST, Cost, PriceBook, local_ssd_cost, machines_cost, service_cost
+from training_platform.config.expansion.pools import ExpandedPool, pools
+from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.team import Team
 
 
-def stack_cost(section: Environment | Team) -> Cost:
-    """Return what the machines of a stack cost per hour."""
-    parts = _environment(section) if isinstance(section, Environment) else _team(section)
+def stack_cost(section: Environment | Team, book: PriceBook = LIST) -> Cost:
+    """Return what a stack costs per hour: machines with their disks, Filestore, clusters, gateways."""
+    parts = _environment(section, book) if isinstance(section, Environment) else _team(section, book)
     return sum(parts, Cost())
 
 
-def _environment(environment: Environment) -> Iterable[Cost]:
+def _environment(environment: Environment, book: PriceBook) -> Iterable[Cost]:
     for pool in pools(environment):
-        yield machines_cost(pool.machine, pool.spec.charged, pool.region, pool.min_nodes, pool.max_nodes)
+        yield from _pool(pool, book)
     for cluster in environment.clusters.values():
-        system = cluster.system_pool
-        machine = MACHINE_TYPES[system.machine_type]
-        yield machines_cost(machine, "on-demand", cluster.location, system.min_nodes, system.max_nodes)
+        yield from _cluster(cluster, book)
+    yield from _network(environment, book)
+    for instance in environment.filestore.values():
+        name = f"filestore-{instance.tier}"
+        yield service_cost(name, region_of(instance.location), instance.capacity_gib, instance.capacity_gib, book)
+        if instance.iops or instance.iops_per_tib:
+            yield Cost(unpriced=("IOPS of Filestore",))
+    for data in environment.data_sets.values():
+        if disk := data.hyperdisk_ml:
+            yield service_cost("hyperdisk-ml", region_of(disk.zone), disk.size_gib, disk.size_gib, book)
 
 
-def _team(team: Team) -> Iterable[Cost]:
+def _pool(pool: ExpandedPool, book: PriceBook) -> Iterator[Cost]:
+    """Yield the costs of a pool: VMs, boot disks, and local SSD that is asked for beside what the machine has."""
+    spec, counts = pool.spec, (pool.min_nodes, pool.max_nodes)
+    yield machines_cost(pool.machine, spec.charged, pool.region, *counts, book=book)
+    yield _disks(spec.boot_disk.type_on(pool.machine), spec.boot_disk.size_gb, pool.region, *counts, book=book)
+    if spec.local_ssd.count and not pool.machine.local_ssd.bundled:
+        gib = spec.local_ssd.count * pool.machine.local_ssd.partition_gib
+        yield local_ssd_cost(gib, spec.charged, pool.region, *counts, book=book)
+
+
+def _cluster(cluster: ClusterSpec, book: PriceBook) -> Iterator[Cost]:
+    system, region = cluster.system_pool, region_of(cluster.location)
+    machine = MACHINE_TYPES[system.machine_type]
+    counts = (system.min_nodes, system.max_nodes)
+    yield machines_cost(machine, "on-demand", region, *counts, book=book)
+    yield _disks(system.boot_disk.type_on(machine), system.boot_disk.size_gb, region, *counts, book=book)
+    yield service_cost("cluster-fee", region, 1, 1, book)
+
+
+def _network(environment: Environment, book: PriceBook) -> Iterator[Cost]:
+    for region in {region_of(cluster.location) for cluster in environment.clusters.values()}:
+        yield service_cost("nat-gateway", region, 1, 1, book)
+        addresses = environment.nat_addresses or 1
+        yield service_cost("address", region, addresses, addresses, book)
+
+
+def _disks(kind: str, size_gb: int, region: str, least: int, most: int, *, book: PriceBook) -> Cost:
+    return service_cost(kind, region, size_gb * least, size_gb * most, book)
+
+
+def _team(team: Team, book: PriceBook) -> Iterable[Cost]:
     for resource in team.vertex.persistent_resources.values():
         machine = MACHINE_TYPES[resource.machine_type]
         most = resource.max_replicas or resource.replicas
-        yield machines_cost(machine, "on-demand", resource.region, resource.replicas, most)
+        yield machines_cost(machine, "on-demand", resource.region, resource.replicas, most, book=book)

@@ -8,15 +8,17 @@ from datetime import date
 from pathlib import Path as FilePath
 
 from training_platform.catalog.nearest import find_nearest
-from training_platform.catalog.prices import Cost
+from training_platform.catalog.prices import LIST, Cost, PriceBook
 from training_platform.checks.cost import stack_cost
 from training_platform.checks.planning.garbage_collector import collector_off
 from training_platform.checks.planning.outcome import Outcome, rule_findings
 from training_platform.checks.planning.planner import DEFAULT, Planner
 from training_platform.checks.progress import Progress, quiet
 from training_platform.checks.report import Report, StackReport, accelerator_rows, stack_kind
+from training_platform.config.own_prices import read_own_prices
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.section import enumeration
+from training_platform.config.reading.source import UnreadableError
 from training_platform.config.spec.stack import Stack
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.jobs.render import check_jobs, job_files
@@ -72,6 +74,8 @@ class _Check:
     outcomes: Mapping[str, Outcome] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
     jobs: list[Finding] = field(default_factory=list)
+    prices: PriceBook = LIST
+    price_findings: list[Finding] = field(default_factory=list)
 
 
 @collector_off()  # 10,000 pools are millions of objects, none of them garbage
@@ -105,6 +109,10 @@ def _read(root: FilePath, today: date) -> _Check:
     exemptions = read_exemptions(root, today)
     check = _Check(workspace, snapshots, ledgers, capacity_ledger(workspace), exemptions)
     check.failures += [*workspace.unreadable, *snapshots.unreadable, *exemptions.unreadable]
+    try:
+        check.prices, check.price_findings = read_own_prices(root)
+    except UnreadableError as error:
+        check.failures.append(str(error))
     spoilt = dict.fromkeys(each.file for each in snapshots.findings if each.severity == "error")
     check.failures += [f"{file} has errors, so what fits its limits cannot be said." for file in spoilt]
     return check
@@ -142,8 +150,8 @@ def _report(check: _Check, names: Collection[str], options: Options) -> Report:
 
 
 def _once(check: _Check) -> Iterable[Finding]:
-    """Return what is wrong with snapshots and jobs; a job says of its project's snapshot what that has said already."""
-    return dict.fromkeys((*check.snapshots.findings, *check.jobs))
+    """Return what is wrong with snapshots, prices and jobs; a job repeats what was said of its snapshot."""
+    return dict.fromkeys((*check.snapshots.findings, *check.price_findings, *check.jobs))
 
 
 def _stack_report(
@@ -166,7 +174,7 @@ def _stack_report(
         branches=outcome.branches if outcome else (),
         resources=outcome.resources if outcome else (),
         accelerators=accelerator_rows(stack.environment) if stack.environment else (),
-        cost=stack_cost(stack.section) if stack.section else Cost(),
+        cost=stack_cost(stack.section, check.prices) if stack.section else Cost(),
         findings=tuple(counted),
         exempted=tuple(exempted),
     )

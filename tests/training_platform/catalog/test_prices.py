@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from training_platform.catalog import MACHINE_TYPES
@@ -52,7 +54,10 @@ def test_a_sum_keeps_the_oldest_date_and_every_machine_without_a_price() -> None
 
 
 def test_what_a_price_leaves_out_of_a_vm_is_said() -> None:
-    cost = machines_cost(MACHINE_TYPES["a3-highgpu-8g"], "on-demand", "us-central1", 0, 1)
+    machine = MACHINE_TYPES["a3-highgpu-8g"]
+    assert machine.price is not None
+    priced = replace(machine.price, usd={"on-demand": {"*": 80.0}}, without=("local SSD", "licence"))
+    cost = machines_cost(replace(machine, price=priced), "on-demand", "us-central2", 0, 1)
 
-    assert cost.most > 0
-    assert cost.unpriced == ("local SSD of a3-highgpu-8g",)
+    assert cost.most == 80
+    assert cost.unpriced == ("local-ssd in us-central2", "licence of a3-highgpu-8g")

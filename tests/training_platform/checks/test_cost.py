@@ -1,9 +1,31 @@
+"""What a stack costs: machines and what is around them, at list prices or one's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
 from tests.places import ORGANISATION
 from training_platform.catalog import MACHINE_TYPES
-from training_platform.catalog.prices import machines_cost
+from training_platform.catalog.prices import HOURS_OF_MONTH, LIST, PriceBook, machines_cost, service_cost
 from training_platform.checks.cost import stack_cost
 from training_platform.checks.reports.wording import price, price_note
+from training_platform.config.own_prices import read_own_prices
+from training_platform.config.spec.environment import Environment
 from training_platform.config.workspace import read_workspace
+
+H100 = MACHINE_TYPES["a3-highgpu-8g"]
+
+
+def environment(**fields: object) -> Environment:
+    cluster = {
+        "location": "us-central1-a",
+        "subnet": {"nodes": "10.0.0.0/20", "pods": "10.64.0.0/16", "services": "10.1.0.0/20"},
+        "system_pool": {"machine_type": "e2-standard-8", "min_nodes": 1, "max_nodes": 3},
+    }
+    found = {"project": "example-cost", "clusters": {"c": cluster}, **fields}
+    return Environment.model_validate(found, strict=False)
 
 
 def test_the_environment_s_reserved_and_standing_machines_are_its_least_cost() -> None:
@@ -19,4 +41,102 @@ def test_every_sum_is_a_least_one_and_says_what_it_leaves_out() -> None:
     cost = machines_cost(MACHINE_TYPES["ct5lp-hightpu-4t"], "on-demand", "us-west4", 1, 1)
 
     assert price(cost).startswith("at least $")
-    assert "without disks, Filestore, network, control planes" in price_note(cost)
+    assert "without traffic, what buckets and backups hold" in price_note(cost)
+
+
+def test_what_is_around_machines_is_in_the_sum() -> None:
+    bare, more = stack_cost(environment()), stack_cost(environment(nat_addresses=3))
+    machine = machines_cost(MACHINE_TYPES["e2-standard-8"], "on-demand", "us-central1", 1, 3)
+    disk = 100 * 0.1 / HOURS_OF_MONTH
+
+    assert bare.least == pytest.approx(machine.least + disk + 0.10 + 0.0448 + 0.005)
+    assert bare.most == pytest.approx(machine.most + 3 * disk + 0.10 + 0.0448 + 0.005)
+    assert more.least - bare.least == pytest.approx(2 * 0.005)
+
+
+def test_local_ssd_of_h100_is_in_the_price_of_its_vms() -> None:
+    ssd = 16 * 375
+
+    on_demand = machines_cost(H100, "on-demand", "us-central1", 1, 2)
+    spot = machines_cost(H100, "spot", "us-central1", 1, 1)
+
+    assert on_demand.unpriced == spot.unpriced == ()
+    alone = service_cost("local-ssd", "us-central1", ssd, 2 * ssd)
+    assert alone.least == pytest.approx(ssd * 0.08 / HOURS_OF_MONTH)
+    assert on_demand.most > 2 * alone.least
+    assert H100.price is not None
+    assert spot.most == pytest.approx(H100.price.usd["spot"]["us-central1"] + ssd * 0.032 / HOURS_OF_MONTH)
+
+
+def test_what_no_source_prices_is_named_and_makes_the_sum_a_least_one() -> None:
+    files = {"a": {"location": "us-central1-a", "capacity_gib": 1024, "iops": 4000}}
+    data = {"d": {"hyperdisk_ml": {"zone": "us-central1-a", "size_gib": 100}}}
+    cost = stack_cost(environment(filestore=files, data_sets=data))
+
+    assert cost.unpriced == (
+        "filestore-ZONAL in us-central1", "IOPS of Filestore", "hyperdisk-ml in us-central1",
+    )  # fmt: skip
+    assert "no price known: filestore-ZONAL in us-central1" in price_note(cost)
+
+
+def book(root: Path, text: str) -> PriceBook:
+    (root / "stacks").mkdir(exist_ok=True)
+    (root / "stacks" / "prices.yaml").write_text(text, encoding="utf-8")
+    found, findings = read_own_prices(root)
+    assert findings == []
+    return found
+
+
+def test_own_prices_come_before_list_prices(tmp_path: Path) -> None:
+    own = book(
+        tmp_path,
+        """
+read: 2026-11-01
+machines: {a3-highgpu-8g: {on-demand: {us-central1: 60.0}}}
+services: {filestore-ZONAL: {us-central1: 0.25}, address: {"*": 0.001}}
+""",
+    )
+
+    assert machines_cost(H100, "on-demand", "us-central1", 1, 2, book=own).most == 120
+    assert machines_cost(H100, "on-demand", "us-central1", 1, 2, book=own).read == own.read
+    assert machines_cost(H100, "spot", "us-central1", 1, 1, book=own) == machines_cost(
+        H100, "spot", "us-central1", 1, 1
+    )
+    assert service_cost("filestore-ZONAL", "us-central1", 1024, 1024, own).most == pytest.approx(
+        1024 * 0.25 / HOURS_OF_MONTH
+    )
+    assert service_cost("address", "us-west4", 1, 1, own).most == 0.001
+
+
+def test_a_discount_is_a_share_of_the_list_price_and_never_of_an_own_price(tmp_path: Path) -> None:
+    own = book(
+        tmp_path,
+        """
+read: 2026-11-01
+services: {address: {"*": 0.004}}
+discounts: {machines: 0.25, a3-highgpu-8g: 0.5, services: 0.1, cluster-fee: 1}
+""",
+    )
+    tpu = MACHINE_TYPES["ct5lp-hightpu-4t"]
+
+    ssd = service_cost("local-ssd", "us-central1", 6000, 6000, own).most
+    listed = machines_cost(H100, "on-demand", "us-central1", 1, 1).most - ssd / 0.9
+    assert machines_cost(H100, "on-demand", "us-central1", 1, 1, book=own).most == pytest.approx(listed * 0.5 + ssd)
+    assert machines_cost(tpu, "on-demand", "us-west4", 1, 1, book=own).most == pytest.approx(
+        machines_cost(tpu, "on-demand", "us-west4", 1, 1).most * 0.75
+    )
+    assert service_cost("nat-gateway", "us-west4", 1, 1, own).most == pytest.approx(0.0448 * 0.9)
+    assert service_cost("cluster-fee", "us-west4", 1, 1, own).most == 0
+    assert service_cost("address", "us-west4", 1, 1, own).most == 0.004
+
+
+def test_a_mistake_in_own_prices_is_found_at_its_line(tmp_path: Path) -> None:
+    (tmp_path / "stacks").mkdir()
+    text = "read: 2026-11-01\nservices: {filestore-ZONNAL: {us-central1: 0.25}}\ndiscounts: {machines: 1.5}\n"
+    (tmp_path / "stacks" / "prices.yaml").write_text(text, encoding="utf-8")
+
+    used, (service, discount) = read_own_prices(tmp_path)
+
+    assert used is LIST
+    assert (service.nearest, service.position and service.position.line) == ("filestore-ZONAL", 2)
+    assert (discount.file, discount.position and discount.position.line) == ("stacks/prices.yaml", 3)

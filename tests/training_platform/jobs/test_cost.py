@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from training_platform.catalog import MACHINE_TYPES
-from training_platform.catalog.prices import hourly_usd
+from training_platform.catalog.prices import machines_cost
 from training_platform.cli.main import app
 from training_platform.jobs.cost import cost_text, job_cost
 from training_platform.jobs.resolve import ResolvedJob
@@ -23,7 +23,7 @@ VERTEX = (
 def test_every_vm_of_a_job_is_paid(take: Take) -> None:
     cost = job_cost(take(H100), "gke")
 
-    each = hourly_usd(MACHINE_TYPES["a3-highgpu-8g"], "on-demand", "us-central1") or 0
+    each = machines_cost(MACHINE_TYPES["a3-highgpu-8g"], "on-demand", "us-central1", 0, 1).most
     assert cost.machines == (("a3-highgpu-8g", 2),)
     assert cost.an_hour["on-demand"].most == pytest.approx(2 * each)
     assert each > 0

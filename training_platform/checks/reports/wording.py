@@ -153,7 +153,7 @@ def price(cost: Cost) -> str:
 
 def price_note(cost: Cost) -> str:
     """Return what a price rests on and what it leaves out."""
-    parts = [f"for machines, at list prices of {cost.read}, without {', '.join(LEFT_OUT)}"] if cost.read else []
+    parts = [f"at prices of {cost.read}, without {', '.join(LEFT_OUT)}"] if cost.read else []
     if cost.unpriced:
         parts.append(f"no price known: {', '.join(cost.unpriced)}")
     return "; ".join(parts)

@@ -1,0 +1,57 @@
+"""Prices and discounts of one's own, from ``stacks/prices.yaml``: what a contract says instead of list prices."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from datetime import date
+from pathlib import Path as FilePath
+from typing import Annotated
+
+from pydantic import Field, ValidationError
+
+from training_platform.catalog import MACHINE_TYPES
+from training_platform.catalog.loader import default
+from training_platform.catalog.prices import LIST, PriceBook
+from training_platform.catalog.types import Capacity
+from training_platform.config.reading.finding import Finding
+from training_platform.config.reading.rejection import rejections
+from training_platform.config.reading.section import MachineTypeName, OneOf, Section
+from training_platform.config.reading.source import read_source
+
+FILE = "stacks/prices.yaml"
+RULE = "own-prices"
+_SERVICES = (
+    *default().service_prices,
+    *(f"filestore-{tier}" for tier in default().filestore_tiers),
+    "hyperdisk-balanced",
+    "hyperdisk-ml",
+)
+_ALL = ("machines", "services")
+Usd = Annotated[float, Field(ge=0)]
+ByRegion = dict[str, Usd]
+ServiceName = Annotated[str, OneOf("service with a price", _SERVICES)]
+Discounted = Annotated[str, OneOf("machine type or service", (*MACHINE_TYPES, *_SERVICES, *_ALL))]
+
+
+class OwnPrices(Section):
+    """The whole file. USD: of machines per VM and hour, of storage per GiB and month, of all else per hour."""
+
+    read: date
+    machines: dict[MachineTypeName, dict[Capacity, ByRegion]] = {}
+    services: dict[ServiceName, ByRegion] = {}
+    discounts: dict[Discounted, Annotated[float, Field(ge=0, le=1)]] = {}
+
+
+def read_own_prices(root: FilePath) -> tuple[PriceBook, list[Finding]]:
+    """Return the prices of a repository, list prices where it has none of its own. Raises UnreadableError."""
+    path = root / FILE
+    if not path.exists():
+        return LIST, []
+    source = read_source(path, FILE)
+    try:
+        own = OwnPrices.model_validate_json(json.dumps(source.value))
+    except ValidationError as error:
+        found = rejections(error, OwnPrices, source, (), "")
+        return LIST, [dataclasses.replace(each, rule=RULE, stack=None) for each in found]
+    return PriceBook(machines=own.machines, services=own.services, discounts=own.discounts, read=own.read), []
