@@ -11,7 +11,7 @@ from training_platform.resources.cloud_names import slug
 from training_platform.resources.scope import Scope
 
 # To find a cluster and to connect to its DNS-based endpoint (container.clusters.get and .connect), and no right inside
-# it. That the role holds the second permission is (unverified).
+# it. That the role holds the second permission is (unverified): a listing of its permissions, without a date, lacks it.
 CONNECT_ROLE = "roles/container.clusterViewer"
 ALWAYS = 'request.time >= timestamp("2020-01-01T00:00:00Z")'
 

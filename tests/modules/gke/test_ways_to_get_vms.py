@@ -108,7 +108,7 @@ def test_machines_of_a_class_say_all_that_gke_needs_to_make_pools_of_them() -> N
     )
 
     assert spec["nodePoolAutoCreation"] == {"enabled": True}
-    assert spec["nodePoolConfig"] == {"serviceAccount": "nodes@example.com"}
+    assert spec["nodePoolConfig"] == {"serviceAccount": "nodes@example.com", "imageStreaming": {"enabled": True}}
     assert spec["priorities"] == [
         {
             "machineType": "a3-highgpu-8g",

@@ -39,8 +39,9 @@ def compute_class(
 ) -> dict[str, Any]:
     """Return the spec of a ComputeClass; ``pools`` are the cluster's by their key, ``key`` encrypts boot disks."""
     delay = spec.consolidation_delay_minutes
-    # What GKE makes has our account; pools of ours have it too, and would not match the class otherwise.
-    made = {"nodePoolConfig": {"serviceAccount": service_account}} if spec.makes_pools else {}
+    # What GKE makes has our account and streams images; pools of ours do too, and would not match the class otherwise.
+    config = {"serviceAccount": service_account, "imageStreaming": {"enabled": True}}
+    made = {"nodePoolConfig": config} if spec.makes_pools else {}
     return {
         "priorities": [_priority(priority, pools, key) for priority in spec.priorities],
         "nodePoolAutoCreation": {"enabled": spec.makes_pools},
