@@ -12,10 +12,11 @@ from modules.environment import enable_apis
 from modules.filestore.volume import FilestoreVolume, FilestoreVolumeArgs
 from modules.gke.kubernetes_provider import cluster_provider
 from modules.kueue.queues import TeamQueues, TeamQueuesArgs
-from modules.project.services import AI_PLATFORM, STORAGE, TEAM_APIS
+from modules.project.services import AI_PLATFORM, SECRETS_API, STORAGE, TEAM_APIS
 from modules.storage.bucket import Bucket, BucketArgs
 from modules.storage.data_sets import DataVolume, DataVolumeArgs
 from modules.storage.grants import RepositoryRef, grant_bucket
+from modules.storage.secret import Secret, SecretArgs
 from modules.storage.service_account import KubernetesAccount, TeamServiceAccount, TeamServiceAccountArgs
 from modules.tenancy.cluster_access import ClusterConnect, ClusterConnectArgs
 from modules.tenancy.namespace import TeamNamespace, TeamNamespaceArgs
@@ -27,6 +28,7 @@ from training_platform.config.names import (
     data_set_name,
     directory_name,
     persistent_resource_name,
+    secret_name,
     share_name,
 )
 from training_platform.config.spec.environment import Environment
@@ -51,7 +53,7 @@ Found = TypeVar("Found")
 def build_team(team: Team, environment: Environment, workspace: Workspace) -> dict[str, Any]:
     """Create everything of a team stack and return what it exports: where its jobs run and write to."""
     scope = team_scope(team, environment)
-    enable_apis(scope, TEAM_APIS, key_users(team))
+    enable_apis(scope, (*TEAM_APIS, *([SECRETS_API] if team.secrets else [])), key_users(team))
     outputs = environment_outputs(team.environment)
     buckets = {
         key: Bucket(bucket_name(key), BucketArgs(scope=scope, key=key, spec=spec)) for key, spec in team.buckets.items()
@@ -78,6 +80,8 @@ def build_team(team: Team, environment: Environment, workspace: Workspace) -> di
                 pulumi.Output.concat("serviceAccount:", account.email),
                 pulumi.ResourceOptions(),
             )
+    for key in team.secrets:
+        Secret(secret_name(key), SecretArgs(scope=scope, key=key, reader=account.member))
     for cluster in team.shares:
         TeamCluster(
             share_name(cluster),

@@ -420,6 +420,7 @@ TEAM_CHANGES: dict[tuple[str | int, ...], Any] = {
     ("buckets", "k", "delete_after_days"): 20,
     ("buckets", "k", "versioning"): True,
     ("buckets", "k", "access_logs"): "example-logs",
+    ("secrets",): ["other"],
     ("vertex",): {},
     ("vertex", "tensorboards"): ["us-west4"],
     ("vertex", "persistent_resources"): {},

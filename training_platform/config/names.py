@@ -68,6 +68,11 @@ def bucket_name(bucket: str) -> str:
     return f"bucket-{bucket}"
 
 
+def secret_name(secret: str) -> str:
+    """Name a team's secret."""
+    return f"secret-{secret}"
+
+
 def persistent_resource_name(resource: str) -> str:
     """Name a team's Vertex AI persistent resource."""
     return f"vertex-{resource}"
@@ -115,6 +120,8 @@ def _team_sections(team: Team) -> Iterator[tuple[str, Path]]:
         yield directory_name(directory), ("directories", directory)
     for bucket in team.buckets:
         yield bucket_name(bucket), ("buckets", bucket)
+    for index, secret in enumerate(team.secrets):
+        yield secret_name(secret), ("secrets", index)
     for resource in team.vertex.persistent_resources:
         yield persistent_resource_name(resource), ("vertex", "persistent_resources", resource)
 

@@ -155,6 +155,8 @@ def _team_references(
         yield ("output",), job.output, "a bucket", team.buckets
     if job.source and job.source.bucket:
         yield ("source", "bucket"), job.source.bucket, "a bucket", team.buckets
+    for variable, secret in job.secrets.items():
+        yield ("secrets", variable), secret.partition(":")[0], "a secret", team.secrets
     for index, mount in enumerate(job.mounts):
         below: Path = ("mounts", index, "source")
         if mount.source.directory:

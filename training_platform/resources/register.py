@@ -42,6 +42,7 @@ RESOURCE_POLICY = "gcp:compute/resourcePolicy:ResourcePolicy"
 ROUTER = "gcp:compute/router:Router"
 ROUTER_NAT = "gcp:compute/routerNat:RouterNat"
 SECRET = "gcp:secretmanager/secret:Secret"  # noqa: S105 # a type, which holds no secret
+SECRET_MEMBER = "gcp:secretmanager/secretIamMember:SecretIamMember"  # noqa: S105 # a type
 SERVICE = "gcp:projects/service:Service"
 SERVICE_ACCOUNT = "gcp:serviceaccount/account:Account"
 SERVICE_ACCOUNT_MEMBER = "gcp:serviceaccount/iAMMember:IAMMember"
@@ -184,7 +185,13 @@ REGISTER: Mapping[str, ResourceType] = {
     RESOURCE_POLICY: ResourceType(kind="resource policy"),
     ROUTER: ResourceType(kind="router", import_id=f"{_PROJECT}/regions/{{region}}/routers/{{name}}"),
     ROUTER_NAT: ResourceType(kind="NAT gateway", import_id="{project}/{region}/{router}/{name}"),
-    SECRET: ResourceType(kind="secret", labels="labels"),
+    SECRET: ResourceType(
+        kind="secret",
+        labels="labels",
+        loses="its versions are lost",
+        import_id=f"{_PROJECT}/secrets/{{secretId}}",
+    ),
+    SECRET_MEMBER: ResourceType(kind="role on a secret", adds=True),
     SERVICE: ResourceType(kind="API", adds=True),
     SERVICE_ACCOUNT_MEMBER: ResourceType(kind="role on a service account", adds=True),
     SERVICE_CONNECTION: ResourceType(kind="private service access", import_id="{network}:{service}"),

@@ -12,6 +12,7 @@ from training_platform.resources.declared import Declared
 from training_platform.resources.kueue.quota_objects import queue_object
 from training_platform.resources.scope import team_scope
 from training_platform.resources.storage.bucket import team_bucket
+from training_platform.resources.storage.secret import team_secret
 from training_platform.resources.vertex.persistent_resource import persistent_resource
 from training_platform.resources.vertex.tensorboard import tensorboard
 
@@ -23,6 +24,8 @@ def team_resources(
     scope = team_scope(team, environment)
     for key, bucket in team.buckets.items():
         yield team_bucket(key, bucket, scope)
+    for key in team.secrets:
+        yield team_secret(key, scope)
     for cluster, shares in team.shares.items():
         ordered = team.fallback.ordered(cluster, flavors[cluster])
         yield queue_object(

@@ -82,6 +82,7 @@ config:
       data: {filestore: shared, size_gib: 512}
       more: {filestore: shared, size_gib: 512}
       own: {filestore: alone, size_gib: 1024, whole_share: true}
+    secrets: [token]
     vertex:
       tensorboards: [us-central1]
       persistent_resources:

@@ -47,6 +47,7 @@ PEERED = "network: projects/1/global/networks/lab"
 
 EVERYWHERE = {
     "no such secret's form": (above("command: [a]\nsecrets: {A: BAD}", GPU), "job-model", "secrets.A", "NAME:VERSION"),
+    "a missing secret": (above("command: [a]\nsecrets: {A: tokn:3}", GPU), "job-model", "secrets.A", "token"),
     "secret without command": (above("secrets: {A: token}", GPU), "job-command", "secrets", "command"),
     "notice without command": (above(f"notify: {IN}/topics/a", GPU), "job-command", "notify", "command"),
     "no topic": (above("notify: runs", GPU), "job-model", "notify", "projects/PROJECT/topics/TOPIC"),

@@ -151,6 +151,11 @@ class Team(Section):
     )
     directories: dict[Name, DirectorySpec] = Field(default={}, description="Volumes on Filestore, by name.")
     buckets: dict[Name, BucketSpec] = Field(default={}, description="Cloud Storage buckets, by name.")
+    secrets: Annotated[tuple[Name, ...], AfterValidator(unique)] = Field(
+        default=(),
+        description="Secrets that the team's jobs read, by name; people add their values with gcloud secrets.",
+        examples=[["hugging-face"]],
+    )
     vertex: Vertex = Field(default=Vertex(), description="What the team uses of Vertex AI.")
 
     @model_validator(mode="after")

@@ -23,6 +23,7 @@ _PATHS: Final[Mapping[str, str]] = {
     "monitoring": "monitoring/",
     "resourceManager": "cloudresourcemanager/v1/",
     "resourceManagerV3": "cloudresourcemanager/v3/",
+    "secretManager": "secretmanager/v1/",
     "serviceNetworking": "servicenetworking/v1/",
     "serviceUsage": "serviceusage/v1beta1/",
     "storage": "storage/v1/",

@@ -19,7 +19,17 @@ PROJECT = "example-lab"
 OTHER = "example-other"
 LOCATION = f"projects/{PROJECT}/locations/us-central1"
 ZONE = f"projects/{PROJECT}/locations/us-central1-a"
-APIS = ("aiplatform", "artifactregistry", "compute", "container", "file", "iam", "monitoring", "storage")
+APIS = (
+    "aiplatform",
+    "artifactregistry",
+    "compute",
+    "container",
+    "file",
+    "iam",
+    "monitoring",
+    "secretmanager",
+    "storage",
+)
 LIMITS = """
 project: example-lab
 taken: "2026-11-01"

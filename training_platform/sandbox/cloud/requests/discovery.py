@@ -35,6 +35,7 @@ SERVICES: Final[Mapping[str, tuple[str, ...]]] = {
     "logging": ("v2",),
     "monitoring": ("v3", "v1"),
     "servicenetworking": ("v1",),
+    "secretmanager": ("v1",),
     "serviceusage": ("v1", "v1beta1"),
     "storage": ("v1",),
 }

@@ -85,6 +85,15 @@ LIVES = {
         id="example-lab-data",
         query={"project": PROJECT},
     ),
+    "secret": Life(
+        f"secretmanager/v1/projects/{PROJECT}/secrets",
+        {"replication": {"automatic": {}}},
+        {"labels": {"team": "vision"}},
+        {"labels": {"team": "vision"}, "replication": {"automatic": {}}},
+        id="token",
+        query={"secretId": "token"},
+        mask="labels",
+    ),
     "tensorboard": Life(
         f"aiplatform/v1/{LOCATION}/tensorboards",
         {"displayName": "runs"},
