@@ -134,6 +134,7 @@ def _environment(index: int, shape: Shape) -> Json:
         "labels": {"cost-center": f"group-{index:03}"},
         "google_groups_domain": "example.com",
         "admins": ["group:ml-platform@example.com"],
+        "alerts": {"emails": ["oncall@example.com"]},
         "clusters": clusters,
     }
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
 ADDRESS = "gcp:compute/address:Address"
 ALERT_POLICY = "gcp:monitoring/alertPolicy:AlertPolicy"
@@ -249,6 +250,7 @@ def api_of(resource_type: str) -> str | None:
     return APIS[module]
 
 
+@cache
 def labels_path(resource_type: str) -> tuple[str, ...] | None:
     """Return the keys under which a type takes the labels that Google Cloud bills by; None where it takes none."""
     row = REGISTER.get(resource_type)

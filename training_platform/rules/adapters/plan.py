@@ -44,6 +44,9 @@ def _by_type() -> Mapping[str, list[type[View]]]:
 
 
 VIEWS_OF = _by_type()
+_ONE_EACH = {kind for kind in (ObjectView, *VIEWS) if kind.of.__func__ is View.of.__func__ and not kind.EACH}
+"""Views of which every resource has one: most of a fleet's."""
+_PROVIDED: dict[str, Sequence[type[View]]] = {token: (ObjectView, *kinds) for token, kinds in VIEWS_OF.items()}
 
 
 def views_of_plan(planned: Iterable[Planned], locator: Locator | None = None) -> list[View]:
@@ -53,10 +56,13 @@ def views_of_plan(planned: Iterable[Planned], locator: Locator | None = None) ->
         if kinds := kinds_of(each.type):
             origin = locator.path(each.name) if locator else ()
             for kind in kinds:
-                found.extend(kind.of(each, origin))
+                if kind in _ONE_EACH:
+                    found.append(kind.made(each, origin, each.inputs))
+                else:
+                    found.extend(kind.of(each, origin))
     return found
 
 
 def kinds_of(token: str) -> Sequence[type[View]]:
     """Return the views that a type of resource has."""
-    return (ObjectView, *VIEWS_OF.get(token, ())) if token.startswith(PACKAGES) else ()
+    return _PROVIDED.get(token) or ((ObjectView,) if token.startswith(PACKAGES) else ())

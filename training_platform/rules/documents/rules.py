@@ -40,15 +40,15 @@ _document_rule("format", "document-format", "Find a text that is not in the form
 def _found(program: Program) -> Found:
     """Return every problem of every object, by kind; a newer kind of a known group is said once."""
     found: Found = defaultdict(list)
+    problems: list[Problem] = []
+    report = problems.append
     for view in program.all(ObjectView):
-        check = check_of(view.type)
-        if check is None:
-            continue
-
-        def report(problem: Problem, view: ObjectView = view) -> None:
-            found[problem.kind].append((view, problem))
-
-        check(view.inputs, (), report)
+        if (check := check_of(view.type)) is not None:
+            check(view.inputs, (), report)
+        if problems:
+            for problem in problems:
+                found[problem.kind].append((view, problem))
+            problems.clear()
     return found
 
 

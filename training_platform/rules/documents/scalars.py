@@ -135,16 +135,17 @@ def _either(shape: Shape) -> Check:
 
 
 def _text(shape: Shape, *, strict: bool) -> Check:
-    values, pattern = shape.get("enum"), _compiled(shape.get("pattern"), whole=not strict)
+    values, pattern = shape.get("enum", ()), _compiled(shape.get("pattern"), whole=not strict)
+    known = frozenset(values) if strict else {*values, ""}
     shortest, longest = shape.get("shortest", 0), shape.get("longest", float("inf"))
     well_formed, example = _FORMATS.get(shape.get("format", ""), (None, ""))
 
     def check(value: Any, where: Where, report: Report) -> None:
-        if not isinstance(value, str):
+        if value.__class__ is not str and not isinstance(value, str):
             if strict or not isinstance(value, (bool, int, float)):
                 report(refused("type", where, value, "which is not a text", "a text"))
-        elif values is not None:
-            if value not in values and (value or strict):
+        elif values:
+            if value not in known:
                 report(not_one_of(where, value, values, closed=strict))
         elif well_formed and not well_formed(value):
             written = "not shown" if shape["format"] == "byte" else value  # as secrets are

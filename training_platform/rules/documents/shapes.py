@@ -75,8 +75,9 @@ class _Documents:
 
     def _block(self, shape: Shape) -> Check:
         fields = {name: self.judged(number) for name, number in shape["fields"].items()}
-        get, required, closed = fields.get, shape.get("required", ()), self.strict
-        is_open = shape.get("open", False)
+        right = {name: each.right for name, each in fields.items()}.get
+        inside = {name: each.check for name, each in fields.items()}.get
+        required, closed, is_open = shape.get("required", ()), self.strict, shape.get("open", False)
         groups = shape.get("groups", ())
 
         def check(value: Any, where: Where, report: Report) -> None:
@@ -84,12 +85,14 @@ class _Documents:
                 _each(value, where, report, check, strict=closed)
                 return
             for key, item in value.items():
-                field = get(key)
-                if field is None:
+                if item.__class__ is right(key):
+                    continue
+                inner = inside(key)
+                if inner is None:
                     if not (is_open or item is None or key.startswith("__")):
                         report(unknown(where, key, fields, closed=closed))
-                elif item.__class__ is not field.right and item is not None and item is not UNKNOWN:
-                    field.check(item, (where, key), report)
+                elif item is not None and item is not UNKNOWN:
+                    inner(item, (where, key), report)
             for key in required:
                 if value.get(key) is None:
                     report(missing(where, key))

@@ -108,8 +108,8 @@ def rdma_network(pool: NodePoolView, program: Program) -> Iterator[Draft]:
 @rule("rdma-firewall", ruleset="fabric-networks", across=True, facts=("NET-02",), source=_TOOLKIT)
 def rdma_firewall(rule_: FirewallView, program: Program) -> Iterator[Draft]:
     """Find a firewall rule on a VPC for RDMA, which does not support firewall rules."""
-    for network in program.all(NetworkView):
-        if network.profile is not None and network.is_meant(rule_.network, "network"):
+    for network in program.once(_profiled):
+        if network.is_meant(rule_.network, "network"):
             message = f"firewall rule {rule_.name} is on VPC {network.name}, which is for RDMA"
             yield finding(rule_, "network", message, allowed="none")
 
@@ -117,7 +117,7 @@ def rdma_firewall(rule_: FirewallView, program: Program) -> Iterator[Draft]:
 @rule("rdma-metal-subnets", ruleset="fabric-networks", across=True, facts=("NET-02",), source=_TOOLKIT)
 def rdma_metal_subnets(subnet: SubnetView, program: Program) -> Iterator[Draft]:
     """Find a subnet in a VPC whose network profile creates its own."""
-    for network in program.all(NetworkView):
+    for network in program.once(_profiled):
         if (network.profile or "").endswith(METAL) and network.is_meant(subnet.network, "network"):
             message = f"subnet {subnet.name} is in VPC {network.name}, whose network profile creates its own"
             yield finding(subnet, "network", message, allowed="none")
@@ -195,12 +195,23 @@ def _pools_by_subnet(program: Program) -> dict[str, int]:
 
 
 def _own_networks(pool: NodePoolView, program: Program) -> list[NetworkView]:
-    wanted = {nic.network for nic in pool.nics if isinstance(nic.network, str)}
-    return [
-        network
-        for network in program.all(NetworkView)
-        if any(network.is_meant(reference, "network") for reference in wanted)
-    ]
+    meant = program.once(_meant)
+    wanted = {place for nic in pool.nics if isinstance(nic.network, str) for place in meant.get(nic.network, ())}
+    networks = program.all(NetworkView)
+    return [networks[place] for place in sorted(wanted)]
+
+
+def _meant(program: Program) -> dict[str, list[int]]:
+    """Return the places of networks among all of a program by what may mean them: two may have one name."""
+    found: dict[str, list[int]] = defaultdict(list)
+    for place, network in enumerate(program.all(NetworkView)):
+        for name in {network.name, network.network if network.known("network") else None} - {None}:
+            found[str(name)].append(place)
+    return found
+
+
+def _profiled(program: Program) -> list[NetworkView]:
+    return [network for network in program.all(NetworkView) if network.profile is not None]
 
 
 def _profile(pool: NodePoolView, network: NetworkView, program: Program) -> Iterator[Draft]:

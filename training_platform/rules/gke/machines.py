@@ -72,6 +72,8 @@ def pool_zone(pool: NodePoolView) -> Iterator[Draft]:
     if machine is None or machine.accelerator is None:
         return
     region = region_of(pool.location)
+    if (pool.zones or is_zone(pool.location)) and all(region_of(zone) == region for zone in pool.zones):
+        return
     offered = [zone for zone in machine.zones if region_of(zone) == region]
     allowed = enumeration(offered) or f"no zone of {region}, as far as we know"
     nearest = next(iter(sorted(offered)), None)

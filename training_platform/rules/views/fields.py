@@ -140,7 +140,9 @@ def _field(
         return PlainField(convert, place, spelled, missing)
 
     def read(view: Any) -> Any:
-        found = (convert(value) for path in paths if (value := at(view.inputs, path)) is not None)
-        return next(found, missing)
+        for path in paths:
+            if (value := at(view.inputs, path)) is not None:
+                return convert(value)
+        return missing
 
     return Field(read, place, spelled)

@@ -141,6 +141,8 @@ class NodePoolView(View):
     @fields.field("nodeConfig.bootDisk", place="")
     def disk_twice(self) -> bool:
         """Whether both spellings of the boot disk are there, with different values."""
+        if self.read(_DISK_GB[1]) is None and self.read(_DISK_TYPE[1]) is None:
+            return False
         sizes = {of.as_whole(self.read(path)) for path in _DISK_GB} - {None, UNKNOWN}
         return len(sizes) > 1 or len({of.as_text(self.read(path)) for path in _DISK_TYPE} - {None, UNKNOWN}) > 1
 
@@ -190,7 +192,7 @@ class NodePoolView(View):
             return machine
         return with_gpus(machine.name, self.accelerator_type, self.accelerator_count)
 
-    @property
+    @cached_property
     def capacity(self) -> Capacity:
         """The provisioning model, which decides the quota charged. Queued provisioning is charged as flex-start is."""
         if self.flex_start or self.queued:
@@ -216,14 +218,14 @@ class NodePoolView(View):
         """VMs of one slice as ``tpu_topology`` asks for them, rounded up; 1 without one, or where it is invalid."""
         return self.machine.hosts_of(self.tpu_topology) if self.machine else 1
 
-    @property
+    @cached_property
     def zone_count(self) -> int:
         """In how many zones the counts per zone hold."""
         if self.zones:
             return len(self.zones)
         return 1 if is_zone(self.location) else ZONES_OF_A_REGIONAL_CLUSTER
 
-    @property
+    @cached_property
     def most_vms(self) -> int:
         """VMs at most over all zones: the autoscaler's maximum, else the fixed count."""
         if self.total_max_nodes:
