@@ -44,8 +44,6 @@ def _by_type() -> Mapping[str, list[type[View]]]:
 
 
 VIEWS_OF = _by_type()
-_ONE_EACH = {kind for kind in (ObjectView, *VIEWS) if kind.of.__func__ is View.of.__func__ and not kind.EACH}
-"""Views of which every resource has one: most of a fleet's."""
 _PROVIDED: dict[str, Sequence[type[View]]] = {token: (ObjectView, *kinds) for token, kinds in VIEWS_OF.items()}
 
 
@@ -56,7 +54,7 @@ def views_of_plan(planned: Iterable[Planned], locator: Locator | None = None) ->
         if kinds := kinds_of(each.type):
             origin = locator.path(each.name) if locator else ()
             for kind in kinds:
-                if kind in _ONE_EACH:
+                if kind.SINGLE:
                     found.append(kind.made(each, origin, each.inputs))
                 else:
                     found.extend(kind.of(each, origin))

@@ -10,6 +10,7 @@ import binascii
 import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Final
 
 from training_platform.rules.documents.problems import Problem, Report, Where, not_one_of, path_of, refused
@@ -17,6 +18,7 @@ from training_platform.rules.documents.problems import Problem, Report, Where, n
 Shape = Mapping[str, Any]
 Check = Callable[[Any, Where, Report], None]
 _WIDTHS: Final[Mapping[str, tuple[int, int]]] = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
+_KEPT: Final = 4096  # texts that were right, of each kind of input
 _WHOLE: Final = re.compile(r"-?[0-9]{1,20}\Z")
 # The form of resource.Quantity: a signed decimal with a suffix of ten's or two's powers, or an exponent.
 _QUANTITY: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?\Z")
@@ -135,38 +137,53 @@ def _either(shape: Shape) -> Check:
 
 
 def _text(shape: Shape, *, strict: bool) -> Check:
-    values, pattern = shape.get("enum", ()), _compiled(shape.get("pattern"), whole=not strict)
-    known = frozenset(values) if strict else {*values, ""}
-    shortest, longest = shape.get("shortest", 0), shape.get("longest", float("inf"))
-    well_formed, example = _FORMATS.get(shape.get("format", ""), (None, ""))
+    values = shape.get("enum", ())
+    right = set(values) if strict else {*values, ""} if values else set()
+    keeps = not values and shape.get("format") != "byte"  # a secret is not kept
+    wrong = _wrong_choice(values, strict=strict) if values else _wrong_form(shape, strict=strict)
 
     def check(value: Any, where: Where, report: Report) -> None:
-        if value.__class__ is not str and not isinstance(value, str):
+        if value.__class__ is str and value in right:
+            return
+        if not isinstance(value, str):
             if strict or not isinstance(value, (bool, int, float)):
                 report(refused("type", where, value, "which is not a text", "a text"))
-        elif values:
-            if value not in known:
-                report(not_one_of(where, value, values, closed=strict))
-        elif well_formed and not well_formed(value):
-            written = "not shown" if shape["format"] == "byte" else value  # as secrets are
-            report(refused("format", where, written, "which is not in the right form", example))
-        elif pattern and not pattern(value):
-            allowed = f"a text that matches {shape['pattern']}"
-            report(refused("format", where, value, "which is not in the right form", allowed))
-        elif not shortest <= len(value) <= longest:
-            allowed = f"{shortest} to {longest} characters" if longest < float("inf") else f"at least {shortest}"
-            report(refused("range", where, value, f"which has {len(value)} characters", allowed))
+        elif problem := wrong(value, where):
+            report(problem)
+        elif keeps and len(right) < _KEPT:
+            right.add(value)
 
     return check
 
 
-def _compiled(pattern: str | None, *, whole: bool) -> Callable[[str], object] | None:
-    """Return what a pattern matches: Google's are those of whole texts, and Python wants flags first."""
-    if pattern is None:
+def _wrong_choice(values: list[str], *, strict: bool) -> Callable[[str, Where], Problem | None]:
+    return lambda value, where: not_one_of(where, value, values, closed=strict)
+
+
+def _wrong_form(shape: Shape, *, strict: bool) -> Callable[[str, Where], Problem | None]:
+    pattern = matched(shape["pattern"], whole=not strict) if "pattern" in shape else None
+    shortest, longest = shape.get("shortest", 0), shape.get("longest", float("inf"))
+    well_formed, example = _FORMATS.get(shape.get("format", ""), (None, ""))
+
+    def wrong(value: str, where: Where) -> Problem | None:
+        if well_formed and not well_formed(value):
+            written = "not shown" if shape["format"] == "byte" else value  # as secrets are
+            return refused("format", where, written, "which is not in the right form", example)
+        if pattern and not pattern(value):
+            allowed = f"a text that matches {shape['pattern']}"
+            return refused("format", where, value, "which is not in the right form", allowed)
+        if not shortest <= len(value) <= longest:
+            allowed = f"{shortest} to {longest} characters" if longest < float("inf") else f"at least {shortest}"
+            return refused("range", where, value, f"which has {len(value)} characters", allowed)
         return None
-    flags = re.IGNORECASE if "(?i)" in pattern else 0
-    made = re.compile(pattern.replace("(?i)", ""), flags)
-    return made.fullmatch if whole else made.search
+
+    return wrong
+
+
+def matched(pattern: str, *, whole: bool) -> Callable[[str], object]:
+    """Return what tells whether a pattern matches: Google's are those of whole texts, and Python wants flags first."""
+    made = re.compile(pattern.replace("(?i)", ""), re.IGNORECASE if "(?i)" in pattern else 0)
+    return lru_cache(_KEPT)(made.fullmatch if whole else made.search)  # names and labels come again and again
 
 
 def _is_time(value: str) -> bool:

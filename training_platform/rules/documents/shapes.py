@@ -6,8 +6,7 @@ A function looks at a value and reports what is wrong with it. What is not known
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +14,7 @@ from typing import Any, NamedTuple
 from training_platform.resources.planned import UNKNOWN
 from training_platform.rules.documents.additions import add
 from training_platform.rules.documents.problems import Problem, Report, Where, missing, path_of, refused, unknown
-from training_platform.rules.documents.scalars import scalar
+from training_platform.rules.documents.scalars import matched, scalar
 from training_platform.rules.views.inputs import is_list
 
 Shape = Mapping[str, Any]
@@ -79,6 +78,7 @@ class _Documents:
         inside = {name: each.check for name, each in fields.items()}.get
         required, closed, is_open = shape.get("required", ()), self.strict, shape.get("open", False)
         groups = shape.get("groups", ())
+        counted = bool(required or groups)
 
         def check(value: Any, where: Where, report: Report) -> None:
             if value.__class__ is not dict and not isinstance(value, Mapping):
@@ -93,11 +93,8 @@ class _Documents:
                         report(unknown(where, key, fields, closed=closed))
                 elif item is not None and item is not UNKNOWN:
                     inner(item, (where, key), report)
-            for key in required:
-                if value.get(key) is None:
-                    report(missing(where, key))
-            for group in groups:
-                _counted(value, group, where, report)
+            if counted:
+                _present(value, required, groups, where, report)
 
         return check
 
@@ -127,7 +124,7 @@ class _Documents:
     def _map(self, shape: Shape) -> Check:
         right, inner = self.judged(shape["of"])
         sized = _sized(shape, "entries")
-        keys_like = re.compile(shape["keys_like"]).search if "keys_like" in shape else None
+        keys_like = matched(shape["keys_like"], whole=False) if "keys_like" in shape else None
 
         def check(value: Any, where: Where, report: Report) -> None:
             if not isinstance(value, Mapping):
@@ -173,6 +170,17 @@ def _sized(shape: Shape, what: str) -> Check | None:
             report(Problem("range", path_of(where), f"there are {len(value)} {what}", f"{bound} {what}"))
 
     return check
+
+
+def _present(
+    value: Mapping[str, Any], required: Sequence[str], groups: Sequence[Shape], where: Where, report: Report
+) -> None:
+    """Report what a block has to have and has not."""
+    for key in required:
+        if value.get(key) is None:
+            report(missing(where, key))
+    for group in groups:
+        _counted(value, group, where, report)
 
 
 def _counted(value: Mapping[str, Any], group: Shape, where: Where, report: Report) -> None:

@@ -94,6 +94,7 @@ class View:
     PLACES: ClassVar[dict[str, Path]] = {}
     PLAIN: ClassVar[Branch]
     MISSING: ClassVar[dict[str, Any]] = {}  # plain fields of a resource without inputs
+    SINGLE: ClassVar[bool] = True  # whether a resource has exactly one such view
     LINES: ClassVar[bool] = True  # whether a field that names no place has a line of its own
     SHARED: ClassVar[frozenset[str]] = frozenset({"labels", "deletion_protection", "encryption"})
 
@@ -104,6 +105,7 @@ class View:
         cls.FIELDS = {**cls.FIELDS, **{name: each for name, each in vars(cls).items() if isinstance(each, Field)}}
         cls.PLACES = {name: cls._place(each) for name, each in cls.FIELDS.items()}
         plain = [each for each in cls.FIELDS.values() if isinstance(each, PlainField)]
+        cls.SINGLE = not cls.EACH and all("of" not in vars(base) for base in cls.__mro__[: cls.__mro__.index(View)])
         cls.PLAIN = Branch(Plain(each.name, each.path, each.convert) for each in plain)
         cls.MISSING = {each.name: each.missing for each in plain if each.missing is not UNKNOWN}
 
