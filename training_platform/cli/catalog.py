@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from training_platform.cli.options import Format, FormatOption
 from training_platform.cli.root import fail
 
 if TYPE_CHECKING:
@@ -16,16 +16,6 @@ if TYPE_CHECKING:
     from training_platform.catalog.fact_sheets import Sheet, Value
 
 app = typer.Typer(help="The catalogue of machine types, accelerators, disks and charts.", no_args_is_help=True)
-
-
-class Format(StrEnum):
-    """How facts are printed."""
-
-    text = "text"
-    json = "json"
-
-
-FormatOption = Annotated[Format, typer.Option("--format", help="Output format.")]
 
 
 def _complete(incomplete: str) -> Iterator[str]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from training_platform.checks.planning.garbage_collector import collector_off
+from training_platform.cli.options import RootOption, TodayOption
 from training_platform.cli.root import complete_stacks, fail, need, repository
 
 if TYPE_CHECKING:
@@ -76,12 +77,8 @@ def check(
         bool,
         typer.Option("--verbose", "-v", help="Print every resource, quota and flavor, not only what is nearly full."),
     ] = False,
-    today: Annotated[
-        str | None, typer.Option("--today", help="The date to check dated files against, such as 2026-11-21.")
-    ] = None,
-    root: Annotated[
-        Path | None, typer.Option("--root", help="The repository; default: the one around this folder.")
-    ] = None,
+    today: TodayOption = None,
+    root: RootOption = None,
 ) -> None:
     """Plan stacks without a cloud, and check them against quotas, capacity and every rule.
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import asdict
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from training_platform.cli.options import Format, FormatOption
 from training_platform.cli.root import fail, need, repository, say
 
 if TYPE_CHECKING:
@@ -22,16 +22,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="The rules that stacks are held to.", no_args_is_help=True)
 _PLACE = re.compile(r"(?P<file>.+\.ya?ml):(?P<line>\d+)(?::\d+)?")
-
-
-class Format(StrEnum):
-    """How an answer is printed."""
-
-    text = "text"
-    json = "json"
-
-
-FormatOption = Annotated[Format, typer.Option("--format", help="Output format.")]
 
 
 def complete_rules(incomplete: str) -> list[str]:
@@ -79,7 +69,7 @@ def explain(
     elif quotas := _quotas(subject):
         _print_quotas(quotas, output_format)
     elif catalog.sheets_of(subject):
-        catalog.show(subject, output_format=catalog.Format(output_format.value))
+        catalog.show(subject, output_format=output_format)
     else:
         _unknown(subject, rules)
 

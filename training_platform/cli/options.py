@@ -1,14 +1,32 @@
-"""Options that several commands share: the fields of one dataclass, of which each command takes some."""
+"""Options that several commands share, one by one, or as fields of a dataclass of which each command takes some."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields
+from enum import StrEnum
 from functools import wraps
 from inspect import Parameter, signature
-from typing import Any, get_type_hints
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+import typer
 
 Command = Callable[..., None]
+
+
+class Format(StrEnum):
+    """Output format of a command."""
+
+    text = "text"
+    json = "json"
+
+
+FormatOption = Annotated[Format, typer.Option("--format", help="Output format.")]
+RootOption = Annotated[Path | None, typer.Option("--root", help="The repository; default: the one around this folder.")]
+TodayOption = Annotated[
+    str | None, typer.Option("--today", help="The date to check dated files against, such as 2026-11-21.")
+]
 
 
 def takes(options: type[Any], *names: str) -> Callable[[Command], Command]:

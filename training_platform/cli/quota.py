@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from training_platform.cli.options import RootOption, TodayOption
 from training_platform.cli.root import fail, repository, say
 
 if TYPE_CHECKING:
@@ -42,10 +43,6 @@ class By(StrEnum):
 
 
 FormatOption = Annotated[Format, typer.Option("--format", help="Output format.")]
-RootOption = Annotated[Path | None, typer.Option("--root", help="The repository; default: the one around this folder.")]
-TodayOption = Annotated[
-    str | None, typer.Option("--today", help="The date to check dated files against, such as 2026-11-21.")
-]
 
 
 @app.command("show")

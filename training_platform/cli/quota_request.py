@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from training_platform.cli.quota import RootOption, TodayOption, overview_of, say_not_counted
+from training_platform.cli.options import RootOption, TodayOption
+from training_platform.cli.quota import overview_of, say_not_counted
 from training_platform.cli.root import fail, repository, say
 
 if TYPE_CHECKING:

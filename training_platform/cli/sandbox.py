@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final, NoReturn
 
 import typer
 
-from training_platform.cli.options import takes
+from training_platform.cli.options import RootOption, takes
 from training_platform.cli.root import complete_stacks, fail, need, repository, say
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ Scenario = Annotated[
 ]
 Place = Annotated[Path | None, typer.Option("--workspace", help="Where everything is kept; default: .sandbox/.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Install the Pulumi CLI without asking, where it is missing.")]
-Root = Annotated[Path | None, typer.Option("--root", help="The repository; default: the one around this folder.")]
 
 WHERE: Final = ("workspace", "root")
 _RUN: Final = ("parallel", "yes", *WHERE)
@@ -59,7 +58,7 @@ class Options:
     scenario: Scenario = None
     workspace: Place = None
     yes: Yes = False
-    root: Root = None
+    root: RootOption = None
 
     def __post_init__(self) -> None:
         """End the command where the extra is missing."""

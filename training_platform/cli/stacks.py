@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from training_platform.cli.options import RootOption
 from training_platform.cli.root import fail, repository, say
 
 
@@ -20,9 +20,7 @@ def stacks(
         bool | None, typer.Option("--production/--no-production", help="Only environments that are production, or not.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list on one line.")] = False,
-    root: Annotated[
-        Path | None, typer.Option("--root", help="The repository; default: the one around this folder.")
-    ] = None,
+    root: RootOption = None,
 ) -> None:
     """Print the environments, production last, or the stacks of one, its teams after it.
 

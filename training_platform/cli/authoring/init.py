@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from training_platform.cli.options import RootOption
 from training_platform.cli.root import fail, repository
 
 if TYPE_CHECKING:
     from training_platform.config.workspace import Workspace
 
 app = typer.Typer(help="Write the first file of an environment, a team or a job.", no_args_is_help=True)
-RootOption = Annotated[Path | None, typer.Option("--root", help="The repository; default: the one around this folder.")]
 JOB_NAME_PARTS = 2
 _SHOWN = 6  # choices in a question
 

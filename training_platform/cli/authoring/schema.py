@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from training_platform.cli.options import RootOption
 from training_platform.cli.root import repository
 
 
@@ -16,9 +16,7 @@ def schema(
     check: Annotated[
         bool, typer.Option("--check", help="Write nothing; exit with 1 where a file is not current.")
     ] = False,
-    root: Annotated[
-        Path | None, typer.Option("--root", help="The repository; default: the one around this folder.")
-    ] = None,
+    root: RootOption = None,
 ) -> None:
     """Write the JSON Schemas of stack files and job files beside them."""
     folder = repository(root)

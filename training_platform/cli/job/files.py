@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from training_platform.cli.options import Format, FormatOption, RootOption, TodayOption
 from training_platform.cli.root import complete_jobs, fail, repository, say
 
 if TYPE_CHECKING:
@@ -18,20 +19,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Training jobs.", no_args_is_help=True)
 
-Root = Annotated[Path | None, typer.Option("--root", help="The repository; default: the one around this folder.")]
-Today = Annotated[
-    str | None, typer.Option("--today", help="The date to check dated files against, such as 2026-11-21.")
-]
-
-
-class Format(StrEnum):
-    """Output format of a command."""
-
-    text = "text"
-    json = "json"
-
-
-Output = Annotated[Format, typer.Option("--format", help="Output format.")]
 JobFile = Annotated[Path, typer.Argument(help="jobs/<team>/<job>.yaml", autocompletion=complete_jobs)]
 
 
@@ -49,8 +36,8 @@ def render(
     target: Annotated[
         Target | None, typer.Option("--target", help="Where it runs; required if the job has both.")
     ] = None,
-    today: Today = None,
-    root: Root = None,
+    today: TodayOption = None,
+    root: RootOption = None,
 ) -> None:
     """Print what a job would submit: a JobSet as YAML, or the body of a Vertex AI CustomJob as JSON.
 
@@ -80,9 +67,9 @@ def check(
         typer.Argument(help="Job files; default: all in jobs/.", metavar="[FILE]...", autocompletion=complete_jobs),
     ] = None,
     *,
-    output_format: Output = Format.text,
-    today: Today = None,
-    root: Root = None,
+    output_format: FormatOption = Format.text,
+    today: TodayOption = None,
+    root: RootOption = None,
 ) -> None:
     """Check job files against their teams' stacks, for every target that they name.
 
@@ -117,9 +104,9 @@ def cost(
     file: JobFile,
     *,
     target: Annotated[Target | None, typer.Option("--target", help="Default: every target of the job.")] = None,
-    output_format: Output = Format.text,
-    today: Today = None,
-    root: Root = None,
+    output_format: FormatOption = Format.text,
+    today: TodayOption = None,
+    root: RootOption = None,
 ) -> None:
     """Print what a job costs at list prices, for each provisioning model: an hour of it, and its longest run.
 

@@ -11,7 +11,8 @@ from typing import Annotated
 
 import typer
 
-from training_platform.cli.job.files import Format, Output, Root, print_json
+from training_platform.cli.job.files import print_json
+from training_platform.cli.options import Format, FormatOption, RootOption
 from training_platform.cli.root import complete_stacks, fail, repository, say
 
 app = typer.Typer(help="Images that jobs run.", no_args_is_help=True)
@@ -41,8 +42,8 @@ def build(
         Builder | None, typer.Option("--with", help="What builds it; default: the first that is on PATH.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the commands, and run none.")] = False,
-    output_format: Output = Format.text,
-    root: Root = None,
+    output_format: FormatOption = Format.text,
+    root: RootOption = None,
 ) -> None:
     """Build an image and push it to the environment's repository; print what a job file calls it.
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from training_platform.cli.job.files import Format, Output, Root, print_json
+from training_platform.cli.job.files import print_json
+from training_platform.cli.options import Format, FormatOption, RootOption
 from training_platform.cli.root import complete_runs, complete_teams, fail, need, repository, say
 
 if TYPE_CHECKING:
@@ -40,11 +41,11 @@ LocalCloud = Annotated[
 class Options:
     """What the commands can be told; each takes the options that mean something to it."""
 
-    output_format: Output = Format.text
+    output_format: FormatOption = Format.text
     team: Team = None
     kubeconfig: Kubeconfig = None
     local_cloud: LocalCloud = None
-    root: Root = None
+    root: RootOption = None
 
     def __post_init__(self) -> None:
         """End the command where the extra is missing."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from training_platform.cli.job.files import Format, JobFile, Target, Today, print_findings, print_json
+from training_platform.cli.job.files import JobFile, Target, print_findings, print_json
 from training_platform.cli.job.run_access import (
     OF_A_RUN,
     Options,
@@ -24,7 +24,7 @@ from training_platform.cli.job.run_access import (
     runs_of,
     say_state,
 )
-from training_platform.cli.options import takes
+from training_platform.cli.options import Format, TodayOption, takes
 from training_platform.cli.root import fail, say
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def submit(
     run: Annotated[
         str | None, typer.Option("--run", help="The run's name; default: the job's and five letters.")
     ] = None,
-    today: Today = None,
+    today: TodayOption = None,
     options: Options,
 ) -> None:
     """Submit a job, and print the name of its run.
