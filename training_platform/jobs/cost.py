@@ -171,4 +171,11 @@ def _note(cost: JobCost) -> str:
     unpriced = dict.fromkeys(name for each in cost.an_hour.values() for name in each.unpriced)
     said = f"List prices of {min(dates)}" if dates else "No list price is known"
     no_price = f"; no price known: {', '.join(unpriced)}" if dates and unpriced else ""
-    return f"{said}, of machines alone: without {', '.join(LEFT_OUT[cost.target])}{no_price}."
+    counted = "; flex-start has none of its own, and costs at most what on-demand does" if _without_own(cost) else ""
+    return f"{said}, of machines alone: without {', '.join(LEFT_OUT[cost.target])}{no_price}{counted}."
+
+
+def _without_own(cost: JobCost) -> bool:
+    """Whether flex-start is counted at the price of on-demand."""
+    prices = [MACHINE_TYPES[each.machine_type].price for each in cost.machines]
+    return "flex-start" in cost.an_hour and any(price and "flex-start" not in price.usd for price in prices)

@@ -1,0 +1,76 @@
+"""The job files of ``examples/jobs/``, as jobs of the tests' organisation: clean, and as the APIs want them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.examples.jobs.conftest import EXAMPLES
+from tests.places import ORGANISATION
+from training_platform.config.reading.clock import today
+from training_platform.jobs.render import render_job
+from training_platform.sandbox.cloud.requests.discovery import load
+from training_platform.sandbox.cloud.requests.validation import read_body
+from training_platform.sandbox.kubernetes.schemas.crds import load_crds
+
+SCHEMAS = Path(__file__).parents[4] / "shared" / "schemas" / "jobset"
+GKE = {"pretrain_jax": "nlp", "fsdp_torch": "vision"}
+VERTEX = {"finetune_vit": "customJobs", "tune": "hyperparameterTuningJobs", "dask_cluster": "customJobs"}
+
+
+def placed(root: Path, example: str, team: str) -> Path:
+    """Copy an example's job file to its team, in a copy of the organisation."""
+    for name in ("stacks", "jobs"):
+        shutil.copytree(ORGANISATION / name, root / name)
+    shutil.copy(ORGANISATION / "Pulumi.yaml", root)
+    path = root / "jobs" / team / f"{example.replace('_', '-')}.yaml"
+    shutil.copy(EXAMPLES / example / "job.yaml", path)
+    return path
+
+
+def rendered(root: Path, example: str, team: str) -> str:
+    found = render_job(placed(root, example, team), root, None, today(ORGANISATION))
+    assert [str(finding) for finding in found.findings] == []
+    return found.text
+
+
+def test_every_example_has_a_job_file_and_a_test() -> None:
+    folders = {path.name for path in EXAMPLES.iterdir() if any(path.glob("*.py"))}
+
+    assert folders == GKE.keys() | VERTEX.keys()
+    assert all((Path(__file__).parent / f"test_{name}.py").is_file() for name in folders)
+
+
+@pytest.mark.parametrize("example", GKE)
+def test_a_job_for_gke_is_a_jobset(example: str, tmp_path: Path) -> None:
+    if not SCHEMAS.is_dir():
+        pytest.skip("the upstream CRDs are not beside this checkout, in ../shared/schemas")
+    jobset = yaml.safe_load(rendered(tmp_path, example, GKE[example]))
+
+    assert load_crds(SCHEMAS)["jobset.x-k8s.io", "v1alpha2", "JobSet"].errors(jobset) == []
+    (container,) = jobset["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["containers"]
+    assert any(word.endswith(".py") and (EXAMPLES / example / word).is_file() for word in words(container))
+
+
+@pytest.mark.parametrize("example", VERTEX)
+def test_a_job_for_vertex_ai_is_one_of_its_documents(example: str, tmp_path: Path) -> None:
+    body = json.loads(rendered(tmp_path, example, "vision"))
+
+    api = load("aiplatform", "v1")
+    assert read_body(api, api.methods[f"aiplatform.projects.locations.{VERTEX[example]}.create"], body)
+    (container, *_) = [pool["containerSpec"] for pool in spec(body)["workerPoolSpecs"]]
+    assert any(word.endswith(".py") and (EXAMPLES / example / word).is_file() for word in words(container))
+
+
+def words(container: dict[str, list[str]]) -> list[str]:
+    return [*container["command"], *container.get("args", ())]
+
+
+def spec(
+    body: dict[str, dict[str, list[dict[str, dict[str, list[str]]]]]],
+) -> dict[str, list[dict[str, dict[str, list[str]]]]]:
+    return body.get("jobSpec") or body["trialJobSpec"]
