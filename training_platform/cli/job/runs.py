@@ -174,7 +174,7 @@ def why_it_waits(
         elif place.target == "gke":
             sentences = why_gke(api, place, found, job_now(found, place, options))
         else:
-            sentences = why_vertex(api, found)
+            sentences = why_vertex(api, place, found)
     if options.output_format is Format.json:
         print_json({**found.as_json(), "why": sentences})
     else:

@@ -71,9 +71,16 @@ def why_gke(cluster: ClusterApi, place: Place, run: Run, job: ResolvedJob | None
     return list(why(run, seen))
 
 
-def why_vertex(vertex: VertexJobs, run: Run) -> list[str]:
-    """Return why a run on Vertex AI waits or failed. Raises GoogleError."""
-    return list(why_on_vertex(run, vertex.get(run.identity)))
+def why_vertex(vertex: VertexJobs, place: Place, run: Run) -> list[str]:
+    """Return why a run on Vertex AI waits or failed, and beside which runs of its team. Raises GoogleError."""
+    sentences = list(why_on_vertex(run, vertex.get(run.identity)))
+    if run.state == "waiting":
+        holding = [
+            each.name for each in vertex_runs(vertex, place) if each.state == "running" and each.name != run.name
+        ]
+        if holding:
+            sentences.append(f"Runs of team {run.team} that have VMs there: {', '.join(sorted(holding))}.")
+    return sentences
 
 
 def wait(read: Callable[[], Run | None], *, seconds: float | None, changed: Callable[[Run], None]) -> Run | None:

@@ -89,7 +89,12 @@ class Ledger:
 
 def held(record: Record) -> Iterator[tuple[QuotaKey, float]]:
     """Yield what a resource holds."""
-    for (project, service, quota_id, location, dimensions), amount in record.meta.get("charges", ()):
+    yield from charges_of(record.meta.get("charges", ()))
+
+
+def charges_of(kept: Iterable[Any]) -> Iterator[tuple[QuotaKey, float]]:
+    """Yield charges that were kept as data."""
+    for (project, service, quota_id, location, dimensions), amount in kept:
         yield QuotaKey(project, service, quota_id, location, tuple((name, value) for name, value in dimensions)), amount
 
 

@@ -1,5 +1,6 @@
 """The states of a training job over time: pending, perhaps queued, running, and an end.
 
+A job that exceeds a quota by what others hold is QUEUED until they hold less.
 A job is PENDING and RUNNING for as many seconds as the settings ``aiplatform.jobs.pending`` and ``.running`` say. Where
 a stock-out hits it, a FLEX_START job is QUEUED until there are VMs, at most for its longest wait; any other one fails.
 A spot job that is preempted begins again where it may restart its workers, else it fails. While a job holds VMs it
@@ -10,9 +11,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from training_platform.sandbox.cloud.requests.errors import ApiError
 from training_platform.sandbox.cloud.resources.model import Json
 from training_platform.sandbox.cloud.state.clock import stamp
 from training_platform.sandbox.cloud.state.cloud import Cloud
+from training_platform.sandbox.cloud.state.quota import charges_of
 from training_platform.sandbox.cloud.state.store import Record
 from training_platform.sandbox.cloud.state.work import JobAsk
 
@@ -28,6 +31,9 @@ def queued(cloud: Cloud, record: Record) -> None:
     """Let a new job wait for its VMs, which a fault may withhold."""
     now = cloud.clock.now()
     job = record.meta["job"]
+    if "asks" in job:
+        _enter(record, "QUEUED", now)
+        return
     short = cloud.interference.shortage(_ask(record))
     if short is None:
         _enter(record, "PENDING", now)
@@ -66,13 +72,27 @@ def _step(cloud: Cloud, record: Record) -> bool:
 
 
 def _queued(cloud: Cloud, record: Record, job: Json, now: float) -> bool:
-    if cloud.interference.over(job["held_by"], now):
+    if "asks" in job:
+        return _has_quota(cloud, record, job)
+    ends = job["since"] + job["wait"] if job["wait"] else None
+    if cloud.interference.over(job["held_by"], now if ends is None else min(now, ends)):
         _enter(record, "PENDING", now)
         return True
-    if job["wait"] and now >= job["since"] + job["wait"]:
-        _end(record, "FAILED", job["since"] + job["wait"], _EXHAUSTED, f"{job['message']} The longest wait is over.")
+    if ends is not None and now >= ends:
+        _end(record, "FAILED", ends, _EXHAUSTED, f"{job['message']} The longest wait is over.")
         return True
     return False
+
+
+def _has_quota(cloud: Cloud, record: Record, job: Json) -> bool:
+    """Let a job that waits for quota go on once others hold less."""
+    try:
+        cloud.quota.hold("aiplatform", record, charges_of(job["asks"]))
+    except ApiError:
+        return False
+    del job["asks"]
+    queued(cloud, record)
+    return True
 
 
 def _pending(cloud: Cloud, record: Record, job: Json, now: float) -> bool:

@@ -49,7 +49,7 @@ def _create(cloud: Cloud, call: Call) -> Json:
     record = Record(name=f"{call.name}/{cloud.number()}", project=call.project, body=body)
     record.meta["job"] = _asked(cloud, call, kind, spec)
     copies = int(body.get("parallelTrialCount", 1)) if kind == "hyperparameterTuningJobs" else 1
-    cloud.quota.hold(call.service, record, _charges(cloud, call, record.meta["job"], copies))
+    _hold(cloud, record, list(_charges(cloud, call, record.meta["job"], copies)))
     name_and_date(cloud, record, {})
     queued(cloud, record)
     cloud.store.put(record)
@@ -109,6 +109,19 @@ def _charges(cloud: Cloud, call: Call, job: Json, copies: int) -> Iterator[tuple
         )
         for each in vertex_usage(usage):
             yield cloud.quota.charged_key(each.keys), each.amount
+
+
+def _hold(cloud: Cloud, record: Record, charges: list[tuple[QuotaKey, float]]) -> None:
+    """Charge a job, or let it wait for what others hold. Raises ApiError for one that exceeds a quota alone.
+
+    Source: Vertex AI docs, understanding the training service: a job is queued until there is quota; read 2026-11-22.
+    """
+    try:
+        cloud.quota.hold("aiplatform", record, charges)
+    except ApiError:
+        if any((limit := cloud.quota.limit(key)) is not None and amount > limit for key, amount in charges):
+            raise
+        record.meta["job"]["asks"] = [[list(key), amount] for key, amount in charges]
 
 
 def _cancel(cloud: Cloud, call: Call) -> Json:
