@@ -96,4 +96,4 @@ def _sentences(title: str, where: str) -> Iterator[None]:
 
 
 def _line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:300] or type(error).__name__
+    return " ".join(str(error).split())[:300].rstrip(".") or type(error).__name__

@@ -128,10 +128,10 @@ class ClusterApi:
         with _sentences(self.name):
             answer = self._send(self._request(method, path, query or {}, body), _SECONDS)
             data = answer.read()
-        if answer.status >= 400:
-            raise ClusterError(_refusal(self.name, answer.status, data), answer.status)
-        found: Json = json.loads(data)
-        return found
+            if answer.status >= 400:
+                raise ClusterError(_refusal(self.name, answer.status, data), answer.status)
+            found: Json = json.loads(data)
+            return found
 
     def _request(
         self, method: str, path: str, query: Mapping[str, str | int], body: Mapping[str, Any] | None = None

@@ -86,24 +86,29 @@ def find_run(run: str, options: Options) -> tuple[Run, Place, Any]:
 
     A run whose objects are gone from its cluster is the one that Cloud Logging saw end.
     """
-    from training_platform.clients.google_api import GoogleError
     from training_platform.jobs.runs.kept_logs import gone_run
     from training_platform.jobs.runs.places import places_of_run
 
-    there = places_of_run(options.folder(), options.workspace(), run, team=options.team)
+    said, others = places_of_run(options.folder(), options.workspace(), run, team=options.team)
+    there = [*said, *others]
+    silent: list[str] = []
     for place in there:
-        api = options.api(place)
-        found = _named(api, place, run)
-        if found:
-            return found, place, api
-    unasked = ""
+        try:
+            api = options.api(place)
+            if found := _named(api, place, run):
+                return found, place, api
+        except errors() as error:
+            if place in said:  # anywhere else the run is only if its file has changed
+                raise
+            silent.append(str(error))
     for place in (each for each in there if each.target == "gke"):
         try:
             if gone := gone_run(options.log(place), place, run):
                 return gone, place, options.api(place)
-        except GoogleError as error:
-            unasked = f" Whether one has been there cannot be said: {error}"
+        except errors() as error:
+            silent.append(str(error))
     where = " and ".join(f"{place.target} {place.key}" for place in there)
+    unasked = f" Not everything could be asked: {silent[0]}" if silent else ""
     return fail(f"There is no run {run} in {where}; training-platform job list names those that are.{unasked}")
 
 

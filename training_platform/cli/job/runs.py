@@ -45,7 +45,7 @@ def submit(
     today: TodayOption = None,
     options: Options,
 ) -> None:
-    """Submit a job, and print the name of its run.
+    """Submit a job, and print the name of its run; a grid on GKE is a run for each of its points.
 
     What `job check` refuses is not submitted. On GKE the API server and every webhook have to take the job in a dry run
     first. Exit code 1: the job has errors. 2: it could not be submitted.
@@ -64,11 +64,13 @@ def submit(
             say(f"# {note}", err=True)
         progress(f"Submitting to {place.target} {place.key} ...")
         send = submit_to_gke if place.target == "gke" else submit_to_vertex
-        name = send(prepared, options.api(place))
+        names = send(prepared, options.api(place))
     if options.output_format is Format.json:
-        print_json({"run": name, "team": place.team.name, "target": place.target, "place": place.key})
+        print_json(
+            {"run": names[0], "runs": names, "team": place.team.name, "target": place.target, "place": place.key}
+        )
     else:
-        say(name)
+        say("\n".join(names))
 
 
 @takes(Options, "output_format", *OF_A_RUN)

@@ -97,19 +97,28 @@ def places(root: Path, workspace: Workspace, *, environment: str | None = None, 
     return list(found.values())
 
 
-def places_of_run(root: Path, workspace: Workspace, run: str, *, team: str | None = None) -> list[Place]:
-    """Return where a run can be, by the job file that its name begins with. Raises NoPlaceError and UnreadableError."""
+def places_of_run(
+    root: Path, workspace: Workspace, run: str, *, team: str | None = None
+) -> tuple[list[Place], list[Place]]:
+    """Return where the job file says that a run is, by which its name begins, and the other places of its team.
+
+    A job file may have changed since the run was submitted, and may be gone where ``team`` is given. Raises
+    NoPlaceError and UnreadableError.
+    """
     jobs = list(_jobs(root, workspace))
     named = [job for job in jobs if job.name in (run, job_of(run)) and team in (None, job.team.name)]
-    if not named:
-        known = sorted({job.name for job in jobs})
-        raise NoPlaceError(
-            f"No job file is called {job_of(run)!r}, so nobody here can say where {run} is. "
-            f"{_allowed(job_of(run), known)}"
-        )
     if len(owners := sorted({job.team.name for job in named})) > 1:
         raise NoPlaceError(f"Teams {' and '.join(owners)} have a job {job_of(run)!r} each: say which with --team.")
-    return [place_of(job, target) for job in named for target in targets(job)]
+    if not named and team is None:
+        known = sorted({job.name for job in jobs})
+        raise NoPlaceError(
+            f"No job file is called {job_of(run)!r}, so nobody here can say where {run} is; --team looks in all places "
+            f"of a team. {_allowed(job_of(run), known)}"
+        )
+    own = [place_of(job, target) for job in named for target in targets(job)]
+    keys = {(place.target, place.key) for place in own}
+    others = places(root, workspace, team=team or owners[0])
+    return own, [place for place in others if (place.target, place.key) not in keys]
 
 
 def _jobs(root: Path, workspace: Workspace) -> Iterator[ResolvedJob]:

@@ -61,8 +61,8 @@ def prepare(path: Path, root: Path, target: Target | None, today: date, run: str
     return replace(prepared, bodies=(body,), collection=collection)
 
 
-def submit_to_gke(prepared: Prepared, cluster: ClusterApi) -> str:
-    """Create the JobSets after the API server and all webhooks have taken them in a dry run; return the run's name.
+def submit_to_gke(prepared: Prepared, cluster: ClusterApi) -> list[str]:
+    """Create the JobSets after the API server and all webhooks have taken them in a dry run; return the runs' names.
 
     Where one of a grid's is refused after all, those before it are deleted again.
 
@@ -91,16 +91,21 @@ def submit_to_gke(prepared: Prepared, cluster: ClusterApi) -> str:
             raise
         if not dry_run:
             created.append(name)
-    return prepared.job.name if prepared.job else created[0]
+    return created
 
 
-def submit_to_vertex(prepared: Prepared, vertex: VertexJobs) -> str:
-    """Create the job and return the run's name. Raises GoogleError, and RenderError where the job has no account.
+def submit_to_vertex(prepared: Prepared, vertex: VertexJobs) -> list[str]:
+    """Create the job and return the run's name.
+
+    Raises GoogleError, and RenderError for a namesake, which Vertex AI would let in, and a job without an account.
 
     Without an account of its own it would run as the project's custom code agent, with rights on the whole project.
     """
     (body,) = prepared.bodies
     if not job_spec(body).get("serviceAccount"):
         raise RenderError("The job has no service account of its team, and is never submitted without.")
+    name = str(body["displayName"])
+    if any(vertex.jobs(f'display_name="{name}"')):
+        raise RenderError(f"Vertex AI has a run {name} in {vertex.parent} already; leave --run out for a new name.")
     vertex.create(body, prepared.collection)
-    return str(body["displayName"])
+    return [name]

@@ -18,9 +18,12 @@ from training_platform.clients.kubernetes_api import (
 )
 from training_platform.clients.vertex_ai import VertexJobs
 from training_platform.jobs.gke.jobset import QUEUE_LABEL
+from training_platform.jobs.gke.jobset import jobset as jobset_of
 from training_platform.jobs.gke.layout import gke_target, layout
 from training_platform.jobs.gke.rules import demand, reach
 from training_platform.jobs.resolve import ResolvedJob
+from training_platform.jobs.runs.logs import CONTAINER
+from training_platform.jobs.runs.naming import point_runs
 from training_platform.jobs.runs.on_gke import JOBSET_LABEL, gke_run, workload_of
 from training_platform.jobs.runs.on_vertex import ENVIRONMENT_LABEL, TEAM_LABEL, vertex_run, why_on_vertex
 from training_platform.jobs.runs.places import Place
@@ -56,6 +59,7 @@ def why_gke(cluster: ClusterApi, place: Place, run: Run, job: ResolvedJob | None
     names = {run.name, *([workload["metadata"]["name"]] if workload else [])}
     pods = list(cluster.objects(PODS, namespace, f"{JOBSET_LABEL}={run.name}"))
     names.update(pod["metadata"]["name"] for pod in pods)
+    changed = job is not None and job.spec.gke is not None and has_changed(job, jobset)
     seen = Seen(
         jobset=jobset,
         workload=workload,
@@ -66,9 +70,41 @@ def why_gke(cluster: ClusterApi, place: Place, run: Run, job: ResolvedJob | None
         pods=pods,
         events=[event for event in cluster.objects(EVENTS, namespace) if _about(event) in names],
         own=list(gke_runs(cluster, place)),
-        **_asked(job),
+        **_asked(None if changed else job),
     )
-    return list(why(run, seen))
+    file = job.source.file if job else ""
+    note = [f"{file} has changed since {run.name} was submitted: what it says now is not what runs."] if changed else []
+    return [*why(run, seen), *note]
+
+
+def has_changed(job: ResolvedJob, jobset: Mapping[str, Any]) -> bool:
+    """Whether a JobSet is not what any run of the job's file would be now, in what the file decides.
+
+    Kueue and webhooks add to a pod, and take nothing away.
+    """
+    run = str(jobset["metadata"]["name"])
+    point = run.rpartition("-")[2]
+    runs = point_runs(job, run.removesuffix(f"-{point}") if job.spec.sweep else run)
+    return not any(_within(_said(jobset_of(each)), _said(jobset)) for each in runs if each.name == run)
+
+
+def _said(jobset: Mapping[str, Any]) -> dict[str, Any]:
+    (replicated,) = jobset["spec"]["replicatedJobs"]
+    spec = replicated["template"]["spec"]
+    pod = spec["template"]["spec"]
+    (own,) = [each for each in pod["containers"] if each["name"] == CONTAINER]
+    return {
+        "layout": [replicated.get("replicas"), spec.get("parallelism"), spec.get("completions")],
+        "nodes": pod.get("nodeSelector") or {},
+        "container": {key: own.get(key) or [] for key in ("image", "command", "args")},
+        "variables": {each["name"]: each.get("value", "") for each in own.get("env") or ()},
+    }
+
+
+def _within(part: Any, whole: Any) -> bool:
+    if isinstance(part, dict):
+        return isinstance(whole, dict) and all(key in whole and _within(part[key], whole[key]) for key in part)
+    return bool(part == whole)
 
 
 def why_vertex(vertex: VertexJobs, place: Place, run: Run) -> list[str]:

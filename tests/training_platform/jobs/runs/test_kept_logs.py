@@ -155,4 +155,4 @@ def test_a_run_that_nobody_has_seen_is_nowhere(job: Command) -> None:
     result = job("status", "train-bcdfg")
 
     assert result.exit_code == 2
-    assert result.stderr.startswith("training-platform: There is no run train-bcdfg in gke gpus;")
+    assert result.stderr.startswith("training-platform: There is no run train-bcdfg in gke gpus and gke tpus;")

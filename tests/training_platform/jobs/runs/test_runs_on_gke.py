@@ -62,6 +62,7 @@ def test_of_three_runs_that_exceed_the_share_the_last_waits_and_says_why(
     assert "It asks for 16 nvidia.com/gpu of h100. Team vision holds 32 of its 32, and reaches up to 40" in said
     assert first in said
     assert second in said
+    assert "has changed since" not in said + job("why", first).stdout
     listed = {row["name"]: row["state"] for row in json.loads(job("list", "--team", TEAM, "--format", "json").stdout)}
     assert listed == {first: "running", second: "running", third: "waiting"}
 
