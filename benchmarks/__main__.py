@@ -9,10 +9,11 @@ import os
 import platform
 import sys
 
-from benchmarks import commands, engine, organisation, others, rules, sandbox
+from benchmarks import commands, engine, jobs, organisation, others, rules, sandbox
 
 BENCHMARKS = {
     "commands": commands.measure,
+    "jobs": jobs.measure,
     "rules": rules.measure,
     "others": others.measure,
     "engine": engine.measure,
