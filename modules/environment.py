@@ -237,7 +237,10 @@ class EnvironmentCluster(pulumi.ComponentResource):
         def after(*resources: pulumi.Resource) -> pulumi.ResourceOptions:
             return pulumi.ResourceOptions(parent=self, providers=[provider], depends_on=list(resources))
 
-        Admission(f"{name}-admission", AdmissionArgs(scope=args.scope, images=args.environment.node_images), after())
+        admission = AdmissionArgs(
+            scope=args.scope, images=args.environment.node_images, sources=args.environment.image_sources
+        )
+        Admission(f"{name}-admission", admission, after())
         jobset = JobSet(f"{name}-jobset", JobSetArgs(chart=charts.get("jobset")), after(system))
         kueue = Kueue(
             f"{name}-kueue",

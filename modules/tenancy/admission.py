@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pulumi
@@ -17,10 +17,14 @@ from training_platform.resources.scope import Scope
 
 @dataclass(frozen=True, kw_only=True)
 class AdmissionArgs:
-    """``images`` are the stack file's places of what nodes and the daemons of GPUDirect run."""
+    """``images`` are the stack file's places of what nodes and the daemons of GPUDirect run.
+
+    ``sources`` are what images of teams' pods begin with, where the environment says so.
+    """
 
     scope: Scope
     images: Mapping[str, str]
+    sources: Sequence[str] = ()
 
 
 class Admission(pulumi.ComponentResource):
@@ -28,7 +32,7 @@ class Admission(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: AdmissionArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:tenancy:Admission", name, {}, opts)
-        for policy in policies({**IMAGES, **args.images}):
+        for policy in policies({**IMAGES, **args.images}, args.sources):
             short = policy.name.removeprefix("training-platform-")
             refused = CustomResource(
                 f"{name}-{short}",

@@ -58,7 +58,7 @@ class Server:
 
     def delete(self, kind: str, obj: Json) -> None:
         """Delete an object."""
-        path = f"{PLURALS[kind].format(obj['metadata']['namespace'])}/{obj['metadata']['name']}"
+        path = f"{PLURALS[kind].format(obj['metadata'].get('namespace', ''))}/{obj['metadata']['name']}"
         self._answer("DELETE", path, {"gracePeriodSeconds": 0, "propagationPolicy": "Background"}, {}, {})
 
     def _answer(self, method: str, path: str, body: Json | None, headers: dict[str, str], options: Json) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ from tests.kube.conftest import administrator
 from tests.kube.server import JOB_CONTROLLER, JOBSET_CONTROLLER, KUEUE, MEMBER, Json, Server
 from training_platform.catalog import IMAGES
 from training_platform.checks.planning.recorder import Plan
+from training_platform.resources.admission.pods import pod_images
+from training_platform.resources.admission.policy import API_VERSION
 from training_platform.resources.gpu_access import access
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
@@ -197,6 +200,42 @@ def test_an_ordinary_pod_is_let_in(server: Server, namespace: str, harmless: Jso
     if harmless.get("container") == {"resources": "own"}:  # of what the team's quota has
         harmless = {**harmless, "container": {"resources": GPU if namespace == "vision" else TPU}}
     assert server.ask("Pod", plain(namespace, **copy.deepcopy(harmless)), JOB_CONTROLLER) == ""
+
+
+@pytest.fixture
+def from_repositories(server: Server) -> Iterator[None]:
+    """Hold images to ``example.com/`` in the namespaces of teams, for one test."""
+    policy = pod_images(["example.com/"], IMAGES)
+    kinds = {"ValidatingAdmissionPolicy": policy.spec, "ValidatingAdmissionPolicyBinding": policy.binding}
+    made: list[Json] = [
+        {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": policy.name}, "spec": spec}
+        for kind, spec in kinds.items()
+    ]
+    for each in made:
+        assert server.ask(each["kind"], each, keep=True) == ""
+    other = plain(container={"image": "docker.io/a:1"})
+    deadline = time.monotonic() + 30
+    while "an image comes from example.com/" not in server.ask("Pod", other, JOB_CONTROLLER):
+        assert time.monotonic() < deadline, "the image is still let in"
+        time.sleep(0.2)
+    yield
+    for each in reversed(made):
+        server.delete(each["kind"], each)
+    while server.ask("Pod", other, JOB_CONTROLLER):
+        time.sleep(0.2)
+
+
+@pytest.mark.usefixtures("from_repositories")
+def test_images_come_from_the_environments_repositories_where_it_says_so(server: Server) -> None:
+    for refused in (
+        {"container": {"image": "example.com.evil.org/a:1"}},
+        {"container": {"image": "a"}},
+        {"initContainers": [{"name": "i", "image": "docker.io/a:1"}]},
+        {"volumes": [{"name": "v", "image": {"reference": "docker.io/a:1"}}]},
+    ):
+        assert "an image comes from" in server.ask("Pod", plain(**copy.deepcopy(refused)), JOB_CONTROLLER), refused
+    assert server.ask("Pod", plain(), JOB_CONTROLLER) == ""
+    assert server.ask("Pod", mega(), JOB_CONTROLLER) == ""  # with the daemon of GPUDirect, whose image is Google's
 
 
 def test_members_make_no_pods_themselves(server: Server) -> None:

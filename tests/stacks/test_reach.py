@@ -48,6 +48,7 @@ quota_requests:
     value: 8
     justification: One.
     contact: a@example.com
+image_sources: [us-docker.pkg.dev/example-reach/images/]
 node_images: {node-tcpx: mirror.example.com/tcpx:1}
 charts:
   kueue: {version: "0.19.1"}
@@ -287,6 +288,7 @@ ENVIRONMENT_CHANGES: dict[tuple[str | int, ...], Any] = {
     (*CLUSTER, "maintenance", "exclusions", "one", "end"): "2026-12-21T00:00:00Z",
     (*CLUSTER, "maintenance", "exclusions", "one", "scope"): "no-minor-upgrades",
     ("node_images",): {},
+    ("image_sources",): ["us-docker.pkg.dev/example-other/images/"],
     (*POOLS, "reserved", "reservation"): "two",
     (*POOLS, "block", "reservation", "name"): "two",
     (*POOLS, "block", "reservation", "project"): "example-two",

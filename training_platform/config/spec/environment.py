@@ -33,6 +33,9 @@ from training_platform.config.spec.node_pool import MOST_SLICES
 from training_platform.config.spec.quota_request import QuotaRequest, RequestName
 from training_platform.config.spec.storage import DataSetSpec, FilestoreSpec
 
+# Up to a slash, so that no other registry or repository begins with it.
+ImageSource = Annotated[str, Field(pattern=r"^[a-z0-9.-]+(:[0-9]+)?/([a-z0-9._-]+/)*$")]
+
 
 class ChartOverride(Section):
     """Another version or source for a Helm chart, such as a mirror that a private cluster reaches."""
@@ -106,6 +109,11 @@ class Environment(Section):
     )
     charts: dict[ChartName, ChartOverride] = Field(
         default={}, description="Other versions or sources for the Helm charts that are installed, by chart."
+    )
+    image_sources: Annotated[tuple[ImageSource, ...], AfterValidator(unique)] = Field(
+        default=(),
+        description="What images of teams' pods begin with, up to a slash: others are refused; default: any image.",
+        examples=[["us-central1-docker.pkg.dev/example-train/images/"]],
     )
     node_images: dict[ImageName, str] = Field(
         default={}, description="Other sources for the images of GPUDirect's node software, such as a mirror."

@@ -6,7 +6,7 @@ Source: Kubernetes docs, Pod Security Standards, baseline, read 2026-11.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from training_platform.resources.admission.policy import (
@@ -68,6 +68,23 @@ def pod_volumes() -> Policy:
             ),
             f"pods of a team run as {SERVICE_ACCOUNT} or default": (
                 f"object.spec.?serviceAccountName.orValue('default') in {literal([SERVICE_ACCOUNT, 'default'])}"
+            ),
+        },
+    )
+
+
+def pod_images(sources: Sequence[str], images: Mapping[str, str]) -> Policy:
+    """Return the policy on where images come from: ``sources`` are beginnings; the daemons have their own."""
+    daemons = [each["image"] for kind in KINDS for each in access(kind, images).daemons]
+    allowed_here = f"({literal(sources)}.exists(s, {{0}}.startsWith(s)) || {{0}} in {literal(daemons)})"
+    return Policy(
+        name="training-platform-pod-images",
+        rules=_POD,
+        validations={
+            f"an image comes from {', '.join(sources)}": (
+                f"({_CONTAINERS}).all(c, {allowed_here.format('c.image')}) && "
+                "object.spec.?volumes.orValue([]).all(v, !has(v.image) || "
+                f"{allowed_here.format('v.image.reference')})"
             ),
         },
     )

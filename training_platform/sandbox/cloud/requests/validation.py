@@ -105,7 +105,8 @@ def _parameter(method: Method, name: str) -> tuple[str, Json] | None:
 def _from_text(spec: Json, text: str) -> tuple[Any, str]:
     kind, form = spec.get("type"), spec.get("format", "")
     if kind == "boolean":
-        return text == "true", "" if text in ("true", "false") else "TYPE_BOOL"
+        # The provider sends `forceUpdateAccessRestriction=` with every change of a backup vault: an empty one is false.
+        return text == "true", "" if text in ("true", "false", "") else "TYPE_BOOL"
     if kind in ("integer", "number") or form in _RANGES:
         if not re.fullmatch(r"-?[0-9]{1,19}", text):
             return None, f"TYPE_{(form or kind or '').upper()}"
