@@ -21,6 +21,7 @@ from training_platform.config.workspace import Workspace, cross_check
 from training_platform.quota.demand import stack_demand
 from training_platform.resources.gke.cluster import maintenance_policy
 from training_platform.rules import evaluate, planned_demand, program, views_of_model, views_of_plan
+from training_platform.rules.views.program import ObjectView
 from training_platform.rules.views.view import View
 
 NODE_POOL = "gcp:container/nodePool:NodePool"
@@ -128,9 +129,9 @@ def comparable(views: list[View], like: list[View]) -> dict[tuple[str, str], dic
     """Return the fields of views of the resources that the model has, and of all whose type it has whole."""
     resources = {(view.type, view.name) for view in like}
     return {
-        (type(view).__name__, view.name): view.values()
+        (type(view).__name__, f"{view.type} {view.name}"): view.values()
         for view in views
-        if (view.type, view.name) in resources or view.type not in LEFT_OUT
+        if (view.type, view.name) in resources or not (view.type in LEFT_OUT or isinstance(view, ObjectView))
     }
 
 
