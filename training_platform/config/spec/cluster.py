@@ -79,9 +79,9 @@ class ClusterSpec(Section):
     binary_authorization: bool = Field(
         default=False, description="Pods start only from images that the project's Binary Authorization policy allows."
     )
-    intranode_visibility: bool = Field(
-        default=False,
-        description="Log flows between pods of one node too; a change restarts parts of each node.",
+    intranode_visibility: bool | None = Field(
+        default=None,
+        description="Log flows between pods of one node too; a change restarts parts of each node. Default: as it is.",
     )
     compute_classes: dict[Name, ComputeClassSpec] = Field(
         default={}, description="Custom compute classes, by name; each is the flavor class-NAME."

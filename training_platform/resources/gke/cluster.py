@@ -58,7 +58,7 @@ class ClusterInputs(TypedDict):
     ip_allocation_policy: container.ClusterIpAllocationPolicyArgsDict
     datapath_provider: str
     enable_multi_networking: bool
-    enable_intranode_visibility: bool
+    enable_intranode_visibility: bool | None
     private_cluster_config: container.ClusterPrivateClusterConfigArgsDict
     control_plane_endpoints_config: container.ClusterControlPlaneEndpointsConfigArgsDict
     authenticator_groups_config: container.ClusterAuthenticatorGroupsConfigArgsDict | None
