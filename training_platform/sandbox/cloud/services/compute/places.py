@@ -8,8 +8,8 @@ from training_platform.sandbox.cloud.requests.errors import not_found
 from training_platform.sandbox.cloud.requests.links import COMPUTE_LINK
 from training_platform.sandbox.cloud.resources import lists
 from training_platform.sandbox.cloud.resources.model import Call, Handler, Json
-from training_platform.sandbox.cloud.services.places import regions, zones
 from training_platform.sandbox.cloud.state.cloud import Cloud
+from training_platform.sandbox.cloud.state.places import regions, zones
 from training_platform.sandbox.cloud.state.quota import finite, metric
 
 

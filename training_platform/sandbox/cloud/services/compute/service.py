@@ -15,8 +15,8 @@ from training_platform.sandbox.cloud.services.compute.networks import (
     fill_subnet,
     link_network,
 )
-from training_platform.sandbox.cloud.services.places import regions, zones
 from training_platform.sandbox.cloud.state.cloud import Cloud
+from training_platform.sandbox.cloud.state.places import regions, zones
 from training_platform.sandbox.cloud.state.store import Record
 
 

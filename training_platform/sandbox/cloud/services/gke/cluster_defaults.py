@@ -7,8 +7,8 @@ from typing import Any, Final
 from uuid import UUID
 
 from training_platform.sandbox.cloud.requests.errors import ApiError, invalid
-from training_platform.sandbox.cloud.services.places import node_zones
 from training_platform.sandbox.cloud.state.cloud import Cloud
+from training_platform.sandbox.cloud.state.places import node_zones
 from training_platform.sandbox.cloud.state.projects import number
 from training_platform.sandbox.cloud.state.store import Record
 
