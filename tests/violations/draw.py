@@ -42,13 +42,13 @@ class Change(NamedTuple):
 
 def valid() -> dict[str, Json]:
     """Return the valid objects by name."""
-    found: dict[str, Json] = _load("valid.yaml")
+    found: dict[str, Json] = load(FOLDER / "valid.yaml")
     return found
 
 
 def by_hand() -> list[Change]:
     """Return violations that no damage of one value makes: conflicts, order, and what webhooks compare."""
-    return [Change(**row) for row in _load("by_hand.yaml")]
+    return [Change(**row) for row in load(FOLDER / "by_hand.yaml")]
 
 
 def drawn(name: str, inputs: Json) -> Iterator[Change]:
@@ -122,5 +122,6 @@ def _of_text(value: str) -> Iterator[tuple[str, Any]]:
     yield "type", {"no": "text"}
 
 
-def _load(name: str) -> Any:
-    return yaml.load((FOLDER / name).read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)  # safe, in C
+def load(path: Path) -> Any:
+    """Return what a YAML file holds."""
+    return yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)  # safe, in C

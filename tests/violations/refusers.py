@@ -24,9 +24,11 @@ from training_platform.sandbox.kubernetes.api_servers.control_plane import Contr
 Json = dict[str, Any]
 SCHEMAS = Path(__file__).parents[2].parent / "shared" / "schemas"
 SECONDS = 120.0
-_IRREGULAR = {"ClusterRules": "clusterrules", "NetworkPolicy": "networkpolicies", "Topology": "topologies",
-              "StorageClass": "storageclasses", "WorkloadPriorityClass": "workloadpriorityclasses",
-              "ValidatingAdmissionPolicy": "validatingadmissionpolicies"}  # fmt: skip
+_IRREGULAR = {
+    "ClusterRules": "clusterrules", "NetworkPolicy": "networkpolicies", "Rules": "rules",
+    "StorageClass": "storageclasses", "Topology": "topologies", "WorkloadPriorityClass": "workloadpriorityclasses",
+    "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
+}  # fmt: skip
 CLUSTER_WIDE = frozenset({
     "ResourceFlavor", "ClusterQueue", "Cohort", "Topology", "AdmissionCheck", "ProvisioningRequestConfig",
     "WorkloadPriorityClass", "ClusterPodMonitoring", "ClusterRules", "StorageClass", "PersistentVolume", "Namespace",

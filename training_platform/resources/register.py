@@ -54,10 +54,12 @@ TENSORBOARD = "gcp:vertex/aiTensorboard:AiTensorboard"
 TOPIC = "gcp:pubsub/topic:Topic"
 
 CLUSTER_QUEUE = "kubernetes:kueue.x-k8s.io/v1beta2:ClusterQueue"
+OLD_CLUSTER_QUEUE = "kubernetes:kueue.x-k8s.io/v1beta1:ClusterQueue"
 COMPUTE_CLASS = "kubernetes:cloud.google.com/v1:ComputeClass"
 PERSISTENT_VOLUME_CLAIM = "kubernetes:core/v1:PersistentVolumeClaim"
 RELEASE = "kubernetes:helm.sh/v3:Release"
 RESOURCE_FLAVOR = "kubernetes:kueue.x-k8s.io/v1beta2:ResourceFlavor"
+OLD_RESOURCE_FLAVOR = "kubernetes:kueue.x-k8s.io/v1beta1:ResourceFlavor"
 STORAGE_CLASS = "kubernetes:storage.k8s.io/v1:StorageClass"
 
 KUBERNETES = "kubernetes:"  # what the type of every Kubernetes object starts with

@@ -13,13 +13,13 @@ from training_platform.rules import RULES, View, evaluate, program, views_of_pla
 from training_platform.rules.adapters.plan import VIEWS_OF
 
 Make = Callable[..., View]
+BEYOND = {"filestore-exports", "filestore-snapshot"}  # Google's, read in its documents: no row of the sheet has them
 # Fields that decide nothing for a flawless view: they are there for ledgers and messages, or matter beside others.
 UNREAD = {
     "checks", "cidr", "clashing", "compute_class", "connect_mode", "count", "default_machine", "dynamic_ports",
-    "flavor", "gpu_topology", "group", "ignored", "local_ssds", "makes_pools", "max_ports", "min_cpu_platform",
-    "min_ports", "mtu", "network",
-    "pools_inside", "pods_range", "ports", "profile", "queue", "ranges", "release_channel", "reservation", "resource",
-    "specific", "tolerated", "zone",
+    "flavor", "gpu_topology", "group", "ignored", "instance", "local_ssds", "makes_pools", "max_ports",
+    "min_cpu_platform", "min_ports", "mtu", "network", "pools_inside", "pods_range", "ports",
+    "profile", "queue", "ranges", "release_channel", "reservation", "resource", "specific", "tolerated", "zone",
 }  # fmt: skip
 
 
@@ -68,7 +68,9 @@ def test_every_rule_says_where_it_is_from_and_what_it_finds() -> None:
         assert rule.source, rule.id
         assert rule.summary.startswith("Find "), rule.id
         assert rule.summary.endswith("."), rule.id
-        assert rule.facts or rule.owner in ("house", "catalogue", "kubernetes", "documents"), rule.id
+        assert rule.facts or rule.owner in ("house", "catalogue", "kubernetes", "documents") or rule.id in BEYOND, (
+            rule.id
+        )
 
 
 def test_finding_names_rule_resource_and_section(flawless: dict[str, Make]) -> None:

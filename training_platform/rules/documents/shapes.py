@@ -188,7 +188,7 @@ def _counted(value: Mapping[str, Any], group: Shape, where: Where, report: Repor
     there = [name for name in group["of"] if value.get(name) is not None]
     names = ", ".join(group["of"])
     if len(there) < group.get("least", 0):
-        report(Problem("required", path_of(where), f"none of {names} is written", f"one of {names}"))
+        report(Problem("required", path_of((where, group["of"][0])), f"none of {names} is written", f"one of {names}"))
     elif len(there) > group.get("most", len(there)):
         message = f"{' and '.join(there)} are written together"
         report(Problem("required", path_of((where, there[-1])), message, f"one of {names}"))

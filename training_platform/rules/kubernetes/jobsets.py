@@ -43,7 +43,8 @@ def jobset_names(inputs: Json) -> Iterator[Wrong]:
         if length > _LONGEST:
             message = f"pods of job {job} of JobSet {name} would have names of {length} letters"
             allowed = f"{_LONGEST - length + len(name) + len(job)} letters in both names"
-            yield Wrong(f"spec.replicatedJobs[{index}].name", message, allowed)
+            longer = f"spec.replicatedJobs[{index}].name" if len(job) > len(name) else "metadata.name"
+            yield Wrong(longer, message, allowed)
 
 
 @object_rule("jobset-references", JOB_SET, ruleset="jobsets", facts=("JBS-01",), source=_ASKED)

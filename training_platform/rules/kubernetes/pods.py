@@ -73,9 +73,12 @@ def _compared(here: str, requests: Json, limits: Json) -> Iterator[Wrong]:
             yield Wrong(f"{here}.limits", f"{name} has a request and no limit", f"{asked}, as its request", str(asked))
         elif device and most is not None and most != most.to_integral_value():
             yield Wrong(f"{here}.limits", f"{name} is {limits[name]}: devices are not divided", "a whole number")
-        elif asked is not None and most is not None and (asked > most or (device and asked != most)):
-            allowed = f"{limits[name]}, as its limit" if device else f"at most {limits[name]}, its limit"
-            yield Wrong(f"{here}.requests", f"{name} asks for {requests[name]}", allowed, str(limits[name]))
+        elif asked is not None and most is not None and device and asked != most:
+            message = f"{name} asks for {requests[name]} and is limited to {limits[name]}"
+            yield Wrong(here, message, "one number in both", str(limits[name]))
+        elif asked is not None and most is not None and asked > most:
+            message = f"{name} asks for {requests[name]}"
+            yield Wrong(f"{here}.requests", message, f"at most {limits[name]}, its limit", str(limits[name]))
 
 
 @object_rule("pod-parts", JOB, JOB_SET, DAEMON_SET, ruleset="pods", source=SERVER)

@@ -45,7 +45,7 @@ def kueue_amounts(inputs: Json) -> Iterator[Wrong]:
     for index, group in entries(spec, "resourceGroups"):
         for place, flavor in entries(group, "flavors"):
             for number, row in entries(flavor, "resources"):
-                if own == "cohortName" and text(row, "name") in _COUNTED and above != "cohort":
+                if own == "cohortName" and text(row, "name") in _COUNTED:
                     continue
                 here = f"spec.resourceGroups[{index}].flavors[{place}].resources[{number}]"
                 yield from _amounts(here, row, above, own)

@@ -103,7 +103,7 @@ class ClusterView(View):
         names = [of.known(at(row, ("name",))) for row in of.rows(of.known(self.read("nodePools")))]
         return len([name for name in names if not (self.remove_default_pool and name in (None, DEFAULT_POOL))])
 
-    @fields.field(place="")
+    @fields.field(*_AUTOPILOT_DECIDES, place="")
     def clashing(self) -> tuple[str, ...]:
         """What is set that an Autopilot cluster does not support."""
         values = {name: of.known(self.read(name)) for name in _AUTOPILOT_DECIDES}

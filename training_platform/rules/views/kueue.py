@@ -7,7 +7,12 @@ from typing import Self
 
 from training_platform.config.reading.finding import Path
 from training_platform.resources.planned import Planned
-from training_platform.resources.register import CLUSTER_QUEUE, RESOURCE_FLAVOR
+from training_platform.resources.register import (
+    CLUSTER_QUEUE,
+    OLD_CLUSTER_QUEUE,
+    OLD_RESOURCE_FLAVOR,
+    RESOURCE_FLAVOR,
+)
 from training_platform.rules.views import fields
 from training_platform.rules.views import inputs as of
 from training_platform.rules.views.inputs import at, rows
@@ -21,7 +26,7 @@ _CHECKS = "spec.admissionChecksStrategy.admissionChecks"
 class FlavorView(View):
     """A Kueue ResourceFlavor: the labels of the nodes that it stands for, and the keys of what its pods tolerate."""
 
-    TYPES = (RESOURCE_FLAVOR,)
+    TYPES = (RESOURCE_FLAVOR, OLD_RESOURCE_FLAVOR)
 
     flavor = fields.said("metadata.name")
     node_labels = fields.texts_by_key("spec.nodeLabels", place="")
@@ -35,11 +40,11 @@ class FlavorView(View):
 class FlavorQuotaView(View):
     """One flavor of one resource in a ClusterQueue; quantities in chips or GPUs, ``checks`` by their names."""
 
-    TYPES = (CLUSTER_QUEUE,)
+    TYPES = (CLUSTER_QUEUE, OLD_CLUSTER_QUEUE)
     EACH = ("spec", "resourceGroups", "flavors", "resources")
 
     queue = fields.said("metadata.name")
-    cohort = fields.text("spec.cohortName")
+    cohort = fields.text("spec.cohortName", "spec.cohort")
     resource = fields.said(f"{_ROW}.resources.name")
     flavor = fields.said(f"{_ROW}.name")
     nominal_quota = fields.amount(f"{_ROW}.resources.nominalQuota")
@@ -51,6 +56,7 @@ class FlavorQuotaView(View):
         """Admission checks that hold back jobs of the flavor; one that names no flavors holds back all of them."""
         own = of.known(of.as_text(self.read(f"{_ROW}.name")))
         pairs = [(at(check, ("name",)), of.as_texts(at(check, ("onFlavors",)))) for check in rows(self.read(_CHECKS))]
+        pairs += [(name, ()) for name in rows(self.read("spec.admissionChecks"))]  # as v1beta1 has them as well
         names = (of.as_text(name) for name, flavors in pairs if not of.known(flavors) or own in flavors)
         return tuple(of.known(name) for name in names)
 
