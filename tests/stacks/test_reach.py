@@ -421,6 +421,7 @@ TEAM_CHANGES: dict[tuple[str | int, ...], Any] = {
     ("buckets", "k", "storage_class"): "NEARLINE",
     ("buckets", "k", "delete_after_days"): 20,
     ("buckets", "k", "versioning"): True,
+    ("buckets", "k", "hierarchical_namespace"): True,
     ("buckets", "k", "access_logs"): "example-logs",
     ("secrets",): ["other"],
     ("vertex",): {},

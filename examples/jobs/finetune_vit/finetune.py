@@ -10,6 +10,7 @@ import argparse
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,7 @@ def main() -> None:
         num_workers=options.workers,
         pin_memory=device.type == "cuda",
     )
+    started = time.monotonic()
     for step, (pixels, labels) in enumerate(loader, start=first + 1):
         loss = model(pixel_values=pixels.to(device), labels=labels.to(device)).loss
         optimizer.zero_grad()
@@ -52,6 +54,7 @@ def main() -> None:
             save(options.checkpoints, step, model, optimizer)
         if _stopping:
             sys.exit(STOPPED)
+    print(f"seconds {time.monotonic() - started:.1f}", flush=True)
     tested = DataLoader(Food101(options.data, split="test", transform=images), options.batch)
     print(f"accuracy {accuracy(model, tested, device):.4f}", flush=True)
     model.save_pretrained(options.checkpoints / "model")

@@ -242,6 +242,9 @@ ROWS = [
     Row("key-location", "error", {"tuning.encryptionSpec": {"kmsKeyName": KEY.replace("central1", "west4")}}),
     Row("disk-key-location", "error", {"gpu.nodeConfig.bootDiskKmsKey": KEY.replace("central1", "west4")}),
     Row("filestore-directory", "error", {"files.directoryServices": {"ldap": {}}}),
+    Row("bucket-hierarchical", "warning", {"bucket.versioning": {"enabled": True}}, {
+        "bucket.hierarchicalNamespace": {"enabled": True},
+    }),
     Row("filestore-class", "error", {"class.parameters.tiers": "zonal"}),
     Row("built-in-class", "warning", {"claim.spec.storageClassName": "standard-rwx"}),
     # TPUs, GPUs, machines

@@ -60,6 +60,10 @@ class BucketSpec(Section):
         default=None, ge=1, description="Days after which objects are deleted; default: never."
     )
     versioning: bool = Field(default=False, description="Keep old versions of objects.")
+    hierarchical_namespace: bool = Field(
+        default=False,
+        description="Real folders, which are renamed at once; changing it replaces the bucket.",
+    )
     access_logs: str | None = Field(
         default=None,
         pattern=BUCKET_NAME,

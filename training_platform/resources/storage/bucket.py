@@ -32,6 +32,7 @@ class BucketInputs(TypedDict):
     logging: storage.BucketLoggingArgsDict | None
     versioning: storage.BucketVersioningArgsDict
     lifecycle_rules: list[LifecycleRule]
+    hierarchical_namespace: storage.BucketHierarchicalNamespaceArgsDict | None
     labels: dict[str, str]
     force_destroy: bool
 
@@ -50,6 +51,8 @@ def team_bucket(key: str, spec: team.BucketSpec, scope: Scope) -> Declared:
         "logging": {"log_bucket": spec.access_logs} if spec.access_logs else None,
         "versioning": {"enabled": spec.versioning},
         "lifecycle_rules": list(_lifecycle_rules(spec)),
+        # A change of it would replace the bucket, so that what is not asked for stays unsaid.
+        "hierarchical_namespace": {"enabled": True} if spec.hierarchical_namespace else None,
         "labels": scope.labels,
         "force_destroy": not scope.deletion_protection,
     }

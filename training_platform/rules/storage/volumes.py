@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from training_platform.catalog.nearest import find_nearest
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.rules.views.storage import StorageClassView, VolumeClaimView
+from training_platform.rules.views.storage import BucketView, StorageClassView, VolumeClaimView
 
+_HNS = "Cloud Storage docs, hierarchical namespace, limitations: no object versioning (general knowledge, not read)"
 _CSI = "Filestore CSI driver 2edb466, parameters, read 2026-06-24"
 PROVISIONER = "filestore.csi.storage.gke.io"
 CONNECT_MODES = ("DIRECT_PEERING", "PRIVATE_SERVICE_ACCESS")
@@ -32,6 +33,14 @@ def filestore_class(each: StorageClassView) -> Iterator[Draft]:
         elif key == "connect-mode" and value not in CONNECT_MODES:
             message = f"the Filestore CSI driver does not support connect mode {value}"
             yield finding(each, "parameters", message, allowed=", ".join(CONNECT_MODES), nearest=CONNECT_MODES[1])
+
+
+@rule("bucket-hierarchical", ruleset="volumes", severity="warning", source=_HNS)
+def bucket_hierarchical(bucket: BucketView) -> Iterator[Draft]:
+    """Find a bucket with a hierarchical namespace that is to keep versions."""
+    if bucket.hierarchical and bucket.versioning:
+        message = "keeps versions of objects, which a hierarchical namespace does not support"
+        yield finding(bucket, "versioning", message, allowed="one of the two", nearest="false")
 
 
 @rule(

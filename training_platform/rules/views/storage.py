@@ -87,6 +87,8 @@ class BucketView(View):
 
     location = fields.said("location")
     force_destroy = fields.flag("forceDestroy", default=False, place="")
+    versioning = fields.flag("versioning.enabled", default=False)
+    hierarchical = fields.flag("hierarchicalNamespace.enabled", default=False, place="hierarchical_namespace")
 
 
 class StorageClassView(Settings):

@@ -11,6 +11,9 @@ ALONE: list[Alone] = [
     ("filestore-class", "storage_class", {"parameters": {"teir": "zonal"}}, 1),
     ("filestore-class", "storage_class", {"parameters": {"teir": "zonal"}, "provisioner": "other"}, 0),
     ("filestore-class", "storage_class", {"parameters": {"connect-mode": "PRIVATE_SERVICE_CONNECT"}}, 1),
+    ("bucket-hierarchical", "bucket", {"hierarchical": True, "versioning": False}, 0),
+    ("bucket-hierarchical", "bucket", {"hierarchical": False, "versioning": True}, 0),
+    ("bucket-hierarchical", "bucket", {"hierarchical": True, "versioning": True}, 1),
     ("built-in-class", "volume_claim", {}, 0),
     ("built-in-class", "volume_claim", {"class_name": "zonal-rwx"}, 1),
 ]
