@@ -39,6 +39,12 @@ class GoogleApi:
             found: Json = request.execute(num_retries=retries)
             return found
 
+    def _post(self, url: str, content: bytes, kind: str) -> tuple[int, str]:
+        """Post bytes, and return the status with the beginning of what is said. Raises GoogleError."""
+        with _sentences(self._title, self._where), closing(self._service):
+            answer, body = self._service._http.request(url, "POST", body=content, headers={"Content-Type": kind})  # noqa: SLF001 # the client's own, with credentials; it uploads to Google alone
+            return int(answer.status), " ".join(body.decode(errors="replace").split())[:300]
+
 
 def _service(api: str, version: str, endpoint: str, title: str) -> Any:
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from training_platform.clients.google_api import GoogleApi, Json
+from training_platform.clients.google_api import GoogleApi, GoogleError, Json
 
 CUSTOM_JOBS: Final = "customJobs"
 TUNING_JOBS: Final = "hyperparameterTuningJobs"
@@ -43,6 +43,15 @@ class VertexJobs(GoogleApi):
     def cancel(self, name: str) -> None:
         """Ask a job to stop; it does so when it can. Raises GoogleError."""
         self._send(self._jobs(_collection(name)).cancel(name=name, body={}))
+
+    def tensorboard(self, title: str) -> str:
+        """Return the full name of the TensorBoard that has a display name. Raises GoogleError."""
+        boards = self._service.projects().locations().tensorboards()
+        found = self._send(boards.list(parent=self.parent, filter=f'displayName="{title}"'))
+        for board in found.get("tensorboards") or ():
+            if board.get("displayName") == title:
+                return str(board["name"])
+        raise GoogleError(f"There is no TensorBoard {title} in {self.parent}: deploy the team's stack first.")
 
     def _jobs(self, collection: str) -> Any:
         return getattr(self._service.projects().locations(), collection)()

@@ -67,7 +67,7 @@ class Options:
         from training_platform.clients.vertex_ai import VertexJobs
 
         if place.target == "vertex":
-            return VertexJobs(place.scope.project, place.key, self._endpoint("aiplatform"))
+            return VertexJobs(place.scope.project, place.key, self.endpoint("aiplatform"))
         return connect(place.key, contexts=place.contexts, kubeconfig=self.kubeconfig, log_in=place.log_in)
 
     def log(self, place: Place) -> CloudLogging:
@@ -75,9 +75,10 @@ class Options:
         from training_platform.clients.cloud_logging import CloudLogging
 
         project = place.cluster_project if place.target == "gke" else place.scope.project
-        return CloudLogging(project, self._endpoint("logging"))
+        return CloudLogging(project, self.endpoint("logging"))
 
-    def _endpoint(self, service: str) -> str | None:
+    def endpoint(self, service: str) -> str | None:
+        """Return where a local cloud has a service, None for Google's own."""
         return f"{self.local_cloud.rstrip('/')}/{service}/" if self.local_cloud else None
 
 

@@ -51,6 +51,7 @@ def submit(
     first. Exit code 1: the job has errors. 2: it could not be submitted.
     """
     from training_platform.config.reading.clock import today as clock
+    from training_platform.jobs.runs.delivery import delivered
     from training_platform.jobs.runs.submission import prepare, submit_to_gke, submit_to_vertex
 
     folder = options.folder()
@@ -64,7 +65,7 @@ def submit(
             say(f"# {note}", err=True)
         progress(f"Submitting to {place.target} {place.key} ...")
         send = submit_to_gke if place.target == "gke" else submit_to_vertex
-        names = send(prepared, options.api(place))
+        names = send(delivered(prepared, options.endpoint), options.api(place))
     if options.output_format is Format.json:
         print_json(
             {"run": names[0], "runs": names, "team": place.team.name, "target": place.target, "place": place.key}

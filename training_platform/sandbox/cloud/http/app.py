@@ -32,6 +32,7 @@ def make_app(cloud: LocalCloud) -> ASGIApp:
     app = Starlette(
         routes=[
             *control.routes(cloud),
+            Route("/storage/upload/storage/v1/b/{bucket}/o", _upload(cloud), methods=["POST"]),
             Route("/{service}/{path:path}", _endpoint(cloud), methods=VERBS),
             Route("/{path:path}", _unknown, methods=VERBS),
         ],
@@ -67,6 +68,20 @@ def _endpoint(cloud: LocalCloud) -> Endpoint:
         if code == 200 and request.method == "DELETE" and service == "storage":
             return Response(status_code=204)
         return JSONResponse(content, code)
+
+    return answer
+
+
+def _upload(cloud: LocalCloud) -> Endpoint:
+    """Take an object of a bucket that is there, and keep nothing of it."""
+
+    async def answer(request: Request) -> Response:
+        bucket = request.path_params["bucket"]
+        code, found = cloud.handle("storage", "GET", f"v1/b/{bucket}", [], None)
+        if code != 200:
+            return JSONResponse(found, code)
+        name, size = request.query_params.get("name", ""), len(await request.body())
+        return JSONResponse({"kind": "storage#object", "bucket": bucket, "name": name, "size": str(size)})
 
     return answer
 

@@ -16,7 +16,7 @@ from training_platform.sandbox.cloud.requests.errors import ApiError
 
 VERBS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _HOSTS: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
-_CONTENT: Final = frozenset({"application/json", "application/yaml"})
+_CONTENT: Final = frozenset({"application/gzip", "application/json", "application/yaml"})
 
 
 class Guard:

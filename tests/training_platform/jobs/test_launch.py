@@ -1,0 +1,165 @@
+"""The launcher, run as a container runs it: by the text, in a Python of its own, against servers of the test's own."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from training_platform.jobs.container import container
+from training_platform.jobs.launching import PLAN_VARIABLE, launcher
+from training_platform.jobs.resolve import ResolvedJob
+from training_platform.jobs.runs.naming import as_run
+
+Take = Callable[..., ResolvedJob]
+HOSTS = ("http://metadata.google.internal", "https://secretmanager.googleapis.com", "https://storage.googleapis.com",
+         "https://pubsub.googleapis.com")  # fmt: skip
+GPU = "gke: {cluster: gpus, flavor: h100, nodes: 2}"
+
+
+class Google:
+    """Metadata server, Secret Manager, Cloud Storage and Pub/Sub, as far as the launcher asks them."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.messages: list[dict[str, Any]] = []
+        self.package = b""
+        google = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                google.asked.append(self.path)
+                known = self.headers.get("Metadata-Flavor") == "Google" or self.headers["Authorization"] == "Bearer t"
+                self.send_response(200 if known else 403)
+                self.end_headers()
+                if "service-accounts" in self.path:
+                    self.wfile.write(b'{"access_token": "t"}')
+                elif "secrets" in self.path:
+                    data = base64.b64encode(b"s3cret").decode()
+                    self.wfile.write(json.dumps({"payload": {"data": data}}).encode())
+                else:
+                    self.wfile.write(google.package)
+
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                google.messages += [json.loads(base64.b64decode(each["data"])) for each in body["messages"]]
+                google.asked.append(self.path)
+                self.send_response(200)
+                self.end_headers()
+
+            def log_message(self, *args: object) -> None:
+                pass
+
+        self.server = HTTPServer(("127.0.0.1", 0), Handler)
+
+
+@pytest.fixture
+def google() -> Iterator[Google]:
+    google = Google()
+    thread = Thread(target=google.server.serve_forever)
+    thread.start()
+    yield google
+    google.server.shutdown()
+    thread.join()
+    google.server.server_close()
+
+
+def start(google: Google, job: ResolvedJob, **variables: str) -> subprocess.Popen[str]:
+    """Start a job's container with its own Python, and the test's servers for Google's."""
+    found = container(as_run(job, "train-bcdfg"), "image")
+    python, flag, text = found["command"]
+    assert (python, flag, text) == ("python3", "-c", launcher())
+    for host in HOSTS:
+        assert host in text
+        text = text.replace(host, f"http://127.0.0.1:{google.server.server_port}")
+    env = {**os.environ, **{each["name"]: each["value"] for each in found["env"]}, **variables}
+    arguments = [sys.executable if each == "python3" else each for each in found["args"]]
+    return subprocess.Popen([sys.executable, flag, text, *arguments], env=env, stdout=subprocess.PIPE, text=True)
+
+
+def test_secrets_are_variables_of_the_program_alone(take: Take, google: Google) -> None:
+    show = "import os; print(os.environ['TOKEN'], 'TRAINING_LAUNCH' in os.environ)"
+    job = take(f'command: [python3, -c, "{show}"]\nsecrets: {{TOKEN: "token:3"}}\n{GPU}')
+
+    with start(google, job) as program:
+        said, _ = program.communicate(timeout=30)
+
+    assert said == "s3cret False\n"
+    assert google.asked[-1] == "/v1/projects/example-lab/secrets/lab-vision-token/versions/3:access"
+
+
+def test_no_value_of_a_secret_is_rendered(take: Take) -> None:
+    job = take(f"command: [a]\nsecrets: {{TOKEN: token}}\n{GPU}")
+
+    (plan,) = [each["value"] for each in container(job, "image")["env"] if each["name"] == PLAN_VARIABLE]
+    assert json.loads(plan) == {"secrets": {"TOKEN": "projects/example-lab/secrets/lab-vision-token/versions/latest"}}
+
+
+@pytest.mark.parametrize(("code", "state"), [(0, "succeeded"), (3, "failed")])
+def test_the_topic_is_told_of_start_and_end_and_the_exit_code_stays(
+    take: Take, google: Google, code: int, state: str
+) -> None:
+    topic = "projects/example-lab/topics/runs"
+    job = take(f'command: [python3, -c, "raise SystemExit({code})"]\nnotify: {topic}\n{GPU}')
+
+    with start(google, job) as program:
+        assert program.wait(30) == code
+
+    about = {"run": "train-bcdfg", "team": "vision", "output": None}
+    assert google.messages == [{**about, "state": "started"}, {**about, "state": state, "exit_code": code}]
+    assert google.asked[-1] == f"/v1/{topic}:publish"
+
+
+@pytest.mark.parametrize(
+    "others",
+    [{"JOB_COMPLETION_INDEX": "1"}, {"CLUSTER_SPEC": '{"task": {"type": "workerpool1", "index": 0}}'}],
+    ids=["GKE", "Vertex AI"],
+)
+def test_one_container_of_a_run_tells(take: Take, google: Google, others: dict[str, str]) -> None:
+    job = take(f'command: [python3, -c, "print(1)"]\nnotify: projects/example-lab/topics/runs\n{GPU}')
+
+    with start(google, job, **others) as program:
+        program.communicate(timeout=30)
+
+    assert google.messages == []
+
+
+def test_the_program_gets_the_signal_that_asks_it_to_end(take: Take, google: Google, tmp_path: Path) -> None:
+    program = (
+        "import signal, sys, time\n"
+        "signal.signal(signal.SIGTERM, lambda *_: (print('checkpoint', flush=True), sys.exit(0)))\n"
+        "print('ready', flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    (tmp_path / "train.py").write_text(program)
+    job = take(f"command: [python3, {tmp_path}/train.py]\nnotify: projects/example-lab/topics/runs\n{GPU}")
+
+    with start(google, job) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == "ready\n"
+        running.send_signal(signal.SIGTERM)
+        said, _ = running.communicate(timeout=30)
+
+    assert (said, running.returncode) == ("checkpoint\n", 0)
+    assert google.messages[-1]["state"] == "succeeded"
+
+
+def test_a_package_that_is_not_there_ends_the_program_before_it_starts(take: Take, google: Google) -> None:
+    job = take(f"command: [a]\nsecrets: {{TOKEN: token}}\n{GPU}")
+    google.package = b"no archive"
+    plan = json.dumps({"package": "gs://bucket/sources/1/train-0.tar.gz"})
+
+    with start(google, job, **{PLAN_VARIABLE: plan}) as program:
+        assert program.wait(60) != 0
+
+    assert google.asked[-1] == "/storage/v1/b/bucket/o/sources%2F1%2Ftrain-0.tar.gz?alt=media"
