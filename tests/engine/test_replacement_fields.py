@@ -22,7 +22,7 @@ PLANNED = sorted(
         for each in yaml.safe_load(path.read_text(encoding="utf-8"))["counts"]
         if each.startswith("gcp:")
     }
-    | replacements.types()
+    | {each for each in replacements.types() if each.startswith("gcp:")}
 )
 
 
