@@ -17,6 +17,8 @@ from training_platform.rules.documents.problems import Problem, Report, Where, n
 
 Shape = Mapping[str, Any]
 Check = Callable[[Any, Where, Report], None]
+Right = type | set[str] | range | None
+"""What is right without a check: every value of a class, some texts, the whole numbers of a range."""
 _WIDTHS: Final[Mapping[str, tuple[int, int]]] = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
 _KEPT: Final = 4096  # texts that were right, of each kind of input
 _WHOLE: Final = re.compile(r"-?[0-9]{1,20}\Z")
@@ -27,8 +29,8 @@ _PART: Final = r"([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h)"
 _GO_DURATION: Final = re.compile(rf"[+-]?(0|({_PART})+)\Z")
 
 
-def scalar(shape: Shape, *, strict: bool) -> tuple[type | None, Check]:
-    """Return the class whose values are right whatever they say, if there is one, and the check of all others."""
+def scalar(shape: Shape, *, strict: bool) -> tuple[Right, Check]:
+    """Return which values are right without a check, and the check of all others."""
     kind = shape["is"]
     if kind == "any":
         return None, _anything
@@ -37,14 +39,15 @@ def scalar(shape: Shape, *, strict: bool) -> tuple[type | None, Check]:
     if kind == "flag":
         return bool, _flag if strict else _flag_or_text
     if kind in _WIDTHS:
-        return None, _whole(shape, strict=strict)
+        low, high = _bounds(shape)
+        return range(low, high + 1), _whole(shape, strict=strict)
     if kind == "number":
         return (float if len(shape) == 1 else None), _number(shape, strict=strict)
     if kind == "quantity":
         return None, _quantity
     if kind == "int-or-text":
         return None, _either(shape)
-    return (str if len(shape) == 1 else None), _text(shape, strict=strict)
+    return _text(shape, strict=strict)
 
 
 def _anything(_value: Any, _where: Where, _report: Report) -> None:
@@ -64,9 +67,13 @@ def _flag_or_text(value: Any, where: Where, report: Report) -> None:
         _flag(value, where, report)
 
 
-def _whole(shape: Shape, *, strict: bool) -> Check:
+def _bounds(shape: Shape) -> tuple[int, int]:
     low, high = _WIDTHS[shape["is"]]
-    low, high = max(low, shape.get("least", low)), min(high, shape.get("most", high))
+    return max(low, shape.get("least", low)), min(high, shape.get("most", high))
+
+
+def _whole(shape: Shape, *, strict: bool) -> Check:
+    low, high = _bounds(shape)
 
     def check(value: Any, where: Where, report: Report) -> None:
         number = value
@@ -120,7 +127,7 @@ def _quantity(value: Any, where: Where, report: Report) -> None:
 
 
 def _either(shape: Shape) -> Check:
-    text = _text({key: value for key, value in shape.items() if key == "pattern"} | {"is": "text"}, strict=True)
+    _, text = _text({key: value for key, value in shape.items() if key == "pattern"} | {"is": "text"}, strict=True)
     number = _whole({"is": "int32", **{key: shape[key] for key in ("least", "most") if key in shape}}, strict=True)
 
     def check(value: Any, where: Where, report: Report) -> None:
@@ -136,7 +143,7 @@ def _either(shape: Shape) -> Check:
     return check
 
 
-def _text(shape: Shape, *, strict: bool) -> Check:
+def _text(shape: Shape, *, strict: bool) -> tuple[Right, Check]:
     values = shape.get("enum", ())
     right = set(values) if strict else {*values, ""} if values else set()
     keeps = not values and shape.get("format") != "byte"  # a secret is not kept
@@ -153,7 +160,7 @@ def _text(shape: Shape, *, strict: bool) -> Check:
         elif keeps and len(right) < _KEPT:
             right.add(value)
 
-    return check
+    return (str if len(shape) == 1 else right), check
 
 
 def _wrong_choice(values: list[str], *, strict: bool) -> Callable[[str, Where], Problem | None]:

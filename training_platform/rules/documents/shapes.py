@@ -14,17 +14,20 @@ from typing import Any, NamedTuple
 from training_platform.resources.planned import UNKNOWN
 from training_platform.rules.documents.additions import add
 from training_platform.rules.documents.problems import Problem, Report, Where, missing, path_of, refused, unknown
-from training_platform.rules.documents.scalars import matched, scalar
+from training_platform.rules.documents.scalars import Right, matched, scalar
 from training_platform.rules.views.inputs import is_list
 
 Shape = Mapping[str, Any]
 Check = Callable[[Any, Where, Report], None]
 
 
-class Judged(NamedTuple):
-    """How a value is judged: one of the class ``right`` is right whatever it says, all others are for ``check``."""
+_LISTED = {str: set, int: range}  # how what is right of a class is listed
 
-    right: type | None
+
+class Judged(NamedTuple):
+    """How a value is judged: what is ``right`` needs no ``check``."""
+
+    right: Right
     check: Check
 
 
@@ -85,14 +88,17 @@ class _Documents:
                 _each(value, where, report, check, strict=closed)
                 return
             for key, item in value.items():
-                if item.__class__ is right(key):
+                kind, fine = item.__class__, right(key)
+                if kind is fine:
+                    continue
+                if fine.__class__ is _LISTED.get(kind) and item in fine:
                     continue
                 inner = inside(key)
-                if inner is None:
-                    if not (is_open or item is None or key.startswith("__")):
-                        report(unknown(where, key, fields, closed=closed))
-                elif item is not None and item is not UNKNOWN:
-                    inner(item, (where, key), report)
+                if inner is not None:
+                    if item is not None and item is not UNKNOWN:
+                        inner(item, (where, key), report)
+                elif not is_open and item is not None and not key.startswith("__"):
+                    report(unknown(where, key, fields, closed=closed))
             if counted:
                 _present(value, required, groups, where, report)
 
@@ -127,7 +133,7 @@ class _Documents:
         keys_like = matched(shape["keys_like"], whole=False) if "keys_like" in shape else None
 
         def check(value: Any, where: Where, report: Report) -> None:
-            if not isinstance(value, Mapping):
+            if value.__class__ is not dict and not isinstance(value, Mapping):
                 report(refused("type", where, value, "which is not a mapping", "a mapping"))
                 return
             for key, item in value.items():

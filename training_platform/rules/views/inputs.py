@@ -56,7 +56,10 @@ def at(value: Any, path: Keys) -> Any:
 
 def is_list(value: Any) -> bool:
     """Whether a value is a list or tuple."""
-    return isinstance(value, Sequence) and not isinstance(value, str)
+    kind = value.__class__
+    if kind is list or kind is tuple:
+        return True
+    return kind is not dict and kind is not str and isinstance(value, Sequence) and not isinstance(value, str)
 
 
 def rows(value: Any) -> Sequence[Any]:

@@ -31,15 +31,20 @@ class Program(View):
     def __init__(self, views: Iterable[View], *, stack: str, **values: Any) -> None:
         super().__init__(stack=stack, type="pulumi:pulumi:Stack", name=stack, **values)
         self.views = tuple(views)
-        self._kinds = frozenset(builtins.type(view) for view in self.views)
+        self._of: dict[builtins.type[View], list[Any]] = {}
+        for view in self.views:
+            self._of.setdefault(view.__class__, []).append(view)
         self._by_kind: dict[builtins.type[View], tuple[Any, ...]] = {}
         self._kept: dict[Callable[[Program], Any], Any] = {}
 
     def all(self, kind: builtins.type[V]) -> tuple[V, ...]:
         """Return the views of one kind, in the order of the plan; kept, since rules ask for every resource."""
         if kind not in self._by_kind:
-            kinds = {own for own in self._kinds if issubclass(own, kind)}
-            self._by_kind[kind] = tuple(view for view in self.views if builtins.type(view) in kinds) if kinds else ()
+            kinds = [own for own in self._of if issubclass(own, kind)]
+            views: Iterable[View] = self._of[kinds[0]] if len(kinds) == 1 else ()
+            if len(kinds) > 1:
+                views = (view for view in self.views if view.__class__ in kinds)
+            self._by_kind[kind] = tuple(views)
         return self._by_kind[kind]
 
     def once(self, build: Callable[[Program], T]) -> T:
