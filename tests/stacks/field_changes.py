@@ -10,6 +10,7 @@ import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,12 @@ def _comes_last(path: Path_) -> bool:
     return path[-1] in (PROTECTION, "throughput_mibps", "filled") or path == ("quota_requests",)
 
 
+def _only_grows(path: Path_, later: Round) -> bool:
+    """Whether a change stays in a later round: a disk that shrinks ends the provider in a panic."""
+    gone = any(path[: len(other)] == other for other in later.changes)
+    return path[0] == "data_sets" and path[-1] == "size_gib" and not gone
+
+
 @dataclass
 class Round:
     """Changes of one section that one ``up`` applies, each to resources, or to parts of them, of its own."""
@@ -135,7 +142,10 @@ class Kind:
             if round_ is None:
                 found.append(round_ := Round())
             round_.changes[path] = self.changes()[path]
-        return [*found, *([last] if last.changes else [])]
+        rounds = [*found, *([last] if last.changes else [])]
+        for earlier, later in pairwise(rounds):
+            later.changes |= {path: new for path, new in earlier.changes.items() if _only_grows(path, later)}
+        return rounds
 
     def effects(self, path: Path_, new: Any) -> tuple[set[str], set[str]]:
         """Return the resources that one change makes anew, and those that it changes in place."""
