@@ -19,7 +19,7 @@ SIDE_BY_SIDE := -n auto --dist loadfile --no-loadscope-reorder
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help setup check test lint format schema inventories policy-pack bench test-engine test-examples changelog lock clean
+.PHONY: help setup check test lint format schema inventories reference site policy-pack bench test-engine test-examples changelog lock clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -46,6 +46,12 @@ schema: $(RUNTIME) ## Write the JSON Schemas of stacks and jobs from their model
 
 inventories: $(RUNTIME) ## Write the inventories of the tests' organisation from its plans.
 	@$(BIN)/python -m tests.organisation.inventories.write
+
+reference: $(RUNTIME) ## Write the pages of docs/reference from rules, schemas and commands.
+	@$(BIN)/python docs/reference/write.py
+
+site: $(DEVELOPMENT) ## Build docs/ as a site, build/site.
+	@$(BIN)/mkdocs build --strict
 
 policy-pack: $(RUNTIME) ## Build the folder to publish, build/policy-pack: docs/policies.md.
 	@$(BIN)/python -m training_platform.policy.build build/policy-pack

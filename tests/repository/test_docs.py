@@ -31,7 +31,7 @@ def test_a_page_links_to_what_exists(page: Path) -> None:
 def test_a_page_names_commands_and_options_that_exist(page: Path) -> None:
     for line in re.findall(r"training-platform ([a-z][^`#|\n]*)", page.read_text(encoding="utf-8")):
         command, words = COMMANDS, line.split()
-        while isinstance(command, typer.core.TyperGroup) and words and not words[0].startswith("-"):
+        while isinstance(command, typer.core.TyperGroup) and words and not words[0].startswith(("-", "[")):
             assert words[0] in command.commands, line
             command = command.commands[words.pop(0)]
         options = {name for each in command.params for name in each.opts}
