@@ -20,7 +20,7 @@ from training_platform.rules.views.access import LabelledView
 from training_platform.rules.views.cluster import ClusterView
 from training_platform.rules.views.kueue import FlavorQuotaView, FlavorView
 from training_platform.rules.views.network import GatewayView, InterfaceView
-from training_platform.rules.views.node_pool import NodePoolView
+from training_platform.rules.views.node_pool import InlinePoolView, NodePoolView
 from training_platform.rules.views.program import ObjectView
 from training_platform.rules.views.storage import BucketView, FilestoreView
 from training_platform.rules.views.vertex import PersistentPoolView
@@ -298,3 +298,30 @@ def test_view_knows_its_section_of_the_stack_file() -> None:
     origins = {view.origin for view in views_of_plan([planned], Locator(section))}
 
     assert origins == {("clusters", "main", "node_pools", "v5e")}
+
+
+def test_a_pool_inside_a_cluster_is_a_pool_and_its_inputs_are_the_cluster_s() -> None:
+    config = {"machineType": "a2-highgpu-8g", "spot": True}
+    inside = views(
+        InlinePoolView, CLUSTER, location="us-central1", nodeLocations=["us-central1-a"], nodeConfig=config,
+        removeDefaultNodePool=True, nodePools=[{}, {"name": "train", "nodeConfig": config, "initialNodeCount": 2.0}],
+    )  # fmt: skip
+
+    assert [(each.pool, each.machine_type, each.zones, each.most_vms) for each in inside] == [
+        ("train", "a2-highgpu-8g", ("us-central1-a",), 2)
+    ]
+    assert inside[0].spelled("spot") == "nodePools[1].nodeConfig.spot"
+
+
+def test_the_default_pool_is_a_pool_where_it_stays() -> None:
+    config = {"machineType": "e2-standard-8"}
+    (default,) = views(InlinePoolView, CLUSTER, location="us-central1-a", nodeConfig=config, initialNodeCount=3.0)
+
+    assert (default.pool, default.most_vms, default.spelled("machine_type")) == (
+        "default-pool",
+        3,
+        "nodeConfig.machineType",
+    )
+    assert views(InlinePoolView, CLUSTER, location="us-central1-a", initialNodeCount=3.0) == []
+    assert views(InlinePoolView, CLUSTER, nodeConfig=config, enableAutopilot=True) == []
+    assert views(InlinePoolView, CLUSTER, nodeConfig=UNKNOWN)[0].known("machine_type") is False

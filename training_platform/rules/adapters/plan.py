@@ -26,7 +26,8 @@ from training_platform.rules.views.program import PACKAGES, ObjectView
 from training_platform.rules.views.view import View
 
 VIEWS: tuple[type[View], ...] = (
-    cluster.ClusterView, cluster.AutoProvisioningView, node_pool.NodePoolView, placement.ResourcePolicyView,
+    cluster.ClusterView, cluster.AutoProvisioningView, node_pool.NodePoolView, node_pool.InlinePoolView,
+    placement.ResourcePolicyView,
     placement.ReservationView, network.NetworkView, network.SubnetView, network.FirewallView, network.GatewayView,
     network.InterfaceView, access.AccountView, access.RoleGrantView, storage.FilestoreView, storage.SnapshotView,
     storage.BucketView, storage.EncryptedView, storage.StorageClassView, storage.VolumeClaimView,

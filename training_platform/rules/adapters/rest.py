@@ -13,6 +13,7 @@ from training_platform.resources import register
 from training_platform.resources.planned import Planned
 from training_platform.rules.adapters.plan import views_of_plan
 from training_platform.rules.views.access import LabelledView
+from training_platform.rules.views.node_pool import InlinePoolView
 from training_platform.rules.views.program import ObjectView
 from training_platform.rules.views.view import View
 
@@ -31,7 +32,7 @@ def views_of_rest(collection: str, body: Json, *, project: str, name: str) -> li
     parts = name.split("/")
     inputs = {"project": project, "location": parts[3] if len(parts) > 3 else None, **read(body, parts)}
     views = views_of_plan([Planned(stack="", type=kind, name=name, inputs=inputs)])
-    return [view for view in views if not isinstance(view, (LabelledView, ObjectView))]
+    return [view for view in views if not isinstance(view, (InlinePoolView, LabelledView, ObjectView))]
 
 
 def _as_it_is(body: Json, _parts: list[str]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from training_platform.catalog.locations import is_zone, region_of
 from training_platform.rules.registry import Draft, finding, rule
 from training_platform.rules.views.cluster import ClusterView
 from training_platform.rules.views.cluster_pools import pools_of
+from training_platform.rules.views.node_pool import InlinePoolView
 from training_platform.rules.views.program import Program
 from training_platform.rules.views.view import View
 
@@ -166,7 +167,7 @@ def resource_tags(cluster: ClusterView) -> Iterator[Draft]:
 )
 def inline_pools(cluster: ClusterView, program: Program) -> Iterator[Draft]:
     """Find inline pools in a cluster that also has NodePool resources: each update undoes the other."""
-    if cluster.inline_pools and pools_of(cluster, program):
+    if cluster.inline_pools and not all(isinstance(pool, InlinePoolView) for pool in pools_of(cluster, program)):
         message = (
             f"cluster {cluster.name} declares {cluster.inline_pools} pools inline, and others as NodePool resources"
         )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.attachments import with_gpus
@@ -11,7 +12,7 @@ from training_platform.catalog.locations import is_zone
 from training_platform.catalog.types import Capacity, MachineType
 from training_platform.config.expansion.pools import ZONES_OF_A_REGIONAL_CLUSTER
 from training_platform.config.reading.finding import Path
-from training_platform.resources.planned import UNKNOWN
+from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.resources.register import CLUSTER, NODE_POOL, SERVICE_ACCOUNT
 from training_platform.rules.views import fields
 from training_platform.rules.views import inputs as of
@@ -19,6 +20,7 @@ from training_platform.rules.views.inputs import at, rows
 from training_platform.rules.views.view import View
 
 _ATTACHED = {"accelerator_type": "accelerator", "accelerator_count": "accelerator_count"}
+_OF_CLUSTER = ("project", "location", "nodeLocations")
 _SLICES = {"max_nodes": "slices", "min_nodes": "min_slices"}
 _GPU = "nodeConfig.guestAccelerators"
 _NICS = "networkConfig.additionalNodeNetworkConfigs"
@@ -232,3 +234,40 @@ class NodePoolView(View):
             return self.total_max_nodes
         per_zone = next((n for n in (self.max_nodes, self.node_count, self.initial_nodes) if n is not None), 1)
         return per_zone * self.zone_count
+
+
+class InlinePoolView(NodePoolView):
+    """A node pool that is written inside its cluster: an entry of ``nodePools``, or the default pool that stays.
+
+    Its inputs are those of the pool with what it takes from the cluster; ``prefix`` is where they stand in it.
+    """
+
+    TYPES = (CLUSTER,)
+    LINES = False
+    prefix = ""
+
+    @classmethod
+    def of(cls, planned: Planned, origin: Path) -> Iterator[Self]:
+        """Yield the pools of a cluster; the default one only where it is written and not removed."""
+        inputs = planned.inputs if isinstance(planned.inputs, Mapping) else {}
+        shared = {key: inputs[key] for key in _OF_CLUSTER if key in inputs}
+        for index, row in enumerate(rows(inputs.get("nodePools"))):
+            if isinstance(row, Mapping) and row.get("nodeConfig") is not None:
+                yield cls._inside(planned, origin, {**shared, **row}, f"nodePools[{index}].")
+        stays = not inputs.get("removeDefaultNodePool") and not inputs.get("enableAutopilot")
+        if stays and inputs.get("nodeConfig") is not None:
+            default = {key: inputs[key] for key in ("initialNodeCount", "nodeConfig") if key in inputs}
+            yield cls._inside(planned, origin, {**shared, **default, "name": "default-pool"}, "")
+
+    @classmethod
+    def _inside(cls, planned: Planned, origin: Path, inputs: dict[str, Any], prefix: str) -> Self:
+        made = cls(
+            stack=planned.stack, type=planned.type, name=planned.name, origin=origin,
+            inputs={**inputs, "cluster": planned.name},
+        )  # fmt: skip
+        made.prefix = prefix
+        return made
+
+    def spelled(self, name: str) -> str:
+        """Return the input as the cluster has it."""
+        return self.prefix + super().spelled(name)
