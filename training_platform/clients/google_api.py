@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 from urllib.parse import urlsplit
+from warnings import catch_warnings, simplefilter
 
 Json = dict[str, Any]
 INSTALL = "pip install 'training-platform[jobs]', or with the checkout's own pins: make setup"
@@ -48,8 +49,10 @@ class GoogleApi:
 
 def _service(api: str, version: str, endpoint: str, title: str) -> Any:
     try:
-        import google.auth  # noqa: PLC0415 # of the extra
-        from googleapiclient.discovery import build  # type: ignore[import-untyped] # noqa: PLC0415 # of the extra
+        with catch_warnings():
+            simplefilter("ignore", FutureWarning)  # it announces the end of a Python years before
+            import google.auth  # noqa: PLC0415 # of the extra
+            from googleapiclient.discovery import build  # type: ignore[import-untyped] # noqa: PLC0415 # of the extra
     except ModuleNotFoundError as error:
         raise GoogleError(f"{title} needs Google's API client: {INSTALL}.") from error
     # The client would ask the metadata server for certificates that nobody set up.

@@ -21,8 +21,6 @@ from training_platform.jobs.vertex.place_rules import place_findings
 from training_platform.jobs.vertex.pool_rules import not_offered, offered, role_findings
 from training_platform.jobs.vertex.pools import pools, program_texts, vertex_target, vms
 from training_platform.jobs.vertex.study_rules import study_findings
-from training_platform.rules.registry import RULES
-from training_platform.rules.views.vertex import PersistentPoolView
 
 FLEX_HOURS = 7 * 24
 MOST_VARIABLES = 100
@@ -122,6 +120,10 @@ def _resource(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
 
 def _shared(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
     """Yield what the rules say that jobs and persistent resources share."""
+    # All rules come with them, an eighth of what a job for GKE takes to render, which needs none.
+    from training_platform.rules.registry import RULES  # noqa: PLC0415
+    from training_platform.rules.views.vertex import PersistentPoolView  # noqa: PLC0415
+
     pool = PersistentPoolView(
         stack="",
         type="job",
