@@ -17,10 +17,10 @@ class CloudStorage(GoogleApi):
         self._endpoint = endpoint or _ENDPOINT
         super().__init__("storage", "v1", self._endpoint, title="Cloud Storage", where="its buckets")
 
-    def put(self, uri: str, content: bytes) -> None:
+    def put(self, uri: str, content: bytes, kind: str = "application/gzip") -> None:
         """Write ``gs://bucket/object`` unless it is there, since its name says its content. Raises GoogleError."""
         bucket, _, name = uri.removeprefix("gs://").partition("/")
         url = f"{self._endpoint}upload/storage/v1/b/{bucket}/o?uploadType=media&ifGenerationMatch=0&name={quote(name)}"
-        status, said = self._post(url, content, "application/gzip")
+        status, said = self._post(url, content, kind)
         if status not in (200, _THERE):
             raise GoogleError(f"Cloud Storage does not take {uri} ({status}): {said}", status)

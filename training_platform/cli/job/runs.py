@@ -30,6 +30,7 @@ from training_platform.cli.root import fail, say
 if TYPE_CHECKING:
     from training_platform.jobs.runs.places import Place
     from training_platform.jobs.runs.state import Run
+    from training_platform.jobs.runs.submission import Prepared
 
 TIME_IS_UP = 3
 
@@ -65,13 +66,28 @@ def submit(
             say(f"# {note}", err=True)
         progress(f"Submitting to {place.target} {place.key} ...")
         send = submit_to_gke if place.target == "gke" else submit_to_vertex
-        names = send(delivered(prepared, options.endpoint), options.api(place))
+        ready = delivered(prepared, options.endpoint)
+        names = send(ready, options.api(place))
+        _keep_record(ready, names, options)
     if options.output_format is Format.json:
         print_json(
             {"run": names[0], "runs": names, "team": place.team.name, "target": place.target, "place": place.key}
         )
     else:
         say("\n".join(names))
+
+
+def _keep_record(prepared: Prepared, runs: list[str], options: Options) -> None:
+    """Write the record of a submission; where that fails, say so and go on, since the run is there."""
+    from datetime import UTC, datetime
+
+    from training_platform.clients.google_api import GoogleError
+    from training_platform.jobs.runs.record import NAME, write_record
+
+    try:
+        write_record(prepared, runs, options.endpoint("storage"), datetime.now(UTC))
+    except GoogleError as error:
+        say(f"# {NAME} is not in the run's output: {error}", err=True)
 
 
 @takes(Options, "output_format", *OF_A_RUN)
