@@ -80,7 +80,7 @@ def _storage(job: ResolvedJob) -> Iterator[tuple[dict[str, Any], dict[str, Any]]
                 claim["readOnly"] = inside["readOnly"] = True
             yield {"name": name, "persistentVolumeClaim": claim}, inside
         elif bucket := mount.source.bucket:
-            yield {"name": name, "csi": _fuse(bucket_id(job.scope, bucket), mount)}, inside
+            yield {"name": name, "csi": _fuse(job, bucket_id(job.scope, bucket), mount)}, inside
 
 
 def _is_fuse(job: ResolvedJob, mount: Mount) -> bool:
@@ -88,7 +88,9 @@ def _is_fuse(job: ResolvedJob, mount: Mount) -> bool:
     return bool(mount.source.bucket or (data_set and job.environment.data_sets[data_set].bucket))
 
 
-def _fuse(bucket: str, mount: Mount) -> dict[str, Any]:
+def _fuse(job: ResolvedJob, bucket: str, mount: Mount) -> dict[str, Any]:
+    """Return the driver's part of a volume; on the VM's network it has to be told to act as the pod's account."""
+    host = {"hostNetworkPodKSA": "true"} if job.spec.gke and job.spec.gke.host_network else {}
     cache = {"fileCacheCapacity": f"{mount.file_cache_gib}Gi", "fileCacheForRangeRead": "true"}
     return {
         "driver": FUSE_DRIVER,
@@ -97,5 +99,6 @@ def _fuse(bucket: str, mount: Mount) -> dict[str, Any]:
             "bucketName": bucket,
             "mountOptions": _FUSE_OPTIONS,
             **(cache if mount.file_cache_gib else {}),
+            **host,
         },
     }

@@ -194,8 +194,8 @@ def job(root: Path, kubeconfig: Path) -> Command:
 def submit(root: Path, job: Command, cluster: Cluster) -> Iterator[Callable[..., str]]:
     """Return a function that submits the job and returns its run; every run is gone after the test."""
 
-    def submitted(*arguments: str) -> str:
-        result = job("submit", str(root / "jobs" / TEAM / "train.yaml"), *arguments)
+    def submitted(*arguments: str, file: str = "train.yaml") -> str:
+        result = job("submit", str(root / "jobs" / TEAM / file), *arguments)
         assert result.exit_code == 0, result.output
         return result.stdout.strip()
 

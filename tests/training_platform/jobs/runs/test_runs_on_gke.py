@@ -48,6 +48,45 @@ def test_a_run_is_submitted_starts_and_ends(submit: Submit, job: Command, cluste
     assert job("why", run).stdout == f"{run} has ended well.\n"
 
 
+WHOLE = """\
+environment: lab
+image: registry.example.com/train:1
+command: [python3, train.py]
+args: ["--master={run}-slice-0-0.{run}"]
+secrets: {TOKEN: token}
+mounts: [{name: data, source: {bucket: checkpoints}, caches: true, file_cache_gib: 10}]
+cpu: 100
+memory_gib: 900
+shared_memory_gib: 100
+retries: 1
+output: checkpoints
+experiment: vit
+notify: projects/example-lab/topics/runs
+sweep: {parameters: {lr: {values: [0.1, 0.01]}}, metric: loss}
+gke: {cluster: gpus, flavor: h100, nodes: 2, grace_seconds: 300}
+"""
+
+
+def test_the_controllers_admit_each_point_of_a_grid_with_every_field(
+    submit: Submit, job: Command, cluster: Cluster, root: Path
+) -> None:
+    file = root / "jobs" / TEAM / "whole.yaml"
+    file.write_text(WHOLE)
+
+    first, second = submit(file="whole.yaml").split()
+
+    assert (first[-2:], second[-2:]) == ("-0", "-1")
+    for run, rate in ((first, "0.1"), (second, "0.01")):
+        start(cluster, job, run)
+        pod, *_ = cluster.pods(run)
+        (container,) = pod["spec"]["containers"]
+        assert container["args"][-2:] == [f"--master={run}-slice-0-0.{run}", f"--lr={rate}"]
+        assert pod["metadata"]["annotations"]["jobset.sigs.k8s.io/coordinator"] == f"{run}-slice-0-0.{run}"
+        assert pod["spec"]["terminationGracePeriodSeconds"] == 300
+        assert {"mount-data", "shared-memory"} <= {volume["name"] for volume in pod["spec"]["volumes"]}
+    file.unlink()
+
+
 def test_of_three_runs_that_exceed_the_share_the_last_waits_and_says_why(
     submit: Submit, job: Command, cluster: Cluster
 ) -> None:

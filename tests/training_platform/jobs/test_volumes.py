@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from training_platform.jobs.gke.jobset import jobset
+from training_platform.jobs.resolve import ResolvedJob
+
+Take = Callable[..., ResolvedJob]
+GPU = "gke: {cluster: gpus, flavor: h100, nodes: 2}"
+ONE_GPU = "gke: {cluster: gpus, flavor: a100-40, nodes: 1}"
+MOUNTS = """\
+mounts:
+  - {name: data, source: {directory: data}, read_only: true}
+  - {name: own, source: {directory: own}, path: /data}
+  - {name: cache, source: {bucket: checkpoints}, caches: true, file_cache_gib: 50}
+"""
+BLOCK, HOST = "cloud.google.com/gce-topology-block", "kubernetes.io/hostname"
+
+
+def template(job: ResolvedJob) -> dict[str, Any]:
+    found = jobset(job)["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
+    assert isinstance(found, dict)
+    return found
+
+
+def by_name(items: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {each["name"]: each for each in items}
+
+
+def test_a_directory_is_the_teams_folder_of_its_claim_and_a_whole_share_all_of_it(take: Take) -> None:
+    pod = template(take(MOUNTS + GPU))["spec"]
+    mounts, volumes = by_name(pod["containers"][0]["volumeMounts"]), by_name(pod["volumes"])
+
+    assert volumes["mount-data"]["persistentVolumeClaim"] == {"claimName": "data"}
+    assert mounts["mount-data"] == {
+        "name": "mount-data", "mountPath": "/mnt/nfs/data", "subPath": "vision/data", "readOnly": True,
+    }  # fmt: skip
+    assert mounts["mount-own"] == {"name": "mount-own", "mountPath": "/data"}
+
+
+def test_a_bucket_is_mounted_by_the_driver_which_the_pod_asks_for(take: Take) -> None:
+    found = template(take(MOUNTS + GPU))
+
+    assert by_name(found["spec"]["volumes"])["mount-cache"]["csi"] == {
+        "driver": "gcsfuse.csi.storage.gke.io",
+        "volumeAttributes": {
+            "bucketName": "example-lab-lab-vision-checkpoints",
+            "mountOptions": "implicit-dirs",
+            "fileCacheCapacity": "50Gi",
+            "fileCacheForRangeRead": "true",
+        },
+    }
+    assert found["metadata"]["annotations"]["gke-gcsfuse/volumes"] == "true"
+
+
+def test_on_the_vms_network_the_driver_acts_as_the_pods_account(take: Take) -> None:
+    found = template(take(MOUNTS + ONE_GPU.replace("1}", "1, host_network: true}")))
+
+    assert by_name(found["spec"]["volumes"])["mount-cache"]["csi"]["volumeAttributes"]["hostNetworkPodKSA"] == "true"
+
+
+def test_paths_and_caches_are_variables_by_the_mounts_name(take: Take) -> None:
+    (container,) = template(take(MOUNTS + GPU))["spec"]["containers"]
+    variables = {each["name"]: each["value"] for each in container["env"]}
+    cache = "/gcs/example-lab-lab-vision-checkpoints"
+
+    assert (variables["MOUNT_DATA"], variables["MOUNT_OWN"], variables["MOUNT_CACHE"]) == (
+        "/mnt/nfs/data",
+        "/data",
+        cache,
+    )
+    assert (variables["HF_HOME"], variables["TORCH_HOME"]) == (f"{cache}/huggingface", f"{cache}/torch")
+
+
+@pytest.mark.parametrize(
+    ("rest", "target", "volume"),
+    [
+        ("", GPU, {"medium": "Memory"}),
+        ("", ONE_GPU, {"medium": "Memory"}),
+        ("shared_memory_gib: 64\n", GPU, {"medium": "Memory", "sizeLimit": "64Gi"}),
+        ("shared_memory_gib: 0\n", ONE_GPU, None),
+    ],
+    ids=["8 GPUs", "4 GPUs", "a size", "none"],
+)
+def test_shared_memory_is_memory_where_a_vm_has_several_gpus(
+    take: Take, rest: str, target: str, volume: dict[str, str] | None
+) -> None:
+    volumes = by_name(template(take(rest + target))["spec"].get("volumes", []))
+
+    assert volumes.get("shared-memory", {}).get("emptyDir") == volume
+
+
+def test_pods_ask_for_the_narrowest_level_of_a_flavor_with_a_topology(take: Take) -> None:
+    job = take(GPU)
+    assert job.flavor is not None
+    flavor = dataclasses.replace(job.flavor, topology_levels=("cloud.google.com/gce-topology-zone", BLOCK, HOST))
+
+    placed = template(dataclasses.replace(job, flavor=flavor))["metadata"]["annotations"]
+
+    assert placed["kueue.x-k8s.io/podset-preferred-topology"] == BLOCK
+    assert "kueue.x-k8s.io/podset-preferred-topology" not in template(job).get("metadata", {}).get("annotations", {})
