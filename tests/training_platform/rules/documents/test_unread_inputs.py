@@ -1,0 +1,77 @@
+"""No input of what rules look at is passed over without a reason."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from training_platform.resources.register import REGISTER
+from training_platform.rules.adapters.plan import VIEWS_OF
+from training_platform.rules.documents import additions
+from training_platform.rules.documents import shapes as documents
+from training_platform.rules.views.access import LabelledView
+
+REASONS = yaml.safe_load(Path(__file__).with_name("unread_inputs.yaml").read_text(encoding="utf-8"))
+OF_ALL = {LabelledView.__name__, "EncryptedView"}  # views that many types have for one input
+FREE = ({"is": "text"}, {"is": "number"}, {"is": "any"}, {"is": "map"})
+
+
+def test_an_input_that_neither_a_view_nor_a_document_reads_has_a_reason() -> None:
+    unread = {path.rpartition(".")[2] for token in _judged() for path in _unread(token)}
+    excused = {name for names in REASONS.values() for name in names}
+
+    assert unread - excused == set()
+    assert excused - unread == set(), "read by now"
+
+
+def test_an_input_has_one_reason() -> None:
+    names = [name for names in REASONS.values() for name in names]
+
+    assert sorted(set(names)) == sorted(names)
+
+
+def test_every_input_of_a_type_is_in_its_document() -> None:
+    assert len(_judged()) >= 15
+    assert sum(1 for token in _judged() for _ in _leaves(token)) > 1_000
+
+
+def _judged() -> list[str]:
+    """Return the types of Google's that rules read more of than labels and keys."""
+    return [
+        token for token, kinds in VIEWS_OF.items()
+        if token.startswith("gcp:") and token in REGISTER and {kind.__name__ for kind in kinds} - OF_ALL
+    ]  # fmt: skip
+
+
+def _unread(token: str) -> Iterator[str]:
+    read = {_path(each) for kind in VIEWS_OF[token] for field in kind.FIELDS.values() for each in field.inputs}
+    for path, shape in _leaves(token):
+        seen = any(f"{path}.".startswith(f"{each}.") or f"{each}.".startswith(f"{path}.") for each in read)
+        if not seen and shape in FREE:
+            yield path
+
+
+def _path(spelled: str) -> str:
+    """Return an input as documents name it, without the places in lists."""
+    return ".".join(part for part in spelled.split(".") if not part.isdecimal())
+
+
+def _leaves(token: str) -> Iterator[tuple[str, Any]]:
+    content = json.loads((Path(documents.__file__).parent / "google.json").read_text(encoding="utf-8"))
+    additions.add(content["types"], content["shapes"])
+    yield from _below(content["shapes"], content["types"][token], "")
+
+
+def _below(shapes: list[Any], number: int, at: str) -> Iterator[tuple[str, Any]]:
+    shape = shapes[number]
+    if shape["is"] == "block":
+        for name, inner in shape["fields"].items():
+            yield from _below(shapes, inner, f"{at}.{name}" if at else name)
+    elif shape["is"] == "list":
+        yield from _below(shapes, shape["of"], at)
+    else:
+        yield at, {key: value for key, value in shape.items() if shape["is"] != "map" or key != "of"}
