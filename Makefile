@@ -19,7 +19,7 @@ SIDE_BY_SIDE := -n auto --dist loadfile --no-loadscope-reorder
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help setup check test lint format schema inventories reference site policy-pack bench test-engine test-examples changelog lock clean
+.PHONY: help setup check test lint format schema inventories documents reference site policy-pack bench test-engine test-examples changelog lock clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -52,6 +52,9 @@ reference: $(RUNTIME) ## Write the pages of docs/reference from rules, schemas a
 
 site: $(DEVELOPMENT) ## Build docs/ as a site, build/site.
 	@$(BIN)/mkdocs build --strict
+
+documents: $(DEVELOPMENT) ## Write what whole objects are judged by; ARGS="--openapi FOLDER --crds FOLDER" for Kubernetes' too.
+	@$(BIN)/python -m tools.documents $(ARGS)
 
 policy-pack: $(RUNTIME) ## Build the folder to publish, build/policy-pack: docs/policies.md.
 	@$(BIN)/python -m training_platform.policy.build build/policy-pack
