@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -13,8 +14,10 @@ import typer
 
 from tests.places import ORGANISATION, ROOT
 from training_platform.cli.main import app
+from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import read_workspace
 from training_platform.jobs.render import check_job
+from training_platform.jobs.spec.job import Job
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
@@ -75,3 +78,18 @@ def test_the_example_of_a_job_is_a_job_of_the_samples(tmp_path: Path) -> None:
     file.write_text(example, encoding="utf-8")
 
     assert list(check_job(file, tmp_path, read_workspace(tmp_path), date(2026, 11, 2))) == []
+
+
+def test_the_examples_of_job_files_have_the_right_shape() -> None:
+    text = (ROOT / "docs" / "job-files.md").read_text("utf-8")
+    examples = re.findall(r"^```yaml\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+
+    assert len(examples) == 2
+    for example in examples:
+        Job.model_validate_json(json.dumps(parse_source(example, "jobs/vision/finetune.yaml").value))
+
+
+def test_every_field_of_a_job_file_is_on_its_page_or_in_the_overview() -> None:
+    pages = " ".join((ROOT / "docs" / name).read_text("utf-8") for name in ("job-files.md", "jobs.md"))
+
+    assert [name for name in Job.model_fields if f"`{name}" not in pages and f"{name}:" not in pages] == []
