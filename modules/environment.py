@@ -42,7 +42,7 @@ from modules.project.services import (
     depend_on_services,
 )
 from modules.prometheus.monitoring import JOBSET, KUEUE, ControllerMonitoring, ControllerMonitoringArgs
-from modules.storage.data_sets import DataDisk
+from modules.storage.data_sets import DataDisk, DataVolume, DataVolumeArgs
 from modules.storage.images import ImageRepository, ImageRepositoryArgs
 from modules.tenancy.admission import Admission, AdmissionArgs
 from training_platform.catalog.locations import region_of
@@ -51,7 +51,7 @@ from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.environment import Environment
 from training_platform.resources.gke.cluster import cluster_name
 from training_platform.resources.scope import Scope, environment_scope
-from training_platform.resources.storage.data_sets import reads_lustre
+from training_platform.resources.storage.data_sets import READ, notebook_data_sets, reads_lustre
 
 HOME_CLAIM = "homes"
 
@@ -293,9 +293,26 @@ class EnvironmentCluster(pulumi.ComponentResource):
                 notebooks=notebooks,
                 home_claim=HOME_CLAIM,
                 chart=args.environment.charts.get("jupyterhub"),
+                data_sets=(data_sets := notebook_data_sets(args.environment, name)),
             ),
             opts,
         )
+        for key in data_sets:
+            spec = args.environment.data_sets[key]
+            DataVolume(
+                f"{data_set_name(key, name)}-notebooks",
+                DataVolumeArgs(
+                    scope=args.scope,
+                    home=args.scope,
+                    environment=args.environment,
+                    key=key,
+                    spec=spec,
+                    mode=READ,
+                    namespace=hub.namespace,
+                    address=args.instances[spec.filestore.instance].ip if spec.filestore else None,
+                ),
+                opts,
+            )
         FilestoreVolume(
             f"{notebooks_name(name)}-homes",
             FilestoreVolumeArgs(

@@ -28,6 +28,7 @@ class JupyterHubArgs:
     notebooks: Notebooks
     home_claim: str
     chart: ChartOverride | None = None
+    data_sets: tuple[str, ...] = ()  # whose claims are in that namespace, too
 
 
 class JupyterHub(pulumi.ComponentResource):
@@ -54,7 +55,7 @@ class JupyterHub(pulumi.ComponentResource):
                 chart_ref(chart, args.chart),
                 name="jupyterhub",
                 namespace=chart.namespace,
-                values=values(args.cluster_name, args.cluster, args.notebooks, args.home_claim),
+                values=values(args.cluster_name, args.cluster, args.notebooks, args.home_claim, args.data_sets),
                 timeout_seconds=600,
                 create_namespace=False,
                 await_ready=False,  # the first deployment would fail on the Secret that comes after it

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from training_platform.catalog import BOOT_DISK_LIMITS
+from training_platform.config.data_sets import far_data_sets
 from training_platform.config.names import Locator
 from training_platform.config.reading.finding import Finding, dotted
 from training_platform.config.workspace import Workspace
@@ -41,13 +42,14 @@ from training_platform.rules.views.view import NeedsUnknown, View
 def ledger_findings(
     workspace: Workspace, ledgers: Iterable[ProjectLedger], capacity: Iterable[CapacityLine]
 ) -> list[Finding]:
-    """Return what all ledgers and the requests for larger limits say is wrong, for every stack of the workspace."""
+    """Return what ledgers, requests for larger limits and data sets say is wrong, for every stack of the workspace."""
     projects = list(ledgers)
     return [
         *quota_findings(projects, workspace),
         *request_findings(projects, workspace),
         *capacity_findings(capacity, workspace),
         *file_findings(file_ledger(workspace), workspace),
+        *far_data_sets(workspace),
     ]
 
 

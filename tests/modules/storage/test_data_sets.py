@@ -8,7 +8,7 @@ import pytest
 
 from tests.stacks.test_reach import ENVIRONMENT, TEAM, planned
 from training_platform.config.spec.storage import DataSetSpec
-from training_platform.resources.register import BUCKET_MEMBER, CLUSTER, DISK
+from training_platform.resources.register import BUCKET_MEMBER, CLUSTER, DISK, RELEASE
 from training_platform.resources.storage.data_sets import access_mode
 
 VOLUME, CLAIM = "kubernetes:core/v1:PersistentVolume", "kubernetes:core/v1:PersistentVolumeClaim"
@@ -91,6 +91,24 @@ def test_a_team_that_does_not_read_it_gets_nothing_of_it() -> None:
     plan = planned(environment(bucket=BUCKET, teams=["others"]), TEAM, "team")
 
     assert [each.name for each in plan.resources if each.name.startswith("data-images")] == []
+
+
+def test_notebooks_mount_what_all_teams_read_and_no_bucket() -> None:
+    sets = {
+        "files": {"filestore": {"instance": "e", "path": "a"}, "writer": "team"},
+        "theirs": {"filestore": {"instance": "e", "path": "b"}, "teams": ["team"]},
+        "bucket": {"bucket": BUCKET},
+        "empty": {"hyperdisk_ml": DISK_OF, "writer": "team"},
+    }
+    plan = planned({**ENVIRONMENT, "data_sets": sets}, TEAM, "env")
+
+    volumes = [each.name for each in plan.resources if each.type == VOLUME and each.name.startswith("data-")]
+    assert volumes == ["data-files-c-notebooks-volume"]
+    assert plan.one(VOLUME, volumes[0]).inputs["spec"]["accessModes"] == ["ReadOnlyMany"]
+    storage = plan.one(RELEASE, "c-notebooks-release").inputs["values"]["singleuser"]["storage"]
+    claim = {"claimName": "data-set.files", "readOnly": True}
+    assert storage["extraVolumes"] == [{"name": "data-set-files", "persistentVolumeClaim": claim}]
+    assert storage["extraVolumeMounts"] == [{"name": "data-set-files", "mountPath": "/data/files", "readOnly": True}]
 
 
 def test_a_volume_of_another_region_is_not_mounted_but_a_bucket_is() -> None:

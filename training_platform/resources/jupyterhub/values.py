@@ -5,9 +5,11 @@ Source: jupyterhub/zero-to-jupyterhub-k8s 4.4.0 (values and their schema), oauth
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from training_platform.catalog import IMAGES
+from training_platform.config.names import data_claim
 from training_platform.config.spec.cluster import ClusterSpec, Notebooks
 from training_platform.resources.jupyterhub.image import split_image
 from training_platform.resources.jupyterhub.profiles import profiles
@@ -19,13 +21,21 @@ _USER_ID, _GROUP_ID = 1000, 100  # of the user in Jupyter's images, and the char
 _HOME_MOUNT = {"name": "home", "mountPath": _HOME, "subPath": "{username}"}
 
 
-def values(cluster_name: str, cluster: ClusterSpec, notebooks: Notebooks, home_claim: str) -> dict[str, Any]:
-    """Return the chart's values; ``home_claim`` is the PersistentVolumeClaim that holds all homes."""
+def values(
+    cluster_name: str, cluster: ClusterSpec, notebooks: Notebooks, home_claim: str, data_sets: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return the chart's values; ``home_claim`` is the PersistentVolumeClaim that holds all homes.
+
+    ``data_sets`` are mounted read-only at ``/data/NAME``.
+    """
     return {
         "hub": hub(notebooks),
         # Reached through whatever the organisation puts before it; a LoadBalancer would be on the internet.
         "proxy": {"service": {"type": "ClusterIP"}},
-        "singleuser": {**single_user(notebooks, home_claim), "profileList": profiles(cluster_name, cluster, notebooks)},
+        "singleuser": {
+            **single_user(notebooks, home_claim, data_sets),
+            "profileList": profiles(cluster_name, cluster, notebooks),
+        },
         # GKE's own scheduler decides, with the autoscaler; the chart's would name itself in every notebook's pod.
         "scheduling": {"userScheduler": {"enabled": False}, "userPlaceholder": {"enabled": False}},
         # Pullers would bring every notebook image to every node, those of training included.
@@ -54,7 +64,18 @@ def hub(notebooks: Notebooks) -> dict[str, Any]:
     }
 
 
-def single_user(notebooks: Notebooks, home_claim: str) -> dict[str, Any]:
+def _data_volumes(data_sets: Sequence[str]) -> dict[str, Any]:
+    """Return the volumes of data sets, as the chart adds them to every notebook."""
+    claims = {f"data-set-{name}": {"claimName": data_claim(name), "readOnly": True} for name in data_sets}
+    return {
+        "extraVolumes": [{"name": name, "persistentVolumeClaim": claim} for name, claim in claims.items()],
+        "extraVolumeMounts": [
+            {"name": f"data-set-{name}", "mountPath": f"/data/{name}", "readOnly": True} for name in data_sets
+        ],
+    }
+
+
+def single_user(notebooks: Notebooks, home_claim: str, data_sets: Sequence[str] = ()) -> dict[str, Any]:
     """Return what all notebooks have in common."""
     image = notebooks.image or IMAGES["notebook"]
     return {
@@ -64,6 +85,7 @@ def single_user(notebooks: Notebooks, home_claim: str) -> dict[str, Any]:
             "type": "static",
             "homeMountPath": _HOME,
             "static": {"pvcName": home_claim, "subPath": _HOME_MOUNT["subPath"]},
+            **(_data_volumes(data_sets) if data_sets else {}),
         },
         "initContainers": [_home_owner(image)],
         # Google credentials come from the metadata server: neither the chart's iptables nor its policy may block it.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, TypedDict
 
 from training_platform.catalog.locations import region_of
+from training_platform.config.data_sets import data_location
 from training_platform.config.names import data_set_name
 from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.storage import BucketData, DataSetSpec, HyperdiskData
@@ -59,18 +60,6 @@ def disk_name(key: str, scope: Scope) -> str:
     return short_name(f"{scope.environment}-data-{key}", NAME_LIMIT)
 
 
-def data_location(spec: DataSetSpec, environment: Environment) -> str:
-    """Return the region or zone that a data set lies in."""
-    if spec.bucket:
-        return spec.bucket.location
-    if spec.hyperdisk_ml:
-        return spec.hyperdisk_ml.zone
-    if spec.lustre:
-        return spec.lustre.location
-    assert spec.filestore is not None  # the model has one of the four
-    return environment.filestore[spec.filestore.instance].location
-
-
 def mounted_in(spec: DataSetSpec, environment: Environment, cluster: str) -> bool:
     """Whether a cluster mounts a data set: a bucket from anywhere, all else in its region."""
     here = region_of(environment.clusters[cluster].location)
@@ -80,6 +69,18 @@ def mounted_in(spec: DataSetSpec, environment: Environment, cluster: str) -> boo
 def reads_lustre(environment: Environment, cluster: str) -> bool:
     """Whether a cluster mounts data sets on Managed Lustre, whose driver it then wants."""
     return any(each.lustre and mounted_in(each, environment, cluster) for each in environment.data_sets.values())
+
+
+def notebook_data_sets(environment: Environment, cluster: str) -> tuple[str, ...]:
+    """Return the data sets that notebooks of a cluster mount: those of all teams, but for buckets and empty disks.
+
+    Notebooks are anybody's of the organisation, and have no Google account that reads buckets.
+    """
+    return tuple(
+        key
+        for key, spec in environment.data_sets.items()
+        if not (spec.bucket or spec.teams) and access_mode(spec, "") and mounted_in(spec, environment, cluster)
+    )
 
 
 def access_mode(spec: DataSetSpec, team: str) -> str | None:

@@ -1,0 +1,46 @@
+"""Data sets that lie where no accelerator of their environment is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from training_platform.catalog.locations import region_of
+from training_platform.config.reading.finding import Finding
+from training_platform.config.reading.section import enumeration
+from training_platform.config.spec.environment import Environment
+from training_platform.config.spec.storage import DataSetSpec
+from training_platform.config.workspace import Workspace
+
+RULE = "data-set-region"
+
+
+def data_location(spec: DataSetSpec, environment: Environment) -> str:
+    """Return the region or zone that a data set lies in."""
+    if spec.bucket:
+        return spec.bucket.location
+    if spec.hyperdisk_ml:
+        return spec.hyperdisk_ml.zone
+    if spec.lustre:
+        return spec.lustre.location
+    assert spec.filestore is not None  # the model has one of the four
+    return environment.filestore[spec.filestore.instance].location
+
+
+def far_data_sets(workspace: Workspace) -> Iterator[Finding]:
+    """Find data sets that jobs of every cluster with accelerators read from another region, or not at all."""
+    for stack, environment in workspace.environments():
+        regions = {region_of(each.location) for each in environment.clusters.values() if each.node_pools}
+        for name, spec in environment.data_sets.items() if regions else ():
+            here = region_of(data_location(spec, environment))
+            if here not in regions:
+                yield stack.finding(
+                    RULE, ("data_sets", name), f"is in {here}, where no node pool is: {_consequence(spec)}",
+                    severity="warning", allowed=enumeration(regions), nearest=min(regions),
+                )  # fmt: skip
+
+
+def _consequence(spec: DataSetSpec) -> str:
+    if spec.bucket is None:
+        return "no cluster mounts it"
+    size = f"{spec.size_gib:,} GiB" if spec.size_gib else "all of it"
+    return f"each pass over it sends {size} between regions, which is charged as egress"
