@@ -28,6 +28,7 @@ RUN = "train-bcdfg"
 JOB = """\
 environment: lab
 image: registry.example.com/train:1
+args: [--rate=1]
 gke: {cluster: gpus, flavor: h100, nodes: 2}
 """
 SETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/vision/jobsets"
@@ -183,6 +184,7 @@ def test_a_queue_that_was_deleted_after_the_submission_is_said(lab: Lab) -> None
     [
         ("train:1", "train:1", False),
         ("train:1", "train:2", True),
+        ("--rate=1", "--rate=2", True),
         ("nodes: 2", "nodes: 3", True),
         ("flavor: h100, nodes: 2", "flavor: a100-40, nodes: 1", True),
     ],

@@ -6,7 +6,7 @@ import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from typer.testing import Result
@@ -19,7 +19,9 @@ from tests.training_platform.jobs.runs.vertex_cloud import (
     submit,
     write_repository,
 )
+from training_platform.clients.cloud_logging import CloudLogging
 from training_platform.jobs.runs import kept_logs
+from training_platform.jobs.runs.state import Run
 from training_platform.sandbox.cloud.http.server import serve
 
 pytestmark = pytest.mark.filterwarnings("ignore:You are using a Python version:FutureWarning")
@@ -113,6 +115,31 @@ def test_following_goes_on_until_the_run_has_ended(job: Command, vertex: Cloud, 
     assert [line for line in lines if "line" in line] == [f"workerpool0-0 | line {number}" for number in range(3)]
     assert lines[-1] == "service | Job has ended."
     assert len(lines) == len(set(lines))
+
+
+def test_a_line_that_two_polls_see_is_printed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_logs, "_POLL_SECONDS", 0)
+    first, second = (
+        {"insertId": str(number), "timestamp": "2026-11-22T10:00:00Z", "textPayload": f"line {number}"}
+        for number in (1, 2)
+    )
+    polls, ends = iter([[first], [first, second], [second]]), iter([False, False, True])
+    asked: list[str] = []
+
+    class Log:
+        def entries(self, query: str) -> list[dict[str, str]]:
+            asked.append(query)
+            return next(polls)
+
+    run = Run(
+        name="train-bcdfg", job="train", team="vision", target="vertex", place="us-central1",
+        identity="projects/1/locations/us-central1/customJobs/7", state="running", created="2026-11-22T09:00:00Z",
+    )  # fmt: skip
+    lines = list(kept_logs.vertex_lines(cast("CloudLogging", Log()), run, ended=lambda: next(ends)))
+
+    assert [line.text for line in lines] == ["line 1", "line 2"]
+    assert 'timestamp>="2026-11-22T09:00:00Z"' in asked[0]
+    assert 'timestamp>="2026-11-22T10:00:00Z"' in asked[1]
 
 
 @pytest.fixture
