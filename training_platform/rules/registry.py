@@ -145,17 +145,24 @@ def _undecided(each: Rule, unknown: NeedsUnknown) -> Draft:
 
 
 def _finding(each: Rule, draft: Draft, path: Path, file: Stack | None) -> Finding:
-    """Return what reports say: of a program without a stack file, by the input as that program writes it."""
+    """Return what reports say: of a program without a stack file, by the input as that program writes it.
+
+    A message that goes on from its place in a stack file, ``is 9 GB``, is a sentence about the input there.
+    """
     view = draft.view
     ours = file is not None or bool(view.origin)
+    place = dotted(path) if ours else view.spelled(draft.field) or dotted(path)
+    message = draft.message
+    if not ours and message.startswith("is "):
+        message = f"{place.removesuffix('.0').rpartition('.')[2]} {message}"
     return Finding(
         rule=each.id,
         severity=draft.severity or each.severity,
-        message=draft.message,
+        message=message,
         stack=view.stack,
         file=file.source.file if file else None,
         position=file.position(path) if file else None,
-        path=dotted(path) if ours else view.spelled(draft.field) or dotted(path),
+        path=place,
         resource=f"{view.type} {view.name}",
         allowed=draft.allowed,
         nearest=draft.nearest,

@@ -80,9 +80,7 @@ def test_a_place_without_a_finding_names_the_places_that_have_one(small_disk: tu
 
 def test_the_exemption_that_is_offered_is_taken(small_disk: tuple[Path, int]) -> None:
     root, line = small_disk
-    path = "clusters.us-central1.node_pools.a100.boot_disk.size_gb"
-    first, second = (exemption(rule, stack="dev", path=path) for rule in ("boot-disk-size", "document-range"))
-    offered = first.rstrip("\n") + "\n" + second.partition("\n")[2]
+    offered = exemption("boot-disk-size", stack="dev", path="clusters.us-central1.node_pools.a100.boot_disk.size_gb")
     (root / "stacks" / "exemptions.yaml").write_text(offered.replace("YYYY-MM-DD", "2027-01-31"), encoding="utf-8")
 
     done = run("explain", f"{root}/stacks/Pulumi.dev.yaml:{line}", "--root", str(root))

@@ -168,7 +168,7 @@ def test_what_cannot_be_counted_is_advice(checkout: Path) -> None:
 def test_outside_a_checkout_rules_hold_and_the_rest_is_said(tmp_path: Path) -> None:
     found = Run(tmp_path)(pool(size=9.0))
 
-    assert found["disks"][0].startswith("dev: nodeConfig.bootDisk.sizeGb: is 9 GB\n")
+    assert found["disks"][0].startswith("dev: nodeConfig.bootDisk.sizeGb: sizeGb is 9 GB\n")
     assert "quota" not in found
     assert any("quotas are not checked" in message for message in found["stack-advice"])
     assert any("labels is not decided: environment is not known" in message for message in found["advice"])
@@ -213,7 +213,7 @@ def test_rejected_stack_file_leaves_findings_without_a_line(checkout: Path) -> N
 
     found = Run(checkout)(pool(size=9.0))
 
-    assert found["disks"][0].startswith("dev: nodeConfig.bootDisk.sizeGb: is 9 GB\n")
+    assert found["disks"][0].startswith("dev: nodeConfig.bootDisk.sizeGb: sizeGb is 9 GB\n")
 
 
 def test_what_the_pack_says_does_nothing_in_a_log(checkout: Path) -> None:

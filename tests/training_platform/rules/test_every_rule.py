@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import re
+from pathlib import Path
+
 import pytest
 
 from tests.training_platform.rules.foreign import RESOURCES, found
 from tests.training_platform.rules.spoiled import ROWS, Row
-from training_platform.rules import RULES
+from training_platform.rules import RULES, documents
 
 
 def test_a_program_that_is_not_ours_breaks_no_rule() -> None:
@@ -29,3 +33,19 @@ def test_a_rule_finds_one_spoiled_value_and_nothing_without_it(row: Row) -> None
         assert each.allowed
         assert each.source
         assert (each.resource or "").rpartition(" ")[2] in {*RESOURCES, *row.given, *row.spoiled, "dev"}
+
+
+def test_no_finding_of_a_program_that_is_not_ours_speaks_of_stack_files() -> None:
+    """It names the input as the program writes it, in sentences; a name in snake case is Pulumi's own in Python."""
+    shapes = json.loads((Path(documents.__file__).parent / "google.json").read_text())["shapes"]
+    names = {re.sub(r"([A-Z])", r"_\1", each).lower() for shape in shapes for each in shape.get("fields", ())}
+    names |= {"ignore_changes", "delete_before_replace"}
+    wrong = []
+    for row in ROWS:
+        for each in found(row.given, row.spoiled, rule=row.rule):
+            text = " ".join(filter(None, (each.message, each.allowed, each.nearest)))
+            strange = {word for word in re.findall(r"\b[a-z]+(?:_[a-z]+)+\b", text) if word not in names}
+            if strange or not each.path or "_" in each.path or each.message.startswith(("is ", "are ")):
+                wrong.append((each.rule, each.path, each.message, strange))
+
+    assert wrong == []

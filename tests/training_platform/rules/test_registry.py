@@ -39,7 +39,7 @@ def test_rule_reads_the_views_of_its_first_parameter() -> None:
 
     (found,) = evaluate(whole(LABELLED), registry.RULES.values())
 
-    assert (found.rule, found.message, found.allowed, found.nearest) == ("sample", "is there", "1", "2")
+    assert (found.rule, found.message, found.allowed, found.nearest) == ("sample", "labels is there", "1", "2")
     assert (found.path, found.resource, found.file) == ("labels", "t a", None)
     assert registry.RULES["sample"].summary == "Find everything."
 
@@ -76,7 +76,7 @@ def test_unknown_value_is_a_note_that_names_the_field() -> None:
 
     assert [(each.severity, each.message) for each in found] == [
         ("note", "sample is not decided: labels is not known before deployment"),
-        ("error", "is there"),
+        ("error", "labels is there"),
     ]
 
 

@@ -13,13 +13,18 @@ from training_platform.rules import RULES, View, evaluate, program, views_of_pla
 from training_platform.rules.adapters.plan import VIEWS_OF
 
 Make = Callable[..., View]
-BEYOND = {"filestore-exports", "filestore-snapshot"}  # Google's, read in its documents: no row of the sheet has them
+BEYOND = {
+    "bucket-hierarchical",
+    "filestore-exports",
+    "filestore-snapshot",
+}  # read in Google's docs; in no row of the sheet
 # Fields that decide nothing for a flawless view: they are there for ledgers and messages, or matter beside others.
 UNREAD = {
     "checks", "cidr", "clashing", "compute_class", "connect_mode", "count", "default_machine", "dynamic_ports",
     "flavor", "gpu_topology", "group", "ignored", "instance", "local_ssds", "makes_pools", "max_ports",
     "min_cpu_platform", "min_ports", "mtu", "network", "pools_inside", "pods_range", "ports",
-    "profile", "queue", "ranges", "release_channel", "reservation", "resource", "specific", "tolerated", "zone",
+    "profile", "queue", "ranges", "release_channel", "reservation", "resource", "specific", "tolerated", "versioning",
+    "zone",
 }  # fmt: skip
 
 

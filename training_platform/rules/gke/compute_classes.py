@@ -149,7 +149,8 @@ def compute_class_limits(each: ComputeClassView, program: Program) -> Iterator[D
             )
         else:
             continue
-        allowed = f"auto_provisioning with accelerators: {accelerator}"
+        where = "auto_provisioning with accelerators" if each.origin else "a row of clusterAutoscaling.resourceLimits"
+        allowed = f"{where}: {accelerator}"
         severity: Severity | None = "warning" if limits is None else None
         yield finding(each, "priorities", message, allowed=allowed, nearest=accelerator, severity=severity)
 

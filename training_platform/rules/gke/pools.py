@@ -183,7 +183,7 @@ def system_pool(cluster: ClusterView, program: Program) -> Iterator[Draft]:
         message = f"all pools of cluster {cluster.name} without accelerators or taints can scale to zero"
         # Pods wait for their first node then, where all that starts from nothing has GPUs: nothing is refused.
         severity: Severity | None = "warning" if untainted else None
-        nearest = f"min_nodes 1 for {plain[0].name}"
+        nearest = f"{'min_nodes' if cluster.origin else 'a minimum of'} 1 for {plain[0].name}"
         yield finding(cluster, "remove_default_pool", message, allowed=allowed, nearest=nearest, severity=severity)
 
 

@@ -111,7 +111,8 @@ def max_run_duration(pool: NodePoolView) -> Iterator[Draft]:
     if seconds < low or seconds > high:
         said = "is not a valid number of seconds" if seconds < 0 else f"is {seconds:,} seconds"
         allowed = f"{low} seconds to {high // DAY} days"
-        nearest = f"max_run_hours {high // 3600 if seconds > high else 1}"
+        hours = high // 3600 if seconds > high else 1
+        nearest = f"max_run_hours {hours}" if pool.origin else f"{hours * 3600}s"
         yield finding(pool, "max_run_seconds", said, allowed=allowed, nearest=nearest)
 
 

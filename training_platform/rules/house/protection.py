@@ -45,9 +45,8 @@ def bucket_force_destroy(bucket: BucketView, program: Program) -> Iterator[Draft
     """Find a production bucket that is deleted with everything in it."""
     if bucket.force_destroy and program.production:
         message = f"bucket {bucket.name} is deleted with everything in it"
-        yield finding(
-            bucket, "force_destroy", message, allowed="false in production", nearest="deletion_protection: true"
-        )
+        nearest = "deletion_protection: true" if bucket.origin else "false"
+        yield finding(bucket, "force_destroy", message, allowed="false in production", nearest=nearest)
 
 
 def _unprotected(view: ClusterView | FilestoreView, what: str) -> Draft:

@@ -25,7 +25,7 @@ def kueue_lending_limit(quota: FlavorQuotaView) -> Iterator[Draft]:
     """Find a team that would lend more than it has."""
     lent, own = quota.lending_limit, quota.nominal_quota
     if lent is not None and lent > own:
-        yield finding(quota, "lending_limit", f"is {lent}", allowed=f"at most nominal_quota, {own}", nearest=own)
+        yield finding(quota, "lending_limit", f"is {lent}", allowed=f"at most the nominal quota, {own}", nearest=own)
 
 
 @rule("kueue-quantities", ruleset="kueue", owner="kueue", facts=("KUE-02",), source=_WEBHOOK)

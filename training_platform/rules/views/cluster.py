@@ -165,6 +165,11 @@ class AutoProvisioningView(Settings):
             return (*super().path("limits"), "accelerators", name)
         return (*super().path("limits"), _LIMITS[name]) if name in _LIMITS else super().path(name)
 
+    def spelled(self, name: str) -> str:
+        """Return the input; a limit is a row of its own, and the version is the cluster's."""
+        limits = "minMasterVersion" if name == "version" else f"{_AUTOSCALING}.resourceLimits"
+        return super().spelled(name) or limits
+
     def limit(self, resource: str) -> int | None:
         """Return the limit of a resource; None where it has none."""
         return next((each.maximum for each in self.limits if each.resource == resource), None)

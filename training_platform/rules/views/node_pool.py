@@ -159,12 +159,12 @@ class NodePoolView(View):
         found = rows(of.known(self.read(_NICS)))
         return tuple(Nic(*(of.as_name(at(row, (key,))) for key in ("network", "subnetwork"))) for row in found)
 
-    @fields.field(place="")
+    @fields.field("ignoreChanges", place="")
     def ignored(self) -> tuple[str, ...] | None:
         """Inputs whose changes are ignored; None where whoever planned does not say."""
         return tuple(self.options.get("ignoreChanges", ())) if self.options else None
 
-    @fields.field(place="")
+    @fields.field("deleteBeforeReplace", place="")
     def replaced_first(self) -> bool | None:
         """Whether a replacement waits for the old pool to go; None where whoever planned does not say."""
         return bool(self.options.get("deleteBeforeReplace", False)) if self.options else None
