@@ -21,7 +21,7 @@ from training_platform.sandbox.run.servers import provider_settings
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 STACKS = {
     "env": {"training-platform:environment": FULL},
-    "env-vision": {"training-platform:team": FULL_TEAM},
+    "env-vision": {"training-platform:team": {**FULL_TEAM, "secrets": ["token"]}},
 }
 
 
@@ -68,3 +68,9 @@ def test_an_environment_and_a_team_with_keys_come_up_and_stay_as_they_are(tmp_pa
         f"serviceAccount:service-{number(ENVIRONMENT['project'])}@{each}.iam.gserviceaccount.com" for each in agents
     }
     assert {member for binding in policy["bindings"] for member in binding["members"]} == wanted
+
+    (secret,) = [each for each in cloud.store.all() if each.name.startswith("secretmanager/")]
+    (readers,) = secret.meta["policy"]["bindings"]
+    assert secret.name.endswith("/secrets/env-vision-token")
+    assert readers["role"] == "roles/secretmanager.secretAccessor"
+    assert [member.partition("@")[0] for member in readers["members"]] == ["serviceAccount:env-vision-jobs"]
