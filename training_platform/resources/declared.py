@@ -67,7 +67,7 @@ class Alike:
 NOTHING = Alike({})
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)  # not frozen: a fleet makes many
 class Declared:
     """A resource before it is registered.
 

@@ -30,7 +30,7 @@ class Unknown:
 UNKNOWN: Any = Unknown()  # so that it can stand for a value of any type
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)  # not frozen: a fleet makes many, and nobody changes one
 class Planned:
     """A planned resource: type and inputs as the provider names them (``gcp:container/nodePool:NodePool``, camelCase).
 

@@ -45,16 +45,20 @@ def object_rule(
     return register
 
 
+def _is_block(value: Any) -> bool:
+    return value.__class__ is dict or isinstance(value, Mapping)  # most are, and fleets have many
+
+
 def block(value: Any, *names: str) -> Json:
     """Return a block within a block, empty where a part of the way is missing, unknown or of another type."""
     for name in names:
-        value = value.get(name) if isinstance(value, Mapping) else None
-    return value if isinstance(value, Mapping) else {}
+        value = value.get(name) if _is_block(value) else None
+    return value if _is_block(value) else {}
 
 
 def entries(value: Any, name: str) -> list[tuple[int, Json]]:
     """Return the blocks in a list of a block, each with its place; none where the list is not known."""
-    return [(index, row) for index, row in enumerate(_rows(value, name)) if isinstance(row, Mapping)]
+    return [(index, row) for index, row in enumerate(_rows(value, name)) if _is_block(row)]
 
 
 def texts(value: Any, name: str) -> list[str]:
@@ -64,7 +68,7 @@ def texts(value: Any, name: str) -> list[str]:
 
 def text(value: Any, name: str) -> str | None:
     """Return a text of a block."""
-    found = value.get(name) if isinstance(value, Mapping) else None
+    found = value.get(name) if _is_block(value) else None
     return found if isinstance(found, str) else None
 
 
