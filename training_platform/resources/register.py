@@ -210,6 +210,8 @@ REGISTER: Mapping[str, ResourceType] = {
     TOPIC: ResourceType(kind="topic", labels="labels"),
     CLUSTER_QUEUE: ResourceType(kind="ClusterQueue", shown=("spec.resourceGroups",)),
     COMPUTE_CLASS: ResourceType(kind="ComputeClass"),
+    OLD_CLUSTER_QUEUE: ResourceType(kind="ClusterQueue", shown=("spec.resourceGroups",)),
+    OLD_RESOURCE_FLAVOR: ResourceType(kind="ResourceFlavor"),
     PERSISTENT_VOLUME_CLAIM: ResourceType(kind="PersistentVolumeClaim"),
     RELEASE: ResourceType(kind="Helm release", shown=("chart", "version", "namespace")),
     RESOURCE_FLAVOR: ResourceType(kind="ResourceFlavor"),
