@@ -366,7 +366,7 @@ ROWS = [
     Row("node-account-roles", "warning", {"image-role.role": "roles/viewer"}),
     # versions
     Row("gke-floor", "error", {"cluster.minMasterVersion": "1.34.0-gke.2200999"}, IRONWOOD),
-    Row("gpudirect-floor", "error", {"gpu.version": "1.29.15-gke.2466999"}, {**H100, **NICS}),
+    Row("gpudirect-floor", "warning", {"gpu.version": "1.29.15-gke.2466999"}, {**H100, **NICS}),
     Row("feature-floor", "error", {"gpu.version": "1.28.3-gke.106699"}, {
         "gpu.nodeConfig.secondaryBootDisks": [{"diskImage": "i"}],
     }),

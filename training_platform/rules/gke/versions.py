@@ -42,6 +42,7 @@ def gke_floor(pool: NodePoolView, program: Program) -> Iterator[Draft]:
 @rule(
     "gpudirect-floor",
     ruleset="versions",
+    severity="warning",  # nothing is refused: jobs run over one interface
     across=True,
     facts=("NET-01",),
     source="Cluster Toolkit v1.95.0, gpu_direct.tf, read 2026-06-25",
