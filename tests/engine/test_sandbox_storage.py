@@ -1,0 +1,136 @@
+"""Storage under the real engine: a backup is made and restored, a disk is filled and read, and all of it goes down."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.places import ROOT
+from tests.training_platform.sandbox.run.conftest import Sandbox
+from training_platform.config.spec.stack import PROJECT
+from training_platform.sandbox.cloud.local_cloud import LocalCloud
+from training_platform.sandbox.cloud.state.projects import Projects
+from training_platform.sandbox.cloud.state.store import Store
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(1200)]
+
+CLOUD_PROJECT = "example-train-storage"
+BACKUP = f"projects/{CLOUD_PROJECT}/locations/us-central1/backups/before"
+FILES = {"location": "us-central1-a", "tier": "ZONAL", "capacity_gib": 1024}
+ENVIRONMENT: dict[str, Any] = {
+    "project": CLOUD_PROJECT,
+    "production": False,
+    "deletion_protection": False,
+    "private_services_range": "10.201.0.0/16",
+    "filestore": {
+        "files": FILES | {"snapshots": ["one"], "backups": {"keep_days": 3}, "connection": "private-service-access"}
+    },
+    "data_sets": {
+        "disk": {"hyperdisk_ml": {"zone": "us-central1-a", "size_gib": 100}, "writer": "vision"},
+        "files": {"filestore": {"instance": "files", "path": "images"}},
+        "bucket": {"bucket": {"name": "example-images", "location": "us-central1", "path": "food101"}},
+    },
+    "clusters": {
+        "main": {
+            "location": "us-central1",
+            "subnet": {"nodes": "10.12.0.0/20", "pods": "10.66.0.0/16", "services": "10.12.16.0/20"},
+            "system_pool": {"machine_type": "e2-standard-8", "min_nodes": 1, "max_nodes": 2},
+            "node_pools": {"l4": {"machine_type": "g2-standard-12", "zone": "us-central1-a", "max_nodes": 1}},
+        }
+    },
+}
+TEAM: dict[str, Any] = {
+    "environment": "files",
+    "name": "vision",
+    "members": ["group:vision@example.com"],
+    "shares": {"main": {"l4": {"nominal_quota": 1}}},
+    "buckets": {"own": {"location": "us-central1", "hierarchical_namespace": True}},
+}
+
+
+class Repository:
+    """A repository of two stacks, and the local cloud between runs."""
+
+    def __init__(self, root: Path) -> None:
+        root.mkdir()
+        for name in ("Pulumi.yaml", "__main__.py"):
+            shutil.copy(ROOT / name, root / name)
+        shutil.copytree(ROOT / "modules", root / "modules")
+        (root / "stacks").mkdir()
+        self.root, self.sandbox = root, Sandbox(root)
+
+    def run(self, command: str, stack: str) -> dict[str, set[str]]:
+        """Run a command on a stack, and return what it did to each resource, by its name."""
+        ran = self.sandbox(command, stack)
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        found: dict[str, set[str]] = {}
+        for step in json.loads(self.sandbox.folder.summary(stack).read_text())["steps"]:
+            found.setdefault(step["name"], set()).add(step["op"])
+        return found
+
+    def write(self, environment: dict[str, Any]) -> None:
+        for name, kind, section in (("files", "environment", environment), ("files-vision", "team", TEAM)):
+            content = {"config": {f"{PROJECT}:{kind}": section}}
+            (self.root / "stacks" / f"Pulumi.{name}.yaml").write_text(yaml.safe_dump(content, sort_keys=False))
+
+    def cloud(self) -> LocalCloud:
+        """The local cloud as the last run left it, with its settings for tests."""
+        return LocalCloud(Projects({}, [CLOUD_PROJECT]), store=Store(self.sandbox.folder.cloud))
+
+    def ask(self, service: str, path: str, body: dict[str, Any], **query: str) -> None:
+        """Create something as somebody would by hand, between two runs."""
+        cloud = self.cloud()
+        code, answer = cloud.handle(service, "POST", path, list(query.items()), body)
+        assert code == 200, answer
+        cloud.store.flush()
+
+    def back_up(self) -> None:
+        """Back the instance up."""
+        instance = f"projects/{CLOUD_PROJECT}/locations/us-central1-a/instances/files-files"
+        body = {"sourceInstance": instance, "sourceFileShare": "share"}
+        self.ask("file", "v1/" + BACKUP.rpartition("/")[0], body, backupId="before")
+
+    def names(self, service: str) -> set[str]:
+        """The resources of a service that are there."""
+        store = self.cloud().store
+        kinds = {"file": "instances", "compute": "disks", "backupdr": "backupVaults"}
+        place = "zones" if service == "compute" else "locations"
+        zone = "us-central1" if service == "backupdr" else "us-central1-a"
+        found = store.children(f"{service}/projects/{CLOUD_PROJECT}/{place}/{zone}/{kinds[service]}")
+        return {each.name.rpartition("/")[2] for each in found}
+
+
+def test_a_backup_is_restored_a_disk_filled_and_all_of_it_goes(tmp_path: Path) -> None:
+    place = Repository(tmp_path / "repository")
+    place.write(ENVIRONMENT)
+    made = place.run("up", "files")
+    assert made["filestore-files-instance"] == made["data-disk-disk"] == made["filestore-files-plan"] == {"create"}
+    place.ask("storage", "v1/b", {"name": "example-images", "location": "US-CENTRAL1"}, project=CLOUD_PROJECT)
+    team = place.run("up", "files-vision")
+    assert team["data-disk-main-volume"] == team["data-files-main-claim"] == {"create"}
+    assert team["data-bucket-access"] == {"create"}
+    place.back_up()
+
+    changed = json.loads(json.dumps(ENVIRONMENT))
+    changed["filestore"]["restored"] = FILES | {"restore_from": BACKUP}
+    changed["data_sets"]["disk"]["hyperdisk_ml"]["filled"] = True
+    place.write(changed)
+    restored = place.run("up", "files")
+
+    assert restored["filestore-restored-instance"] == {"create"}
+    assert restored.get("filestore-files-instance", {"same"}) == {"same"}
+    assert restored["data-disk-disk"] == {"update"}
+    again = place.run("up", "files")
+    assert {name for name, ops in again.items() if ops != {"same"}} == set()
+    readers = place.run("up", "files-vision")
+    assert any("replace" in op for op in readers["data-disk-main-volume"])
+    assert place.names("file") == {"files-files", "files-restored"}
+
+    place.run("destroy", "files-vision")
+    place.run("destroy", "files")
+    assert place.names("file") == place.names("compute") == place.names("backupdr") == set()
