@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from training_platform.config.reading.finding import Severity
 from training_platform.rules.gke.auto_provisioning import accelerators
@@ -55,7 +56,8 @@ def gpudirect_floor(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     version = version_of(pool, program)
     floor = floor_of(machine.gpudirect_minimum_gke, version)
     if floor:
-        yield from _floor(pool, version, floor, f"GPUDirect-{machine.gpudirect}")
+        for draft in _floor(pool, version, floor, f"GPUDirect-{machine.gpudirect}"):
+            yield replace(draft, severity=None)
 
 
 @rule(
