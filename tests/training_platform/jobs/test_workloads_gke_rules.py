@@ -171,3 +171,18 @@ def test_the_note_says_what_is_asked_for_and_what_the_team_has(verdict: Judge) -
 def test_a_job_with_errors_has_no_note(verdict: Judge) -> None:
     assert verdict(gpu("h100", "nodes: 6"), "gke").notes == ()
     assert verdict(tpu("tpu-v5e-4x8", "slices: 3"), "gke").notes != ()
+
+
+def test_an_image_from_elsewhere_is_found_before_the_cluster_refuses_its_pods(take: Take, new_lab: Lab) -> None:
+    root = new_lab()
+    file = root / "stacks" / "Pulumi.lab.yaml"
+    own = "    image_sources: [us-docker.pkg.dev/example-lab/images/]\n    clusters:\n"
+    file.write_text(file.read_text().replace("    clusters:\n", own, 1))
+    workspace = read_workspace(root)
+
+    (finding,) = gke_findings(take(gpu("h100", "nodes: 1"), workspace=workspace))
+    assert (finding.rule, finding.path, finding.allowed) == (
+        "job-image-source", "image", "images of us-docker.pkg.dev/example-lab/images/"
+    )  # fmt: skip
+    named = "image: us-docker.pkg.dev/example-lab/images/train:1\nenvironment: lab\n" + gpu("h100", "nodes: 1")
+    assert gke_findings(take(named, workspace=workspace)) == []

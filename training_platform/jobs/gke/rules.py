@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 
 from training_platform.catalog.locations import region_of
+from training_platform.catalog.nearest import find_nearest
 from training_platform.config.expansion.flavors import Flavor
 from training_platform.config.expansion.pools import ExpandedPool
 from training_platform.config.reading.finding import Finding
@@ -16,6 +17,7 @@ from training_platform.jobs.gke.gpu_direct import fabric_of, usable_pools
 from training_platform.jobs.gke.jobset import ROLE
 from training_platform.jobs.gke.layout import gke_target, layout, shape
 from training_platform.jobs.gke.resource_rules import resource_findings
+from training_platform.jobs.launching import image
 from training_platform.jobs.resolve import NAME_RULE, ResolvedJob, unknown_stacks
 from training_platform.jobs.runs.naming import longest_name
 from training_platform.quota.ledger import shown
@@ -34,8 +36,9 @@ def gke_findings(job: ResolvedJob) -> list[Finding]:
     if (count := gke.slices if tpu else gke.nodes) is None:
         message = f"{flavor.name} is counted in {right}"
         found = job.finding(("gke", wrong), message, rule="job-count", allowed=right, nearest=right)
-        return [found, *_shapes(job, flavor), *resource_findings(job)]
+        return [found, *_image(job), *_shapes(job, flavor), *resource_findings(job)]
     return [
+        *_image(job),
         *_shapes(job, flavor),
         *_counts(job, flavor, right, count),
         *_slices(job, flavor, count),
@@ -87,6 +90,18 @@ def _counts(job: ResolvedJob, flavor: Flavor, field: str, count: int) -> Iterato
                 ("gke", field), f"{count:,} {unit}s are {needed:,} {resource}, and {why}", rule=rule,
                 allowed=f"at most {fits:,}" if fits else f"none: one {unit} is {each}", nearest=fits or None,
             )  # fmt: skip
+
+
+def _image(job: ResolvedJob) -> Iterator[Finding]:
+    """Find an image that the cluster's admission policy refuses, since it comes from elsewhere."""
+    sources, name = job.environment.image_sources, image(job)
+    if sources and not name.startswith(sources):
+        path = ("source", "image") if job.spec.source else ("image",)
+        message = f"{name} comes from elsewhere than image_sources of {job.spec.environment} say: its pods are refused"
+        nearest = find_nearest(name, [f"{source}{name.rpartition('/')[2]}" for source in sources])
+        yield job.finding(
+            path, message, rule="job-image-source", allowed=f"images of {enumeration(sources)}", nearest=nearest
+        )
 
 
 def _shapes(job: ResolvedJob, flavor: Flavor) -> Iterator[Finding]:
