@@ -24,11 +24,10 @@ class PersistentResourceArgs:
 
 
 class PersistentResource(pulumi.ComponentResource):
-    """A Vertex AI persistent resource of one pool of machines; jobs name it by ``resource_id``, and their own account.
+    """A Vertex AI persistent resource; jobs name it by ``resource_id``, and their own account.
 
-    Any change but to the number of machines replaces it, which cancels the jobs that run on it. A change of the number
-    may be refused: pulumi-gcp 10.2 sends it in a form that the API does not offer (read in the provider's code, not
-    tried). Google advises to make it anew every 30 days (Vertex AI documentation, read 2026-08).
+    Any change of its pools, name or labels replaces it, which cancels the jobs that run on it. Google advises to make
+    it anew every 30 days (Vertex AI documentation, read 2026-08).
     """
 
     resource_id: str

@@ -395,8 +395,15 @@ vertex:
       replicas: 1
       max_replicas: 3
       boot_disk: {type: pd-ssd, size_gb: 200}
+      more_pools:
+        p:
+          machine_type: n1-standard-4
+          replicas: 1
+          max_replicas: 2
+          boot_disk: {type: pd-ssd, size_gb: 200}
 """)
 SHARE, RESOURCE = ("shares", "c", "a100-40-spot"), ("vertex", "persistent_resources", "r")
+POOL = (*RESOURCE, "more_pools", "p")
 TEAM_CHANGES: dict[tuple[str | int, ...], Any] = {
     ("environment",): "other",
     ("name",): "mates",
@@ -435,6 +442,14 @@ TEAM_CHANGES: dict[tuple[str | int, ...], Any] = {
     (*RESOURCE, "boot_disk"): {"type": "pd-ssd", "size_gb": 300},
     (*RESOURCE, "boot_disk", "type"): "pd-standard",
     (*RESOURCE, "boot_disk", "size_gb"): 400,
+    (*RESOURCE, "network_attachment"): "projects/example-team/regions/us-central1/networkAttachments/vertex",
+    (*RESOURCE, "more_pools"): {},
+    (*POOL, "machine_type"): "n1-standard-8",
+    (*POOL, "replicas"): 2,
+    (*POOL, "max_replicas"): 3,
+    (*POOL, "boot_disk"): {"type": "pd-ssd", "size_gb": 300},
+    (*POOL, "boot_disk", "type"): "pd-standard",
+    (*POOL, "boot_disk", "size_gb"): 400,
 }
 
 

@@ -67,6 +67,6 @@ def _disks(kind: str, size_gb: int, region: str, least: int, most: int, *, book:
 
 def _team(team: Team, book: PriceBook) -> Iterable[Cost]:
     for resource in team.vertex.persistent_resources.values():
-        machine = MACHINE_TYPES[resource.machine_type]
-        most = resource.max_replicas or resource.replicas
-        yield machines_cost(machine, "on-demand", resource.region, resource.replicas, most, book=book)
+        for pool in resource.pools.values():
+            machine, counts = MACHINE_TYPES[pool.machine_type], (pool.replicas, pool.most)
+            yield machines_cost(machine, "on-demand", resource.region, *counts, book=book)

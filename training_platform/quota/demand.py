@@ -18,7 +18,7 @@ from training_platform.config.reading.finding import Path
 from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.stack import Stack
-from training_platform.config.spec.team import PersistentResourceSpec, Team
+from training_platform.config.spec.team import ResourcePoolSpec, Team, pool_path
 from training_platform.config.workspace import Workspace
 from training_platform.quota.charges import (
     VertexUsage,
@@ -157,24 +157,23 @@ def _gateways(stack: str, project: str, environment: Environment) -> Iterator[Ch
 def _team(stack: str, project: str, team: Team) -> Iterator[Charge]:
     for name, resource in team.vertex.persistent_resources.items():
         path: Path = ("vertex", "persistent_resources", name)
-        yield from _persistent_resource(stack, project, name, path, resource)
+        for key, pool in resource.pools.items():
+            label = "-".join((name, *pool_path(key)[1:]))
+            yield from _resource_pool(Holder(stack, (*path, *pool_path(key)), label), project, resource.region, pool)
 
 
-def _persistent_resource(
-    stack: str, project: str, name: str, path: Path, resource: PersistentResourceSpec
-) -> Iterator[Charge]:
-    scales = resource.max_replicas is not None
-    replicas = resource.max_replicas or resource.replicas
+def _resource_pool(holder: Holder, project: str, region: str, pool: ResourcePoolSpec) -> Iterator[Charge]:
+    scales = pool.max_replicas is not None
     vms = VertexUsage(
         project=project,
-        machine_type=resource.machine_type,
-        replicas=replicas,
+        machine_type=pool.machine_type,
+        replicas=pool.most,
         capacity="on-demand",
-        region=resource.region,
-        disk_type=resource.boot_disk.type,
-        disk_gb=resource.boot_disk.size_gb,
+        region=region,
+        disk_type=pool.boot_disk.type,
+        disk_gb=pool.boot_disk.size_gb,
     )
-    field = (*path, "max_replicas" if scales else "replicas")
-    least = resource.replicas if scales else 1
+    field = (*holder.path, "max_replicas" if scales else "replicas")
+    least = pool.replicas if scales else 1
     for usage in vertex_usage(vms):
-        yield usage.by(Holder(stack, path, name, field, usage.amount / replicas, least))
+        yield usage.by(holder._replace(field=field, step=usage.amount / pool.most, base=least))

@@ -170,6 +170,8 @@ def _holder(view: View, field: str, step: float, least: int) -> Holder:
     label = str(view.origin[-1]) if view.origin else view.name
     if label == "system_pool":
         label = f"{view.origin[-2]}-system"
+    if view.origin[-2:-1] == ("more_pools",):
+        label = f"{view.origin[-3]}-{label}"
     return Holder(view.stack, view.origin, label, view.path(field), step, least)
 
 

@@ -89,6 +89,44 @@ def test_the_autoscalers_count_is_not_undone() -> None:
     assert deploy(max_replicas=4).one(RESOURCE).options["ignoreChanges"] == ["resourcePools[*].replicaCount"]
 
 
+MORE = {"servers": {"machine_type": "n2-standard-8", "replicas": 2, "boot_disk": {"type": "pd-standard"}}}
+
+
+def test_every_pool_has_machines_counts_and_a_disk_of_its_own() -> None:
+    pools = deploy(max_replicas=4, more_pools=MORE).one(RESOURCE).inputs["resourcePools"]
+
+    assert [each["id"] for each in pools] == ["machines", "servers"]
+    assert pools[1] == {
+        "id": "servers",
+        "machineSpec": {"machineType": "n2-standard-8"},
+        "replicaCount": "2",
+        "diskSpec": {"bootDiskType": "pd-standard", "bootDiskSizeGb": 100},
+    }
+
+
+def test_only_the_count_of_a_pool_that_scales_is_left_to_the_autoscaler() -> None:
+    assert deploy(max_replicas=4, more_pools=MORE).one(RESOURCE).options["ignoreChanges"] == [
+        "resourcePools[0].replicaCount"
+    ]
+
+
+def test_a_pool_cannot_have_the_name_of_the_first() -> None:
+    with pytest.raises(ValidationError, match="more_pools has machines, which is the name of the first pool"):
+        deploy(more_pools={"machines": MORE["servers"]})
+
+
+def test_a_change_that_the_provider_cannot_send_replaces() -> None:
+    assert deploy().one(RESOURCE).options["replaceOnChanges"] == ["displayName", "resourcePools"]
+
+
+def test_machines_reach_a_vpc_by_the_network_attachment() -> None:
+    attachment = "projects/example-vision/regions/us-central1/networkAttachments/vertex"
+
+    assert deploy(network_attachment=attachment).one(RESOURCE).inputs["pscInterfaceConfig"] == {
+        "networkAttachment": attachment
+    }
+
+
 def test_bounds_that_vertex_refuses_still_build() -> None:
     assert pool(deploy(replicas=2, max_replicas=2))["autoscalingSpec"] == {
         "minReplicaCount": "2",

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 
 import pytest
 
 from training_platform.config.reading.finding import Finding
+from training_platform.config.spec.team import ResourcePoolSpec
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.jobs.vertex.rules import vertex_findings
 
@@ -145,3 +147,41 @@ def test_a_bucket_in_another_region_is_a_warning_with_one_that_is_near(take: Tak
 
     assert (finding.rule, finding.severity, finding.path) == ("job-vertex-output", "warning", "output")
     assert (finding.allowed, finding.nearest) == ("a bucket in us-central1: checkpoints", "checkpoints")
+
+
+ATTACHMENT = "network_attachment: projects/example-lab/regions/us-central1/networkAttachments/vertex"
+
+
+def with_servers(job: ResolvedJob) -> ResolvedJob:
+    """Return a job whose team's persistent resource has a second pool, of at most two VMs."""
+    servers = ResourcePoolSpec(machine_type="n2-standard-8", replicas=2)
+    tuning = job.team.vertex.persistent_resources["tuning"].model_copy(update={"more_pools": {"servers": servers}})
+    vertex = job.team.vertex.model_copy(update={"persistent_resources": {"tuning": tuning}})
+    return dataclasses.replace(job, team=job.team.model_copy(update={"vertex": vertex}))
+
+
+def test_a_job_runs_on_the_further_pools_of_a_persistent_resource(take: Take) -> None:
+    small = "region: us-central1, machine_type: n2-standard-8, persistent_resource: tuning"
+
+    def findings(target: str) -> list[tuple[str, str | None]]:
+        job = with_servers(take(f"vertex: {{{target}}}"))
+        return [(each.path, each.nearest) for each in vertex_findings(job)]
+
+    assert findings(f"{small}, replicas: 2") == []
+    assert findings(f"{small}, replicas: 3") == [("vertex.replicas", "2")]
+    assert findings(f"{small}, boot_disk: {{size_gb: 200}}") == [("vertex.boot_disk.size_gb", "100")]
+
+
+@pytest.mark.parametrize(
+    ("asked", "path"),
+    [
+        (ATTACHMENT, "vertex.network_attachment"),
+        ("network: projects/123456/global/networks/train", "vertex.network"),
+        (
+            "kms_key: projects/example-lab/locations/us-central1/keyRings/train/cryptoKeys/train",
+            "vertex.kms_key",
+        ),
+    ],
+)
+def test_a_job_has_the_network_and_the_key_of_its_persistent_resource(take: Take, asked: str, path: str) -> None:
+    assert [(each.rule, each.path) for each in found(take, f"{TUNING}, {asked}")] == [("job-vertex-resource", path)]

@@ -138,6 +138,20 @@ def test_persistent_resource_without_a_maximum_is_counted_at_its_replicas(build:
     assert gpus.holder.field[-1] == "replicas"
 
 
+def test_every_pool_of_a_persistent_resource_is_counted_at_its_own_most(build: Build) -> None:
+    pools = "{servers: {machine_type: a2-highgpu-1g, replicas: 1, max_replicas: 3}}"
+    text = f"{{region: us-central1, machine_type: a2-highgpu-2g, replicas: 2, more_pools: {pools}}}"
+    workspace = build(dev="", dev_vision=f"vertex: {{persistent_resources: {{tuning: {text}}}}}")
+    gpus = [
+        charge
+        for charge in stack_demand(workspace.stacks["dev-vision"], workspace)
+        if charge.key.quota_id == "CustomModelTrainingA100GPUsPerProjectPerRegion"
+    ]
+
+    assert [(each.holder.label, each.amount) for each in gpus] == [("tuning", 2 * 2), ("tuning-servers", 3 * 1)]
+    assert gpus[1].holder.field[-3:] == ("more_pools", "servers", "max_replicas")
+
+
 def test_team_with_its_own_project_is_charged_there(build: Build) -> None:
     team = (
         "project: other-train\nvertex: {persistent_resources: {t: {region: us-central1, machine_type: a2-highgpu-1g}}}"

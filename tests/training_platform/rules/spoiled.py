@@ -384,5 +384,7 @@ ROWS = [
     Row("vertex-accelerator", "error", {"tuning.resourcePools.0.machineSpec.acceleratorCount": 2.0}),
     Row("vertex-region", "warning", {"tuning.location": "us-west2"}),
     Row("persistent-replicas", "error", {"tuning.resourcePools.0.autoscalingSpec.maxReplicaCount": "1"}),
+    Row("persistent-network", "error", {"tuning.pscInterfaceConfig": {
+        "networkAttachment": "projects/example-train/regions/europe-west4/networkAttachments/vertex"}}),
     Row("persistent-resource-name", "error", {"tuning.name": "Tuning"}),
 ]  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -81,24 +81,67 @@ class VertexBootDisk(BootDiskSpec):
     type: DiskTypeName = Field(default="pd-ssd", description="Disk type.")
 
 
-class PersistentResourceSpec(Section):
-    """A Vertex AI persistent resource: VMs that keep running between training jobs and are billed all the time."""
+class ResourcePoolSpec(Section):
+    """VMs of one machine type and disk that a persistent resource keeps."""
 
-    region: Region = Field(description="Region of Vertex AI.")
     machine_type: MachineTypeName = Field(description="Machine type.", examples=["a2-highgpu-1g"])
     replicas: int = Field(default=1, ge=1, description="VMs; with max_replicas, the fewest.")
     max_replicas: int | None = Field(default=None, ge=1, description="Most VMs; turns autoscaling on.")
     boot_disk: VertexBootDisk = Field(default=VertexBootDisk(), description="Boot disks of the VMs.")
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.max_replicas is not None and self.max_replicas < self.replicas:
+            raise ValueError(f"replicas ({self.replicas}) is more than max_replicas ({self.max_replicas})")
+        return self
+
+    @property
+    def most(self) -> int:
+        """VMs at most."""
+        return self.max_replicas or self.replicas
+
+
+FIRST_POOL = "machines"
+
+
+class PersistentResourceSpec(ResourcePoolSpec):
+    """A Vertex AI persistent resource: VMs that keep running between training jobs and are billed all the time."""
+
+    region: Region = Field(description="Region of Vertex AI.")
+    more_pools: dict[Name, ResourcePoolSpec] = Field(
+        default={}, description="Further pools, by name; a job runs on the pools that have its machines and disks."
+    )
+    network_attachment: str | None = Field(
+        default=None,
+        pattern=r"^projects/[^/]+/regions/[^/]+/networkAttachments/[^/]+$",
+        description="Network attachment by which its VMs reach a VPC; its jobs have the same one.",
+        examples=["projects/example-train/regions/us-central1/networkAttachments/vertex"],
+    )
     deletion_protection: bool = Field(
         default=True,
         description="false allows a change to delete or replace it, where the environment protects such resources.",
     )
 
     @model_validator(mode="after")
-    def _ordered(self) -> PersistentResourceSpec:
-        if self.max_replicas is not None and self.max_replicas < self.replicas:
-            raise ValueError(f"replicas ({self.replicas}) is more than max_replicas ({self.max_replicas})")
+    def _pools_have_names(self) -> Self:
+        if FIRST_POOL in self.more_pools:
+            raise ValueError(f"more_pools has {FIRST_POOL}, which is the name of the first pool")
         return self
+
+    @property
+    def pools(self) -> dict[str, ResourcePoolSpec]:
+        """Every pool by its id."""
+        return {FIRST_POOL: self, **self.more_pools}
+
+    def pool_for(self, machine_type: str, disk: VertexBootDisk) -> ResourcePoolSpec:
+        """Return the pool of a machine type, of several the one with that disk; the first where none has the type."""
+        same = [pool for pool in self.pools.values() if pool.machine_type == machine_type]
+        return next((pool for pool in same if pool.boot_disk == disk), next(iter(same), self))
+
+
+def pool_path(pool: str) -> tuple[str, ...]:
+    """Return where a pool stands in the section of its persistent resource."""
+    return () if pool == FIRST_POOL else ("more_pools", pool)
 
 
 class Vertex(Section):
@@ -173,6 +216,7 @@ __all__ = [
     "Capacity",
     "DirectorySpec",
     "PersistentResourceSpec",
+    "ResourcePoolSpec",
     "Share",
     "Team",
     "Vertex",

@@ -63,10 +63,12 @@ def _machine(job: ResolvedJob, target: VertexTarget, pool: Pool) -> Iterator[Fin
         message = f"{target.capacity} is not offered for {machine.name}"
         yield job.finding(path, message, rule="job-vertex-capacity", allowed=allowed)
     elif target.persistent_resource:
-        has = job.team.vertex.persistent_resources[target.persistent_resource].machine_type
-        if machine.name != has:
-            message = f"is {machine.name}, and persistent resource {target.persistent_resource} has {has}"
-            yield job.finding(path, message, rule="job-vertex-resource", allowed=has, nearest=has)
+        kept = job.team.vertex.persistent_resources[target.persistent_resource].pools.values()
+        has = dict.fromkeys(pool.machine_type for pool in kept)
+        if machine.name not in has:
+            allowed, nearest = ", ".join(has), next(iter(has))
+            message = f"is {machine.name}, and persistent resource {target.persistent_resource} has {allowed}"
+            yield job.finding(path, message, rule="job-vertex-resource", allowed=allowed, nearest=nearest)
 
 
 def _reducers(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:

@@ -5,6 +5,7 @@ Disks and regions are judged by the rules for persistent resources, whose machin
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 
@@ -102,20 +103,28 @@ def _resource(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
         return
     rule, resource = "job-vertex-resource", job.team.vertex.persistent_resources[target.persistent_resource]
     there = f"persistent resource {target.persistent_resource}"
+    own = resource.pool_for(target.machine_type, target.boot_disk)
     for path, asked, has in (
         (("region",), target.region, resource.region),
-        (("machine_type",), target.machine_type, resource.machine_type),
-        (("boot_disk", "type"), target.boot_disk.type, resource.boot_disk.type),
-        (("boot_disk", "size_gb"), target.boot_disk.size_gb, resource.boot_disk.size_gb),
+        (("machine_type",), target.machine_type, own.machine_type),
+        (("boot_disk", "type"), target.boot_disk.type, own.boot_disk.type),
+        (("boot_disk", "size_gb"), target.boot_disk.size_gb, own.boot_disk.size_gb),
         (("capacity",), target.capacity, "on-demand"),
+        (("network",), target.network, None),
+        (("network_attachment",), target.network_attachment, resource.network_attachment),
+        (("kms_key",), target.kms_key, job.scope.key(resource.region)),
     ):
         if asked != has:
-            message = f"is {asked}, and {there} has {has}"
-            yield job.finding(("vertex", *path), message, rule=rule, allowed=str(has), nearest=has)
-    most = resource.max_replicas or resource.replicas
-    if (needed := sum(pool.replicas for pool in pools(target))) > most:
-        message = f"is {needed}, and {there} has at most {most} VMs"
-        yield job.finding(("vertex", "replicas"), message, rule=rule, allowed=f"at most {most}", nearest=most)
+            message = f"is {asked or 'not written'}, and {there} has {has or 'none'}"
+            yield job.finding(("vertex", *path), message, rule=rule, allowed=str(has or "none"), nearest=has)
+    needed = Counter[str]()
+    for pool in pools(target):
+        needed[pool.machine_type] += pool.replicas
+    for machine_type, replicas in needed.items():
+        most = resource.pool_for(machine_type, target.boot_disk).most
+        if replicas > most:
+            message = f"is {replicas}, and {there} has at most {most} VMs"
+            yield job.finding(("vertex", "replicas"), message, rule=rule, allowed=f"at most {most}", nearest=most)
 
 
 def _shared(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:

@@ -14,14 +14,15 @@ from training_platform.resources.scope import Scope
 
 if TYPE_CHECKING:
     from pulumi_gcp.vertex import AiPersistentResourceEncryptionSpecArgsDict as Encryption
+    from pulumi_gcp.vertex import AiPersistentResourcePscInterfaceConfigArgsDict as Network
     from pulumi_gcp.vertex import AiPersistentResourceResourcePoolArgsDict as ResourcePool
     from pulumi_gcp.vertex import AiPersistentResourceResourcePoolAutoscalingSpecArgsDict as Autoscaling
     from pulumi_gcp.vertex import AiPersistentResourceResourcePoolMachineSpecArgsDict as Machine
     from pulumi_gcp.vertex import AiPersistentResourceResourceRuntimeSpecArgsDict as Runtime
 
-POOL_ID = "machines"
-# Of the input that autoscaling changes behind the program's back, as the engine writes paths.
-DRIFTING = "resourcePools[*].replicaCount"
+# As the engine writes paths; the provider sends changes of these with PUT and without a mask, a method that the API
+# does not offer (resource_vertex_ai_persistent_resource.go, persistent_resource_service.proto; read 2026-08).
+_REPLACING = ("displayName", "resourcePools")
 
 
 class PersistentResourceInputs(TypedDict):
@@ -33,20 +34,23 @@ class PersistentResourceInputs(TypedDict):
     location: str
     resource_pools: list[ResourcePool]
     resource_runtime_spec: Runtime
+    psc_interface_config: Network | None
     encryption_spec: Encryption | None
     labels: dict[str, str]
 
 
 def persistent_resource(key: str, spec: team.PersistentResourceSpec, scope: Scope) -> Declared:
-    """Return a persistent resource of one pool of machines; ``key`` is its key in the stack file."""
+    """Return a persistent resource; ``key`` is its key in the stack file."""
     resource_id, kms_key = persistent_resource_id(scope, key), scope.key(spec.region)
+    attachment = spec.network_attachment
     inputs: PersistentResourceInputs = {
         "name": resource_id,
         "display_name": resource_id,
         "project": scope.project,
         "location": spec.region,
-        "resource_pools": [_resource_pool(spec)],
+        "resource_pools": [_resource_pool(name, pool) for name, pool in spec.pools.items()],
         "resource_runtime_spec": _own_account(),
+        "psc_interface_config": {"network_attachment": attachment} if attachment else None,
         "encryption_spec": {"kms_key_name": kms_key} if kms_key else None,
         "labels": scope.labels,
     }
@@ -54,10 +58,10 @@ def persistent_resource(key: str, spec: team.PersistentResourceSpec, scope: Scop
     return Declared(type=PERSISTENT_RESOURCE, name=name, inputs=inputs, options=_options(spec, scope))
 
 
-def _resource_pool(spec: team.PersistentResourceSpec) -> ResourcePool:
-    """Return the one pool. A job must give the same machine and disk, so nothing is left to Vertex AI's defaults."""
+def _resource_pool(name: str, spec: team.ResourcePoolSpec) -> ResourcePool:
+    """Return a pool. A job must give the same machine and disk, so nothing is left to Vertex AI's defaults."""
     return {
-        "id": POOL_ID,
+        "id": name,
         "machine_spec": _machine_spec(spec.machine_type),
         "replica_count": str(spec.replicas),
         "autoscaling_spec": _autoscaling_spec(spec),
@@ -77,7 +81,7 @@ def _machine_spec(machine_type: str) -> Machine:
     }
 
 
-def _autoscaling_spec(spec: team.PersistentResourceSpec) -> Autoscaling | None:
+def _autoscaling_spec(spec: team.ResourcePoolSpec) -> Autoscaling | None:
     """Return the bounds of autoscaling, as the texts that the API wants, or None where there is to be none."""
     if spec.max_replicas is None:
         return None
@@ -98,5 +102,14 @@ def _options(spec: team.PersistentResourceSpec, scope: Scope) -> Options:
         # The provider gives up after 20 minutes, and GPU machines take longer.
         timeouts={"create": "60m", "update": "60m", "delete": "60m"},
         # The autoscaler sets the number of machines, and writing our own would undo it.
-        ignore_changes=(DRIFTING,) if spec.max_replicas is not None else (),
+        ignore_changes=_scaled_counts(spec),
+        replace_on_changes=_REPLACING,
     )
+
+
+def _scaled_counts(spec: team.PersistentResourceSpec) -> tuple[str, ...]:
+    """Return the counts that autoscaling changes behind the program's back, as the engine writes paths."""
+    scaled = [pool.max_replicas is not None for pool in spec.pools.values()]
+    if all(scaled):
+        return ("resourcePools[*].replicaCount",)
+    return tuple(f"resourcePools[{index}].replicaCount" for index, scales in enumerate(scaled) if scales)

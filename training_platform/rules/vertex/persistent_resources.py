@@ -14,6 +14,7 @@ from training_platform.rules.registry import Draft, finding, rule
 from training_platform.rules.views.vertex import PersistentPoolView
 
 _DOCS = "Vertex AI docs, configure compute, read 2026-08-22"
+_ATTACHMENT = re.compile(r"projects/[^/]+/regions/(?P<region>[^/]+)/networkAttachments/[^/]+\Z")
 _NAME = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?\Z")
 
 
@@ -105,6 +106,19 @@ def persistent_resource_name(pool: PersistentPoolView) -> Iterator[Draft]:
     if pool.resource_id is not None and not _NAME.match(pool.resource_id):
         allowed = "at most 63 lower-case letters, digits and dashes, the first a letter and the last no dash"
         yield finding(pool, "resource_id", f"the id {pool.resource_id!r} is refused", allowed=allowed)
+
+
+@rule(
+    "persistent-network",
+    ruleset="vertex",
+    source="Vertex AI docs, set up a Private Service Connect interface, read 2026-08-22",
+)
+def persistent_network(pool: PersistentPoolView) -> Iterator[Draft]:
+    """Find a network attachment of another region."""
+    found = _ATTACHMENT.search(pool.network_attachment or "")
+    if found and found["region"] != pool.region:
+        message = f"is in {found['region']}, and the persistent resource in {pool.region}"
+        yield finding(pool, "network_attachment", message, allowed=f"one in {pool.region}")
 
 
 def _attached(pool: PersistentPoolView, machine: MachineType, kind: str, count: int) -> Iterator[Draft]:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any, Self
+
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.types import MachineType
+from training_platform.config.reading.finding import Path
+from training_platform.config.spec.team import pool_path
+from training_platform.resources.planned import Planned
 from training_platform.resources.register import PERSISTENT_RESOURCE
 from training_platform.rules.views import fields
+from training_platform.rules.views.inputs import at, keys
 from training_platform.rules.views.view import View
 
 _POOL = "resourcePools"
+_SHARED = ("region", "network_attachment")
 
 
 class PersistentPoolView(View):
@@ -20,6 +27,7 @@ class PersistentPoolView(View):
     project = fields.project()
     region = fields.said("location")
     resource_id = fields.text("name", place="")
+    network_attachment = fields.text("pscInterfaceConfig.networkAttachment")
     labels = fields.labels("labels")
     machine_type = fields.text(f"{_POOL}.machineSpec.machineType")
     accelerator_type = fields.text(f"{_POOL}.machineSpec.acceleratorType", place="machine_type")
@@ -29,6 +37,18 @@ class PersistentPoolView(View):
     max_replicas = fields.whole(f"{_POOL}.autoscalingSpec.maxReplicaCount")
     disk_gb = fields.whole(f"{_POOL}.diskSpec.bootDiskSizeGb", place="boot_disk.size_gb")
     disk_type = fields.text(f"{_POOL}.diskSpec.bootDiskType", place="boot_disk.type")
+
+    @classmethod
+    def made(cls, planned: Planned, origin: Path, inputs: Any) -> Self:
+        """Return the view of a pool; one that is not the first has a section of its own in the stack file."""
+        pool = at(inputs, keys(f"{_POOL}.id"))
+        own = pool_path(pool) if origin and isinstance(pool, str) else ()
+        return super().made(planned, (*origin, *own), inputs)
+
+    def path(self, name: str) -> Path:
+        """Return where a field stands in the stack file: what pools share above those that are not the first."""
+        shared = name in _SHARED and self.origin[-2:-1] == ("more_pools",)
+        return (*self.origin[:-2], name) if shared else super().path(name)
 
     @property
     def machine(self) -> MachineType | None:

@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 
 from training_platform.config.reading.finding import Finding
+from training_platform.resources.planned import Planned
+from training_platform.resources.register import PERSISTENT_RESOURCE
 from training_platform.rules import View
+from training_platform.rules.views.vertex import PersistentPoolView
 
 Make = Callable[..., View]
 Check = Callable[..., list[Finding]]
@@ -96,3 +99,31 @@ def test_replicas_are_in_order(
 )
 def test_id_is_one_that_vertex_takes(check: Check, persistent_pool: Make, name: str | None, count: int) -> None:
     assert len(check("persistent-resource-name", persistent_pool(resource_id=name))) == count
+
+
+@pytest.mark.parametrize(
+    ("attachment", "count"),
+    [
+        (None, 0),
+        ("projects/p/regions/us-central1/networkAttachments/vertex", 0),
+        ("projects/p/regions/us-east1/networkAttachments/vertex", 1),
+    ],
+)
+def test_a_network_attachment_is_of_the_same_region(
+    check: Check, persistent_pool: Make, attachment: str | None, count: int
+) -> None:
+    assert (
+        len(check("persistent-network", persistent_pool(region="us-central1", network_attachment=attachment))) == count
+    )
+
+
+def test_a_finding_of_a_further_pool_stands_at_that_pool_and_of_the_region_at_the_resource() -> None:
+    origin = ("vertex", "persistent_resources", "tuning")
+    pools = [{"id": "machines"}, {"id": "servers", "machineSpec": {"machineType": "ct5lp-hightpu-4t"}}]
+    inputs = {"location": "us-central1", "resourcePools": pools}
+    planned = Planned(stack="prod-vision", type=PERSISTENT_RESOURCE, name="vertex-tuning", inputs=inputs)
+    first, further = PersistentPoolView.of(planned, origin)
+
+    assert first.path("machine_type") == (*origin, "machine_type")
+    assert further.path("machine_type") == (*origin, "more_pools", "servers", "machine_type")
+    assert further.path("region") == (*origin, "region")
