@@ -244,12 +244,24 @@ class EnvironmentCluster(pulumi.ComponentResource):
         jobset = JobSet(f"{name}-jobset", JobSetArgs(chart=charts.get("jobset")), after(system))
         kueue = Kueue(
             f"{name}-kueue",
-            KueueArgs(scope=args.scope, cluster_name=name, cluster=args.spec, chart=charts.get("kueue")),
+            KueueArgs(
+                scope=args.scope,
+                cluster_name=name,
+                cluster=args.spec,
+                chart=charts.get("kueue"),
+                fair_sharing=args.environment.fair_sharing,
+            ),
             after(jobset),
         )
         flavors = Flavors(
             f"{name}-flavors",
-            FlavorsArgs(scope=args.scope, cluster_name=name, cluster=args.spec, priorities=args.environment.priorities),
+            FlavorsArgs(
+                scope=args.scope,
+                cluster_name=name,
+                cluster=args.spec,
+                priorities=args.environment.priorities,
+                cohorts=args.environment.cohorts,
+            ),
             after(kueue),
         )
         self.flavors = flavors.names

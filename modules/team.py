@@ -192,10 +192,9 @@ class TeamCluster(pulumi.ComponentResource):
             f"{name}-queues",
             TeamQueuesArgs(
                 scope=args.scope,
-                team=team.name,
-                shares=team.shares[cluster],
-                flavors=team.fallback.ordered(cluster, args.flavors),
-                fallback=team.fallback,
+                team=team,
+                cluster=cluster,
+                flavors=args.flavors,
                 namespace=namespace.namespace,
             ),
             inside,

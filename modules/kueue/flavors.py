@@ -13,27 +13,29 @@ from modules.manifest import metadata
 from modules.register import register_object
 from training_platform.config.expansion.flavors import Flavor, flavors
 from training_platform.config.spec.cluster import ClusterSpec
+from training_platform.config.spec.queues import CohortSpec
 from training_platform.resources.kueue.objects import API_VERSION
 from training_platform.resources.kueue.provisioning import CONFIG, admission_check, provisioning_request_config, queued
-from training_platform.resources.kueue.quota_objects import flavor_object
+from training_platform.resources.kueue.quota_objects import cohort_objects, flavor_object
 from training_platform.resources.scope import Scope
 
 
 @dataclass(frozen=True, kw_only=True)
 class FlavorsArgs:
-    """``priorities`` are the environment's: name and value, where a higher value goes first."""
+    """``priorities`` and ``cohorts`` are the environment's: name and value, where a higher value goes first."""
 
     scope: Scope
     cluster_name: str
     cluster: ClusterSpec
     priorities: Mapping[str, int]
+    cohorts: Mapping[str, CohortSpec]
 
 
 class Flavors(pulumi.ComponentResource):
-    """The ResourceFlavors of a cluster's pools with their checks, and its WorkloadPriorityClasses; depends on Kueue.
+    """A cluster's ResourceFlavors with their checks, its WorkloadPriorityClasses and Cohorts; depends on Kueue.
 
-    The cohort has no object: Kueue makes one up from the name in the ClusterQueues. What no team's share holds is thus
-    nobody's to borrow.
+    A cohort that the file does not list has no object: Kueue makes one up from its name in the ClusterQueues. What no
+    share of a team or a cohort holds is thus nobody's to borrow.
     """
 
     names: pulumi.Output[list[str]]  # of the flavors
@@ -45,6 +47,8 @@ class Flavors(pulumi.ComponentResource):
         deployed = [register_object(flavor_object(name, flavor, args.scope), self) for flavor in found.values()]
         # Known once they are there, so that a team is told of a flavor whose deployment failed.
         self.names = pulumi.Output.all(*(each.id for each in deployed)).apply(lambda _: sorted(found))
+        for declared in cohort_objects(args.cluster_name, args.cohorts, found, args.scope):
+            register_object(declared, self)
         for flavor in queued(found.values()):
             _check(name, flavor, args.scope, child)
         for priority, value in args.priorities.items():

@@ -23,6 +23,7 @@ class KueueArgs:
     cluster_name: str
     cluster: ClusterSpec
     chart: ChartOverride | None = None
+    fair_sharing: bool = True
 
 
 class Kueue(pulumi.ComponentResource):
@@ -41,7 +42,7 @@ class Kueue(pulumi.ComponentResource):
                 chart_ref(chart, args.chart),
                 name="kueue",
                 namespace=chart.namespace,
-                values=values(args.cluster_name, args.cluster),
+                values=values(args.cluster_name, args.cluster, fair_sharing=args.fair_sharing),
                 timeout_seconds=600,
             ),
             # The CRDs are part of the release: to uninstall it is to delete every queue and workload of every team.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pulumi
 from pulumi_kubernetes.apiextensions import CustomResource
@@ -11,8 +11,7 @@ from pulumi_kubernetes.apiextensions import CustomResource
 from modules.manifest import metadata
 from modules.register import register_object
 from training_platform.config.expansion.flavors import Flavor
-from training_platform.config.spec.fallback import Fallback
-from training_platform.config.spec.team import Share
+from training_platform.config.spec.team import Team
 from training_platform.resources.kueue.objects import API_VERSION, local_queue, local_queue_names
 from training_platform.resources.kueue.quota_objects import queue_object
 from training_platform.resources.scope import Scope
@@ -20,17 +19,13 @@ from training_platform.resources.scope import Scope
 
 @dataclass(frozen=True, kw_only=True)
 class TeamQueuesArgs:
-    """``flavors`` are all of the cluster's, in their order; ``namespace`` is the team's, and bears its name.
-
-    ``fallback`` says when Kueue goes on to the next of them.
-    """
+    """``flavors`` are all of the cluster's, in their order; ``namespace`` is the team's, and bears its name."""
 
     scope: Scope
-    team: str
-    shares: Mapping[str, Share]
+    team: Team
+    cluster: str
     flavors: Mapping[str, Flavor]
     namespace: pulumi.Input[str]
-    fallback: Fallback = field(default_factory=Fallback)
 
 
 class TeamQueues(pulumi.ComponentResource):
@@ -38,15 +33,14 @@ class TeamQueues(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: TeamQueuesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:kueue:TeamQueues", name, {}, opts)
-        declared = queue_object(name, args.team, args.shares, args.flavors, fallback=args.fallback, scope=args.scope)
-        queue = register_object(declared, self)
-        for local in local_queue_names(args.team):
+        queue = register_object(queue_object(name, args.team, args.cluster, args.flavors, args.scope), self)
+        for local in local_queue_names(args.team.name):
             CustomResource(
                 f"{name}-local-queue-{local}",
                 api_version=API_VERSION,
                 kind="LocalQueue",
                 metadata=metadata(args.scope, local, args.namespace),
-                spec=local_queue(args.team),
+                spec=local_queue(args.team.name),
                 # Kueue's finalizer keeps a ClusterQueue for as long as jobs reach it, so this one has to go first.
                 opts=pulumi.ResourceOptions(parent=self, depends_on=[queue]),
             )

@@ -38,6 +38,10 @@ encryption:
 alerts: {enabled: true, emails: [a@example.com]}
 images: {location: us-central1, keep_versions: 5}
 priorities: {low: 1}
+fair_sharing: false
+cohorts:
+  department: {weight: 1, shares: {c: {h100-flex-start: {nominal_quota: 8, borrowing_limit: 8, lending_limit: 8}}}}
+  group: {parent: training-platform}
 nat_addresses: 1
 private_services_range: 10.200.0.0/16
 quota_requests:
@@ -166,6 +170,7 @@ FIRST, SECOND = (*BEST, "priorities", 0), (*BEST, "priorities", 1)
 SLICES = (*CLUSTER, "compute_classes", "slices", "priorities", 0)
 DEEP = (*POOLS, "deep")
 EXPORT, BACKUPS = ("filestore", "a", "exports", 0), ("filestore", "a", "backups")
+COHORT_SHARE = ("cohorts", "department", "shares", "c", "h100-flex-start")
 ENVIRONMENT_CHANGES: dict[tuple[str | int, ...], Any] = {
     ("project",): "example-other",
     ("labels",): {"cost-center": "two"},
@@ -339,6 +344,14 @@ ENVIRONMENT_CHANGES: dict[tuple[str | int, ...], Any] = {
     ("images",): None,
     ("charts",): {},
     ("alerts",): {"enabled": False},
+    ("fair_sharing",): True,
+    ("cohorts",): {"group": {}, "department": {}},
+    ("cohorts", "group", "parent"): "department",
+    ("cohorts", "department", "weight"): 2,
+    ("cohorts", "department", "shares"): {},
+    (*COHORT_SHARE, "nominal_quota"): 0,
+    (*COHORT_SHARE, "borrowing_limit"): 0,
+    (*COHORT_SHARE, "lending_limit"): 0,
     (*CLUSTER, "subnet"): {"nodes": "10.4.0.0/20", "pods": "10.66.0.0/16", "services": "10.5.0.0/20"},
     (*CLUSTER, "system_pool"): {"max_nodes": 9},
     (*CLUSTER, "node_pools"): {"classed": {"machine_type": "a3-highgpu-8g"}},
@@ -381,6 +394,7 @@ shares:
   c:
     a100-40-spot: {nominal_quota: 8, borrowing_limit: 8, lending_limit: 4}
     h100-flex-start: {nominal_quota: 8}
+preemption: {within_queue: LowerPriority, reclaim: Any, borrow_within_cohort: Never}
 fallback: {when_can_borrow: MayStopSearch, when_can_preempt: TryNextFlavor, order: {}}
 directories:
   d: {filestore: e, size_gib: 100}
@@ -405,6 +419,13 @@ vertex:
 SHARE, RESOURCE = ("shares", "c", "a100-40-spot"), ("vertex", "persistent_resources", "r")
 POOL = (*RESOURCE, "more_pools", "p")
 TEAM_CHANGES: dict[tuple[str | int, ...], Any] = {
+    ("cohort",): "group",
+    ("weight",): 2,
+    ("preemption",): {"reclaim": "Never"},
+    ("preemption", "within_queue"): "Never",
+    ("preemption", "reclaim"): "LowerPriority",
+    ("preemption", "borrow_within_cohort"): "LowerPriority",
+    ("hold",): {"c": "HoldAndDrain"},
     ("environment",): "other",
     ("name",): "mates",
     ("project",): "example-mates",

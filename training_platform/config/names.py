@@ -78,6 +78,11 @@ def persistent_resource_name(resource: str) -> str:
     return f"vertex-{resource}"
 
 
+def cohort_name(cohort: str, cluster: str | None = None) -> str:
+    """Name a cohort, or its object in one cluster."""
+    return f"cohort-{cohort}" if cluster is None else f"cohort-{cohort}-{cluster}"
+
+
 def quota_request_name(request: str) -> str:
     """Name an environment's request for a larger limit."""
     return f"quota-{request}"
@@ -107,6 +112,8 @@ def _environment_sections(environment: Environment) -> Iterator[tuple[str, Path]
         yield filestore_name(instance), ("filestore", instance)
     for data_set in environment.data_sets:
         yield data_set_name(data_set), ("data_sets", data_set)
+    for cohort in environment.cohorts:
+        yield cohort_name(cohort), ("cohorts", cohort)
     for request in environment.quota_requests:
         yield quota_request_name(request), ("quota_requests", request)
     yield "images", ("images",)

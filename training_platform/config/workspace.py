@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 
@@ -16,6 +16,7 @@ from training_platform.config.reading.rejection import RULE
 from training_platform.config.reading.section import article, enumeration
 from training_platform.config.reading.source import UnreadableError
 from training_platform.config.spec.environment import Environment
+from training_platform.config.spec.queues import ROOT_COHORT
 from training_platform.config.spec.stack import Stack, read_stack, stack_name
 from training_platform.config.spec.team import Team
 
@@ -117,6 +118,10 @@ def _across(stack: Stack, workspace: Workspace) -> Iterator[Finding]:
             yield stack.finding(RULE, paths[-1], f"and {others} would both be called {name!r}", allowed="another name")
     if stack.team:
         yield from _team_references(stack, stack.team, workspace)
+    if stack.environment:
+        for name, cohort in stack.environment.cohorts.items():
+            path: Path = ("cohorts", name, "shares")
+            yield from _share_references(stack, path, cohort.shares, stack.environment, workspace)
 
 
 def _team_references(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Finding]:
@@ -129,12 +134,13 @@ def _team_references(stack: Stack, team: Team, workspace: Workspace) -> Iterator
         return  # the environment's own findings say what is wrong with it
     yield from _file_of_another(stack, team, workspace)
     yield from _same_team(stack, team, workspace)
-    yield from _share_references(stack, team, home, workspace)
+    yield from _share_references(stack, ("shares",), team.shares, home, workspace)
     for name, directory in team.directories.items():
         if directory.filestore not in home.filestore:
             path: Path = ("directories", name, "filestore")
             what = f"Filestore instance of {team.environment}"
             yield _dangling(stack, path, directory.filestore, what, home.filestore)
+    yield from _queue_references(stack, team, home)
     yield from _without_key(stack, team, home)
     yield from _among_homes(stack, team, home)
     yield from _of_another_team(stack, team, home)
@@ -217,15 +223,37 @@ def _same_team(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Findi
             yield stack.finding(RULE, ("name",), why, allowed=allowed, nearest=f"{team.name}-{team.environment}")
 
 
-def _share_references(stack: Stack, team: Team, home: Environment, workspace: Workspace) -> Iterator[Finding]:
-    for cluster, shares in team.shares.items():
+def _share_references(
+    stack: Stack, path: Path, shares: Mapping[str, Collection[str]], home: Environment, workspace: Workspace
+) -> Iterator[Finding]:
+    for cluster, flavors_of in shares.items():
         if cluster not in home.clusters:
-            yield _dangling(stack, ("shares", cluster), cluster, f"cluster of {team.environment}", home.clusters)
+            what = f"cluster of {stack.environment_name}"
+            yield _dangling(stack, (*path, cluster), cluster, what, home.clusters)
             continue
-        known = workspace.flavors(team.environment, cluster)
-        for flavor in shares:
+        known = workspace.flavors(stack.environment_name, cluster)
+        for flavor in flavors_of:
             if flavor not in known:
-                yield _dangling(stack, ("shares", cluster, flavor), flavor, f"flavor of cluster {cluster}", known)
+                yield _dangling(stack, (*path, cluster, flavor), flavor, f"flavor of cluster {cluster}", known)
+
+
+def _queue_references(stack: Stack, team: Team, home: Environment) -> Iterator[Finding]:
+    """Find a cohort and held clusters that are not there, and borrowing that fair sharing leaves out.
+
+    Source of the last: Kueue v0.19.2, pages on preemption and fair sharing; no webhook refuses it (read 2026-11-22).
+    """
+    cohorts = {*home.cohorts, ROOT_COHORT}
+    if team.cohort and team.cohort not in cohorts:
+        yield _dangling(stack, ("cohort",), team.cohort, f"cohort of {team.environment}", cohorts)
+    for cluster in team.hold:
+        if cluster not in team.shares:
+            what = "cluster that the team has a share of"
+            yield _dangling(stack, ("hold", cluster), cluster, what, team.shares)
+    if home.fair_sharing and team.preemption.borrow_within_cohort != "Never":
+        path: Path = ("preemption", "borrow_within_cohort")
+        message = f"has no effect beside fair sharing, which {team.environment} uses"
+        allowed = f"Never, or fair_sharing: false in {team.environment}"
+        yield stack.finding(RULE, path, message, allowed=allowed, nearest="Never")
 
 
 def _key(team: Team) -> tuple[str, str]:

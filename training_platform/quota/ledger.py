@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,6 +12,8 @@ from training_platform.catalog import FILESTORE_TIERS
 from training_platform.catalog.types import FilestoreTier, Throughput
 from training_platform.config.expansion.flavors import Flavor
 from training_platform.config.reading.finding import Path
+from training_platform.config.spec.queues import Share
+from training_platform.config.spec.stack import Stack
 from training_platform.config.workspace import Workspace
 from training_platform.quota.demand import stack_demand
 from training_platform.quota.keys import Charge, Holder, QuotaKey
@@ -77,7 +79,7 @@ class ProjectLedger:
 
 @dataclass(frozen=True, kw_only=True)
 class CapacityLine:
-    """Chips or GPUs of one flavor in one cluster: what its pools hold at most, and each team's nominal quota."""
+    """Chips or GPUs of one flavor in one cluster: what its pools hold at most, and nominal quotas of teams, cohorts."""
 
     environment: str
     cluster: str
@@ -96,7 +98,7 @@ class CapacityLine:
 
     @property
     def promised(self) -> float:
-        """The sum of the teams' nominal quotas."""
+        """The sum of the nominal quotas."""
         return sum(share.amount for share in self.shares)
 
     @property
@@ -172,12 +174,12 @@ def project_ledgers(
 def capacity_ledger(workspace: Workspace) -> list[CapacityLine]:
     """Return a line for every flavor of every environment, clusters in the order of the file."""
     shares: dict[tuple[str, str, str], list[Held]] = defaultdict(list)
-    for stack, team, _ in workspace.teams():
-        for cluster, flavors in team.shares.items():
+    for stack, label, above, every in _promises(workspace):
+        for cluster, flavors in every.items():
             for flavor, share in flavors.items():
-                path = ("shares", cluster, flavor)
-                holder = Holder(stack.name, path, team.name, (*path, "nominal_quota"), 1, 0)
-                shares[team.environment, cluster, flavor].append(Held(holder, share.nominal_quota))
+                path = (*above, cluster, flavor)
+                holder = Holder(stack.name, path, label, (*path, "nominal_quota"), 1, 0)
+                shares[stack.environment_name, cluster, flavor].append(Held(holder, share.nominal_quota))
     return [
         CapacityLine(
             environment=stack.name, cluster=cluster, flavor=flavor, shares=_sorted(shares[stack.name, cluster, name])
@@ -186,6 +188,15 @@ def capacity_ledger(workspace: Workspace) -> list[CapacityLine]:
         for cluster in environment.clusters
         for name, flavor in workspace.flavors(stack.name, cluster).items()
     ]
+
+
+def _promises(workspace: Workspace) -> Iterator[tuple[Stack, str, Path, Mapping[str, Mapping[str, Share]]]]:
+    """Yield the holders of shares, teams and cohorts: stack, name, path, and the shares by cluster and flavor."""
+    for stack, team, _ in workspace.teams():
+        yield stack, team.name, ("shares",), team.shares
+    for stack, environment in workspace.environments():
+        for name, cohort in environment.cohorts.items():
+            yield stack, f"cohort {name}", ("cohorts", name, "shares"), cohort.shares
 
 
 def file_ledger(workspace: Workspace) -> list[FileLine]:

@@ -130,9 +130,12 @@ def may_lend(line: CapacityLine, share: Held, workspace: Workspace) -> float:
 
 
 def _share(line: CapacityLine, share: Held, workspace: Workspace) -> Share:
-    team = workspace.stacks[share.holder.stack].team
-    assert team is not None  # only team stacks hold shares
-    return team.shares[line.cluster][line.flavor.name]
+    stack = workspace.stacks[share.holder.stack]
+    if stack.environment:
+        _, cohort, *_ = share.holder.path
+        return stack.environment.cohorts[str(cohort)].shares[line.cluster][line.flavor.name]
+    assert stack.team is not None  # only teams and cohorts hold shares
+    return stack.team.shares[line.cluster][line.flavor.name]
 
 
 def _wanted(line: Line, overview: Overview, selection: Selection) -> bool:

@@ -55,6 +55,7 @@ TOPIC = "gcp:pubsub/topic:Topic"
 
 CLUSTER_QUEUE = "kubernetes:kueue.x-k8s.io/v1beta2:ClusterQueue"
 OLD_CLUSTER_QUEUE = "kubernetes:kueue.x-k8s.io/v1beta1:ClusterQueue"
+COHORT = "kubernetes:kueue.x-k8s.io/v1beta2:Cohort"
 COMPUTE_CLASS = "kubernetes:cloud.google.com/v1:ComputeClass"
 PERSISTENT_VOLUME_CLAIM = "kubernetes:core/v1:PersistentVolumeClaim"
 RELEASE = "kubernetes:helm.sh/v3:Release"
@@ -209,6 +210,7 @@ REGISTER: Mapping[str, ResourceType] = {
     ),
     TOPIC: ResourceType(kind="topic", labels="labels"),
     CLUSTER_QUEUE: ResourceType(kind="ClusterQueue", shown=("spec.resourceGroups",)),
+    COHORT: ResourceType(kind="Cohort", shown=("spec.parentName", "spec.resourceGroups")),
     COMPUTE_CLASS: ResourceType(kind="ComputeClass"),
     OLD_CLUSTER_QUEUE: ResourceType(kind="ClusterQueue", shown=("spec.resourceGroups",)),
     OLD_RESOURCE_FLAVOR: ResourceType(kind="ResourceFlavor"),

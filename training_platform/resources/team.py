@@ -26,11 +26,8 @@ def team_resources(
         yield team_bucket(key, bucket, scope)
     for key in team.secrets:
         yield team_secret(key, scope)
-    for cluster, shares in team.shares.items():
-        ordered = team.fallback.ordered(cluster, flavors[cluster])
-        yield queue_object(
-            f"{share_name(cluster)}-queues", team.name, shares, ordered, fallback=team.fallback, scope=scope
-        )
+    for cluster in team.shares:
+        yield queue_object(f"{share_name(cluster)}-queues", team, cluster, flavors[cluster], scope)
     for key, resource in team.vertex.persistent_resources.items():
         yield persistent_resource(key, resource, scope)
     for region in team.vertex.tensorboards:

@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from training_platform.config.expansion.flavors import Flavor
 from training_platform.config.spec.cluster import ClusterSpec
+from training_platform.config.spec.team import Share, Team
+from training_platform.resources.kueue import objects
 from training_platform.sandbox.kubernetes.schemas.crds import CrdSchema, load_crds
 
 Build = Callable[..., ClusterSpec]
 Crds = dict[tuple[str, str, str], CrdSchema]
 SUBNET = {"nodes": "10.0.0.0/20", "pods": "10.64.0.0/16", "services": "10.1.0.0/20"}
+
+
+def cluster_queue(
+    name: str, shares: Mapping[str, Share], flavors: Mapping[str, Flavor], **fields: object
+) -> dict[str, Any]:
+    """Return the ClusterQueue of a team with these shares in the cluster ``main``."""
+    return objects.cluster_queue(team_of(name, {"main": dict(shares)}, **fields), "main", flavors)
+
+
+def team_of(name: str, shares: Mapping[str, Mapping[str, Share]], **fields: object) -> Team:
+    """Return a team with these shares by cluster; ``fields`` are those of its stack file."""
+    whole = {"environment": "prod", "name": name, "members": ("group:a@example.com",), "shares": shares, **fields}
+    return Team.model_validate(whole)
 
 
 @pytest.fixture

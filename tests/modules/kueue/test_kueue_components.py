@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pulumi
@@ -12,10 +12,12 @@ import pytest
 
 from modules.kueue.flavors import Flavors, FlavorsArgs
 from modules.kueue.queues import TeamQueues, TeamQueuesArgs
+from tests.modules.kueue.conftest import team_of
 from tests.places import ORGANISATION
 from training_platform.checks.planning.recorder import Plan, record
 from training_platform.config.expansion.flavors import flavors
 from training_platform.config.spec.cluster import ClusterSpec
+from training_platform.config.spec.queues import ROOT_COHORT, CohortSpec
 from training_platform.config.spec.team import Share
 from training_platform.config.workspace import read_workspace
 from training_platform.resources.planned import Planned
@@ -35,14 +37,21 @@ def recorded(program: Callable[[pulumi.ResourceOptions], object]) -> Plan:
     return record(with_provider, project="training-platform", stack_name="prod")
 
 
-def cluster_objects(scope: Scope, name: str, cluster: ClusterSpec, priorities: dict[str, int]) -> Plan:
-    args = FlavorsArgs(scope=scope, cluster_name=name, cluster=cluster, priorities=priorities)
+def cluster_objects(
+    scope: Scope,
+    name: str,
+    cluster: ClusterSpec,
+    priorities: dict[str, int],
+    cohorts: Mapping[str, CohortSpec] | None = None,
+) -> Plan:
+    args = FlavorsArgs(scope=scope, cluster_name=name, cluster=cluster, priorities=priorities, cohorts=cohorts or {})
     return recorded(lambda opts: Flavors(f"{name}-flavors", args, opts))
 
 
 def team_queues(scope: Scope, cluster: ClusterSpec, shares: dict[str, Share], name: str = "main") -> Plan:
     team = dataclasses.replace(scope, team="vision", labels={**scope.labels, "team": "vision"})
-    args = TeamQueuesArgs(scope=team, team="vision", shares=shares, flavors=flavors(name, cluster), namespace="vision")
+    vision = team_of("vision", {name: shares})
+    args = TeamQueuesArgs(scope=team, team=vision, cluster=name, flavors=flavors(name, cluster), namespace="vision")
     return recorded(lambda opts: TeamQueues(f"share-{name}", args, opts))
 
 
@@ -124,7 +133,9 @@ def test_the_sample_stacks_ask_for_nothing_that_the_crds_refuse(scope: Scope, cr
     environments = list(workspace.environments())
     for stack, environment in environments:
         for name, spec in environment.clusters.items():
-            assert refusals(cluster_objects(scope, name, spec, environment.priorities), crds) == [], stack.name
+            assert (
+                refusals(cluster_objects(scope, name, spec, environment.priorities, environment.cohorts), crds) == []
+            ), stack.name
     shares = [
         (home.clusters[name], share, name) for _, team, home in workspace.teams() for name, share in team.shares.items()
     ]
@@ -132,3 +143,12 @@ def test_the_sample_stacks_ask_for_nothing_that_the_crds_refuse(scope: Scope, cr
     assert shares
     for spec, share, name in shares:
         assert refusals(team_queues(scope, spec, share, name), crds) == []
+
+
+def test_each_cohort_of_the_environment_has_an_object_in_the_cluster(scope: Scope, cluster: Build, crds: Crds) -> None:
+    cohorts = {"research": CohortSpec(), "robots": CohortSpec(parent="research")}
+    plan = cluster_objects(scope, "main", cluster(a=GPUS), {}, cohorts)
+
+    parents = {name: each.inputs["spec"]["parentName"] for name, each in named(plan, "Cohort").items()}
+    assert parents == {"research": ROOT_COHORT, "robots": "research"}
+    assert refusals(plan, crds) == []

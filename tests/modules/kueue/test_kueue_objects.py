@@ -9,13 +9,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.modules.kueue.conftest import cluster_queue
 from training_platform.config.expansion.flavors import Flavor, flavors
 from training_platform.config.expansion.pools import FLAVOR_LABEL
 from training_platform.config.spec.cluster import ClusterSpec
+from training_platform.config.spec.queues import ROOT_COHORT, CohortSpec
 from training_platform.config.spec.team import Share
 from training_platform.resources.kueue.objects import (
     API_VERSION,
-    cluster_queue,
+    cohort,
     local_queue,
     local_queue_names,
     resource_flavor,
@@ -193,3 +195,57 @@ def test_no_shares_make_a_queue_that_kueue_refuses(fleet: dict[str, Flavor], crd
     assert refusals(crds, "ClusterQueue", spec) == []
     assert list(webhook_errors(spec)) == []
     assert {flavor["name"] for group in spec["resourceGroups"] for flavor in group["flavors"]} == set(names)
+
+
+def test_a_team_says_where_it_borrows_whom_it_stops_and_whether_its_queue_is_held(
+    fleet: dict[str, Flavor], crds: Crds
+) -> None:
+    policy = {"within_queue": "LowerOrNewerEqualPriority", "reclaim": "LowerPriority"}
+    fields: dict[str, Any] = {"cohort": "research", "weight": 2, "preemption": policy, "hold": {"main": "HoldAndDrain"}}
+    spec = cluster_queue("vision", {"h100": share()}, fleet, **fields)
+
+    assert spec["cohortName"] == "research"
+    assert spec["fairSharing"] == {"weight": "2"}
+    assert spec["stopPolicy"] == "HoldAndDrain"
+    assert spec["preemption"] == {
+        "withinClusterQueue": "LowerOrNewerEqualPriority",
+        "reclaimWithinCohort": "LowerPriority",
+    }
+    assert refusals(crds, "ClusterQueue", spec) == []
+    assert list(webhook_errors(spec)) == []
+
+
+def test_a_queue_is_held_in_the_clusters_that_are_named_alone(fleet: dict[str, Flavor]) -> None:
+    spec = cluster_queue("vision", {"h100": share()}, fleet, hold={"other": "Hold"})
+
+    assert spec["stopPolicy"] == "None"
+
+
+def test_a_team_that_borrows_in_the_place_of_lower_priorities_says_so(fleet: dict[str, Flavor], crds: Crds) -> None:
+    spec = cluster_queue("vision", {"h100": share()}, fleet, preemption={"borrow_within_cohort": "LowerPriority"})
+
+    assert spec["preemption"]["borrowWithinCohort"] == {"policy": "LowerPriority"}
+    assert refusals(crds, "ClusterQueue", spec) == []
+
+
+def test_a_cohort_has_its_parent_its_weight_and_quota_of_its_own_in_each_cluster(
+    fleet: dict[str, Flavor], crds: Crds
+) -> None:
+    quota = {"main": {"h100": share(16, borrowing=8), "tpu-v5e-4x8": share(32)}}
+    spec = cohort("robots", CohortSpec(parent="research", weight=3, shares=quota), "main", fleet)
+
+    assert spec["parentName"] == "research"
+    assert spec["fairSharing"] == {"weight": "3"}
+    assert {group["coveredResources"][0]: group["flavors"] for group in spec["resourceGroups"]} == {
+        "nvidia.com/gpu": [
+            {"name": "h100", "resources": [{"name": "nvidia.com/gpu", "nominalQuota": "16", "borrowingLimit": "8"}]}
+        ],
+        "google.com/tpu": [{"name": "tpu-v5e-4x8", "resources": [{"name": "google.com/tpu", "nominalQuota": "32"}]}],
+    }
+    assert refusals(crds, "Cohort", spec) == []
+    assert cohort("robots", CohortSpec(shares=quota), "other", fleet)["resourceGroups"] == []
+
+
+def test_every_cohort_is_in_the_clusters_own_which_is_in_none(fleet: dict[str, Flavor]) -> None:
+    assert cohort("research", CohortSpec(), "main", fleet)["parentName"] == ROOT_COHORT
+    assert "parentName" not in cohort(ROOT_COHORT, CohortSpec(), "main", fleet)

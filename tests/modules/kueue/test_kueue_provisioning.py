@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from tests.modules.kueue.conftest import cluster_queue, team_of
 from training_platform.config.expansion.flavors import Flavor, flavors
 from training_platform.config.spec.cluster import ClusterSpec
-from training_platform.config.spec.fallback import Fallback
+from training_platform.config.spec.queues import Fallback
 from training_platform.config.spec.team import Share, Team
-from training_platform.resources.kueue.objects import API_VERSION, cluster_queue, resource_flavor
+from training_platform.resources.kueue import objects
+from training_platform.resources.kueue.objects import API_VERSION, resource_flavor
 from training_platform.resources.kueue.provisioning import (
     MAX_RUN_ANNOTATION,
     admission_check,
@@ -122,19 +124,16 @@ def test_pods_tolerate_what_keeps_others_off_queued_nodes(fleet: dict[str, Flavo
 def test_flavors_are_tried_by_their_capacity_unless_the_team_says_otherwise(fleet: dict[str, Flavor]) -> None:
     wanted = shares("h100-spot", QUEUED, "h100-reservation")
     asked = Fallback(order={"main": ("h100-spot", "h100-reservation")})
+    vision = team_of("vision", {"main": wanted, "other": wanted}, fallback=asked)
 
     assert order(cluster_queue("vision", wanted, fleet)) == ["h100-reservation", QUEUED, "h100-spot"]
-    assert order(cluster_queue("vision", wanted, asked.ordered("main", fleet))) == [
-        "h100-spot",
-        "h100-reservation",
-        QUEUED,
-    ]
-    assert order(cluster_queue("vision", wanted, asked.ordered("other", fleet)))[0] == "h100-reservation"
+    assert order(objects.cluster_queue(vision, "main", fleet)) == ["h100-spot", "h100-reservation", QUEUED]
+    assert order(objects.cluster_queue(vision, "other", fleet))[0] == "h100-reservation"
 
 
 def test_when_the_next_flavor_is_tried_is_the_teams(fleet: dict[str, Flavor], crds: Crds) -> None:
     asked = Fallback(when_can_borrow="TryNextFlavor", when_can_preempt="MayStopSearch")
-    spec = cluster_queue("vision", shares("h100-reservation"), fleet, asked)
+    spec = cluster_queue("vision", shares("h100-reservation"), fleet, fallback=asked)
 
     assert spec["flavorFungibility"] == {"whenCanBorrow": "TryNextFlavor", "whenCanPreempt": "MayStopSearch"}
     assert refusals(crds, "ClusterQueue", spec) == []

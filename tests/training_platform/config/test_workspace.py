@@ -171,3 +171,68 @@ def test_a_data_set_of_everybody_on_an_instance_of_one_team_is_found(copy: Path)
     (finding,) = edit(copy, "prod", "clusters:\n", section).stacks["prod"].findings
 
     assert (finding.path, finding.nearest) == ("data_sets.d.teams", "[nlp]")
+
+
+COHORTS = "    project: example-train-prod\n    cohorts:\n"
+
+
+def in_cohorts(copy: Path, text: str) -> Workspace:
+    cohorts = "".join(f"      {line}\n" for line in text.splitlines())
+    return edit(copy, "prod", "    project: example-train-prod\n", COHORTS + cohorts)
+
+
+def test_a_cohort_within_itself_is_found_at_its_parent(copy: Path) -> None:
+    findings = in_cohorts(copy, "a: {parent: b}\nb: {parent: c}\nc: {parent: b}").stacks["prod"].findings
+
+    assert [finding.path for finding in findings] == ["cohorts.b.parent", "cohorts.c.parent"]
+    assert "b in c in b" in findings[0].message
+    assert findings[0].position
+    assert (findings[0].position.line, findings[0].nearest) == (8, "training-platform")
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "nearest"),
+    [
+        ("a: {parent: bb}\nb: {}", "cohorts.a.parent", "b"),
+        ("training-platform: {parent: b}\nb: {}", "cohorts.training-platform.parent", None),
+        ("a: {shares: {us-central: {h100: {nominal_quota: 8}}}}", "cohorts.a.shares.us-central", "us-central2"),
+        (
+            "a: {shares: {us-central1: {a100: {nominal_quota: 8}}}}",
+            "cohorts.a.shares.us-central1.a100",
+            "a100-80",
+        ),
+    ],
+)
+def test_a_cohort_that_refers_to_what_is_not_there_is_found(
+    copy: Path, text: str, path: str, nearest: str | None
+) -> None:
+    (finding,) = in_cohorts(copy, text).stacks["prod"].findings
+
+    assert (finding.path, finding.nearest) == (path, nearest)
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "nearest"),
+    [
+        ("cohort: reserch", "cohort", "research"),
+        ("hold: {us-west5: Hold}", "hold.us-west5", "us-west4"),
+        ("preemption: {borrow_within_cohort: LowerPriority}", "preemption.borrow_within_cohort", "Never"),
+    ],
+)
+def test_a_queue_that_kueue_would_not_serve_as_it_is_meant_is_found(
+    copy: Path, text: str, path: str, nearest: str
+) -> None:
+    in_cohorts(copy, "research: {}")
+    (finding,) = edit(copy, "prod-nlp", "    name: nlp\n", f"    name: nlp\n    {text}\n").stacks["prod-nlp"].findings
+
+    assert finding.position
+    assert (finding.path, finding.position.line, finding.nearest) == (path, 6, nearest)
+
+
+def test_borrowing_in_the_place_of_others_goes_without_fair_sharing(copy: Path) -> None:
+    edit(
+        copy, "prod", "    project: example-train-prod\n", "    project: example-train-prod\n    fair_sharing: false\n"
+    )
+    text = "    name: nlp\n    preemption: {borrow_within_cohort: LowerPriority}\n"
+
+    assert edit(copy, "prod-nlp", "    name: nlp\n", text).stacks["prod-nlp"].findings == ()

@@ -30,6 +30,7 @@ from training_platform.config.reading.section import (
 from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.encryption import EncryptionSpec
 from training_platform.config.spec.node_pool import MOST_SLICES
+from training_platform.config.spec.queues import CohortSpec, cohort_conflicts
 from training_platform.config.spec.quota_request import QuotaRequest, RequestName
 from training_platform.config.spec.storage import DataSetSpec, FilestoreSpec
 
@@ -122,6 +123,15 @@ class Environment(Section):
         default={"low": 100, "normal": 500, "high": 1000},
         description="WorkloadPriorityClasses of Kueue with their values.",
     )
+    cohorts: dict[Name, CohortSpec] = Field(
+        default={},
+        description="Cohorts of teams, by name; training-platform is the one that all others are in.",
+        examples=[{"research": {"weight": 2}}],
+    )
+    fair_sharing: bool = Field(
+        default=True,
+        description="What is idle goes to the team that borrows least for its weight; false: to whoever asks first.",
+    )
     alerts: AlertsSpec = Field(default=AlertsSpec(), description="Alerts of Cloud Monitoring.")
     quota_requests: dict[RequestName, QuotaRequest] = Field(
         default={}, description="Quota limits to request from Google Cloud; removing a request does not withdraw it."
@@ -158,6 +168,7 @@ class Environment(Section):
                 message = "needs private_services_range of the environment, which is not set"
                 yield Conflict(("filestore", name, "connection"), message, "direct-peering, or such a range")
         yield from self._regions_without_key()
+        yield from cohort_conflicts(self.cohorts)
         yield from self._data_set_conflicts()
         if slices > MOST_SLICES:
             message = f"has {slices:,} slices and node pools in all clusters together"

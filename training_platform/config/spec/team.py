@@ -21,20 +21,8 @@ from training_platform.config.reading.section import (
     unique,
 )
 from training_platform.config.spec.capacity import Capacity
-from training_platform.config.spec.fallback import Fallback, check_order
 from training_platform.config.spec.node_pool import BootDiskSpec
-
-
-class Share(Section):
-    """A team's share of one ResourceFlavor in one cluster, in chips or GPUs."""
-
-    nominal_quota: int = Field(ge=0, description="Nominal quota: chips or GPUs that the team can always get back.")
-    borrowing_limit: int | None = Field(
-        default=None, ge=0, description="Most that the team may borrow from others; default: no limit."
-    )
-    lending_limit: int | None = Field(
-        default=None, ge=0, description="Most that others may borrow from the team; default: all of it."
-    )
+from training_platform.config.spec.queues import Fallback, Preemption, Share, Weight, check_order
 
 
 class DirectorySpec(Section):
@@ -192,6 +180,18 @@ class Team(Section):
         examples=[{"us-central1": {"h100-spot": {"nominal_quota": 16}}}],
     )
     fallback: Fallback = Field(default=Fallback(), description="The order in which Kueue tries flavors.")
+    cohort: Name | None = Field(
+        default=None,
+        description="Cohort of the environment that the team borrows in; default: that of the cluster.",
+        examples=["research"],
+    )
+    weight: Weight = 1
+    preemption: Preemption = Field(default=Preemption(), description="Whose running jobs the team's jobs may stop.")
+    hold: dict[Name, Literal["Hold", "HoldAndDrain"]] = Field(
+        default={},
+        description="Clusters in which no job of the team starts; HoldAndDrain also stops those that run.",
+        examples=[{"us-central1": "Hold"}],
+    )
     host_network: bool = Field(
         default=False,
         description="Lets the team's pods use the network of their VM, where they act as its service account.",

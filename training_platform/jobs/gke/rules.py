@@ -202,12 +202,14 @@ def _share(job: ResolvedJob) -> Share:
 
 
 def _others(job: ResolvedJob) -> Iterator[Share]:
+    """Yield what other teams and the cohorts have of the job's flavor."""
     gke, flavor = gke_target(job)
-    for _, team, _ in job.workspace.teams():
-        if team.environment == job.team.environment and team.name != job.team.name:
-            share = team.shares.get(gke.cluster, {}).get(flavor.name)
-            if share is not None:
-                yield share
+    teams = [team for _, team, _ in job.workspace.teams() if team.environment == job.team.environment]
+    others = [team.shares for team in teams if team.name != job.team.name]
+    for shares in (*others, *(cohort.shares for cohort in job.environment.cohorts.values())):
+        share = shares.get(gke.cluster, {}).get(flavor.name)
+        if share is not None:
+            yield share
 
 
 def _lent(share: Share) -> int:

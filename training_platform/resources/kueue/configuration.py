@@ -44,6 +44,7 @@ PODS_READY_MINUTES: dict[Capacity, int] = {
 # How long a finished job and its workload can still be looked at; without a limit they pile up for ever.
 KEPT_HOURS = 168
 
+_STRATEGIES = ("LessThanOrEqualToFinalShare", "LessThanInitialShare")
 _CONCURRENCY = {
     "Job.batch": 5,
     "Workload.kueue.x-k8s.io": 10,
@@ -53,7 +54,7 @@ _CONCURRENCY = {
 }
 
 
-def configuration(capacities: Iterable[Capacity]) -> dict[str, Any]:
+def configuration(capacities: Iterable[Capacity], *, fair_sharing: bool = True) -> dict[str, Any]:
     """Return the configuration for a cluster whose pools have these capacities; Kueue has one time-out for all.
 
     With a pool of flex-start, jobs that never get ready hold their machines for its 24 hours; an alert says so after
@@ -83,12 +84,12 @@ def configuration(capacities: Iterable[Capacity]) -> dict[str, Any]:
             "requeuingStrategy": {"timestamp": "Eviction", "backoffLimitCount": 5, "backoffBaseSeconds": 60},
         },
         # What teams leave idle goes to the team that borrows least so far. Excludes borrowWithinCohort in queues.
-        "fairSharing": {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]},
+        **({"fairSharing": {"preemptionStrategies": list(_STRATEGIES)}} if fair_sharing else {}),
         "resources": {"excludeResourcePrefixes": list(UNCOUNTED)},
         "objectRetentionPolicies": {"workloads": {"afterFinished": f"{KEPT_HOURS}h"}},
     }
 
 
-def configuration_text(capacities: Iterable[Capacity]) -> str:
+def configuration_text(capacities: Iterable[Capacity], *, fair_sharing: bool = True) -> str:
     """Return the configuration as the chart's value ``controllerManagerConfigYaml``."""
-    return yaml.safe_dump(configuration(capacities), sort_keys=False)
+    return yaml.safe_dump(configuration(capacities, fair_sharing=fair_sharing), sort_keys=False)

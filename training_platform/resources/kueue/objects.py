@@ -11,13 +11,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from training_platform.config.expansion.flavors import Flavor
-from training_platform.config.spec.fallback import Fallback
-from training_platform.config.spec.team import Share
+from training_platform.config.spec.queues import ROOT_COHORT, CohortSpec, Preemption, Share
+from training_platform.config.spec.team import Team
 from training_platform.resources.kueue.provisioning import admission_checks
 
 API_VERSION = "kueue.x-k8s.io/v1beta2"
-COHORT = "training-platform"  # one per cluster; it has no object of its own, since it has no quota of its own
-_AS_IT_IS = Fallback()
 DEFAULT_QUEUE = "default"  # Kueue puts jobs without the label kueue.x-k8s.io/queue-name into a queue of this name
 
 
@@ -41,34 +39,56 @@ def _own_taints(flavor: Flavor) -> list[dict[str, str]]:
     ]
 
 
-def cluster_queue(
-    namespace: str,
-    shares: Mapping[str, Share],
-    flavors: Mapping[str, Flavor],
-    fallback: Fallback = _AS_IT_IS,
-) -> dict[str, Any]:
-    """Return the spec of a team's ClusterQueue in one cluster, for the jobs of one namespace.
+def cluster_queue(team: Team, cluster: str, flavors: Mapping[str, Flavor]) -> dict[str, Any]:
+    """Return the spec of a team's ClusterQueue in one cluster, for the jobs of the team's namespace.
 
-    ``flavors`` are all of the cluster's, in the order in which Kueue is to try them; ``shares`` names some of them.
-    ``fallback`` says when it goes on to the next. KeyError for a share of a flavor that the cluster has not got.
+    ``flavors`` are all of the cluster's, in the order of the environment; the team's own order goes before it.
+    KeyError for a share of a flavor that the cluster has not got.
     """
+    shares = team.shares[cluster]
+    ordered = team.fallback.ordered(cluster, flavors)
+    return {
+        "cohortName": team.cohort or ROOT_COHORT,
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": team.name}},
+        "queueingStrategy": "BestEffortFIFO",  # a job that waits for a large slice does not hold back small ones
+        "resourceGroups": _resource_groups(shares, ordered),
+        "preemption": _preemption(team.preemption),
+        # Idle machines that are paid for come before the next flavor, and the next flavor before somebody's job ends.
+        "flavorFungibility": {
+            "whenCanBorrow": team.fallback.when_can_borrow,
+            "whenCanPreempt": team.fallback.when_can_preempt,
+        },
+        "fairSharing": {"weight": str(team.weight)},
+        "stopPolicy": team.hold.get(cluster, "None"),
+        **admission_checks(flavor for name, flavor in ordered.items() if name in shares),
+    }
+
+
+def cohort(name: str, spec: CohortSpec, cluster: str, flavors: Mapping[str, Flavor]) -> dict[str, Any]:
+    """Return the spec of a Cohort in one cluster; what it has is for whoever in it lists the flavor, with 0 if need be.
+
+    Source: Kueue v0.19.2 cohort_types.go and the page on cohorts, read 2026-11-22.
+    """
+    parent = {} if name == ROOT_COHORT else {"parentName": spec.parent or ROOT_COHORT}
+    groups = _resource_groups(spec.shares.get(cluster, {}), flavors)
+    return {**parent, "resourceGroups": groups, "fairSharing": {"weight": str(spec.weight)}}
+
+
+def _preemption(policy: Preemption) -> dict[str, Any]:
+    borrowing = {"borrowWithinCohort": {"policy": policy.borrow_within_cohort}}
+    return {
+        "withinClusterQueue": policy.within_queue,
+        "reclaimWithinCohort": policy.reclaim,
+        **(borrowing if policy.borrow_within_cohort != "Never" else {}),
+    }
+
+
+def _resource_groups(shares: Mapping[str, Share], flavors: Mapping[str, Flavor]) -> list[dict[str, Any]]:
+    """Return a group for each resource of the shares, its flavors in the order of ``flavors``."""
     order = {name: place for place, name in enumerate(flavors)}
     wanted = [flavors[name] for name in sorted(shares, key=order.__getitem__)]
     resources = dict.fromkeys(flavor.accelerator.resource for flavor in wanted)
-    return {
-        "cohortName": COHORT,
-        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
-        "queueingStrategy": "BestEffortFIFO",  # a job that waits for a large slice does not hold back small ones
-        "resourceGroups": [_resource_group(resource, wanted, shares) for resource in resources],
-        # A team takes back what it lent. borrowWithinCohort is not for fair sharing, which Kueue is configured for.
-        "preemption": {"withinClusterQueue": "LowerPriority", "reclaimWithinCohort": "Any"},
-        # Idle machines that are paid for come before the next flavor, and the next flavor before somebody's job ends.
-        "flavorFungibility": {
-            "whenCanBorrow": fallback.when_can_borrow,
-            "whenCanPreempt": fallback.when_can_preempt,
-        },
-        **admission_checks(wanted),
-    }
+    return [_resource_group(resource, wanted, shares) for resource in resources]
 
 
 def local_queue(cluster_queue: str) -> dict[str, Any]:

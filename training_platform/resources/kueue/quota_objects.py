@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from training_platform.config.expansion.flavors import Flavor
-from training_platform.config.spec.fallback import Fallback
-from training_platform.config.spec.team import Share
+from training_platform.config.names import cohort_name
+from training_platform.config.spec.queues import CohortSpec
+from training_platform.config.spec.team import Team
 from training_platform.resources.declared import Declared
-from training_platform.resources.kueue.objects import cluster_queue, resource_flavor
+from training_platform.resources.kueue.objects import cluster_queue, cohort, resource_flavor
 from training_platform.resources.manifest import kubernetes_object
-from training_platform.resources.register import CLUSTER_QUEUE, RESOURCE_FLAVOR
+from training_platform.resources.register import CLUSTER_QUEUE, COHORT, RESOURCE_FLAVOR
 from training_platform.resources.scope import Scope
 
 
@@ -20,15 +21,15 @@ def flavor_object(name: str, flavor: Flavor, scope: Scope) -> Declared:
     return kubernetes_object(RESOURCE_FLAVOR, f"{name}-{flavor.name}", scope, flavor.name, spec)
 
 
-def queue_object(
-    name: str,
-    team: str,
-    shares: Mapping[str, Share],
-    flavors: Mapping[str, Flavor],
-    *,
-    fallback: Fallback,
-    scope: Scope,
-) -> Declared:
-    """Return a team's ClusterQueue; ``name`` is the component's, the rest as ``cluster_queue`` takes it."""
-    spec = cluster_queue(team, shares, flavors, fallback)
-    return kubernetes_object(CLUSTER_QUEUE, f"{name}-cluster-queue", scope, team, spec)
+def queue_object(name: str, team: Team, cluster: str, flavors: Mapping[str, Flavor], scope: Scope) -> Declared:
+    """Return a team's ClusterQueue; ``name`` is the component's, ``flavors`` as ``cluster_queue`` takes them."""
+    spec = cluster_queue(team, cluster, flavors)
+    return kubernetes_object(CLUSTER_QUEUE, f"{name}-cluster-queue", scope, team.name, spec)
+
+
+def cohort_objects(
+    cluster: str, cohorts: Mapping[str, CohortSpec], flavors: Mapping[str, Flavor], scope: Scope
+) -> Iterator[Declared]:
+    """Yield an environment's Cohorts in one of its clusters."""
+    for name, spec in cohorts.items():
+        yield kubernetes_object(COHORT, cohort_name(name, cluster), scope, name, cohort(name, spec, cluster, flavors))

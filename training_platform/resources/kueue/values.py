@@ -12,7 +12,7 @@ from training_platform.resources.kueue.configuration import configuration_text
 POD_LABELS = {"app.kubernetes.io/name": "kueue", "app.kubernetes.io/instance": "kueue"}
 
 
-def values(cluster_name: str, cluster: ClusterSpec) -> dict[str, Any]:
+def values(cluster_name: str, cluster: ClusterSpec, *, fair_sharing: bool = True) -> dict[str, Any]:
     """Return the chart's values; sizes follow the most VMs that the cluster can have."""
     pools = list(cluster_pools(cluster_name, cluster))
     nodes = cluster.system_pool.max_nodes + sum(pool.max_nodes for pool in pools)
@@ -20,7 +20,11 @@ def values(cluster_name: str, cluster: ClusterSpec) -> dict[str, Any]:
         # A ServiceMonitor of the Prometheus operator, which no cluster of ours has: ClusterPodMonitoring instead.
         "enablePrometheus": False,
         "enableCertManager": False,
-        "managerConfig": {"controllerManagerConfigYaml": configuration_text(pool.spec.capacity for pool in pools)},
+        "managerConfig": {
+            "controllerManagerConfigYaml": configuration_text(
+                (pool.spec.capacity for pool in pools), fair_sharing=fair_sharing
+            )
+        },
         "controllerManager": {
             # The webhooks fail closed, so that no Job starts while no replica answers.
             "replicas": 2,

@@ -146,7 +146,7 @@ def _queues(cluster: Cluster, root: Path) -> None:
     for name, flavor in flavors.items():
         body = {"kind": "ResourceFlavor", "metadata": {"name": name}, "spec": objects.resource_flavor(flavor)}
         cluster.post(f"{kueue}/resourceflavors", {"apiVersion": objects.API_VERSION, **body})
-    spec = objects.cluster_queue(TEAM, team.shares[CLUSTER], flavors)
+    spec = objects.cluster_queue(team, CLUSTER, flavors)
     queue = {"apiVersion": objects.API_VERSION, "kind": "ClusterQueue", "metadata": {"name": TEAM}, "spec": spec}
     cluster.post(f"{kueue}/clusterqueues", queue)
     for name in objects.local_queue_names(TEAM):

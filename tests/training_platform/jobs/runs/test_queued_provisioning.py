@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.modules.kueue.conftest import cluster_queue
 from tests.training_platform.jobs.runs.conftest import TEAM, Cluster, until
 from training_platform.config.expansion.flavors import Flavor, flavors
 from training_platform.config.spec.cluster import ClusterSpec
@@ -44,7 +45,7 @@ def queue(cluster: Cluster) -> Iterator[Callable[[Json], None]]:
     """Return a function that makes a queue of the queued flavor, whose configuration has the parameters given."""
     found = flavor()
     share = Share.model_validate({"nominal_quota": 32})
-    queue_spec = objects.cluster_queue(TEAM, {found.name: share}, {found.name: found})
+    queue_spec = cluster_queue(TEAM, {found.name: share}, {found.name: found})
     made: list[str] = []
 
     def make(kind: str, plural: str, name: str, spec: Json, namespace: str = "") -> None:

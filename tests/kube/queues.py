@@ -1,0 +1,200 @@
+"""Stacks on real controllers: what their components register of Kueue, and jobs in the queues of teams."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx
+import pulumi
+import pulumi_kubernetes as kubernetes
+import yaml
+
+from modules.kueue.flavors import Flavors, FlavorsArgs
+from modules.kueue.queues import TeamQueues, TeamQueuesArgs
+from training_platform.checks.planning.recorder import record
+from training_platform.config.reading.source import parse_source
+from training_platform.config.spec.stack import parse_stack
+from training_platform.config.workspace import Workspace, cross_check
+from training_platform.resources.scope import environment_scope, team_scope
+
+Json = dict[str, Any]
+T = TypeVar("T")
+SECONDS = 30.0
+KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
+GROUP = "kubernetes:kueue.x-k8s.io/v1beta2:"
+PATHS = {  # in the order in which the next needs them
+    "Topology": f"{KUEUE}/topologies",
+    "ResourceFlavor": f"{KUEUE}/resourceflavors",
+    "WorkloadPriorityClass": f"{KUEUE}/workloadpriorityclasses",
+    "ProvisioningRequestConfig": f"{KUEUE}/provisioningrequestconfigs",
+    "AdmissionCheck": f"{KUEUE}/admissionchecks",
+    "Cohort": f"{KUEUE}/cohorts",
+    "ClusterQueue": f"{KUEUE}/clusterqueues",
+    "LocalQueue": f"{KUEUE}/namespaces/{{}}/localqueues",
+}
+REPLACED = ("Cohort", "ClusterQueue", "LocalQueue")  # between two tests
+ENVIRONMENT = """
+project: example-lab
+production: false
+clusters:
+  main:
+    location: us-central1-a
+    subnet: {nodes: 10.0.0.0/20, pods: 10.64.0.0/16, services: 10.1.0.0/20}
+    node_pools:
+      reserved: {machine_type: a3-highgpu-8g, capacity: reservation, reservation: h100, min_nodes: 8, max_nodes: 8}
+      spot: {machine_type: a3-highgpu-8g, capacity: spot, max_nodes: 8}
+      queued: {machine_type: a3-highgpu-8g, capacity: queued-provisioning, max_nodes: 8, max_run_hours: 24}
+"""
+
+
+def planned(environment: Json, teams: Mapping[str, Json]) -> list[Json]:
+    """Return Kueue's objects of an environment and of teams, from their stack files, as their components register."""
+    whole = {**yaml.safe_load(ENVIRONMENT), **environment}
+    files = {"lab": {"training-platform:environment": whole}}
+    for name, fields in teams.items():
+        section = {"environment": "lab", "name": name, "members": ["group:a@example.com"], **fields}
+        files[f"lab-{name}"] = {"training-platform:team": section}
+    stacks = {
+        name: parse_stack(name, parse_source(yaml.safe_dump({"config": section}), f"stacks/Pulumi.{name}.yaml"))
+        for name, section in files.items()
+    }
+    workspace = cross_check(Workspace(Path(), stacks))
+    assert not [str(finding) for stack in workspace.stacks.values() for finding in stack.findings]
+    home = workspace.stacks["lab"].environment
+    assert home is not None
+    spec, flavors = home.clusters["main"], workspace.flavors("lab", "main")
+
+    def program() -> None:
+        opts = pulumi.ResourceOptions(provider=kubernetes.Provider("cluster", kubeconfig="{}"))
+        scope = environment_scope("lab", home)
+        args = FlavorsArgs(
+            scope=scope, cluster_name="main", cluster=spec, priorities=home.priorities, cohorts=home.cohorts
+        )
+        Flavors("main-flavors", args, opts)
+        for _, team, _ in workspace.teams():
+            own = TeamQueuesArgs(
+                scope=team_scope(team, home), team=team, cluster="main", flavors=flavors, namespace=team.name
+            )
+            TeamQueues(f"{team.name}-queues", own, opts)
+
+    plan = record(program, project="training-platform", stack_name="lab")
+    return [dict(resource.inputs) for resource in plan.resources if resource.type.startswith(GROUP)]
+
+
+class Queues:
+    """A cluster with Kueue; ``deploy`` applies what stack files ask for."""
+
+    def __init__(self, client: httpx.Client) -> None:
+        self._client = client
+
+    def deploy(self, teams: Mapping[str, Json], **environment: Any) -> None:
+        """Apply the objects of an environment and its teams, and wait until all queues are active or held."""
+        bodies = planned(environment, teams)
+        for team in teams:
+            self._client.post("/api/v1/namespaces", json={"metadata": {"name": team}})
+        for kind in PATHS:
+            for body in bodies:
+                if body["kind"] == kind:
+                    self.apply(body)
+        until(lambda: [self._ready(team) for team in teams], all)
+
+    def apply(self, body: Json) -> None:
+        """Apply an object as Pulumi does, on the server's side."""
+        about = body["metadata"]
+        path = f"{PATHS[body['kind']].format(about.get('namespace', ''))}/{about['name']}"
+        headers = {"Content-Type": "application/apply-patch+yaml"}
+        query = {"fieldManager": "tests", "force": "true", "fieldValidation": "Strict"}
+        answer = self._client.patch(path, content=json.dumps(body), headers=headers, params=query)
+        assert answer.is_success, answer.text
+
+    def _ready(self, team: str) -> bool:
+        found = self.get(f"{KUEUE}/clusterqueues/{team}")
+        conditions = {each["type"]: each for each in found.get("status", {}).get("conditions", ())}
+        active = conditions.get("Active", {})
+        seen = active.get("observedGeneration") == found["metadata"]["generation"]
+        return bool(seen) and (active["status"] == "True" or active["reason"] == "Stopped")
+
+    def submit(
+        self, team: str, name: str, gpus: int, *, priority: str | None = None, flavor: str | None = None,
+        pods: int = 1, annotations: Mapping[str, str] | None = None,
+    ) -> None:  # fmt: skip
+        """Put a job into a team's queue: ``gpus`` in each of its pods."""
+        labels = {"kueue.x-k8s.io/queue-name": team}
+        labels |= {"kueue.x-k8s.io/priority-class": priority} if priority else {}
+        limits = {"limits": {"nvidia.com/gpu": str(gpus)}, "requests": {"nvidia.com/gpu": str(gpus)}}
+        container = {"name": "a", "image": "registry.example.com/a:1", "resources": limits}
+        spec: Json = {"restartPolicy": "Never", "containers": [container]}
+        spec |= {"nodeSelector": {"training-platform/flavor": flavor}} if flavor else {}
+        template = {"metadata": {"annotations": dict(annotations or {})}, "spec": spec}
+        counts = {"parallelism": pods, "completions": pods, "completionMode": "Indexed", "suspend": True}
+        body = {"metadata": {"name": name, "labels": labels}, "spec": {**counts, "template": template}}
+        answer = self._client.post(f"/apis/batch/v1/namespaces/{team}/jobs", json=body)
+        assert answer.is_success, answer.text
+
+    def workload(self, team: str, name: str) -> Json:
+        """Return the Workload of a job, empty before there is one."""
+        every = self.get(f"{KUEUE}/namespaces/{team}/workloads")["items"]
+        owned = (each for each in every if each["metadata"]["ownerReferences"][0]["name"] == name)
+        return next(owned, {})
+
+    def conditions(self, team: str, name: str) -> dict[str, Json]:
+        """Return the conditions of a job's Workload by type."""
+        found = self.workload(team, name).get("status", {}).get("conditions", ())
+        return {each["type"]: each for each in found}
+
+    def flavor(self, team: str, name: str) -> str | None:
+        """Return the flavor that a job runs on, None while it waits."""
+        status = self.workload(team, name).get("status", {})
+        admitted = any(each["type"] == "Admitted" and each["status"] == "True" for each in status.get("conditions", ()))
+        if not admitted or "admission" not in status:
+            return None
+        return str(status["admission"]["podSetAssignments"][0]["flavors"]["nvidia.com/gpu"])
+
+    def runs(self, team: str, name: str, flavor: str = "h100-reservation") -> None:
+        """Wait until a job runs on a flavor."""
+        until(lambda: self.flavor(team, name), lambda now: now == flavor)
+
+    def waits(self, team: str, name: str) -> None:
+        """Wait until a job has been looked at and waits."""
+        until(
+            lambda: self.conditions(team, name),
+            lambda now: (
+                now.get("QuotaReserved", {}).get("status") == "False"
+                and now.get("Admitted", {}).get("status", "False") == "False"
+            ),
+        )
+
+    def get(self, path: str) -> Json:
+        """Return an object, or a list of them."""
+        answer = self._client.get(path)
+        assert answer.is_success, answer.text
+        return dict(answer.json())
+
+    def delete(self, path: str) -> None:
+        """Delete an object, or all of a list, with what they own."""
+        self._client.request("DELETE", path, json={"propagationPolicy": "Background"})
+
+    def clear(self) -> None:
+        """Delete all jobs and queues, and wait until they are gone."""
+        for namespace in (each["metadata"]["name"] for each in self.get("/api/v1/namespaces")["items"]):
+            self.delete(f"/apis/batch/v1/namespaces/{namespace}/jobs")
+        until(lambda: self.get(f"{KUEUE}/workloads")["items"], lambda left: not left)
+        for kind in reversed(REPLACED):
+            every = self.get(PATHS[kind].replace("/namespaces/{}", ""))["items"]
+            for each in every:
+                path = PATHS[kind].format(each["metadata"].get("namespace", ""))
+                self.delete(f"{path}/{each['metadata']['name']}")
+            until(lambda kind=kind: self.get(PATHS[kind].replace("/namespaces/{}", ""))["items"], lambda left: not left)  # type: ignore[misc]
+
+
+def until(read: Callable[[], T], right: Callable[[T], bool]) -> T:
+    """Return what ``read`` returns once that is right; the test fails where it never is."""
+    deadline = time.monotonic() + SECONDS
+    while not right(found := read()):
+        assert time.monotonic() < deadline, f"this never came true: {found}"
+        time.sleep(0.1)
+    return found

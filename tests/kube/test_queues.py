@@ -1,0 +1,154 @@
+"""Scenarios of queues, planned from stack files and played by Kueue's own controller; nodes are objects only."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.kube.conftest import SCHEMAS
+from tests.kube.controllers import Binaries, Controllers
+from tests.kube.queues import Queues, until
+from training_platform.resources.kueue.configuration import configuration
+from training_platform.sandbox.kubernetes.api_servers.control_plane import ControlPlanes
+
+pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Queues]:
+    folder = Path(os.environ["KUBEBUILDER_ASSETS"])
+    binaries = Binaries.of_settings(folder)._replace(jobset=None)
+    missing = [name for name, path in binaries._asdict().items() if path is None and name != "jobset"]
+    if missing or not SCHEMAS.is_dir():
+        pytest.skip(f"not named by settings: {', '.join(missing) or '../shared/schemas'}")
+    definitions = [file for name in ("jobset", "kueue", "autoscaler") for file in (SCHEMAS / name).glob("*.yaml")]
+    place = tmp_path_factory.mktemp("queues")
+    with ControlPlanes(folder, place) as planes:
+        access = planes.access("main")
+        settings = configuration(["reservation", "spot", "queued-provisioning"])
+        with Controllers(access, binaries, place / "controllers", definitions, settings), access.client() as client:
+            yield Queues(client)
+
+
+@pytest.fixture
+def queues(cluster: Queues) -> Iterator[Queues]:
+    yield cluster
+    cluster.clear()
+
+
+def shares(**quotas: int) -> dict[str, Any]:
+    return {"main": {name.replace("_", "-"): {"nominal_quota": quota} for name, quota in quotas.items()}}
+
+
+def test_what_is_lent_is_borrowed_and_taken_back(queues: Queues) -> None:
+    queues.deploy({name: {"shares": shares(h100_reservation=16)} for name in ("vision", "nlp")})
+    queues.submit("vision", "own", 16)
+    queues.submit("vision", "borrowed", 16)
+    queues.runs("vision", "own")
+    queues.runs("vision", "borrowed")
+
+    queues.submit("nlp", "back", 16)
+
+    queues.runs("nlp", "back")
+    assert {queues.flavor("vision", name) for name in ("own", "borrowed")} == {"h100-reservation", None}
+
+
+def test_a_team_that_may_reclaim_nothing_waits(queues: Queues) -> None:
+    never = {"preemption": {"reclaim": "Never"}}
+    queues.deploy(
+        {"vision": {"shares": shares(h100_reservation=16)}, "nlp": {"shares": shares(h100_reservation=16), **never}}
+    )
+    queues.submit("vision", "both", 32)
+    queues.runs("vision", "both")
+
+    queues.submit("nlp", "back", 16)
+
+    queues.waits("nlp", "back")
+    queues.runs("vision", "both")
+
+
+def test_the_lowest_priority_is_stopped_first(queues: Queues) -> None:
+    queues.deploy({"vision": {"shares": shares(h100_reservation=16)}})
+    queues.submit("vision", "low", 8, priority="low")
+    queues.submit("vision", "normal", 8, priority="normal")
+    queues.runs("vision", "low")
+    queues.runs("vision", "normal")
+
+    queues.submit("vision", "high", 8, priority="high")
+
+    queues.runs("vision", "high")
+    queues.waits("vision", "low")
+    queues.runs("vision", "normal")
+
+
+def test_a_held_queue_starts_nothing_and_a_drained_one_stops_what_runs(queues: Queues) -> None:
+    team: dict[str, Any] = {"shares": shares(h100_reservation=16)}
+    queues.deploy({"vision": team})
+    queues.submit("vision", "first", 8)
+    queues.runs("vision", "first")
+
+    queues.deploy({"vision": {**team, "hold": {"main": "Hold"}}})
+    queues.submit("vision", "second", 8)
+    queues.waits("vision", "second")
+    queues.runs("vision", "first")
+
+    queues.deploy({"vision": {**team, "hold": {"main": "HoldAndDrain"}}})
+    queues.waits("vision", "first")
+
+    queues.deploy({"vision": team})
+    queues.runs("vision", "first")
+    queues.runs("vision", "second")
+
+
+def test_what_a_cohort_has_is_for_all_teams_below_it(queues: Queues) -> None:
+    cohorts = {
+        "research": {"shares": {"main": {"h100-reservation": {"nominal_quota": 16, "lending_limit": 0}}}},
+        "robots": {"parent": "research"},
+    }
+    none: dict[str, Any] = {"shares": shares(h100_reservation=0)}
+    teams: dict[str, dict[str, Any]] = {
+        "arms": {**none, "cohort": "robots"},
+        "words": {**none, "cohort": "research"},
+        "other": none,
+    }
+    queues.deploy(teams, cohorts=cohorts)
+    for team in teams:
+        queues.submit(team, "job", 8)
+
+    queues.runs("arms", "job")
+    queues.runs("words", "job")
+    queues.waits("other", "job")
+
+
+def test_the_team_of_the_greater_weight_gets_more_of_what_is_idle(queues: Queues) -> None:
+    idle = {"training-platform": {"shares": {"main": {"h100-reservation": {"nominal_quota": 48}}}}}
+    none = {"shares": shares(h100_reservation=0)}
+    queues.deploy({"heavy": {**none, "weight": 2}, "light": none}, cohorts=idle)
+    for index in range(6):
+        queues.submit("light", f"job-{index}", 8)
+    for index in range(6):
+        queues.runs("light", f"job-{index}")
+
+    for index in range(6):
+        queues.submit("heavy", f"job-{index}", 8)
+
+    def running(team: str) -> int:
+        return sum(queues.flavor(team, f"job-{index}") is not None for index in range(6))
+
+    until(lambda: (running("heavy"), running("light")), lambda now: now == (4, 2))
+
+
+def test_flavors_are_tried_in_the_teams_order(queues: Queues) -> None:
+    order = {"fallback": {"order": {"main": ["h100-spot", "h100-reservation"]}}}
+    queues.deploy({"vision": {"shares": shares(h100_reservation=8, h100_spot=8), **order}})
+    queues.submit("vision", "first", 8)
+    queues.runs("vision", "first", "h100-spot")
+    queues.submit("vision", "second", 8)
+    queues.runs("vision", "second", "h100-reservation")
+    queues.submit("vision", "third", 8)
+
+    queues.waits("vision", "third")

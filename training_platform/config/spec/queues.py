@@ -1,0 +1,127 @@
+"""Queues: shares of flavors, cohorts that lend to each other, who is stopped for whom, and which flavor is tried."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Annotated, Literal, TypeVar
+
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
+
+from training_platform.catalog.nearest import find_nearest
+from training_platform.config.reading.conflicts import Conflict
+from training_platform.config.reading.section import Name, Section, enumeration, unique
+
+Search = Literal["MayStopSearch", "TryNextFlavor"]
+Value = TypeVar("Value")
+ROOT_COHORT = "training-platform"  # one per cluster, which all others are in; it has an object only where it has quota
+Weight = Annotated[
+    int, Field(ge=0, description="Weight in fair sharing: 2 borrows twice as much as 1; 0 borrows what nobody wants.")
+]
+
+
+class Share(Section):
+    """A share of one ResourceFlavor in one cluster, in chips or GPUs: a team's, or that of a cohort for all in it."""
+
+    nominal_quota: int = Field(ge=0, description="Nominal quota: chips or GPUs that the team can always get back.")
+    borrowing_limit: int | None = Field(
+        default=None, ge=0, description="Most that the team may borrow from others; default: no limit."
+    )
+    lending_limit: int | None = Field(
+        default=None, ge=0, description="Most that others may borrow from the team; default: all of it."
+    )
+
+
+class CohortSpec(Section):
+    """Teams that borrow from each other before they borrow from others: a department, with quota of its own."""
+
+    parent: Name | None = Field(
+        default=None, description="Cohort that it is in; default: that of the cluster, which all others are in."
+    )
+    weight: Weight = 1
+    shares: dict[Name, dict[str, Share]] = Field(
+        default={},
+        description="Quota that no team of it has been promised and all may borrow, by cluster and flavor.",
+        examples=[{"us-central1": {"h100-reservation": {"nominal_quota": 16}}}],
+    )
+
+
+class Preemption(Section):
+    """Whose running jobs a waiting job of the team may stop."""
+
+    within_queue: Literal["Never", "LowerPriority", "LowerOrNewerEqualPriority"] = Field(
+        default="LowerPriority", description="Jobs of the team itself."
+    )
+    reclaim: Literal["Never", "LowerPriority", "Any"] = Field(
+        default="Any", description="Jobs of others that use what the team has lent."
+    )
+    borrow_within_cohort: Literal["Never", "LowerPriority"] = Field(
+        default="Never",
+        description="Jobs of others, so that the team borrows in their place; only without fair sharing.",
+    )
+
+
+class Fallback(Section):
+    """Which flavor Kueue uses for a job: it tries them in order and takes the first with enough quota.
+
+    The order is a list: the engine sorts the keys of a mapping, so that the order of shares in a file says nothing.
+    """
+
+    order: dict[Name, Annotated[tuple[str, ...], AfterValidator(unique)]] = Field(
+        default={},
+        description="Flavors of each cluster in the order in which Kueue tries them; the others follow.",
+        examples=[{"us-central1": ["h100-reservation", "h100-spot"]}],
+    )
+    when_can_borrow: Search = Field(
+        default="MayStopSearch",
+        description="If a job fits by borrowing: MayStopSearch borrows, TryNextFlavor tries the next flavor first.",
+    )
+    when_can_preempt: Search = Field(
+        default="TryNextFlavor",
+        description="If a job fits by preemption: MayStopSearch preempts, TryNextFlavor tries the next flavor first.",
+    )
+
+    def ordered(self, cluster: str, flavors: Mapping[str, Value]) -> dict[str, Value]:
+        """Return a cluster's flavors, or what is kept by their names, in the order in which Kueue is to try them."""
+        first = {name: flavors[name] for name in self.order.get(cluster, ()) if name in flavors}
+        return {**first, **flavors}
+
+
+def check_order(fallback: Fallback, shares: Mapping[str, Collection[str]]) -> None:
+    """Refuse an order of flavors of which the team has no share: Kueue would never try them."""
+    for cluster, order in fallback.order.items():
+        for name in order:
+            if name not in shares.get(cluster, ()):
+                known = shares.get(cluster, ())
+                context = {
+                    "allowed": enumeration(known) or f"none in {cluster}",
+                    "nearest": find_nearest(name, known),
+                    "at": ("fallback", "order", cluster, order.index(name)),
+                }
+                raise PydanticCustomError(
+                    "order", f"{name!r} is not a flavor that the team has a share of".replace("{", "{{"), context
+                )
+
+
+def cohort_conflicts(cohorts: Mapping[str, CohortSpec]) -> Iterator[Conflict]:
+    """Yield parents that no cohort has the name of, and cohorts that are within themselves."""
+    if ROOT_COHORT in cohorts and cohorts[ROOT_COHORT].parent:
+        yield Conflict(("cohorts", ROOT_COHORT, "parent"), "is the cohort that all others are in", "the field left out")
+        return
+    known = {*cohorts, ROOT_COHORT}
+    for name, cohort in cohorts.items():
+        path = ("cohorts", name, "parent")
+        if cohort.parent and cohort.parent not in known:
+            message = f"{cohort.parent!r} is not a cohort of this environment"
+            yield Conflict(path, message, enumeration(known), find_nearest(cohort.parent, known))
+        elif name in (above := _above(name, cohorts)):
+            message = f"makes {name} a cohort within itself: {' in '.join((name, *above))}"
+            yield Conflict(path, message, "a cohort that is not within it, or the field left out", ROOT_COHORT)
+
+
+def _above(name: str, cohorts: Mapping[str, CohortSpec]) -> list[str]:
+    """Return the cohorts that one is in, the nearest first, up to the first that is there twice."""
+    found: list[str] = []
+    while name in cohorts and (above := cohorts[name].parent) and above not in found:
+        found.append(name := above)
+    return found
