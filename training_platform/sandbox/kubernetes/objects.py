@@ -9,6 +9,8 @@ from typing_extensions import override
 
 from training_platform.checks.planning.wire import holds_unknown, readable
 from training_platform.resources.planned import UNKNOWN
+from training_platform.rules.documents.problems import Problem
+from training_platform.rules.documents.shapes import check_of
 from training_platform.sandbox.kubernetes.calls import Ask, AutoName, Failure, Kept, Made, Verdict, auto_name
 from training_platform.sandbox.kubernetes.changes import Change, Path
 from training_platform.sandbox.kubernetes.schemas.crds import CrdSchema
@@ -23,7 +25,7 @@ _DRY_RUN: Final = {"uid": "00000000-0000-0000-0000-000000000000", "creationTimes
 
 
 class Objects(Kept):
-    """Objects of every kind, judged by ``schemas`` where one is at hand for the kind."""
+    """Objects of every kind, judged by ``schemas`` where one is at hand for the kind, else by our documents."""
 
     def __init__(self, store: ObjectStore, schemas: Mapping[tuple[str, str, str], CrdSchema]) -> None:
         self._store = store
@@ -31,7 +33,7 @@ class Objects(Kept):
 
     @override
     def check(self, ask: Ask, olds: Json, news: Json, how: AutoName) -> tuple[Json, list[Failure]]:
-        """Name the object, put it in the provider's namespace, and judge it by its CRD."""
+        """Name the object, put it in the provider's namespace, and judge it by its CRD or its documents."""
         inputs, failures = news, list(_unsupported(ask))
         if not dig(readable(news), "metadata", "name"):
             inputs, unnamed = _named(ask, readable(olds), news, how)
@@ -40,8 +42,9 @@ class Objects(Kept):
         if ask.settings.forces_namespace and not given and self._namespaced(ask, inputs):
             inputs = put(inputs, ("metadata", "namespace"), ask.settings.default_namespace)
         schema = self._schemas.get(ask.kind)
-        problems = schema.problems(inputs) if schema else []
-        return inputs, failures + [Failure(path, reason) for path, reason in problems]
+        if schema:
+            return inputs, failures + [Failure(path, reason) for path, reason in schema.problems(inputs)]
+        return inputs, failures + list(_against_documents(ask, inputs))
 
     @override
     def judge(self, ask: Ask, olds: Json, news: Json, found: list[Change]) -> Verdict:
@@ -128,6 +131,17 @@ def without_servers_own(live: Json) -> Json:
 def _key_of(ask: Ask, identity: str) -> Key:
     namespace, _, name = identity.rpartition("/")
     return Key(ask.kind.group, ask.kind.kind, namespace, name)
+
+
+def _against_documents(ask: Ask, inputs: Json) -> Iterator[Failure]:
+    """Yield what ``check`` would call an error by the documents of a kind that no CRD is at hand for."""
+    found: list[Problem] = []
+    if check := check_of(f"kubernetes:{ask.kind.group or 'core'}/{ask.kind.version}:{ask.kind.kind}"):
+        check(readable(inputs), (), found.append)
+    for problem in found:
+        if problem.severity == "error":
+            allowed = f"; allowed: {problem.allowed}" if problem.allowed else ""
+            yield Failure(problem.path, f"{problem.message}{allowed}")
 
 
 def _unsupported(ask: Ask) -> Iterator[Failure]:

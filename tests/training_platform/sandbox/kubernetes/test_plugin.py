@@ -103,6 +103,14 @@ def test_unknowns_and_secrets_survive_a_preview(cluster: Client) -> None:
     assert cluster.update(CONFIG_MAP, "cm", "default/x", checked, preview=True) == inputs
 
 
+def test_an_object_without_a_crd_is_judged_by_its_documents(cluster: Client) -> None:
+    right = obj(namespace="default", data={"a": "1"})
+    wrong = obj(namespace="default", data={"a": 1}, immutible=True)
+
+    assert cluster.check(CONFIG_MAP, "cm", right)[1] == {}
+    assert cluster.check(CONFIG_MAP, "cm", wrong)[1].keys() == {"data.a", "immutible"}
+
+
 @pytest.mark.parametrize("metadata", [UNKNOWN_ON_WIRE, {"name": UNKNOWN_ON_WIRE}, secret({"name": UNKNOWN_ON_WIRE})])
 def test_an_unknown_name_is_a_name(cluster: Client, metadata: Any) -> None:
     assert cluster.check(CONFIG_MAP, "cm", {"metadata": metadata}) == ({"metadata": metadata}, {})
