@@ -59,7 +59,6 @@ cpu: 100
 memory_gib: 900
 shared_memory_gib: 100
 retries: 1
-output: checkpoints
 experiment: vit
 notify: projects/example-lab/topics/runs
 sweep: {parameters: {lr: {values: [0.1, 0.01]}}, metric: loss}
