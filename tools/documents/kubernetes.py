@@ -120,7 +120,9 @@ def openapi(folder: Path) -> dict[str, Any]:
 def kinds(schemas: Json) -> Iterator[tuple[str, Json]]:
     """Yield every kind that a server keeps, by Pulumi's token: those of which it has lists."""
     found = {token(**names[0]): schema for schema in schemas.values() if len(names := schema.get(_KINDS, ())) == 1}
-    yield from ((name, schema) for name, schema in sorted(found.items()) if f"{name}List" in found)
+    for name, schema in sorted(found.items()):
+        if f"{name}List" in found and "metadata" in schema["properties"]:
+            yield name, schema
 
 
 def token(group: str, version: str, kind: str) -> str:
