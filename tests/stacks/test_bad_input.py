@@ -52,7 +52,7 @@ SLIPS = {
     "no slices": Slip("slices: 8", "slices: 0", "slices: 0", "stack-model", "at least 1", "1"),
     "a machine type with the wrong letter": Slip(
         "machine_type: a3-megagpu-8g", "machine_type: a3-megapu-8g", "machine_type: a3-megapu-8g", "stack-model",
-        "a2-highgpu-1g", "a3-megagpu-8g",
+        "a3-megagpu-8g, a3-edgegpu-8g", "a3-megagpu-8g",
     ),
     "a zone without the machine": Slip(
         MEGA, MEGA.replace("us-central1-b", "us-central1-f"), "zone: us-central1-f", "machine-zone",

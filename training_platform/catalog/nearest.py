@@ -30,7 +30,8 @@ def find_nearest(name: str, allowed: Iterable[str]) -> str | None:
     if numbered and _NUMBER.search(folded):
         return by_folded[min(numbered, key=lambda value: _apart(value, folded))]
     matches = get_close_matches(folded, by_folded, n=1)
-    return by_folded[matches[0]] if matches else None
+    parts = [value for value in by_folded if value in folded.split("-")]  # nvidia-tesla-t4
+    return by_folded[(matches or parts)[0]] if matches or parts else None
 
 
 def _apart(one: str, other: str) -> tuple[float, list[tuple[int, int]]]:

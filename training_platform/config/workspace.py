@@ -209,10 +209,9 @@ def _file_of_another(stack: Stack, team: Team, workspace: Workspace) -> Iterator
 
 def _same_team(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Finding]:
     for other in workspace.stacks.values():
-        if other.team and other.name < stack.name and (other.team.environment, other.team.name) == _key(team):
-            yield stack.finding(
-                RULE, ("name",), f"{team.name!r} is taken by stack {other.name}", allowed="one stack per team"
-            )
+        if other.team and other.name != stack.name and (other.team.environment, other.team.name) == _key(team):
+            message = f"{team.name!r} is also the name of the team at {other.place(('name',))}"
+            yield stack.finding(RULE, ("name",), message, allowed="one stack per team")
     home = workspace.environment_of(stack)
     for other, twin, its_home in workspace.teams():
         shared = home is not None and its_home.project == home.project and twin.environment != team.environment

@@ -40,8 +40,14 @@ def capacity_findings(lines: Iterable[CapacityLine], workspace: Workspace) -> li
         for share in line.shares:
             found.extend(_part_of_a_slice(line, share, workspace))
         if line.over:
-            found.extend(_over_capacity(line, each, workspace) for each in line.shares if each.amount)
+            found.extend(_over_capacity(line, each, workspace) for each in _too_large(line))
     return found
+
+
+def _too_large(line: CapacityLine) -> list[Held]:
+    """Return the shares that are too large: those that alone could be lowered to fit, all where none could."""
+    shares = [share for share in line.shares if share.amount]
+    return [share for share in shares if line.promised - share.amount <= line.capacity] or shares
 
 
 def file_findings(lines: Iterable[FileLine], workspace: Workspace) -> list[Finding]:
@@ -135,12 +141,15 @@ def _unknown(ledger: ProjectLedger, workspace: Workspace) -> Iterator[Finding]:
 
 
 def _no_snapshot(ledger: ProjectLedger, workspace: Workspace) -> Iterator[Finding]:
+    file = f"{FOLDER}/{ledger.project}.yaml"
+    rejected = (workspace.root / file).exists()
+    nearest = f"mend {file} as its findings say" if rejected else f"{_PULL} {ledger.project}"
     for stack in ledger.stacks:
-        message = f"no quotas of {ledger.project} are known: {FOLDER}/{ledger.project}.yaml is missing or rejected"
+        message = f"no quotas of {ledger.project} are known: {file} is {'rejected' if rejected else 'missing'}"
         known = workspace.stacks.get(stack)
         inherited = known is not None and known.team is not None and known.team.project is None
         path = ("environment",) if inherited else ("project",)
-        yield _finding("quota-no-snapshot", stack, path, message, workspace, nearest=f"{_PULL} {ledger.project}")
+        yield _finding("quota-no-snapshot", stack, path, message, workspace, nearest=nearest)
 
 
 def _over_capacity(line: CapacityLine, share: Held, workspace: Workspace) -> Finding:
@@ -153,7 +162,7 @@ def _over_capacity(line: CapacityLine, share: Held, workspace: Workspace) -> Fin
     )
     return _finding(
         "capacity-exceeded", share.holder.stack, share.holder.field, message, workspace,
-        allowed=f"at most {fits} besides the other teams", nearest=str(fits),
+        allowed=f"at most {fits} besides the other teams", nearest=str(fits) if fits else None,
     )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from pathlib import Path as FilePath
 
 from pydantic import ValidationError
 
+from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.finding import Finding, Path
 from training_platform.config.reading.rejection import rejections
 from training_platform.config.reading.source import Source, UnreadableError, read_source
@@ -120,7 +121,18 @@ def _shape(source: Source) -> tuple[SnapshotFile | None, list[Finding]]:
         return SnapshotFile.model_validate_json(json.dumps(source.value)), []
     except ValidationError as error:
         rejected = rejections(error, SnapshotFile, source, (), "")
-        return None, [dataclasses.replace(each, rule=RULE, stack=None) for each in rejected]
+        return None, [_misspelt(dataclasses.replace(each, rule=RULE, stack=None)) for each in rejected]
+
+
+def _misspelt(finding: Finding) -> Finding:
+    """Return a finding about a row's field as one about its name, where that is like one that a row takes."""
+    row, _, name = finding.path.rpartition("].")
+    nearest = find_nearest(name, Limit.model_fields) if row else None
+    if nearest is None or name in Limit.model_fields:
+        return finding
+    message = "is not a field of a limit, nor is its value that of a dimension, which is a text"
+    allowed = f"{', '.join(Limit.model_fields)}, or a dimension such as gpu_family"
+    return dataclasses.replace(finding, message=message, allowed=allowed, nearest=nearest)
 
 
 def _rows(value: object) -> Iterator[Row]:

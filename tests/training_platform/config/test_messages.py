@@ -31,6 +31,8 @@ config:
     name: vision
     members: [group:vision@example.com]
 """
+INCLUDED = "leave it out where the machine type includes its GPUs"
+SYSTEM = "'a3-highgpu-8g' is not a machine type without TPUs or GPUs"
 
 
 def findings(root: Path, old: str, new: str, team: str = "dev-vision") -> list[Finding]:
@@ -56,7 +58,16 @@ def findings(root: Path, old: str, new: str, team: str = "dev-vision") -> list[F
         ("a2-highgpu-8g", "a2-highgpu-3g", "'a2-highgpu-3g' is not a machine type", "a2-highgpu-4g"),
         ("on-demand", "preemptible", "'preemptible' is not one of", "spot"),
         ("ZONAL", "PREMIUM", "'PREMIUM' is not a Filestore tier", "BASIC_SSD"),
-        ("group:vision@example.com", "vision@example.com", "'vision@example.com' is not in the right form", None),
+        ("group:vision@example.com", "vision@example.com", "'vision@example.com' is not in the right form", "group:vision@example.com"),
+        ("group:vision@example.com", "team vision", "'team vision' is not in the right form", None),
+        ("gpu: {", "gpu: {accelerator: nvidia-tesla-a100, ", "'nvidia-tesla-a100' is not a GPU", INCLUDED),
+        ("gpu: {", "gpu: {accelerator: nvidia-tesla-t4, ", "'nvidia-tesla-t4' is not a GPU", "t4"),
+        ("gpu: {", "gpu: {accelerator: t4, ", "does not go with a2-highgpu-8g, which includes GPUs", "leave it out"),
+        ("node_pools:", "system_pool: {machine_type: a3-highgpu-8g}\n        node_pools:", SYSTEM, "n2-standard-8"),
+        ("gpu: {", "gpu: {zone: us-central1-d, ", "'us-central1-d' is not a zone", "us-central1-f"),
+        ("gpu: {", "gpu: {<<: {max_nodes: 2}, ", "is not a plain key; merge keys", None),
+        ("production: false", "production: false\n    production: true", "is given twice, first on line 4", None),
+        ("name: vision", "name: true", "true is not a text", '"true"'),
         ("[group:vision@example.com]", "[]", "has 0 entries", None),
     ],
 )
@@ -67,6 +78,15 @@ def test_a_mistake_is_one_finding_with_the_nearest_value(
 
     assert finding.message.startswith(said)
     assert finding.nearest == nearest
+    assert finding.position
+    assert "None" not in str(finding)
+
+
+def test_names_that_begin_like_it_are_said_first(tmp_path: Path) -> None:
+    (finding,) = findings(tmp_path, "gpu: {", "gpu: {zone: us-central1-d, ")
+
+    assert finding.allowed
+    assert finding.allowed.startswith("us-central1-a, ")
 
 
 def test_a_switch_in_a_text_s_place_is_still_read_differently_by_different_readers(tmp_path: Path) -> None:

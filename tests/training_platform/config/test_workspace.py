@@ -92,11 +92,12 @@ def test_an_instance_has_the_teams_of_its_environment_that_mount_it() -> None:
     assert workspace.teams_on("prod", "homes") == []
 
 
-def test_a_team_twice_in_one_environment_is_found_in_the_second(copy: Path) -> None:
+def test_a_team_twice_in_one_environment_is_found_in_both_files(copy: Path) -> None:
     workspace = edit(copy, "prod-vision", "name: vision", "name: nlp")
 
-    assert not workspace.stacks["prod-nlp"].findings
-    assert "is taken by stack prod-nlp" in workspace.stacks["prod-vision"].findings[0].message
+    said = {name: [each.message for each in workspace.stacks[name].findings] for name in ("prod-nlp", "prod-vision")}
+    twin = "'nlp' is also the name of the team at stacks/Pulumi"
+    assert said == {"prod-nlp": [f"{twin}.prod-vision.yaml:5"], "prod-vision": [f"{twin}.prod-nlp.yaml:5"]}
 
 
 def test_two_parts_that_would_share_a_name_are_found(copy: Path) -> None:

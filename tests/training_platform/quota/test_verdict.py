@@ -145,7 +145,7 @@ def test_shares_that_the_pools_hold_are_no_finding(build: Build) -> None:
     assert capacity(build, 2 * 32, 32) == []
 
 
-def test_shares_over_capacity_are_found_at_every_team(build: Build) -> None:
+def test_shares_over_capacity_are_found_at_every_team_that_could_lower_its(build: Build) -> None:
     found = capacity(build, 2 * 32, 2 * 32)
 
     assert [(finding.rule, finding.stack) for finding in found] == [
@@ -161,7 +161,13 @@ def test_shares_over_capacity_are_found_at_every_team(build: Build) -> None:
 def test_what_fits_is_in_whole_slices(build: Build) -> None:
     over = [finding for finding in capacity(build, 96, 40) if finding.rule == "capacity-exceeded"]
 
-    assert [finding.nearest for finding in over] == ["32", "0"]
+    assert [finding.nearest for finding in over] == ["32", None]
+
+
+def test_a_share_without_which_the_others_still_do_not_fit_is_not_said_to_be_too_large(build: Build) -> None:
+    (finding,) = [each for each in capacity(build, 320, 32) if each.rule == "capacity-exceeded"]
+
+    assert (finding.stack, finding.nearest) == ("dev-vision", str(3 * 32 - 32))
 
 
 @pytest.mark.parametrize(("share", "nearest"), [(33, "32"), (48, "32"), (63, "32"), (31, "32"), (16, "32"), (65, "64")])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, get_args, get_origin
 
@@ -92,11 +94,10 @@ def _explain(
     if kind in _WANTED:
         return _wanted(kind, value, path)
     if kind == "string_pattern_mismatch":
-        return (
-            f"{shown} is not in the right form",
-            FORMS.get(context["pattern"], f"text that matches {context['pattern']}"),
-            None,
-        )
+        form = FORMS.get(context["pattern"], f"text that matches {context['pattern']}")
+        meant = f"group:{value}"  # of an address that does not say whose it is
+        nearest = meant if ":" not in str(value) and re.match(context["pattern"], meant) else None
+        return f"{shown} is not in the right form", form, nearest
     if kind == "value_error":
         return str(context["error"]), None, None
     return detail["msg"], context.get("allowed"), context.get("nearest")
@@ -111,7 +112,7 @@ def _wanted(kind: str, value: object, path: Path) -> tuple[str, str, str | None]
         return f"is {'a mapping' if isinstance(value, dict) else 'a list'} and not {wanted}", wanted, None
     said = f"{_shown(value)} is not {wanted}"
     if kind == "string_type":
-        return said, _EXAMPLES.get(field, f"{wanted} (in quotes)"), None if field in _EXAMPLES else f'"{value}"'
+        return said, _EXAMPLES.get(field, f"{wanted} (in quotes)"), None if field in _EXAMPLES else f'"{_shown(value)}"'
     text = str(value).strip()
     if kind == "int_type" and text.isascii() and text.isdecimal():
         return said, f"{wanted} (without quotes)", text
@@ -121,7 +122,7 @@ def _wanted(kind: str, value: object, path: Path) -> tuple[str, str, str | None]
 
 
 def _shown(value: object) -> str:
-    text = repr(value)
+    text = json.dumps(value) if value is None or isinstance(value, bool) else repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 

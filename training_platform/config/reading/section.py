@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from os.path import commonprefix
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
@@ -22,15 +23,20 @@ class Section(BaseModel):
 
 @dataclass(frozen=True, eq=False)
 class OneOf:
-    """Text that is one of the catalogue's ``names``; the error carries what is allowed and the nearest name."""
+    """Text that is one of the catalogue's ``names``; the error carries what is allowed and the nearest name.
+
+    ``instead`` is the nearest of a name that is right elsewhere, one of ``others``, and of one that is like none.
+    """
 
     what: str
     names: Collection[str]
+    others: Collection[str] = ()
+    instead: str | None = None
 
     def check(self, value: str) -> str:
         """Return a name that the catalogue has; raises PydanticCustomError for another."""
         if value not in self.names:
-            raise unknown_name(self.what, value, self.names)
+            raise unknown_name(self.what, value, () if value in self.others else self.names, self.names, self.instead)
         return value
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -42,9 +48,12 @@ class OneOf:
         return {**handler(schema), "enum": sorted(self.names)}
 
 
-def unknown_name(what: str, value: str, names: Collection[str]) -> PydanticCustomError:
-    """Return the error for a name that is not one of ``names``."""
-    context = {"allowed": enumeration(names), "nearest": find_nearest(value, names)}
+def unknown_name(
+    what: str, value: str, meant: Collection[str], names: Collection[str], instead: str | None = None
+) -> PydanticCustomError:
+    """Return the error for a name that is not one of ``names``, first of which those are said that begin like it."""
+    ordered = sorted(names, key=lambda name: (-len(commonprefix((name, value))), name))
+    context = {"allowed": listed(ordered), "nearest": find_nearest(value, meant) or instead}
     return PydanticCustomError("unknown_name", f"{value!r} is not {article(what)} {what}".replace("{", "{{"), context)
 
 
@@ -54,8 +63,12 @@ def article(what: str) -> str:
 
 
 def enumeration(names: Collection[str], most: int = 12) -> str:
+    """Return names as one line, the first ``most`` of them by the alphabet."""
+    return listed(sorted(names), most)
+
+
+def listed(ordered: Sequence[str], most: int = 12) -> str:
     """Return names as one line, the first ``most`` of them."""
-    ordered = sorted(names)
     rest = len(ordered) - most
     return ", ".join(ordered[:most]) + (f" and {rest} more" if rest > 0 else "")
 
@@ -100,7 +113,7 @@ _TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"
 FORMS = {
     _NAME: "lower-case letters, digits and dashes, a letter first, at most 30",
     _PROJECT: "a project id: 6 to 30 lower-case letters, digits and dashes",
-    _MEMBER: "such as group:vision@example.com",
+    _MEMBER: "group:, user: or serviceAccount: and an address, such as group:vision@example.com",
     _LABEL_KEY: "a label's key: lower-case letters, digits, _ and -, a letter first, at most 63",
     _EMAIL: "an address such as ml-platform@example.com",
     _LABEL_VALUE: "a label's value: lower-case letters, digits, _ and - between them, at most 63",

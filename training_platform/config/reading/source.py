@@ -219,12 +219,13 @@ class Reader:
             key = self._key(event)
             if key is None or key == "<<":
                 message = "is not a plain key; merge keys and complex keys are not read"
-                self._find((*path, key or "?"), event, message)
+                self._find((*path, key or "?"), event, message, allowed="keys written out, or an alias for a whole value")
                 self._rest_of(next(self.events))
                 continue
             if key in values:
                 first = self.source.positions[(*path, key)]
-                self._find((*path, key), event, f"is given twice, first on line {first.line}")
+                message = f"is given twice, first on line {first.line}"
+                self._find((*path, key), event, message, allowed="each key once")
                 self._rest_of(next(self.events))
                 continue
             self.source.positions[(*path, key)] = _position(event)
@@ -267,10 +268,12 @@ class Reader:
         place = _position(event)
         return UnreadableError(f"{self.source.file}:{place.line}:{place.column}: is nested or repeated too deeply.")
 
-    def _find(self, path: Path, event: _Event, message: str, nearest: str | None = None) -> None:
+    def _find(
+        self, path: Path, event: _Event, message: str, nearest: str | None = None, allowed: str = "one plain reading"
+    ) -> None:
         finding = Finding(
             rule="stack-yaml", severity="error", message=message, file=self.source.file,
-            position=_position(event), path=dotted(path), allowed="one plain reading", nearest=nearest,
+            position=_position(event), path=dotted(path), allowed=allowed, nearest=nearest,
         )  # fmt: skip
         self.source.findings.append(finding)
 

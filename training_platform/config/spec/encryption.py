@@ -20,7 +20,7 @@ def _one_per_region(keys: tuple[str, ...]) -> tuple[str, ...]:
     regions = [key_region(key) for key in keys]
     for region in regions:
         if region not in REGIONS:
-            raise unknown_name("region", region, REGIONS)
+            raise unknown_name("region", region, REGIONS, REGIONS)
     if twice := sorted({region for region in regions if regions.count(region) > 1}):
         raise PydanticCustomError("twice", f"has several keys in {', '.join(twice)}", {"allowed": "one key per region"})
     return keys

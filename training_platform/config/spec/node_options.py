@@ -10,7 +10,8 @@ from training_platform.catalog import ACCELERATORS
 from training_platform.config.reading.section import DISK_IMAGE, OneOf, Section
 
 _ATTACHED = {name: gpu for name, gpu in ACCELERATORS.items() if gpu.attachment is not None}
-AttachedGpuName = Annotated[str, OneOf("GPU that is attached to other machines", _ATTACHED)]
+_INCLUDED = "leave it out where the machine type includes its GPUs"
+AttachedGpuName = Annotated[str, OneOf("GPU that is attached to other machines", _ATTACHED, instead=_INCLUDED)]
 GPU_ONLY = frozenset({"compact", "driver", "gpu_direct", "partition", "sharing"})
 
 

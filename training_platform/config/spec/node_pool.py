@@ -26,9 +26,10 @@ _WITH_CHIPS = {
 MOST_SLICES = 100_000  # of a stack, with its pools: more than any project could hold, and each is a resource
 _NO_FIELD, _LEAVE_OUT = "the field left out", "leave it out"
 _IN_SLICES = {"max_nodes": "slices", "min_nodes": "min_slices"}  # what counts GPU VMs, and what counts slices
+_SYSTEM = "n2-standard-8"
 _CPU_ONLY = {name: machine for name, machine in MACHINE_TYPES.items() if machine.kind == "cpu"}
-AcceleratorMachineName = Annotated[str, OneOf("machine type with TPUs or GPUs", _WITH_CHIPS)]
-CpuMachineName = Annotated[str, OneOf("machine type without TPUs or GPUs", _CPU_ONLY)]
+AcceleratorMachineName = Annotated[str, OneOf("machine type with TPUs or GPUs", _WITH_CHIPS, MACHINE_TYPES)]
+CpuMachineName = Annotated[str, OneOf("machine type without TPUs or GPUs", _CPU_ONLY, MACHINE_TYPES, _SYSTEM)]
 
 
 class BootDiskSpec(Section):
@@ -47,7 +48,7 @@ class BootDiskSpec(Section):
 class SystemPoolSpec(Section):
     """The node pool for everything but training: controllers, JupyterHub, system pods. It never scales to 0."""
 
-    machine_type: CpuMachineName = Field(default="n2-standard-8", description="Machine type, without TPUs or GPUs.")
+    machine_type: CpuMachineName = Field(default=_SYSTEM, description="Machine type, without TPUs or GPUs.")
     min_nodes: int = Field(default=2, ge=1, description="Fewest VMs over all zones of the cluster.")
     max_nodes: int = Field(
         default=6, ge=1, description="Most VMs over all zones of the cluster; quota is charged for them."

@@ -60,6 +60,10 @@ class Stack:
         """Return where a path of the stack's section stands in its file, or the nearest part of it that is written."""
         return self.source.position((*self.below, *path))
 
+    def place(self, path: Path) -> str:
+        """Return that position as people read it: file and line."""
+        return f"{self.source.file}:{self.position(path).line}"
+
     def finding(
         self, rule: str, path: Path, message: str, *, severity: Severity = "error", resource: str | None = None,
         allowed: object = None, nearest: object = None,

@@ -1,0 +1,60 @@
+"""What a whole check says of mistakes that only several files together show: at the right file, once, with a way on."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from tests.places import ORGANISATION
+from training_platform.checks.report import Report
+from training_platform.checks.stacks import Options, check_stacks
+
+QUOTAS = "stacks/quotas/example-train-dev.yaml"
+NLP, VISION = "stacks/Pulumi.prod-nlp.yaml", "stacks/Pulumi.prod-vision.yaml"
+JOB = "jobs/vision/finetune.yaml"
+SHARE = "nominal_quota: 24, borrowing_limit: 40"
+
+
+def report(root: Path, file: str, old: str, new: str) -> Report:
+    """Check the tests' organisation, in one of whose files a text stands for another."""
+    for folder in ("stacks", "jobs"):
+        shutil.copytree(ORGANISATION / folder, root / folder)
+    text = (root / file).read_text(encoding="utf-8")
+    assert old in text
+    (root / file).write_text(text.replace(old, new, 1), encoding="utf-8")
+    return check_stacks(root, None, Options(today=date(2026, 11, 21), fast=True)).report
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "said", "nearest"),
+    [
+        (QUOTAS, "taken:", "taking: a\ntaken:", [(QUOTAS, "is not a field of this section")], "taken"),
+        (QUOTAS, "{limit: 200,", "{limit: 200, limits: 2,", [(QUOTAS, "is not a field of a limit")], "limit"),
+        (NLP, "name: nlp", "name: vision", [
+            (NLP, f"'vision' is also the name of the team at {VISION}:5"),
+            (VISION, f"'vision' is also the name of the team at {NLP}:5"),
+        ], None),
+        (VISION, SHARE, "nominal_quota: 2400", [(VISION, "h100-reservation in us-central1 of prod is promised")], "24"),
+        (JOB, "image:", "env: {X: true}\nimage:", [(JOB, "true is not a text")], '"true"'),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_said_where_it_is(
+    file: str, old: str, new: str, said: list[tuple[str, str]], nearest: str | None, tmp_path: Path
+) -> None:
+    found = [each for each in report(tmp_path, file, old, new).all_findings() if each.severity == "error"]
+
+    causes = [each for each in found if each.file in {name for name, _ in said}]
+    assert [each.file for each in causes] == [name for name, _ in said]
+    assert all(each.message.startswith(start) for each, (_, start) in zip(causes, said, strict=True))
+    assert all(each.nearest == nearest and each.position for each in causes)
+
+
+def test_limits_that_are_rejected_are_to_be_mended_and_not_read_anew(tmp_path: Path) -> None:
+    found = report(tmp_path, QUOTAS, "taken:", "taking: a\ntaken:").all_findings()
+
+    (finding,) = [each for each in found if each.rule == "quota-no-snapshot"]
+    assert finding.message.endswith(f"{QUOTAS} is rejected")
+    assert finding.nearest == f"mend {QUOTAS} as its findings say"
