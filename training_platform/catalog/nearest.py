@@ -34,6 +34,12 @@ def find_nearest(name: str, allowed: Iterable[str]) -> str | None:
     return by_folded[(matches or parts)[0]] if matches or parts else None
 
 
+def same_letters(one: str, other: str) -> int:
+    """Return with how many letters two names begin alike."""
+    pairs = zip(one, other, strict=False)
+    return next((number for number, (left, right) in enumerate(pairs) if left != right), min(len(one), len(other)))
+
+
 def _apart(one: str, other: str) -> tuple[float, list[tuple[int, int]]]:
     """Return how little two names read alike, then how far their numbers are apart, the larger of two first."""
     pairs = zip(map(int, _NUMBER.findall(one)), map(int, _NUMBER.findall(other)), strict=True)

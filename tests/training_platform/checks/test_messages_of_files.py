@@ -29,22 +29,22 @@ def report(root: Path, file: str, old: str, new: str) -> Report:
 
 
 @pytest.mark.parametrize(
-    ("file", "old", "new", "said", "nearest"),
+    ("file", "change", "said", "nearest"),
     [
-        (QUOTAS, "taken:", "taking: a\ntaken:", [(QUOTAS, "is not a field of this section")], "taken"),
-        (QUOTAS, "{limit: 200,", "{limit: 200, limits: 2,", [(QUOTAS, "is not a field of a limit")], "limit"),
-        (NLP, "name: nlp", "name: vision", [
+        (QUOTAS, ("taken:", "taking: a\ntaken:"), [(QUOTAS, "is not a field of this section")], "taken"),
+        (QUOTAS, ("{limit: 200,", "{limit: 200, limits: 2,"), [(QUOTAS, "is not a field of a limit")], "limit"),
+        (NLP, ("name: nlp", "name: vision"), [
             (NLP, f"'vision' is also the name of the team at {VISION}:5"),
             (VISION, f"'vision' is also the name of the team at {NLP}:5"),
         ], None),
-        (VISION, SHARE, "nominal_quota: 2400", [(VISION, "h100-reservation in us-central1 of prod is promised")], "24"),
-        (JOB, "image:", "env: {X: true}\nimage:", [(JOB, "true is not a text")], '"true"'),
+        (VISION, (SHARE, "nominal_quota: 2400"), [(VISION, "h100-reservation in us-central1 of prod is")], "24"),
+        (JOB, ("image:", "env: {X: true}\nimage:"), [(JOB, "true is not a text")], '"true"'),
     ],
 )  # fmt: skip
 def test_a_mistake_is_said_where_it_is(
-    file: str, old: str, new: str, said: list[tuple[str, str]], nearest: str | None, tmp_path: Path
+    file: str, change: tuple[str, str], said: list[tuple[str, str]], nearest: str | None, tmp_path: Path
 ) -> None:
-    found = [each for each in report(tmp_path, file, old, new).all_findings() if each.severity == "error"]
+    found = [each for each in report(tmp_path, file, *change).all_findings() if each.severity == "error"]
 
     causes = [each for each in found if each.file in {name for name, _ in said}]
     assert [each.file for each in causes] == [name for name, _ in said]

@@ -58,7 +58,12 @@ def findings(root: Path, old: str, new: str, team: str = "dev-vision") -> list[F
         ("a2-highgpu-8g", "a2-highgpu-3g", "'a2-highgpu-3g' is not a machine type", "a2-highgpu-4g"),
         ("on-demand", "preemptible", "'preemptible' is not one of", "spot"),
         ("ZONAL", "PREMIUM", "'PREMIUM' is not a Filestore tier", "BASIC_SSD"),
-        ("group:vision@example.com", "vision@example.com", "'vision@example.com' is not in the right form", "group:vision@example.com"),
+        (
+            "group:vision@example.com",
+            "vision@example.com",
+            "'vision@example.com' is not in the right form",
+            "group:vision@example.com",
+        ),
         ("group:vision@example.com", "team vision", "'team vision' is not in the right form", None),
         ("gpu: {", "gpu: {accelerator: nvidia-tesla-a100, ", "'nvidia-tesla-a100' is not a GPU", INCLUDED),
         ("gpu: {", "gpu: {accelerator: nvidia-tesla-t4, ", "'nvidia-tesla-t4' is not a GPU", "t4"),

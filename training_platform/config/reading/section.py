@@ -5,14 +5,13 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from os.path import commonprefix
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from training_platform.catalog import CHARTS, DISK_TYPES, FILESTORE_TIERS, IMAGES, MACHINE_TYPES, REGIONS, ZONES
-from training_platform.catalog.nearest import find_nearest
+from training_platform.catalog.nearest import find_nearest, same_letters
 
 
 class Section(BaseModel):
@@ -52,7 +51,7 @@ def unknown_name(
     what: str, value: str, meant: Collection[str], names: Collection[str], instead: str | None = None
 ) -> PydanticCustomError:
     """Return the error for a name that is not one of ``names``, first of which those are said that begin like it."""
-    ordered = sorted(names, key=lambda name: (-len(commonprefix((name, value))), name))
+    ordered = sorted(names, key=lambda name: (-same_letters(name, value), name))
     context = {"allowed": listed(ordered), "nearest": find_nearest(value, meant) or instead}
     return PydanticCustomError("unknown_name", f"{value!r} is not {article(what)} {what}".replace("{", "{{"), context)
 

@@ -219,7 +219,8 @@ class Reader:
             key = self._key(event)
             if key is None or key == "<<":
                 message = "is not a plain key; merge keys and complex keys are not read"
-                self._find((*path, key or "?"), event, message, allowed="keys written out, or an alias for a whole value")
+                allowed = "keys written out, or an alias for a whole value"
+                self._find((*path, key or "?"), event, message, allowed=allowed)
                 self._rest_of(next(self.events))
                 continue
             if key in values:
