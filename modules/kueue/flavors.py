@@ -16,7 +16,7 @@ from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.queues import CohortSpec
 from training_platform.resources.kueue.objects import API_VERSION
 from training_platform.resources.kueue.provisioning import CONFIG, admission_check, provisioning_request_config, queued
-from training_platform.resources.kueue.quota_objects import cohort_objects, flavor_object
+from training_platform.resources.kueue.quota_objects import cohort_objects, flavor_object, topology_objects
 from training_platform.resources.scope import Scope
 
 
@@ -32,7 +32,7 @@ class FlavorsArgs:
 
 
 class Flavors(pulumi.ComponentResource):
-    """A cluster's ResourceFlavors with their checks, its WorkloadPriorityClasses and Cohorts; depends on Kueue.
+    """A cluster's Topologies, ResourceFlavors with their checks, WorkloadPriorityClasses and Cohorts; depends on Kueue.
 
     A cohort that the file does not list has no object: Kueue makes one up from its name in the ClusterQueues. What no
     share of a team or a cohort holds is thus nobody's to borrow.
@@ -44,7 +44,9 @@ class Flavors(pulumi.ComponentResource):
         super().__init__("training-platform:kueue:Flavors", name, {}, opts)
         child = pulumi.ResourceOptions(parent=self)
         found = flavors(args.cluster_name, args.cluster)
-        deployed = [register_object(flavor_object(name, flavor, args.scope), self) for flavor in found.values()]
+        # A topology that flavors name is kept by its finalizer, so the flavors have to go first.
+        placed = [register_object(each, self) for each in topology_objects(name, found, args.scope)]
+        deployed = [register_object(flavor_object(name, each, args.scope), self, placed) for each in found.values()]
         # Known once they are there, so that a team is told of a flavor whose deployment failed.
         self.names = pulumi.Output.all(*(each.id for each in deployed)).apply(lambda _: sorted(found))
         for declared in cohort_objects(args.cluster_name, args.cohorts, found, args.scope):

@@ -47,6 +47,14 @@ clusters:
     node_pools:
       reserved: {machine_type: a3-highgpu-8g, capacity: reservation, reservation: h100, min_nodes: 8, max_nodes: 8}
       spot: {machine_type: a3-highgpu-8g, capacity: spot, max_nodes: 8}
+      placed:
+        machine_type: a3-megagpu-8g
+        capacity: reservation
+        reservation: mega
+        min_nodes: 4
+        max_nodes: 4
+        topology_aware: true
+      slices: {machine_type: ct5lp-hightpu-4t, topology: 2x4, slices: 2, min_slices: 2, topology_aware: true}
       queued: {machine_type: a3-highgpu-8g, capacity: queued-provisioning, max_nodes: 8, max_run_hours: 24}
 """
 
@@ -120,12 +128,12 @@ class Queues:
 
     def submit(
         self, team: str, name: str, gpus: int, *, priority: str | None = None, flavor: str | None = None,
-        pods: int = 1, annotations: Mapping[str, str] | None = None,
+        pods: int = 1, annotations: Mapping[str, str] | None = None, resource: str = "nvidia.com/gpu",
     ) -> None:  # fmt: skip
-        """Put a job into a team's queue: ``gpus`` in each of its pods."""
+        """Put a job into a team's queue: ``gpus`` in each of its pods, or as many of another resource."""
         labels = {"kueue.x-k8s.io/queue-name": team}
         labels |= {"kueue.x-k8s.io/priority-class": priority} if priority else {}
-        limits = {"limits": {"nvidia.com/gpu": str(gpus)}, "requests": {"nvidia.com/gpu": str(gpus)}}
+        limits = {"limits": {resource: str(gpus)}, "requests": {resource: str(gpus)}}
         container = {"name": "a", "image": "registry.example.com/a:1", "resources": limits}
         spec: Json = {"restartPolicy": "Never", "containers": [container]}
         spec |= {"nodeSelector": {"training-platform/flavor": flavor}} if flavor else {}
@@ -152,7 +160,28 @@ class Queues:
         admitted = any(each["type"] == "Admitted" and each["status"] == "True" for each in status.get("conditions", ()))
         if not admitted or "admission" not in status:
             return None
-        return str(status["admission"]["podSetAssignments"][0]["flavors"]["nvidia.com/gpu"])
+        (flavor,) = status["admission"]["podSetAssignments"][0]["flavors"].values()
+        return str(flavor)
+
+    def nodes_of(self, team: str, name: str) -> set[str]:
+        """Return the nodes that Kueue picked for a job's pods."""
+        pods = self.get(f"/api/v1/namespaces/{team}/pods?labelSelector=job-name={name}")["items"]
+        alive = (pod for pod in pods if not pod["metadata"].get("deletionTimestamp"))
+        return {str(pod["spec"].get("nodeSelector", {}).get("kubernetes.io/hostname")) for pod in alive}
+
+    def node(self, name: str, labels: Mapping[str, str], resource: str, count: int) -> None:
+        """Add a node that is ready."""
+        every = {**labels, "kubernetes.io/hostname": name}
+        self._client.post("/api/v1/nodes", json={"metadata": {"name": name, "labels": every}}).raise_for_status()
+        room = {resource: str(count), "cpu": "208", "memory": "1800Gi", "pods": "64"}
+        ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
+        for path, body in (
+            ("/status", {"status": {"capacity": room, "allocatable": room, "conditions": [ready]}}),
+            ("", {"spec": {"taints": []}}),  # not ready, until a controller looks
+        ):
+            headers = {"Content-Type": "application/merge-patch+json"}
+            answer = self._client.patch(f"/api/v1/nodes/{name}{path}", content=json.dumps(body), headers=headers)
+            answer.raise_for_status()
 
     def runs(self, team: str, name: str, flavor: str = "h100-reservation") -> None:
         """Wait until a job runs on a flavor."""
@@ -180,6 +209,7 @@ class Queues:
 
     def clear(self) -> None:
         """Delete all jobs and queues, and wait until they are gone."""
+        self.delete("/api/v1/nodes")
         for namespace in (each["metadata"]["name"] for each in self.get("/api/v1/namespaces")["items"]):
             self.delete(f"/apis/batch/v1/namespaces/{namespace}/jobs")
         until(lambda: self.get(f"{KUEUE}/workloads")["items"], lambda left: not left)

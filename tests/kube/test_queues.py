@@ -12,6 +12,7 @@ import pytest
 from tests.kube.conftest import SCHEMAS
 from tests.kube.controllers import Binaries, Controllers
 from tests.kube.queues import Queues, until
+from training_platform.config.spec.node_pool import BLOCK_LEVELS
 from training_platform.resources.kueue.configuration import configuration
 from training_platform.sandbox.kubernetes.api_servers.control_plane import ControlPlanes
 
@@ -152,3 +153,73 @@ def test_flavors_are_tried_in_the_teams_order(queues: Queues) -> None:
     queues.submit("vision", "third", 8)
 
     queues.waits("vision", "third")
+
+
+BLOCK, PREFERRED = "cloud.google.com/gce-topology-block", "kueue.x-k8s.io/podset-preferred-topology"
+REQUIRED = "kueue.x-k8s.io/podset-required-topology"
+SLICE = {
+    "kueue.x-k8s.io/podset-slice-required-topology": "cloud.google.com/gke-nodepool",
+    "kueue.x-k8s.io/podset-slice-size": "2",
+}
+MEGA, TPU = "h100-mega-reservation", "tpu-v5e-2x4"
+
+
+def in_blocks(queues: Queues) -> None:
+    """Add four nodes of A3 Mega in two blocks."""
+    levels = BLOCK_LEVELS[:-1]
+    for index in range(4):
+        places = {level: f"{level.rpartition('-')[2]}-{index // 2}" for level in levels[:-1]}
+        labels = {**places, levels[-1]: f"host-{index}", "training-platform/flavor": MEGA}
+        labels["cloud.google.com/gke-accelerator"] = "nvidia-h100-mega-80gb"
+        queues.node(f"mega-{index}", labels, "nvidia.com/gpu", 8)
+
+
+def test_a_job_of_a_block_gets_nodes_of_one_block_and_one_that_fits_none_waits(queues: Queues) -> None:
+    in_blocks(queues)
+    queues.deploy({"vision": {"shares": shares(h100_mega_reservation=32)}})
+    queues.submit("vision", "three", 8, pods=3, flavor=MEGA, annotations={REQUIRED: BLOCK})
+    queues.waits("vision", "three")
+
+    queues.submit("vision", "two", 8, pods=2, flavor=MEGA, annotations={REQUIRED: BLOCK})
+
+    queues.runs("vision", "two", MEGA)
+    blocks = ({"mega-0", "mega-1"}, {"mega-2", "mega-3"})
+    until(lambda: queues.nodes_of("vision", "two"), lambda nodes: nodes in blocks)
+    queues.waits("vision", "three")
+
+
+def test_a_job_that_prefers_a_block_takes_two_where_none_fits(queues: Queues) -> None:
+    in_blocks(queues)
+    queues.deploy({"vision": {"shares": shares(h100_mega_reservation=32)}})
+
+    queues.submit("vision", "three", 8, pods=3, flavor=MEGA, annotations={PREFERRED: BLOCK})
+
+    queues.runs("vision", "three", MEGA)
+    until(lambda: len(queues.nodes_of("vision", "three") - {"None"}), lambda count: count == 3)
+
+
+def test_no_job_starts_on_a_flavor_with_a_topology_before_its_nodes_are_there(queues: Queues) -> None:
+    queues.deploy({"vision": {"shares": shares(h100_mega_reservation=32)}})
+    queues.submit("vision", "early", 8, pods=2, flavor=MEGA, annotations={PREFERRED: BLOCK})
+    queues.waits("vision", "early")
+
+    in_blocks(queues)
+
+    queues.runs("vision", "early", MEGA)
+
+
+def test_a_job_of_slices_gets_them_whole_and_another_when_a_node_of_its_own_dies(queues: Queues) -> None:
+    for index in range(4):
+        labels = {"cloud.google.com/gke-nodepool": f"slices-{index // 2}", "training-platform/flavor": TPU}
+        labels |= {"cloud.google.com/gke-tpu-accelerator": "tpu-v5-lite-podslice"}
+        queues.node(f"tpu-{index}", {**labels, "cloud.google.com/gke-tpu-topology": "2x4"}, "google.com/tpu", 4)
+    queues.deploy({"vision": {"shares": {"main": {TPU: {"nominal_quota": 16}}}}})
+
+    queues.submit("vision", "one", 4, pods=2, flavor=TPU, annotations=SLICE, resource="google.com/tpu")
+
+    queues.runs("vision", "one", TPU)
+    slices = [{"tpu-0", "tpu-1"}, {"tpu-2", "tpu-3"}]
+    first = until(lambda: queues.nodes_of("vision", "one"), lambda nodes: nodes in slices)
+    queues.delete(f"/api/v1/nodes/{min(first)}")
+    slices.remove(first)
+    until(lambda: queues.nodes_of("vision", "one"), lambda nodes: nodes in slices)

@@ -254,6 +254,7 @@ ENVIRONMENT_CHANGES: dict[tuple[str | int, ...], Any] = {
     (*POOLS, "flex", "max_run_hours"): 11,
     (*POOLS, "flex", "gpu_direct"): False,
     (*POOLS, "gpu", "compact"): True,
+    (*POOLS, "flex", "topology_aware"): True,
     (*POOLS, "gpu", "confidential"): "TDX",
     (*DEEP, "accelerator"): "v100",
     (*DEEP, "accelerator_count"): 2,

@@ -22,7 +22,7 @@ from training_platform.resources.gke.compute_class import compute_classes
 from training_platform.resources.gke.node_pool import PoolPlace, accelerator_pools
 from training_platform.resources.gke.system_pool import system_pool
 from training_platform.resources.gke.workload_policies import workload_policies
-from training_platform.resources.kueue.quota_objects import cohort_objects, flavor_object
+from training_platform.resources.kueue.quota_objects import cohort_objects, flavor_object, topology_objects
 from training_platform.resources.monitoring.alerts import alert_policies, channels
 from training_platform.resources.network.cluster_subnet import cluster_subnet, webhook_firewall
 from training_platform.resources.network.gpu_networks import cloud_name, gpu_firewall, gpu_subnet, gpu_vpc
@@ -68,6 +68,7 @@ def environment_resources(
             yield data_disk(key, data.hyperdisk_ml, scope)
     for key, cluster in environment.clusters.items():
         yield from _cluster(key, cluster, scope, environment, network=_later(network), nodes=_later(nodes))
+        yield from topology_objects(f"{key}-flavors", flavors[key], scope)
         for flavor in flavors[key].values():
             yield flavor_object(f"{key}-flavors", flavor, scope)
         yield from cohort_objects(key, environment.cohorts, flavors[key], scope)

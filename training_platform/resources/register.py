@@ -61,6 +61,7 @@ PERSISTENT_VOLUME_CLAIM = "kubernetes:core/v1:PersistentVolumeClaim"
 RELEASE = "kubernetes:helm.sh/v3:Release"
 RESOURCE_FLAVOR = "kubernetes:kueue.x-k8s.io/v1beta2:ResourceFlavor"
 OLD_RESOURCE_FLAVOR = "kubernetes:kueue.x-k8s.io/v1beta1:ResourceFlavor"
+TOPOLOGY = "kubernetes:kueue.x-k8s.io/v1beta2:Topology"
 STORAGE_CLASS = "kubernetes:storage.k8s.io/v1:StorageClass"
 
 KUBERNETES = "kubernetes:"  # what the type of every Kubernetes object starts with
@@ -217,6 +218,7 @@ REGISTER: Mapping[str, ResourceType] = {
     PERSISTENT_VOLUME_CLAIM: ResourceType(kind="PersistentVolumeClaim"),
     RELEASE: ResourceType(kind="Helm release", shown=("chart", "version", "namespace")),
     RESOURCE_FLAVOR: ResourceType(kind="ResourceFlavor"),
+    TOPOLOGY: ResourceType(kind="Topology"),
     STORAGE_CLASS: ResourceType(kind="StorageClass"),
 }
 

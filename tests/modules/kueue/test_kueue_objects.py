@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from tests.modules.kueue.conftest import cluster_queue
 from training_platform.config.expansion.flavors import Flavor, flavors
 from training_platform.config.expansion.pools import FLAVOR_LABEL
 from training_platform.config.spec.cluster import ClusterSpec
+from training_platform.config.spec.node_pool import BLOCK_LEVELS, SLICE_LEVELS
 from training_platform.config.spec.queues import ROOT_COHORT, CohortSpec
 from training_platform.config.spec.team import Share
 from training_platform.resources.kueue.objects import (
@@ -22,6 +24,8 @@ from training_platform.resources.kueue.objects import (
     local_queue_names,
     resource_flavor,
 )
+from training_platform.resources.kueue.quota_objects import topology_objects
+from training_platform.resources.scope import Scope
 from training_platform.sandbox.kubernetes.schemas.crds import CrdSchema
 
 Build = Callable[..., ClusterSpec]
@@ -249,3 +253,42 @@ def test_a_cohort_has_its_parent_its_weight_and_quota_of_its_own_in_each_cluster
 def test_every_cohort_is_in_the_clusters_own_which_is_in_none(fleet: dict[str, Flavor]) -> None:
     assert cohort("research", CohortSpec(), "main", fleet)["parentName"] == ROOT_COHORT
     assert "parentName" not in cohort(ROOT_COHORT, CohortSpec(), "main", fleet)
+
+
+@pytest.mark.parametrize(
+    ("pool", "placed"),
+    [
+        ({"machine_type": "a3-megagpu-8g"}, ("blocks", BLOCK_LEVELS)),
+        ({"machine_type": "a3-ultragpu-8g", "capacity": "reservation", "reservation": "r"}, ("blocks", BLOCK_LEVELS)),
+        ({"machine_type": "a4-highgpu-8g", "capacity": "reservation", "reservation": "r"}, ("blocks", BLOCK_LEVELS)),
+        ({"machine_type": "a4x-highgpu-4g", "capacity": "reservation", "reservation": "r"}, ("blocks", BLOCK_LEVELS)),
+        ({"machine_type": "ct5lp-hightpu-4t", "topology": "4x8"}, ("slices", SLICE_LEVELS)),
+    ],
+)
+def test_a_flavor_whose_nodes_have_places_carries_its_topology(
+    scope: Scope, cluster: Build, crds: Crds, pool: dict[str, Any], placed: tuple[str, tuple[str, ...]]
+) -> None:
+    topology, levels = placed
+    found = flavors("main", cluster(placed={**pool, "topology_aware": True}))
+    (declared,) = topology_objects("main-flavors", found, scope)
+    (spec,) = (resource_flavor(flavor) for flavor in found.values())
+
+    assert spec["topologyName"] == declared.inputs["metadata"]["name"] == topology
+    assert [level["nodeLabel"] for level in declared.inputs["spec"]["levels"]] == list(levels)
+    assert refusals(crds, "ResourceFlavor", spec) == []
+    assert crds["kueue.x-k8s.io", "v1beta2", "Topology"].errors(dict(declared.inputs)) == []
+
+
+def test_no_flavor_has_a_topology_that_nobody_asked_for(scope: Scope, cluster: Build) -> None:
+    found = flavors("main", cluster(mega={"machine_type": "a3-megagpu-8g"}))
+
+    assert [resource_flavor(flavor).get("topologyName") for flavor in found.values()] == [None]
+    assert list(topology_objects("main-flavors", found, scope)) == []
+
+
+@pytest.mark.parametrize(
+    "machine", [{"machine_type": "a2-highgpu-8g"}, {"machine_type": "ct5lp-hightpu-8t", "topology": "2x4"}]
+)
+def test_a_pool_without_labels_of_places_is_refused_a_topology(cluster: Build, machine: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match="no labels of blocks"):
+        cluster(pool={**machine, "topology_aware": True})

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from training_platform.config.spec.node_pool import SLICE_LEVELS
 from training_platform.jobs.gke.jobset import jobset
 from training_platform.jobs.resolve import ResolvedJob
 
@@ -103,3 +104,16 @@ def test_pods_ask_for_the_narrowest_level_of_a_flavor_with_a_topology(take: Take
 
     assert placed["kueue.x-k8s.io/podset-preferred-topology"] == BLOCK
     assert "kueue.x-k8s.io/podset-preferred-topology" not in template(job).get("metadata", {}).get("annotations", {})
+
+
+def test_each_slice_of_a_job_is_whole_where_kueue_knows_the_slices(take: Take) -> None:
+    job = take("gke: {cluster: tpus, flavor: tpu-v5e-4x8, slices: 2}\n")
+    assert job.flavor is not None
+    flavor = dataclasses.replace(job.flavor, topology_levels=SLICE_LEVELS)
+
+    placed = template(dataclasses.replace(job, flavor=flavor))["metadata"]["annotations"]
+
+    assert placed == {
+        "kueue.x-k8s.io/podset-slice-required-topology": "cloud.google.com/gke-nodepool",
+        "kueue.x-k8s.io/podset-slice-size": str(4 * 8 // 4),
+    }

@@ -261,6 +261,7 @@ ROWS = [
     Row("machine-zone", "warning", {"slice.nodeLocations": ["us-central1-f"]}),
     Row("pool-zone", "error", {"gpu.nodeLocations": []}),
     # Kueue
+    Row("topology-autoscaled", "warning", {"flavor.spec.topologyName": "slices"}),
     Row("queued-flavor-check", "error", {"queue.spec.admissionChecksStrategy": DROP}, FLAVOR_OF_QUEUED),
     Row("queued-flavor-toleration", "error", {"flavor.spec.tolerations": DROP}, FLAVOR_OF_QUEUED),
     Row("arm-flavor-toleration", "warning", {"flavor.spec.tolerations": DROP}, {

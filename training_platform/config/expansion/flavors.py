@@ -18,6 +18,7 @@ from training_platform.config.expansion.pools import (
 )
 from training_platform.config.spec.capacity import Capacity
 from training_platform.config.spec.cluster import ClusterSpec
+from training_platform.config.spec.node_pool import SLICE_LEVELS
 
 _CAPACITY_ORDER: tuple[Capacity, ...] = ("reservation", "on-demand", "flex-start", "queued-provisioning", "spot")
 _CAPACITY_LABELS: Mapping[Capacity, Mapping[str, str]] = {
@@ -71,6 +72,13 @@ class Flavor:
         return labels
 
     @property
+    def topology_name(self) -> str | None:
+        """The Topology that Kueue places its jobs by; None where the scheduler alone does."""
+        if not self.topology_levels:
+            return None
+        return "slices" if self.topology_levels == SLICE_LEVELS else "blocks"
+
+    @property
     def own_taints(self) -> list[tuple[str, str, str]]:
         """Key, value and effect (as GKE spells it) of each taint that the stack file gives to its pools, each once."""
         return sorted({(key, row.value, row.effect) for pool in self.pools for key, row in pool.spec.taints.items()})
@@ -118,5 +126,6 @@ def _flavor(name: str, members: tuple[ExpandedPool, ...], made: Mapping[str, int
         pools=members,
         compute_class=first.compute_class,
         auto_provisioned_chips=sum(made.get(label, 0) for label in labels),
+        topology_levels=next((pool.spec.topology_levels for pool in members if pool.spec.topology_aware), ()),
         notebook_chips=sum(pool.max_places for pool in members if pool.name in taken),
     )

@@ -125,7 +125,7 @@ class Environment(Section):
     )
     cohorts: dict[Name, CohortSpec] = Field(
         default={},
-        description="Cohorts of teams, by name; training-platform is the one that all others are in.",
+        description="Cohorts of teams, by name; the one that all others are in has the name training-platform.",
         examples=[{"research": {"weight": 2}}],
     )
     fair_sharing: bool = Field(

@@ -85,6 +85,10 @@ class NodeOptions(Section):
         default=True,
         description="Networks for GPUDirect, where the machine type supports it; without, use one VM per job.",
     )
+    topology_aware: bool = Field(
+        default=False,
+        description="Kueue picks the VMs of a job: GPUs near each other, TPU slices whole; only of VMs that are there.",
+    )
     compact: bool = Field(
         default=False, description="GPU: compact placement of the VMs; changing it recreates the node pool."
     )

@@ -72,6 +72,6 @@ def _coordinator(name: str) -> dict[str, Any]:
 
 def _annotations(gke: GkeTarget, flavor: Flavor) -> dict[str, str]:
     """Return what JobSet and Kueue read beside the spec: a queued job always says the run that it asks for."""
-    exclusive = EXCLUSIVE if shape(flavor).multi_host else {}
+    exclusive = EXCLUSIVE if shape(flavor).multi_host and not flavor.topology_levels else {}  # else Kueue picks slices
     hours = (gke.max_run_hours or longest_run_hours(flavor)) if flavor.by_request else None
     return {**exclusive, **({MAX_RUN_ANNOTATION: str(hours * 3600)} if hours else {})}

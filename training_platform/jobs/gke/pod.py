@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from training_platform.config.expansion.flavors import Flavor
+from training_platform.config.spec.node_pool import SLICE_LEVELS
 from training_platform.jobs.container import container
 from training_platform.jobs.gke.gpu_direct import GpuDirect, gpu_direct
 from training_platform.jobs.gke.layout import gke_target, shape
@@ -18,6 +19,7 @@ from training_platform.resources.kueue.objects import resource_flavor
 DISRUPTED = {"type": "DisruptionTarget", "status": "True"}
 EXPERIMENT_VARIABLES = ("AIP_EXPERIMENT_NAME", "AIP_EXPERIMENT_RUN_NAME")
 PLACEMENT = "kueue.x-k8s.io/podset-preferred-topology"
+SLICES, SLICE_SIZE = "kueue.x-k8s.io/podset-slice-required-topology", "kueue.x-k8s.io/podset-slice-size"
 HOST_LEVEL = "kubernetes.io/hostname"
 _TPU_PORTS = (8471, 8080)  # the TPU runtime between hosts; the coordinator between slices
 
@@ -46,7 +48,11 @@ def _placement(flavor: Flavor, hosts: int) -> dict[str, str]:
     A flavor that has no topology admits no job that asks for one. Source: Kueue v0.19.2, topology-aware scheduling.
     """
     levels = [level for level in flavor.topology_levels if level != HOST_LEVEL]
-    return {PLACEMENT: levels[-1]} if levels and hosts > 1 else {}
+    if not levels or hosts == 1:
+        return {}
+    if flavor.topology_levels == SLICE_LEVELS:  # each Job of the set is a slice, and needs one for itself
+        return {SLICES: levels[-1], SLICE_SIZE: str(hosts)}
+    return {PLACEMENT: levels[-1]}
 
 
 def _pod(

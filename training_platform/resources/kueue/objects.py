@@ -28,7 +28,8 @@ def resource_flavor(flavor: Flavor) -> dict[str, Any]:
         {"key": key, "operator": "Equal", "value": value, "effect": "NoSchedule"}
         for key, value in flavor.tolerated.items()
     ]
-    return {"nodeLabels": flavor.node_labels, "tolerations": [*tolerations, *_own_taints(flavor)]}
+    topology = {"topologyName": flavor.topology_name} if flavor.topology_name else {}
+    return {"nodeLabels": flavor.node_labels, "tolerations": [*tolerations, *_own_taints(flavor)], **topology}
 
 
 def _own_taints(flavor: Flavor) -> list[dict[str, str]]:

@@ -11,7 +11,7 @@ from training_platform.config.spec.team import Team
 from training_platform.resources.declared import Declared
 from training_platform.resources.kueue.objects import cluster_queue, cohort, resource_flavor
 from training_platform.resources.manifest import kubernetes_object
-from training_platform.resources.register import CLUSTER_QUEUE, COHORT, RESOURCE_FLAVOR
+from training_platform.resources.register import CLUSTER_QUEUE, COHORT, RESOURCE_FLAVOR, TOPOLOGY
 from training_platform.resources.scope import Scope
 
 
@@ -19,6 +19,14 @@ def flavor_object(name: str, flavor: Flavor, scope: Scope) -> Declared:
     """Return a ResourceFlavor; ``name`` is the component's."""
     spec = resource_flavor(flavor)
     return kubernetes_object(RESOURCE_FLAVOR, f"{name}-{flavor.name}", scope, flavor.name, spec)
+
+
+def topology_objects(name: str, flavors: Mapping[str, Flavor], scope: Scope) -> Iterator[Declared]:
+    """Yield the Topologies of a cluster's flavors; ``name`` is the component's. Their levels can never be changed."""
+    used = {flavor.topology_name: flavor.topology_levels for flavor in flavors.values() if flavor.topology_name}
+    for topology, levels in used.items():
+        spec = {"levels": [{"nodeLabel": level} for level in levels]}
+        yield kubernetes_object(TOPOLOGY, f"{name}-topology-{topology}", scope, topology, spec)
 
 
 def queue_object(name: str, team: Team, cluster: str, flavors: Mapping[str, Flavor], scope: Scope) -> Declared:

@@ -81,6 +81,26 @@ def flavor_accelerator(flavor: FlavorView, program: Program) -> Iterator[Draft]:
 
 
 @rule(
+    "topology-autoscaled",
+    ruleset="flavors",
+    severity="warning",
+    across=True,
+    source="Kueue v0.19.2, tas_flavor_snapshot.go and its page on topology-aware scheduling, read 2026-11-22; tried",
+)
+def topology_autoscaled(pool: NodePoolView, program: Program) -> Iterator[Draft]:
+    """Find a pool that grows by waiting pods, in a flavor whose jobs Kueue places on the VMs that are there alone."""
+    flavor = pool.node_labels.get(FLAVOR_LABEL)
+    placed = any(each.topology and each.flavor == flavor for each in program.all(FlavorView))
+    if placed and not pool.queued and pool.least_vms < pool.most_vms:
+        message = f"has {pool.least_vms} of its {pool.most_vms} VMs at first; Kueue places jobs of {flavor} on VMs that"
+        yield finding(
+            pool, "min_nodes", f"{message} are there, so that nothing would ever start more",
+            allowed="as many as at most, queued provisioning, or a flavor without topology",
+            nearest=pool.most_vms if pool.machine and pool.machine.kind == "gpu" else None,
+        )  # fmt: skip
+
+
+@rule(
     "queued-flavor-check",
     ruleset="flavors",
     across=True,

@@ -30,6 +30,7 @@ class FlavorView(View):
 
     flavor = fields.said("metadata.name")
     node_labels = fields.texts_by_key("spec.nodeLabels", place="")
+    topology = fields.text("spec.topologyName", place="")
 
     @fields.field("spec.tolerations", place="")
     def tolerated(self) -> tuple[str, ...]:

@@ -110,3 +110,22 @@ def test_pods_of_arm_nodes_tolerate_their_taint(
     found = check("arm-flavor-toleration", flavor(node_labels=labels, tolerated=tolerated))
 
     assert len(found) == findings
+
+
+@pytest.mark.parametrize(
+    ("topology", "changes", "found"),
+    [
+        ("slices", {"total_min_nodes": 0}, True),
+        ("slices", {"total_min_nodes": 8}, False),
+        ("slices", {"total_min_nodes": 0, "queued": True}, False),
+        (None, {"total_min_nodes": 0}, False),
+    ],
+)
+def test_a_pool_that_waits_for_pods_is_found_in_a_flavor_with_a_topology(
+    check: Check, flawless: dict[str, Make], topology: str | None, changes: dict[str, object], found: bool
+) -> None:
+    pool = labelled(flawless["slice_pool"], total_max_nodes=8, **changes)
+
+    findings = check("topology-autoscaled", pool, flawless["flavor"](topology=topology))
+
+    assert [finding.path for finding in findings] == (["section.min_slices"] if found else [])
