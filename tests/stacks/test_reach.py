@@ -79,7 +79,7 @@ data_sets:
     teams: [team]
     bucket: {name: example-images, location: us-central1, path: food101, profile: training, file_cache_gib: 100}
   plain: {bucket: {name: example-plain, location: us-central1}}
-  files: {filestore: {instance: e, path: food101}}
+  files: {filestore: {instance: b, path: food101}}
   reading: {hyperdisk_ml: {zone: us-central1-a, size_gib: 100}, writer: team}
   disk: {hyperdisk_ml: {zone: us-central1-a, size_gib: 100, throughput_mibps: 1200, filled: true}}
   fast: {lustre: {instance: one, location: us-central1-a, address: 10.90.0.2, filesystem: lustre}}
@@ -331,7 +331,7 @@ ENVIRONMENT_CHANGES: dict[tuple[str | int, ...], Any] = {
     (*POOLS, "tpu", "topology"): "4x8",
     (*POOLS, "tpu", "slices"): 3,
     (*POOLS, "tpu", "min_slices"): 0,
-    (*HUB, "filestore"): "b",
+    (*HUB, "filestore"): "e",
     (*HUB, "host"): "two.example.com",
     (*HUB, "oauth_client_id"): "two",
     (*HUB, "oauth_secret", "name"): "two",
@@ -371,8 +371,8 @@ DATA_SET_CHANGES: dict[tuple[str | int, ...], Any] = {
     (*DATA, "images", "bucket", "path"): "other",
     (*DATA, "images", "bucket", "profile"): "checkpointing",
     (*DATA, "images", "bucket", "file_cache_gib"): 200,
-    (*DATA, "files", "filestore"): {"instance": "b", "path": "other"},
-    (*DATA, "files", "filestore", "instance"): "b",
+    (*DATA, "files", "filestore"): {"instance": "e", "path": "other"},
+    (*DATA, "files", "filestore", "instance"): "e",
     (*DATA, "files", "filestore", "path"): "other",
     (*DATA, "disk", "hyperdisk_ml"): {"zone": "us-central1-c", "size_gib": 100, "filled": True},
     (*DATA, "disk", "hyperdisk_ml", "zone"): "us-central1-c",
