@@ -120,8 +120,9 @@ def stack_kind(stack: Stack) -> StackKind:
 
 
 def ordered(findings: Iterable[Finding]) -> Sequence[Finding]:
-    """Return findings as people want them: by place in the file, errors before warnings at the same place."""
+    """Return findings as people want them: by place, errors before warnings, what follows after its cause."""
     ranks = {"error": 0, "warning": 1, "note": 2}
-    return sorted(
-        findings, key=lambda each: (each.file or "", each.position or (0, 0), ranks[each.severity], each.rule)
-    )
+    found = [(each, (each.file or "", each.position or (0, 0), ranks[each.severity], each.rule)) for each in findings]
+    causes = {each.place: key for each, key in found if not each.follows}
+    found.sort(key=lambda item: (causes.get(item[0].follows or "", item[1]), bool(item[0].follows), item[1]))
+    return [each for each, _ in found]

@@ -9,6 +9,7 @@ from pathlib import Path as FilePath
 
 from training_platform.catalog.nearest import find_nearest
 from training_platform.catalog.prices import LIST, Cost, PriceBook
+from training_platform.checks.causes import with_causes
 from training_platform.checks.cost import stack_cost
 from training_platform.checks.planning.garbage_collector import collector_off
 from training_platform.checks.planning.outcome import Outcome, rule_findings
@@ -92,7 +93,7 @@ def check_stacks(root: FilePath, names: Sequence[str] | None, options: Options, 
         check.failures += planned.failures
     check.jobs, unreadable = check_jobs(job_files(root), root, check.workspace, options.today)
     check.failures += [sentence for sentence in unreadable if sentence not in check.failures]
-    report = _report(check, names, options)
+    report = with_causes(_report(check, names, options), check.workspace)
     return Checked(
         report=report,
         workspace=check.workspace,

@@ -57,4 +57,5 @@ def test_limits_that_are_rejected_are_to_be_mended_and_not_read_anew(tmp_path: P
 
     (finding,) = [each for each in found if each.rule == "quota-no-snapshot"]
     assert finding.message.endswith(f"{QUOTAS} is rejected")
-    assert finding.nearest == f"mend {QUOTAS} as its findings say"
+    assert finding.follows == f"{QUOTAS}:5:1: taking"
+    assert finding.nearest is None

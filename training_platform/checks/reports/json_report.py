@@ -144,4 +144,5 @@ def finding_document(finding: Finding) -> dict[str, Any]:
         "allowed": finding.allowed,
         "nearest": finding.nearest,
         "source": finding.source,
+        "follows": finding.follows,
     }

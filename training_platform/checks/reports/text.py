@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from rich.console import Console, Group, RenderableType
@@ -32,6 +33,7 @@ from training_platform.checks.reports.wording import (
     verdict,
 )
 from training_platform.config.reading.finding import Finding
+from training_platform.config.reading.section import listed
 from training_platform.quota.ledger import CapacityLine, FileLine, ProjectLedger, shown
 
 _STYLES = {"error": "bold red", "warning": "yellow", "note": "dim"}
@@ -43,7 +45,7 @@ def print_report(report: Report, console: Console, *, verbose: bool = True) -> N
         console.print(part)
     if report.comparison:
         console.print(Group(*changes_text(report.comparison)))
-    for line in _findings(report):
+    for line in _findings(report, fold=not verbose):
         console.print(line, soft_wrap=True)
     for failure in report.failures:
         console.print(Text(f"not checked: {failure}", style="bold red"), soft_wrap=True)
@@ -155,9 +157,20 @@ def file_table(lines: Iterable[FileLine]) -> Group:
     return Group(Rule("file capacity", align="left", style="dim"), Padding(Group(table, note), (0, 0, 0, 2)))
 
 
-def _findings(report: Report) -> Iterator[Text]:
-    for finding in ordered(report.all_findings()):
-        yield finding_text(finding)
+def _findings(report: Report, *, fold: bool) -> Iterator[Text]:
+    """Yield all findings; where ``fold``, what follows from another is a line below it."""
+    found = ordered(report.all_findings())
+    causes = {finding.place for finding in found if fold and not finding.follows}
+    following: dict[str | None, list[str]] = defaultdict(list)
+    for finding in found:
+        if finding.follows in causes:
+            following[finding.follows].append(finding.place)
+    for finding in found:
+        if finding.follows not in causes:
+            yield finding_text(finding)
+            if more := following.pop(finding.place, None):
+                places = listed(list(dict.fromkeys(more)), most=3)
+                yield Text(f"  and {len(more):,} more that follow from it: {places}", style="dim")
     for exempted in report.all_exempted():
         yield Text.assemble(("exempt ", "dim"), finding_text(exempted.finding), (f"\n  {exempted}", "dim"))
     for known in report.all_known():

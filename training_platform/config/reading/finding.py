@@ -23,6 +23,7 @@ class Finding:
 
     ``path`` is dotted and starts below ``config:``'s section (``clusters.us-central1.node_pools.h100.machine_type``).
     ``file`` is relative to the repository, with forward slashes. ``resource`` is ``<type> <logical name>``.
+    ``follows`` is the ``place`` of the finding that it follows from, which is to be mended instead.
     """
 
     rule: str
@@ -36,11 +37,17 @@ class Finding:
     allowed: str | None = None
     nearest: str | None = None
     source: str | None = None
+    follows: str | None = None
+
+    @property
+    def place(self) -> str:
+        """File, line and column, and the path there."""
+        place = ":".join(str(part) for part in (self.file or self.stack, *(self.position or ())) if part)
+        return ": ".join(part for part in (place, self.path) if part)
 
     def __str__(self) -> str:
         """Return the finding as people read it: place and message on one line, what is allowed below."""
-        place = ":".join(str(part) for part in (self.file or self.stack, *(self.position or ())) if part)
-        subject = ": ".join(part for part in (place, self.path, self.message) if part).replace("\n", "\\n")
+        subject = ": ".join(part for part in (self.place, self.message) if part).replace("\n", "\\n")
         help_parts = []
         if self.allowed:
             help_parts.append(f"Allowed: {self.allowed}.")

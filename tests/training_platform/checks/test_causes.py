@@ -1,0 +1,70 @@
+"""One cause, one finding: what follows from another says so, stands after it, and advises nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from tests.training_platform.checks.test_messages_of_files import NLP, QUOTAS, VISION, report
+from training_platform.checks.report import ordered
+from training_platform.checks.reports.json_report import finding_document
+from training_platform.checks.reports.text import print_report
+
+DEV, PROD, JOB = "stacks/Pulumi.dev.yaml", "stacks/Pulumi.prod.yaml", "jobs/vision/finetune.yaml"
+ZONE = "zone: us-central1-a\n            capacity: spot"
+CASES = {
+    "a flavor is called after a wrong topology": (
+        DEV, ("topology: 4x8", "topology: 4x9"), "tpu-topology", ["stacks/Pulumi.dev-vision.yaml"],
+    ),
+    "a pool is charged in a zone that it cannot be in": (
+        DEV, (ZONE, ZONE.replace("us-central1-a", "us-east1-b")), "pool-zone", [DEV],
+    ),
+    "limits are rejected": (QUOTAS, ("taken:", "read: a\ntaken:"), "quota-snapshot", [DEV]),
+    "a team is called otherwise": (NLP, ("name: nlp", "name: vision"), "stack-model", ["jobs/nlp/pretrain.yaml"]),
+    "an environment is rejected": (
+        PROD, ("capacity: spot", "capacity: sport"), "stack-model", ["jobs/nlp/pretrain.yaml", JOB],
+    ),
+    "a field is misspelt": (VISION, ("nominal_quota: 24", "nominal_quoda: 24"), "stack-model", [JOB, VISION]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_follows_from_a_finding_names_it_and_advises_nothing(case: str, tmp_path: Path) -> None:
+    file, change, rule, files = CASES[case]
+
+    found = ordered(report(tmp_path, file, *change).all_findings())
+
+    following = [each for each in found if each.follows]
+    (place,) = {each.follows for each in following}
+    cause = next(each for each in found if each.place == place)
+    assert (cause.file, cause.rule, cause.follows) == (file, rule, None)
+    assert list(dict.fromkeys(each.file for each in following)) == files
+    assert [(each.allowed, each.nearest) for each in following] == [(None, None)] * len(following)
+    start = found.index(cause) + 1
+    assert found[start : start + len(following)] == following
+    assert [finding_document(each)["follows"] for each in following] == [place] * len(following)
+
+
+def test_another_mistake_of_a_team_does_not_follow_from_a_wrong_topology(tmp_path: Path) -> None:
+    text = "tpu-v5e-2x4-spot: {nominal_quota: 16, borrowing_limit: 16}"
+    found = report(tmp_path, "stacks/Pulumi.dev-vision.yaml", text, text.replace("2x4", "2x5")).all_findings()
+
+    assert [each.follows for each in found if each.path.startswith("shares.")] == [None]
+
+
+@pytest.mark.parametrize("verbose", [False, True])
+def test_a_terminal_shows_what_follows_in_one_line_and_all_of_it_with_verbose(verbose: bool, tmp_path: Path) -> None:
+    found = report(tmp_path, DEV, ZONE, ZONE.replace("us-central1-a", "us-east1-b"))
+    console = Console(width=200, no_color=True)
+
+    with console.capture() as capture:
+        print_report(found, console, verbose=verbose)
+
+    printed = capture.get()
+    follow = sum(each.follows is not None for each in found.all_findings())
+    assert follow == 4
+    assert printed.count(f"and {follow} more that follow from it: {DEV}:") == (not verbose)
+    assert printed.count("[quota-exceeded]") == (follow if verbose else 0)
+    assert printed.count("[pool-zone]") == 1

@@ -1,0 +1,63 @@
+"""Which findings follow from another: each names its cause and advises nothing, since what mends the cause mends it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from training_platform.checks.report import Report
+from training_platform.config.expansion.pools import cluster_pools, flavor_name
+from training_platform.config.reading.finding import Finding
+from training_platform.config.workspace import Workspace
+
+_POOL = 4  # parts of a path down to a pool: clusters.NAME.node_pools.NAME
+_OF_POOLS = {"pool-zone", "tpu-topology"}  # by which what a pool is charged to, and what its flavor is called, is wrong
+_NO_STACK = re.compile(r"'(?P<name>[^']+)' is not (an environment|a team of (?P<home>[^ ;]+))")
+
+
+def with_causes(report: Report, workspace: Workspace) -> Report:
+    """Return the report in which every finding that follows from another says so."""
+    errors = [each for each in report.all_findings() if each.severity == "error"]
+    errors = [each for each in errors if next(_causes(each, errors, workspace), None) is None]  # no cause has another
+
+    def settled(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+        return tuple(_settled(each, errors, workspace) for each in findings)
+
+    stacks = tuple(replace(stack, findings=settled(stack.findings)) for stack in report.stacks)
+    return replace(report, stacks=stacks, findings=settled(report.findings))
+
+
+def _settled(finding: Finding, errors: Iterable[Finding], workspace: Workspace) -> Finding:
+    cause = next(_causes(finding, errors, workspace), None)
+    return replace(finding, follows=cause.place, allowed=None, nearest=None) if cause else finding
+
+
+def _causes(finding: Finding, errors: Iterable[Finding], workspace: Workspace) -> Iterator[Finding]:
+    """Yield the findings that one follows from: of limits, a pool, a flavor's pool, a stack, or a name."""
+    if finding.rule == "quota-no-snapshot":
+        yield from (each for each in errors if each.file and f" {each.file} " in finding.message)
+    elif finding.rule.startswith("quota-"):
+        pool = finding.path.split(".")[:_POOL]
+        same = (each for each in errors if each.stack == finding.stack and each.rule in _OF_POOLS)
+        yield from (each for each in same if each.path.split(".")[:_POOL] == pool)
+    elif finding.message == "is missing":
+        section, _, field = finding.path.rpartition(".")
+        beside = (each for each in errors if each.file == finding.file and each.nearest == field)
+        yield from (each for each in beside if each.path.rpartition(".")[0] == section)
+    elif finding.path.startswith("shares."):
+        yield from (each for each in errors if each.rule in _OF_POOLS and _is_flavor_of(finding, each, workspace))
+    elif unknown := _NO_STACK.match(finding.message):
+        stack = f"{unknown['home']}-{unknown['name']}" if unknown["home"] else unknown["name"]
+        yield from (each for each in errors if each.stack == stack and each.rule.startswith("stack-"))
+
+
+def _is_flavor_of(share: Finding, cause: Finding, workspace: Workspace) -> bool:
+    """Return whether a share's flavor is likest that of the pool that a finding is about."""
+    stack, cluster = workspace.stacks.get(share.stack or ""), share.path.split(".")[1]
+    home = workspace.environment_of(stack) if stack else None
+    if stack is None or home is None or stack.environment_name != cause.stack or cluster not in home.clusters:
+        return False
+    pool = tuple(cause.path.split(".")[:_POOL])
+    expanded = cluster_pools(cluster, home.clusters[cluster])
+    return any(each.path == pool and flavor_name(each) == share.nearest for each in expanded)
