@@ -12,6 +12,7 @@ from modules.environment import enable_apis
 from modules.filestore.volume import FilestoreVolume, FilestoreVolumeArgs
 from modules.gke.kubernetes_provider import cluster_provider
 from modules.kueue.queues import TeamQueues, TeamQueuesArgs
+from modules.project.budget import Budget, BudgetArgs
 from modules.project.services import AI_PLATFORM, SECRETS_API, STORAGE, TEAM_APIS
 from modules.storage.bucket import Bucket, BucketArgs
 from modules.storage.data_sets import DataVolume, DataVolumeArgs
@@ -36,6 +37,7 @@ from training_platform.config.spec.stack import PROJECT
 from training_platform.config.spec.storage import DataSetSpec
 from training_platform.config.spec.team import DirectorySpec, Team
 from training_platform.config.workspace import Workspace
+from training_platform.resources.budget import BUDGET_NAME
 from training_platform.resources.cloud_names import SERVICE_ACCOUNT
 from training_platform.resources.environment_outputs import EnvironmentOutputs, OutputsError, parse_outputs
 from training_platform.resources.filestore.instance import reaches
@@ -66,7 +68,7 @@ def build_team(team: Team, environment: Environment, workspace: Workspace) -> di
             members=team.members,
             tensorboard=bool(team.vertex.tensorboards),
             repository=_repository(team.environment, environment),
-            kubernetes=KubernetesAccount(project=environment.project, namespace=team.name, name=SERVICE_ACCOUNT),
+            kubernetes=_workload(team, environment),
         ),
     )
     if team.shares:
@@ -80,6 +82,8 @@ def build_team(team: Team, environment: Environment, workspace: Workspace) -> di
                 pulumi.Output.concat("serviceAccount:", account.email),
                 pulumi.ResourceOptions(),
             )
+    if team.budget and environment.billing_account:
+        Budget(BUDGET_NAME, BudgetArgs(scope=scope, spec=team.budget, account=environment.billing_account))
     for key in team.secrets:
         Secret(secret_name(key), SecretArgs(scope=scope, key=key, reader=account.member))
     for cluster in team.shares:
@@ -140,6 +144,13 @@ def _repository(environment_name: str, environment: Environment) -> RepositoryRe
         location=environment.images.location,
         repository_id=repository_id(environment_name),
     )
+
+
+def _workload(team: Team, environment: Environment) -> KubernetesAccount | None:
+    """Return the account in clusters that acts as the team's; a project without clusters has no pool of identities."""
+    if not environment.clusters:
+        return None
+    return KubernetesAccount(project=environment.project, namespace=team.name, name=SERVICE_ACCOUNT)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -36,6 +36,7 @@ encryption:
     - projects/example-keys/locations/us-central1/keyRings/one/cryptoKeys/one
     - projects/example-keys/locations/us-west4/keyRings/one/cryptoKeys/one
 alerts: {enabled: true, emails: [a@example.com]}
+billing_account: 01ABCD-23EF45-67AB89
 images: {location: us-central1, keep_versions: 5}
 priorities: {low: 1}
 fair_sharing: false
@@ -401,6 +402,7 @@ directories:
   d: {filestore: e, size_gib: 100}
 buckets:
   k: {location: us-central1, storage_class: STANDARD, delete_after_days: 10, versioning: false}
+budget: {a_month: 5000, currency: USD, alert_at_percent: [50, 100], emails: [a@example.com]}
 vertex:
   tensorboards: [us-central1]
   persistent_resources:
@@ -453,6 +455,11 @@ TEAM_CHANGES: dict[tuple[str | int, ...], Any] = {
     ("buckets", "k", "hierarchical_namespace"): True,
     ("buckets", "k", "access_logs"): "example-logs",
     ("secrets",): ["other"],
+    ("budget",): None,
+    ("budget", "a_month"): 6000,
+    ("budget", "currency"): "EUR",
+    ("budget", "alert_at_percent"): [50, 90],
+    ("budget", "emails"): [],
     ("vertex",): {},
     ("vertex", "tensorboards"): ["us-west4"],
     ("vertex", "persistent_resources"): {},
@@ -539,11 +546,14 @@ def test_every_field_of_an_environment_reaches_what_is_registered(
     assert registered(plan) != base["env"]
 
 
-@pytest.mark.parametrize("path", DATA_SET_CHANGES, ids=dotted)
-def test_every_field_of_a_data_set_reaches_the_teams_that_read_it(
+FOR_TEAMS = {**DATA_SET_CHANGES, ("billing_account",): "01ABCD-23EF45-67AB80"}
+
+
+@pytest.mark.parametrize("path", FOR_TEAMS, ids=dotted)
+def test_every_field_of_an_environment_that_is_for_teams_reaches_them(
     path: tuple[str | int, ...], base: dict[str, tuple[set[str], object]]
 ) -> None:
-    plan = planned(changed(ENVIRONMENT, path, DATA_SET_CHANGES[path]), TEAM, "team")
+    plan = planned(changed(ENVIRONMENT, path, FOR_TEAMS[path]), TEAM, "team")
 
     assert registered(plan) != base["team"]
 
@@ -570,7 +580,7 @@ TEAM_WITHOUT_SHARES = {**TEAM, "shares": {}, "directories": {}}
 
 @pytest.mark.parametrize(
     ("model", "changes"),
-    [(Environment, {**ENVIRONMENT_CHANGES, **DATA_SET_CHANGES}), (Team, TEAM_CHANGES)],
+    [(Environment, {**ENVIRONMENT_CHANGES, **FOR_TEAMS}), (Team, TEAM_CHANGES)],
     ids=["environment", "team"],
 )
 def test_the_table_has_every_field_of_the_model(

@@ -127,6 +127,7 @@ def _team_sections(team: Team) -> Iterator[tuple[str, Path]]:
         yield directory_name(directory), ("directories", directory)
     for bucket in team.buckets:
         yield bucket_name(bucket), ("buckets", bucket)
+    yield "budget", ("budget",)
     for index, secret in enumerate(team.secrets):
         yield secret_name(secret), ("secrets", index)
     for resource in team.vertex.persistent_resources:

@@ -141,6 +141,9 @@ def _team_references(stack: Stack, team: Team, workspace: Workspace) -> Iterator
             what = f"Filestore instance of {team.environment}"
             yield _dangling(stack, path, directory.filestore, what, home.filestore)
     yield from _queue_references(stack, team, home)
+    if team.budget and home.billing_account is None:
+        message = f"needs billing_account of environment {team.environment}, which is not set"
+        yield stack.finding(RULE, ("budget",), message, allowed="no budget, or the environment with billing_account")
     yield from _without_key(stack, team, home)
     yield from _among_homes(stack, team, home)
     yield from _of_another_team(stack, team, home)

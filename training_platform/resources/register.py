@@ -15,6 +15,7 @@ BACKUP_PLAN = "gcp:backupdisasterrecovery/backupPlan:BackupPlan"
 BACKUP_PLAN_ASSOCIATION = "gcp:backupdisasterrecovery/backupPlanAssociation:BackupPlanAssociation"
 BACKUP_VAULT = "gcp:backupdisasterrecovery/backupVault:BackupVault"
 BUCKET = "gcp:storage/bucket:Bucket"
+BUDGET = "gcp:billing/budget:Budget"
 CLUSTER = "gcp:container/cluster:Cluster"
 CRYPTO_KEY = "gcp:kms/cryptoKey:CryptoKey"
 CRYPTO_KEY_MEMBER = "gcp:kms/cryptoKeyIAMMember:CryptoKeyIAMMember"
@@ -116,6 +117,7 @@ REGISTER: Mapping[str, ResourceType] = {
         kind="bucket", labels="labels", import_id="{name}", shown=("name", "location", "forceDestroy")
     ),
     BUCKET_MEMBER: ResourceType(kind="role on a bucket", adds=True),
+    BUDGET: ResourceType(kind="budget", listed_under="billingAccounts/{billingAccount}/budgets/"),
     CLUSTER: ResourceType(
         kind="cluster",
         labels="resourceLabels",

@@ -92,7 +92,9 @@ class Environment(Section):
         description="Domain of the group gke-security-groups@, which lets RBAC in clusters name Google Groups.",
     )
     admins: Members = Field(default=(), description="IAM members that may administer the clusters.")
-    clusters: dict[Name, ClusterSpec] = Field(min_length=1, description="GKE clusters, by name.")
+    clusters: dict[Name, ClusterSpec] = Field(
+        default={}, description="GKE clusters, by name; none where teams use Vertex AI alone."
+    )
     nat_addresses: int = Field(
         default=0,
         ge=0,
@@ -133,6 +135,12 @@ class Environment(Section):
         description="What is idle goes to the team that borrows least for its weight; false: to whoever asks first.",
     )
     alerts: AlertsSpec = Field(default=AlertsSpec(), description="Alerts of Cloud Monitoring.")
+    billing_account: str | None = Field(
+        default=None,
+        pattern=r"^[0-9A-F]{6}(-[0-9A-F]{6}){2}$",
+        description="Cloud Billing account of the projects, which teams' budgets belong to.",
+        examples=["01ABCD-23EF45-67AB89"],
+    )
     quota_requests: dict[RequestName, QuotaRequest] = Field(
         default={}, description="Quota limits to request from Google Cloud; removing a request does not withdraw it."
     )

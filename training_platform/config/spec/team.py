@@ -10,6 +10,7 @@ from pydantic_core import PydanticCustomError
 from training_platform.config.reading.section import (
     BUCKET_NAME,
     DiskTypeName,
+    Email,
     FormerName,
     Labels,
     MachineTypeName,
@@ -143,6 +144,27 @@ class Vertex(Section):
     )
 
 
+class BudgetSpec(Section):
+    """A budget of Cloud Billing for what carries the team's label; it tells people, and stops nothing."""
+
+    a_month: int = Field(ge=1, description="Amount for each calendar month.", examples=[5000])
+    currency: str = Field(
+        default="USD",
+        pattern=r"^[A-Z]{3}$",
+        description="Currency of the billing account; others are refused.",
+        examples=["EUR"],
+    )
+    alert_at_percent: Annotated[tuple[Annotated[int, Field(ge=1)], ...], AfterValidator(unique)] = Field(
+        default=(50, 90, 100), min_length=1, description="Shares of the amount, in percent, at which people are told."
+    )
+    emails: Annotated[tuple[Email, ...], AfterValidator(unique)] = Field(
+        default=(),
+        max_length=5,
+        description="Whom it tells, at most 5, beside the account's administrators.",
+        examples=[["vision-leads@example.com"]],
+    )
+
+
 RESERVED_NAMES = (
     "cert-manager", "config-management-system", "default", "gatekeeper-system", "istio-system", "jobset-system",
     "jupyterhub", "kueue-system", "monitoring",
@@ -203,6 +225,9 @@ class Team(Section):
         description="Secrets that the team's jobs read, by name; people add their values with gcloud secrets.",
         examples=[["hugging-face"]],
     )
+    budget: BudgetSpec | None = Field(
+        default=None, description="Budget of the team's labelled resources; needs the environment's billing_account."
+    )
     vertex: Vertex = Field(default=Vertex(), description="What the team uses of Vertex AI.")
 
     @model_validator(mode="after")
@@ -213,6 +238,7 @@ class Team(Section):
 
 __all__ = [
     "BucketSpec",
+    "BudgetSpec",
     "Capacity",
     "DirectorySpec",
     "PersistentResourceSpec",

@@ -49,10 +49,15 @@ class ChannelInputs(TypedDict):
 
 def channels(name: str, spec: environment.AlertsSpec, scope: Scope) -> Iterator[Declared]:
     """Yield whom alerts reach: a channel for each address. ``name`` is the component's."""
-    for address in spec.emails:
+    return email_channels(name, spec.emails, scope)
+
+
+def email_channels(name: str, emails: Sequence[str], scope: Scope) -> Iterator[Declared]:
+    """Yield a channel for each address."""
+    for address in emails:
         inputs: ChannelInputs = {
             "type": "email",
-            "display_name": f"{scope.environment}: {address}",
+            "display_name": f"{scope.prefix}: {address}",
             "project": scope.project,
             "labels": {"email_address": address},
             "user_labels": scope.labels,

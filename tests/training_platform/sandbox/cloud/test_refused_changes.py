@@ -52,6 +52,8 @@ REFUSED: dict[str, tuple[str, str, dict[str, Any], dict[str, str]]] = {
     "persistent resource, no pools": (
         "PATCH", f"aiplatform/v1/{LOCATION}/persistentResources/gpus", {"displayName": "x", "resourcePools": []},
         {"updateMask": "displayName,resourcePools"}),
+    "persistent resource, the provider's way to change one": (
+        "PUT", f"aiplatform/v1beta1/{LOCATION}/persistentResources/gpus", {"displayName": "x"}, {}),
     "TensorBoard, no name": ("PATCH", "aiplatform/v1/{tensorboard}", {"description": "x", "displayName": ""},
         {"updateMask": "description,displayName"}),
     "policy, a member that is none": (

@@ -1,0 +1,49 @@
+"""A team's budget in Cloud Billing, and whom it tells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from training_platform.config.spec.team import BudgetSpec
+from training_platform.resources.declared import Declared
+from training_platform.resources.monitoring.alerts import email_channels
+from training_platform.resources.register import BUDGET
+from training_platform.resources.scope import Scope
+
+if TYPE_CHECKING:
+    from pulumi_gcp import billing
+
+BUDGET_NAME = "budget"
+
+
+class BudgetInputs(TypedDict):
+    """What ``gcp.billing.Budget`` takes, of which ours say these."""
+
+    billing_account: str
+    display_name: str
+    budget_filter: billing.BudgetBudgetFilterArgsDict
+    amount: billing.BudgetAmountArgsDict
+    threshold_rules: list[billing.BudgetThresholdRuleArgsDict]
+    all_updates_rule: billing.BudgetAllUpdatesRuleArgsDict | None
+
+
+def budget_channels(spec: BudgetSpec, scope: Scope) -> Iterator[Declared]:
+    """Yield a channel of Cloud Monitoring for each address."""
+    return email_channels(BUDGET_NAME, spec.emails, scope)
+
+
+def team_budget(spec: BudgetSpec, account: str, scope: Scope, told: Sequence[Any]) -> Declared:
+    """Return a budget of what carries the team's label in the account; ``told`` are the names of channels.
+
+    Cloud Billing filters by one label with one value: clusters, which teams share, do not carry it.
+    """
+    inputs: BudgetInputs = {
+        "billing_account": account,
+        "display_name": scope.prefix,
+        "budget_filter": {"calendar_period": "MONTH", "labels": {"team": scope.labels["team"]}},
+        "amount": {"specified_amount": {"currency_code": spec.currency, "units": str(spec.a_month)}},
+        "threshold_rules": [{"threshold_percent": percent / 100} for percent in spec.alert_at_percent],
+        "all_updates_rule": {"monitoring_notification_channels": list(told)} if told else None,
+    }
+    return Declared(type=BUDGET, name=f"{BUDGET_NAME}-month", inputs=inputs)
