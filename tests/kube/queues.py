@@ -169,6 +169,26 @@ class Queues:
         alive = (pod for pod in pods if not pod["metadata"].get("deletionTimestamp"))
         return {str(pod["spec"].get("nodeSelector", {}).get("kubernetes.io/hostname")) for pod in alive}
 
+    def request(self, team: str, name: str) -> Json:
+        """Return the ProvisioningRequest of a job, once there is one."""
+        path = f"/apis/autoscaling.x-k8s.io/v1/namespaces/{team}/provisioningrequests"
+        owner = until(lambda: self.workload(team, name), bool)["metadata"]["uid"]
+
+        def own() -> list[Json]:
+            return [each for each in self.get(path)["items"] if each["metadata"]["ownerReferences"][0]["uid"] == owner]
+
+        return until(own, bool)[-1]
+
+    def says(self, request: Json, condition: str, **details: str) -> None:
+        """Report of a ProvisioningRequest what GKE's autoscaler would."""
+        about, now = request["metadata"], time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        row = {"status": "True", "reason": condition, "message": condition, "lastTransitionTime": now}
+        status = {"conditions": [{"type": condition, **row}], "provisioningClassDetails": details}
+        path = f"/apis/autoscaling.x-k8s.io/v1/namespaces/{about['namespace']}/provisioningrequests/{about['name']}"
+        headers = {"Content-Type": "application/merge-patch+json"}
+        answer = self._client.patch(f"{path}/status", content=json.dumps({"status": status}), headers=headers)
+        assert answer.is_success, answer.text
+
     def node(self, name: str, labels: Mapping[str, str], resource: str, count: int) -> None:
         """Add a node that is ready."""
         every = {**labels, "kubernetes.io/hostname": name}

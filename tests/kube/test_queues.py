@@ -223,3 +223,35 @@ def test_a_job_of_slices_gets_them_whole_and_another_when_a_node_of_its_own_dies
     queues.delete(f"/api/v1/nodes/{min(first)}")
     slices.remove(first)
     until(lambda: queues.nodes_of("vision", "one"), lambda nodes: nodes in slices)
+
+
+QUEUED = "h100-queued-provisioning"
+
+
+def test_a_queued_job_starts_when_its_vms_come_late_and_on_these_alone(queues: Queues) -> None:
+    queues.deploy({"vision": {"shares": shares(h100_queued_provisioning=8)}})
+    queues.submit("vision", "late", 8)
+    request = queues.request("vision", "late")
+    assert queues.flavor("vision", "late") is None
+
+    queues.says(request, "Provisioned", ResizeRequestName="resize-1")
+
+    queues.runs("vision", "late", QUEUED)
+    selector = "autoscaling.gke.io/provisioning-request"
+    job = queues.get("/apis/batch/v1/namespaces/vision/jobs/late")["spec"]["template"]["spec"]
+    assert job["nodeSelector"][selector] == "resize-1"
+
+
+def test_a_queued_job_whose_vms_do_not_come_is_to_be_tried_again(queues: Queues) -> None:
+    queues.deploy({"vision": {"shares": shares(h100_queued_provisioning=8)}})
+    queues.submit("vision", "never", 8)
+
+    queues.says(queues.request("vision", "never"), "Failed")
+
+    def check() -> dict[str, Any]:
+        (found,) = queues.workload("vision", "never")["status"]["admissionChecks"]
+        return dict(found)
+
+    tried = until(check, lambda now: now["state"] == "Retry")
+    assert tried["requeueAfterSeconds"] == 60
+    assert queues.flavor("vision", "never") is None
