@@ -14,6 +14,7 @@ from training_platform.cli import (
     catalog,
     check,
     explain,
+    persistent_resource,
     quota,
     quota_request,
     sandbox,
@@ -54,6 +55,7 @@ job.app.command("init")(init.job)
 app.add_typer(job.app, name="job")
 app.add_typer(explain.app, name="rules")
 app.add_typer(image.app, name="image")
+app.add_typer(persistent_resource.app, name="persistent-resource")
 app.add_typer(quota.app, name="quota")
 quota.app.command("request")(quota_request.request)
 app.add_typer(sandbox.app, name="sandbox")

@@ -57,6 +57,27 @@ class VertexJobs(GoogleApi):
         return getattr(self._service.projects().locations(), collection)()
 
 
+class PersistentResources(GoogleApi):
+    """The persistent resources of a project in a region; ``endpoint`` is for a local cloud."""
+
+    def __init__(self, project: str, region: str, endpoint: str | None = None) -> None:
+        self.parent = f"projects/{project}/locations/{region}"
+        at = endpoint or f"https://{region}-aiplatform.googleapis.com"
+        super().__init__("aiplatform", "v1", at, title="Vertex AI", where=self.parent)
+
+    def get(self, resource_id: str) -> Json:
+        """Return a resource by its id. Raises GoogleError."""
+        return self._send(self._resources().get(name=f"{self.parent}/persistentResources/{resource_id}"))
+
+    def reboot(self, resource_id: str) -> str:
+        """Ask for a restart of its VMs, and return the operation's name. Raises GoogleError."""
+        name = f"{self.parent}/persistentResources/{resource_id}"
+        return str(self._send(self._resources().reboot(name=name, body={}), retries=0)["name"])
+
+    def _resources(self) -> Any:
+        return self._service.projects().locations().persistentResources()
+
+
 def _collection(name: str) -> str:
     """Return the kind of a job by its name, ``projects/P/locations/L/customJobs/N``."""
     return name.split("/")[-2]

@@ -1,0 +1,93 @@
+"""``training-platform persistent-resource``: which of them are idle and what that costs, and a restart of their VMs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from training_platform.cli.job.run_access import LocalCloud
+from training_platform.cli.options import RootOption
+from training_platform.cli.root import complete_stacks, fail, need, repository, say
+
+if TYPE_CHECKING:
+    from training_platform.clients.vertex_ai import PersistentResources
+    from training_platform.config.spec.team import PersistentResourceSpec
+    from training_platform.resources.scope import Scope
+
+app = typer.Typer(no_args_is_help=True, help="Ask for, and restart, the VMs that Vertex AI keeps for a team.")
+_Stack = Annotated[str, typer.Argument(help="The team's stack, such as prod-vision.", autocompletion=complete_stacks)]
+
+
+@app.command("list")
+def list_resources(stack: _Stack, *, local_cloud: LocalCloud = None, root: RootOption = None) -> None:
+    """Print a team's persistent resources with state, VMs in use and cost, for people and for a nightly alert.
+
+    Exit code 1: no job uses one of them, or it is older than 30 days, when Google advises another. 2: could not ask.
+    """
+    from datetime import UTC, datetime
+
+    from training_platform.clients.google_api import GoogleError
+    from training_platform.jobs.vertex.kept_machines import kept_machines
+
+    scope, resources = _team(stack, root)
+    wrong = False
+    for name, spec in resources.items():
+        client, resource_id = _client(scope, name, spec, local_cloud)
+        try:
+            kept = kept_machines(spec, client.get(resource_id), datetime.now(UTC))
+        except GoogleError as error:
+            fail(str(error))
+        wrong = wrong or kept.idle or kept.old
+        say(f"{name}: {kept}")
+    raise typer.Exit(int(wrong))
+
+
+@app.command("reboot")
+def reboot(
+    stack: _Stack,
+    name: Annotated[str, typer.Argument(help="The persistent resource, by its key in the stack file.")],
+    *,
+    local_cloud: LocalCloud = None,
+    root: RootOption = None,
+) -> None:
+    """Restart the VMs of a persistent resource that no job runs on; those that scale come back at their fewest.
+
+    Exit code 2: Vertex AI refuses it, or could not be asked.
+    """
+    from training_platform.catalog.nearest import find_nearest
+    from training_platform.clients.google_api import GoogleError
+
+    scope, resources = _team(stack, root)
+    if name not in resources:
+        nearest = find_nearest(name, resources)
+        fail(f"{stack} has no persistent resource {name}.{f' Nearest: {nearest}.' if nearest else ''}")
+    client, resource_id = _client(scope, name, resources[name], local_cloud)
+    try:
+        operation = client.reboot(resource_id)
+    except GoogleError as error:
+        fail(str(error))
+    say(f"{name} restarts: {operation}")
+
+
+def _team(stack: str, root: RootOption) -> tuple[Scope, dict[str, PersistentResourceSpec]]:
+    """Return a team's scope and its persistent resources; ends the command where the stack is not a team's."""
+    from training_platform.config.workspace import read_workspace
+    from training_platform.resources.scope import team_scope
+
+    need("jobs", "Asking Vertex AI")
+    teams = {each.name: (team, home) for each, team, home in read_workspace(repository(root)).teams()}
+    if stack not in teams:
+        fail(f"{stack} is not a team's stack. Allowed: {', '.join(teams) or 'none is declared'}.")
+    team, home = teams[stack]
+    return team_scope(team, home), team.vertex.persistent_resources
+
+
+def _client(
+    scope: Scope, name: str, spec: PersistentResourceSpec, local_cloud: str | None
+) -> tuple[PersistentResources, str]:
+    from training_platform.clients.vertex_ai import PersistentResources
+    from training_platform.resources.cloud_names import persistent_resource_id
+
+    endpoint = f"{local_cloud.rstrip('/')}/aiplatform/" if local_cloud else None
+    return PersistentResources(scope.project, spec.region, endpoint), persistent_resource_id(scope, name)
