@@ -171,6 +171,7 @@ FIRST, SECOND = (*BEST, "priorities", 0), (*BEST, "priorities", 1)
 SLICES = (*CLUSTER, "compute_classes", "slices", "priorities", 0)
 DEEP = (*POOLS, "deep")
 EXPORT, BACKUPS = ("filestore", "a", "exports", 0), ("filestore", "a", "backups")
+FLEX = {"flex": ENVIRONMENT["clusters"]["c"]["node_pools"]["flex"]}  # of which a cohort has a share
 COHORT_SHARE = ("cohorts", "department", "shares", "c", "h100-flex-start")
 ENVIRONMENT_CHANGES: dict[tuple[str | int, ...], Any] = {
     ("project",): "example-other",
@@ -341,7 +342,13 @@ ENVIRONMENT_CHANGES: dict[tuple[str | int, ...], Any] = {
     (*HUB, "image"): "registry.example.com/notebook:2",
     (*HUB, "pools"): ["reserved"],
     (*HUB, "home_gib"): 200,
-    ("clusters",): {"d": {"location": "us-central1-a", "subnet": ENVIRONMENT["clusters"]["c"]["subnet"]}},
+    ("clusters",): {
+        "c": {name: ENVIRONMENT["clusters"]["c"][name] for name in ("location", "subnet")} | {"node_pools": FLEX},
+        "d": {
+            "location": "us-central1-a",
+            "subnet": {"nodes": "10.30.0.0/20", "pods": "10.90.0.0/16", "services": "10.31.0.0/20"},
+        },
+    },
     ("filestore",): {**ENVIRONMENT["filestore"], "new": {"location": "us-central1-a", "capacity_gib": 1024}},
     ("images",): None,
     ("charts",): {},
@@ -351,12 +358,12 @@ ENVIRONMENT_CHANGES: dict[tuple[str | int, ...], Any] = {
     ("cohorts", "group", "parent"): "department",
     ("cohorts", "department", "weight"): 2,
     ("cohorts", "department", "shares"): {},
-    (*COHORT_SHARE, "nominal_quota"): 0,
+    (*COHORT_SHARE, "nominal_quota"): 16,
     (*COHORT_SHARE, "borrowing_limit"): 0,
     (*COHORT_SHARE, "lending_limit"): 0,
     (*CLUSTER, "subnet"): {"nodes": "10.4.0.0/20", "pods": "10.66.0.0/16", "services": "10.5.0.0/20"},
     (*CLUSTER, "system_pool"): {"max_nodes": 9},
-    (*CLUSTER, "node_pools"): {"classed": {"machine_type": "a3-highgpu-8g"}},
+    (*CLUSTER, "node_pools"): {"classed": {"machine_type": "a3-highgpu-8g"}, **FLEX},
     (*CLUSTER, "notebooks"): None,
     (*CLUSTER, "system_pool", "boot_disk"): {"size_gb": 300},
     (*HUB, "oauth_secret"): {"name": "three"},
