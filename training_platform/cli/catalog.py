@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from training_platform.catalog.fact_sheets import Sheet, Value
+
+_OF_ACCELERATOR = ("accelerator.name", "accelerator.title", "accelerator.hbm_gb", "accelerator.quotas")
 
 app = typer.Typer(help="The catalogue of machine types, accelerators, disks and charts.", no_args_is_help=True)
 
@@ -34,9 +37,12 @@ def show(
         ),
     ],
     *,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Print every fact, also what it has none of.")
+    ] = False,
     output_format: FormatOption = Format.text,
 ) -> None:
-    """Print every fact of a row with its unit and source; what has no primary source is marked.
+    """Print the facts of a row with units and source; what has no primary source is marked.
 
     Exit code 2: the catalogue has no such name.
     """
@@ -49,7 +55,7 @@ def show(
         _print_json([_document(sheet) for sheet in found])
         return
     for sheet in found:
-        _print_sheet(sheet)
+        _print_sheet(sheet if verbose else _short(sheet))
 
 
 @app.command("list")
@@ -58,11 +64,18 @@ def list_(
     family: Annotated[
         str | None, typer.Option("--family", help="Only this family, such as a3, ct5lp-hightpu or h100.")
     ] = None,
+    gpu: Annotated[
+        str | None, typer.Option("--gpu", help="Only machine types with this GPU or TPU, such as h100.")
+    ] = None,
+    region: Annotated[
+        str | None, typer.Option("--region", help="Only machine types with a zone in this region.")
+    ] = None,
+    zone: Annotated[str | None, typer.Option("--zone", help="Only machine types in this zone.")] = None,
     output_format: FormatOption = Format.text,
 ) -> None:
     """List what the catalogue knows, a line for each name.
 
-    Exit code 2: the catalogue has no such family.
+    Exit code 2: the catalogue has no such family, GPU, region or zone.
     """
     from training_platform.catalog.fact_sheets import sheets
 
@@ -71,6 +84,16 @@ def list_(
     if family is not None and family not in families:
         _unknown(f"{family!r} is not a family in the catalogue", family, families)
     listed = [sheet for sheet in known if family is None or family in sheet.families]
+    filters: tuple[tuple[str | None, str, Callable[[Sheet], set[str]]], ...] = (
+        (gpu, "GPU or TPU", lambda sheet: {str(sheet.value("accelerator.name"))} - {"None"}),
+        (region, "region with accelerators", lambda sheet: {zone.rpartition("-")[0] for zone in _zones(sheet)}),
+        (zone, "zone with accelerators", _zones),
+    )
+    for asked, what, names_of in filters:
+        names = {name for sheet in known for name in names_of(sheet)} if asked else set[str]()
+        if asked and asked not in names:
+            _unknown(f"{asked!r} is not a {what} in the catalogue", asked, names)
+        listed = [sheet for sheet in listed if asked is None or asked in names_of(sheet)]
     if output_format is Format.json:
         _print_json([{"kind": each.kind, "name": each.name, "families": list(each.families)} for each in listed])
         return
@@ -87,6 +110,23 @@ def sheets_of(name: str) -> list[Sheet]:
     from training_platform.catalog.fact_sheets import sheets
 
     return [sheet for sheet in sheets() if sheet.name == name]
+
+
+def _zones(sheet: Sheet) -> set[str]:
+    zones = sheet.value("zones")
+    return set(zones) if isinstance(zones, list) and sheet.kind == "machine type" else set()
+
+
+def _short(sheet: Sheet) -> Sheet:
+    """Return a sheet without what the row has none of, sources of parts, and what its accelerator's own sheet says."""
+    kept = tuple(
+        fact
+        for fact in sheet.facts
+        if fact.value not in (None, [], False)
+        and not fact.field.endswith(".source")
+        and (not fact.field.startswith("accelerator.") or fact.field.startswith(_OF_ACCELERATOR))
+    )
+    return replace(sheet, facts=kept)
 
 
 def _print_sheet(sheet: Sheet) -> None:

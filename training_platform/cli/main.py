@@ -25,6 +25,7 @@ from training_platform.cli.authoring import init, schema
 from training_platform.cli.job import files as job
 from training_platform.cli.job import image
 from training_platform.cli.job import runs as job_runs
+from training_platform.cli.options import uncut_help
 from training_platform.cli.root import DISTRIBUTION, installed
 from training_platform.cli.streams import COULD_NOT, StreamError, standard_streams
 from training_platform.config.reading.printable import printable
@@ -42,7 +43,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
 )
 app.command("check")(check.check)
 app.command("explain")(explain.explain)
@@ -60,6 +61,9 @@ app.add_typer(quota.app, name="quota")
 quota.app.command("request")(quota_request.request)
 app.add_typer(sandbox.app, name="sandbox")
 sandbox.app.add_typer(sandbox_faults.app, name="faults")
+
+
+uncut_help(app)
 
 
 @app.callback()

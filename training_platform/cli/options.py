@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
+from typer.core import TyperGroup
 
 Command = Callable[..., None]
+_WHOLE = 1_000  # characters
 
 
 class Format(StrEnum):
@@ -27,6 +29,28 @@ RootOption = Annotated[Path | None, typer.Option("--root", help="The repository;
 TodayOption = Annotated[
     str | None, typer.Option("--today", help="The date to check dated files against, such as 2026-11-21.")
 ]
+
+
+class Commands(TyperGroup):
+    """A group of commands whose help says the first sentence of each in full; click cuts it at the line's end.
+
+    Its types are Any: typer brings a click of its own, which is private.
+    """
+
+    def format_commands(self, context: Any, formatter: Any) -> None:
+        """Write the commands with what they do."""
+        commands = {name: self.get_command(context, name) for name in self.list_commands(context)}
+        rows = [(name, each.get_short_help_str(limit=_WHOLE)) for name, each in commands.items() if each]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+def uncut_help(app: typer.Typer) -> None:
+    """Let an application, and all below it, say in help what each of its commands does in full."""
+    app.info.cls = Commands
+    for group in app.registered_groups:
+        if group.typer_instance:
+            uncut_help(group.typer_instance)
 
 
 def takes(options: type[Any], *names: str) -> Callable[[Command], Command]:

@@ -92,6 +92,50 @@ def test_a_family_is_listed_alone() -> None:
     assert names == ["ct5lp-hightpu-1t", "ct5lp-hightpu-4t", "ct5lp-hightpu-8t", "tpu-v5e"]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "there", "not_there"),
+    [
+        (["--gpu", "h100"], "a3-highgpu-8g", "a3-megagpu-8g"),
+        (["--region", "us-central2"], "ct4p-hightpu-4t", "ct5lp-hightpu-4t"),
+        (["--zone", "us-west4-a"], "ct5lp-hightpu-4t", "ct4p-hightpu-4t"),
+        (["--gpu", "a100-40", "--zone", "us-central1-a"], "a2-highgpu-8g", "a2-ultragpu-8g"),
+    ],
+)
+def test_machines_are_listed_by_gpu_region_and_zone(arguments: list[str], there: str, not_there: str) -> None:
+    found = json.loads(catalog("list", *arguments, "--format", "json").stdout)
+
+    names = {each["name"] for each in found}
+    assert {each["kind"] for each in found} == {"machine type"}
+    assert there in names
+    assert not_there not in names
+
+
+@pytest.mark.parametrize("option", ["gpu", "region", "zone"])
+def test_what_nothing_is_listed_by_is_refused_with_the_nearest(option: str) -> None:
+    wrong = {"gpu": "h1000", "region": "us-central11", "zone": "us-central1-aa"}[option]
+    done = catalog("list", f"--{option}", wrong)
+
+    assert done.exit_code == 2
+    assert f"'{wrong}' is not a " in done.stderr
+    assert f"Nearest: {wrong[:-1]}." in done.stderr
+
+
+def test_a_machine_is_shown_in_one_screen_and_whole_with_verbose() -> None:
+    short, whole = (catalog("show", "a3-megagpu-8g", *more).stdout.splitlines() for more in ([], ["--verbose"]))
+
+    assert len(short) < 50 < len(whole)
+    assert {each.split()[0] for each in short} < {each.split()[0] for each in whole}
+    assert {"accelerator.partitions.1g.10gb", "missing_zones"} <= {each.split()[0] for each in whole}
+
+
+@pytest.mark.parametrize("group", [[], ["quota"], ["job"], ["catalog"], ["sandbox"]])
+def test_help_says_what_each_command_does_in_full(group: list[str]) -> None:
+    done = CliRunner().invoke(app, [*group, "--help"], terminal_width=80)
+
+    assert "Commands:" in done.stdout
+    assert "..." not in done.stdout.partition("Commands:")[2]
+
+
 def test_help_loads_no_catalogue() -> None:
     heavy = {"yaml", "pydantic", "training_platform.catalog"}
     code = f"import sys; import training_platform.cli.main; assert not {heavy!r} & set(sys.modules)"

@@ -124,3 +124,15 @@ def test_a_team_in_a_file_that_says_another_environment_is_a_finding(tmp_path: P
     (finding,) = [each for stack in stacks.values() for each in stack.findings]
     assert (finding.stack, finding.path) == ("prod-vision", "environment")
     assert finding.message == "is 'dev', and the file's name says prod"
+
+
+def test_notebooks_far_from_their_homes_are_found(tmp_path: Path) -> None:
+    notebooks = "{filestore: homes, host: n.example.com, oauth_client_id: a, allowed_domain: example.com}"
+    near = f"location: us-central1-a\n        notebooks: {notebooks}\n        subnet"
+    (tmp_path / "near").mkdir()
+
+    (finding,) = findings(tmp_path, "location: us-central1-a\n        subnet", near.replace("central1", "west4"))
+    assert finding.path == "clusters.c.notebooks.filestore"
+    assert finding.message == "'homes' is in us-central1-a: notebooks in us-west4 cannot mount it"
+    assert finding.allowed == "an instance in us-west4, to be declared under filestore"
+    assert findings(tmp_path / "near", "location: us-central1-a\n        subnet", near) == []

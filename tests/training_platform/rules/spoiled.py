@@ -112,6 +112,7 @@ ROWS = [
     Row("pod-range", "warning", {"subnet.secondaryIpRanges.0.ipCidrRange": "10.64.0.0/24"}),
     Row("node-range", "error", {"subnet.ipCidrRange": "10.0.0.0/29"}),
     Row("ranges-overlap", "error", {"subnet.ipCidrRange": "10.64.16.0/20"}),
+    Row("public-range", "warning", {"subnet.ipCidrRange": "172.160.0.0/20"}),
     Row("webhook-firewall", "error", {"wall.allows.0.ports": ["8443"]}),
     Row("webhook-firewall", "warning", {"wall": DROP}, {"flavor": DROP, "queue": DROP}),
     Row("private-nodes-way-out", "warning", {"nat.region": "us-west4"}),

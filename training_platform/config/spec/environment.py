@@ -154,23 +154,8 @@ class Environment(Section):
         slices = 0
         for name, cluster in self.clusters.items():
             slices += sum(pool.slices for pool in cluster.node_pools.values())
-            if cluster.notebooks and cluster.notebooks.filestore not in self.filestore:
-                wanted = cluster.notebooks.filestore
-                yield Conflict(
-                    ("clusters", name, "notebooks", "filestore"),
-                    f"{wanted!r} is not a Filestore instance of this environment",
-                    enumeration(self.filestore) or "none is declared under filestore",
-                    find_nearest(wanted, self.filestore),
-                )
-            elif cluster.notebooks and (team := self.filestore[cluster.notebooks.filestore].team):
-                message = f"is team {team}'s alone, and homes are those of all users of notebooks"
-                others = [each for each, spec in self.filestore.items() if spec.team is None]
-                yield Conflict(
-                    ("clusters", name, "notebooks", "filestore"),
-                    message,
-                    enumeration(others) or "an instance without team, to be declared under filestore",
-                    min(others, default=None),
-                )
+            if cluster.notebooks:
+                yield from self._conflicts_of_homes(("clusters", name, "notebooks", "filestore"), cluster)
         for name, instance in self.filestore.items():
             if instance.connection == "private-service-access" and self.private_services_range is None:
                 message = "needs private_services_range of the environment, which is not set"
@@ -181,6 +166,25 @@ class Environment(Section):
         if slices > MOST_SLICES:
             message = f"has {slices:,} slices and node pools in all clusters together"
             yield Conflict(("clusters",), message, f"at most {MOST_SLICES:,}")
+
+    def _conflicts_of_homes(self, at: tuple[str, ...], cluster: ClusterSpec) -> Iterator[Conflict]:
+        """Yield an instance for homes of notebooks that is not there, is a team's alone, or is in another region."""
+        wanted = cluster.notebooks.filestore if cluster.notebooks else ""
+        region = region_of(cluster.location)
+        others = [each for each, spec in self.filestore.items() if spec.team is None]
+        near = [each for each in others if region_of(self.filestore[each].location) == region]
+        if wanted not in self.filestore:
+            message = f"{wanted!r} is not a Filestore instance of this environment"
+            allowed = enumeration(self.filestore) or "none is declared under filestore"
+            yield Conflict(at, message, allowed, find_nearest(wanted, self.filestore))
+        elif wanted not in others:
+            message = f"is team {self.filestore[wanted].team}'s alone, and homes are those of all users of notebooks"
+            allowed = enumeration(others) or "an instance without team, to be declared under filestore"
+            yield Conflict(at, message, allowed, min(others, default=None))
+        elif wanted not in near:
+            message = f"{wanted!r} is in {self.filestore[wanted].location}: notebooks in {region} cannot mount it"
+            allowed = enumeration(near) or f"an instance in {region}, to be declared under filestore"
+            yield Conflict(at, message, allowed, min(near, default=None))
 
     def _regions_without_key(self) -> Iterator[Conflict]:
         """Yield what would be left to Google's keys where the environment has its own."""

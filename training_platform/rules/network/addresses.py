@@ -19,6 +19,7 @@ _ARITHMETIC = "GKE's block of pod addresses per node; general knowledge (unverif
 DEFAULT_PODS = 110
 WEBHOOK_PORT = 9443
 RESERVED_ADDRESSES = 4  # of a subnet's primary range
+_PRIVATE = tuple(map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")))
 
 
 @rule("pod-range", ruleset="addresses", across=True, facts=("CLU-13",), source=_ARITHMETIC)
@@ -82,6 +83,29 @@ def ranges_overlap(program: Program) -> Iterator[Draft]:
             yield finding(each[0], each[1], message, allowed="ranges of one VPC that do not overlap")
         if not widest or widest[2] != each[2] or each[3].broadcast_address > widest[3].broadcast_address:
             widest = each
+
+
+@rule(
+    "public-range",
+    ruleset="addresses",
+    across=True,
+    severity="warning",
+    owner="house",
+    source="house rule: who takes addresses of others cannot reach them (RFC 1918; IANA's special-purpose registry)",
+)
+def public_range(subnet: SubnetView) -> Iterator[Draft]:
+    """Find a range of addresses that are others' on the internet: pods and nodes could not reach those."""
+    for field, _, room in _named_ranges(subnet):
+        if room.is_global:
+            private = next(
+                (block for block in _PRIVATE if str(block).split(".")[0] == str(room).split(".")[0]), _PRIVATE[0]
+            )
+            offset = int(room.network_address) % private.num_addresses
+            nearest = (
+                f"{private.network_address + offset}/{room.prefixlen}" if room.prefixlen >= private.prefixlen else None
+            )
+            message = f"{room} is not a private range: its addresses are others' on the internet"
+            yield finding(subnet, field, message, allowed=f"ranges in {', '.join(map(str, _PRIVATE))}", nearest=nearest)
 
 
 @rule(

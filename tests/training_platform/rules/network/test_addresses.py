@@ -32,6 +32,13 @@ TOGETHER: list[Together] = [
     ("ranges-overlap", {"subnet": {"cidr": "10.64.255.0/24"}}, (), 1),
     ("ranges-overlap", {"subnet": {"cidr": "10.64.255.255/32"}}, (), 1),
     ("ranges-overlap", {"subnet": {"cidr": "10.65.0.0/24"}}, (), 0),
+    ("public-range", {}, (), 0),
+    ("public-range", {"subnet": {"cidr": "172.31.240.0/20"}}, (), 0),
+    ("public-range", {"subnet": {"cidr": "172.32.0.0/20"}}, (), 1),
+    ("public-range", {"subnet": {"cidr": "100.127.240.0/20"}}, (), 0),
+    ("public-range", {"subnet": {"cidr": "100.128.0.0/20"}}, (), 1),
+    ("public-range", {"subnet": {"cidr": "240.10.0.0/20"}}, (), 0),
+    ("public-range", {"subnet": {"ranges": {"pods": "8.8.0.0/16"}}}, (), 1),
     ("webhook-firewall", {}, (), 0),
     ("webhook-firewall", {}, ("firewall",), 1),
     ("webhook-firewall", {"firewall": {"ports": ("8443",)}}, (), 1),
@@ -80,6 +87,8 @@ def test_rule_across_resources_that_meets_an_unknown_value_says_so(
 NEAREST_TOGETHER: list[TogetherNearest] = [
     ("pod-range", {"subnet": {"ranges": {"pods": "10.64.0.0/23"}}}, "10.64.0.0/22"),
     ("node-range", {"subnet": {"cidr": "10.10.0.0/29"}}, "10.10.0.0/28"),
+    ("public-range", {"subnet": {"cidr": "172.160.0.0/20"}}, "172.16.0.0/20"),
+    ("public-range", {"subnet": {"cidr": "8.8.16.0/20"}}, "10.8.16.0/20"),
 ]
 
 
