@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from modules.vertex.persistent_resource import PersistentResource, PersistentResourceArgs
-from training_platform.catalog import MACHINE_TYPES
+from training_platform.catalog import MACHINE_TYPES, replacements
 from training_platform.checks.planning.recorder import Plan, record
 from training_platform.config.spec import team
 from training_platform.resources.cloud_names import persistent_resource_id
@@ -196,3 +196,11 @@ def test_an_id_of_63_characters_stays_whole_and_one_more_is_cut() -> None:
 @given(names, names, names)
 def test_every_resource_has_an_id_that_vertex_takes(environment: str, name: str, key: str) -> None:
     assert re.fullmatch(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?", persistent_resource_id(scope(environment, name), key))
+
+
+@pytest.mark.parametrize("path", ["resourcePools[0].replicaCount", "resourcePools[1].replicaCount", "displayName"])
+def test_the_plan_says_of_a_change_that_the_api_does_not_take_that_it_replaces(path: str) -> None:
+    also = deploy().one(RESOURCE).options["replaceOnChanges"]
+
+    assert not replacements.forces(RESOURCE, path)
+    assert replacements.forces(RESOURCE, path, also=also)
