@@ -423,7 +423,7 @@ vertex:
         p:
           machine_type: n1-standard-4
           replicas: 1
-          max_replicas: 2
+          max_replicas: 3
           boot_disk: {type: pd-ssd, size_gb: 200}
 """)
 SHARE, RESOURCE = ("shares", "c", "a100-40-spot"), ("vertex", "persistent_resources", "r")
@@ -482,7 +482,7 @@ TEAM_CHANGES: dict[tuple[str | int, ...], Any] = {
     (*RESOURCE, "more_pools"): {},
     (*POOL, "machine_type"): "n1-standard-8",
     (*POOL, "replicas"): 2,
-    (*POOL, "max_replicas"): 3,
+    (*POOL, "max_replicas"): 4,
     (*POOL, "boot_disk"): {"type": "pd-ssd", "size_gb": 300},
     (*POOL, "boot_disk", "type"): "pd-standard",
     (*POOL, "boot_disk", "size_gb"): 400,

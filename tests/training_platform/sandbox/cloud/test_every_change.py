@@ -36,6 +36,7 @@ RULE = {
 }
 NATS, POLICIES = "gcp:compute/routerNat:RouterNat", "gcp:monitoring/alertPolicy:AlertPolicy"
 CHANNELS = "gcp:monitoring/notificationChannel:NotificationChannel"
+BUDGETS = "gcp:billing/budget:Budget"
 ADDRESS = f"{REGION}/addresses/nat"
 FIREWALL = f"compute/v1/projects/{PROJECT}/global/firewalls/allow"
 IMAGES = f"artifactregistry/v1/{LOCATION}/repositories/images"
@@ -43,6 +44,7 @@ CLUSTER = f"container/v1/{LOCATION}/clusters/one"
 POOL = f"{CLUSTER}/nodePools/gpus"
 HOMES = f"file/v1/{ZONE}/instances/homes"
 BUCKET = "storage/v1/b/example-lab-data"
+ACCOUNT = "billingbudgets/v1/billingAccounts/012345-6789AB-CDEF01"
 MONITORING = f"monitoring/v3/projects/{PROJECT}"
 LABELS = {"team": "two"}
 
@@ -86,7 +88,15 @@ WINDOW = {"window": {"recurringWindow": {"recurrence": "FREQ=DAILY"}}}
 CONDITIONS = [{"displayName": "d", "conditionThreshold": {"filter": "y"}}]
 SYSCTLS = {"sysctls": {"net.core.somaxconn": "4096"}}
 TAINTS = [{"key": "team", "value": "two", "effect": "NO_EXECUTE"}]
+AMOUNT = {"specifiedAmount": {"currencyCode": "USD", "units": "200"}}
+FILTER = {"projects": ["projects/123"], "labels": {"team": ["two"]}}
 REQUESTS: dict[tuple[str, str], Sent] = {
+    (BUDGETS, "amount"): masked("budget", {"amount": AMOUNT}),
+    (BUDGETS, "budgetFilter"): masked("budget", {"budgetFilter": FILTER}),
+    (BUDGETS, "displayName"): masked("budget", {"displayName": "two"}),
+    (BUDGETS, "thresholdRules"): masked("budget", {"thresholdRules": [{"thresholdPercent": 0.7}]}),
+    (BUDGETS, "allUpdatesRule"): masked("budget", {"notificationsRule": {"disableDefaultIamRecipients": True}}),
+    (CHANNELS, "displayName"): masked("channel", {"displayName": "two"}),
     (REPOSITORIES, "cleanupPolicies"): masked(IMAGES, {"cleanupPolicies": {"keep": {"id": "keep", "action": "KEEP"}}}),
     (REPOSITORIES, "labels"): masked(IMAGES, {"labels": LABELS}),
     (ADDRESSES, "labels"): Sent(
@@ -223,9 +233,11 @@ def lab(ask: Client) -> dict[str, str]:
     board = ask.done("POST", f"aiplatform/v1/{LOCATION}/tensorboards", {"displayName": "runs"})
     channel = {"type": "email", "labels": {"email_address": "ops@example.com"}}
     slow = [{"displayName": "c", "conditionThreshold": {"filter": "x"}}]
+    budget: Json = {"amount": AMOUNT, "budgetFilter": {}}
     policy = {"displayName": "slow", "combiner": "OR", "conditions": slow}
     return {
         "board": f"aiplatform/v1/{board['response']['name']}",
+        "budget": f"billingbudgets/v1/{ask.done('POST', f'{ACCOUNT}/budgets', budget)['name']}",
         "channel": f"monitoring/v3/{ask.done('POST', f'{MONITORING}/notificationChannels', channel)['name']}",
         "policy": f"monitoring/v3/{ask.done('POST', f'{MONITORING}/alertPolicies', policy)['name']}",
     }
