@@ -122,8 +122,8 @@ def destroy(
     ] = False,
     options: Options,
 ) -> None:
-    """Delete everything of a stack; a protected one is refused."""
-    with _session(stack, options) as session:
+    """Delete everything of a stack, by its state where its file is gone; a protected one is refused."""
+    with _session(stack, options, kept=True) as session:
         _print(session.destroy(stack, lift=lift_protection))
 
 
@@ -178,7 +178,7 @@ def status(*, options: Options) -> None:
 
 
 @contextmanager
-def _session(stack: str, options: Options) -> Iterator[Session]:
+def _session(stack: str, options: Options, *, kept: bool = False) -> Iterator[Session]:
     from rich.console import Console
 
     from training_platform.sandbox.run.durations import parse_durations
@@ -194,7 +194,8 @@ def _session(stack: str, options: Options) -> Iterator[Session]:
             api_server=options.api_server,
             scenario=options.scenario,
         )
-        with session(options.folder(), [stack], settings, console=Console(stderr=True), ask=options.ask) as made:
+        console = Console(stderr=True)
+        with session(options.folder(), [stack], settings, console=console, ask=options.ask, kept=kept) as made:
             yield made
 
 

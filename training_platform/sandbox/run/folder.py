@@ -26,6 +26,7 @@ from training_platform.sandbox.run.problems import CannotRun
 from training_platform.sandbox.run.stack_copy import salt_of, sandboxed
 
 NAME: Final = ".sandbox"
+_REFERENCE: Final = "pulumi:pulumi:StackReference"
 _LINKED: Final = ("modules", "policies", "training_platform")
 
 
@@ -119,6 +120,8 @@ class Folder:
             lift = stack_name(path) == lift_protection
             text = sandboxed(path.read_text(encoding="utf-8"), salt=own, lift_protection=lift)
             path.write_text(text, encoding="utf-8")
+        if salt and not (own_file := checkout / stack_file(stack)).exists():
+            own_file.write_text(f"encryptionsalt: {salt}\n", encoding="utf-8")  # a destroy needs no more of it
         shutil.copy(self.root / "__main__.py", checkout / "__main__.py")
         (checkout / "Pulumi.yaml").write_text(_project(self.root, config), encoding="utf-8")
         for name in _LINKED:
@@ -161,6 +164,15 @@ class Folder:
         found = (self.state / ".pulumi" / "stacks" / PROJECT).glob("*.json")
         return sorted(path.stem for path in found)
 
+    def readers(self, environment: str) -> list[str]:
+        """Return the stacks whose state reads what an environment exports, also those whose file is gone."""
+        return [
+            stack
+            for stack in self.stacks()
+            for each in self.resources(stack)
+            if each["type"] == _REFERENCE and each.get("inputs", {}).get("name", "").rpartition("/")[2] == environment
+        ]
+
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Hold the sandbox while a server of this process serves it. Raises CannotRun where another holds it."""
@@ -182,6 +194,11 @@ class Folder:
         latest = read_json(path)["checkpoint"].get("latest")
         found: dict[str, Any] = latest or {}
         return found
+
+
+def stack_file(stack: str) -> str:
+    """Return where a stack's file is, from the repository."""
+    return f"{STACKS_FOLDER}/Pulumi.{stack}.yaml"
 
 
 def folder_at(root: Path, workspace: Path | None) -> Folder:

@@ -22,7 +22,7 @@ from training_platform.sandbox.run.engine.engine import PARALLEL, Engine, open_e
 from training_platform.sandbox.run.engine.environment import engine_environment, without_personal_settings
 from training_platform.sandbox.run.engine.protection import protected
 from training_platform.sandbox.run.faults import Faults, check_scenario, fault_lines, playing, remove
-from training_platform.sandbox.run.folder import Folder
+from training_platform.sandbox.run.folder import Folder, stack_file
 from training_platform.sandbox.run.kubernetes import api_server_programs, kubernetes_notes
 from training_platform.sandbox.run.problems import CannotRun, RunFailed
 from training_platform.sandbox.run.recovery.half_made import half_made, without_others
@@ -98,7 +98,8 @@ class Session:
             **provider_settings(self.servers.durations),
             "gcp:disableGlobalProjectWarning": "true",  # every resource here names its project
         }
-        home = self.workspace.stacks[name].environment_name
+        stack = self.workspace.stacks.get(name)
+        home = stack.environment_name if stack else None
 
         def copy() -> Path:
             return self.folder.copy(name, config, lift_protection=home if lift else None)
@@ -122,6 +123,7 @@ class Session:
         timeline = Timeline()
         problem: RunFailed | None = None
         total = self._total(name, command, len(before))
+        stack = self.workspace.stacks.get(name)
         with progress.patient(self.say), progress.shown(self.console, f"{command} {name}", timeline, total):
             try:
                 call(timeline)
@@ -137,7 +139,7 @@ class Session:
             timeline,
             reversed_needs(needs) if command == "destroy" else needs,
             failed=problem is not None,
-            quotas=quota_rows(self.folder, self.workspace, self.workspace.project_of(self.workspace.stacks[name])),
+            quotas=quota_rows(self.folder, self.workspace, self.workspace.project_of(stack) if stack else None),
             notes=[*notes, *fault_lines(faults.listed(), hits), *objects],
             file=self.folder.summary(name),
         )
@@ -212,14 +214,11 @@ class Session:
     def _refuse_destroy(self, name: str, lift: bool) -> None:
         if not self.folder.resources(name):
             return
-        teams = [
-            each.name
-            for each in self.workspace.stacks.values()
-            if each.team and each.environment_name == name and self.folder.resources(each.name)
-        ]
-        if teams:
+        if teams := self.folder.readers(name):
             raise RunFailed(f"{', '.join(teams)} is still up in {name}: destroy it first.")
         names = protected(self.folder.resources(name))
+        if names and name not in self.workspace.stacks:
+            raise RunFailed(f"{name} is protected, and its stack file, which could lift that, is gone: put it back.")
         if names and not lift:
             raise RunFailed(
                 f"{name} is protected: {', '.join(names[:5])}{' and others' if len(names) > 5 else ''}. For a real "
@@ -242,14 +241,24 @@ class Session:
 
 @contextmanager
 def session(
-    folder: Folder, names: Sequence[str], options: Options, *, console: Console, ask: Callable[[str], bool]
+    folder: Folder,
+    names: Sequence[str],
+    options: Options,
+    *,
+    console: Console,
+    ask: Callable[[str], bool],
+    kept: bool = False,
 ) -> Iterator[Session]:
-    """Find tools, check stacks, start servers. Raises CannotRun, or RunFailed where a stack file is rejected."""
+    """Find tools, check stacks, start servers. Raises CannotRun, or RunFailed where a stack file is rejected.
+
+    ``kept`` says that a stack without a file will do that has a state, to be destroyed.
+    """
     if options.scenario is not None:
         check_scenario(options.scenario)
     command = tools.pulumi_command(ask)
     tools.require_gcp()
-    workspace = read_stacks(folder.root, names)
+    gone = {name for name in folder.stacks() if not (folder.root / stack_file(name)).exists()} if kept else set[str]()
+    workspace = read_stacks(folder.root, [name for name in names if name not in gone])
     folder.prepare()
     programs = api_server_programs(folder, asked_for=options.api_server)
     with (

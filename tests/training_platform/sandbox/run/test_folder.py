@@ -137,3 +137,29 @@ def test_what_was_under_way_is_kept_until_a_resume_is_through(folder: Folder) ->
     assert folder.pending("dev") == [{"type": "creating"}]
     folder.remember("dev", [])
     assert folder.pending("dev") == []
+
+
+def keep_state(folder: Folder, stack: str, *resources: dict[str, object]) -> None:
+    file = folder.state / ".pulumi" / "stacks" / "training-platform" / f"{stack}.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps({"checkpoint": {"latest": {"resources": resources}}}))
+
+
+def test_a_team_whose_file_is_gone_still_reads_its_environment(folder: Folder) -> None:
+    name = "organization/training-platform/dev"
+    keep_state(folder, "dev", {"type": "pulumi:pulumi:Stack"})
+    keep_state(folder, "gone", {"type": "pulumi:pulumi:StackReference", "inputs": {"name": name}})
+    keep_state(folder, "other", {"type": "pulumi:pulumi:StackReference", "inputs": {"name": f"{name}-eu"}})
+    keep_state(folder, "destroyed")
+
+    assert folder.readers("dev") == ["gone"]
+    assert folder.readers("prod") == []
+
+
+def test_a_stack_without_a_file_is_destroyed_with_the_salt_of_its_state(folder: Folder) -> None:
+    file = folder.copy("dev", {}) / "stacks" / "Pulumi.dev.yaml"
+    file.write_text("encryptionsalt: v1:abc\n")
+    folder.keep_salt("dev")
+    (folder.root / "stacks" / "Pulumi.dev.yaml").unlink()
+
+    assert (folder.copy("dev", {}) / "stacks" / "Pulumi.dev.yaml").read_text() == "encryptionsalt: v1:abc\n"

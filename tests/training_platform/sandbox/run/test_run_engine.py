@@ -94,3 +94,20 @@ def _copy_of(root: Path, target: Path) -> Path:
         (target / name).write_bytes((root / name).read_bytes())
     (target / "modules").symlink_to((root / "modules").resolve())
     return target
+
+
+def test_a_stack_whose_file_is_gone_is_destroyed_by_its_state(sandbox: Sandbox) -> None:
+    file = sandbox.folder.root / "stacks" / "Pulumi.small.yaml"
+    section = "{project: example-train-small, production: false, deletion_protection: false}"
+    file.write_text(f"config:\n  training-platform:environment: {section}\n")
+    ran = sandbox("up", "small")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    file.unlink()
+
+    unknown, gone = sandbox("up", "small"), sandbox("destroy", "small")
+
+    assert unknown.returncode == 2
+    assert "'small' is not a stack" in unknown.stderr
+    assert gone.returncode == 0, gone.stdout + gone.stderr
+    assert "deleted 1 gcp provider" in gone.stdout
+    assert sandbox.folder.resources("small") == []

@@ -12,6 +12,8 @@ from training_platform.sandbox.run.folder import Folder
 from training_platform.sandbox.run.reports.summary import QuotaRow
 from training_platform.sandbox.run.servers import make_cloud, served
 
+_CALLED = {"b": "buckets", "o": "objects"}  # of names in the API of Cloud Storage
+
 
 def quota_rows(folder: Folder, workspace: Workspace, project: str | None = None) -> list[QuotaRow]:
     """Return the quota in use, by project; of one project, or of all."""
@@ -47,7 +49,8 @@ def _cloud(folder: Folder, workspace: Workspace) -> Iterator[str]:
     cloud = make_cloud(folder, workspace, {})
     for project in cloud.projects.ids():
         names = [each.name.split("/") for each in cloud.store.all(project)]
-        counts = Counter(f"{parts[0]} {parts[-2]}" for parts in names if len(parts) > 2 and parts[-2] != "operations")
+        kinds = ((parts[0], _CALLED.get(parts[-2], parts[-2])) for parts in names if len(parts) > 2)
+        counts = Counter(f"{service} {kind}" for service, kind in kinds if kind != "operations")
         if counts:
             yield f"project {project}: " + ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
 

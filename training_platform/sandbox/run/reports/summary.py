@@ -150,6 +150,8 @@ def _type(urn: str) -> str:
 
 
 def _short(kind: str) -> str:
-    """Return ``gcp NodePool`` for ``gcp:container/nodePool:NodePool``."""
+    """Return ``gcp NodePool`` for ``gcp:container/nodePool:NodePool``, and ``gcp provider`` for a provider itself."""
     parts = kind.split(":")
+    if parts[1:2] == ["providers"]:
+        return f"{parts[-1]} provider"
     return f"{parts[0]} {parts[-1]}"
