@@ -74,8 +74,10 @@ class SnapshotFile(Section):
     """The whole file."""
 
     project: ProjectId
-    taken: date
-    limits: dict[ServiceName, dict[QuotaIdName, tuple[Limit, ...]]]
+    taken: date = Field(description="Day on which the limits were read.", examples=["2026-11-01"])
+    limits: dict[ServiceName, dict[QuotaIdName, tuple[Limit, ...]]] = Field(
+        description="Limits by service and quota id, a row for each place or other dimension."
+    )
 
 
 class Row(NamedTuple):

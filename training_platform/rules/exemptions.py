@@ -16,7 +16,7 @@ from functools import lru_cache
 from pathlib import Path as FilePath
 from typing import Annotated, NamedTuple
 
-from pydantic import AfterValidator, ValidationError, model_validator
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from training_platform.catalog.nearest import find_nearest
@@ -43,13 +43,13 @@ Text = Annotated[str, AfterValidator(_said)]
 class Exemption(Section):
     """One rule that one part of one stack may break, why, who answers for it, and its last day."""
 
-    rule: Annotated[str, OneOf("rule that can be exempt", EXEMPTIBLE)]
-    stack: Text
-    path: Text | None = None
-    resource: Text | None = None
-    reason: Text
-    owner: Email
-    expires: date
+    rule: Annotated[str, OneOf("rule that can be exempt", EXEMPTIBLE)] = Field(description="Id of the rule.")
+    stack: Text = Field(description="Stack in which it may be broken.", examples=["dev"])
+    path: Text | None = Field(default=None, description="Place in the stack file, as a finding says it.")
+    resource: Text | None = Field(default=None, description="Type and name of a resource, as a finding says it.")
+    reason: Text = Field(description="Why it may be broken.")
+    owner: Email = Field(description="Address of whoever answers for it.")
+    expires: date = Field(description="Last day on which it holds.", examples=["2027-01-31"])
 
     @model_validator(mode="after")
     def _one_subject(self) -> Exemption:
@@ -76,7 +76,7 @@ class Exemption(Section):
 class ExemptionsFile(Section):
     """The whole file."""
 
-    exemptions: tuple[Exemption, ...] = ()
+    exemptions: tuple[Exemption, ...] = Field(default=(), description="What may break a rule, and until when.")
 
 
 class Entry(NamedTuple):

@@ -21,6 +21,21 @@ def test_the_generated_schema_is_current(name: str) -> None:
     assert (ROOT / name).read_text(encoding="utf-8") == schema_files()[name], "run `make schema`"
 
 
+@pytest.mark.parametrize("name", schema_files())
+def test_every_property_of_every_schema_is_described_and_every_object_closed(name: str) -> None:
+    lacking = []
+    found = [json.loads(schema_files()[name])]
+    while found:
+        part = found.pop()
+        found += part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+        fields = part.get("properties", {}) if isinstance(part, dict) and part.get("type") == "object" else None
+        if fields is not None:
+            lacking += [key for key, value in fields.items() if not ("description" in value or "$ref" in value)]
+            lacking += [] if "additionalProperties" in part else [sorted(fields)]
+
+    assert lacking == []
+
+
 def test_the_schema_is_one_itself() -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
 
