@@ -17,7 +17,9 @@ BEYOND = {
     "bucket-hierarchical",
     "filestore-exports",
     "filestore-snapshot",
-}  # read in Google's docs; in no row of the sheet
+    "persistent-network",
+    "topology-autoscaled",
+}  # read in Google's docs or Kueue's source; in no row of the sheet
 # Fields that decide nothing for a flawless view: they are there for ledgers and messages, or matter beside others.
 UNREAD = {
     "checks", "cidr", "clashing", "compute_class", "connect_mode", "count", "default_machine", "dynamic_ports",

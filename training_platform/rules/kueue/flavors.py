@@ -84,6 +84,7 @@ def flavor_accelerator(flavor: FlavorView, program: Program) -> Iterator[Draft]:
     "topology-autoscaled",
     ruleset="flavors",
     severity="warning",
+    owner="kueue",
     across=True,
     source="Kueue v0.19.2, tas_flavor_snapshot.go and its page on topology-aware scheduling, read 2026-11-22; tried",
 )
