@@ -274,10 +274,19 @@ def test_a_member_queues_jobs_which_controllers_make_into_more(server: Server, r
     assert server.ask("Job", child, JOBSET_CONTROLLER) == ""
 
 
+def wait_for_rights(server: Server, who: dict[str, str]) -> None:
+    """The API server reads a new binding a moment after it has taken it."""
+    deadline = time.monotonic() + 10
+    while "cannot create resource" in server.ask("Job", job(), who):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
 def test_an_account_of_another_namespace_is_no_controller(server: Server) -> None:
     for account in ("nlp:training", "tools:workflows"):
         assert server.ask("ClusterRoleBinding", administrator(account), keep=True) == ""
         who = {"Impersonate-User": f"system:serviceaccount:{account}"}
+        wait_for_rights(server, who)
 
         assert "Kueue does not hold" in server.ask("Job", job(labels={}, suspend=False), who)
         assert "has no controller" in server.ask("Job", job(ownerReferences=[CONTROLLER]), who)
