@@ -25,7 +25,7 @@ from training_platform.quota.ledger import shown
 STYLES = {"over": "bold red", "unknown": "bold red", "nearly": "yellow", "fits": ""}
 """How a quota is printed, by how full it is."""
 _GAP = 2  # columns between two cells
-_PRICE = "list price of machines"
+_PRICE = "list price"
 _MOST_STACKS = 24  # lines of stacks; an organisation of hundreds has its counts alone
 
 
