@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from training_platform.catalog.locations import region_of
 from training_platform.config.names import filestore_name
 from training_platform.config.spec.storage import BackupScheduleSpec, FilestoreSpec
-from training_platform.resources.cloud_names import NAME_LIMIT, short_name
 from training_platform.resources.declared import Declared, Options
+from training_platform.resources.filestore.instance import instance_name
 from training_platform.resources.register import BACKUP_PLAN, BACKUP_PLAN_ASSOCIATION, BACKUP_VAULT
 from training_platform.resources.scope import Scope
 
@@ -56,7 +56,7 @@ class AssociationInputs(TypedDict):
 def backup_vault(key: str, spec: FilestoreSpec, backups: BackupScheduleSpec, scope: Scope) -> Declared:
     """Return where the backups of an instance are kept: in its region, apart from the instance."""
     inputs: VaultInputs = {
-        "backup_vault_id": _name(key, scope),
+        "backup_vault_id": instance_name(scope.environment, key),
         "project": scope.project,
         "location": region_of(spec.location),
         "description": f"Backups of Filestore instance {key} of {scope.environment}",
@@ -72,7 +72,7 @@ def backup_vault(key: str, spec: FilestoreSpec, backups: BackupScheduleSpec, sco
 def backup_plan(key: str, spec: FilestoreSpec, backups: BackupScheduleSpec, scope: Scope, vault: Any) -> Declared:
     """Return when backups are made and how long they are kept; ``vault`` is the id of the vault."""
     inputs: PlanInputs = {
-        "backup_plan_id": _name(key, scope),
+        "backup_plan_id": instance_name(scope.environment, key),
         "project": scope.project,
         "location": region_of(spec.location),
         "resource_type": FILESTORE_INSTANCE,
@@ -92,7 +92,7 @@ def backup_plan(key: str, spec: FilestoreSpec, backups: BackupScheduleSpec, scop
 def backup_association(key: str, spec: FilestoreSpec, scope: Scope, instance: Any, plan: Any) -> Declared:
     """Return what puts an instance under a plan; both by their ids."""
     inputs: AssociationInputs = {
-        "backup_plan_association_id": _name(key, scope),
+        "backup_plan_association_id": instance_name(scope.environment, key),
         "project": scope.project,
         "location": region_of(spec.location),
         "resource_type": FILESTORE_INSTANCE,
@@ -102,10 +102,6 @@ def backup_association(key: str, spec: FilestoreSpec, scope: Scope, instance: An
     options = Options(delete_before_replace=True)
     name = f"{filestore_name(key)}-association"
     return Declared(type=BACKUP_PLAN_ASSOCIATION, name=name, inputs=inputs, options=options)
-
-
-def _name(key: str, scope: Scope) -> str:
-    return short_name(f"{scope.environment}-{key}", NAME_LIMIT)
 
 
 def _schedule(backups: BackupScheduleSpec) -> Schedule:
