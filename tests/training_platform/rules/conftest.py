@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.training_platform.rules.tables import Changes, Holds
+from tests.training_platform.rules import table_tests
+from tests.training_platform.rules.tables import Changes, Holds, row_ids, spoiled
 from training_platform.config.expansion.pools import GPU_DIRECT_LABEL, GPU_DIRECT_OFF
 from training_platform.config.reading.finding import Finding
 from training_platform.resources.planned import UNKNOWN
@@ -301,3 +302,13 @@ def names_nearest_together(run: Callable[..., list[Finding]]) -> Holds:
         assert found.nearest == nearest
 
     return holds
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Give a test of ``table_tests`` the rows of the table that the importing module has."""
+    if metafunc.function.__module__ != table_tests.__name__:
+        return
+    for argument in table_tests.TABLES.keys() & set(metafunc.fixturenames):
+        rows = getattr(metafunc.module, table_tests.TABLES[argument])
+        chosen = spoiled(rows) if argument == "spoiled_alone" else rows
+        metafunc.parametrize(argument, chosen, ids=row_ids(chosen))

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
-
-from tests.training_platform.rules.tables import Alone, AloneNearest, Holds, Together, TogetherNearest, row_ids, spoiled
+from tests.training_platform.rules.table_tests import (  # noqa: F401 # collected here
+    test_finding_across_resources_names_the_nearest_that_passes,
+    test_finding_names_the_nearest_that_passes,
+    test_rule_across_resources_that_meets_an_unknown_value_says_so,
+    test_rule_finds_what_does_not_go_together,
+    test_rule_finds_what_is_spoiled_and_nothing_else,
+    test_rule_that_meets_an_unknown_value_says_so,
+)
+from tests.training_platform.rules.tables import Alone, AloneNearest, Together, TogetherNearest
 from training_platform.rules.views.cluster import Limit
 
 SHORT = (Limit("cpu", 25), Limit("memory", 234), Limit("nvidia-h100-80gb", 1))
@@ -31,16 +37,6 @@ ALONE: list[Alone] = [
 ]
 
 
-@pytest.mark.parametrize("row", ALONE, ids=row_ids(ALONE))
-def test_rule_finds_what_is_spoiled_and_nothing_else(row: Alone, finds_alone: Holds) -> None:
-    finds_alone(*row)
-
-
-@pytest.mark.parametrize("row", spoiled(ALONE), ids=row_ids(spoiled(ALONE)))
-def test_rule_that_meets_an_unknown_value_says_so(row: Alone, notes_alone: Holds) -> None:
-    notes_alone(*row)
-
-
 TOGETHER: list[Together] = [
     ("auto-provisioning-room", {}, (), 0),
     ("auto-provisioning-room", {"nap": {"limits": (Limit("nvidia-h100-80gb", 4 * 8),)}}, (), 0),
@@ -50,21 +46,9 @@ TOGETHER: list[Together] = [
 ]
 
 
-@pytest.mark.parametrize("row", TOGETHER, ids=row_ids(TOGETHER))
-def test_rule_finds_what_does_not_go_together(row: Together, finds_together: Holds) -> None:
-    finds_together(*row)
-
-
 UNKNOWNS: list[tuple[str, str, str]] = [
     ("auto-provisioning-room", "nap", "limits"),
 ]
-
-
-@pytest.mark.parametrize(("rule", "part", "field"), UNKNOWNS)
-def test_rule_across_resources_that_meets_an_unknown_value_says_so(
-    rule: str, part: str, field: str, notes_together: Holds
-) -> None:
-    notes_together(rule, part, field)
 
 
 NEAREST: list[AloneNearest] = [
@@ -73,18 +57,6 @@ NEAREST: list[AloneNearest] = [
 ]
 
 
-@pytest.mark.parametrize("row", NEAREST, ids=row_ids(NEAREST))
-def test_finding_names_the_nearest_that_passes(row: AloneNearest, names_nearest: Holds) -> None:
-    names_nearest(*row)
-
-
 NEAREST_TOGETHER: list[TogetherNearest] = [
     ("auto-provisioning-room", {"nap": {"limits": (Limit("nvidia-h100-80gb", 8),)}}, "32"),
 ]
-
-
-@pytest.mark.parametrize("row", NEAREST_TOGETHER, ids=row_ids(NEAREST_TOGETHER))
-def test_finding_across_resources_names_the_nearest_that_passes(
-    row: TogetherNearest, names_nearest_together: Holds
-) -> None:
-    names_nearest_together(*row)

@@ -6,7 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.training_platform.rules.tables import Alone, Holds, Together, row_ids, spoiled
+from tests.training_platform.rules.table_tests import (  # noqa: F401 # collected here
+    test_rule_finds_what_does_not_go_together,
+    test_rule_finds_what_is_spoiled_and_nothing_else,
+    test_rule_that_meets_an_unknown_value_says_so,
+)
+from tests.training_platform.rules.tables import Alone, Together
 from training_platform.config.reading.finding import Finding
 from training_platform.rules import View
 from training_platform.rules.views.node_pool import Nic
@@ -45,16 +50,6 @@ ALONE: list[Alone] = [
         0,
     ),
 ]
-
-
-@pytest.mark.parametrize("row", ALONE, ids=row_ids(ALONE))
-def test_rule_finds_what_is_spoiled_and_nothing_else(row: Alone, finds_alone: Holds) -> None:
-    finds_alone(*row)
-
-
-@pytest.mark.parametrize("row", spoiled(ALONE), ids=row_ids(spoiled(ALONE)))
-def test_rule_that_meets_an_unknown_value_says_so(row: Alone, notes_alone: Holds) -> None:
-    notes_alone(*row)
 
 
 TOGETHER: list[Together] = [
@@ -102,11 +97,6 @@ TOGETHER: list[Together] = [
     ("rdma-metal-subnets", {"network": {"profile": "us-central1-a-vpc-roce"}}, (), 0),
     ("rdma-metal-subnets", {"network": {"profile": "us-central1-a-vpc-roce-metal"}}, (), 1),
 ]
-
-
-@pytest.mark.parametrize("row", TOGETHER, ids=row_ids(TOGETHER))
-def test_rule_finds_what_does_not_go_together(row: Together, finds_together: Holds) -> None:
-    finds_together(*row)
 
 
 @pytest.mark.parametrize(("mtu", "severity"), [(1460, "error"), (None, "warning"), (8896, None)])

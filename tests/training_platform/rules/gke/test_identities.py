@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-
-from tests.training_platform.rules.tables import Alone, Holds, Together, TogetherNearest, row_ids, spoiled
+from tests.training_platform.rules.table_tests import (  # noqa: F401 # collected here
+    test_finding_across_resources_names_the_nearest_that_passes,
+    test_rule_across_resources_that_meets_an_unknown_value_says_so,
+    test_rule_finds_what_does_not_go_together,
+    test_rule_finds_what_is_spoiled_and_nothing_else,
+    test_rule_that_meets_an_unknown_value_says_so,
+)
+from tests.training_platform.rules.tables import Alone, Together, TogetherNearest
 
 ALONE: list[Alone] = [
     ("node-scopes", "gpu_pool", {}, 0),
@@ -15,16 +20,6 @@ ALONE: list[Alone] = [
     ("node-account", "gpu_pool", {"service_account": None}, 1),
     ("node-account", "gpu_pool", {"service_account": "default"}, 1),
 ]
-
-
-@pytest.mark.parametrize("row", ALONE, ids=row_ids(ALONE))
-def test_rule_finds_what_is_spoiled_and_nothing_else(row: Alone, finds_alone: Holds) -> None:
-    finds_alone(*row)
-
-
-@pytest.mark.parametrize("row", spoiled(ALONE), ids=row_ids(spoiled(ALONE)))
-def test_rule_that_meets_an_unknown_value_says_so(row: Alone, notes_alone: Holds) -> None:
-    notes_alone(*row)
 
 
 TOGETHER: list[Together] = [
@@ -46,11 +41,6 @@ TOGETHER: list[Together] = [
 ]
 
 
-@pytest.mark.parametrize("row", TOGETHER, ids=row_ids(TOGETHER))
-def test_rule_finds_what_does_not_go_together(row: Together, finds_together: Holds) -> None:
-    finds_together(*row)
-
-
 UNKNOWNS: list[tuple[str, str, str]] = [
     ("workload-identity", "cluster", "workload_pool"),
     ("workload-pool", "cluster", "workload_pool"),
@@ -58,20 +48,6 @@ UNKNOWNS: list[tuple[str, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "part", "field"), UNKNOWNS)
-def test_rule_across_resources_that_meets_an_unknown_value_says_so(
-    rule: str, part: str, field: str, notes_together: Holds
-) -> None:
-    notes_together(rule, part, field)
-
-
 NEAREST_TOGETHER: list[TogetherNearest] = [
     ("workload-pool", {"cluster": {"workload_pool": "x"}}, "example-train.svc.id.goog"),
 ]
-
-
-@pytest.mark.parametrize("row", NEAREST_TOGETHER, ids=row_ids(NEAREST_TOGETHER))
-def test_finding_across_resources_names_the_nearest_that_passes(
-    row: TogetherNearest, names_nearest_together: Holds
-) -> None:
-    names_nearest_together(*row)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
-
-from tests.training_platform.rules.tables import Alone, AloneNearest, Holds, row_ids, spoiled
+from tests.training_platform.rules.table_tests import (  # noqa: F401 # collected here
+    test_finding_names_the_nearest_that_passes,
+    test_rule_finds_what_is_spoiled_and_nothing_else,
+    test_rule_that_meets_an_unknown_value_says_so,
+)
+from tests.training_platform.rules.tables import Alone, AloneNearest
 from training_platform.config.reading.finding import Finding
 from training_platform.rules import View
 from training_platform.rules.views.node_pool import Taint
@@ -71,24 +74,9 @@ ALONE: list[Alone] = [
 ]
 
 
-@pytest.mark.parametrize("row", ALONE, ids=row_ids(ALONE))
-def test_rule_finds_what_is_spoiled_and_nothing_else(row: Alone, finds_alone: Holds) -> None:
-    finds_alone(*row)
-
-
-@pytest.mark.parametrize("row", spoiled(ALONE), ids=row_ids(spoiled(ALONE)))
-def test_rule_that_meets_an_unknown_value_says_so(row: Alone, notes_alone: Holds) -> None:
-    notes_alone(*row)
-
-
 NEAREST: list[AloneNearest] = [
     ("gpu-sharing", "gpu_pool", {"sharing_clients": 1}, "2"),
 ]
-
-
-@pytest.mark.parametrize("row", NEAREST, ids=row_ids(NEAREST))
-def test_finding_names_the_nearest_that_passes(row: AloneNearest, names_nearest: Holds) -> None:
-    names_nearest(*row)
 
 
 def test_label_that_gke_sets_is_a_warning_and_kubernetes_own_an_error(check: Check, gpu_pool: Make) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-
-from tests.training_platform.rules.tables import Alone, AloneNearest, Holds, Together, row_ids, spoiled
+from tests.training_platform.rules.table_tests import (  # noqa: F401 # collected here
+    test_finding_names_the_nearest_that_passes,
+    test_rule_finds_what_does_not_go_together,
+    test_rule_finds_what_is_spoiled_and_nothing_else,
+    test_rule_that_meets_an_unknown_value_says_so,
+)
+from tests.training_platform.rules.tables import Alone, AloneNearest, Together
 
 T4 = {"machine_type": "n1-standard-8", "accelerator_type": "nvidia-tesla-t4", "accelerator_count": 1}
 IRONWOOD = {"machine_type": "tpu7x-standard-4t", "tpu_topology": "4x4x4"}
@@ -57,16 +61,6 @@ ALONE: list[Alone] = [
 ]
 
 
-@pytest.mark.parametrize("row", ALONE, ids=row_ids(ALONE))
-def test_rule_finds_what_is_spoiled_and_nothing_else(row: Alone, finds_alone: Holds) -> None:
-    finds_alone(*row)
-
-
-@pytest.mark.parametrize("row", spoiled(ALONE), ids=row_ids(spoiled(ALONE)))
-def test_rule_that_meets_an_unknown_value_says_so(row: Alone, notes_alone: Holds) -> None:
-    notes_alone(*row)
-
-
 TOGETHER: list[Together] = [
     ("placement-policy", {"gpu_pool": {**IRONWOOD, "policy": "slices"}}, (), 0),
     ("placement-policy", {"gpu_pool": {**IRONWOOD, "policy": "elsewhere", "tpu_topology": "4x4x8"}}, (), 0),
@@ -97,17 +91,7 @@ TOGETHER: list[Together] = [
 ]
 
 
-@pytest.mark.parametrize("row", TOGETHER, ids=row_ids(TOGETHER))
-def test_rule_finds_what_does_not_go_together(row: Together, finds_together: Holds) -> None:
-    finds_together(*row)
-
-
 NEAREST: list[AloneNearest] = [
     ("placement-size", "gpu_pool", {**COMPACT, "max_nodes": 97}, "several pools of 96"),
     ("nvlink-domain", "gpu_pool", GB200, "18"),
 ]
-
-
-@pytest.mark.parametrize("row", NEAREST, ids=row_ids(NEAREST))
-def test_finding_names_the_nearest_that_passes(row: AloneNearest, names_nearest: Holds) -> None:
-    names_nearest(*row)

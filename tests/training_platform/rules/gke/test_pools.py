@@ -6,7 +6,14 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.training_platform.rules.tables import Alone, AloneNearest, Holds, Together, row_ids, spoiled
+from tests.training_platform.rules.table_tests import (  # noqa: F401 # collected here
+    test_finding_names_the_nearest_that_passes,
+    test_rule_across_resources_that_meets_an_unknown_value_says_so,
+    test_rule_finds_what_does_not_go_together,
+    test_rule_finds_what_is_spoiled_and_nothing_else,
+    test_rule_that_meets_an_unknown_value_says_so,
+)
+from tests.training_platform.rules.tables import Alone, AloneNearest, Together
 from training_platform.config.reading.finding import Finding
 from training_platform.rules.views.node_pool import Taint
 
@@ -58,16 +65,6 @@ ALONE: list[Alone] = [
 ]
 
 
-@pytest.mark.parametrize("row", ALONE, ids=row_ids(ALONE))
-def test_rule_finds_what_is_spoiled_and_nothing_else(row: Alone, finds_alone: Holds) -> None:
-    finds_alone(*row)
-
-
-@pytest.mark.parametrize("row", spoiled(ALONE), ids=row_ids(spoiled(ALONE)))
-def test_rule_that_meets_an_unknown_value_says_so(row: Alone, notes_alone: Holds) -> None:
-    notes_alone(*row)
-
-
 TOGETHER: list[Together] = [
     ("system-pool", {}, ("nap",), 0),
     ("system-pool", {}, ("system_pool", "nap"), 1),
@@ -83,31 +80,14 @@ TOGETHER: list[Together] = [
 ]
 
 
-@pytest.mark.parametrize("row", TOGETHER, ids=row_ids(TOGETHER))
-def test_rule_finds_what_does_not_go_together(row: Together, finds_together: Holds) -> None:
-    finds_together(*row)
-
-
 UNKNOWNS: list[tuple[str, str, str]] = [
     ("system-pool", "system_pool", "taints"),
 ]
 
 
-@pytest.mark.parametrize(("rule", "part", "field"), UNKNOWNS)
-def test_rule_across_resources_that_meets_an_unknown_value_says_so(
-    rule: str, part: str, field: str, notes_together: Holds
-) -> None:
-    notes_together(rule, part, field)
-
-
 NEAREST: list[AloneNearest] = [
     ("max-pods", "gpu_pool", {"max_pods": 300}, "256"),
 ]
-
-
-@pytest.mark.parametrize("row", NEAREST, ids=row_ids(NEAREST))
-def test_finding_names_the_nearest_that_passes(row: AloneNearest, names_nearest: Holds) -> None:
-    names_nearest(*row)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,11 @@ from typing import Any
 
 import pytest
 
-from tests.training_platform.rules.tables import Alone, Holds, row_ids, spoiled
+from tests.training_platform.rules.table_tests import (  # noqa: F401 # collected here
+    test_rule_finds_what_is_spoiled_and_nothing_else,
+    test_rule_that_meets_an_unknown_value_says_so,
+)
+from tests.training_platform.rules.tables import Alone
 from training_platform.config.reading.finding import Finding
 from training_platform.rules import View
 
@@ -54,16 +58,6 @@ ALONE: list[Alone] = [
         1,
     ),
 ]
-
-
-@pytest.mark.parametrize("row", ALONE, ids=row_ids(ALONE))
-def test_rule_finds_what_is_spoiled_and_nothing_else(row: Alone, finds_alone: Holds) -> None:
-    finds_alone(*row)
-
-
-@pytest.mark.parametrize("row", spoiled(ALONE), ids=row_ids(spoiled(ALONE)))
-def test_rule_that_meets_an_unknown_value_says_so(row: Alone, notes_alone: Holds) -> None:
-    notes_alone(*row)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,11 @@ from typing import Any
 
 import pytest
 
-from tests.training_platform.rules.tables import Holds, Together, TogetherNearest, row_ids
+from tests.training_platform.rules.table_tests import (  # noqa: F401 # collected here
+    test_finding_across_resources_names_the_nearest_that_passes,
+    test_rule_finds_what_does_not_go_together,
+)
+from tests.training_platform.rules.tables import Together, TogetherNearest
 from training_platform.config.reading.finding import Finding
 from training_platform.rules import View
 
@@ -55,21 +59,9 @@ TOGETHER: list[Together] = [
 ]
 
 
-@pytest.mark.parametrize("row", TOGETHER, ids=row_ids(TOGETHER))
-def test_rule_finds_what_does_not_go_together(row: Together, finds_together: Holds) -> None:
-    finds_together(*row)
-
-
 NEAREST_TOGETHER: list[TogetherNearest] = [
     ("reservation-room", {"gpu_pool": {**RESERVED, "max_nodes": 5}}, "4"),
 ]
-
-
-@pytest.mark.parametrize("row", NEAREST_TOGETHER, ids=row_ids(NEAREST_TOGETHER))
-def test_finding_across_resources_names_the_nearest_that_passes(
-    row: TogetherNearest, names_nearest_together: Holds
-) -> None:
-    names_nearest_together(*row)
 
 
 @pytest.mark.parametrize(

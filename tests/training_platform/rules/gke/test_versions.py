@@ -6,7 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.training_platform.rules.tables import Holds, Together, TogetherNearest, row_ids
+from tests.training_platform.rules.table_tests import (  # noqa: F401 # collected here
+    test_finding_across_resources_names_the_nearest_that_passes,
+    test_rule_across_resources_that_meets_an_unknown_value_says_so,
+    test_rule_finds_what_does_not_go_together,
+)
+from tests.training_platform.rules.tables import Together, TogetherNearest
 from training_platform.config.reading.finding import Finding
 from training_platform.resources.planned import UNKNOWN
 from training_platform.rules.views.cluster import Limit
@@ -64,33 +69,14 @@ TOGETHER: list[Together] = [
 ]
 
 
-@pytest.mark.parametrize("row", TOGETHER, ids=row_ids(TOGETHER))
-def test_rule_finds_what_does_not_go_together(row: Together, finds_together: Holds) -> None:
-    finds_together(*row)
-
-
 UNKNOWNS: list[tuple[str, str, str]] = [
     ("gke-floor", "cluster", "version"),
 ]
 
 
-@pytest.mark.parametrize(("rule", "part", "field"), UNKNOWNS)
-def test_rule_across_resources_that_meets_an_unknown_value_says_so(
-    rule: str, part: str, field: str, notes_together: Holds
-) -> None:
-    notes_together(rule, part, field)
-
-
 NEAREST_TOGETHER: list[TogetherNearest] = [
     ("gke-floor", {"gpu_pool": {"flex_start": True, "version": "1.31.1-gke.1"}}, "1.32.2-gke.1652000"),
 ]
-
-
-@pytest.mark.parametrize("row", NEAREST_TOGETHER, ids=row_ids(NEAREST_TOGETHER))
-def test_finding_across_resources_names_the_nearest_that_passes(
-    row: TogetherNearest, names_nearest_together: Holds
-) -> None:
-    names_nearest_together(*row)
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
-
-from tests.training_platform.rules.tables import Holds, Together, TogetherNearest, row_ids
+from tests.training_platform.rules.table_tests import (  # noqa: F401 # collected here
+    test_finding_across_resources_names_the_nearest_that_passes,
+    test_rule_across_resources_that_meets_an_unknown_value_says_so,
+    test_rule_finds_what_does_not_go_together,
+)
+from tests.training_platform.rules.tables import Together, TogetherNearest
 from training_platform.config.reading.finding import Finding
 from training_platform.resources.planned import UNKNOWN
 from training_platform.rules import View
@@ -63,11 +66,6 @@ TOGETHER: list[Together] = [
 ]
 
 
-@pytest.mark.parametrize("row", TOGETHER, ids=row_ids(TOGETHER))
-def test_rule_finds_what_does_not_go_together(row: Together, finds_together: Holds) -> None:
-    finds_together(*row)
-
-
 UNKNOWNS: list[tuple[str, str, str]] = [
     ("pod-range", "cluster", "subnetwork"),
     ("pod-range", "subnet", "ranges"),
@@ -77,26 +75,12 @@ UNKNOWNS: list[tuple[str, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "part", "field"), UNKNOWNS)
-def test_rule_across_resources_that_meets_an_unknown_value_says_so(
-    rule: str, part: str, field: str, notes_together: Holds
-) -> None:
-    notes_together(rule, part, field)
-
-
 NEAREST_TOGETHER: list[TogetherNearest] = [
     ("pod-range", {"subnet": {"ranges": {"pods": "10.64.0.0/23"}}}, "10.64.0.0/22"),
     ("node-range", {"subnet": {"cidr": "10.10.0.0/29"}}, "10.10.0.0/28"),
     ("public-range", {"subnet": {"cidr": "172.160.0.0/20"}}, "172.16.0.0/20"),
     ("public-range", {"subnet": {"cidr": "8.8.16.0/20"}}, "10.8.16.0/20"),
 ]
-
-
-@pytest.mark.parametrize("row", NEAREST_TOGETHER, ids=row_ids(NEAREST_TOGETHER))
-def test_finding_across_resources_names_the_nearest_that_passes(
-    row: TogetherNearest, names_nearest_together: Holds
-) -> None:
-    names_nearest_together(*row)
 
 
 def test_webhooks_out_of_reach_are_an_error_where_kueue_is(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
-from tests.training_platform.rules.tables import Alone, AloneNearest, Holds, row_ids, spoiled
+from tests.training_platform.rules.table_tests import (  # noqa: F401 # collected here
+    test_finding_names_the_nearest_that_passes,
+    test_rule_finds_what_is_spoiled_and_nothing_else,
+    test_rule_that_meets_an_unknown_value_says_so,
+)
+from tests.training_platform.rules.tables import Alone, AloneNearest
 
 ALONE: list[Alone] = [
     ("filestore-class", "storage_class", {}, 0),
@@ -19,21 +22,6 @@ ALONE: list[Alone] = [
 ]
 
 
-@pytest.mark.parametrize("row", ALONE, ids=row_ids(ALONE))
-def test_rule_finds_what_is_spoiled_and_nothing_else(row: Alone, finds_alone: Holds) -> None:
-    finds_alone(*row)
-
-
-@pytest.mark.parametrize("row", spoiled(ALONE), ids=row_ids(spoiled(ALONE)))
-def test_rule_that_meets_an_unknown_value_says_so(row: Alone, notes_alone: Holds) -> None:
-    notes_alone(*row)
-
-
 NEAREST: list[AloneNearest] = [
     ("filestore-class", "storage_class", {"parameters": {"teir": "zonal"}}, "tier"),
 ]
-
-
-@pytest.mark.parametrize("row", NEAREST, ids=row_ids(NEAREST))
-def test_finding_names_the_nearest_that_passes(row: AloneNearest, names_nearest: Holds) -> None:
-    names_nearest(*row)
