@@ -11,6 +11,7 @@ import typer
 from typer.cli import get_docs_for_click
 
 from training_platform.cli.main import app
+from training_platform.config.reading.section import listed
 from training_platform.config.schema import stack_schema
 from training_platform.jobs.schema import job_schema
 from training_platform.rules.descriptions import GROUPS
@@ -18,7 +19,6 @@ from training_platform.rules.reference import rule_sheets
 
 FOLDER = Path(__file__).parent
 NAME = "training-platform"
-_MOST = 12  # choices that a table names
 _BOUNDS = {"minimum": "at least", "maximum": "at most"}
 _CUT = re.compile(r"(?<=`): [^`\n]*\.\.\.$", re.MULTILINE)
 
@@ -86,17 +86,13 @@ def _kind(value: Mapping[str, Any]) -> str:
     if any_of := value.get("anyOf", value.get("oneOf")):
         return " or ".join(dict.fromkeys(_kind(each) for each in any_of if each.get("type") != "null"))
     if choices := value.get("enum", [value["const"]] if "const" in value else None):
-        return ", ".join(f"`{each}`" for each in choices[:12]) + (
-            f" and {len(choices) - 12} more" * (len(choices) > 12)
-        )
+        return listed([f"`{each}`" for each in choices])
     if value.get("type") == "array":
         return f"list of {_kind(value.get('items', {}))}"
     named = [*value.get("patternProperties", {}).values(), value.get("additionalProperties")]
     if value.get("type") == "object" and isinstance(named[0], dict):
         return f"by name, {_kind(named[0])}"
-    bounds = [
-        f"{word} {value[key]:,}" for key, word in (("minimum", "at least"), ("maximum", "at most")) if key in value
-    ]
+    bounds = [f"{word} {value[key]:,}" for key, word in _BOUNDS.items() if key in value]
     return " ".join([str(value.get("type", "anything")), *bounds])
 
 
