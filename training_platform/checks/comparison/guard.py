@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from training_platform.catalog.replacements import general, recreating
@@ -13,6 +13,7 @@ from training_platform.checks.comparison.filestore_growth import filestore_growt
 from training_platform.checks.comparison.removed_flavors import removed_flavors
 from training_platform.config.names import Locator
 from training_platform.config.reading.finding import Finding, Path, dotted
+from training_platform.config.reading.section import listed
 from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.stack import Stack
 from training_platform.config.spec.team import Team
@@ -67,7 +68,7 @@ def _replaced(change: StackChange, new: _Side, old: _Side | None) -> Iterator[Fi
         count = f"{len(resources)} {row.kind}s" if len(resources) > 1 else f"the {row.kind} {resources[0].name}"
         yield new.stack.finding(
             "replacement", field_of(next(iter(inputs.values())), path, new.stack, old.stack if old else None),
-            f"replaces {count}: {_listed(map(_said, inputs.values()))}; {row.loses}",
+            f"replaces {count}: {listed([_said(each) for each in inputs.values()], _MOST)}; {row.loses}",
             severity="error" if new.protects else "warning",
             resource=f"{resources[0].type} {resources[0].name}",
             allowed=f"{LIFT} in {dotted(path)}, if that is meant" if new.protects else "a replacement that is meant",
@@ -79,10 +80,10 @@ def _recreated(change: StackChange, new: _Side, old: _Side | None) -> Iterator[F
     for path, resources in _by_section(change, new.stack, "changed").items():
         anew = [each for one in resources for each in one.inputs if general(each.path) in recreating(one.type)]
         if anew:
+            said = listed(list(dict.fromkeys(map(_said, anew))), _MOST)
             yield new.stack.finding(
                 "recreated-nodes", field_of(anew[0], path, new.stack, old.stack if old else None),
-                f"GKE makes the VMs of the pool anew, one after another: {_listed(dict.fromkeys(map(_said, anew)))}; "
-                "the jobs on them end",
+                f"GKE makes the VMs of the pool anew, one after another: {said}; the jobs on them end",
                 severity="warning", allowed="a change that is meant, after the pool's jobs",
             )  # fmt: skip
 
@@ -103,9 +104,10 @@ def _removed(change: StackChange, new: _Side, old: _Side | None) -> Iterator[Fin
         return
     section = old.stack.section if old else None
     path = Locator(section).path(gone[0].name) if section else ()
+    names = listed([each.name for each in gone], _MOST)
     yield new.stack.finding(
         "protected-removal", path,
-        f"removes {_listed(each.name for each in gone)}, which the engine refuses while the deployed stack protects it",
+        f"removes {names}, which the engine refuses while the deployed stack protects it",
         severity="warning",
         resource=f"{gone[0].type} {gone[0].name}",
         allowed=f"a deployment with {LIFT} before this change",
@@ -171,12 +173,6 @@ def _lifted(stack: Stack, path: Path) -> bool:
     for part in path:
         value = value.get(part) if isinstance(value, dict) else getattr(value, str(part), None)
     return value is not None and not value.deletion_protection
-
-
-def _listed(texts: Iterable[str]) -> str:
-    named = list(texts)
-    more = len(named) - _MOST
-    return ", ".join(named[:_MOST]) + (f" and {more} more" if more > 0 else "")
 
 
 def _said(change: InputChange) -> str:
