@@ -97,6 +97,12 @@ def test_a_quota_says_what_it_counts_and_who_asks() -> None:
     assert "Asked by a100-40." in done.stdout
 
 
+def test_a_quota_is_found_as_reports_shorten_it() -> None:
+    done = run("explain", "CustomModelTrainingH100GPUs")
+
+    assert done.stdout.startswith("CustomModelTrainingH100GPUsPerProjectPerRegion: quota of aiplatform.googleapis.com")
+
+
 def test_a_machine_is_shown_as_the_catalogue_shows_it() -> None:
     assert run("explain", "a3-highgpu-8g").stdout == run("catalog", "show", "a3-highgpu-8g").stdout
 
