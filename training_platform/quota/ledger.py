@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from training_platform.config.expansion.flavors import Flavor
 from training_platform.config.reading.finding import Path
 from training_platform.config.spec.queues import Share
 from training_platform.config.spec.stack import Stack
+from training_platform.config.spec.storage import FilestoreSpec
 from training_platform.config.workspace import Workspace
 from training_platform.quota.demand import stack_demand
 from training_platform.quota.keys import Charge, Holder, QuotaKey
@@ -78,13 +80,39 @@ class ProjectLedger:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CapacityLine:
-    """Chips or GPUs of one flavor in one cluster: what its pools hold at most, and nominal quotas of teams, cohorts."""
+class _Shared(ABC):
+    """Something of an environment that teams and others are promised parts of."""
 
     environment: str
+    shares: tuple[Held, ...]
+
+    @property
+    @abstractmethod
+    def capacity(self) -> int:
+        """What there is to promise."""
+
+    @property
+    def promised(self) -> float:
+        """The sum of the shares."""
+        return sum(share.amount for share in self.shares)
+
+    @property
+    def headroom(self) -> float:
+        """What is not promised, negative where too much is."""
+        return self.capacity - self.promised
+
+    @property
+    def over(self) -> bool:
+        """Whether more is promised than there is."""
+        return self.promised > self.capacity
+
+
+@dataclass(frozen=True, kw_only=True)
+class CapacityLine(_Shared):
+    """Chips or GPUs of one flavor in one cluster: what its pools hold at most, and nominal quotas of teams, cohorts."""
+
     cluster: str
     flavor: Flavor
-    shares: tuple[Held, ...]
 
     @property
     def resource(self) -> str:
@@ -96,50 +124,28 @@ class CapacityLine:
         """Chips or GPUs in whole slices, without what notebooks may take: a pool never holds part of one."""
         return self.flavor.capacity_chips - self.flavor.notebook_chips
 
-    @property
-    def promised(self) -> float:
-        """The sum of the nominal quotas."""
-        return sum(share.amount for share in self.shares)
-
-    @property
-    def headroom(self) -> float:
-        """What no team has been promised, negative where too much has."""
-        return self.capacity - self.promised
-
-    @property
-    def over(self) -> bool:
-        """Whether teams are promised more than the pools hold."""
-        return self.promised > self.capacity
-
 
 @dataclass(frozen=True, kw_only=True)
-class FileLine:
-    """A Filestore instance, in GiB: what it holds, and what directories and homes are promised of it.
+class FileLine(_Shared):
+    """A Filestore instance, in GiB: what it holds, and what directories and homes are promised of it."""
 
-    ``tier`` is None where the catalogue does not know it. ``custom`` says that its IOPS are set apart from capacity.
-    """
-
-    environment: str
     instance: str
-    tier: FilestoreTier | None
-    capacity: int
-    custom: bool
-    shares: tuple[Held, ...]
+    spec: FilestoreSpec
 
     @property
-    def promised(self) -> float:
-        """The sum of what directories and homes are promised."""
-        return sum(share.amount for share in self.shares)
+    def capacity(self) -> int:
+        """Its GiB."""
+        return self.spec.capacity_gib
 
     @property
-    def headroom(self) -> float:
-        """What is not promised, negative where too much is."""
-        return self.capacity - self.promised
+    def tier(self) -> FilestoreTier | None:
+        """Its service tier, None where the catalogue does not know it."""
+        return FILESTORE_TIERS.get(self.spec.tier)
 
     @property
-    def over(self) -> bool:
-        """Whether more is promised than the instance holds."""
-        return self.promised > self.capacity
+    def custom(self) -> bool:
+        """Whether its IOPS are set apart from capacity."""
+        return self.spec.iops is not None or self.spec.iops_per_tib is not None
 
     @property
     def grows_to(self) -> int | None:
@@ -214,14 +220,7 @@ def file_ledger(workspace: Workspace) -> list[FileLine]:
             holder = Holder(stack.name, path, f"{team.name}/{name}", (*path, "size_gib"), 1, 1)
             shares[team.environment, directory.filestore].append(Held(holder, directory.size_gib))
     return [
-        FileLine(
-            environment=stack.name,
-            instance=name,
-            tier=FILESTORE_TIERS.get(spec.tier),
-            capacity=spec.capacity_gib,
-            custom=spec.iops is not None or spec.iops_per_tib is not None,
-            shares=_sorted(shares[stack.name, name]),
-        )
+        FileLine(environment=stack.name, instance=name, spec=spec, shares=_sorted(shares[stack.name, name]))
         for stack, environment in workspace.environments()
         for name, spec in environment.filestore.items()
     ]

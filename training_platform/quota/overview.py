@@ -171,10 +171,9 @@ def _wanted_files(line: FileLine, overview: Overview, selection: Selection) -> b
     environment = overview.workspace.stacks[line.environment].environment
     assert environment is not None  # lines are made of environments
     members = {line.environment, *(share.holder.stack for share in line.shares)}
-    location = environment.filestore[line.instance].location
     return (
         _in(environment.project, selection.projects)
-        and (not selection.regions or region_of(location) in selection.regions)
+        and (not selection.regions or region_of(line.spec.location) in selection.regions)
         and (not selection.stacks or not members.isdisjoint(selection.stacks))
         and (not selection.teams or any(overview.team(share) in selection.teams for share in line.shares))
     )
