@@ -296,6 +296,7 @@ class EnvironmentCluster(pulumi.ComponentResource):
         notebooks = args.spec.notebooks
         if notebooks is None:
             return
+        data_sets = notebook_data_sets(args.environment, name)
         hub = JupyterHub(
             notebooks_name(name),
             JupyterHubArgs(
@@ -305,7 +306,7 @@ class EnvironmentCluster(pulumi.ComponentResource):
                 notebooks=notebooks,
                 home_claim=HOME_CLAIM,
                 chart=args.environment.charts.get("jupyterhub"),
-                data_sets=(data_sets := notebook_data_sets(args.environment, name)),
+                data_sets=data_sets,
             ),
             opts,
         )

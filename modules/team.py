@@ -34,7 +34,6 @@ from training_platform.config.names import (
 )
 from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.stack import PROJECT
-from training_platform.config.spec.storage import DataSetSpec
 from training_platform.config.spec.team import DirectorySpec, Team
 from training_platform.config.workspace import Workspace
 from training_platform.resources.budget import BUDGET_NAME
@@ -79,7 +78,7 @@ def build_team(team: Team, environment: Environment, workspace: Workspace) -> di
                 f"{data_set_name(key)}-access",
                 data.bucket.name,
                 "roles/storage.objectUser" if data.writer == team.name else "roles/storage.objectViewer",
-                pulumi.Output.concat("serviceAccount:", account.email),
+                account.member,
                 pulumi.ResourceOptions(),
             )
     if team.budget and environment.billing_account:
@@ -225,7 +224,7 @@ class TeamCluster(pulumi.ComponentResource):
                         spec=data,
                         mode=mode,
                         namespace=namespace.namespace,
-                        address=_address(data, args.outputs),
+                        address=_address(data.filestore.instance, args.outputs) if data.filestore else None,
                     ),
                     inside,
                 )
@@ -246,7 +245,7 @@ class TeamCluster(pulumi.ComponentResource):
                 scope=args.scope,
                 key=instance,
                 spec=args.environment.filestore[instance],
-                ip=_read(args.outputs, lambda outputs: outputs.instance(instance).ip),
+                ip=_address(instance, args.outputs),
                 namespace=namespace.namespace,
                 claim=key,
                 size_gib=directory.size_gib,
@@ -255,11 +254,8 @@ class TeamCluster(pulumi.ComponentResource):
         )
 
 
-def _address(data: DataSetSpec, outputs: pulumi.Output[EnvironmentOutputs]) -> pulumi.Output[str] | None:
-    """Return the address of the Filestore instance that a data set is on, None where it is on none."""
-    if data.filestore is None:
-        return None
-    instance = data.filestore.instance
+def _address(instance: str, outputs: pulumi.Output[EnvironmentOutputs]) -> pulumi.Output[str]:
+    """Return the address of a Filestore instance of the environment."""
     return _read(outputs, lambda found: found.instance(instance).ip)
 
 

@@ -51,7 +51,7 @@ class FilestoreInstance(pulumi.ComponentResource):
         self.path = f"/{args.spec.share}"
         declared = filestore_instance(args.key, args.spec, args.scope, args.network, args.services_range)
         # An instance that joins by private service access wants that to be there; its name alone says nothing of it.
-        private = args.services is not None and args.spec.connection == "private-service-access"
+        private = args.spec.connection == "private-service-access"
         instance = register(filestore.Instance, declared, self, [args.services] if args.services and private else [])
         for snapshot in filestore_snapshots(args.key, args.spec, args.scope, instance.name):
             register(filestore.Snapshot, snapshot, self)
