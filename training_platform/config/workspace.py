@@ -152,12 +152,14 @@ def _team_references(stack: Stack, team: Team, workspace: Workspace) -> Iterator
 
 def _without_key(stack: Stack, team: Team, home: Environment) -> Iterator[Finding]:
     """Find what would be left to Google's keys in an environment that has its own."""
+    if home.encryption is None:
+        return
     regions: dict[Path, str] = {("buckets", name, "location"): each.location for name, each in team.buckets.items()}
     machines = team.vertex.persistent_resources
     regions |= {("vertex", "persistent_resources", name, "region"): each.region for name, each in machines.items()}
     regions |= {("vertex", "tensorboards", number): each for number, each in enumerate(team.vertex.tensorboards)}
-    for path, region in regions.items() if home.encryption else ():
-        if home.encryption and region not in home.encryption.by_region:
+    for path, region in regions.items():
+        if region not in home.encryption.by_region:
             message = f"is {region}, for which encryption.keys of {team.environment} has no key"
             allowed = enumeration(home.encryption.by_region)
             yield stack.finding(RULE, path, message, allowed=allowed, nearest=min(home.encryption.by_region))
