@@ -91,7 +91,7 @@ def flavor_accelerator(flavor: FlavorView, program: Program) -> Iterator[Draft]:
 def topology_autoscaled(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     """Find a pool that grows by waiting pods, in a flavor whose jobs Kueue places on the VMs that are there alone."""
     flavor = pool.node_labels.get(FLAVOR_LABEL)
-    placed = any(each.topology and each.flavor == flavor for each in program.all(FlavorView))
+    placed = any(each.topology and each.flavor == flavor for each in program.once(_placing))
     if placed and not pool.queued and pool.least_vms < pool.most_vms:
         message = f"has {pool.least_vms} of its {pool.most_vms} VMs at first; Kueue places jobs of {flavor} on VMs that"
         yield finding(
@@ -161,7 +161,19 @@ def _machines_of(model: str) -> tuple[MachineType, ...]:
 
 def _selected(flavor: str | None, program: Program) -> str | None:
     """Return the topology that the flavor of this name selects; names say the shape, so clusters agree on it."""
+    selecting = program.once(_by_name).get(flavor)
+    return selecting.node_labels.get(TOPOLOGY_LABEL) if selecting else None
+
+
+def _by_name(program: Program) -> dict[str | None, FlavorView]:
+    """Return the first flavor of each name that is known."""
+    found: dict[str | None, FlavorView] = {}
     for each in program.all(FlavorView):
-        if each.known("flavor") and each.flavor == flavor:
-            return each.node_labels.get(TOPOLOGY_LABEL)
-    return None
+        if each.known("flavor"):
+            found.setdefault(each.flavor, each)
+    return found
+
+
+def _placing(program: Program) -> list[FlavorView]:
+    """Return the flavors with a topology, and those of which it is not known."""
+    return [each for each in program.all(FlavorView) if not each.known("topology") or each.topology]
