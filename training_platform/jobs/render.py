@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path as FilePath
+from typing import TYPE_CHECKING
 
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import UnreadableError
@@ -20,9 +21,11 @@ from training_platform.jobs.runs.naming import as_run, point_runs
 from training_platform.jobs.spec.job import Target
 from training_platform.jobs.text import json_text, yaml_text
 from training_platform.jobs.vertex.body import vertex_body
-from training_platform.jobs.vertex.quota import Quotas, job_charges, quota_findings, quota_notes, stale
 from training_platform.jobs.vertex.rules import vertex_findings
 from training_platform.quota.ledger import shown
+
+if TYPE_CHECKING:
+    from training_platform.jobs.vertex.quota import Quotas
 
 
 class RenderError(Exception):
@@ -80,6 +83,8 @@ def check_jobs(
     paths: Iterable[FilePath], root: FilePath, workspace: Workspace, today: date
 ) -> tuple[list[Finding], list[str]]:
     """Return what is wrong with job files, and sentences about those that cannot be read."""
+    from training_platform.jobs.vertex.quota import Quotas  # noqa: PLC0415 # see judge
+
     quotas = Quotas(workspace, today)
     findings: list[Finding] = []
     unreadable: dict[str, None] = {}
@@ -136,6 +141,15 @@ def judge(job: ResolvedJob, target: Target, today: date, quotas: Quotas | None =
     findings = [*common, *vertex_findings(job)]
     if any(finding.severity == "error" for finding in findings):
         return Rendered(findings=tuple(findings))  # what it would charge is not known
+    # The model of quota snapshots comes with them, a twentieth of what a job for GKE takes to render, which needs none.
+    from training_platform.jobs.vertex.quota import (  # noqa: PLC0415
+        Quotas,
+        job_charges,
+        quota_findings,
+        quota_notes,
+        stale,
+    )
+
     quotas = quotas or Quotas(job.workspace, today)
     old, charged, snapshots = stale(job, quotas), job_charges(job, quotas), quotas.snapshots
     found = (*findings, *old, *quota_findings(job, charged, snapshots))

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from training_platform.catalog import FILESTORE_TIERS
 from training_platform.catalog.types import FilestoreTier, Throughput
@@ -19,7 +19,9 @@ from training_platform.config.spec.storage import FilestoreSpec
 from training_platform.config.workspace import Workspace
 from training_platform.quota.demand import stack_demand
 from training_platform.quota.keys import Charge, Holder, QuotaKey
-from training_platform.quota.snapshot import Snapshot, Snapshots
+
+if TYPE_CHECKING:
+    from training_platform.quota.snapshot import Snapshot, Snapshots
 
 
 class Held(NamedTuple):
