@@ -21,7 +21,7 @@ from training_platform.rules.kubernetes.objects import (
 
 JOB, JOB_SET, DAEMON_SET = "batch:Job", "jobset.x-k8s.io:JobSet", "apps:DaemonSet"
 SERVER: Final = "Kubernetes API server 1.36.3, asked 2026-11-22"
-_QUANTITY: Final = re.compile(r"([+-]?[0-9.]+)(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?\Z")
+_QUANTITY: Final = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?\Z")
 _POWERS: Final = {
     "": Decimal(1), "m": Decimal("0.001"),
     **{"kMGTPE"[power - 1]: Decimal(1000**power) for power in range(1, 7)},

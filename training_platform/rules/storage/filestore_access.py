@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from ipaddress import ip_network
 from itertools import combinations
 
 from training_platform.catalog import FILESTORE_TIERS
+from training_platform.rules.network.addresses import network_of
 from training_platform.rules.registry import Draft, finding, rule
 from training_platform.rules.views.program import Program
 from training_platform.rules.views.storage import FilestoreView, SnapshotView
@@ -26,7 +26,8 @@ def filestore_exports(instance: FilestoreView) -> Iterator[Draft]:
     if len(ranges) > MOST_RANGES:
         yield finding(instance, "exports", f"has {len(ranges)} ranges", allowed=f"at most {MOST_RANGES} in all entries")
     for (first, one), (second, other) in combinations(ranges, 2):
-        if first != second and ip_network(one, strict=False).overlaps(ip_network(other, strict=False)):
+        room, taken = network_of(other), network_of(one)
+        if first != second and room and taken and room.overlaps(taken):
             message = f"{other} overlaps {one} of another entry"
             yield finding(instance, "exports", message, allowed="ranges that do not overlap")
 

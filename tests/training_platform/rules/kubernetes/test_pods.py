@@ -122,5 +122,7 @@ def test_quantities_are_read_with_their_units() -> None:
     assert quantity("1Ki") == 1024
     assert quantity("1k") == 1000
     assert quantity("500m") * 2 == quantity(1)  # type: ignore[operator] # it is a number
-    assert quantity("a lot") is None
+    assert quantity("1.") == 1
+    assert quantity(".5") * 2 == 1  # type: ignore[operator] # it is a number
+    assert [quantity(text) for text in ("a lot", "1.2.3", ".", "..5Gi")] == [None] * 4
     assert quantity(UNKNOWN) is None

@@ -31,6 +31,7 @@ def export(*ranges: str, squashed: bool = False) -> Export:
         ((export("10.0.0.0/24"), export("10.0.1.0/24")), []),
         ((export("10.0.0.0/23"), export("10.0.1.0/24")), ["10.0.1.0/24 overlaps 10.0.0.0/23 of another entry"]),
         ((export("10.0.0.0/23", "10.0.1.0/24"),), []),
+        ((export("10.0.0.0/33"), export("a host")), []),
     ],
 )
 def test_exports_are_few_and_do_not_overlap(
