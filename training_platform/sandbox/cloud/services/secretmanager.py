@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from training_platform.sandbox.cloud.resources.iam_policies import read_policy, write_policy
 from training_platform.sandbox.cloud.resources.model import Call, Json, Kind, Service
 from training_platform.sandbox.cloud.state.cloud import Cloud
 from training_platform.sandbox.cloud.state.projects import number
@@ -15,16 +14,7 @@ def _fill(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
         record.body |= {"name": name, "createTime": cloud.time()}
 
 
-def _get_policy(cloud: Cloud, call: Call) -> Json:
-    return read_policy(cloud.existing(call.name))
-
-
-def _set_policy(cloud: Cloud, call: Call) -> Json:
-    return write_policy(cloud, cloud.existing(call.name), call.body.get("policy", {}))
-
-
 SERVICE = Service(
     name="secretmanager",
     kinds=(Kind(collection="secrets", schema="Secret", id_in="secretId", fill=_fill, etag="etag"),),
-    handlers={"secrets.getIamPolicy": _get_policy, "secrets.setIamPolicy": _set_policy},
 )
