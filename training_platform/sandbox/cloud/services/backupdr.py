@@ -18,7 +18,6 @@ def _vault(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
     if old:
         return
     _named(cloud, call, record)
-    record.body.setdefault("accessRestriction", "WITHIN_ORGANIZATION")
     record.body |= {
         "backupCount": "0", "deletable": True, "totalStoredBytes": "0", "uid": cloud.number(),
         "serviceAccount": f"vault-{record.id}@gcp-sa-backupdr-pr.iam.gserviceaccount.com",
