@@ -27,6 +27,7 @@ from training_platform.checks.reports.wording import (
     price_note,
     quota_name,
     said,
+    shares_of,
     verdict,
 )
 from training_platform.config.reading.finding import Finding
@@ -184,7 +185,7 @@ def _capacity(report: Report) -> str:
             f"{line.capacity:,}",
             f"**{shown(line.promised)}**" if line.over else shown(line.promised),
             shown(line.headroom),
-            ", ".join(f"{share.holder.label} {shown(share.amount)}" for share in line.shares),
+            shares_of(line),
         )
         for line in report.capacity
     ]

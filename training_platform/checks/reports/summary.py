@@ -14,11 +14,9 @@ from training_platform.checks.reports.wording import (
     NEARLY_FULL,
     counted,
     fullness,
-    headroom,
-    limit_and_request,
     location,
     price,
-    quota_name,
+    quota_row,
 )
 from training_platform.quota.ledger import shown
 
@@ -90,27 +88,15 @@ def _quotas(report: Report, width: int) -> Iterator[RenderableType]:
     yield Text(f"{title}{':' if full else ''}")
     if full:
         columns = ("  project", "location", "quota", ">needs", ">limit", ">left")
-        yield fitting_table(
-            columns,
-            [
-                (
-                    Text(f"  {project}", style="dim"),
-                    Text(location(line)),
-                    *(
-                        Text(cell, style=STYLES[fullness(line)])
-                        for cell in (
-                            f"{quota_name(line)} ({line.unit})",
-                            shown(line.used),
-                            limit_and_request(line),
-                            headroom(line),
-                        )
-                    ),
-                )
-                for project, line in full
-            ],
-            width,
-            drop=("  project", ">left", "location"),
-        )
+        rows = [
+            (
+                Text(f"  {project}", style="dim"),
+                Text(location(line)),
+                *(Text(cell, style=STYLES[fullness(line)]) for cell in quota_row(line)),
+            )
+            for project, line in full
+        ]
+        yield fitting_table(columns, rows, width, drop=("  project", ">left", "location"))
 
 
 def _capacity(report: Report, width: int) -> Iterator[RenderableType]:

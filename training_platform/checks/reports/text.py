@@ -23,13 +23,12 @@ from training_platform.checks.reports.wording import (
     counted,
     file_row,
     fullness,
-    headroom,
     held_by,
-    limit_and_request,
     location,
     price,
     price_note,
-    quota_name,
+    quota_row,
+    shares_of,
     verdict,
 )
 from training_platform.config.reading.finding import Finding
@@ -116,8 +115,8 @@ def _quota_table(ledger: ProjectLedger) -> Group:
         table.columns[column].justify = "right"
     for line in sorted(ledger.lines, key=lambda each: (each.key.location or "~", each.key)):
         style = _FULLNESS[fullness(line)]
-        cells = (f"{quota_name(line)} ({line.unit})", shown(line.used), limit_and_request(line), headroom(line))
-        table.add_row(location(line), *(Text(cell, style=style) for cell in cells), Text(held_by(line), style="dim"))
+        cells = (Text(cell, style=style) for cell in quota_row(line))
+        table.add_row(location(line), *cells, Text(held_by(line), style="dim"))
     return Group(Rule(title, align="left", style="dim"), Padding(table, (0, 0, 0, 2), expand=False))
 
 
@@ -129,7 +128,6 @@ def _capacity_table(lines: tuple[CapacityLine, ...]) -> Group:
     for line in lines:
         place = (line.environment, line.cluster)
         style = "bold red" if line.over else ""
-        teams = ", ".join(f"{share.holder.label} {shown(share.amount)}" for share in line.shares)
         cells = (f"{line.capacity:,}", shown(line.promised), shown(line.headroom))
         environment = line.environment if line.environment != last[0] else ""
         cluster = line.cluster if place != last else ""
@@ -138,7 +136,7 @@ def _capacity_table(lines: tuple[CapacityLine, ...]) -> Group:
             cluster,
             Text(line.flavor.name, style=style),
             *(Text(cell, style=style) for cell in cells),
-            teams,
+            shares_of(line),
         )
         last = place
     title = Text.assemble("capacity of the clusters", ("  chips or GPUs, whole slices, at the most machines", "dim"))

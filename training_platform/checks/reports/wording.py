@@ -9,7 +9,7 @@ from training_platform.catalog.prices import LEFT_OUT, Cost
 from training_platform.checks.report import Report
 from training_platform.config.reading.finding import Finding
 from training_platform.quota.keys import short_quota_id
-from training_platform.quota.ledger import FileLine, Line, shown
+from training_platform.quota.ledger import CapacityLine, FileLine, Line, shown
 
 NEARLY_FULL = 0.8
 Fullness = Literal["over", "unknown", "nearly", "fits"]
@@ -116,6 +116,11 @@ def headroom(line: Line) -> str:
     return "?" if line.headroom is None else shown(line.headroom)
 
 
+def quota_row(line: Line) -> tuple[str, str, str, str]:
+    """Return a quota with its unit, what is needed of it, its limit with what is requested, and what is left."""
+    return f"{quota_name(line)} ({line.unit})", shown(line.used), limit_and_request(line), headroom(line)
+
+
 def held_by(line: Line, most: int = 3) -> str:
     """Return the largest holders of a line, with what each has."""
     parts = [f"{held.holder.stack}/{held.holder.label} {shown(held.amount)}" for held in line.holders[:most]]
@@ -132,7 +137,7 @@ def file_row(line: FileLine) -> tuple[str, ...]:
     up_to = "?" if line.grows_to is None else f"{line.grows_to:,}"
     name = f"{line.environment} {line.instance}, {line.tier.name if line.tier else '?'}"
     numbers = (f"{line.capacity:,}", shown(line.promised), shown(line.headroom), up_to)
-    return (name, *numbers, file_throughput(line), file_holders(line))
+    return (name, *numbers, file_throughput(line), shares_of(line))
 
 
 def file_throughput(line: FileLine) -> str:
@@ -141,13 +146,13 @@ def file_throughput(line: FileLine) -> str:
     return f"{found.read_mibps:,}/{found.write_mibps:,}" if found else "by IOPS" if line.custom else "?"
 
 
-def file_holders(line: FileLine) -> str:
-    """Return the directories and homes on an instance with what each is promised."""
+def shares_of(line: CapacityLine | FileLine) -> str:
+    """Return who is promised a part of a flavor or an instance, with what each is promised."""
     return ", ".join(f"{share.holder.label} {shown(share.amount)}" for share in line.shares)
 
 
 def price(cost: Cost) -> str:
-    """Return what machines cost per hour, empty where no price is known; what else a stack costs is not in it."""
+    """Return what a stack costs per hour, empty where no price is known; ``price_note`` says what is not in it."""
     return f"at least ${cost.least:,.2f} to ${cost.most:,.2f} per hour" if cost.read else ""
 
 

@@ -10,7 +10,6 @@ from training_platform.checks.report import Report
 from training_platform.checks.reports.html.element import Html, el, joined
 from training_platform.checks.reports.wording import (
     counted,
-    file_holders,
     file_throughput,
     fullness,
     headroom,
@@ -18,6 +17,7 @@ from training_platform.checks.reports.wording import (
     limit,
     location,
     quota_name,
+    shares_of,
 )
 from training_platform.quota.ledger import CapacityLine, FileLine, Line, ProjectLedger, shown
 
@@ -56,7 +56,7 @@ def _files(line: FileLine) -> Html:
         el("span", line.instance, " ", el("em", "over") if line.over else "", cls="name"),
         _bar(parts, line.capacity),
         el("span", f"{shown(line.promised)} of {line.capacity:,} GiB promised, {free}{grows}", cls="numbers"),
-        el("span", f"{file_throughput(line)} MiB/s read/write; {file_holders(line)}", cls="held"),
+        el("span", f"{file_throughput(line)} MiB/s read/write; {shares_of(line)}", cls="held"),
         cls="over" if line.over else "fits",
     )
 
@@ -97,13 +97,12 @@ def _quota(line: Line) -> Html:
 def _capacity(line: CapacityLine) -> Html:
     parts = [(share.holder.label, share.amount) for share in line.shares]
     free = f"{shown(-line.headroom)} too many" if line.over else f"{shown(line.headroom)} free"
-    teams = ", ".join(f"{name} {shown(amount)}" for name, amount in parts)
     return el(
         "li",
         el("span", line.flavor.name, " ", el("em", "over") if line.over else "", cls="name"),
         _bar(parts, line.capacity),
         el("span", f"{shown(line.promised)} of {line.capacity:,} promised, {free}", cls="numbers"),
-        el("span", teams, cls="held"),
+        el("span", shares_of(line), cls="held"),
         cls="over" if line.over else "fits",
     )
 

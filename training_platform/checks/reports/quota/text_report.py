@@ -12,15 +12,15 @@ from rich.text import Text
 
 from training_platform.checks.reports.console import PrintableConsole, plain_width
 from training_platform.checks.reports.quota.rows import By, Row, Section, all_holders, sections, taken
+from training_platform.checks.reports.summary import STYLES as _FULLNESS
 from training_platform.checks.reports.text import file_table
 from training_platform.checks.reports.wording import (
     counted,
     fullness,
-    headroom,
     limit,
-    limit_and_request,
     location,
     quota_name,
+    quota_row,
 )
 from training_platform.quota.ledger import CapacityLine, shown
 from training_platform.quota.overview import Overview, may_borrow, may_lend
@@ -29,7 +29,6 @@ from training_platform.quota.plan import NeededRequest, ProjectPlan, request_lin
 WIDE = 110  # columns from which holders have a column of their own
 LOG_WIDTH = 120  # columns where no terminal says how wide it is
 NO_HOME = "No environment stack has this project: ask for the limits in its console."
-_FULLNESS = {"over": "bold red", "unknown": "bold red", "nearly": "yellow", "fits": ""}
 
 
 def quota_console() -> Console:
@@ -81,12 +80,13 @@ def section_head(by: By) -> str:
 def _cells(row: Row, *, wide: bool, owned: bool) -> Iterator[RenderableType]:
     line = row.line
     style = _FULLNESS[fullness(line)]
-    name: RenderableType = Padding(Text(f"{quota_name(line)} ({line.unit})", style=style), (0, 0, 0, 2))
+    quota, *numbers = (Text(cell, style=style) for cell in quota_row(line))
+    name = Padding(quota, (0, 0, 0, 2))
     holders = Text(all_holders(line), style="dim")
     yield name if wide else Group(name, Padding(holders, (0, 0, 0, 4)))
     if owned:
         yield Text(shown(row.mine or 0))
-    yield from (Text(cell, style=style) for cell in (shown(line.used), limit_and_request(line), headroom(line)))
+    yield from numbers
     if wide:
         yield holders
 
