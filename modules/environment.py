@@ -319,7 +319,6 @@ class EnvironmentCluster(pulumi.ComponentResource):
                     home=args.scope,
                     environment=args.environment,
                     key=key,
-                    spec=spec,
                     mode=READ,
                     namespace=hub.namespace,
                     address=args.instances[spec.filestore.instance].ip if spec.filestore else None,

@@ -221,7 +221,6 @@ class TeamCluster(pulumi.ComponentResource):
                         home=home,
                         environment=args.environment,
                         key=key,
-                        spec=data,
                         mode=mode,
                         namespace=namespace.namespace,
                         address=_address(data.filestore.instance, args.outputs) if data.filestore else None,

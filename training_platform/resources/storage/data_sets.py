@@ -90,12 +90,13 @@ def access_mode(spec: DataSetSpec, team: str) -> str | None:
     return WRITE if team == spec.writer and not spec.hyperdisk_ml else READ
 
 
-def volume_source(key: str, spec: DataSetSpec, environment: Environment, scope: Scope, address: Any) -> dict[str, Any]:
+def volume_source(key: str, environment: Environment, scope: Scope, address: Any) -> dict[str, Any]:
     """Return where a volume finds a data set, in the provider's spelling; ``address`` is of its Filestore instance.
 
     Source: docs of the CSI drivers of Cloud Storage FUSE, Persistent Disk and Managed Lustre for volumes that exist,
     read 2026-11-22. A folder of Filestore is plain NFS, so that a pod sees that folder and no other.
     """
+    spec = environment.data_sets[key]
     if spec.bucket:
         return {"csi": {"driver": FUSE, "volume_handle": spec.bucket.name, "volume_attributes": _fuse(spec.bucket)}}
     if spec.hyperdisk_ml:
