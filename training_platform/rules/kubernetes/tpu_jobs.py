@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import prod
 from typing import Final
 
 from training_platform.catalog import MACHINE_TYPES
+from training_platform.catalog.shapes import chips_in
 from training_platform.catalog.types import MachineType
 from training_platform.rules.kubernetes.objects import Json, Wrong, block, entries, object_rule, text, whole
 from training_platform.rules.kubernetes.pods import JOB, JOB_SET, jobs, quantity
@@ -30,15 +30,16 @@ def tpu_job_chips(inputs: Json) -> Iterator[Wrong]:
         selector = block(pod, "nodeSelector")
         topology, kind = text(selector, _TOPOLOGY), text(selector, _ACCELERATOR)
         asked = [_chips(container) for _, container in entries(pod, "containers")]
-        if not (topology and kind and any(asked) and _is_topology(topology)):
+        size = chips_in(topology) if topology else None
+        if not (size and kind and any(asked)):
             continue
-        sizes = sorted({row.chips for row in MACHINE_TYPES.values() if _takes(row, kind, topology)})
+        sizes = sorted({row.chips for row in MACHINE_TYPES.values() if _takes(row, kind, size)})
         if sizes and sum(asked) > sizes[-1]:
             allowed = ", ".join(map(str, sizes))
             message = f"a pod asks for {sum(asked)} chips, and a VM of {kind} with topology {topology} has fewer"
             yield Wrong(f"{at}.template.spec.containers", message, allowed, str(sizes[-1]))
-        elif sizes and sum(asked) in sizes and _size(topology) > sizes[-1]:
-            yield from _pods_of_slice(at, job, _size(topology) // sum(asked))
+        elif sizes and sum(asked) in sizes and size > sizes[-1]:
+            yield from _pods_of_slice(at, job, size // sum(asked))
 
 
 def _pods_of_slice(at: str, job: Json, hosts: int) -> Iterator[Wrong]:
@@ -55,16 +56,8 @@ def _chips(container: Json) -> int:
     return int(next((each for each in found if each is not None), 0))
 
 
-def _takes(row: MachineType, kind: str, topology: str) -> bool:
-    """Whether VMs of a machine type make slices of a topology: alone, or several together."""
+def _takes(row: MachineType, kind: str, size: int) -> bool:
+    """Whether VMs of a machine type make slices of a number of chips: alone, or several together."""
     if row.kind != "tpu" or row.accelerator is None or row.accelerator.gke_label != kind:
         return False
-    return row.chips == _size(topology) or (row.multi_host and row.chips < _size(topology))
-
-
-def _is_topology(topology: str) -> bool:
-    return all(side.isdecimal() for side in topology.split("x"))
-
-
-def _size(topology: str) -> int:
-    return prod(int(side) for side in topology.split("x"))
+    return row.chips == size or (row.multi_host and row.chips < size)
