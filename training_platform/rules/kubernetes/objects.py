@@ -74,13 +74,13 @@ def text(value: Any, name: str) -> str | None:
 
 def whole(value: Any, name: str) -> int | None:
     """Return a whole number of a block."""
-    found = value.get(name) if isinstance(value, Mapping) else None
+    found = value.get(name) if _is_block(value) else None
     return int(found) if isinstance(found, (int, float)) and not isinstance(found, bool) else None
 
 
 def is_unknown(value: Any, name: str) -> bool:
     """Whether only a deployment tells an input."""
-    return isinstance(value, Mapping) and value.get(name) is UNKNOWN
+    return _is_block(value) and value.get(name) is UNKNOWN
 
 
 def twice(names: Sequence[str | None]) -> Iterator[tuple[int, str]]:
@@ -93,7 +93,7 @@ def twice(names: Sequence[str | None]) -> Iterator[tuple[int, str]]:
 
 
 def _rows(value: Any, name: str) -> Sequence[Any]:
-    rows: Any = value.get(name) if isinstance(value, Mapping) else None
+    rows: Any = value.get(name) if _is_block(value) else None
     return rows if is_list(rows) else ()
 
 
