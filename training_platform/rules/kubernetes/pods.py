@@ -115,8 +115,7 @@ def _mounts(here: str, container: Json, volumes: list[str | None]) -> Iterator[W
 )  # fmt: skip
 def toleration_form(inputs: Json) -> Iterator[Wrong]:
     """Find tolerations whose operator does not go with their key or value, or whose seconds have no NoExecute."""
-    places = [("spec", block(inputs, "spec"))] if "nodeLabels" in block(inputs, "spec") else [*pods(inputs)]
-    for at, owner in (*places, ("spec", block(inputs, "spec"))):
+    for at, owner in (*pods(inputs), ("spec", block(inputs, "spec"))):  # of a flavor, its own
         for index, row in entries(owner, "tolerations"):
             here = f"{at}.tolerations[{index}]"
             if row.get("operator") == "Exists" and row.get("value"):
