@@ -11,8 +11,6 @@ from training_platform.jobs.sweeps import points
 
 SUFFIX_LENGTH = 5
 PLACEHOLDER = "{run}"
-RUN_LABEL = "training-platform/run"
-JOB_LABEL = "training-platform/job"
 # As Kubernetes makes names up: no vowels, so that no words come of it, and nothing that looks like another letter.
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _RUN = re.compile(rf"(?P<job>[a-z]([a-z0-9-]*[a-z0-9])?)-[{_LETTERS}]{{{SUFFIX_LENGTH}}}(-[0-9]+)?")
