@@ -21,6 +21,7 @@ EXPERIMENT_VARIABLES = ("AIP_EXPERIMENT_NAME", "AIP_EXPERIMENT_RUN_NAME")
 PLACEMENT = "kueue.x-k8s.io/podset-preferred-topology"
 SLICES, SLICE_SIZE = "kueue.x-k8s.io/podset-slice-required-topology", "kueue.x-k8s.io/podset-slice-size"
 HOST_LEVEL = "kubernetes.io/hostname"
+CONTAINER = "training"
 _TPU_PORTS = (8471, 8080)  # the TPU runtime between hosts; the coordinator between slices
 
 
@@ -82,7 +83,7 @@ def _container(job: ResolvedJob, flavor: Flavor, direct: GpuDirect | None, stora
     capabilities = list(direct.access.capabilities) if direct else []
     platform = {**(direct.variables if direct else {}), **output_variables(job), **_experiment(job)}
     return {
-        "name": "training",
+        "name": CONTAINER,
         **container(job, "image", platform),
         **({"ports": ports} if ports else {}),
         "resources": _resources(job, {flavor.accelerator.resource: str(shape(flavor).machine.chips)}),

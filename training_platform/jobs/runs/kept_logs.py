@@ -13,11 +13,11 @@ from typing import NamedTuple
 from training_platform.clients.cloud_logging import CloudLogging
 from training_platform.clients.google_api import Json
 from training_platform.jobs.gke.jobset import ROLE
+from training_platform.jobs.gke.pod import CONTAINER
 from training_platform.jobs.runs.naming import job_of
 from training_platform.jobs.runs.places import Place
 from training_platform.jobs.runs.state import Run, State
 
-CONTAINER = "training"
 _POLL_SECONDS = 5.0
 _ENDS: dict[str, State] = {
     "AllJobsCompleted": "succeeded",

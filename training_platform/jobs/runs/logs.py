@@ -8,9 +8,9 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 
 from training_platform.clients.kubernetes_api import JOBSETS, PODS, ClusterApi, ClusterError
+from training_platform.jobs.gke.pod import CONTAINER
 from training_platform.jobs.runs.on_gke import JOBSET_LABEL, holds
 
-CONTAINER = "training"
 _POLL_SECONDS = 2.0
 _Line = tuple[str, str]
 

@@ -20,9 +20,9 @@ from training_platform.clients.vertex_ai import VertexJobs
 from training_platform.jobs.gke.jobset import QUEUE_LABEL
 from training_platform.jobs.gke.jobset import jobset as jobset_of
 from training_platform.jobs.gke.layout import gke_target, layout
+from training_platform.jobs.gke.pod import CONTAINER
 from training_platform.jobs.gke.rules import demand, reach
 from training_platform.jobs.resolve import ResolvedJob
-from training_platform.jobs.runs.logs import CONTAINER
 from training_platform.jobs.runs.naming import point_runs
 from training_platform.jobs.runs.on_gke import JOBSET_LABEL, gke_run, workload_of
 from training_platform.jobs.runs.on_vertex import ENVIRONMENT_LABEL, TEAM_LABEL, vertex_run, why_on_vertex
