@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.prices import Cost, machines_cost
 from training_platform.catalog.types import Capacity
-from training_platform.jobs.gke.layout import gke_target, layout, shape
+from training_platform.jobs.gke.layout import gke_target, layout, run_hours, shape
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.jobs.spec.job import Target
 from training_platform.jobs.vertex.pools import pools, vertex_target, vms
-from training_platform.resources.kueue.provisioning import longest_run_hours
 
 LEFT_OUT: Mapping[Target, tuple[str, ...]] = {
     "gke": ("disks", "storage", "network"),
@@ -85,14 +84,13 @@ def _on_gke(job: ResolvedJob) -> JobCost:
     gke, flavor = gke_target(job)
     pool = shape(flavor)
     jobs, pods = layout(gke, flavor)
-    hours = (gke.max_run_hours or longest_run_hours(flavor)) if flavor.by_request else None
     machines = (Machines(pool.machine.name, jobs * pods),)
     return JobCost(
         target="gke",
         place=gke.cluster,
         machines=machines,
         capacity=pool.spec.charged,
-        hours=hours,
+        hours=run_hours(gke, flavor),
         trials=job.spec.sweep.size if job.spec.sweep else 1,
         parallel=job.spec.sweep.size if job.spec.sweep else 1,
         an_hour=_an_hour(machines, pool.region),

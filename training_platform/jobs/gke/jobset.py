@@ -11,16 +11,17 @@ from __future__ import annotations
 from typing import Any
 
 from training_platform.config.expansion.flavors import Flavor
-from training_platform.jobs.gke.layout import gke_target, layout, shape
+from training_platform.jobs.gke.layout import gke_target, layout, run_hours, shape
 from training_platform.jobs.gke.pod import job_template
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.jobs.spec.gke import GkeTarget
 from training_platform.resources.kueue.configuration import KEPT_HOURS
 from training_platform.resources.kueue.objects import local_queue_names
-from training_platform.resources.kueue.provisioning import MAX_RUN_ANNOTATION, longest_run_hours
+from training_platform.resources.kueue.provisioning import MAX_RUN_ANNOTATION
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
+LONGEST_LABEL = 63
 ROLE = "slice"  # the replicated job; short, since names of pods hold it beside the job's own (63 characters in all)
 # One Job of the set per node pool, which is one slice over several VMs: two of those that are idle look alike to the
 # scheduler, and pods of one Job would spread over both.
@@ -28,7 +29,6 @@ EXCLUSIVE = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "cloud.google.com/gk
 # A pod that ended since its node did, or was drained: its Job fails with a reason of its own, and JobSet starts over
 # without counting it as one of the retries. What the program does wrong, and a pod that somebody deletes, count.
 # Source: JobSet 0.12, pkg/controllers/failure_policy.go and its examples, read 2026-11-22.
-LONGEST_LABEL = 63
 INTERRUPTED = {
     "name": "interrupted",
     "action": "RestartJobSetAndIgnoreMaxRestarts",
@@ -73,5 +73,5 @@ def _coordinator(name: str) -> dict[str, Any]:
 def _annotations(gke: GkeTarget, flavor: Flavor) -> dict[str, str]:
     """Return what JobSet and Kueue read beside the spec: a queued job always says the run that it asks for."""
     exclusive = EXCLUSIVE if shape(flavor).multi_host and not flavor.topology_levels else {}  # else Kueue picks slices
-    hours = (gke.max_run_hours or longest_run_hours(flavor)) if flavor.by_request else None
+    hours = run_hours(gke, flavor)
     return {**exclusive, **({MAX_RUN_ANNOTATION: str(hours * 3600)} if hours else {})}

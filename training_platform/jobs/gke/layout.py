@@ -6,6 +6,7 @@ from training_platform.config.expansion.flavors import Flavor
 from training_platform.config.expansion.pools import ExpandedPool
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.jobs.spec.gke import GkeTarget
+from training_platform.resources.kueue.provisioning import longest_run_hours
 
 
 def gke_target(job: ResolvedJob) -> tuple[GkeTarget, Flavor]:
@@ -25,3 +26,8 @@ def layout(gke: GkeTarget, flavor: Flavor) -> tuple[int, int]:
     if flavor.accelerator.kind == "tpu":
         return gke.slices or 1, shape(flavor).hosts
     return 1, gke.nodes or 1
+
+
+def run_hours(gke: GkeTarget, flavor: Flavor) -> int | None:
+    """Return a job's longest run, for which queued VMs are asked; None where nothing limits it."""
+    return (gke.max_run_hours or longest_run_hours(flavor)) if flavor.by_request else None
