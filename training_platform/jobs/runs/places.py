@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,8 +73,14 @@ def place_of(job: ResolvedJob, target: Target) -> Place:
 def places(root: Path, workspace: Workspace, *, environment: str | None = None, team: str | None = None) -> list[Place]:
     """Return every place in which the teams that are asked for can have runs, each once.
 
-    Raises NoPlaceError where nothing of the repository is called so, and UnreadableError for a broken job file.
+    Raises NoPlaceError where nothing of the repository is called so. Of a broken job file nothing is known.
     """
+    return _places(_jobs(root, workspace), workspace, environment=environment, team=team)
+
+
+def _places(
+    jobs: Iterable[ResolvedJob], workspace: Workspace, *, environment: str | None = None, team: str | None = None
+) -> list[Place]:
     teams = [
         (one, home)
         for _, one, home in workspace.teams()
@@ -90,7 +96,7 @@ def places(root: Path, workspace: Workspace, *, environment: str | None = None, 
         for cluster in one.shares
         if cluster in home.clusters
     }
-    for job in _jobs(root, workspace):
+    for job in jobs:
         if job.spec.vertex and any(one is job.team for one, _ in teams):
             place = place_of(job, "vertex")
             found[place.team.environment, place.team.name, "vertex", place.key] = place
@@ -103,7 +109,7 @@ def places_of_run(
     """Return where the job file says that a run is, by which its name begins, and the other places of its team.
 
     A job file may have changed since the run was submitted, and may be gone where ``team`` is given. Raises
-    NoPlaceError and UnreadableError.
+    NoPlaceError.
     """
     jobs = list(_jobs(root, workspace))
     named = [job for job in jobs if job.name in (run, job_of(run)) and team in (None, job.team.name)]
@@ -117,7 +123,7 @@ def places_of_run(
         )
     own = [place_of(job, target) for job in named for target in targets(job)]
     keys = {(place.target, place.key) for place in own}
-    others = places(root, workspace, team=team or owners[0])
+    others = _places(jobs, workspace, team=team or owners[0])
     return own, [place for place in others if (place.target, place.key) not in keys]
 
 
