@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from typing import Literal
 
@@ -83,7 +82,7 @@ class Job(Section):
             yield Conflict(("command",), "stands beside source, which says what runs", "args alone")
         for name in self.secrets.keys() & self.env.keys():
             yield Conflict(("secrets", name), "is a variable of env too", "one of the two")
-        counted = Counter(mount.name for mount in self.mounts)
-        for index, mount in enumerate(self.mounts):
-            if counted[mount.name] > 1 and index != [each.name for each in self.mounts].index(mount.name):
-                yield Conflict(("mounts", index, "name"), f"{mount.name!r} is the name of another mount", "each once")
+        names = [mount.name for mount in self.mounts]
+        for index, name in enumerate(names):
+            if name in names[:index]:
+                yield Conflict(("mounts", index, "name"), f"{name!r} is the name of another mount", "each once")
