@@ -13,7 +13,7 @@ from training_platform.catalog.types import Capacity, MachineType
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.section import enumeration
 from training_platform.jobs.resolve import ResolvedJob
-from training_platform.jobs.spec.vertex import VertexTarget
+from training_platform.jobs.spec.vertex import Reducers, VertexTarget
 from training_platform.jobs.vertex.pools import Pool, pools
 
 _CHOICES: tuple[Capacity, ...] = ("on-demand", "flex-start", "spot")
@@ -30,7 +30,7 @@ def role_findings(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
         else:
             yield from _machine(job, target, pool)
     if target.reducers and not tpu:
-        yield from _reducers(job, target)
+        yield from _reducers(job, target, target.reducers)
 
 
 def offered(machine: MachineType) -> list[Capacity]:
@@ -71,12 +71,12 @@ def _machine(job: ResolvedJob, target: VertexTarget, pool: Pool) -> Iterator[Fin
             yield job.finding(path, message, rule="job-vertex-resource", allowed=allowed, nearest=nearest)
 
 
-def _reducers(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
+def _reducers(job: ResolvedJob, target: VertexTarget, reducers: Reducers) -> Iterator[Finding]:
     """Find a Reduction Server without GPUs to serve, with GPUs of its own, or for a single worker."""
     rule, workers = "job-vertex-reducers", MACHINE_TYPES[target.machine_type]
     path = ("vertex", "reducers")
-    if target.reducers and MACHINE_TYPES[target.reducers.machine_type].accelerator:
-        message = f"{target.reducers.machine_type} has accelerators, which Reduction Server does not use"
+    if MACHINE_TYPES[reducers.machine_type].accelerator:
+        message = f"{reducers.machine_type} has accelerators, which Reduction Server does not use"
         yield job.finding(
             (*path, "machine_type"), message, rule=rule, allowed="a machine without", nearest="n1-highcpu-16"
         )

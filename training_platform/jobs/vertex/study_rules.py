@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from training_platform.config.reading.finding import Finding
 from training_platform.jobs.resolve import ResolvedJob
+from training_platform.jobs.spec.sweep import Sweep
 from training_platform.jobs.spec.vertex import Pipeline, VertexTarget
 
 _TRIALS_PER_PARAMETER = 10
@@ -17,15 +18,12 @@ _TRIALS_PER_PARAMETER = 10
 def study_findings(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
     """Yield what is wrong with the sweep or the pipeline around a job."""
     if job.spec.sweep:
-        yield from _sweep(job, target)
+        yield from _sweep(job, target, job.spec.sweep)
     if target.pipeline:
         yield from _pipeline(job, target.pipeline)
 
 
-def _sweep(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
-    sweep = job.spec.sweep
-    if sweep is None:
-        return
+def _sweep(job: ResolvedJob, target: VertexTarget, sweep: Sweep) -> Iterator[Finding]:
     if sweep.metric is None:
         message = "has no metric, which every trial on Vertex AI reports"
         yield job.finding(("sweep",), message, rule="job-vertex-metric", allowed="metric, such as accuracy")
