@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from training_platform.cli.job.run_access import LocalCloud
+from training_platform.cli.job.run_access import LocalCloud, local_endpoint
 from training_platform.cli.options import RootOption
 from training_platform.cli.root import complete_stacks, fail, need, repository, say
 
@@ -89,5 +89,5 @@ def _client(
     from training_platform.clients.vertex_ai import PersistentResources
     from training_platform.resources.cloud_names import persistent_resource_id
 
-    endpoint = f"{local_cloud.rstrip('/')}/aiplatform/" if local_cloud else None
+    endpoint = local_endpoint(local_cloud, "aiplatform")
     return PersistentResources(scope.project, spec.region, endpoint), persistent_resource_id(scope, name)

@@ -79,7 +79,12 @@ class Options:
 
     def endpoint(self, service: str) -> str | None:
         """Return where a local cloud has a service, None for Google's own."""
-        return f"{self.local_cloud.rstrip('/')}/{service}/" if self.local_cloud else None
+        return local_endpoint(self.local_cloud, service)
+
+
+def local_endpoint(local_cloud: str | None, service: str) -> str | None:
+    """Return where a local cloud has a service, None for Google's own."""
+    return f"{local_cloud.rstrip('/')}/{service}/" if local_cloud else None
 
 
 def find_run(run: str, options: Options) -> tuple[Run, Place, Any]:
