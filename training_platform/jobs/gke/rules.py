@@ -74,10 +74,9 @@ def _counts(job: ResolvedJob, flavor: Flavor, field: str, count: int) -> Iterato
     unit, resource = _unit(flavor), flavor.accelerator.resource
     nodes = gke_target(job)[0].nodes or 1
     usable = usable_pools(flavor, nodes)
-    made = (
-        0 if fabric_of(flavor, nodes) else flavor.auto_provisioned_chips
-    )  # pools that GKE makes have no networks between GPUs
-    holds = made + sum(pool.max_chips for pool in _large(flavor) if pool in usable)
+    # Pools that GKE makes have no networks between GPUs.
+    auto_provisioned = 0 if fabric_of(flavor, nodes) else flavor.auto_provisioned_chips
+    holds = auto_provisioned + sum(pool.max_chips for pool in _large(flavor) if pool in usable)
     nominal, most = reach(job)
     team = f"team {job.team.name} has {nominal:,} and can have {shown(most)} with what it borrows"
     for rule, limit, why in (
