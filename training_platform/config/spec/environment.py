@@ -155,7 +155,8 @@ class Environment(Section):
         for name, cluster in self.clusters.items():
             slices += sum(pool.slices for pool in cluster.node_pools.values())
             if cluster.notebooks:
-                yield from self._conflicts_of_homes(("clusters", name, "notebooks", "filestore"), cluster)
+                at = ("clusters", name, "notebooks", "filestore")
+                yield from self._conflicts_of_homes(at, cluster.notebooks.filestore, region_of(cluster.location))
         for name, instance in self.filestore.items():
             if instance.connection == "private-service-access" and self.private_services_range is None:
                 message = "needs private_services_range of the environment, which is not set"
@@ -167,10 +168,8 @@ class Environment(Section):
             message = f"has {slices:,} slices and node pools in all clusters together"
             yield Conflict(("clusters",), message, f"at most {MOST_SLICES:,}")
 
-    def _conflicts_of_homes(self, at: tuple[str, ...], cluster: ClusterSpec) -> Iterator[Conflict]:
+    def _conflicts_of_homes(self, at: tuple[str, ...], wanted: str, region: str) -> Iterator[Conflict]:
         """Yield an instance for homes of notebooks that is not there, is a team's alone, or is in another region."""
-        wanted = cluster.notebooks.filestore if cluster.notebooks else ""
-        region = region_of(cluster.location)
         others = [each for each, spec in self.filestore.items() if spec.team is None]
         near = [each for each in others if region_of(self.filestore[each].location) == region]
         if wanted not in self.filestore:
@@ -188,11 +187,13 @@ class Environment(Section):
 
     def _regions_without_key(self) -> Iterator[Conflict]:
         """Yield what would be left to Google's keys where the environment has its own."""
+        if self.encryption is None:
+            return
         places: dict[tuple[str, ...], str] = {("clusters", name): each.location for name, each in self.clusters.items()}
         places |= {("filestore", name): each.location for name, each in self.filestore.items()}
         places |= {("images",): self.images.location} if self.images else {}
-        for path, location in places.items() if self.encryption else ():
-            if self.encryption and region_of(location) not in self.encryption.by_region:
+        for path, location in places.items():
+            if region_of(location) not in self.encryption.by_region:
                 message = f"is in {region_of(location)}, for which encryption.keys has no key"
                 yield Conflict((*path, "location"), message, f"a region of {enumeration(self.encryption.by_region)}")
 
@@ -205,11 +206,9 @@ class Environment(Section):
             path, wanted = ("data_sets", name, "filestore", "instance"), data.filestore.instance
             others = enumeration(self.filestore.keys() - homes) or "another instance, to be declared under filestore"
             if wanted not in self.filestore:
-                message, nearest = (
-                    "is not a Filestore instance of this environment",
-                    find_nearest(wanted, self.filestore),
-                )
-                yield Conflict(path, f"{wanted!r} {message}", enumeration(self.filestore) or others, nearest)
+                message = f"{wanted!r} is not a Filestore instance of this environment"
+                allowed = enumeration(self.filestore) or others
+                yield Conflict(path, message, allowed, find_nearest(wanted, self.filestore))
             elif wanted in homes:
                 message = f"{wanted!r} holds the homes of all users of notebooks"
                 yield Conflict(path, message, others, min(self.filestore.keys() - homes, default=None))

@@ -10,6 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from training_platform.config.reading.conflicts import Conflict, refuse_conflicts
 from training_platform.config.reading.section import (
+    BUCKET_NAME,
     Cidr,
     FilestoreTierName,
     Location,
@@ -24,7 +25,6 @@ BACKUP = (
     r"^projects/[a-z0-9-]+/locations/[a-z0-9-]+/(backups|backupVaults/[a-z0-9-]+/dataSources/[a-z0-9-]+/backups)"
     r"/[a-z0-9-]+$"
 )
-BUCKET = r"^[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]$"
 FOLDER = r"^[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*$"  # no way out: no part begins with a dot
 ADDRESS = r"^[0-9]{1,3}(\.[0-9]{1,3}){3}$"
 DATA_PLACES = ("bucket", "filestore", "hyperdisk_ml", "lustre")
@@ -159,7 +159,7 @@ Folder = Annotated[str, Field(pattern=FOLDER, examples=["images/food101"])]
 class BucketData(Section):
     """Files of a Cloud Storage bucket, seen through Cloud Storage FUSE."""
 
-    name: str = Field(pattern=BUCKET, description="Name of the bucket, which exists.", examples=["example-images"])
+    name: str = Field(pattern=BUCKET_NAME, description="Name of the bucket, which exists.", examples=["example-images"])
     location: Region = Field(description="Region of the bucket; Vertex AI mounts none of several regions.")
     path: Folder | None = Field(default=None, description="Folder of the bucket; default: all of it.")
     profile: Literal["training", "checkpointing", "serving"] | None = Field(
