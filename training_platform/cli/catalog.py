@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from training_platform.cli.options import Format, FormatOption
-from training_platform.cli.root import fail
+from training_platform.cli.root import fail, print_json
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -52,7 +52,7 @@ def show(
 
         _unknown(f"{name!r} is not in the catalogue", name, {sheet.name for sheet in sheets()})
     if output_format is Format.json:
-        _print_json([_document(sheet) for sheet in found])
+        print_json([_document(sheet) for sheet in found])
         return
     for sheet in found:
         _print_sheet(sheet if verbose else _short(sheet))
@@ -95,7 +95,7 @@ def list_(
             _unknown(f"{asked!r} is not a {what} in the catalogue", asked, names)
         listed = [sheet for sheet in listed if asked is None or asked in names_of(sheet)]
     if output_format is Format.json:
-        _print_json([{"kind": each.kind, "name": each.name, "families": list(each.families)} for each in listed])
+        print_json([{"kind": each.kind, "name": each.name, "families": list(each.families)} for each in listed])
         return
     kind = ""
     for sheet in listed:
@@ -177,12 +177,6 @@ def _document(sheet: Sheet) -> dict[str, Any]:
             for fact in sheet.facts
         ],
     }
-
-
-def _print_json(document: object) -> None:
-    import json
-
-    typer.echo(json.dumps(document, indent=2))
 
 
 def _unknown(problem: str, name: str, names: Collection[str]) -> None:

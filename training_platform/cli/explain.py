@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import asdict
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from training_platform.cli.options import Format, FormatOption
-from training_platform.cli.root import fail, need, repository, say
+from training_platform.cli.root import fail, need, print_json, repository, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -97,7 +96,7 @@ def list_(
         fail(f"There is no rule set {group}. {hint}.")
     sheets = [sheet for sheet in rule_sheets() if group in {None, sheet.group}]
     if output_format is Format.json:
-        say(json.dumps([_document(sheet) for sheet in sheets], indent=2))
+        print_json([_document(sheet) for sheet in sheets])
         return
     last = ""
     for sheet in sheets:
@@ -145,7 +144,7 @@ def _print_rules(found: Iterable[tuple[RuleSheet, Finding | None]], output_forma
 
     pairs = list(found)
     if output_format is Format.json:
-        say(json.dumps([_document(sheet) for sheet, _ in pairs], indent=2))
+        print_json([_document(sheet) for sheet, _ in pairs])
         return
     for number, (sheet, found_here) in enumerate(pairs):
         if number:
@@ -178,7 +177,7 @@ def _fix(found: Finding | None) -> str:
 
 def _print_quotas(quotas: list[Quota], output_format: Format) -> None:
     if output_format is Format.json:
-        say(json.dumps([asdict(each) | {"id": each.id._asdict()} for each in quotas], indent=2))
+        print_json([asdict(each) | {"id": each.id._asdict()} for each in quotas])
         return
     for number, quota in enumerate(quotas):
         dimensions = "".join(f", {name} {value}" for name, value in quota.id.dimensions)

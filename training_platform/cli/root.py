@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tomllib
 from importlib.metadata import version
@@ -109,3 +110,8 @@ def need(extra: Literal["deploy", "jobs", "sandbox"], what: str) -> None:
 def say(text: str, *, err: bool = False) -> None:
     """Print text that may hold names from files: printable, so that no log takes it for a command."""
     typer.echo(printable(text), err=err)
+
+
+def print_json(value: object) -> None:
+    """Print a value for programs."""
+    typer.echo(json.dumps(value, indent=2))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from training_platform.cli.options import Format, FormatOption, RootOption, TodayOption
-from training_platform.cli.root import complete_jobs, fail, repository, say
+from training_platform.cli.root import complete_jobs, fail, print_json, repository, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -129,11 +128,6 @@ def cost(
     elif costs:
         say("\n\n".join(map(cost_text, costs)))
     raise typer.Exit(int(any(finding.severity == "error" for finding in findings)))
-
-
-def print_json(value: object) -> None:
-    """Print a value for programs."""
-    typer.echo(json.dumps(value, indent=2))
 
 
 def print_findings(findings: Iterable[Finding], *, err: bool = False) -> None:

@@ -11,9 +11,8 @@ from typing import Annotated
 
 import typer
 
-from training_platform.cli.job.files import print_json
 from training_platform.cli.options import Format, FormatOption, RootOption
-from training_platform.cli.root import complete_stacks, fail, repository, say
+from training_platform.cli.root import complete_stacks, fail, print_json, repository, say
 
 app = typer.Typer(help="Images that jobs run.", no_args_is_help=True)
 

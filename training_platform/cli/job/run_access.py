@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from training_platform.cli.job.files import print_json
 from training_platform.cli.options import Format, FormatOption, RootOption
-from training_platform.cli.root import complete_runs, complete_teams, fail, need, repository, say
+from training_platform.cli.root import complete_runs, complete_teams, fail, need, print_json, repository, say
 
 if TYPE_CHECKING:
     from training_platform.clients.cloud_logging import CloudLogging

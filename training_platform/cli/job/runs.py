@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from training_platform.cli.job.files import JobFile, Target, print_findings, print_json
+from training_platform.cli.job.files import JobFile, Target, print_findings
 from training_platform.cli.job.run_access import (
     OF_A_RUN,
     Options,
@@ -25,7 +25,7 @@ from training_platform.cli.job.run_access import (
     say_state,
 )
 from training_platform.cli.options import Format, TodayOption, takes
-from training_platform.cli.root import fail, say
+from training_platform.cli.root import fail, print_json, say
 
 if TYPE_CHECKING:
     from training_platform.jobs.runs.places import Place
