@@ -3,36 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.training_platform.jobs.runs.vertex_cloud import JOB, Cloud, Command, job_command, submit, write_repository
+from tests.training_platform.jobs.runs.vertex_cloud import JOB, Cloud, Command, submit
 from training_platform.sandbox.cloud.faults.scenario import parse_scenario
-from training_platform.sandbox.cloud.http.server import serve
 
 pytestmark = pytest.mark.filterwarnings("ignore:You are using a Python version:FutureWarning")
 
 STOCKOUT = "stockouts: {none: {machine_type: a3-highgpu-8g, location: us-central1-a, for_seconds: 30000}}"
 ON_DEMAND = "capacity: flex-start, max_wait_hours: 6"
 OTHERS = "the machine is in "
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return write_repository(tmp_path / "lab")
-
-
-@pytest.fixture
-def vertex(root: Path) -> Cloud:
-    return Cloud(root)
-
-
-@pytest.fixture
-def job(root: Path, vertex: Cloud) -> Iterator[Command]:
-    with serve(vertex.cloud) as port:
-        yield job_command(root, port)
 
 
 def play(vertex: Cloud, text: str) -> None:

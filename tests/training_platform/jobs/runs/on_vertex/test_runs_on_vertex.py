@@ -3,42 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from tests.training_platform.jobs.runs.vertex_cloud import (
-    JOB,
-    PROJECT,
-    Cloud,
-    Command,
-    job_command,
-    submit,
-    write_repository,
-)
+from tests.training_platform.jobs.runs.vertex_cloud import JOB, PROJECT, Cloud, Command, submit
 from training_platform.cli.main import app
-from training_platform.sandbox.cloud.http.server import serve
 
 pytestmark = pytest.mark.filterwarnings("ignore:You are using a Python version:FutureWarning")
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return write_repository(tmp_path / "lab")
-
-
-@pytest.fixture
-def vertex(root: Path) -> Cloud:
-    return Cloud(root)
-
-
-@pytest.fixture
-def job(root: Path, vertex: Cloud) -> Iterator[Command]:
-    """Return a function that runs ``training-platform job`` against the local cloud."""
-    with serve(vertex.cloud) as port:
-        yield job_command(root, port)
 
 
 def row(job: Command, run: str) -> dict[str, object]:

@@ -3,27 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.training_platform.jobs.runs.vertex_cloud import JOB, Cloud, Command, job_command, write_repository
+from tests.training_platform.jobs.runs.vertex_cloud import JOB, Command
 from training_platform.clients.cloud_storage import CloudStorage
-from training_platform.sandbox.cloud.http.server import serve
 
 pytestmark = pytest.mark.filterwarnings("ignore:You are using a Python version:FutureWarning")
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return write_repository(tmp_path / "lab")
-
-
-@pytest.fixture
-def job(root: Path) -> Iterator[Command]:
-    with serve(Cloud(root).cloud) as port:
-        yield job_command(root, port)
 
 
 def test_what_was_submitted_is_kept_beside_what_the_run_writes(

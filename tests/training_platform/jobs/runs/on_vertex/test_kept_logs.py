@@ -4,25 +4,16 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from typer.testing import Result
 
-from tests.training_platform.jobs.runs.vertex_cloud import (
-    PROJECT,
-    Cloud,
-    Command,
-    job_command,
-    submit,
-    write_repository,
-)
+from tests.training_platform.jobs.runs.vertex_cloud import PROJECT, Cloud, Command, submit
 from training_platform.clients.cloud_logging import CloudLogging
 from training_platform.jobs.runs import kept_logs
 from training_platform.jobs.runs.state import Run
-from training_platform.sandbox.cloud.http.server import serve
 
 pytestmark = pytest.mark.filterwarnings("ignore:You are using a Python version:FutureWarning")
 
@@ -31,22 +22,6 @@ environment: lab
 image: registry.example.com/train:1
 gke: {cluster: gpus, flavor: h100, nodes: 2}
 """
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return write_repository(tmp_path / "lab")
-
-
-@pytest.fixture
-def vertex(root: Path) -> Cloud:
-    return Cloud(root)
-
-
-@pytest.fixture
-def job(root: Path, vertex: Cloud) -> Iterator[Command]:
-    with serve(vertex.cloud) as port:
-        yield job_command(root, port)
 
 
 def write(cloud: Cloud, log: str, resource: dict[str, Any], **entry: Any) -> None:
