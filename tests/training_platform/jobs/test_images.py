@@ -119,6 +119,10 @@ def test_what_cannot_be_built_is_one_sentence(
     assert not calls.exists()
 
 
+def test_a_folder_that_is_not_there_is_said_before_its_commit_is_looked_for(root: Path, source: Path) -> None:
+    assert "gone is not a folder." in build(root, source / "gone").stderr
+
+
 def test_an_environment_without_a_repository_is_said(new_lab: Callable[..., Path], source: Path, calls: Path) -> None:
     assert "lab has no repository of images" in build(new_lab(), source, "--tag", "1").stderr
 

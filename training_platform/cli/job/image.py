@@ -51,14 +51,14 @@ def build(
     from training_platform.config.workspace import read_workspace
     from training_platform.jobs.images import ImageError, commands, image_name, repository_of
 
+    if not folder.is_dir():
+        fail(f"{folder} is not a folder.")
     workspace = read_workspace(repository(root))
     try:
         where = repository_of(workspace, environment)
         image = image_name(where, name or folder.resolve().name, tag or _commit(folder))
     except ImageError as error:
         fail(str(error))
-    if not folder.is_dir():
-        fail(f"{folder} is not a folder.")
     chosen = builder or next((each for each, program in PROGRAMS.items() if shutil.which(program)), None)
     if chosen is None:
         fail(f"None of {', '.join(PROGRAMS.values())} is on PATH: install one of them.")
