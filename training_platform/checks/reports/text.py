@@ -50,7 +50,7 @@ def print_report(report: Report, console: Console, *, verbose: bool = True) -> N
         console.print(Text(f"not checked: {failure}", style="bold red"), soft_wrap=True)
     console.print(_verdict(report), soft_wrap=True)
     if first := next(iter(ordered(report.all_findings())), None):
-        console.print(Text(f"training-platform explain {first.rule} says more of it", style="dim"), soft_wrap=True)
+        console.print(Text(f"More about it: training-platform explain {first.rule}", style="dim"), soft_wrap=True)
 
 
 def _everything(report: Report) -> Iterator[RenderableType]:
