@@ -83,15 +83,22 @@ def _compared(here: str, requests: Json, limits: Json) -> Iterator[Wrong]:
 
 @object_rule("pod-parts", JOB, JOB_SET, DAEMON_SET, ruleset="pods", source=SERVER)
 def pod_parts(inputs: Json) -> Iterator[Wrong]:
-    """Find parts of a pod called alike, mounts of volumes that it does not have, and variables with two values."""
+    """Find parts of a pod called alike, mounts of volumes that it does not have, and variables with two values.
+
+    A JobSet gives its pods volumes for the claims of its ``volumeClaimPolicies``. Source: JobSet f22e565,
+    volume_claim_policy.go, and its example, which the API server and the webhook take.
+    """
+    spec = block(inputs, "spec")
+    policies = entries(spec, "volumeClaimPolicies")
+    claimed = [text(row.get("metadata"), "name") for _, each in policies for _, row in entries(each, "templates")]
     for at, pod in pods(inputs):
         for part in ("containers", "volumes"):
             for index, name in twice([text(row, "name") for _, row in entries(pod, part)]):
                 yield Wrong(f"{at}.{part}[{index}].name", f"there are two {part} {name}", "a name for each")
-        volumes = [text(row, "name") for _, row in entries(pod, "volumes")]
+        volumes = [*(text(row, "name") for _, row in entries(pod, "volumes")), *claimed]
         for index, container in entries(pod, "containers"):
             here = f"{at}.containers[{index}]"
-            if not is_unknown(pod, "volumes"):
+            if not (is_unknown(pod, "volumes") or is_unknown(spec, "volumeClaimPolicies")):
                 yield from _mounts(here, container, volumes)
             for place, variable in entries(container, "env"):
                 if variable.get("value") and variable.get("valueFrom"):

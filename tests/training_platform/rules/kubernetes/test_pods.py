@@ -53,6 +53,26 @@ def test_a_mount_is_of_a_volume_of_the_pod(pod: dict[str, Any], path: str | None
     assert wrong("pod-parts", JOB, spec=job([first], **{"volumes": [{"name": "data"}], **pod})) == [path] * bool(path)
 
 
+@pytest.mark.parametrize(
+    ("claims", "found"),
+    [
+        ([{"templates": [{"metadata": {"name": "data"}}]}], False),
+        ([{"templates": [{"metadata": {"name": "more"}}]}], True),
+        ([{"templates": [{}]}], True),
+        (UNKNOWN, False),
+        ([], True),
+    ],
+)
+def test_claims_of_a_job_set_are_volumes_of_its_pods(claims: Any, found: bool) -> None:
+    template = {"spec": job([container(volumeMounts=[{"name": "data", "mountPath": "/data"}])])}
+    replicated = [{"name": "node", "template": template}]
+
+    at = f"spec.replicatedJobs[0].template.{FIRST}.volumeMounts[0].name"
+    assert (
+        wrong("pod-parts", JOB_SET, spec={"replicatedJobs": replicated, "volumeClaimPolicies": claims}) == [at] * found
+    )
+
+
 def test_parts_of_a_pod_are_told_apart() -> None:
     mounts = [{"name": "data", "mountPath": "/data"}] * 2
     both = [{"name": "ROLE", "value": "a", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]
