@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from training_platform.config.spec.team import PersistentResourceSpec
     from training_platform.resources.scope import Scope
 
-app = typer.Typer(no_args_is_help=True, help="Ask for, and restart, the VMs that Vertex AI keeps for a team.")
+app = typer.Typer(no_args_is_help=True, help="Show and restart the VMs that Vertex AI keeps for a team.")
 _Stack = Annotated[str, typer.Argument(help="The team's stack, such as prod-vision.", autocompletion=complete_stacks)]
 
 
