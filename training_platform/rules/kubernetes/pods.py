@@ -38,9 +38,10 @@ def pods(inputs: Json) -> Iterator[Pod]:
 
 def jobs(inputs: Json) -> Iterator[tuple[str, Json]]:
     """Yield the specs of a JobSet's jobs with their paths; of any other object its own spec."""
-    if "replicatedJobs" not in block(inputs, "spec"):
-        yield "spec", block(inputs, "spec")
-    for index, job in entries(block(inputs, "spec"), "replicatedJobs"):
+    spec = block(inputs, "spec")
+    if "replicatedJobs" not in spec:
+        yield "spec", spec
+    for index, job in entries(spec, "replicatedJobs"):
         yield f"spec.replicatedJobs[{index}].template.spec", block(job, "template", "spec")
 
 
@@ -122,7 +123,8 @@ def _mounts(here: str, container: Json, volumes: list[str | None]) -> Iterator[W
 )  # fmt: skip
 def toleration_form(inputs: Json) -> Iterator[Wrong]:
     """Find tolerations whose operator does not go with their key or value, or whose seconds have no NoExecute."""
-    for at, owner in (*pods(inputs), ("spec", block(inputs, "spec"))):  # of a flavor, its own
+    own = ("spec", block(inputs, "spec"))  # a flavor's; most have labels, and none has pods
+    for at, owner in [own] if "nodeLabels" in own[1] else [*pods(inputs), own]:
         for index, row in entries(owner, "tolerations"):
             here = f"{at}.tolerations[{index}]"
             if row.get("operator") == "Exists" and row.get("value"):
