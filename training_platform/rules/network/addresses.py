@@ -94,7 +94,7 @@ def ranges_overlap(program: Program) -> Iterator[Draft]:
     source="house rule: who takes addresses of others cannot reach them (RFC 1918; IANA's special-purpose registry)",
 )
 def public_range(subnet: SubnetView) -> Iterator[Draft]:
-    """Find a range of addresses that are others' on the internet: pods and nodes could not reach those."""
+    """Find a range of addresses that belong to others on the internet: pods and nodes could not reach those."""
     for field, _, room in _named_ranges(subnet):
         if room.is_global:
             private = next(
@@ -104,7 +104,7 @@ def public_range(subnet: SubnetView) -> Iterator[Draft]:
             nearest = (
                 f"{private.network_address + offset}/{room.prefixlen}" if room.prefixlen >= private.prefixlen else None
             )
-            message = f"{room} is not a private range: its addresses are others' on the internet"
+            message = f"{room} is not a private range: its addresses belong to others on the internet"
             yield finding(subnet, field, message, allowed=f"ranges in {', '.join(map(str, _PRIVATE))}", nearest=nearest)
 
 

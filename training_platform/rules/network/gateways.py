@@ -29,7 +29,7 @@ def nat_addresses_enough(gateway: GatewayView, program: Program) -> Iterator[Dra
     wanted = nat_addresses(vms, gateway.most_ports)
     if wanted > gateway.addresses:
         message = (
-            f"{vms:,} VMs by {gateway.most_ports:,} ports want {wanted} addresses, and {gateway.addresses} are reserved"
+            f"{vms:,} VMs of {gateway.most_ports:,} ports need {wanted} addresses, but {gateway.addresses} are reserved"
         )
         yield finding(
             gateway, "addresses", message, allowed=f"at least {wanted}, or 0: Google Cloud takes them", nearest=wanted
