@@ -7,17 +7,12 @@ second ``up`` of the same file, and a refresh, then find nothing to do: what the
 from __future__ import annotations
 
 import copy
-import json
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from tests.places import ROOT
-from tests.training_platform.sandbox.run.conftest import Sandbox
-from training_platform.config.spec.stack import PROJECT
+from tests.training_platform.sandbox.run.conftest import without_stacks
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1800)]
 
@@ -103,28 +98,16 @@ class Changed:
     """A sandbox in which the stack ``fields`` was brought up, changed, and brought up again."""
 
     def __init__(self, root: Path) -> None:
-        root.mkdir()
-        for name in ("Pulumi.yaml", "__main__.py"):
-            shutil.copy(ROOT / name, root / name)
-        shutil.copytree(ROOT / "modules", root / "modules")
-        (root / "stacks").mkdir()
-        self.sandbox = Sandbox(root)
+        self.sandbox = without_stacks(root)
 
     def up(self, *, changed: bool) -> dict[str, set[str]]:
         """Write the file, bring the stack up, and return what was done to each resource, by its name."""
-        content = {"config": {f"{PROJECT}:environment": environment(changed=changed)}}
-        file = self.sandbox.folder.root / "stacks" / "Pulumi.fields.yaml"
-        file.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+        self.sandbox.write("fields", environment(changed=changed))
         return self.run("up")
 
     def run(self, command: str) -> dict[str, set[str]]:
         """Run a command on the stack, and return what it did to each resource, by its name."""
-        ran = self.sandbox(command, "fields")
-        assert ran.returncode == 0, ran.stdout + ran.stderr
-        found: dict[str, set[str]] = {}
-        for step in json.loads(self.sandbox.folder.summary("fields").read_text())["steps"]:
-            found.setdefault(step["name"], set()).add(step["op"])
-        return found
+        return self.sandbox.steps(command, "fields")
 
 
 @pytest.fixture(scope="module")

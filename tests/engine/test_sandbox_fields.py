@@ -6,7 +6,6 @@ A second preview of each round finds nothing to do: what the local cloud took, i
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
@@ -15,9 +14,8 @@ from typing import Any
 
 import pytest
 
-from tests.places import ROOT
 from tests.stacks.field_changes import ENV, KINDS, MATES, Kind, Round, files
-from tests.training_platform.sandbox.run.conftest import Sandbox
+from tests.training_platform.sandbox.run.conftest import without_stacks
 from training_platform.checks.comparison.changes import resource_changes
 from training_platform.checks.comparison.check_result import result_of
 from training_platform.checks.planning.flat_resource import FlatResource
@@ -43,12 +41,7 @@ class Place:
     """A repository of both stacks, with a sandbox of its own."""
 
     def __init__(self, root: Path) -> None:
-        root.mkdir()
-        for name in ("Pulumi.yaml", "__main__.py"):
-            shutil.copy(ROOT / name, root / name)
-        shutil.copytree(ROOT / "modules", root / "modules")
-        (root / "stacks").mkdir()
-        self.root, self.sandbox = root, Sandbox(root)
+        self.root, self.sandbox = root, without_stacks(root)
 
     def write(self, kind: Kind, section: dict[str, Any]) -> tuple[FlatResource, ...]:
         """Write both files, and return what ``check`` plans for the one stack."""

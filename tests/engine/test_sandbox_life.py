@@ -24,7 +24,7 @@ from typing import Any
 import pytest
 
 from tests.places import ORGANISATION, ROOT
-from tests.training_platform.sandbox.run.conftest import Sandbox
+from tests.training_platform.sandbox.run.conftest import Sandbox, without_stacks
 from tests.training_platform.sandbox.run.test_run_engine import held
 from training_platform.checks.planning.recorder import Plan
 from training_platform.config.workspace import read_workspace
@@ -98,12 +98,9 @@ class Fleet:
 
 def repository(root: Path) -> Sandbox:
     """Copy what a stack needs of the repository, and give the copy's sandbox."""
-    root.mkdir()
-    for name in ("Pulumi.yaml", "__main__.py"):
-        shutil.copy(ROOT / name, root / name)
-    shutil.copytree(ROOT / "modules", root / "modules")
-    shutil.copytree(ORGANISATION / "stacks", root / "stacks")
-    return Sandbox(root)
+    sandbox = without_stacks(root)
+    shutil.copytree(ORGANISATION / "stacks", root / "stacks", dirs_exist_ok=True)
+    return sandbox
 
 
 def state(folder: Folder, stack: str) -> set[tuple[str, str]]:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from tests.places import ROOT
-from tests.training_platform.sandbox.run.conftest import Sandbox
-from training_platform.config.spec.stack import PROJECT
+from tests.training_platform.sandbox.run.conftest import without_stacks
 from training_platform.sandbox.cloud.local_cloud import LocalCloud
 from training_platform.sandbox.cloud.state.projects import Projects
 from training_platform.sandbox.cloud.state.store import Store
@@ -57,26 +53,12 @@ class Repository:
     """A repository of two stacks, and the local cloud between runs."""
 
     def __init__(self, root: Path) -> None:
-        root.mkdir()
-        for name in ("Pulumi.yaml", "__main__.py"):
-            shutil.copy(ROOT / name, root / name)
-        shutil.copytree(ROOT / "modules", root / "modules")
-        (root / "stacks").mkdir()
-        self.root, self.sandbox = root, Sandbox(root)
-
-    def run(self, command: str, stack: str) -> dict[str, set[str]]:
-        """Run a command on a stack, and return what it did to each resource, by its name."""
-        ran = self.sandbox(command, stack)
-        assert ran.returncode == 0, ran.stdout + ran.stderr
-        found: dict[str, set[str]] = {}
-        for step in json.loads(self.sandbox.folder.summary(stack).read_text())["steps"]:
-            found.setdefault(step["name"], set()).add(step["op"])
-        return found
+        self.sandbox = without_stacks(root)
+        self.run = self.sandbox.steps
 
     def write(self, environment: dict[str, Any]) -> None:
-        for name, kind, section in (("files", "environment", environment), ("files-vision", "team", TEAM)):
-            content = {"config": {f"{PROJECT}:{kind}": section}}
-            (self.root / "stacks" / f"Pulumi.{name}.yaml").write_text(yaml.safe_dump(content, sort_keys=False))
+        self.sandbox.write("files", environment)
+        self.sandbox.write("files-vision", TEAM)
 
     def cloud(self) -> LocalCloud:
         """The local cloud as the last run left it, with its settings for tests."""

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import copy
-import json
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.engine.test_sandbox_changes import done_to
-from tests.places import ROOT
-from tests.training_platform.sandbox.run.conftest import Sandbox
-from training_platform.config.spec.stack import PROJECT
+from tests.training_platform.sandbox.run.conftest import without_stacks
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 
@@ -45,46 +40,20 @@ TEAM: dict[str, Any] = {
 }
 
 
-class Place:
-    """A sandbox with the two stacks."""
-
-    def __init__(self, root: Path) -> None:
-        root.mkdir()
-        for name in ("Pulumi.yaml", "__main__.py"):
-            shutil.copy(ROOT / name, root / name)
-        shutil.copytree(ROOT / "modules", root / "modules")
-        (root / "stacks").mkdir()
-        self.sandbox = Sandbox(root)
-
-    def write(self, stack: str, section: dict[str, Any]) -> None:
-        kind = "team" if "members" in section else "environment"
-        text = yaml.safe_dump({"config": {f"{PROJECT}:{kind}": section}}, sort_keys=False)
-        (self.sandbox.folder.root / "stacks" / f"Pulumi.{stack}.yaml").write_text(text, encoding="utf-8")
-
-    def run(self, command: str, stack: str) -> dict[str, set[str]]:
-        """Run a command, and return what it did to each resource, by its name."""
-        ran = self.sandbox(command, stack)
-        assert ran.returncode == 0, ran.stdout + ran.stderr
-        found: dict[str, set[str]] = {}
-        for step in json.loads(self.sandbox.folder.summary(stack).read_text())["steps"]:
-            found.setdefault(step["name"], set()).add(step["op"])
-        return found
-
-
 def test_it_comes_up_changes_as_announced_and_goes_down(tmp_path: Path) -> None:
-    place = Place(tmp_path / "repository")
+    place = without_stacks(tmp_path / "repository")
     place.write("lab", ENVIRONMENT)
     place.write("lab-vision", TEAM)
-    place.run("up", "lab")
-    place.run("up", "lab-vision")
+    place.steps("up", "lab")
+    place.steps("up", "lab-vision")
 
     changed = copy.deepcopy(TEAM)
     changed["budget"] |= {"a_month": 6000}
     changed["buckets"]["staging"] |= {"delete_after_days": 10}
     changed["vertex"]["persistent_resources"]["fixed"] |= {"replicas": 2}
     place.write("lab-vision", changed)
-    steps = place.run("up", "lab-vision")
-    again = place.run("up", "lab-vision")
+    steps = place.steps("up", "lab-vision")
+    again = place.steps("up", "lab-vision")
 
     assert {name: done_to(steps, name) for name in (
         "budget-month", "bucket-staging-bucket", "vertex-fixed-persistent-resource",
@@ -97,5 +66,5 @@ def test_it_comes_up_changes_as_announced_and_goes_down(tmp_path: Path) -> None:
         "tensorboard-us-central1-tensorboard": "same",
     }  # fmt: skip
     assert {name for name in again if done_to(again, name) != "same"} == set()
-    place.run("destroy", "lab-vision")
-    place.run("destroy", "lab")
+    place.steps("destroy", "lab-vision")
+    place.steps("destroy", "lab")

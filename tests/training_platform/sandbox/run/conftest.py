@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -10,9 +11,12 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
+from training_platform.config.spec.stack import PROJECT
 from training_platform.sandbox.run.folder import Folder
 
 ROOT = Path(__file__).parents[4]
@@ -53,6 +57,21 @@ class Sandbox:
             [*self._command, *args], cwd=self.folder.root, env=self._environment,
             check=False, capture_output=True, text=True, timeout=SECONDS,
         )  # fmt: skip
+
+    def write(self, stack: str, section: dict[str, Any]) -> None:
+        """Write the file of a stack: a team's where its section has members, else an environment's."""
+        kind = "team" if "members" in section else "environment"
+        text = yaml.safe_dump({"config": {f"{PROJECT}:{kind}": section}}, sort_keys=False)
+        (self.folder.root / "stacks" / f"Pulumi.{stack}.yaml").write_text(text, encoding="utf-8")
+
+    def steps(self, command: str, stack: str) -> dict[str, set[str]]:
+        """Run a command that has to succeed, and return what it did to each resource, by its name."""
+        ran = self(command, stack)
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        found: dict[str, set[str]] = {}
+        for step in json.loads(self.folder.summary(stack).read_text())["steps"]:
+            found.setdefault(step["name"], set()).add(step["op"])
+        return found
 
     def kill(self, when: Callable[[], bool], *args: str) -> bool:
         """Run a command and kill it with all that it started, as a power cut would; False where it ended before."""
@@ -96,11 +115,17 @@ def sandbox(tmp_path: Path) -> Sandbox:
 
 def small(root: Path, stack: str = STACK) -> Sandbox:
     """Make a repository with one stack, ``small``, and give its sandbox."""
+    sandbox = without_stacks(root)
+    (root / "stacks" / "Pulumi.small.yaml").write_text(stack)
+    return sandbox
+
+
+def without_stacks(root: Path) -> Sandbox:
+    """Make a repository that has the program and no stack yet, and give its sandbox."""
     (root / "stacks").mkdir(parents=True)
     for name in ("Pulumi.yaml", "__main__.py"):
         shutil.copy(ROOT / name, root / name)
     (root / "modules").symlink_to(ROOT / "modules")
-    (root / "stacks" / "Pulumi.small.yaml").write_text(stack)
     return Sandbox(root)
 
 
