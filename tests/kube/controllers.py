@@ -30,6 +30,7 @@ VARIABLES: Final = {"kueue": "TRAINING_PLATFORM_KUEUE", "jobset": "TRAINING_PLAT
 
 _CREATED: Final = ("CREATE",)
 _CHANGED: Final = ("CREATE", "UPDATE")
+_JOBSET_SETTINGS: Final = {"apiVersion": "config.jobset.x-k8s.io/v1alpha1", "kind": "Configuration"}
 _CONTROLLERS: Final = "job-controller,garbage-collector-controller,namespace-controller,resourcequota-controller"
 
 
@@ -122,9 +123,9 @@ class Controllers:
             if self._binaries.controller_manager:
                 self._kubernetes()
             if self._binaries.jobset:
-                self._operator(client, "jobset", self._binaries.jobset, _jobset_settings, JOBSET_WEBHOOKS)
+                self._operator(client, "jobset", self._binaries.jobset, _JOBSET_SETTINGS, JOBSET_WEBHOOKS)
             if self._binaries.kueue:
-                self._operator(client, "kueue", self._binaries.kueue, self._kueue_settings, KUEUE_WEBHOOKS)
+                self._operator(client, "kueue", self._binaries.kueue, self._kueue, KUEUE_WEBHOOKS)
 
     def _define(self, client: httpx.Client) -> None:
         """Apply the definitions, and wait until every kind of them is served."""
@@ -150,7 +151,7 @@ class Controllers:
             self._run(self._binaries.scheduler, {"kubeconfig": config, "secure-port": "0", "leader-elect": "false"})
 
     def _operator(
-        self, client: httpx.Client, name: str, binary: Path, settings: Callable[[Ports], Json], hooks: Sequence[Webhook]
+        self, client: httpx.Client, name: str, binary: Path, settings: Json, hooks: Sequence[Webhook]
     ) -> None:
         """Start a controller with its webhooks, and wait until it answers."""
         ports = Ports(free_port(), free_port())
@@ -160,7 +161,7 @@ class Controllers:
         for copy, original in (("tls.crt", source), ("tls.key", source.with_suffix(".key"))):
             shutil.copy(original, certificates / copy)
         config = self._folder / f"{name}.yaml"
-        body = {**settings(ports), **_local(ports, certificates)}
+        body = {**settings, **_local(ports, certificates)}
         config.write_text(yaml.safe_dump(body), encoding="utf-8")
         flags = {"config": config, "kubeconfig": self._kubeconfig()}
         if name == "kueue":  # who shows what waits is a server of its own, which wants an aggregator
@@ -174,9 +175,6 @@ class Controllers:
             raise Refused(f"{name} did not start; {process.log} ends with: {process.last_words()}")
         for body in webhook_configurations(name, hooks, ports.webhook, source.read_bytes()):
             _taken(client.post(f"/apis/admissionregistration.k8s.io/v1/{body['kind'].lower()}s", json=body))
-
-    def _kueue_settings(self, _ports: Ports) -> Json:
-        return self._kueue
 
     def _kubeconfig(self) -> Path:
         return self._access.certificate.with_name("kubeconfig")
@@ -224,10 +222,6 @@ def _webhook(name: str, hook: Webhook, port: int, bundle: str) -> Json:
         ],
         **({"objectSelector": dict(hook.selector)} if hook.selector else {}),
     }
-
-
-def _jobset_settings(_ports: Ports) -> Json:
-    return {"apiVersion": "config.jobset.x-k8s.io/v1alpha1", "kind": "Configuration"}
 
 
 def _local(ports: Ports, certificates: Path) -> Json:
