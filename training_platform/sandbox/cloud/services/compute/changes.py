@@ -40,7 +40,7 @@ def _set_labels(cloud: Cloud, call: Call) -> Json:
 
 
 def fill_disk(_cloud: Cloud, _call: Call, record: Record, _old: Json) -> None:
-    """Complete a disk: its type is answered as a link. Of disks there is no more here than what they are."""
+    """Complete a disk: its type is answered as a link."""
     kind = record.body.get("type", "pd-standard").rpartition("/")[2]
     record.body["type"] = f"{record.body['zone']}/diskTypes/{kind}"
 
