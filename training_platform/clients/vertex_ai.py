@@ -1,4 +1,4 @@
-"""Training jobs of Vertex AI in one region: custom jobs, hyperparameter tuning jobs and training pipelines."""
+"""Vertex AI in one region: custom jobs, hyperparameter tuning jobs, training pipelines, persistent resources."""
 
 from __future__ import annotations
 
@@ -14,13 +14,17 @@ COLLECTIONS: Final = (CUSTOM_JOBS, TUNING_JOBS, PIPELINES)
 _PAGE = 100
 
 
-class VertexJobs(GoogleApi):
-    """The training jobs of a project in a region; ``endpoint`` is for a local cloud."""
+class _VertexAi(GoogleApi):
+    """Vertex AI of a project in a region; ``endpoint`` is for a local cloud."""
 
     def __init__(self, project: str, region: str, endpoint: str | None = None) -> None:
         self.parent = f"projects/{project}/locations/{region}"
         at = endpoint or f"https://{region}-aiplatform.googleapis.com"
         super().__init__("aiplatform", "v1", at, title="Vertex AI", where=self.parent)
+
+
+class VertexJobs(_VertexAi):
+    """The training jobs of a project in a region."""
 
     def create(self, body: Mapping[str, Any], collection: str = CUSTOM_JOBS) -> Json:
         """Create a job; never tried twice, since an answer that is lost may be of a job that is there. GoogleError."""
@@ -57,13 +61,8 @@ class VertexJobs(GoogleApi):
         return getattr(self._service.projects().locations(), collection)()
 
 
-class PersistentResources(GoogleApi):
-    """The persistent resources of a project in a region; ``endpoint`` is for a local cloud."""
-
-    def __init__(self, project: str, region: str, endpoint: str | None = None) -> None:
-        self.parent = f"projects/{project}/locations/{region}"
-        at = endpoint or f"https://{region}-aiplatform.googleapis.com"
-        super().__init__("aiplatform", "v1", at, title="Vertex AI", where=self.parent)
+class PersistentResources(_VertexAi):
+    """The persistent resources of a project in a region."""
 
     def get(self, resource_id: str) -> Json:
         """Return a resource by its id. Raises GoogleError."""
