@@ -35,7 +35,7 @@ def find_nearest(name: str, allowed: Iterable[str]) -> str | None:
 
 
 def same_letters(one: str, other: str) -> int:
-    """Return with how many letters two names begin alike."""
+    """Return how many letters two names share at their start."""
     pairs = zip(one, other, strict=False)
     return next((number for number, (left, right) in enumerate(pairs) if left != right), min(len(one), len(other)))
 

@@ -268,7 +268,7 @@ class Band(NamedTuple):
 
 
 class Performance(NamedTuple):
-    """What instances from ``low_gib`` to ``high_gib`` give at most; per TiB of their capacity or whatever it is."""
+    """What instances of ``low_gib`` to ``high_gib`` give at most, per TiB of their capacity or each as a whole."""
 
     low_gib: int
     high_gib: int

@@ -30,7 +30,6 @@ from training_platform.quota.snapshot import FRESH_DAYS, read_snapshots
 
 PLATFORM = "platform"
 """Whose a charge is that an environment's stack makes."""
-EVERYWHERE = "all regions"
 
 
 class UnknownNameError(Exception):

@@ -44,7 +44,7 @@ class Flavor:
     pools: tuple[ExpandedPool, ...]
     compute_class: str | None = None
     auto_provisioned_chips: int = 0
-    topology_levels: tuple[str, ...] = ()  # of Kueue's Topology, widest first; a flavor without places pods anyhow
+    topology_levels: tuple[str, ...] = ()  # of Kueue's Topology, widest first; none: Kueue places no pods
     notebook_chips: int = 0  # of the pools that notebooks may take, which ask no queue
 
     @property

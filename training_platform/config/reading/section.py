@@ -24,7 +24,7 @@ class Section(BaseModel):
 class OneOf:
     """Text that is one of the catalogue's ``names``; the error carries what is allowed and the nearest name.
 
-    ``instead`` is the nearest of a name that is right elsewhere, one of ``others``, and of one that is like none.
+    ``instead`` is suggested for a name that is right elsewhere, one of ``others``, and for one that resembles none.
     """
 
     what: str
@@ -50,7 +50,7 @@ class OneOf:
 def unknown_name(
     what: str, value: str, meant: Collection[str], names: Collection[str], instead: str | None = None
 ) -> PydanticCustomError:
-    """Return the error for a name that is not one of ``names``, first of which those are said that begin like it."""
+    """Return the error for a name that is not one of ``names``; it lists those first that begin like it."""
     ordered = sorted(names, key=lambda name: (-same_letters(name, value), name))
     context = {"allowed": listed(ordered), "nearest": find_nearest(value, meant) or instead}
     return PydanticCustomError("unknown_name", f"{value!r} is not {article(what)} {what}".replace("{", "{{"), context)

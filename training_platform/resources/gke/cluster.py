@@ -215,7 +215,7 @@ def _addons(*, lustre: bool) -> container.ClusterAddonsConfigArgsDict:
 
 
 def _node_pool_defaults() -> container.ClusterNodePoolDefaultsArgsDict:
-    """Return what pools have that somebody makes by hand without saying it: image streaming.
+    """Return what pools get that somebody makes by hand and that do not say otherwise: image streaming.
 
     It does not reach auto-provisioned pools, whose defaults have no such field: only those of compute classes stream.
     Source: terraform-provider-google #23978, read 2026-11-22.
