@@ -102,14 +102,3 @@ def test_a_snapshot_that_is_there_stays(root: Path) -> None:
     assert (
         run(root, "check", "--fast").exit_code == 1
     )  # two VMs need more than the one that the snapshot was written for
-
-
-def test_the_first_commands_of_the_start_page_end_clean(root: Path) -> None:
-    page = (ROOT / "docs" / "start.md").read_text(encoding="utf-8")
-    commands = [line.split()[1:] for line in page.splitlines() if line.startswith("   training-platform ")]
-
-    done = [run(root, *command) for command in commands]
-
-    assert len(done) == 5
-    assert [each.exit_code for each in done] == [0] * 5
-    assert done[-1].stdout.splitlines()[-1] == "2 stacks: clean"

@@ -1,0 +1,133 @@
+"""docs/start.md is followed word by word, in a clone that has samples: what needs no account, and what does.
+
+What stands for Google Cloud is the local cloud of ``sandbox serve``. Nothing of a command is replaced but the places of
+the state, of its key and of Google; ``gcloud`` is not run, and its commands are listed, so that none comes unseen.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from benchmarks.measure import BIN
+from benchmarks.start import CLOUD, FILES, REHEARSAL, clone, commands
+from training_platform.config.workspace import read_workspace
+
+STEPS = commands()
+GCLOUD = {
+    "gcloud auth application-default login",
+    "gcloud kms keyrings create pulumi",
+    "gcloud kms keys create state",
+    "gcloud storage buckets create gs://example-pulumi-state",
+    "gcloud storage buckets update gs://example-pulumi-state",
+}
+
+
+@dataclass
+class Walk:
+    """A clone in which commands are typed."""
+
+    root: Path
+    env: dict[str, str] = field(default_factory=dict)
+
+    def type(self, command: str) -> str:
+        """Run a command, which has to succeed, and return what it printed."""
+        env = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", "XDG_CACHE_HOME": str(self.root.parent / "cache")}
+        done = subprocess.run(
+            ["bash", "-c", command], cwd=self.root, env={**env, **self.env}, check=False,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600,
+        )  # fmt: skip
+        assert done.returncode == 0, f"{command}\n{done.stdout}"
+        return done.stdout
+
+
+@pytest.fixture(scope="module")
+def walk(tmp_path_factory: pytest.TempPathFactory) -> Walk:
+    """Return a clone after the first section."""
+    walk = Walk(clone(tmp_path_factory.mktemp("start") / "clone"))
+    printed = [walk.type(command) for command in STEPS[FILES]]
+    assert printed[-1].splitlines()[-1] == "2 stacks: clean"
+    return walk
+
+
+def test_the_sections_have_commands() -> None:
+    assert {title: len(typed) for title, typed in STEPS.items() if typed} == {FILES: 6, REHEARSAL: 3, CLOUD: 14}
+
+
+def test_own_files_are_all_there_is(walk: Walk) -> None:
+    assert set(read_workspace(walk.root).stacks) == {"prod", "prod-vision"}
+    assert [path.name for path in walk.root.glob("jobs/*/*")] == ["train.yaml"]
+    assert {path.name for path in walk.root.glob("stacks/*.schema.json")} == {
+        "stack.schema.json", "exemptions.schema.json",
+    }  # fmt: skip
+
+
+def test_no_command_of_gcloud_is_unknown_here() -> None:
+    options = re.compile(r" --.*")
+
+    assert {options.sub("", each) for each in STEPS[CLOUD] if each.startswith("gcloud ")} == GCLOUD
+
+
+@pytest.mark.engine
+@pytest.mark.timeout(900)
+def test_the_rehearsal_brings_both_stacks_up_and_leaves_nothing(walk: Walk) -> None:
+    up, *down = (walk.type(command) for command in STEPS[REHEARSAL])
+
+    assert re.findall(r"^(\S+): up done", up, re.MULTILINE) == ["prod", "prod-vision"]
+    assert [re.findall(r"^(\S+): destroy done", each, re.MULTILINE) for each in down] == [["prod-vision"], ["prod"]]
+
+
+@pytest.mark.engine
+@pytest.mark.timeout(900)
+def test_the_platform_comes_up_under_the_policies(walk: Walk, cloud: tuple[str, str]) -> None:
+    settings, port = cloud
+    instead = {
+        "gs://example-pulumi-state": f"file://{walk.root.parent / 'state'}",
+        r"--secrets-provider=gcpkms://\S+": "--secrets-provider=passphrase",
+        "quota pull": f"quota pull --endpoint http://127.0.0.1:{port}/cloudquotas",
+        "pulumi up": "pulumi up --yes",
+    }
+    (walk.root.parent / "state").mkdir()
+    said = {}
+    for command in STEPS[CLOUD]:
+        if command.startswith("gcloud "):
+            continue
+        typed = command
+        for old, new in instead.items():
+            typed = re.sub(old, new, typed)
+        said[command] = walk.type(typed)
+        if command.startswith("pulumi stack init"):  # where Google is: in the file of the stack, for the gcp provider
+            (name,) = re.findall(r"init (\S+)", command)
+            file = walk.root / "stacks" / f"Pulumi.{name}.yaml"
+            file.write_text(file.read_text().replace("config:\n", f"config:\n{settings}", 1))
+
+    assert "created" in said["pulumi up -s prod --policy-pack policies"]
+    assert "created" in said["pulumi up -s prod-vision --policy-pack policies"]
+    assert walk.type("git status --porcelain") == ""
+
+
+@pytest.fixture
+def cloud(walk: Walk, tmp_path: Path) -> Iterator[tuple[str, str]]:
+    """Serve the local cloud; give the provider's settings, as they stand in a stack file, and the port."""
+    walk.env = {"PULUMI_CONFIG_PASSPHRASE": "example", "PULUMI_HOME": str(tmp_path / "home")}
+    program = shutil.which("training-platform", path=str(BIN)) or ""
+    with subprocess.Popen(
+        [program, "sandbox", "serve", "--workspace", str(tmp_path / "served")],
+        cwd=walk.root, stdout=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        said = ""
+        while "gcp:pollInterval" not in said:
+            line = process.stdout.readline()
+            assert line, said
+            said += line
+        walk.env["PULUMI_DEBUG_PROVIDERS"] = re.findall(r"PULUMI_DEBUG_PROVIDERS=(\S+)", said)[0]
+        yield said.partition("config:\n")[2], re.findall(r"http://127\.0\.0\.1:(\d+)/", said)[0]
+        process.terminate()
