@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pulumi
 
 from modules.gke.node_pool import AcceleratorPool, AcceleratorPoolArgs
-from modules.gke.service_account import NodeServiceAccount
+from modules.gke.service_account import NodeAccount
 from modules.gke.workload_policies import WorkloadPolicies
 from modules.network.gpu_networks import GpuNetworks, GpuNetworksArgs
 from training_platform.config.expansion.gpu_fabric import fabric_name, gpu_fabrics
@@ -29,7 +29,7 @@ class ClusterPoolsArgs:
     key: str
     spec: ClusterSpec
     cluster: pulumi.Input[str]
-    nodes: NodeServiceAccount
+    nodes: NodeAccount
 
 
 class ClusterPools:

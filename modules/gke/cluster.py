@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_gcp import container
 
-from modules.gke.service_account import NodeServiceAccount
+from modules.gke.service_account import NodeAccount
 from modules.register import register
 from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.resources.gke.cluster import gke_cluster
@@ -22,7 +22,7 @@ class GkeClusterArgs:
     spec: ClusterSpec
     network: pulumi.Input[str]
     subnetwork: pulumi.Input[str]
-    service_account: NodeServiceAccount
+    service_account: NodeAccount
     google_groups_domain: str | None = None  # whose gke-security-groups@ gives Google Groups rights in the cluster
     lustre: bool = False  # the driver of Managed Lustre
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pulumi
 from pulumi_gcp import container
 
-from modules.gke.service_account import NodeServiceAccount
+from modules.gke.service_account import NodeAccount
 from modules.register import register
 from training_platform.config.expansion.pools import ExpandedPool, GkePool
 from training_platform.resources.gke.node_pool import PoolPlace, accelerator_pool
@@ -28,7 +28,7 @@ class AcceleratorPoolArgs:
     gke_pool: GkePool  # one of the pool's: each slice over several VMs is one of its own
     cluster: pulumi.Input[str]  # name
     location: str  # of the cluster
-    service_account: NodeServiceAccount
+    service_account: NodeAccount
     nics: Sequence[Nic] = ()  # beside the first
     workload_policy: pulumi.Input[str] | None = None  # its name, where one joins the VMs
 

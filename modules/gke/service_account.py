@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pulumi
@@ -37,3 +38,14 @@ class NodeServiceAccount(pulumi.ComponentResource):
         roles = node_roles(name, args.scope, account.member)
         self.bindings = [register(projects.IAMMember, role, self) for role in roles]
         self.register_outputs({"email": self.email})
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeIdentity:
+    """An account of nodes that is somebody else's: its e-mail, and what has to be there before nodes start."""
+
+    email: pulumi.Input[str]
+    bindings: Sequence[pulumi.Resource] = ()
+
+
+NodeAccount = NodeServiceAccount | NodeIdentity

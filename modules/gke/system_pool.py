@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_gcp import container
 
-from modules.gke.service_account import NodeServiceAccount
+from modules.gke.service_account import NodeAccount
 from modules.register import register
 from training_platform.config.spec.node_pool import SystemPoolSpec
 from training_platform.resources.gke.node_pool import PoolPlace
@@ -23,7 +23,7 @@ class SystemPoolArgs:
     spec: SystemPoolSpec
     cluster: pulumi.Input[str]  # name
     location: str  # of the cluster
-    service_account: NodeServiceAccount
+    service_account: NodeAccount
 
 
 class SystemPool(pulumi.ComponentResource):

@@ -1,0 +1,96 @@
+"""What a program in another language gave a component, checked by the models of stack files.
+
+Values arrive as nested dictionaries, and every number as a float.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
+
+from pulumi.errors import InputPropertiesError, InputPropertyErrorDetails
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from components.models import Place
+from training_platform.config.reading.finding import Path, dotted
+from training_platform.config.reading.rejection import rejections
+from training_platform.config.reading.section import Name
+from training_platform.config.reading.source import Source
+from training_platform.resources.scope import MANAGED_BY, Scope
+from training_platform.resources.spelling import camel_case
+
+Spec = TypeVar("Spec", bound=BaseModel)
+
+
+def read(name: str, args: Any, spec: type[Spec]) -> tuple[Scope, Spec]:
+    """Return the scope that ``args["place"]`` says, and ``args["spec"]``.
+
+    Raises pulumi.InputPropertiesError with everything that is wrong, by the names that the package's schema has.
+    """
+    sections = _sections(name, args, {"place": Place, "spec": spec})
+    place, found = sections["place"], sections["spec"]
+    assert isinstance(place, Place)
+    assert isinstance(found, spec)
+    return _scope(place), found
+
+
+def read_place(name: str, args: Any) -> Scope:
+    """Return the scope that ``args["place"]`` says, of a component without a spec; raises as ``read`` does."""
+    place = _sections(name, args, {"place": Place})["place"]
+    assert isinstance(place, Place)
+    return _scope(place)
+
+
+def _sections(name: str, args: Any, models: Mapping[str, type[BaseModel]]) -> dict[str, BaseModel]:
+    rejected = [*_of_name(name)]
+    found = {}
+    for key, model in models.items():
+        try:
+            found[key] = model.model_validate_json(json.dumps(_whole(args.get(key, {}))))
+        except ValidationError as error:
+            rejected += _details(error, model, (key,))
+    if rejected:
+        raise InputPropertiesError("its inputs are not what the component takes", rejected)
+    return found
+
+
+def _of_name(name: str) -> Iterator[InputPropertyErrorDetails]:
+    """Yield what is wrong with a resource's name, which becomes part of names in Google Cloud."""
+    try:
+        TypeAdapter(Name).validate_python(name)
+    except ValidationError:
+        reason = (
+            f"the resource's name {name!r} is not lower-case letters, digits and dashes, a letter first, at most 30"
+        )
+        yield {"property_path": "name", "reason": reason}
+
+
+def _details(error: ValidationError, model: type[BaseModel], below: Path) -> Iterator[InputPropertyErrorDetails]:
+    source = Source(file="")
+    for finding in rejections(error, model, source, (), ""):
+        parts = [finding.message]
+        parts += [f"Allowed: {finding.allowed}"] if finding.allowed else []
+        parts += [f"Nearest: {finding.nearest}"] if finding.nearest else []
+        yield {"property_path": camel_case(f"{dotted(below)}.{finding.path}"), "reason": ". ".join(parts)}
+
+
+def _whole(value: Any) -> Any:
+    """Return a value with numbers as the models take them: 8 where the engine's wire has 8.0."""
+    if isinstance(value, Mapping):
+        return {key: _whole(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_whole(inner) for inner in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _scope(place: Place) -> Scope:
+    team = {"team": place.team} if place.team else {}
+    return Scope(
+        environment=place.environment,
+        team=place.team,
+        project=place.project,
+        labels={**place.labels, "environment": place.environment, **team, "managed-by": MANAGED_BY},
+        deletion_protection=place.deletion_protection,
+        keys=place.keys,
+    )

@@ -1,0 +1,106 @@
+"""Clusters, their nodes' account and their node pools, for programs in any language."""
+
+from typing import NotRequired, TypedDict
+
+import pulumi
+
+from components.given import read, read_place
+from components.specs import ClusterSpec, Place
+from modules.accelerator_pools import ClusterPools, ClusterPoolsArgs
+from modules.gke import service_account as modules
+from modules.gke.cluster import GkeCluster, GkeClusterArgs
+from modules.gke.system_pool import SystemPool, SystemPoolArgs
+from modules.network.cluster_subnet import ClusterSubnet, ClusterSubnetArgs
+from training_platform.config.names import system_pool_name
+from training_platform.config.spec import cluster
+
+
+class NodeServiceAccountArgs(TypedDict):
+    """Where the nodes are."""
+
+    place: Place
+    """Where it stands."""
+
+
+class NodeServiceAccount(pulumi.ComponentResource):
+    """The service account of all nodes of an environment, with no more than nodes need."""
+
+    email: pulumi.Output[str]
+    """Its e-mail, known once it may do what nodes need: nodes that start before do not join."""
+
+    def __init__(self, name: str, args: NodeServiceAccountArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("training-platform:index:NodeServiceAccount", name, {}, opts)
+        account = modules.NodeServiceAccount(
+            name, modules.NodeServiceAccountArgs(scope=read_place(name, args)), pulumi.ResourceOptions(parent=self)
+        )
+        self.email = account.email
+        self.register_outputs({"email": self.email})
+
+
+class ClusterArgs(TypedDict):
+    """What a cluster is, and what it is joined to."""
+
+    place: Place
+    """Where it stands."""
+
+    spec: ClusterSpec
+    """What a stack file says of a cluster, but for what is inside it."""
+
+    network: pulumi.Input[str]
+    """Id of the VPC that its subnet is made in."""
+
+    service_account: pulumi.Input[str]
+    """E-mail of the account that its nodes run as."""
+
+    google_groups_domain: NotRequired[str]
+    """Domain of the group gke-security-groups@, which lets RBAC in the cluster name Google Groups."""
+
+
+class Cluster(pulumi.ComponentResource):
+    """A private GKE cluster with its subnet, its system pool and its pools of accelerators; its name is the resource's.
+
+    What runs in it is the program's own to install.
+    """
+
+    cluster_name: pulumi.Output[str]
+    """Its name in Google Cloud: the place's environment, a dash, the resource's name."""
+
+    endpoint: pulumi.Output[str]
+    """Host name of the DNS-based control-plane endpoint."""
+
+    def __init__(self, name: str, args: ClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("training-platform:index:Cluster", name, {}, opts)
+        scope, spec = read(name, args, cluster.ClusterSpec)
+        child = pulumi.ResourceOptions(parent=self)
+        nodes = modules.NodeIdentity(email=args["service_account"])
+        subnet = ClusterSubnet(
+            name,
+            ClusterSubnetArgs(scope=scope, spec=spec, network=args["network"], node_service_account=nodes.email),
+            child,
+        )
+        made = GkeCluster(
+            name,
+            GkeClusterArgs(
+                scope=scope,
+                spec=spec,
+                network=args["network"],
+                subnetwork=subnet.subnetwork_id,
+                service_account=nodes,
+                google_groups_domain=args.get("google_groups_domain"),
+            ),
+            child,
+        )
+        SystemPool(
+            system_pool_name(name),
+            SystemPoolArgs(
+                scope=scope,
+                spec=spec.system_pool,
+                cluster=made.cluster_name,
+                location=spec.location,
+                service_account=nodes,
+            ),
+            child,
+        )
+        ClusterPools(ClusterPoolsArgs(scope=scope, key=name, spec=spec, cluster=made.cluster_name, nodes=nodes), child)
+        self.cluster_name, self.endpoint = made.cluster_name, made.endpoint
+        self.register_outputs({"clusterName": self.cluster_name, "endpoint": self.endpoint})

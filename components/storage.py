@@ -1,0 +1,71 @@
+"""Filestore instances and buckets, for programs in any language."""
+
+from typing import TypedDict
+
+import pulumi
+
+from components.given import read
+from components.specs import BucketSpec, FilestoreSpec, Place
+from modules.filestore.instance import FilestoreInstance, FilestoreInstanceArgs
+from modules.storage import bucket
+from training_platform.config.spec import storage, team
+
+
+class FilestoreArgs(TypedDict):
+    """What an instance is, and the VPC that it joins."""
+
+    place: Place
+    """Where it stands."""
+
+    spec: FilestoreSpec
+    """What a stack file says of an instance."""
+
+    network: pulumi.Input[str]
+    """Id or name of the VPC."""
+
+
+class Filestore(pulumi.ComponentResource):
+    """A Filestore instance with its one share, its snapshots and its backups; its name ends with the resource's."""
+
+    ip: pulumi.Output[str]
+    """Its address."""
+
+    path: pulumi.Output[str]
+    """What NFS clients mount: a slash and the share's name."""
+
+    def __init__(self, name: str, args: FilestoreArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("training-platform:index:Filestore", name, {}, opts)
+        scope, spec = read(name, args, storage.FilestoreSpec)
+        instance = FilestoreInstance(
+            name,
+            FilestoreInstanceArgs(scope=scope, key=name, spec=spec, network=args["network"]),
+            pulumi.ResourceOptions(parent=self),
+        )
+        self.ip, self.path = instance.ip, pulumi.Output.from_input(instance.path)
+        self.register_outputs({"ip": self.ip, "path": self.path})
+
+
+class BucketArgs(TypedDict):
+    """What a bucket is."""
+
+    place: Place
+    """Whose it is."""
+
+    spec: BucketSpec
+    """What a stack file says of a bucket."""
+
+
+class Bucket(pulumi.ComponentResource):
+    """A bucket that only IAM opens, and never to the public; its name ends with the resource's."""
+
+    bucket_name: pulumi.Output[str]
+    """Its name, which begins with the project's."""
+
+    def __init__(self, name: str, args: BucketArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("training-platform:index:Bucket", name, {}, opts)
+        scope, spec = read(name, args, team.BucketSpec)
+        made = bucket.Bucket(
+            name, bucket.BucketArgs(scope=scope, key=name, spec=spec), pulumi.ResourceOptions(parent=self)
+        )
+        self.bucket_name = made.bucket_name
+        self.register_outputs({"bucketName": self.bucket_name})
