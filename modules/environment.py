@@ -26,6 +26,7 @@ from modules.jupyterhub.install import JupyterHub, JupyterHubArgs
 from modules.kueue.flavors import Flavors, FlavorsArgs
 from modules.kueue.install import Kueue, KueueArgs
 from modules.monitoring.alerts import Alerts, AlertsArgs
+from modules.monitoring.dashboards import Dashboards
 from modules.network.cluster_subnet import ClusterSubnet, ClusterSubnetArgs
 from modules.network.network import Network, NetworkArgs
 from modules.project.service_agents import ServiceAgents, ServiceAgentsArgs, depend_on_agents
@@ -50,6 +51,7 @@ from training_platform.config.names import data_set_name, filestore_name, notebo
 from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.environment import Environment
 from training_platform.resources.gke.cluster import cluster_name
+from training_platform.resources.monitoring.dashboards import NAME, platform_dashboard
 from training_platform.resources.scope import Scope, environment_scope
 from training_platform.resources.storage.data_sets import READ, notebook_data_sets, reads_lustre
 
@@ -104,6 +106,7 @@ def build_environment(name: str, environment: Environment) -> dict[str, Any]:
         QuotaRequests("quotas", QuotaRequestsArgs(scope=scope, requests=environment.quota_requests))
     names = [cluster_name(scope, key) for key in environment.clusters]
     Alerts("alerts", AlertsArgs(scope=scope, spec=environment.alerts, clusters=names))
+    Dashboards(NAME, platform_dashboard(environment, scope))
     return {
         "clusters": {
             key: {"endpoint": cluster.endpoint, "flavors": cluster.flavors} for key, cluster in clusters.items()

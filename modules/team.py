@@ -12,6 +12,7 @@ from modules.environment import enable_apis
 from modules.filestore.volume import FilestoreVolume, FilestoreVolumeArgs
 from modules.gke.kubernetes_provider import cluster_provider
 from modules.kueue.queues import TeamQueues, TeamQueuesArgs
+from modules.monitoring.dashboards import Dashboards
 from modules.project.budget import Budget, BudgetArgs
 from modules.project.services import AI_PLATFORM, SECRETS_API, STORAGE, TEAM_APIS
 from modules.storage.bucket import Bucket, BucketArgs
@@ -42,6 +43,7 @@ from training_platform.resources.environment_outputs import EnvironmentOutputs, 
 from training_platform.resources.filestore.instance import reaches
 from training_platform.resources.gke.cluster import cluster_name
 from training_platform.resources.gpu_access import kinds_of
+from training_platform.resources.monitoring.dashboards import NAME, team_dashboard
 from training_platform.resources.scope import Scope, environment_scope, team_scope
 from training_platform.resources.storage.data_sets import access_mode, mounted_in
 from training_platform.resources.storage.images import repository_id
@@ -83,6 +85,7 @@ def build_team(team: Team, environment: Environment, workspace: Workspace) -> di
             )
     if team.budget and environment.billing_account:
         Budget(BUDGET_NAME, BudgetArgs(scope=scope, spec=team.budget, account=environment.billing_account))
+    Dashboards(NAME, team_dashboard(team, environment, scope))
     for key in team.secrets:
         Secret(secret_name(key), SecretArgs(scope=scope, key=key, reader=account.member))
     for cluster in team.shares:

@@ -185,6 +185,7 @@ ENVIRONMENT_CHANGES: dict[tuple[str | int, ...], Any] = {
         for region in ("us-central1", "us-west4")
     ],
     ("alerts", "enabled"): False,
+    ("dashboards",): False,
     ("alerts", "emails"): ["b@example.com"],
     ("images", "location"): "us-west4",
     ("images", "keep_versions"): 6,

@@ -118,9 +118,11 @@ def _environment_sections(environment: Environment) -> Iterator[tuple[str, Path]
         yield quota_request_name(request), ("quota_requests", request)
     yield "images", ("images",)
     yield "alerts", ("alerts",)
+    yield "dashboard", ("dashboards",)
 
 
 def _team_sections(team: Team) -> Iterator[tuple[str, Path]]:
+    yield "dashboard", ("shares",)
     for cluster in team.shares:
         yield share_name(cluster), ("shares", cluster)
     for directory in team.directories:

@@ -19,6 +19,7 @@ BUDGET = "gcp:billing/budget:Budget"
 CLUSTER = "gcp:container/cluster:Cluster"
 CRYPTO_KEY = "gcp:kms/cryptoKey:CryptoKey"
 CRYPTO_KEY_MEMBER = "gcp:kms/cryptoKeyIAMMember:CryptoKeyIAMMember"
+DASHBOARD = "gcp:monitoring/dashboard:Dashboard"
 DATASET = "gcp:bigquery/dataset:Dataset"
 DISK = "gcp:compute/disk:Disk"
 FILESTORE = "gcp:filestore/instance:Instance"
@@ -130,6 +131,7 @@ REGISTER: Mapping[str, ResourceType] = {
     CRYPTO_KEY: ResourceType(kind="key", labels="labels"),
     CRYPTO_KEY_MEMBER: ResourceType(kind="role on a key", adds=True),
     CUSTOM_ROLE: ResourceType(kind="custom role", import_id=f"{_PROJECT}/roles/{{roleId}}"),
+    DASHBOARD: ResourceType(kind="dashboard", listed_under="projects/{project}/dashboards/"),
     DATASET: ResourceType(kind="dataset", labels="labels"),
     DISK: ResourceType(
         kind="disk",

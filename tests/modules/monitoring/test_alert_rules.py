@@ -7,10 +7,13 @@ import promql_parser
 import pytest
 from pydantic import ValidationError
 
+from tests.modules.monitoring.promql import matchers, problems, selectors
+from tests.places import ROOT
 from training_platform.resources.monitoring.alert_rules import UNTRIED, AlertRule, alert_rules
 
 RULES = alert_rules()
 CLUSTERS = ("prod-us-central1", "prod-us-west4")
+PROJECT = "example-train-prod"
 LIMIT_CHARACTERS, LIMIT_BYTES = 8192, 10240  # of the documentation of an alert policy
 ROW: dict[str, Any] = {
     "title": "Something",
@@ -22,25 +25,6 @@ ROW: dict[str, Any] = {
     "action": "Look.",
     "source": "nowhere",
 }
-
-
-def selectors(query: str) -> list[promql_parser.VectorSelector]:
-    found: list[promql_parser.VectorSelector] = []
-
-    def visit(node: object) -> bool:
-        if isinstance(node, promql_parser.MatrixSelector):
-            node = node.vector_selector
-        if isinstance(node, promql_parser.VectorSelector):
-            found.append(node)
-        return True
-
-    promql_parser.walk(promql_parser.parse(query), pre_visit=visit)
-    return found
-
-
-def clusters_matched(selector: promql_parser.VectorSelector, label: str) -> str:
-    (value,) = [matcher.value for matcher in selector.matchers.matchers if matcher.name == label]
-    return value
 
 
 def test_what_google_cloud_measures_itself_is_watched() -> None:
@@ -57,40 +41,56 @@ def test_what_google_cloud_measures_itself_is_watched() -> None:
 
 @pytest.mark.parametrize("name", RULES)
 def test_every_expression_is_promql(name: str) -> None:
-    assert promql_parser.parse(RULES[name].query(CLUSTERS)).prettify()
+    assert promql_parser.parse(RULES[name].query(CLUSTERS, PROJECT)).prettify()
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_no_expression_looks_at_clusters_of_another_environment(name: str) -> None:
+def test_no_expression_looks_at_another_environment(name: str) -> None:
     rule = RULES[name]
-    label = "cluster_name" if rule.needs == "system" else "cluster"
-    found = selectors(rule.query(CLUSTERS))
+    label = {"system": "cluster_name", "quota": "project_id", "filestore": "project_id"}.get(rule.needs, "cluster")
+    found = selectors(rule.query(CLUSTERS, PROJECT))
 
     assert found
-    matched = {clusters_matched(selector, label) for selector in found}
-    assert matched == (set(CLUSTERS) if rule.each_cluster else {"|".join(CLUSTERS)})
+    matched = {matchers(selector)[label] for selector in found}
+    together = PROJECT if label == "project_id" else "|".join(CLUSTERS)
+    assert matched == (set(CLUSTERS) if rule.each_cluster else {together})
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_every_metric_and_label_has_a_source(name: str) -> None:
+    rule = RULES[name]
+
+    assert problems(rule.query(CLUSTERS, PROJECT), rule.needs) == []
 
 
 @pytest.mark.parametrize("name", RULES)
 def test_system_metrics_say_which_resource_they_are_of(name: str) -> None:
     rule = RULES[name]
-    for selector in selectors(rule.query(CLUSTERS)):
-        labels = {matcher.name for matcher in selector.matchers.matchers}
-        assert (rule.needs == "system") == ("monitored_resource" in labels)
+    for selector in selectors(rule.query(CLUSTERS, PROJECT)):
+        of_google = rule.needs in ("system", "quota", "filestore")
+        assert of_google == ("monitored_resource" in matchers(selector))
+        assert of_google == (":" in str(selector.name))
         assert (rule.needs == "system") == str(selector.name).startswith("kubernetes_io:")
 
 
 def test_idle_quota_counts_every_job_that_waits() -> None:
     # A waiting job of a BestEffortFIFO queue, which ours are, counts as inadmissible and not as active.
     waiting = [
-        each for each in selectors(RULES["QuotaIdleWhileJobsWait"].query(CLUSTERS)) if "pending" in str(each.name)
+        each
+        for each in selectors(RULES["QuotaIdleWhileJobsWait"].query(CLUSTERS, PROJECT))
+        if "pending" in str(each.name)
     ]
 
-    assert [{matcher.name for matcher in each.matchers.matchers} for each in waiting] == [{"cluster"}]
+    assert [set(matchers(each)) for each in waiting] == [{"cluster"}]
+
+
+def test_what_is_scarce_in_the_project_is_told_of_before_it_is_used_up() -> None:
+    assert RULES["QuotaNearlyUsed"].query(CLUSTERS, PROJECT).endswith("> 0.8")
+    assert RULES["FilestoreNearlyFull"].query(CLUSTERS, PROJECT).endswith("> 90")
 
 
 def test_a_gpus_fault_is_one_of_hardware_and_new() -> None:
-    query = RULES["GpuXid"].query(CLUSTERS)
+    query = RULES["GpuXid"].query(CLUSTERS, PROJECT)
     codes = {int(code) for code in re.findall(r"== (\d+)", query)}
 
     assert {48, 64, 79, 95} <= codes
@@ -134,16 +134,16 @@ def test_a_rules_name_is_a_prometheus_label_name(name: str) -> None:
 def test_a_rule_for_each_cluster_is_true_where_it_is_true_for_one() -> None:
     rule = AlertRule(**{**ROW, "each_cluster": True, "expr": 'absent(up{cluster="${cluster}"})'})
 
-    assert rule.query(("a", "b")) == 'absent(up{cluster="a"}) or absent(up{cluster="b"})'
+    assert rule.query(("a", "b"), PROJECT) == 'absent(up{cluster="a"}) or absent(up{cluster="b"})'
 
 
 def test_other_rules_match_all_clusters_at_once() -> None:
-    assert AlertRule(**ROW).query(("a", "b")) == 'up{cluster=~"a|b"} == 0'
+    assert AlertRule(**ROW).query(("a", "b"), PROJECT) == 'up{cluster=~"a|b"} == 0'
 
 
 def test_a_placeholder_of_the_other_kind_is_refused() -> None:
     with pytest.raises(KeyError, match="clusters"):
-        AlertRule(**{**ROW, "each_cluster": True}).query(("a",))
+        AlertRule(**{**ROW, "each_cluster": True}).query(("a",), PROJECT)
 
 
 @pytest.mark.parametrize(
@@ -165,3 +165,10 @@ def test_a_spoiled_rule_is_refused(field: str, value: Any) -> None:
     assert AlertRule(**ROW).for_seconds == 30
     with pytest.raises(ValidationError, match=field):
         AlertRule(**{**ROW, field: value})
+
+
+def test_the_page_for_who_is_on_call_has_a_section_for_each_alert_and_no_other() -> None:
+    sections = re.split(r"^### (\w+)$", (ROOT / "docs" / "alerts.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
+
+    assert sorted(sections[1::2]) == sorted(RULES)
+    assert [name for name, text in zip(sections[1::2], sections[2::2], strict=True) if len(text.split()) < 10] == []

@@ -38,7 +38,7 @@ def test_a_policy_says_what_is_wrong_to_whom_and_what_to_do() -> None:
             {
                 "displayName": rule.title,
                 "conditionPrometheusQueryLanguage": {
-                    "query": rule.query(CLUSTERS),
+                    "query": rule.query(CLUSTERS, "example-train-prod"),
                     "alertRule": "NodeInterruptions",
                     "duration": "0s",
                     "evaluationInterval": "60s",

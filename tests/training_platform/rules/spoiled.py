@@ -57,6 +57,13 @@ EXPORTS = "files.fileShares.nfsExportOptions"
 SNAPSHOT = {
     "before": ("gcp:filestore/snapshot:Snapshot", {**PROJECT, "instance": "files", "location": "us-central1-a"})
 }
+WATCH = {
+    "watch": ("gcp:monitoring/alertPolicy:AlertPolicy", {
+        **PROJECT, "displayName": "idle", "combiner": "OR", "conditions": [{"displayName": "idle"}],
+        "notificationChannels": ["projects/example-train/notificationChannels/1"],
+        "userLabels": {"environment": "dev"},
+    }),
+}  # fmt: skip
 JOB = {"run": ("kubernetes:jobset.x-k8s.io/v1alpha2:JobSet", {
     "metadata": {"name": "train"},
     "spec": {
@@ -293,6 +300,7 @@ ROWS = [
     # labels, addresses on the internet, protection
     Row("labels", "error", {"bucket.labels": {}}),
     Row("label-form", "error", {"bucket.labels.Team": "vision"}),
+    Row("alerts-reach-nobody", "warning", {"watch.notificationChannels": DROP}, WATCH),
     Row("private-cluster", "error", {"cluster.privateClusterConfig": {"enablePrivateEndpoint": True}}),
     Row("private-nodes", "error", {"gpu.networkConfig.enablePrivateNodes": False}),
     Row("private-control-plane", "error", {"cluster.privateClusterConfig.enablePrivateEndpoint": False}),

@@ -135,6 +135,9 @@ class Environment(Section):
         description="What is idle goes to the team that borrows least for its weight; false: to whoever asks first.",
     )
     alerts: AlertsSpec = Field(default=AlertsSpec(), description="Alerts of Cloud Monitoring.")
+    dashboards: bool = Field(
+        default=True, description="false creates no dashboards, neither of the platform nor of its teams."
+    )
     billing_account: str | None = Field(
         default=None,
         pattern=r"^[0-9A-F]{6}(-[0-9A-F]{6}){2}$",

@@ -13,6 +13,8 @@ from pydantic import Field, TypeAdapter
 from training_platform.catalog.reading import read_file
 from training_platform.config.reading.section import Section
 
+Source = Literal["system", "kueue", "jobset", "jobset-controller", "pod", "dcgm", "filestore", "quota"]
+"""A source of series, which ``data/metrics.yaml`` says the metrics of."""
 UNTRIED = "The threshold is a first guess that no live data has confirmed."
 _FILE = Path(__file__).parent / "data" / "alerts.yaml"
 
@@ -20,13 +22,14 @@ _FILE = Path(__file__).parent / "data" / "alerts.yaml"
 class AlertRule(Section):
     """A PromQL expression that is true of what somebody has to look at.
 
-    ``expr`` names clusters as ``${clusters}``, or as ``${cluster}`` where ``each_cluster`` is set. ``for_seconds`` says
-    how long it has to be true. ``needs`` is the source of its series, ``source`` ours for what they mean.
+    ``expr`` names clusters as ``${clusters}``, or as ``${cluster}`` where ``each_cluster`` is set, and their project as
+    ``${project}``. ``for_seconds`` says how long it has to be true. ``needs`` is the source of its series, ``source``
+    ours for what they mean.
     """
 
     title: str = Field(min_length=1, max_length=100)
     severity: Literal["CRITICAL", "ERROR", "WARNING"]
-    needs: Literal["system", "kueue", "jobset", "jobset-controller", "pod", "dcgm"]
+    needs: Source
     each_cluster: bool = False
     for_seconds: int = Field(ge=0, multiple_of=30)
     expr: str = Field(min_length=1)
@@ -34,11 +37,11 @@ class AlertRule(Section):
     action: str = Field(min_length=1)
     source: str = Field(min_length=1)
 
-    def query(self, clusters: Sequence[str]) -> str:
+    def query(self, clusters: Sequence[str], project: str) -> str:
         """Return the expression for clusters by their names in GKE, of which there is at least one."""
         template = Template(self.expr)
         if not self.each_cluster:
-            return template.substitute(clusters="|".join(clusters))
+            return template.substitute(clusters="|".join(clusters), project=project)
         return " or ".join(template.substitute(cluster=cluster) for cluster in clusters)
 
     @property

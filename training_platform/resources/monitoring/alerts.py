@@ -77,19 +77,19 @@ def alert_policies(name: str, scope: Scope, clusters: Sequence[str], told: Seque
     for rule_name, rule in alert_rules().items():
         inputs: AlertPolicyInputs = {
             "display_name": f"{scope.environment}: {rule.title}",
-            "conditions": [_condition(rule_name, rule, names)],
+            "conditions": [_condition(rule_name, rule, rule.query(names, scope.project))],
             "severity": rule.severity,
             "documentation": {"content": rule.documentation, "mime_type": "text/markdown"},
         }
         yield Declared(type=ALERT_POLICY, name=f"{name}-{rule_name}", inputs=inputs, alike=alike)
 
 
-def _condition(name: str, rule: AlertRule, clusters: Sequence[str]) -> Condition:
+def _condition(name: str, rule: AlertRule, query: str) -> Condition:
     """Return a rule as the one condition of its policy."""
     return {
         "display_name": rule.title,
         "condition_prometheus_query_language": {
-            "query": rule.query(clusters),
+            "query": query,
             "alert_rule": name,
             "duration": f"{rule.for_seconds}s",
             "evaluation_interval": EVALUATION,

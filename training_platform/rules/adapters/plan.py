@@ -32,7 +32,7 @@ VIEWS: tuple[type[View], ...] = (
     network.InterfaceView, access.AccountView, access.RoleGrantView, storage.FilestoreView, storage.SnapshotView,
     storage.BucketView, storage.EncryptedView, storage.StorageClassView, storage.VolumeClaimView,
     vertex.PersistentPoolView, kueue.FlavorView, kueue.FlavorQuotaView, compute_class.ComputeClassView,
-    access.LabelledView,
+    access.AlertPolicyView, access.LabelledView,
 )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from typing import Self
 from training_platform.config.reading.finding import Path
 from training_platform.resources.planned import Planned
 from training_platform.resources.register import (
+    ALERT_POLICY,
     IAM_BINDING,
     IAM_MEMBER,
     REGISTER,
@@ -54,6 +55,14 @@ class RoleGrantView(Settings):
         path = "member" if self.read("member") is not None else "members"
         name: str | None = self.refers((path,), SERVICE_ACCOUNT)
         return name.removeprefix("serviceAccount:") if isinstance(name, str) else name
+
+
+class AlertPolicyView(View):
+    """An alert policy: how many notification channels it tells."""
+
+    TYPES = (ALERT_POLICY,)
+
+    channels = fields.count("notificationChannels", place="emails")
 
 
 class LabelledView(View):

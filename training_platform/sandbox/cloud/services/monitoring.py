@@ -1,4 +1,4 @@
-"""Cloud Monitoring: alert policies and notification channels, which the server names."""
+"""Cloud Monitoring: alert policies, notification channels and dashboards, which the server names."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from training_platform.sandbox.cloud.state.cloud import Cloud
 from training_platform.sandbox.cloud.state.store import Record
 
 _KEPT_MUTATIONS: Final = 10  # how many Google keeps is unverified
+_LAYOUTS: Final = frozenset({"columnLayout", "gridLayout", "mosaicLayout", "rowLayout"})
 _NEEDED: Final = {"email": "email_address", "slack": "channel_name", "pubsub": "topic", "webhook_tokenauth": "url"}
 
 
@@ -51,6 +52,17 @@ def _policy(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
     _dated(cloud, record, old, "policy")
 
 
+def _dashboard(_cloud: Cloud, call: Call, record: Record, old: Json) -> None:
+    """Name a dashboard; of its layouts it has one. Source: the document's Dashboard, read 2026-11-22."""
+    body = record.body
+    if not old:
+        body["name"] = f"{call.path}/{record.id}"
+    if not body.get("displayName"):
+        raise ApiError(400, "Field dashboard.displayName is required.")
+    if len(layouts := _LAYOUTS & body.keys()) > 1:
+        raise ApiError(400, f"A dashboard has one layout, not {', '.join(sorted(layouts))}.")
+
+
 def _unused(cloud: Cloud, call: Call, record: Record) -> None:
     if call.parameters.get("force"):
         return
@@ -72,5 +84,6 @@ SERVICE = Service(
             collection="notificationChannels", schema="NotificationChannel", id_in="", fill=_channel, removable=_unused
         ),
         Kind(collection="alertPolicies", schema="AlertPolicy", id_in="", fill=_policy),
+        Kind(collection="dashboards", schema="Dashboard", id_in="", fill=_dashboard, etag="etag"),
     ),
 )

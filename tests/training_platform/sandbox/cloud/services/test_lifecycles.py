@@ -108,6 +108,12 @@ LIVES = {
         {"displayName": "ops", "enabled": True, "type": "email"},
         mask="displayName",
     ),
+    "dashboard": Life(
+        f"monitoring/v1/projects/{PROJECT}/dashboards",
+        {"displayName": "queues", "mosaicLayout": {"columns": 12, "tiles": [{"width": 6, "height": 4}]}},
+        {"displayName": "jobs"},
+        {"displayName": "jobs"},
+    ),
     "alert policy": Life(
         f"monitoring/v3/projects/{PROJECT}/alertPolicies",
         {
