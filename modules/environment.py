@@ -36,6 +36,7 @@ from modules.project.services import (
     ENVIRONMENT_APIS,
     ENVIRONMENT_KEY_USERS,
     KMS_API,
+    LUSTRE_API,
     QUOTA_API,
     SERVICES_API,
     ProjectServices,
@@ -45,11 +46,13 @@ from modules.project.services import (
 from modules.prometheus.monitoring import JOBSET, KUEUE, ControllerMonitoring, ControllerMonitoringArgs
 from modules.storage.data_sets import DataDisk, DataVolume, DataVolumeArgs
 from modules.storage.images import ImageRepository, ImageRepositoryArgs
+from modules.storage.lustre import LustreInstance, LustreInstanceArgs
 from modules.tenancy.admission import Admission, AdmissionArgs
 from training_platform.catalog.locations import region_of
-from training_platform.config.names import data_set_name, filestore_name, notebooks_name, system_pool_name
+from training_platform.config.names import data_set_name, filestore_name, lustre_name, notebooks_name, system_pool_name
 from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.environment import Environment
+from training_platform.config.spec.storage import DataSetSpec
 from training_platform.resources.gke.cluster import cluster_name
 from training_platform.resources.monitoring.dashboards import NAME, platform_dashboard
 from training_platform.resources.scope import Scope, environment_scope
@@ -61,7 +64,11 @@ HOME_CLAIM = "homes"
 def build_environment(name: str, environment: Environment) -> dict[str, Any]:
     """Create everything of an environment stack and return what it exports (``resources/environment_outputs.py``)."""
     scope = environment_scope(name, environment)
-    enable_apis(scope, (*ENVIRONMENT_APIS, *_further_apis(environment)), ENVIRONMENT_KEY_USERS)
+    enable_apis(
+        scope,
+        (*ENVIRONMENT_APIS, *_further_apis(environment)),
+        (*ENVIRONMENT_KEY_USERS, *([LUSTRE_API] if environment.lustre else [])),
+    )
     regions = tuple(region_of(cluster.location) for cluster in environment.clusters.values())
     network = Network(
         "network",
@@ -70,6 +77,7 @@ def build_environment(name: str, environment: Environment) -> dict[str, Any]:
             regions=regions,
             nat_addresses=environment.nat_addresses,
             services_range=environment.private_services_range,
+            lustre=bool(environment.lustre),
         ),
     )
     nodes = NodeServiceAccount("nodes", NodeServiceAccountArgs(scope=scope))
@@ -88,11 +96,27 @@ def build_environment(name: str, environment: Environment) -> dict[str, Any]:
         )
         for key, spec in environment.filestore.items()
     }
+    lustre = {
+        key: LustreInstance(
+            lustre_name(key),
+            LustreInstanceArgs(
+                scope=scope, key=key, spec=spec, network=network.network_id,
+                services=[network.services] if network.services else [],
+            ),
+        )
+        for key, spec in environment.lustre.items()
+    }  # fmt: skip
     clusters = {
         key: EnvironmentCluster(
             key,
             EnvironmentClusterArgs(
-                scope=scope, environment=environment, spec=spec, network=network, nodes=nodes, instances=instances
+                scope=scope,
+                environment=environment,
+                spec=spec,
+                network=network,
+                nodes=nodes,
+                instances=instances,
+                lustre=lustre,
             ),
         )
         for key, spec in environment.clusters.items()
@@ -112,6 +136,7 @@ def build_environment(name: str, environment: Environment) -> dict[str, Any]:
             key: {"endpoint": cluster.endpoint, "flavors": cluster.flavors} for key, cluster in clusters.items()
         },
         "filestore": {key: {"instance": each.instance, "ip": each.ip} for key, each in instances.items()},
+        "lustre": {key: {"instance": each.instance, "ip": each.ip} for key, each in lustre.items()},
     }
 
 
@@ -121,6 +146,8 @@ def _further_apis(environment: Environment) -> Iterator[str]:
         yield QUOTA_API
     if environment.private_services_range:
         yield SERVICES_API
+    if environment.lustre:
+        yield LUSTRE_API
     if any(each.backups for each in environment.filestore.values()):
         yield BACKUP_API
     if any(each.binary_authorization for each in environment.clusters.values()):
@@ -149,6 +176,7 @@ class EnvironmentClusterArgs:
     network: Network
     nodes: NodeServiceAccount
     instances: Mapping[str, FilestoreInstance]
+    lustre: Mapping[str, LustreInstance]
 
 
 class EnvironmentCluster(pulumi.ComponentResource):
@@ -324,7 +352,7 @@ class EnvironmentCluster(pulumi.ComponentResource):
                     key=key,
                     mode=READ,
                     namespace=hub.namespace,
-                    address=args.instances[spec.filestore.instance].ip if spec.filestore else None,
+                    address=self._address(spec, args),
                 ),
                 opts,
             )
@@ -341,3 +369,9 @@ class EnvironmentCluster(pulumi.ComponentResource):
             ),
             opts,
         )
+
+    def _address(self, spec: DataSetSpec, args: EnvironmentClusterArgs) -> pulumi.Output[str] | None:
+        """Return the address of the instance of this environment that a data set is on, if it is on one."""
+        if spec.filestore:
+            return args.instances[spec.filestore.instance].ip
+        return args.lustre[spec.lustre.instance].ip if spec.lustre and not spec.lustre.elsewhere else None

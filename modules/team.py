@@ -35,6 +35,7 @@ from training_platform.config.names import (
 )
 from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.stack import PROJECT
+from training_platform.config.spec.storage import DataSetSpec
 from training_platform.config.spec.team import DirectorySpec, Team
 from training_platform.config.workspace import Workspace
 from training_platform.resources.budget import BUDGET_NAME
@@ -226,7 +227,7 @@ class TeamCluster(pulumi.ComponentResource):
                         key=key,
                         mode=mode,
                         namespace=namespace.namespace,
-                        address=_address(data.filestore.instance, args.outputs) if data.filestore else None,
+                        address=_data_address(data, args.outputs),
                     ),
                     inside,
                 )
@@ -259,6 +260,16 @@ class TeamCluster(pulumi.ComponentResource):
 def _address(instance: str, outputs: pulumi.Output[EnvironmentOutputs]) -> pulumi.Output[str]:
     """Return the address of a Filestore instance of the environment."""
     return _read(outputs, lambda found: found.instance(instance).ip)
+
+
+def _data_address(data: DataSetSpec, outputs: pulumi.Output[EnvironmentOutputs]) -> pulumi.Output[str] | None:
+    """Return the address of the instance of the environment that a data set is on, if it is on one."""
+    if data.filestore:
+        return _address(data.filestore.instance, outputs)
+    if data.lustre is None or data.lustre.elsewhere:
+        return None
+    name = data.lustre.instance
+    return _read(outputs, lambda found: found.lustre_instance(name).ip)
 
 
 def directories_near(team: Team, environment: Environment, cluster: str) -> Iterator[tuple[str, DirectorySpec]]:

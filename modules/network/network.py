@@ -10,6 +10,7 @@ from pulumi_gcp import compute, servicenetworking
 from modules.register import register
 from training_platform.resources.network import network as resources
 from training_platform.resources.scope import Scope
+from training_platform.resources.storage.lustre import lustre_firewall
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,6 +21,7 @@ class NetworkArgs:
     regions: tuple[str, ...]  # those with a cluster, in any order, repeated or not
     nat_addresses: int = 0  # reserved for each region's gateway
     services_range: str | None = None  # addresses for private service access
+    lustre: bool = False  # whether servers of Managed Lustre have addresses of that range
 
 
 class Network(pulumi.ComponentResource):
@@ -46,6 +48,8 @@ class Network(pulumi.ComponentResource):
             self.services = register(
                 servicenetworking.Connection, resources.service_connection(name, vpc.id, self.services_range), self
             )
+            if args.lustre:
+                register(compute.Firewall, lustre_firewall(args.services_range, args.scope, vpc.id), self)
         self.network_id = vpc.id
         self.network_name = vpc.name
         self.register_outputs({"network_id": self.network_id, "network_name": self.network_name})

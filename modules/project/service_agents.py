@@ -17,6 +17,7 @@ AGENT_ROLES: Mapping[str, tuple[str, ...]] = {
     "artifactregistry.googleapis.com": ("roles/artifactregistry.serviceAgent",),
     "container.googleapis.com": ("roles/container.serviceAgent",),
     "file.googleapis.com": ("roles/file.serviceAgent",),
+    "lustre.googleapis.com": (),
 }
 """Roles in the project, by API. Left out: roles/compute.networkUser, which only a network of another project needs."""
 
@@ -26,6 +27,7 @@ KEY_AGENTS: Mapping[str, tuple[str, ...]] = {
     "artifactregistry.googleapis.com": ("gcp-sa-artifactregistry",),
     "container.googleapis.com": ("compute-system", "container-engine-robot"),  # disks of nodes, and Secrets
     "file.googleapis.com": ("cloud-filer",),
+    "lustre.googleapis.com": ("gcp-sa-lustre",),
     "storage.googleapis.com": ("gs-project-accounts",),
 }
 """Whose accounts use a key for an API's resources: ``service-{project number}@{name}.iam.gserviceaccount.com``.

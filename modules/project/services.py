@@ -32,6 +32,7 @@ QUOTA_API = "cloudquotas.googleapis.com"  # of an environment that asks for limi
 BACKUP_API = "backupdr.googleapis.com"  # of an environment with backups on a schedule
 SERVICES_API = "servicenetworking.googleapis.com"  # of an environment with private service access
 BINARY_API = "binaryauthorization.googleapis.com"  # of an environment with a cluster that asks for it
+LUSTRE_API = "lustre.googleapis.com"  # of an environment with instances of it
 SECRETS_API = "secretmanager.googleapis.com"  # of a team with secrets
 KMS_API = "cloudkms.googleapis.com"  # of a stack whose environment has keys of its own
 # The APIs that encrypt what an environment creates.

@@ -30,7 +30,7 @@ class DataDisk(pulumi.ComponentResource):
 
 @dataclass(frozen=True, kw_only=True)
 class DataVolumeArgs:
-    """``mode`` is how the team mounts it; ``address`` that of the Filestore instance that it is on, if any.
+    """``mode`` is how the team mounts it; ``address`` that of the environment's instance that it is on, if any.
 
     ``home`` is the scope of the environment, whose disks and instances these are.
     """

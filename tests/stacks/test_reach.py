@@ -73,7 +73,10 @@ filestore:
       {start_hour: 1, end_hour: 7, time_zone: UTC, keep_days: 7, locked_days: 2}
   b: {location: us-central1-a, capacity_gib: 1024, iops_per_tib: 4000, share: two}
   e: {location: us-central1-a, capacity_gib: 1024}
+lustre:
+  x: {location: us-central1-a, capacity_gib: 36000, mbps_per_tib: 1000, filesystem: lustre}
 data_sets:
+  own: {lustre: {instance: x}}
   images:
     writer: team
     size_gib: 5
@@ -234,6 +237,12 @@ ENVIRONMENT_CHANGES: dict[tuple[str | int, ...], Any] = {
     (*BACKUPS, "keep_days"): 8,
     (*BACKUPS, "locked_days"): 3,
     ("private_services_range",): "10.201.0.0/16",
+    ("lustre", "x", "location"): "us-central1-c",
+    ("lustre", "x", "capacity_gib"): 45000,
+    ("lustre", "x", "mbps_per_tib"): 500,
+    ("lustre", "x", "filesystem"): "other",
+    ("lustre", "x", "squash_root"): True,
+    ("lustre", "x", "deletion_protection"): False,
     (*CLUSTER, "deletion_protection"): False,
     (*POOLS, "gpu", "deletion_protection"): False,
     (*CLUSTER, "location"): "us-central1-c",

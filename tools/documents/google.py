@@ -19,6 +19,7 @@ from pulumi import _types
 
 from tools.documents.provider import Block, block, resource
 from tools.documents.shapes import Shape, Shapes, counts, limits
+from training_platform.catalog.api_documents import own_document
 
 Json = Mapping[str, Any]
 PATHS: Json = yaml.safe_load(Path(__file__).with_name("paths.yaml").read_text(encoding="utf-8"))
@@ -179,4 +180,5 @@ def _is_output(schema: Json) -> bool:
 
 @cache
 def _document(name: str) -> Any:
-    return json.loads((_DOCUMENTS / f"{name}.json").read_text(encoding="utf-8"))
+    own = own_document(*name.split(".", 1))
+    return own or json.loads((_DOCUMENTS / f"{name}.json").read_text(encoding="utf-8"))

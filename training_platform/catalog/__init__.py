@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         Chart,
         DiskType,
         FilestoreTier,
+        LustreTier,
         MachineType,
         Quota,
         QuotaId,
@@ -35,6 +36,7 @@ FILESTORE_TIERS: Mapping[str, FilestoreTier]
 GENERAL_QUOTAS: Mapping[str, QuotaId]
 IMAGES: Mapping[str, str]
 LOCATIONS_READ: date
+LUSTRE_TIERS: Mapping[str, LustreTier]
 MACHINE_TYPES: Mapping[str, MachineType]
 QUOTAS: Mapping[QuotaId, Quota]
 REGIONS: frozenset[str]

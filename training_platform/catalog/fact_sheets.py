@@ -22,6 +22,7 @@ KINDS: Mapping[str, str] = {
     "accelerator": "accelerators",
     "disk type": "disk_types",
     "Filestore tier": "filestore_tiers",
+    "Managed Lustre tier": "lustre_tiers",
     "chart": "charts",
     "image": "images",
 }

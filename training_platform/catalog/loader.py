@@ -5,7 +5,7 @@ A data file holds any of these sections; rows of all files are joined, and none 
     quotas:            name -> fields of QuotaId (dimensions as a mapping), source, unverified
     accelerators:      name -> fields of Accelerator; a quota is written as its name
     machine_types:     group -> shared (fields of every row), and rows (name -> fields of MachineType) or sizes
-    disk_types, boot_disk_limits, filestore_tiers, charts, images: name -> fields of the type
+    disk_types, boot_disk_limits, filestore_tiers, lustre_tiers, charts, images: name -> fields of the type
     service_prices:    name -> fields of ServicePrice
     locations:         read, source, zones (region -> last parts of its zones' names)
 """
@@ -29,6 +29,7 @@ from training_platform.catalog.types import (
     DiskType,
     FilestoreTier,
     Image,
+    LustreTier,
     MachineType,
     Quota,
     QuotaId,
@@ -44,6 +45,7 @@ SECTIONS = (
     "charts",
     "disk_types",
     "filestore_tiers",
+    "lustre_tiers",
     "images",
     "locations",
     "machine_types",
@@ -63,6 +65,7 @@ class Catalog:
     disk_types: dict[str, DiskType]
     boot_disk_limits: dict[str, BootDiskLimits]
     filestore_tiers: dict[str, FilestoreTier]
+    lustre_tiers: dict[str, LustreTier]
     charts: dict[str, Chart]
     service_prices: dict[str, ServicePrice]
     images: dict[str, Image]
@@ -122,6 +125,7 @@ def load(folder: Path) -> Catalog:
         disk_types=disk_types,
         boot_disk_limits=typed(BootDiskLimits, sections["boot_disk_limits"]),
         filestore_tiers=typed(FilestoreTier, sections["filestore_tiers"]),
+        lustre_tiers=typed(LustreTier, sections["lustre_tiers"]),
         service_prices=typed(ServicePrice, sections["service_prices"]),
         charts=typed(Chart, sections["charts"]),
         images=typed(Image, sections["images"]),

@@ -30,6 +30,9 @@ def _environment(environment: Environment, book: PriceBook) -> Iterable[Cost]:
         yield service_cost(name, region_of(instance.location), instance.capacity_gib, instance.capacity_gib, book)
         if instance.iops or instance.iops_per_tib:
             yield Cost(unpriced=("IOPS of Filestore",))
+    for lustre in environment.lustre.values():
+        gib = lustre.capacity_gib
+        yield service_cost(f"lustre-{lustre.mbps_per_tib}", region_of(lustre.location), gib, gib, book)
     for data in environment.data_sets.values():
         if disk := data.hyperdisk_ml:
             yield service_cost("hyperdisk-ml", region_of(disk.zone), disk.size_gib, disk.size_gib, book)

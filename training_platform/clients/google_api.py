@@ -13,6 +13,8 @@ from typing import Any
 from urllib.parse import urlsplit
 from warnings import catch_warnings, simplefilter
 
+from training_platform.catalog.api_documents import own_document
+
 Json = dict[str, Any]
 INSTALL = "pip install 'training-platform[jobs]', or with the checkout's own pins: make setup"
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -52,7 +54,7 @@ def _service(api: str, version: str, endpoint: str, title: str) -> Any:
         with catch_warnings():
             simplefilter("ignore", FutureWarning)  # it announces the end of a Python years before
             import google.auth  # noqa: PLC0415 # of the extra
-            from googleapiclient.discovery import build  # type: ignore[import-untyped] # noqa: PLC0415 # of the extra
+            from googleapiclient.discovery import build, build_from_document  # type: ignore[import-untyped] # noqa: PLC0415 # of the extra
     except ModuleNotFoundError as error:
         raise GoogleError(f"{title} needs Google's API client: {INSTALL}.") from error
     # The client would ask the metadata server for certificates that nobody set up.
@@ -68,13 +70,15 @@ def _service(api: str, version: str, endpoint: str, title: str) -> Any:
             credentials, _ = google.auth.default(scopes=["https://www.googleapis.com/auth/cloud-platform"])
         except GoogleAuthError as error:
             raise GoogleError(f"There are no credentials: {_line(error)}. {_LOG_IN}") from error
+    options = {"credentials": credentials, "client_options": {"api_endpoint": endpoint}}
+    if document := own_document(api, version):
+        return build_from_document(document, **options)
     return build(
         api,
         version,
-        credentials=credentials,
-        client_options={"api_endpoint": endpoint},
         static_discovery=True,
         cache_discovery=False,
+        **options,
     )
 
 

@@ -21,7 +21,7 @@ def data_location(spec: DataSetSpec, environment: Environment) -> str:
     if spec.hyperdisk_ml:
         return spec.hyperdisk_ml.zone
     if spec.lustre:
-        return spec.lustre.location
+        return spec.lustre.location or environment.lustre[spec.lustre.instance].location
     assert spec.filestore is not None  # the model has one of the four
     return environment.filestore[spec.filestore.instance].location
 

@@ -43,6 +43,11 @@ def filestore_name(instance: str) -> str:
     return f"filestore-{instance}"
 
 
+def lustre_name(instance: str) -> str:
+    """Name a Managed Lustre instance."""
+    return f"lustre-{instance}"
+
+
 def share_name(cluster: str) -> str:
     """Name a team's share of a cluster: namespace, queues and access there."""
     return f"share-{cluster}"
@@ -110,6 +115,8 @@ def _environment_sections(environment: Environment) -> Iterator[tuple[str, Path]
             yield compute_class_name(name, compute_class), (*path, "compute_classes", compute_class)
     for instance in environment.filestore:
         yield filestore_name(instance), ("filestore", instance)
+    for instance in environment.lustre:
+        yield lustre_name(instance), ("lustre", instance)
     for data_set in environment.data_sets:
         yield data_set_name(data_set), ("data_sets", data_set)
     for cohort in environment.cohorts:

@@ -24,6 +24,7 @@ RULE = "own-prices"
 _SERVICES = (
     *default().service_prices,
     *(f"filestore-{tier}" for tier in default().filestore_tiers),
+    *(f"lustre-{tier}" for tier in default().lustre_tiers),
     "hyperdisk-balanced",
     "hyperdisk-ml",
 )

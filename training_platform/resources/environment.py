@@ -38,6 +38,7 @@ from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.scope import Scope, environment_scope
 from training_platform.resources.storage.data_sets import data_disk, reads_lustre
 from training_platform.resources.storage.images import image_repository
+from training_platform.resources.storage.lustre import lustre_firewall, lustre_instance
 
 if TYPE_CHECKING:
     from pulumi_gcp.container import NodePoolNetworkConfigAdditionalNodeNetworkConfigArgsDict as Nic
@@ -63,6 +64,8 @@ def environment_resources(
         yield image_repository("images", environment.images, scope)
     yield from _alerts(environment, scope)
     yield from _filestore(environment, scope, _later(network))
+    for key, instance in environment.lustre.items():
+        yield lustre_instance(key, instance, scope, _later(network))
     for key, data in environment.data_sets.items():
         if data.hyperdisk_ml:
             yield data_disk(key, data.hyperdisk_ml, scope)
@@ -82,6 +85,8 @@ def _filestore(environment: Environment, scope: Scope, network: Later) -> Iterat
         services = _later(addresses)
         yield addresses
         yield service_connection("network", network, services)
+        if environment.lustre:
+            yield lustre_firewall(environment.private_services_range, scope, network)
     for key, spec in environment.filestore.items():
         instance = filestore_instance(key, spec, scope, network, services)
         yield instance

@@ -33,8 +33,8 @@ class ClusterOutputs(_Outputs):
     flavors: tuple[str, ...] | None = None
 
 
-class FilestoreOutputs(_Outputs):
-    """A Filestore instance: its name in the API and the address that NFS clients mount."""
+class InstanceOutputs(_Outputs):
+    """An instance of Filestore or Managed Lustre: its name in the API and the address that clients mount."""
 
     instance: str
     ip: str
@@ -45,7 +45,8 @@ class EnvironmentOutputs(_Outputs):
 
     environment: str
     clusters: dict[str, ClusterOutputs]
-    filestore: dict[str, FilestoreOutputs] = {}
+    filestore: dict[str, InstanceOutputs] = {}
+    lustre: dict[str, InstanceOutputs] = {}
 
     def cluster(self, name: str) -> ClusterOutputs:
         """Return a cluster's outputs. Raises OutputsError where the deployed environment has no such cluster."""
@@ -65,9 +66,13 @@ class EnvironmentOutputs(_Outputs):
             )
         return found
 
-    def instance(self, name: str) -> FilestoreOutputs:
+    def instance(self, name: str) -> InstanceOutputs:
         """Return a Filestore instance's outputs. Raises OutputsError where the deployed environment has none."""
         return self._of(self.filestore, "Filestore instance", name)
+
+    def lustre_instance(self, name: str) -> InstanceOutputs:
+        """Return a Managed Lustre instance's outputs. Raises OutputsError where the deployed environment has none."""
+        return self._of(self.lustre, "Managed Lustre instance", name)
 
     def _of(self, items: Mapping[str, Item], what: str, name: str) -> Item:
         if name not in items:

@@ -33,6 +33,7 @@ IAM_MEMBER = "gcp:projects/iAMMember:IAMMember"
 INSTANCE = "gcp:compute/instance:Instance"
 INSTANCE_TEMPLATE = "gcp:compute/instanceTemplate:InstanceTemplate"
 MANAGED_ZONE = "gcp:dns/managedZone:ManagedZone"
+LUSTRE = "gcp:lustre/instance:Instance"
 NETWORK = "gcp:compute/network:Network"
 NODE_POOL = "gcp:container/nodePool:NodePool"
 NOTIFICATION_CHANNEL = "gcp:monitoring/notificationChannel:NotificationChannel"
@@ -157,6 +158,13 @@ REGISTER: Mapping[str, ResourceType] = {
     IAM_MEMBER: ResourceType(kind="role of a member", adds=True),
     INSTANCE: ResourceType(kind="VM", labels="labels"),
     INSTANCE_TEMPLATE: ResourceType(kind="template of VMs", labels="labels"),
+    LUSTRE: ResourceType(
+        kind="Managed Lustre instance",
+        labels="labels",
+        loses="all of its data is lost",
+        import_id=f"{_LOCAL}/instances/{{instanceId}}",
+        shown=("location", "capacityGib", "perUnitStorageThroughput"),
+    ),
     MANAGED_ZONE: ResourceType(kind="DNS zone", labels="labels"),
     NETWORK: ResourceType(kind="VPC", import_id=f"{_PROJECT}/global/networks/{{name}}"),
     NODE_POOL: ResourceType(
@@ -237,6 +245,7 @@ APIS: Mapping[str, str] = {
     "filestore": "file.googleapis.com",
     "kms": "cloudkms.googleapis.com",
     "logging": "logging.googleapis.com",
+    "lustre": "lustre.googleapis.com",
     "monitoring": "monitoring.googleapis.com",
     "projects": "cloudresourcemanager.googleapis.com",
     "secretmanager": "secretmanager.googleapis.com",

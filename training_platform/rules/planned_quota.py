@@ -34,7 +34,7 @@ from training_platform.rules.network.gateways import vms_behind
 from training_platform.rules.views.cluster import AutoProvisioningView
 from training_platform.rules.views.network import GatewayView, NetworkView, SubnetView
 from training_platform.rules.views.node_pool import NodePoolView
-from training_platform.rules.views.storage import FilestoreView
+from training_platform.rules.views.storage import FilestoreView, LustreView
 from training_platform.rules.views.vertex import PersistentPoolView
 from training_platform.rules.views.view import NeedsUnknown, View
 
@@ -70,8 +70,10 @@ def demand_of_views(views: Iterable[View], project: str = "") -> tuple[list[Char
     for view in listed:
         try:
             charges.extend(_charges(view, listed, project))
+            if isinstance(view, LustreView):
+                notes.append(_not_counted(view, "capacity_gib", "no source that was read has the id of its quota"))
         except NeedsUnknown as unknown:
-            notes.append(_not_counted(unknown))
+            notes.append(_not_counted(unknown.view, unknown.field, f"{unknown.field} is not known before deployment"))
     return charges, notes
 
 
@@ -175,12 +177,12 @@ def _holder(view: View, field: str, step: float, least: int) -> Holder:
     return Holder(view.stack, view.origin, label, view.path(field), step, least)
 
 
-def _not_counted(unknown: NeedsUnknown) -> Finding:
-    view, path = unknown.view, unknown.view.path(unknown.field)
+def _not_counted(view: View, field: str, reason: str) -> Finding:
+    path = view.path(field)
     return Finding(
         rule="quota-not-counted",
         severity="note",
-        message=f"its quota is not counted: {unknown.field} is not known before deployment",
+        message=f"its quota is not counted: {reason}",
         stack=view.stack,
         path=dotted(path),
         resource=f"{view.type} {view.name}",

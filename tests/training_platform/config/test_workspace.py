@@ -166,6 +166,30 @@ def test_a_data_set_on_a_share_that_readers_must_not_see_is_found(
     assert said in finding.message
 
 
+LUSTRE = """private_services_range: 10.200.0.0/20
+    lustre: {scratch: {location: us-central1-a, capacity_gib: 9000}}
+    data_sets: {d: {lustre: {instance: scratch}}}
+    clusters:
+"""
+
+
+def test_a_data_set_is_on_managed_lustre_of_its_environment_or_says_all_of_another(copy: Path) -> None:
+    assert edit(copy, "prod", "clusters:\n", LUSTRE).stacks["prod"].findings == ()
+
+    (finding,) = edit(copy, "prod", "instance: scratch}", "instance: scrach}").stacks["prod"].findings
+    assert (finding.path, finding.nearest) == ("data_sets.d.lustre.instance", "scratch")
+    (finding,) = edit(copy, "prod", "instance: scrach}", "instance: o, filesystem: f}").stacks["prod"].findings
+    assert finding.path == "data_sets.d.lustre"
+    assert "location and address" in finding.message
+
+
+def test_managed_lustre_without_private_service_access_is_found(copy: Path) -> None:
+    (finding,) = edit(copy, "prod", "clusters:\n", LUSTRE.partition("\n    ")[2]).stacks["prod"].findings
+
+    assert finding.path == "lustre"
+    assert "private_services_range" in finding.message
+
+
 def test_a_data_set_of_everybody_on_an_instance_of_one_team_is_found(copy: Path) -> None:
     edit(copy, "prod", "tier: REGIONAL", "tier: REGIONAL\n        team: nlp")
     section = "data_sets: {d: {filestore: {instance: datasets, path: a}}}\n    clusters:\n"

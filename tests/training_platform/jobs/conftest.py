@@ -32,7 +32,10 @@ config:
     filestore:
       shared: {location: us-central1-a, capacity_gib: 1024}
       alone: {location: us-central1, tier: REGIONAL, capacity_gib: 1024, share: vol1}
+    private_services_range: 10.200.0.0/20
+    lustre: {scratch: {location: us-central1-a, capacity_gib: 9000, filesystem: own}}
     data_sets:
+      own: {lustre: {instance: scratch}}
       images: {size_gib: 5, bucket: {name: example-images, location: us-central1, path: food101}}
       far: {size_gib: 5, bucket: {name: example-far, location: europe-west4}}
       files: {filestore: {instance: shared, path: food101}, writer: vision}

@@ -10,6 +10,7 @@ from tests.training_platform.jobs.conftest import Read, Take
 from training_platform.jobs.data_sets import data_set_findings
 from training_platform.jobs.gke.volumes import volumes
 from training_platform.jobs.mounts import mount_variables
+from training_platform.jobs.vertex.deployed import references
 from training_platform.jobs.vertex.pools import vertex_target, worker_pools
 
 JOB = """
@@ -55,6 +56,18 @@ def test_vertex_ai_is_given_addresses_of_file_shares_and_lustre(take: Take) -> N
             "mountPoint": "data",
         }
     ]  # fmt: skip
+
+
+def test_the_address_of_the_environment_s_own_lustre_is_left_to_the_submission(take: Take) -> None:
+    (own,) = worker_pools(job := take(JOB.replace("SET", "own")), vertex_target(job))
+
+    assert own["lustreMounts"] == [
+        {
+            "instanceIp": "{lustre:example-lab/us-central1-a/lab-scratch}", "filesystem": "own",
+            "volumeHandle": "example-lab/us-central1-a/lab-scratch", "mountPoint": "data",
+        }
+    ]  # fmt: skip
+    assert {each.kind for each in references(own)} == {"lustre"}
 
 
 @pytest.mark.parametrize("data_set", ["images", "files", "disk", "fast"])

@@ -23,7 +23,13 @@ from training_platform.rules.views.kueue import FlavorQuotaView, FlavorView
 from training_platform.rules.views.network import FirewallView, GatewayView, NetworkView, SubnetView
 from training_platform.rules.views.node_pool import NodePoolView, Taint
 from training_platform.rules.views.placement import ReservationView, ResourcePolicyView
-from training_platform.rules.views.storage import BucketView, FilestoreView, StorageClassView, VolumeClaimView
+from training_platform.rules.views.storage import (
+    BucketView,
+    FilestoreView,
+    LustreView,
+    StorageClassView,
+    VolumeClaimView,
+)
 from training_platform.rules.views.vertex import PersistentPoolView
 
 Make = Callable[..., View]
@@ -110,6 +116,10 @@ FLAWLESS: dict[str, tuple[type[View], dict[str, Any]]] = {
             **PROJECT, "tier": "ZONAL", "location": "us-central1-a", "capacity_gib": 1024, "protocol": "NFS_V3",
             "connect_mode": "DIRECT_PEERING", "deletion_protection": True, "labels": LABELS, "iops_per_tb": 4000,
         },
+    ),
+    "lustre": (
+        LustreView,
+        {"location": "us-central1-a", "capacity_gib": 9000, "mbps_per_tib": 1000, "network": "vpc"},
     ),
     "bucket": (BucketView, {"location": "us-central1"}),
     "storage_class": (

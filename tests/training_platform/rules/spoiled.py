@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from tests.training_platform.rules.foreign import DROP, PROJECT
+from tests.training_platform.rules.foreign import DROP, LABELS, PROJECT
 
 
 class Row(NamedTuple):
@@ -54,6 +54,13 @@ ROCE = "gcp:compute/network:Network", {
 }  # fmt: skip
 FABRIC = {"gpu.networkConfig.additionalNodeNetworkConfigs": [{"network": "fast", "subnetwork": "fabric"}]}
 EXPORTS = "files.fileShares.nfsExportOptions"
+SCRATCH = "gcp:lustre/instance:Instance", {
+    **PROJECT, "instanceId": "scratch", "location": "us-central1-a", "network": "net", "filesystem": "lustre",
+    "capacityGib": "9000", "perUnitStorageThroughput": "1000", "labels": LABELS,
+}  # fmt: skip
+PRIVATE = "gcp:compute/globalAddress:GlobalAddress", {
+    **PROJECT, "purpose": "VPC_PEERING", "address": "10.200.0.0", "prefixLength": 23.0, "labels": LABELS,
+}  # fmt: skip
 SNAPSHOT = {
     "before": ("gcp:filestore/snapshot:Snapshot", {**PROJECT, "instance": "files", "location": "us-central1-a"})
 }
@@ -249,6 +256,10 @@ ROWS = [
     Row("filestore-key", "error", {"files.tier": "BASIC_SSD", "files.fileShares.capacityGb": 2560.0}, FILES_KEY),
     Row("key-location", "error", {"tuning.encryptionSpec": {"kmsKeyName": KEY.replace("central1", "west4")}}),
     Row("disk-key-location", "error", {"gpu.nodeConfig.bootDiskKmsKey": KEY.replace("central1", "west4")}),
+    Row("lustre-capacity", "error", {"scratch.capacityGib": "9001"}, {"scratch": SCRATCH}),
+    Row("lustre-location", "error", {"scratch.location": "us-central1"}, {"scratch": SCRATCH}),
+    Row("lustre-region", "warning", {"scratch.location": "us-west4-a"}, {"scratch": SCRATCH}),
+    Row("lustre-addresses", "warning", {"private.prefixLength": 24.0}, {"scratch": SCRATCH, "private": PRIVATE}),
     Row("filestore-directory", "error", {"files.directoryServices": {"ldap": {}}}),
     Row("bucket-hierarchical", "warning", {"bucket.versioning": {"enabled": True}}, {
         "bucket.hierarchicalNamespace": {"enabled": True},

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.resources.register import FILESTORE, NODE_POOL, PERSISTENT_RESOURCE, ROUTER_NAT
 from training_platform.rules import planned_demand, views_of_plan
 from training_platform.rules.planned_quota import demand_of_views
+from training_platform.rules.views.view import View
 
 IN_PLACE = {"strategy": "SURGE", "maxSurge": 0, "maxUnavailable": 1}
 H100 = {"machineType": "a3-highgpu-8g", "bootDisk": {"sizeGb": 200, "diskType": "pd-ssd"}}
@@ -131,3 +133,11 @@ def test_project_is_the_stacks_where_a_resource_names_none() -> None:
     charges, _ = demand_of_views(views_of_plan([pool(H100, 1, project=None)]), project="example-train")
 
     assert {charge.key.project for charge in charges} == {"example-train"}
+
+
+def test_managed_lustre_is_said_to_be_in_no_ledger(flawless: dict[str, Callable[..., View]]) -> None:
+    charges, notes = demand_of_views([flawless["lustre"](capacity_gib=18_000)])
+
+    assert charges == []
+    assert [(note.severity, note.rule) for note in notes] == [("note", "quota-not-counted")]
+    assert "the id of its quota" in notes[0].message

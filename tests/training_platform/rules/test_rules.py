@@ -17,6 +17,9 @@ BEYOND = {
     "bucket-hierarchical",
     "filestore-exports",
     "filestore-snapshot",
+    "lustre-addresses",
+    "lustre-location",
+    "lustre-region",
     "persistent-network",
     "topology-autoscaled",
 }  # read in Google's docs or Kueue's source; in no row of the sheet

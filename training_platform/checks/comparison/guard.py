@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from training_platform.catalog.replacements import general, recreating
 from training_platform.checks.comparison.comparison import Comparison, InputChange, Kind, ResourceChange, StackChange
 from training_platform.checks.comparison.fields import field_of
-from training_platform.checks.comparison.filestore_growth import filestore_growth
+from training_platform.checks.comparison.growth import capacity_growth
 from training_platform.checks.comparison.removed_flavors import removed_flavors
 from training_platform.config.names import Locator
 from training_platform.config.reading.finding import Finding, Path, dotted
@@ -50,7 +50,7 @@ def guard(comparison: Comparison, head: Workspace, base: Workspace) -> Iterator[
         if old is not None and new.protects:
             yield from _left_off(change, new, old)
     yield from removed_flavors(head, base)
-    yield from filestore_growth(head, base)
+    yield from capacity_growth(head, base)
 
 
 def _side(workspace: Workspace, name: str) -> _Side | None:
@@ -156,6 +156,7 @@ def _sections(section: Environment | Team | None) -> Iterator[Path]:
             yield ("clusters", name)
             yield from (("clusters", name, "node_pools", pool) for pool in cluster.node_pools)
         yield from (("filestore", name) for name in section.filestore)
+        yield from (("lustre", name) for name in section.lustre)
     elif section:
         yield from (("vertex", "persistent_resources", name) for name in section.vertex.persistent_resources)
 

@@ -32,7 +32,7 @@ from training_platform.config.spec.encryption import EncryptionSpec
 from training_platform.config.spec.node_pool import MOST_SLICES
 from training_platform.config.spec.queues import CohortSpec, cohort_conflicts
 from training_platform.config.spec.quota_request import QuotaRequest, RequestName
-from training_platform.config.spec.storage import DataSetSpec, FilestoreSpec
+from training_platform.config.spec.storage import DataSetSpec, FilestoreSpec, LustreSpec
 
 # Up to a slash, so that no other registry or repository begins with it.
 ImageSource = Annotated[str, Field(pattern=r"^[a-z0-9.-]+(:[0-9]+)?/([a-z0-9._-]+/)*$")]
@@ -104,6 +104,7 @@ class Environment(Section):
         default=None, description="Addresses for services of Google that join the VPC by private service access."
     )
     filestore: dict[Name, FilestoreSpec] = Field(default={}, description="Filestore instances, by name.")
+    lustre: dict[Name, LustreSpec] = Field(default={}, description="Managed Lustre instances, by name.")
     data_sets: dict[Name, DataSetSpec] = Field(
         default={}, description="Data sets that jobs mount by name, wherever they lie."
     )
@@ -164,6 +165,9 @@ class Environment(Section):
             if instance.connection == "private-service-access" and self.private_services_range is None:
                 message = "needs private_services_range of the environment, which is not set"
                 yield Conflict(("filestore", name, "connection"), message, "direct-peering, or such a range")
+        if self.lustre and self.private_services_range is None:
+            message = "needs private_services_range of the environment, which is not set"
+            yield Conflict(("lustre",), message, "such a range, a /23 or larger for each instance", "10.200.0.0/20")
         yield from self._regions_without_key()
         yield from cohort_conflicts(self.cohorts)
         yield from self._data_set_conflicts()
@@ -194,6 +198,7 @@ class Environment(Section):
             return
         places: dict[tuple[str, ...], str] = {("clusters", name): each.location for name, each in self.clusters.items()}
         places |= {("filestore", name): each.location for name, each in self.filestore.items()}
+        places |= {("lustre", name): each.location for name, each in self.lustre.items()}
         places |= {("images",): self.images.location} if self.images else {}
         for path, location in places.items():
             if region_of(location) not in self.encryption.by_region:
@@ -204,6 +209,12 @@ class Environment(Section):
         """Yield data sets on instances that are not there, or that hold what their readers must not see."""
         homes = {cluster.notebooks.filestore for cluster in self.clusters.values() if cluster.notebooks}
         for name, data in self.data_sets.items():
+            if data.lustre and not data.lustre.elsewhere and data.lustre.instance not in self.lustre:
+                wanted = data.lustre.instance
+                message = f"{wanted!r} is not a Managed Lustre instance of this environment"
+                allowed = f"{enumeration(self.lustre) or 'one under lustre'}, or location, address and filesystem of it"
+                path = ("data_sets", name, "lustre", "instance")
+                yield Conflict(path, message, allowed, find_nearest(wanted, self.lustre))
             if data.filestore is None:
                 continue
             path, wanted = ("data_sets", name, "filestore", "instance"), data.filestore.instance

@@ -1,4 +1,4 @@
-"""Storage of an environment: Filestore instances with snapshots and backups, and data sets under one name each."""
+"""Storage of an environment: Filestore with snapshots and backups, Managed Lustre, data sets under one name each."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ BACKUP = (
     r"/[a-z0-9-]+$"
 )
 FOLDER = r"^[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*$"  # no way out: no part begins with a dot
+FILESYSTEM = r"^[a-z0-9]{1,8}$"
 ADDRESS = r"^[0-9]{1,3}(\.[0-9]{1,3}){3}$"
 DATA_PLACES = ("bucket", "filestore", "hyperdisk_ml", "lustre")
 Weekday = Literal["MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY"]
@@ -153,6 +154,27 @@ class FilestoreSpec(Section):
         return self
 
 
+class LustreSpec(Section):
+    """A Managed Lustre instance: files that all VMs of a zone read and write at once.
+
+    Changing location, throughput or filesystem replaces the instance: all data is lost. It grows and never shrinks.
+    """
+
+    location: Zone = Field(description="Zone of the instance, best that of the accelerators.")
+    capacity_gib: int = Field(ge=1, description="Capacity in GiB, in the steps of its throughput.", examples=[18000])
+    mbps_per_tib: Literal[125, 250, 500, 1000] = Field(default=1000, description="Throughput in MB/s per TiB.")
+    filesystem: str = Field(
+        default="lustre", pattern=FILESYSTEM, description="Name of its file system.", examples=["lustre"]
+    )
+    squash_root: bool = Field(
+        default=False, description="true turns root of the clients into user 65534, who owns nothing."
+    )
+    deletion_protection: bool = Field(
+        default=True,
+        description="false allows a change to delete or replace it, where the environment protects such resources.",
+    )
+
+
 Folder = Annotated[str, Field(pattern=FOLDER, examples=["images/food101"])]
 
 
@@ -192,16 +214,39 @@ class HyperdiskData(Section):
 
 
 class LustreData(Section):
-    """A Managed Lustre instance, which exists: this environment creates none."""
+    """A Managed Lustre instance: one of the environment by its name alone, or another that exists by all fields."""
 
     instance: str = Field(
-        pattern=r"^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$", description="Id of the instance.", examples=["scratch"]
+        pattern=r"^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$",
+        description="Instance of the environment, or the id of another.",
+        examples=["scratch"],
     )
-    location: Zone = Field(description="Zone of the instance.")
-    address: str = Field(pattern=ADDRESS, description="Address of the instance in the VPC.", examples=["10.90.0.2"])
-    filesystem: str = Field(
-        pattern=r"^[a-z0-9]{1,8}$", description="Name of its file system, of 1 to 8 characters.", examples=["lustre"]
+    location: Zone | None = Field(default=None, description="Zone of another instance.")
+    address: str | None = Field(
+        default=None,
+        pattern=ADDRESS,
+        description="Address of another instance in the VPC.",
+        examples=["10.90.0.2"],
     )
+    filesystem: str | None = Field(
+        default=None,
+        pattern=FILESYSTEM,
+        description="Name of another instance's file system.",
+        examples=["lustre"],
+    )
+
+    @model_validator(mode="after")
+    def _all_or_none(self) -> LustreData:
+        fields = ("location", "address", "filesystem")
+        missing = [field for field in fields if getattr(self, field) is None]
+        if missing and len(missing) < len(fields):
+            raise ValueError(f"lacks {' and '.join(missing)}, which an instance of nobody's stack file needs")
+        return self
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether another than this environment made the instance."""
+        return self.address is not None
 
 
 class DataSetSpec(Section):

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from training_platform.clients.cloud_storage import CloudStorage
 from training_platform.clients.filestore import Filestore
+from training_platform.clients.lustre import Lustre
 from training_platform.clients.vertex_ai import VertexJobs
 from training_platform.jobs.runs.submission import Prepared
 from training_platform.jobs.sdist import package_uri, sdist
@@ -30,4 +31,6 @@ def delivered(prepared: Prepared, endpoint: Endpoint) -> Prepared:
 def _look_up(thing: Deployed, endpoint: Endpoint) -> str:
     if thing.kind == "tensorboard":
         return VertexJobs(thing.project, thing.location, endpoint("aiplatform")).tensorboard(thing.name)
+    if thing.kind == "lustre":
+        return Lustre(thing.project, endpoint("lustre")).address(thing.location, thing.name)
     return Filestore(thing.project, endpoint("file")).address(thing.location, thing.name)

@@ -1,6 +1,7 @@
 """What only a deployment knows of the things that a job on Vertex AI names, and a submission fills in.
 
-In a rendered body it stands as ``{filestore:PROJECT/LOCATION/INSTANCE}`` or ``{tensorboard:PROJECT/REGION/NAME}``.
+In a rendered body it stands as ``{filestore:PROJECT/LOCATION/INSTANCE}``, ``{lustre:PROJECT/LOCATION/INSTANCE}`` or
+``{tensorboard:PROJECT/REGION/NAME}``.
 """
 
 from __future__ import annotations
@@ -11,14 +12,16 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.resources.filestore.instance import instance_name
+from training_platform.resources.scope import environment_scope
+from training_platform.resources.storage.lustre import instance_id
 from training_platform.resources.vertex.tensorboard import tensorboard_name
 
-Kind = Literal["filestore", "tensorboard"]
+Kind = Literal["filestore", "lustre", "tensorboard"]
 _REFERENCE = re.compile(rf"\{{({'|'.join(get_args(Kind))}):([^/}}]+)/([^/}}]+)/([^/}}]+)\}}")
 
 
 class Deployed(NamedTuple):
-    """A thing of Google Cloud: the address of a Filestore instance, or the full name of a TensorBoard."""
+    """A thing of Google Cloud: an instance's address, or the full name of a TensorBoard."""
 
     kind: Kind
     project: str
@@ -39,6 +42,12 @@ def instance_address(job: ResolvedJob, key: str) -> str:
     """Return what stands for the address of a Filestore instance of the environment."""
     name = instance_name(job.team.environment, key)
     return str(Deployed("filestore", job.environment.project, job.environment.filestore[key].location, name))
+
+
+def lustre_address(job: ResolvedJob, key: str) -> str:
+    """Return what stands for the address of a Managed Lustre instance of the environment."""
+    name = instance_id(key, environment_scope(job.team.environment, job.environment))
+    return str(Deployed("lustre", job.environment.project, job.environment.lustre[key].location, name))
 
 
 def tensorboard_reference(job: ResolvedJob, region: str) -> str:

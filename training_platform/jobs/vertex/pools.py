@@ -17,7 +17,9 @@ from training_platform.jobs.mounts import share_folder
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.jobs.sdist import package_uri
 from training_platform.jobs.spec.vertex import VertexTarget
-from training_platform.jobs.vertex.deployed import filestore_address, instance_address
+from training_platform.jobs.vertex.deployed import filestore_address, instance_address, lustre_address
+from training_platform.resources.scope import environment_scope
+from training_platform.resources.storage.data_sets import lustre_place
 
 Role = Literal["chief", "workers", "reducers", "evaluator"]
 ROLES: tuple[Role, ...] = ("chief", "workers", "reducers", "evaluator")  # by their place in the list
@@ -158,11 +160,11 @@ def _nfs_mounts(job: ResolvedJob) -> list[dict[str, str]]:
 
 def _lustre_mounts(job: ResolvedJob) -> list[dict[str, str]]:
     """Return the data sets on Managed Lustre. Source: aiplatform v1, LustreMount, read 2026-08-22."""
+    home = environment_scope(job.team.environment, job.environment)
     return [
         {
-            "instanceIp": lustre.address,
-            "volumeHandle": f"{job.environment.project}/{lustre.location}/{lustre.instance}",
-            "filesystem": lustre.filesystem,
+            "instanceIp": lustre.address or lustre_address(job, lustre.instance),
+            **dict(zip(("volumeHandle", "filesystem"), lustre_place(lustre, job.environment, home), strict=True)),
             "mountPoint": mount.name,
         }
         for mount in job.spec.mounts

@@ -8,11 +8,12 @@ from training_platform.catalog.locations import region_of
 from training_platform.config.data_sets import data_location
 from training_platform.config.names import data_set_name
 from training_platform.config.spec.environment import Environment
-from training_platform.config.spec.storage import BucketData, DataSetSpec, HyperdiskData
+from training_platform.config.spec.storage import BucketData, DataSetSpec, HyperdiskData, LustreData
 from training_platform.resources.cloud_names import NAME_LIMIT, short_name
 from training_platform.resources.declared import Declared, Options
 from training_platform.resources.register import DISK
 from training_platform.resources.scope import Scope
+from training_platform.resources.storage.lustre import instance_id
 
 FUSE, DISKS, LUSTRE = "gcsfuse.csi.storage.gke.io", "pd.csi.storage.gke.io", "lustre.csi.storage.gke.io"
 READ, WRITE, WRITE_ALONE = "ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce"
@@ -91,7 +92,7 @@ def access_mode(spec: DataSetSpec, team: str) -> str | None:
 
 
 def volume_source(key: str, environment: Environment, scope: Scope, address: Any) -> dict[str, Any]:
-    """Return where a volume finds a data set, in the provider's spelling; ``address`` is of its Filestore instance.
+    """Return where a volume finds a data set, in the provider's spelling; ``address`` is of the environment's instance.
 
     Source: docs of the CSI drivers of Cloud Storage FUSE, Persistent Disk and Managed Lustre for volumes that exist,
     read 2026-11-22. A folder of Filestore is plain NFS, so that a pod sees that folder and no other.
@@ -103,12 +104,20 @@ def volume_source(key: str, environment: Environment, scope: Scope, address: Any
         handle = f"projects/{environment.project}/zones/{spec.hyperdisk_ml.zone}/disks/{disk_name(key, scope)}"
         return {"csi": {"driver": DISKS, "volume_handle": handle, "fs_type": "ext4"}}
     if spec.lustre:
-        attributes = {"ip": spec.lustre.address, "filesystem": spec.lustre.filesystem}
-        handle = f"{environment.project}/{spec.lustre.location}/{spec.lustre.instance}"
+        handle, filesystem = lustre_place(spec.lustre, environment, scope)
+        attributes = {"ip": spec.lustre.address or address, "filesystem": filesystem}
         return {"csi": {"driver": LUSTRE, "volume_handle": handle, "volume_attributes": attributes}}
     assert spec.filestore is not None
     share = environment.filestore[spec.filestore.instance].share
     return {"nfs": {"server": address, "path": f"/{share}/{spec.filestore.path}"}}
+
+
+def lustre_place(spec: LustreData, environment: Environment, scope: Scope) -> tuple[str, str]:
+    """Return how the driver knows an instance, ``{project}/{zone}/{id}``, and the name of its file system."""
+    if spec.elsewhere:
+        return f"{environment.project}/{spec.location}/{spec.instance}", str(spec.filesystem)
+    own = environment.lustre[spec.instance]
+    return f"{environment.project}/{own.location}/{instance_id(spec.instance, scope)}", own.filesystem
 
 
 def volume_class(spec: DataSetSpec) -> str:

@@ -29,8 +29,9 @@ VIEWS: tuple[type[View], ...] = (
     cluster.ClusterView, cluster.AutoProvisioningView, node_pool.NodePoolView, node_pool.InlinePoolView,
     placement.ResourcePolicyView,
     placement.ReservationView, network.NetworkView, network.SubnetView, network.FirewallView, network.GatewayView,
-    network.InterfaceView, access.AccountView, access.RoleGrantView, storage.FilestoreView, storage.SnapshotView,
-    storage.BucketView, storage.EncryptedView, storage.StorageClassView, storage.VolumeClaimView,
+    network.InterfaceView, network.ServicesRangeView, access.AccountView, access.RoleGrantView, storage.FilestoreView,
+    storage.LustreView, storage.SnapshotView, storage.BucketView, storage.EncryptedView, storage.StorageClassView,
+    storage.VolumeClaimView,
     vertex.PersistentPoolView, kueue.FlavorView, kueue.FlavorQuotaView, compute_class.ComputeClassView,
     access.AlertPolicyView, access.LabelledView,
 )  # fmt: skip

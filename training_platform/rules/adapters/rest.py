@@ -78,6 +78,7 @@ _READERS: Mapping[str, tuple[str, Callable[[Json, list[str]], dict[str, Any]]]] 
     "container.clusters": (register.CLUSTER, _as_it_is),
     "container.nodePools": (register.NODE_POOL, _node_pool),
     "file.instances": (register.FILESTORE, _filestore),
+    "lustre.instances": (register.LUSTRE, _as_it_is),
     "aiplatform.persistentResources": (register.PERSISTENT_RESOURCE, _persistent_resource),
     "compute.networks": (register.NETWORK, _as_it_is),
     "compute.subnetworks": (register.SUBNETWORK, _as_it_is),

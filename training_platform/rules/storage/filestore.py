@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from training_platform.catalog import FILESTORE_TIERS
 from training_platform.catalog.locations import is_zone, region_of
 from training_platform.catalog.nearest import find_nearest
-from training_platform.catalog.types import Band, FilestoreTier
 from training_platform.catalog.zones import zones_in
 from training_platform.config.reading.section import enumeration
 from training_platform.rules.registry import Draft, finding, rule
+from training_platform.rules.storage import bands
 from training_platform.rules.views.storage import FilestoreView
 
 _TIERS = "Filestore docs, service tiers, read 2026-04-10"
@@ -65,9 +65,10 @@ def filestore_capacity(instance: FilestoreView) -> Iterator[Draft]:
     if tier is None:
         return
     size = instance.capacity_gib
-    if not any(_fits(band, size) for band in tier.bands):
+    if not bands.fits(tier.bands, size):
         message = f"{tier.name} does not support {size:,} GiB"
-        yield finding(instance, "capacity_gib", message, allowed=_bands(tier), nearest=_nearest(tier, size))
+        nearest = bands.nearest(tier.bands, size)
+        yield finding(instance, "capacity_gib", message, allowed=bands.shown(tier.bands), nearest=nearest)
 
 
 @rule(
@@ -173,22 +174,3 @@ def filestore_directory(instance: FilestoreView) -> Iterator[Draft]:
     if instance.directory_services and instance.protocol != "NFS_V4_1":
         message = "directory services need NFS_V4_1"
         yield finding(instance, "protocol", message, allowed="NFS_V4_1", nearest="NFS_V4_1")
-
-
-def _fits(band: Band, size: int) -> bool:
-    return band.low_gib <= size <= band.high_gib and (size - band.low_gib) % band.step_gib == 0
-
-
-def _bands(tier: FilestoreTier) -> str:
-    ranges = [(f"{low:,} to {high:,} GiB", step) for low, high, step in tier.bands]
-    return ", or ".join(text + (f" in steps of {step:,}" if step > 1 else "") for text, step in ranges)
-
-
-def _nearest(tier: FilestoreTier, size: int) -> int:
-    """Return the smallest capacity that is enough, or the largest there is."""
-    enough = []
-    for low, high, step in tier.bands:
-        least = max(low, low + -(-(size - low) // step) * step)
-        if least <= high:
-            enough.append(least)
-    return min(enough, default=max(band.high_gib for band in tier.bands))

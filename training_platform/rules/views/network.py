@@ -5,6 +5,7 @@ from __future__ import annotations
 from training_platform.config.reading.finding import Path
 from training_platform.resources.register import (
     FIREWALL,
+    GLOBAL_ADDRESS,
     INSTANCE,
     INSTANCE_TEMPLATE,
     NETWORK,
@@ -56,6 +57,20 @@ class SubnetView(Settings):
         if self.origin[-1:] == ("gpu_networks",):
             return (*self.origin, "range")
         return (*self.origin, "subnet", name) if name in ("pods", "services") else super().path(name)
+
+
+class ServicesRangeView(Settings):
+    """Addresses that are reserved in a VPC, as for services of Google that join it (purpose ``VPC_PEERING``)."""
+
+    TYPES = (GLOBAL_ADDRESS,)
+
+    purpose = fields.text("purpose")
+    prefix = fields.whole("prefixLength")
+
+    @property
+    def addresses(self) -> int:
+        """How many there are."""
+        return 1 if self.prefix is None else 2 ** (32 - self.prefix)
 
 
 class FirewallView(Settings):

@@ -1,4 +1,4 @@
-"""Storage: Filestore instances, buckets, volumes of Kubernetes. Quantities as the names say."""
+"""Storage: instances of Filestore and Managed Lustre, buckets, volumes of Kubernetes. Quantities as the names say."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from training_platform.resources.register import (
     CLUSTER,
     FILESTORE,
     FILESTORE_SNAPSHOT,
+    LUSTRE,
+    NETWORK,
     PERSISTENT_RESOURCE,
     PERSISTENT_VOLUME_CLAIM,
     REPOSITORY,
@@ -61,6 +63,17 @@ class FilestoreView(View):
         return parts[parts.index("projects") + 1] if "projects" in parts[:-1] else None
 
 
+class LustreView(View):
+    """A Managed Lustre instance; capacity in GiB, throughput in MB/s per TiB."""
+
+    TYPES = (LUSTRE,)
+
+    location = fields.said("location")
+    capacity_gib = fields.size("capacityGib")
+    mbps_per_tib = fields.whole("perUnitStorageThroughput", place="mbps_per_tib")
+    network = fields.reference("network", NETWORK, place="")
+
+
 class SnapshotView(View):
     """A snapshot of a Filestore instance."""
 
@@ -72,11 +85,15 @@ class SnapshotView(View):
 class EncryptedView(View):
     """What a key of Cloud KMS may encrypt, beside the disks of pools; ``encryption`` is the key, None for Google's."""
 
-    TYPES = (BUCKET, CLUSTER, FILESTORE, PERSISTENT_RESOURCE, REPOSITORY, TENSORBOARD)
+    TYPES = (BUCKET, CLUSTER, FILESTORE, LUSTRE, PERSISTENT_RESOURCE, REPOSITORY, TENSORBOARD)
 
     location = fields.located("location", "region", "zone")
     encryption = fields.text(
-        "kmsKeyName", "databaseEncryption.keyName", "encryption.defaultKmsKeyName", "encryptionSpec.kmsKeyName"
+        "kmsKeyName",
+        "kmsKey",
+        "databaseEncryption.keyName",
+        "encryption.defaultKmsKeyName",
+        "encryptionSpec.kmsKeyName",
     )
 
 

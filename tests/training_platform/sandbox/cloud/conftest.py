@@ -97,6 +97,15 @@ class Client:
         self.done("POST", f"{base}/global/networks", {"name": "net", "autoCreateSubnetworks": False})
         self.done("POST", f"{base}/regions/us-central1/subnetworks", {**subnet, "secondaryIpRanges": ranges})
 
+    def private_services(self, project: str = PROJECT) -> None:
+        """Let Google's services join network ``net``; enables Managed Lustre, which needs it."""
+        self.enable(project, "lustre", "servicenetworking")
+        network = f"projects/{project}/global/networks/net"
+        addresses = {"name": "private", "purpose": "VPC_PEERING", "address": "10.200.0.0", "prefixLength": 16}
+        self.done("POST", f"compute/v1/projects/{project}/global/addresses", {**addresses, "network": network})
+        path = "servicenetworking/v1/services/servicenetworking.googleapis.com/connections"
+        self.done("POST", path, {"network": network, "reservedPeeringRanges": ["private"]})
+
     def cluster(self, name: str = "one", project: str = PROJECT, location: str = "us-central1", **fields: Any) -> Json:
         body = {"name": name, "initialNodeCount": 1, "network": "net", "subnetwork": "nodes", **fields}
         parent = f"container/v1/projects/{project}/locations/{location}"

@@ -20,6 +20,7 @@ from training_platform.config.reading.finding import dotted
 REGION = f"compute/v1/projects/{PROJECT}/regions/us-central1"
 REPOSITORIES, BUCKETS = "gcp:artifactregistry/repository:Repository", "gcp:storage/bucket:Bucket"
 CLUSTERS, POOLS = "gcp:container/cluster:Cluster", "gcp:container/nodePool:NodePool"
+LUSTRES = "gcp:lustre/instance:Instance"
 INSTANCES, BOARDS = "gcp:filestore/instance:Instance", "gcp:vertex/aiTensorboard:AiTensorboard"
 ADDRESSES, FIREWALLS = "gcp:compute/address:Address", "gcp:compute/firewall:Firewall"
 DISKS, RANGES = "gcp:compute/disk:Disk", "gcp:compute/globalAddress:GlobalAddress"
@@ -43,6 +44,7 @@ IMAGES = f"artifactregistry/v1/{LOCATION}/repositories/images"
 CLUSTER = f"container/v1/{LOCATION}/clusters/one"
 POOL = f"{CLUSTER}/nodePools/gpus"
 HOMES = f"file/v1/{ZONE}/instances/homes"
+SCRATCH = f"lustre/v1/{ZONE}/instances/scratch"
 BUCKET = "storage/v1/b/example-lab-data"
 ACCOUNT = "billingbudgets/v1/billingAccounts/012345-6789AB-CDEF01"
 MONITORING = f"monitoring/v3/projects/{PROJECT}"
@@ -73,6 +75,11 @@ def masked(path: str, body: Json) -> Sent:
     return Sent("PATCH", path, body, body, ",".join(body))
 
 
+FAST = {
+    "network": f"projects/{PROJECT}/global/networks/net",
+    "filesystem": "lustre",
+    "perUnitStorageThroughput": "1000",
+}
 SHARES = {"fileShares": [{"name": "a", "capacityGb": "2048"}]}
 SCALING = {"enabled": True, "maxNodeCount": 3, "locationPolicy": "ANY"}
 NAT = {
@@ -178,6 +185,9 @@ REQUESTS: dict[tuple[str, str], Sent] = {
     (INSTANCES, "fileShares"): masked(HOMES, SHARES),
     (INSTANCES, "performanceConfig"): masked(HOMES, {"performanceConfig": {"fixedIops": {"maxIops": "5000"}}}),
     (INSTANCES, "labels"): masked(HOMES, {"labels": LABELS}),
+    (LUSTRES, "accessRulesOptions"): masked(SCRATCH, {"accessRulesOptions": {"defaultSquashMode": "ROOT_SQUASH"}}),
+    (LUSTRES, "capacityGib"): masked(SCRATCH, {"capacityGib": "18000"}),
+    (LUSTRES, "labels"): masked(SCRATCH, {"labels": LABELS}),
     (POLICIES, "conditions"): masked("policy", {"conditions": CONDITIONS}),
     (POLICIES, "userLabels"): masked("policy", {"userLabels": LABELS}),
     (CHANNELS, "userLabels"): masked("channel", {"userLabels": LABELS}),
@@ -218,6 +228,8 @@ def lab(ask: Client) -> dict[str, str]:
     ask.done("POST", IMAGES.rpartition("/")[0], {"format": "DOCKER"}, repositoryId="images")
     homes = {"tier": "ZONAL", "fileShares": [{"name": "a", "capacityGb": "1024"}], "networks": [{"network": "net"}]}
     ask.done("POST", HOMES.rpartition("/")[0], homes, instanceId="homes")
+    ask.private_services()
+    ask.done("POST", SCRATCH.rpartition("/")[0], {**FAST, "capacityGib": "9000"}, instanceId="scratch")
     ask.done("POST", "storage/v1/b", {"name": "example-lab-data", "location": "us-central1"}, project=PROJECT)
     ask.cluster()
     gpus = {
@@ -299,7 +311,9 @@ def test_every_input_that_changes_in_place_has_its_request() -> None:
     assert found == REQUESTS.keys() | PROVIDERS_OWN
 
 
-@pytest.mark.parametrize("changed", REQUESTS, ids=lambda changed: f"{changed[0].rpartition(':')[2]}.{changed[1]}")
+@pytest.mark.parametrize(
+    "changed", REQUESTS, ids=lambda changed: f"{changed[0].removeprefix('gcp:').replace('/', '.')}.{changed[1]}"
+)
 def test_the_local_cloud_takes_the_change_and_keeps_it(
     changed: tuple[str, str], ask: Client, lab: dict[str, str]
 ) -> None:

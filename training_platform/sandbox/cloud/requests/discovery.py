@@ -1,7 +1,7 @@
 """Google's discovery documents as routes: which method a request calls, and with which parameters.
 
-The documents ship inside google-api-python-client. They are read when first asked for: compute's takes a tenth of a
-second. Paths are below ``/<service>/``, as ``/container/v1/projects/...`` or ``/compute/beta/projects/...``.
+The documents ship inside google-api-python-client, one is ours. They are read when first asked for: compute's takes a
+tenth of a second. Paths are below ``/<service>/``, as ``/container/v1/projects/...`` or ``/compute/beta/projects/...``.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any, Final
 from urllib.parse import unquote
+
+from training_platform.catalog.api_documents import own_document
 
 Json = dict[str, Any]
 
@@ -33,6 +35,7 @@ SERVICES: Final[Mapping[str, tuple[str, ...]]] = {
     "file": ("v1", "v1beta1"),
     "iam": ("v1",),
     "logging": ("v2",),
+    "lustre": ("v1",),
     "monitoring": ("v3", "v1"),
     "servicenetworking": ("v1",),
     "secretmanager": ("v1",),
@@ -158,8 +161,10 @@ def load(service: str, version: str) -> Api:
     """Return one version of an API. Raises KeyError for one that is not served."""
     if version not in SERVICES.get(service, ()):
         raise KeyError(f"{service} {version}")
-    text = (_DOCUMENTS / f"{service}.{version}.json").read_text(encoding="utf-8")
-    return Api(service, version, json.loads(text))
+    document = own_document(service, version)
+    if document is None:
+        document = json.loads((_DOCUMENTS / f"{service}.{version}.json").read_text(encoding="utf-8"))
+    return Api(service, version, document)
 
 
 def find(service: str, path: str) -> Api | None:

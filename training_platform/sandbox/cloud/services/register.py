@@ -13,7 +13,6 @@ from training_platform.sandbox.cloud.services import (
     cloud_logging,
     cloudkms,
     cloudresourcemanager,
-    file,
     iam,
     monitoring,
     secretmanager,
@@ -22,6 +21,7 @@ from training_platform.sandbox.cloud.services import (
     storage,
 )
 from training_platform.sandbox.cloud.services.compute import service as compute
+from training_platform.sandbox.cloud.services.file_systems import file, lustre
 from training_platform.sandbox.cloud.services.gke import service as container
 from training_platform.sandbox.cloud.services.vertex import service as vertex
 
@@ -39,6 +39,7 @@ SERVICES: Final[Mapping[str, Service]] = {
         container.SERVICE,
         file.SERVICE,
         iam.SERVICE,
+        lustre.SERVICE,
         monitoring.SERVICE,
         secretmanager.SERVICE,
         servicenetworking.SERVICE,

@@ -31,6 +31,7 @@ REAL_DURATIONS = {
     "container.clusters": 360.0,
     "container.nodePools": 180.0,
     "file.instances": 240.0,
+    "lustre.instances": 900.0,
     "aiplatform.persistentResources": 600.0,
 }
 """Roughly what Google takes, in seconds (inferred)."""

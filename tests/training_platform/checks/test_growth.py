@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.training_platform.quota.test_file_ledger import workspace
-from training_platform.checks.comparison.filestore_growth import filestore_growth
+from training_platform.checks.comparison.growth import capacity_growth
 from training_platform.config.reading.finding import Finding
+from training_platform.config.workspace import read_workspace
 
 
 def change(
@@ -18,7 +19,7 @@ def change(
     for name, capacity, more in (("before", before, extra), ("after", after, extra if now is None else now)):
         (root / name).mkdir()
         sides.append(workspace(root / name, capacity=capacity, one=1, other=1, tier=tier, extra=more))
-    return list(filestore_growth(sides[1], sides[0]))
+    return list(capacity_growth(sides[1], sides[0]))
 
 
 @pytest.mark.parametrize(
@@ -47,6 +48,42 @@ def test_what_the_tier_cannot_do_is_found_at_its_line(
 )
 def test_what_it_can_do_is_not(tmp_path: Path, tier: str, before: int, after: int) -> None:
     assert change(tmp_path, before, after, tier=tier) == []
+
+
+LUSTRE = "\n    private_services_range: 10.200.0.0/20\n    lustre: {scratch: {location: us-central1-a, SPEC}}\n"
+
+
+def lustre(root: Path, before: str, after: str) -> list[Finding]:
+    sides = []
+    for name, spec in (("before", before), ("after", after)):
+        (root / name).mkdir()
+        workspace(root / name, capacity=1024, one=1, other=1)
+        path = root / name / "stacks" / "Pulumi.env.yaml"
+        path.write_text(path.read_text().rstrip() + LUSTRE.replace("SPEC", spec))
+        sides.append(read_workspace(root / name))
+        assert not sides[-1].stacks["env"].findings
+    return list(capacity_growth(sides[1], sides[0]))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "nearest"),
+    [
+        ("18000", "9000", "18000"),
+        ("1530000", "1584000", "1530000"),
+        ("9000", "1530000", None),
+        ("18000", "18000", None),
+    ],
+)
+def test_managed_lustre_grows_in_its_band(tmp_path: Path, before: str, after: str, nearest: str | None) -> None:
+    found = lustre(tmp_path, f"capacity_gib: {before}", f"capacity_gib: {after}")
+
+    assert [(each.path, each.nearest) for each in found] == (
+        [("lustre.scratch.capacity_gib", nearest)] if nearest else []
+    )
+
+
+def test_managed_lustre_of_another_throughput_is_another_instance(tmp_path: Path) -> None:
+    assert lustre(tmp_path, "capacity_gib: 36000", "capacity_gib: 18000, mbps_per_tib: 500") == []
 
 
 def test_another_instance_may_have_any_capacity(tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""Services whose instances are file systems."""
