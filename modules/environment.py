@@ -49,6 +49,7 @@ from modules.storage.images import ImageRepository, ImageRepositoryArgs
 from modules.storage.lustre import LustreInstance, LustreInstanceArgs
 from modules.tenancy.admission import Admission, AdmissionArgs
 from training_platform.catalog.locations import region_of
+from training_platform.config.data_sets import READ
 from training_platform.config.names import data_set_name, filestore_name, lustre_name, notebooks_name, system_pool_name
 from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.environment import Environment
@@ -56,7 +57,7 @@ from training_platform.config.spec.storage import DataSetSpec
 from training_platform.resources.gke.cluster import cluster_name
 from training_platform.resources.monitoring.dashboards import NAME, platform_dashboard
 from training_platform.resources.scope import Scope, environment_scope
-from training_platform.resources.storage.data_sets import READ, notebook_data_sets, reads_lustre
+from training_platform.resources.storage.data_sets import notebook_data_sets, reads_lustre
 
 HOME_CLAIM = "homes"
 

@@ -24,6 +24,7 @@ from modules.tenancy.cluster_access import ClusterConnect, ClusterConnectArgs
 from modules.tenancy.namespace import TeamNamespace, TeamNamespaceArgs
 from modules.vertex.persistent_resource import PersistentResource, PersistentResourceArgs
 from modules.vertex.tensorboard import Tensorboard, TensorboardArgs
+from training_platform.config.data_sets import access_mode, reaches
 from training_platform.config.expansion.flavors import Flavor
 from training_platform.config.names import (
     bucket_name,
@@ -41,12 +42,11 @@ from training_platform.config.workspace import Workspace
 from training_platform.resources.budget import BUDGET_NAME
 from training_platform.resources.cloud_names import SERVICE_ACCOUNT
 from training_platform.resources.environment_outputs import EnvironmentOutputs, OutputsError, parse_outputs
-from training_platform.resources.filestore.instance import reaches
 from training_platform.resources.gke.cluster import cluster_name
 from training_platform.resources.gpu_access import kinds_of
 from training_platform.resources.monitoring.dashboards import NAME, team_dashboard
 from training_platform.resources.scope import Scope, environment_scope, team_scope
-from training_platform.resources.storage.data_sets import access_mode, mounted_in
+from training_platform.resources.storage.data_sets import mounted_in
 from training_platform.resources.storage.images import repository_id
 from training_platform.resources.tenancy import namespace_labels, resource_quota, shared_claims
 

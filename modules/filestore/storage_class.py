@@ -9,9 +9,9 @@ from pulumi_kubernetes import storage
 
 from modules.manifest import metadata
 from training_platform.catalog import FILESTORE_TIERS
+from training_platform.config.data_sets import reaches
 from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.environment import Environment
-from training_platform.resources.filestore.instance import reaches
 from training_platform.resources.scope import Scope
 
 PROVISIONER = "filestore.csi.storage.gke.io"

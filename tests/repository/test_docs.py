@@ -36,7 +36,7 @@ def test_a_page_names_commands_and_options_that_exist(page: Path) -> None:
         command, words = COMMANDS, line.split()
         while isinstance(command, typer.core.TyperGroup) and words and not words[0].startswith(("-", "[")):
             assert words[0] in command.commands, line
-            command = command.commands[words.pop(0)]
+            command = command.get_command(typer.Context(command), words.pop(0)) or command
         options = {name for each in command.params for name in each.opts}
         assert {word.partition("=")[0] for word in words if word.startswith("--")} <= options, line
 

@@ -1,7 +1,8 @@
-"""The entry point. A subcommand's work is imported when it runs, so that help and errors come at once."""
+"""The entry point. A subcommand, and its work, are imported when it runs, so that help and errors come at once."""
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import traceback
@@ -10,27 +11,13 @@ from typing import Annotated
 import typer
 
 from training_platform.checks.signals import ended_by_signals
-from training_platform.cli import (
-    catalog,
-    check,
-    explain,
-    persistent_resource,
-    quota,
-    quota_request,
-    sandbox,
-    sandbox_faults,
-    stacks,
-)
-from training_platform.cli.authoring import init, schema
-from training_platform.cli.job import files as job
-from training_platform.cli.job import image
-from training_platform.cli.job import runs as job_runs
-from training_platform.cli.options import uncut_help
+from training_platform.cli.options import Commands
 from training_platform.cli.root import DISTRIBUTION, installed
 from training_platform.cli.streams import COULD_NOT, StreamError, standard_streams
 from training_platform.config.reading.printable import printable
 
 TRACEBACK = "TRAINING_PLATFORM_TRACEBACK"
+_NEW_OBJECTS = 100_000  # before Python looks for cycles; after its 700, a command spends a tenth of its start on it
 
 
 def _print_version(value: bool) -> None:
@@ -39,31 +26,46 @@ def _print_version(value: bool) -> None:
         raise typer.Exit
 
 
+class _Platform(Commands):
+    """All commands."""
+
+    places = {
+        "": {
+            "check": "check:check",
+            "explain": "explain:explain",
+            "schema": "authoring.schema:schema",
+            "stacks": "stacks:stacks",
+            "init": "authoring.init:app",
+            "catalog": "catalog:app",
+            "job": "job.files:app",
+            "rules": "explain:app",
+            "image": "job.image:app",
+            "persistent-resource": "persistent_resource:app",
+            "quota": "quota:app",
+            "sandbox": "sandbox:app",
+        },
+        "job": {
+            "submit": "job.runs:submit",
+            "list": "job.runs:list_runs",
+            "status": "job.runs:status",
+            "cancel": "job.runs:cancel",
+            "wait": "job.runs:wait_for",
+            "why": "job.runs:why_it_waits",
+            "logs": "job.runs:logs",
+            "init": "authoring.init:job",
+        },
+        "quota": {"request": "quota_request:request"},
+        "sandbox": {"faults": "sandbox_faults:app"},
+    }
+
+
 app = typer.Typer(
+    cls=_Platform,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
 )
-app.command("check")(check.check)
-app.command("explain")(explain.explain)
-app.command("schema")(schema.schema)
-app.command("stacks")(stacks.stacks)
-app.add_typer(init.app, name="init")
-app.add_typer(catalog.app, name="catalog")
-job_runs.add_to(job.app)
-job.app.command("init")(init.job)
-app.add_typer(job.app, name="job")
-app.add_typer(explain.app, name="rules")
-app.add_typer(image.app, name="image")
-app.add_typer(persistent_resource.app, name="persistent-resource")
-app.add_typer(quota.app, name="quota")
-quota.app.command("request")(quota_request.request)
-app.add_typer(sandbox.app, name="sandbox")
-sandbox.app.add_typer(sandbox_faults.app, name="faults")
-
-
-uncut_help(app)
 
 
 @app.callback()
@@ -81,6 +83,7 @@ def main() -> None:
 
     A mistake in this program ends with 2, could not check: Python's own 1 would read as findings.
     """
+    gc.set_threshold(_NEW_OBJECTS)
     with standard_streams(), ended_by_signals():
         try:
             app()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from enum import StrEnum
 from functools import wraps
+from importlib import import_module
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, ClassVar, get_type_hints
 
 import typer
 from typer.core import TyperGroup
@@ -32,25 +33,40 @@ TodayOption = Annotated[
 
 
 class Commands(TyperGroup):
-    """A group of commands whose help says the first sentence of each in full; click cuts it at the line's end.
+    """A group whose commands are imported when one is asked for, and whose help says what each does in full.
 
-    Its types are Any: typer brings a click of its own, which is private.
+    ``places`` has, by the name of a group, where its commands are beside those that are registered with it: module and
+    name, below ``training_platform.cli``. The first group of all is called "". Types are Any: typer's click is private.
     """
 
-    def format_commands(self, context: Any, formatter: Any) -> None:
-        """Write the commands with what they do."""
-        commands = {name: self.get_command(context, name) for name in self.list_commands(context)}
+    places: ClassVar[Mapping[str, Mapping[str, str]]] = {}
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self.commands: dict[str, Any] = {**self.commands, **dict.fromkeys(self.places.get(self.name or "", ()))}
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 # as click calls it
+        """Return a command, None for a name that is not one's."""
+        if cmd_name in self.commands and self.commands[cmd_name] is None:
+            self.commands[cmd_name] = self._imported(cmd_name)
+        return self.commands.get(cmd_name)
+
+    def _imported(self, name: str) -> Any:
+        module, _, attribute = self.places[self.name or ""][name].partition(":")
+        command = getattr(import_module(f"training_platform.cli.{module}"), attribute)
+        alone = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
+        if isinstance(command, typer.Typer):
+            alone.add_typer(command, name=name, cls=type(self))
+        else:
+            alone.command(name)(command)
+        return typer.main.get_group(alone).commands[name]
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands with the first sentence of each, which click would cut at the line's end."""
+        commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
         rows = [(name, each.get_short_help_str(limit=_WHOLE)) for name, each in commands.items() if each]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
-
-
-def uncut_help(app: typer.Typer) -> None:
-    """Let an application, and all below it, say in help what each of its commands does in full."""
-    app.info.cls = Commands
-    for group in app.registered_groups:
-        if group.typer_instance:
-            uncut_help(group.typer_instance)
 
 
 def takes(options: type[Any], *names: str) -> Callable[[Command], Command]:

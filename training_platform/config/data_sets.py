@@ -1,4 +1,4 @@
-"""Data sets that lie where no accelerator of their environment is."""
+"""Where data lies and who mounts it how; data sets that lie where no accelerator of their environment is."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from training_platform.catalog.locations import region_of
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.section import enumeration
+from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.environment import Environment
-from training_platform.config.spec.storage import DataSetSpec
+from training_platform.config.spec.storage import DataSetSpec, FilestoreSpec
 from training_platform.config.workspace import Workspace
 
 RULE = "data-set-region"
+READ, WRITE, WRITE_ALONE = "ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce"
 
 
 def data_location(spec: DataSetSpec, environment: Environment) -> str:
@@ -24,6 +26,18 @@ def data_location(spec: DataSetSpec, environment: Environment) -> str:
         return spec.lustre.location or environment.lustre[spec.lustre.instance].location
     assert spec.filestore is not None  # the model has one of the four
     return environment.filestore[spec.filestore.instance].location
+
+
+def access_mode(spec: DataSetSpec, team: str) -> str | None:
+    """Return how a team mounts a data set; None where it cannot yet, since its disk is still being filled."""
+    if spec.hyperdisk_ml and not spec.hyperdisk_ml.filled:
+        return WRITE_ALONE if team == spec.writer else None
+    return WRITE if team == spec.writer and not spec.hyperdisk_ml else READ
+
+
+def reaches(spec: FilestoreSpec, cluster: ClusterSpec) -> bool:
+    """Whether a cluster's pods mount an instance: it is in the cluster's region, where traffic is short and cheap."""
+    return region_of(spec.location) == region_of(cluster.location)
 
 
 def far_data_sets(workspace: Workspace) -> Iterator[Finding]:

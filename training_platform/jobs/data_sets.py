@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from training_platform.catalog.locations import region_of
-from training_platform.config.data_sets import data_location
+from training_platform.config.data_sets import access_mode, data_location
 from training_platform.config.reading.finding import Finding, Path
 from training_platform.config.reading.section import enumeration
 from training_platform.config.spec.storage import DataSetSpec
 from training_platform.jobs.resolve import ResolvedJob
-from training_platform.resources.storage.data_sets import access_mode
 
 RULE, FAR = "job-data-set", "job-data-set-region"
 

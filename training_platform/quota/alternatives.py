@@ -18,8 +18,8 @@ from training_platform.catalog.types import MachineType, QuotaId
 from training_platform.config.expansion.pools import ExpandedPool, cluster_pools
 from training_platform.config.workspace import Workspace
 from training_platform.quota.headroom import Limits, named
-from training_platform.quota.keys import Holder, quota_key
-from training_platform.quota.ledger import Held, Line, ProjectLedger, shown
+from training_platform.quota.keys import Holder, quota_key, shown
+from training_platform.quota.ledger import Held, Line, ProjectLedger
 
 
 class Alternatives:

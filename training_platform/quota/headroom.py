@@ -14,8 +14,8 @@ from training_platform.catalog.types import QuotaId
 from training_platform.config.expansion.pools import ZONES_OF_A_REGIONAL_CLUSTER, ExpandedPool
 from training_platform.quota.charges import VmUsage, vm_usage
 from training_platform.quota.demand import pool_vms
-from training_platform.quota.keys import Holder, QuotaKey
-from training_platform.quota.ledger import ProjectLedger, shown
+from training_platform.quota.keys import Holder, QuotaKey, shown
+from training_platform.quota.ledger import ProjectLedger
 
 MOST_REGIONS = 3  # that a finding names
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from training_platform.catalog.locations import region_of
@@ -74,3 +75,10 @@ def quota_key(project: str, quota: QuotaId, location: str) -> QuotaKey:
     """Return the key of a quota at a place: its region, its zone, or the whole project, as the quota is counted."""
     place = {"region": region_of(location), "zone": location, "project": ""}[quota.per]
     return QuotaKey(project, quota.service, quota.quota_id, place, quota.dimensions)
+
+
+def shown(amount: float) -> str:
+    """Return a quantity as people write it."""
+    if math.isinf(amount):
+        return "unlimited"
+    return f"{amount:,.0f}" if amount == int(amount) else f"{amount:,.1f}"

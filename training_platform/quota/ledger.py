@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -285,10 +284,3 @@ class _Totals:
 
 def _sorted(held: Iterable[Held]) -> tuple[Held, ...]:
     return tuple(sorted(held, key=lambda each: (-each.amount, each.holder.stack, each.holder.path)))
-
-
-def shown(amount: float) -> str:
-    """Return a quantity as people write it."""
-    if math.isinf(amount):
-        return "unlimited"
-    return f"{amount:,.0f}" if amount == int(amount) else f"{amount:,.1f}"

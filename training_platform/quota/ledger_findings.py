@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator
 from training_platform.config.reading.finding import Finding, Path, Severity, dotted
 from training_platform.config.workspace import Workspace
 from training_platform.quota.alternatives import Alternatives
-from training_platform.quota.ledger import CapacityLine, FileLine, Held, Line, ProjectLedger, shown
+from training_platform.quota.keys import shown
+from training_platform.quota.ledger import CapacityLine, FileLine, Held, Line, ProjectLedger
 from training_platform.quota.quota_ids import is_guess
 from training_platform.quota.snapshot import FOLDER
 

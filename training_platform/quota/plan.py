@@ -13,8 +13,8 @@ from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.stack import Stack
 from training_platform.config.workspace import Workspace
 from training_platform.quota.alternatives import Alternatives
-from training_platform.quota.keys import QuotaKey, short_quota_id
-from training_platform.quota.ledger import Line, ProjectLedger, shown
+from training_platform.quota.keys import QuotaKey, short_quota_id, shown
+from training_platform.quota.ledger import Line, ProjectLedger
 from training_platform.quota.requests import asked
 
 LONGEST_NAME = 57  # of a request's key

@@ -12,8 +12,8 @@ from training_platform.config.reading.section import enumeration
 from training_platform.config.spec.quota_request import QuotaRequest
 from training_platform.config.spec.stack import Stack
 from training_platform.config.workspace import Workspace
-from training_platform.quota.keys import QuotaKey
-from training_platform.quota.ledger import ProjectLedger, shown
+from training_platform.quota.keys import QuotaKey, shown
+from training_platform.quota.ledger import ProjectLedger
 from training_platform.quota.quota_ids import KnownQuota, known_quotas
 from training_platform.quota.snapshot import FOLDER, Snapshot
 

@@ -18,8 +18,8 @@ from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import Workspace
 from training_platform.quota.alternatives import Alternatives, largest_slice
 from training_platform.quota.headroom import Room, named
-from training_platform.quota.keys import Holder, quota_key
-from training_platform.quota.ledger import ProjectLedger, shown
+from training_platform.quota.keys import Holder, quota_key, shown
+from training_platform.quota.ledger import ProjectLedger
 
 _POOL = 4  # parts of a path down to a pool: clusters.NAME.node_pools.NAME
 _MOST_REGIONS = 6  # that a finding lists as allowed

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tests.stacks.test_reach import ENVIRONMENT, TEAM, planned
+from training_platform.config.data_sets import access_mode
 from training_platform.config.spec.storage import DataSetSpec
 from training_platform.resources.register import BUCKET_MEMBER, CLUSTER, DISK, RELEASE
-from training_platform.resources.storage.data_sets import access_mode
 
 VOLUME, CLAIM = "kubernetes:core/v1:PersistentVolume", "kubernetes:core/v1:PersistentVolumeClaim"
 BUCKET = {"name": "example-images", "location": "us-central1"}

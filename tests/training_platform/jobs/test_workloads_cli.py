@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,10 +11,10 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
+from tests.places import ORGANISATION, ROOT
 from training_platform.cli.main import app
 
 Lab = Callable[..., Path]
-ROOT = Path(__file__).parents[3]
 JOB = """\
 environment: lab
 image: registry.example.com/train:1
@@ -177,3 +178,30 @@ def test_help_imports_none_of_the_work() -> None:
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False, capture_output=True, text=True)
 
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("target", "others"),
+    [
+        ("gke", ("jobs.vertex", "jobs.cost", "quota.ledger", "resources.declared")),
+        ("vertex", ("jobs.gke", "jobs.cost")),
+    ],
+)
+def test_rendering_imports_nothing_of_other_commands_targets_and_rules(target: str, others: tuple[str, ...]) -> None:
+    unused = {f"training_platform.{name}" for name in (*others, "rules", "cli.sandbox", "cli.job.runs")} | {"rich"}
+    argv = ["training-platform", "job", "render", "jobs/nlp/pretrain.yaml", "--target", target]
+    code = f"""
+import sys
+from training_platform.cli.main import main
+sys.argv = {argv!r}
+try:
+    main()
+finally:
+    print(sorted({unused!r} & set(sys.modules)), file=sys.stderr)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ORGANISATION, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False,
+        capture_output=True, text=True,
+    )  # fmt: skip
+
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (0, "[]")

@@ -6,8 +6,8 @@ from collections.abc import Callable
 import pytest
 
 from training_platform.config.workspace import Workspace
-from training_platform.quota.keys import Charge, Holder, QuotaKey
-from training_platform.quota.ledger import Line, capacity_ledger, project_ledgers, shown
+from training_platform.quota.keys import Charge, Holder, QuotaKey, shown
+from training_platform.quota.ledger import Line, capacity_ledger, project_ledgers
 from training_platform.quota.snapshot import Snapshots
 
 Build = Callable[..., Workspace]

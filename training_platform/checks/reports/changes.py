@@ -17,8 +17,7 @@ from training_platform.checks.comparison.comparison import (
 )
 from training_platform.checks.planning.resource_tree import kind_of
 from training_platform.checks.reports.wording import counted
-from training_platform.quota.keys import short_quota_id
-from training_platform.quota.ledger import shown
+from training_platform.quota.keys import short_quota_id, shown
 
 MOST_INPUTS = 12  # of one resource, of which a report shows the changes; the rest is counted
 _LONGEST = 60

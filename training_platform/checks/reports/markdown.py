@@ -32,7 +32,8 @@ from training_platform.checks.reports.wording import (
 )
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.printable import printable
-from training_platform.quota.ledger import FileLine, shown
+from training_platform.quota.keys import shown
+from training_platform.quota.ledger import FileLine
 
 MARKER = "<!-- training-platform check -->"
 """The first line, by which a pipeline finds its own comment to keep it current."""

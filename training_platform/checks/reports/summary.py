@@ -18,7 +18,7 @@ from training_platform.checks.reports.wording import (
     price,
     quota_row,
 )
-from training_platform.quota.ledger import shown
+from training_platform.quota.keys import shown
 
 STYLES = {"over": "bold red", "unknown": "bold red", "nearly": "yellow", "fits": ""}
 """How a quota is printed, by how full it is."""

@@ -33,7 +33,8 @@ from training_platform.checks.reports.wording import (
 )
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.section import listed
-from training_platform.quota.ledger import CapacityLine, FileLine, ProjectLedger, shown
+from training_platform.quota.keys import shown
+from training_platform.quota.ledger import CapacityLine, FileLine, ProjectLedger
 
 _STYLES = {"error": "bold red", "warning": "yellow", "note": "dim"}
 

@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple
 from training_platform.catalog.prices import LEFT_OUT, Cost
 from training_platform.checks.report import Report
 from training_platform.config.reading.finding import Finding
-from training_platform.quota.keys import short_quota_id
-from training_platform.quota.ledger import CapacityLine, FileLine, Line, shown
+from training_platform.quota.keys import short_quota_id, shown
+from training_platform.quota.ledger import CapacityLine, FileLine, Line
 
 NEARLY_FULL = 0.8
 Fullness = Literal["over", "unknown", "nearly", "fits"]

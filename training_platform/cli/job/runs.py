@@ -239,20 +239,3 @@ def _ends(api: Any, place: Place, run: Run) -> Callable[[], bool]:
         return now is None or now.done
 
     return ended
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the commands to ``training-platform job``."""
-    for name, command in _COMMANDS.items():
-        app.command(name)(command)
-
-
-_COMMANDS: dict[str, Callable[..., None]] = {
-    "submit": submit,
-    "list": list_runs,
-    "status": status,
-    "cancel": cancel,
-    "wait": wait_for,
-    "why": why_it_waits,
-    "logs": logs,
-}

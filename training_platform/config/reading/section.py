@@ -17,7 +17,7 @@ from training_platform.catalog.nearest import find_nearest, same_letters
 class Section(BaseModel):
     """A part of a stack file: strict types, no unknown keys, and never changed once read."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 
 @dataclass(frozen=True, eq=False)

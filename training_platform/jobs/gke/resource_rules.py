@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from training_platform.config.data_sets import reaches
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.section import enumeration
 from training_platform.jobs.gke.layout import gke_target, shape
 from training_platform.jobs.resolve import ResolvedJob
-from training_platform.resources.filestore.instance import reaches
 
 SPOT_SECONDS = 25  # Source: GKE docs, spot VMs, graceful termination of other than system pods, read 2026-11
 

@@ -20,7 +20,7 @@ from training_platform.jobs.gke.resource_rules import resource_findings
 from training_platform.jobs.launching import image
 from training_platform.jobs.resolve import NAME_RULE, ResolvedJob, unknown_stacks
 from training_platform.jobs.runs.naming import longest_name
-from training_platform.quota.ledger import shown
+from training_platform.quota.keys import shown
 from training_platform.resources.kueue.provisioning import longest_run_hours
 
 LONGEST_RUN = 7 * 24  # hours that queued VMs live at most

@@ -1,6 +1,6 @@
 """What Vertex AI refuses of a custom job. Facts: Vertex AI docs and protos, read 2026-08-22.
 
-Disks and regions are judged by the rules for persistent resources, whose machines a job's are.
+Disks and regions are judged as those of persistent resources are, whose machines a job's are.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 
-from training_platform.catalog import MACHINE_TYPES
+from training_platform.catalog import BOOT_DISK_LIMITS, MACHINE_TYPES
 from training_platform.catalog.topologies import legal_for, legal_topologies, nearest_topology
 from training_platform.catalog.types import MachineType
-from training_platform.config.reading.finding import Finding, Path
+from training_platform.config.reading.finding import Finding, Path, Severity
 from training_platform.config.reading.section import enumeration
 from training_platform.jobs.data_sets import data_set_findings
 from training_platform.jobs.resolve import ResolvedJob
@@ -22,11 +22,16 @@ from training_platform.jobs.vertex.place_rules import place_findings
 from training_platform.jobs.vertex.pool_rules import not_offered, offered, role_findings
 from training_platform.jobs.vertex.pools import pools, program_texts, vertex_target, vms
 from training_platform.jobs.vertex.study_rules import study_findings
+from training_platform.resources.vertex.machines import (
+    refused_disk_size,
+    refused_disk_type,
+    unlisted_region,
+    vertex_disk_types,
+)
 
 FLEX_HOURS = 7 * 24
 MOST_VARIABLES = 100
 MOST_ARGS = 100_000  # characters, all arguments together
-_SHARED = ("vertex-boot-disk-size", "vertex-boot-disk-type", "vertex-region")
 _SHOWN = 16  # shapes that a finding lists
 
 
@@ -44,7 +49,7 @@ def vertex_findings(job: ResolvedJob) -> list[Finding]:
         *role_findings(job, target),
         *place_findings(job, target),
         *study_findings(job, target),
-        *_shared(job, target),
+        *_shared(job, target, machine),
         *_container(job),
         *_output(job, target),
         *data_set_findings(job, target.region, vertex=True),
@@ -127,33 +132,18 @@ def _resource(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
             yield job.finding(("vertex", "replicas"), message, rule=rule, allowed=f"at most {most}", nearest=most)
 
 
-def _shared(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
-    """Yield what the rules say that jobs and persistent resources share."""
-    # All rules come with them, an eighth of what a job for GKE takes to render, which needs none.
-    from training_platform.rules.registry import RULES  # noqa: PLC0415
-    from training_platform.rules.views.vertex import PersistentPoolView  # noqa: PLC0415
-
-    pool = PersistentPoolView(
-        stack="",
-        type="job",
-        name=job.name,
-        origin=("vertex",),
-        region=target.region,
-        machine_type=target.machine_type,
-        disk_gb=target.boot_disk.size_gb,
-        disk_type=target.boot_disk.type,
-    )
-    for rule in (RULES[name] for name in _SHARED):
-        for draft in rule.check(pool):
-            severity = draft.severity or rule.severity
-            yield job.finding(
-                pool.path(draft.field),
-                draft.message,
-                rule=rule.id,
-                severity=severity,
-                allowed=draft.allowed,
-                nearest=draft.nearest,
-            )
+def _shared(job: ResolvedJob, target: VertexTarget, machine: MachineType) -> Iterator[Finding]:
+    """Find disks and regions as the rules of persistent resources do, under their names."""
+    disk, types = target.boot_disk, vertex_disk_types(machine)
+    severities: dict[str, Severity] = {"vertex-region": "warning"}
+    for rule, field, wrong in (
+        ("vertex-boot-disk-size", "boot_disk.size_gb", refused_disk_size(disk.size_gb, BOOT_DISK_LIMITS["vertex"])),
+        ("vertex-boot-disk-type", "boot_disk.type", refused_disk_type(machine.name, disk.type, types)),
+        ("vertex-region", "region", unlisted_region(machine, target.region)),
+    ):
+        if wrong:
+            severity = severities.get(rule, "error")
+            yield job.finding(("vertex", *field.split(".")), rule=rule, severity=severity, **wrong._asdict())
 
 
 def _container(job: ResolvedJob) -> Iterator[Finding]:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
-from training_platform.catalog.locations import region_of
 from training_platform.config.names import filestore_name
-from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.storage import ExportSpec, FilestoreSpec
 from training_platform.resources.cloud_names import NAME_LIMIT, short_name
 from training_platform.resources.declared import Declared, Options
@@ -75,11 +73,6 @@ def filestore_instance(key: str, spec: FilestoreSpec, scope: Scope, network: Any
 def instance_name(environment: str, key: str) -> str:
     """Return an instance's name in the API, ``{environment}-{key}``, which takes 63 characters."""
     return short_name(f"{environment}-{key}", NAME_LIMIT)
-
-
-def reaches(spec: FilestoreSpec, cluster: ClusterSpec) -> bool:
-    """Whether a cluster's pods mount an instance: it is in the cluster's region, where traffic is short and cheap."""
-    return region_of(spec.location) == region_of(cluster.location)
 
 
 def filestore_snapshots(key: str, spec: FilestoreSpec, scope: Scope, instance: Any) -> Iterator[Declared]:

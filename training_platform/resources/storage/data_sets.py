@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, TypedDict
 
 from training_platform.catalog.locations import region_of
-from training_platform.config.data_sets import data_location
+from training_platform.config.data_sets import access_mode, data_location
 from training_platform.config.names import data_set_name
 from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.storage import BucketData, DataSetSpec, HyperdiskData, LustreData
@@ -16,7 +16,6 @@ from training_platform.resources.scope import Scope
 from training_platform.resources.storage.lustre import instance_id
 
 FUSE, DISKS, LUSTRE = "gcsfuse.csi.storage.gke.io", "pd.csi.storage.gke.io", "lustre.csi.storage.gke.io"
-READ, WRITE, WRITE_ALONE = "ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce"
 # Folders that are only names of objects are folders too; what was looked up once is remembered, since data does not
 # change under its readers. Source: Cloud Storage FUSE docs, profile for training, read 2026-11-22.
 FUSE_OPTIONS = ("implicit-dirs", "metadata-cache:ttl-secs:-1")
@@ -82,13 +81,6 @@ def notebook_data_sets(environment: Environment, cluster: str) -> tuple[str, ...
         for key, spec in environment.data_sets.items()
         if not (spec.bucket or spec.teams) and access_mode(spec, "") and mounted_in(spec, environment, cluster)
     )
-
-
-def access_mode(spec: DataSetSpec, team: str) -> str | None:
-    """Return how a team mounts a data set; None where it cannot yet, since its disk is still being filled."""
-    if spec.hyperdisk_ml and not spec.hyperdisk_ml.filled:
-        return WRITE_ALONE if team == spec.writer else None
-    return WRITE if team == spec.writer and not spec.hyperdisk_ml else READ
 
 
 def volume_source(key: str, environment: Environment, scope: Scope, address: Any) -> dict[str, Any]:

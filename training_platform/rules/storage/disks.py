@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from training_platform.catalog import BOOT_DISK_LIMITS, DISK_TYPES, MACHINE_TYPES
+from training_platform.catalog import BOOT_DISK_LIMITS, MACHINE_TYPES
 from training_platform.catalog.types import BootDiskLimits
-from training_platform.config.reading.finding import Severity
+from training_platform.resources.vertex.machines import refused_disk_size, refused_disk_type, vertex_disk_types
 from training_platform.rules.registry import Draft, finding, rule
 from training_platform.rules.views.node_pool import NodePoolView
 from training_platform.rules.views.vertex import PersistentPoolView
 
 _DISKS_GO = "GKE cluster-autoscaler 7d25050, disks.go, read 2026-08-21"
 _VERTEX = "Vertex AI docs, configure compute, and machine_resources.proto, read 2026-08-22"
-_PREFERRED = ("pd-balanced", "hyperdisk-balanced", "pd-ssd")
 
 
 @rule(
@@ -45,7 +44,9 @@ def vertex_boot_disk_written(pool: PersistentPoolView) -> Iterator[Draft]:
     if pool.disk_gb is None:
         yield finding(pool, "disk_gb", "is not written", allowed="a size in GB", nearest=100)
     if pool.disk_type is None:
-        yield finding(pool, "disk_type", "is not written", allowed=", ".join(_vertex_types(pool)), nearest="pd-ssd")
+        yield finding(
+            pool, "disk_type", "is not written", allowed=", ".join(vertex_disk_types(pool.machine)), nearest="pd-ssd"
+        )
 
 
 @rule("boot-disk-type", ruleset="disks", facts=("DSK-01", "DSK-02", "DSK-03", "DSK-04"), source=_DISKS_GO)
@@ -54,20 +55,20 @@ def boot_disk_type(pool: NodePoolView) -> Iterator[Draft]:
     machine = MACHINE_TYPES.get(pool.machine_type or "")
     if pool.disk_type is None or machine is None:
         return
-    if pool.disk_type not in machine.boot_disk_types:
+    if wrong := refused_disk_type(machine.name, pool.disk_type, machine.boot_disk_types):
         # The rows of CPU machines are of auto-provisioning, and owners deploy n2d with Hyperdisk.
         disputed = machine.kind == "cpu" or "boot_disk_types" in machine.unverified
-        yield _type(pool, machine.boot_disk_types, "warning" if disputed else None)
+        yield finding(pool, "disk_type", **wrong._asdict(), severity="warning" if disputed else None)
 
 
 @rule("vertex-boot-disk-type", ruleset="disks", facts=("VPR-03",), source=_VERTEX)
 def vertex_boot_disk_type(pool: PersistentPoolView) -> Iterator[Draft]:
     """Find a boot disk type that Vertex AI does not support on this machine type."""
-    if pool.disk_type is None or pool.machine_type not in MACHINE_TYPES:
+    machine = pool.machine
+    if pool.disk_type is None or machine is None:
         return
-    allowed = _vertex_types(pool)
-    if pool.disk_type not in allowed:
-        yield _type(pool, allowed)
+    if wrong := refused_disk_type(machine.name, pool.disk_type, vertex_disk_types(machine)):
+        yield finding(pool, "disk_type", **wrong._asdict())
 
 
 @rule(
@@ -103,19 +104,5 @@ def _covers_local_ssd(ignored: str) -> bool:
 
 
 def _size(pool: NodePoolView | PersistentPoolView, limits: BootDiskLimits) -> Iterator[Draft]:
-    size = pool.disk_gb
-    if size is not None and not limits.min_gb <= size <= limits.max_gb:
-        nearest = min(max(size, limits.min_gb), limits.max_gb)
-        allowed = f"{limits.min_gb:,} to {limits.max_gb:,} GB"
-        yield finding(pool, "disk_gb", f"is {size:,} GB", allowed=allowed, nearest=nearest)
-
-
-def _type(pool: NodePoolView | PersistentPoolView, allowed: tuple[str, ...], severity: Severity | None = None) -> Draft:
-    nearest = next((name for name in (*_PREFERRED, *allowed) if name in allowed), None)
-    message = f"{pool.machine_type} cannot boot from {pool.disk_type}"
-    return finding(pool, "disk_type", message, allowed=", ".join(allowed), nearest=nearest, severity=severity)
-
-
-def _vertex_types(pool: PersistentPoolView) -> tuple[str, ...]:
-    types = pool.machine.boot_disk_types if pool.machine else tuple(DISK_TYPES)
-    return tuple(name for name in types if name in DISK_TYPES and DISK_TYPES[name].vertex_boot)
+    if pool.disk_gb is not None and (wrong := refused_disk_size(pool.disk_gb, limits)):
+        yield finding(pool, "disk_gb", **wrong._asdict())

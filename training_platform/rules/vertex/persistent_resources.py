@@ -10,6 +10,7 @@ from training_platform.catalog.attachments import vertex_counts
 from training_platform.catalog.nearest import find_nearest
 from training_platform.catalog.types import MachineType
 from training_platform.config.reading.section import enumeration
+from training_platform.resources.vertex.machines import unlisted_region
 from training_platform.rules.registry import Draft, finding, rule
 from training_platform.rules.views.vertex import PersistentPoolView
 
@@ -60,12 +61,8 @@ def vertex_accelerator(pool: PersistentPoolView) -> Iterator[Draft]:
 )
 def vertex_region(pool: PersistentPoolView) -> Iterator[Draft]:
     """Find a region where Vertex AI does not list the accelerator; a warning, since such lists age."""
-    accelerator = pool.machine.accelerator if pool.machine else None
-    support = accelerator.vertex if accelerator else None
-    if accelerator and support and pool.region not in support.regions:
-        message = f"{accelerator.title} is not listed for training in {pool.region} ({support.source})"
-        nearest = find_nearest(pool.region, support.regions)
-        yield finding(pool, "region", message, allowed=", ".join(support.regions), nearest=nearest)
+    if wrong := unlisted_region(pool.machine, pool.region):
+        yield finding(pool, "region", **wrong._asdict())
 
 
 @rule(

@@ -26,7 +26,7 @@ from training_platform.checks.reports.html import stacks as html_stacks
 from training_platform.checks.reports.html.element import Html, el
 from training_platform.checks.reports.html.page import html_report
 from training_platform.checks.reports.markdown import markdown_report
-from training_platform.quota.ledger import shown
+from training_platform.quota.keys import shown
 
 Build = Callable[..., Any]
 VOID = {"meta", "link", "rect", "path"}

@@ -19,7 +19,8 @@ from training_platform.checks.reports.wording import (
     quota_name,
     shares_of,
 )
-from training_platform.quota.ledger import CapacityLine, FileLine, Line, ProjectLedger, shown
+from training_platform.quota.keys import shown
+from training_platform.quota.ledger import CapacityLine, FileLine, Line, ProjectLedger
 
 _SAID = {"over": "over", "unknown": "limit not known", "nearly": "nearly full", "fits": ""}
 

@@ -8,7 +8,7 @@ from training_platform.checks.reports.markdown import escaped, file_table_markdo
 from training_platform.checks.reports.quota.rows import By, Section, all_holders, sections, taken
 from training_platform.checks.reports.quota.text_report import NO_HOME, section_head, verdict_of
 from training_platform.checks.reports.wording import FILE_NOTE, headroom, limit, limit_and_request, location, quota_name
-from training_platform.quota.ledger import shown
+from training_platform.quota.keys import shown
 from training_platform.quota.overview import Overview, may_borrow, may_lend
 from training_platform.quota.plan import ProjectPlan, request_lines
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple, get_args
 
 from training_platform.checks.reports.wording import location, quota_name
-from training_platform.quota.ledger import Held, Line, ProjectLedger, shown
+from training_platform.quota.keys import shown
+from training_platform.quota.ledger import Held, Line, ProjectLedger
 from training_platform.quota.overview import Overview
 
 By = Literal["project", "region", "quota", "stack", "team"]

@@ -22,7 +22,8 @@ from training_platform.checks.reports.wording import (
     quota_name,
     quota_row,
 )
-from training_platform.quota.ledger import CapacityLine, shown
+from training_platform.quota.keys import shown
+from training_platform.quota.ledger import CapacityLine
 from training_platform.quota.overview import Overview, may_borrow, may_lend
 from training_platform.quota.plan import NeededRequest, ProjectPlan, request_lines
 
