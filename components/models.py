@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from training_platform.config.reading.section import Cidr, Labels, Location, Name, ProjectId, Region, Section
-from training_platform.config.spec.gpu_networks import GpuNetworksSpec
+from training_platform.config.spec.networks import GpuNetworksSpec
 from training_platform.config.spec.node_pool import NodePoolSpec
 
 

@@ -357,6 +357,9 @@ class ClusterSpec(TypedDict):
     intranode_visibility: NotRequired[bool]
     """Log flows between pods of one node too; a change restarts parts of each node. Default: as it is."""
 
+    fqdn_policies: NotRequired[bool]
+    """Lets egress name hosts, for which docs/tenancy.md; turning it off recreates the cluster."""
+
     deletion_protection: NotRequired[bool]
     """false allows a change to delete or replace it, where the environment protects such resources."""
 

@@ -33,6 +33,7 @@ from modules.project.service_agents import ServiceAgents, ServiceAgentsArgs, dep
 from modules.project.services import (
     BACKUP_API,
     BINARY_API,
+    DNS_API,
     ENVIRONMENT_APIS,
     ENVIRONMENT_KEY_USERS,
     KMS_API,
@@ -56,6 +57,7 @@ from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.storage import DataSetSpec
 from training_platform.resources.gke.cluster import cluster_name
 from training_platform.resources.monitoring.dashboards import NAME, platform_dashboard
+from training_platform.resources.network.google_apis import entrance
 from training_platform.resources.scope import Scope, environment_scope
 from training_platform.resources.storage.data_sets import notebook_data_sets, reads_lustre
 
@@ -79,6 +81,7 @@ def build_environment(name: str, environment: Environment) -> dict[str, Any]:
             nat_addresses=environment.nat_addresses,
             services_range=environment.private_services_range,
             lustre=bool(environment.lustre),
+            google_apis=entrance(environment),
         ),
     )
     nodes = NodeServiceAccount("nodes", NodeServiceAccountArgs(scope=scope))
@@ -138,6 +141,7 @@ def build_environment(name: str, environment: Environment) -> dict[str, Any]:
         },
         "filestore": {key: {"instance": each.instance, "ip": each.ip} for key, each in instances.items()},
         "lustre": {key: {"instance": each.instance, "ip": each.ip} for key, each in lustre.items()},
+        "google_apis": network.google_apis,
     }
 
 
@@ -149,6 +153,8 @@ def _further_apis(environment: Environment) -> Iterator[str]:
         yield SERVICES_API
     if environment.lustre:
         yield LUSTRE_API
+    if entrance(environment):
+        yield DNS_API
     if any(each.backups for each in environment.filestore.values()):
         yield BACKUP_API
     if any(each.binary_authorization for each in environment.clusters.values()):

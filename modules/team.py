@@ -45,6 +45,8 @@ from training_platform.resources.environment_outputs import EnvironmentOutputs, 
 from training_platform.resources.gke.cluster import cluster_name
 from training_platform.resources.gpu_access import kinds_of
 from training_platform.resources.monitoring.dashboards import NAME, team_dashboard
+from training_platform.resources.network.egress import egress_spec, host_spec
+from training_platform.resources.network.google_apis import entrance
 from training_platform.resources.scope import Scope, environment_scope, team_scope
 from training_platform.resources.storage.data_sets import mounted_in
 from training_platform.resources.storage.images import repository_id
@@ -178,7 +180,7 @@ class TeamCluster(pulumi.ComponentResource):
         home = environment_scope(team.environment, args.environment)
         provider = cluster_provider(
             f"{name}-kubernetes",
-            endpoint=_read(args.outputs, lambda outputs: outputs.cluster_with(cluster, team.shares[cluster]).endpoint),
+            endpoint=_read(args.outputs, lambda outputs: _endpoint(outputs, args)),
             project=home.project,
             location=args.environment.clusters[cluster].location,
             cluster_name=cluster_name(home, cluster),
@@ -199,6 +201,8 @@ class TeamCluster(pulumi.ComponentResource):
                 ),
                 annotations=shared_claims(team.directories, args.environment.filestore),
                 quota=resource_quota(team.shares[cluster], args.flavors),
+                egress=egress_spec(team, args.environment),
+                hosts=host_spec(team, args.environment),
             ),
             inside,
         )
@@ -255,6 +259,14 @@ class TeamCluster(pulumi.ComponentResource):
             ),
             opts,
         )
+
+
+def _endpoint(outputs: EnvironmentOutputs, args: TeamClusterArgs) -> str:
+    """Return a cluster's endpoint, where all is there that the team's part of the cluster rests on."""
+    wanted = entrance(args.environment)
+    if wanted and not args.environment.open_egress:
+        outputs.check_google_apis(wanted.range)
+    return outputs.cluster_with(args.cluster, args.team.shares[args.cluster]).endpoint
 
 
 def _address(instance: str, outputs: pulumi.Output[EnvironmentOutputs]) -> pulumi.Output[str]:

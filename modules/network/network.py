@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pulumi
-from pulumi_gcp import compute, servicenetworking
+from pulumi_gcp import compute, dns, servicenetworking
 
 from modules.register import register
 from training_platform.resources.network import network as resources
+from training_platform.resources.network.google_apis import Entrance, api_records, api_zone, zone_domains
 from training_platform.resources.scope import Scope
 from training_platform.resources.storage.lustre import lustre_firewall
 
@@ -22,15 +23,20 @@ class NetworkArgs:
     nat_addresses: int = 0  # reserved for each region's gateway
     services_range: str | None = None  # addresses for private service access
     lustre: bool = False  # whether servers of Managed Lustre have addresses of that range
+    google_apis: Entrance | None = None  # where names of Google's APIs lead; None: to public addresses
 
 
 class Network(pulumi.ComponentResource):
-    """A VPC without subnets of its own, and one NAT gateway per region. Clusters bring their subnets."""
+    """A VPC without subnets of its own, and one NAT gateway per region. Clusters bring their subnets.
+
+    ``google_apis`` is the range that names of Google's APIs lead to, known once they do; None where it is public.
+    """
 
     network_id: pulumi.Output[str]  # projects/*/global/networks/*
     network_name: pulumi.Output[str]
     services: servicenetworking.Connection | None = None  # private service access, and the name of its range
     services_range: pulumi.Output[str] | None = None
+    google_apis: pulumi.Output[str] | None = None
 
     def __init__(self, name: str, args: NetworkArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:network:Network", name, {}, opts)
@@ -50,6 +56,17 @@ class Network(pulumi.ComponentResource):
             )
             if args.lustre:
                 register(compute.Firewall, lustre_firewall(args.services_range, args.scope, vpc.id), self)
+        if args.google_apis:
+            self._google_apis(name, args.google_apis, args.scope, vpc.id)
         self.network_id = vpc.id
         self.network_name = vpc.name
         self.register_outputs({"network_id": self.network_id, "network_name": self.network_name})
+
+    def _google_apis(self, name: str, found: Entrance, scope: Scope, network: pulumi.Output[str]) -> None:
+        """Let names of Google's APIs lead to addresses that policies can name."""
+        ids = []
+        for domain in zone_domains(found):
+            zone = register(dns.ManagedZone, api_zone(name, domain, scope, network), self)
+            records = api_records(name, domain, found, scope, zone.name)
+            ids += [register(dns.RecordSet, record, self).id for record in records]
+        self.google_apis = pulumi.Output.all(*ids).apply(lambda _: found.range)

@@ -31,6 +31,7 @@ ENVIRONMENT_APIS = (
 QUOTA_API = "cloudquotas.googleapis.com"  # of an environment that asks for limits
 BACKUP_API = "backupdr.googleapis.com"  # of an environment with backups on a schedule
 SERVICES_API = "servicenetworking.googleapis.com"  # of an environment with private service access
+DNS_API = "dns.googleapis.com"  # of an environment whose VPC has addresses of its own for Google's APIs
 BINARY_API = "binaryauthorization.googleapis.com"  # of an environment with a cluster that asks for it
 LUSTRE_API = "lustre.googleapis.com"  # of an environment with instances of it
 SECRETS_API = "secretmanager.googleapis.com"  # of a team with secrets

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import pulumi
 from pulumi_kubernetes import core, networking, rbac
+from pulumi_kubernetes.apiextensions import CustomResource
 from pulumi_kubernetes.meta.v1 import LabelSelectorArgs
 
 from modules.manifest import metadata
 from training_platform.resources.cloud_names import SERVICE_ACCOUNT
+from training_platform.resources.network.egress import FQDN_KIND, FQDN_VERSION, POLICY_KIND, POLICY_VERSION
 from training_platform.resources.scope import Scope
 from training_platform.resources.tenancy import DEFAULT_REQUESTS, MEMBER_RULES, subjects
 
@@ -24,6 +27,7 @@ class TeamNamespaceArgs:
     """``google_service_account`` is the email address of the account that jobs act as in Google Cloud.
 
     ``labels`` and ``annotations`` are what admission reads; ``quota`` is what all objects of the namespace may have.
+    ``egress`` and ``hosts`` are the specs of the policies on what pods connect to, where they may not to anything.
     """
 
     scope: Scope
@@ -33,10 +37,12 @@ class TeamNamespaceArgs:
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     quota: Mapping[str, str] = field(default_factory=dict)
+    egress: Mapping[str, Any] | None = None
+    hosts: Mapping[str, Any] | None = None
 
 
 class TeamNamespace(pulumi.ComponentResource):
-    """A namespace with the team's name, its members' rights, the account of its jobs, and no way in from other teams.
+    """A namespace with the team's name, its members' rights and the account of its jobs, shut off from other teams.
 
     Accelerators are Kueue's to count: the ResourceQuota stops only what came past it. ``namespace`` is its name, known
     once it is there.
@@ -114,7 +120,7 @@ class TeamNamespace(pulumi.ComponentResource):
         )
 
     def _isolate(self, name: str, args: TeamNamespaceArgs) -> None:
-        """Let in the team's own pods, which must reach each other, and the scrape of metrics; nobody else.
+        """Let in the team's own pods, which must reach each other, and the scrape of metrics; out, what files open.
 
         Workers of a training job trust whoever speaks to them. Pods on their node's network are out of its reach.
         """
@@ -132,3 +138,16 @@ class TeamNamespace(pulumi.ComponentResource):
             ),
             opts=pulumi.ResourceOptions(parent=self),
         )
+        for role, version, kind, spec in (
+            ("egress", POLICY_VERSION, POLICY_KIND, args.egress),
+            ("hosts", FQDN_VERSION, FQDN_KIND, args.hosts),
+        ):
+            if spec:
+                CustomResource(
+                    f"{name}-{role}-policy",
+                    api_version=version,
+                    kind=kind,
+                    metadata=metadata(args.scope, role, self.namespace),
+                    spec=spec,
+                    opts=pulumi.ResourceOptions(parent=self),
+                )

@@ -27,7 +27,7 @@ SCHEMAS = Path(__file__).parents[2].parent / "shared" / "schemas"
 START_SECONDS = 30.0
 # In the order in which the next needs them; team vision has flavors with GPUDirect there, and nlp only TPUs here.
 NAMESPACES = {"prod-vision": "share-us-central1", "prod-nlp": "share-us-west4"}
-KINDS = ("Namespace", "ServiceAccount", "Role", "RoleBinding", "LimitRange", "ResourceQuota")
+KINDS = ("Namespace", "ServiceAccount", "Role", "RoleBinding", "LimitRange", "ResourceQuota", "NetworkPolicy")
 ADMISSION = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
 CONTROLLERS = ("jobset-system:jobset-controller", "kueue-system:kueue-controller-manager")
 

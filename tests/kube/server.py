@@ -13,6 +13,7 @@ PLURALS = {
     "LimitRange": "/api/v1/namespaces/{}/limitranges",
     "ResourceQuota": "/api/v1/namespaces/{}/resourcequotas",
     "Service": "/api/v1/namespaces/{}/services",
+    "NetworkPolicy": "/apis/networking.k8s.io/v1/namespaces/{}/networkpolicies",
     "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/roles",
     "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings",
     "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",

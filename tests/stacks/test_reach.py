@@ -45,6 +45,7 @@ cohorts:
   group: {parent: training-platform}
 nat_addresses: 1
 private_services_range: 10.200.0.0/16
+egress: [{cidr: 203.0.113.0/24, ports: [443, 8443], protocol: TCP}]
 quota_requests:
   gpus:
     service: compute.googleapis.com
@@ -93,6 +94,7 @@ clusters:
     subnet: {nodes: 10.0.0.0/20, pods: 10.64.0.0/16, services: 10.1.0.0/20}
     release_channel: REGULAR
     version: "1.33"
+    fqdn_policies: true
     system_pool: {machine_type: e2-standard-8, min_nodes: 1, max_nodes: 3, boot_disk: {type: pd-balanced, size_gb: 100}}
     node_pools:
       gpu:
@@ -243,6 +245,7 @@ ENVIRONMENT_CHANGES: dict[tuple[str | int, ...], Any] = {
     ("lustre", "x", "filesystem"): "other",
     ("lustre", "x", "squash_root"): True,
     ("lustre", "x", "deletion_protection"): False,
+    ("google_apis",): "restricted",
     (*CLUSTER, "deletion_protection"): False,
     (*POOLS, "gpu", "deletion_protection"): False,
     (*CLUSTER, "location"): "us-central1-c",
@@ -324,6 +327,7 @@ ENVIRONMENT_CHANGES: dict[tuple[str | int, ...], Any] = {
     (*CLUSTER, "autoscaling_profile"): "BALANCED",
     (*CLUSTER, "binary_authorization"): True,
     (*CLUSTER, "intranode_visibility"): True,
+    (*CLUSTER, "fqdn_policies"): False,
     (*NAP, "max_surge"): 1,
     (*NAP, "max_unavailable"): 2,
     (*CLUSTER, "compute_classes"): {},
@@ -415,6 +419,7 @@ shares:
     h100-flex-start: {nominal_quota: 8}
 preemption: {within_queue: LowerPriority, reclaim: Any, borrow_within_cohort: Never}
 fallback: {when_can_borrow: MayStopSearch, when_can_preempt: TryNextFlavor, order: {}}
+egress: [{host: "*.example.com"}, {cidr: 203.0.114.0/24}]
 directories:
   d: {filestore: e, size_gib: 100}
 buckets:
@@ -457,6 +462,13 @@ TEAM_CHANGES: dict[tuple[str | int, ...], Any] = {
     ("fallback", "when_can_preempt"): "MayStopSearch",
     ("fallback", "order"): {"c": ["a100-40-spot"]},
     ("host_network",): True,
+    ("egress",): [],
+    ("egress", 0, "host"): "example.com",
+    ("egress", 0, "ports"): [80],
+    ("egress", 0, "protocol"): "UDP",
+    ("egress", 1, "cidr"): "203.0.115.0/24",
+    ("egress", 1, "ports"): [80],
+    ("egress", 1, "protocol"): "UDP",
     (*SHARE, "nominal_quota"): 16,
     (*SHARE, "borrowing_limit"): 16,
     (*SHARE, "lending_limit"): 2,
@@ -563,7 +575,16 @@ def test_every_field_of_an_environment_reaches_what_is_registered(
     assert registered(plan) != base["env"]
 
 
-FOR_TEAMS = {**DATA_SET_CHANGES, ("billing_account",): "01ABCD-23EF45-67AB80"}
+FOR_TEAMS = {
+    **DATA_SET_CHANGES,
+    ("billing_account",): "01ABCD-23EF45-67AB80",
+    ("google_apis",): "restricted",
+    ("open_egress",): True,
+    ("egress",): [],
+    ("egress", 0, "cidr"): "203.0.112.0/24",
+    ("egress", 0, "ports"): [443],
+    ("egress", 0, "protocol"): "UDP",
+}
 
 
 @pytest.mark.parametrize("path", FOR_TEAMS, ids=dotted)

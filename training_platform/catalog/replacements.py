@@ -56,6 +56,11 @@ def forces(resource_type: str, path: str, came_or_went: str | None = None, *, al
     return came_or_went is not None and not forcing.isdisjoint(_between(general(came_or_went), plain))
 
 
+def turned_on(resource_type: str, path: str, value: object) -> bool:
+    """Whether an input is a switch that only turning off replaces its resource for, and is being turned on."""
+    return value is True and general(path) in _sometimes().get(resource_type, frozenset())
+
+
 def general(path: str) -> str:
     """Return a path with ``[*]`` for every position in a list."""
     return _INDEX.sub("[*]", path)

@@ -144,10 +144,22 @@ def _team_references(stack: Stack, team: Team, workspace: Workspace) -> Iterator
     if team.budget and home.billing_account is None:
         message = f"needs billing_account of environment {team.environment}, which is not set"
         yield stack.finding(RULE, ("budget",), message, allowed="no budget, or the environment with billing_account")
+    yield from _hosts(stack, team, home)
     yield from _without_key(stack, team, home)
     yield from _among_homes(stack, team, home)
     yield from _of_another_team(stack, team, home)
     yield from _not_alone(stack, team, workspace)
+
+
+def _hosts(stack: Stack, team: Team, home: Environment) -> Iterator[Finding]:
+    """Find host names that a cluster of the team does not hold its pods to."""
+    clusters = {name: home.clusters[name] for name in team.shares if name in home.clusters}
+    without = [name for name, cluster in clusters.items() if not cluster.fqdn_policies]
+    for number, each in enumerate(team.egress):
+        if each.host and without:
+            message = f"is a name, which needs fqdn_policies of clusters {enumeration(without)} in {team.environment}"
+            allowed = "cidr, or clusters with fqdn_policies: true"
+            yield stack.finding(RULE, ("egress", number, "host"), message, allowed=allowed)
 
 
 def _without_key(stack: Stack, team: Team, home: Environment) -> Iterator[Finding]:

@@ -47,6 +47,7 @@ class EnvironmentOutputs(_Outputs):
     clusters: dict[str, ClusterOutputs]
     filestore: dict[str, InstanceOutputs] = {}
     lustre: dict[str, InstanceOutputs] = {}
+    google_apis: str | None = None  # the range that names of Google's APIs lead to; None where it is public
 
     def cluster(self, name: str) -> ClusterOutputs:
         """Return a cluster's outputs. Raises OutputsError where the deployed environment has no such cluster."""
@@ -73,6 +74,14 @@ class EnvironmentOutputs(_Outputs):
     def lustre_instance(self, name: str) -> InstanceOutputs:
         """Return a Managed Lustre instance's outputs. Raises OutputsError where the deployed environment has none."""
         return self._of(self.lustre, "Managed Lustre instance", name)
+
+    def check_google_apis(self, wanted: str) -> None:
+        """Raise OutputsError where names of Google's APIs do not lead to a range: policies would close them to pods."""
+        if self.google_apis != wanted:
+            raise OutputsError(
+                f"Stack {self.environment} is deployed without names of Google's APIs that lead to {wanted}: "
+                f"{_deploy(self.environment)}"
+            )
 
     def _of(self, items: Mapping[str, Item], what: str, name: str) -> Item:
         if name not in items:

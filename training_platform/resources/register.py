@@ -39,6 +39,7 @@ NODE_POOL = "gcp:container/nodePool:NodePool"
 NOTIFICATION_CHANNEL = "gcp:monitoring/notificationChannel:NotificationChannel"
 PERSISTENT_RESOURCE = "gcp:vertex/aiPersistentResource:AiPersistentResource"
 QUOTA_PREFERENCE = "gcp:cloudquota/sQuotaPreference:SQuotaPreference"
+RECORD_SET = "gcp:dns/recordSet:RecordSet"
 REPOSITORY = "gcp:artifactregistry/repository:Repository"
 REPOSITORY_MEMBER = "gcp:artifactregistry/repositoryIamMember:RepositoryIamMember"
 RESERVATION = "gcp:compute/reservation:Reservation"
@@ -165,7 +166,9 @@ REGISTER: Mapping[str, ResourceType] = {
         import_id=f"{_LOCAL}/instances/{{instanceId}}",
         shown=("location", "capacityGib", "perUnitStorageThroughput"),
     ),
-    MANAGED_ZONE: ResourceType(kind="DNS zone", labels="labels"),
+    MANAGED_ZONE: ResourceType(
+        kind="DNS zone", labels="labels", import_id=f"{_PROJECT}/managedZones/{{name}}", shown=("dnsName",)
+    ),
     NETWORK: ResourceType(kind="VPC", import_id=f"{_PROJECT}/global/networks/{{name}}"),
     NODE_POOL: ResourceType(
         kind="node pool",
@@ -196,6 +199,11 @@ REGISTER: Mapping[str, ResourceType] = {
         shown=("resourcePools",),
     ),
     QUOTA_PREFERENCE: ResourceType(kind="quota request"),
+    RECORD_SET: ResourceType(
+        kind="DNS record",
+        import_id=f"{_PROJECT}/managedZones/{{managedZone}}/rrsets/{{name}}/{{type}}",
+        shown=("name", "type", "rrdatas"),
+    ),
     REPOSITORY: ResourceType(kind="repository", labels="labels", import_id=f"{_LOCAL}/repositories/{{repositoryId}}"),
     REPOSITORY_MEMBER: ResourceType(kind="role on a repository", adds=True),
     RESERVATION: ResourceType(kind="reservation"),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pulumi
 import pulumi_kubernetes as kubernetes
@@ -23,7 +24,7 @@ SCOPE = Scope(
 EMAIL = "prod-vision-jobs@example-train-prod.iam.gserviceaccount.com"
 
 
-def plan(scope: Scope = SCOPE, members: tuple[str, ...] = ("group:vision@example.com",)) -> Plan:
+def plan(scope: Scope = SCOPE, members: tuple[str, ...] = ("group:vision@example.com",), **more: Any) -> Plan:
     def program() -> None:
         provider = kubernetes.Provider("cluster", kubeconfig="{}")
         args = TeamNamespaceArgs(
@@ -33,6 +34,7 @@ def plan(scope: Scope = SCOPE, members: tuple[str, ...] = ("group:vision@example
             google_service_account=pulumi.Output.from_input(EMAIL),
             labels={"training-platform/team": "vision"},
             quota={"pods": "10"},
+            **more,
         )
         namespace = TeamNamespace("share-main", args, pulumi.ResourceOptions(provider=provider))
         pulumi.export("namespace", namespace.namespace)
@@ -96,6 +98,20 @@ def test_only_the_teams_own_pods_and_the_scrape_of_metrics_get_in() -> None:
             ]
         }
     ]
+
+
+def test_what_pods_connect_to_is_held_by_policies_beside_it() -> None:
+    closed: dict[str, list[str]] = {"policyTypes": ["Egress"]}
+    hosts: dict[str, list[str]] = {"egress": []}
+    made = plan(egress=closed, hosts=hosts)
+    policies = {
+        each.inputs["metadata"]["name"]: each for each in made.of("kubernetes:networking.k8s.io/v1:NetworkPolicy")
+    }
+    (named,) = made.of("kubernetes:networking.gke.io/v1alpha1:FQDNNetworkPolicy")
+
+    assert policies.keys() == {"same-namespace", "egress"}
+    assert policies["egress"].inputs["spec"] == closed
+    assert (named.inputs["spec"], named.inputs["metadata"]["namespace"]) == (hosts, "vision")
 
 
 def test_the_namespace_holds_no_more_than_its_quota() -> None:

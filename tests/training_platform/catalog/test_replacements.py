@@ -5,8 +5,12 @@ import pytest
 from pulumi._types import input_type_py_to_pulumi_names
 
 from training_platform.catalog import replacements
+from training_platform.checks.comparison.changes import resource_changes
+from training_platform.checks.planning.flat_resource import flat_resource
+from training_platform.resources.planned import Planned
 
 NODE_POOL = "gcp:container/nodePool:NodePool"
+CLUSTER = "gcp:container/cluster:Cluster"
 FILESTORE = "gcp:filestore/instance:Instance"
 
 
@@ -88,3 +92,14 @@ def _inner(package: Any, arguments: Any, name: str) -> Any:
     text = str(arguments.__init__.__annotations__[name]).replace("ArgsDict", "")
     found = [word for word in text.replace("'", " ").split() if word.endswith("Args")]
     return getattr(package, found[0]) if found else None
+
+
+def test_a_switch_that_cannot_be_turned_off_in_place_is_turned_on_in_place() -> None:
+    def changes(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+        sides = (flat_resource(Planned(stack="dev", type=CLUSTER, name="c", inputs=each)) for each in (before, after))
+        return [each.kind for each in resource_changes(*([side] for side in sides))]
+
+    assert changes({}, {"enableFqdnNetworkPolicy": True}) == ["changed"]
+    assert changes({"enableFqdnNetworkPolicy": False}, {"enableFqdnNetworkPolicy": True}) == ["changed"]
+    assert changes({"enableFqdnNetworkPolicy": True}, {}) == ["replaced"]
+    assert changes({"enableAutopilot": False}, {"enableAutopilot": True}) == ["replaced"]

@@ -261,3 +261,39 @@ def test_borrowing_in_the_place_of_others_goes_without_fair_sharing(copy: Path) 
     text = "    name: nlp\n    preemption: {borrow_within_cohort: LowerPriority}\n"
 
     assert edit(copy, "prod-nlp", "    name: nlp\n", text).stacks["prod-nlp"].findings == ()
+
+
+def test_a_host_that_a_cluster_cannot_hold_pods_to_is_found_at_its_line(copy: Path) -> None:
+    opened = "    egress: [{cidr: 203.0.113.0/24}, {host: api.example.com}]\n    directories:"
+    (finding,) = edit(copy, "prod-nlp", "    directories:", opened).stacks["prod-nlp"].findings
+
+    assert finding.path == "egress[1].host"
+    assert "fqdn_policies of clusters us-central1, us-central2, us-west4 in prod" in finding.message
+    for cluster in ("us-central1", "us-central2", "us-west4"):
+        edit(copy, "prod", f"      {cluster}:\n", f"      {cluster}:\n        fqdn_policies: true\n")
+    assert read_workspace(copy).stacks["prod-nlp"].findings == ()
+
+
+@pytest.mark.parametrize(
+    ("fields", "path", "said"),
+    [
+        ("egress: [{host: api.example.com}]", "egress[0].host", "needs fqdn_policies of clusters us-central1"),
+        ("google_apis: public", "google_apis", "would not reach Google's APIs"),
+        ("egress: [{ports: [443]}]", "egress[0]", "says nowhere what it is"),
+        ("egress: [{cidr: 10.0.0.0/8, host: a.example.com}]", "egress[0]", "cidr and host are both given"),
+        ("egress: [{host: api_one}]", "egress[0].host", "'api_one'"),
+        ("egress: [{cidr: 203.0.113.1/24}]", "egress[0].cidr", "bits set to the right"),
+        ("egress: [{cidr: 203.0.113.0/24, ports: [70000]}]", "egress[0].ports[0]", "70000"),
+    ],
+)
+def test_what_pods_cannot_be_held_to_is_found_at_its_line(copy: Path, fields: str, path: str, said: str) -> None:
+    (finding,) = edit(copy, "dev", "    project:", f"    {fields}\n    project:").stacks["dev"].findings
+
+    assert (finding.path, finding.severity) == (path, "error")
+    assert said in finding.message
+
+
+def test_public_addresses_go_with_open_egress(copy: Path) -> None:
+    fields = "    google_apis: public\n    open_egress: true\n    project:"
+
+    assert edit(copy, "dev", "    project:", fields).stacks["dev"].findings == ()

@@ -35,3 +35,12 @@ def test_an_environment_of_an_older_program_is_taken_at_its_file() -> None:
 def test_a_cluster_without_any_flavor_has_none_of_the_teams() -> None:
     with pytest.raises(OutputsError, match="without flavor h100"):
         outputs([]).cluster_with("west", ["h100"])
+
+
+@pytest.mark.parametrize("deployed", [None, "199.36.153.4/30"])
+def test_googles_apis_elsewhere_than_the_team_lets_its_pods_connect_to_are_refused(deployed: str | None) -> None:
+    found = parse_outputs("prod", {"clusters": {}, "google_apis": deployed})
+
+    with pytest.raises(OutputsError, match=r"lead to 199\.36\.153\.8/30: run `pulumi up -s prod` first"):
+        found.check_google_apis("199.36.153.8/30")
+    parse_outputs("prod", {"clusters": {}, "google_apis": "199.36.153.8/30"}).check_google_apis("199.36.153.8/30")

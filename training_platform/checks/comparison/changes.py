@@ -122,7 +122,8 @@ def _inputs(old: FlatResource, new: FlatResource) -> Iterator[InputChange]:
         if path == TRIGGER and None in (was, now):  # one that comes or goes triggers nothing
             continue
         outermost = _only_on_one_side(path, old.inputs if was is None else new.inputs) if None in (was, now) else None
-        forces = replacements.forces(new.type, path, outermost, also=new.replacing)
+        on = replacements.turned_on(new.type, path, now)
+        forces = not on and replacements.forces(new.type, path, outermost, also=new.replacing)
         yield InputChange(path, was, now, forces)
 
 

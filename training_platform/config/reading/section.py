@@ -103,6 +103,7 @@ REQUEST_NAME = r"^[a-z]([a-z0-9-]{0,55}[a-z0-9])?$"  # with its prefix, 63 chara
 SERVICE = r"^[a-z]+\.googleapis\.com$"
 QUOTA_ID = r"^[A-Za-z0-9][A-Za-z0-9_-]*$"
 _HOST = r"^[a-z0-9.-]+\.[a-z]{2,}$"
+DOMAIN = r"^(\*\.)?([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}$"
 RESERVATION_NAME = r"^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$"
 RESERVATION_OR_ANY = r"^(\*|[a-z]([a-z0-9-]{0,61}[a-z0-9])?)$"
 DISK_IMAGE = r"^(projects/[a-z0-9.:-]+/)?global/images/[a-z]([a-z0-9-]{0,61}[a-z0-9])?$"
@@ -119,6 +120,7 @@ FORMS = {
     _VERSION: 'a version in quotes, such as "1.33"',
     _TIME: "a time in UTC, such as 2026-12-20T00:00:00Z",
     _HOST: "a host name such as notebooks.example.com",
+    DOMAIN: "a host name such as api.example.com, or *.example.com for all names below one",
     RESERVATION_OR_ANY: "a reservation's name, of at most 63 lower-case letters, digits and dashes, or any",
     RESERVATION_NAME: "lower-case letters, digits and dashes, a letter first, at most 63",
     REQUEST_NAME: "lower-case letters, digits and dashes, a letter first, at most 57",

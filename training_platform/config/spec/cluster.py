@@ -12,8 +12,8 @@ from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.section import Cidr, HostName, Location, Name, Section, Version, enumeration
 from training_platform.config.spec.auto_provisioning import AutoProvisioningSpec
 from training_platform.config.spec.compute_class import ComputeClassSpec, check_classes
-from training_platform.config.spec.gpu_networks import GpuNetworksSpec
 from training_platform.config.spec.maintenance import Maintenance
+from training_platform.config.spec.networks import GpuNetworksSpec
 from training_platform.config.spec.node_pool import NodePoolSpec, SystemPoolSpec
 
 
@@ -82,6 +82,10 @@ class ClusterSpec(Section):
     intranode_visibility: bool | None = Field(
         default=None,
         description="Log flows between pods of one node too; a change restarts parts of each node. Default: as it is.",
+    )
+    fqdn_policies: bool = Field(
+        default=False,
+        description="Lets egress name hosts, for which docs/tenancy.md; turning it off recreates the cluster.",
     )
     compute_classes: dict[Name, ComputeClassSpec] = Field(
         default={}, description="Custom compute classes, by name; each is the flavor class-NAME."

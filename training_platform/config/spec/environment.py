@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -29,6 +29,7 @@ from training_platform.config.reading.section import (
 )
 from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.encryption import EncryptionSpec
+from training_platform.config.spec.networks import Destinations
 from training_platform.config.spec.node_pool import MOST_SLICES
 from training_platform.config.spec.queues import CohortSpec, cohort_conflicts
 from training_platform.config.spec.quota_request import QuotaRequest, RequestName
@@ -103,6 +104,16 @@ class Environment(Section):
     private_services_range: Cidr | None = Field(
         default=None, description="Addresses for services of Google that join the VPC by private service access."
     )
+    google_apis: Literal["private", "restricted", "public"] = Field(
+        default="private",
+        description="Where names of Google's APIs lead; restricted for VPC Service Controls, public with open_egress.",
+    )
+    egress: Destinations = Field(
+        default=(),
+        description="What pods of all teams may connect to, beside each other and Google's APIs.",
+        examples=[[{"cidr": "203.0.113.0/24"}]],
+    )
+    open_egress: bool = Field(default=False, description="Lets pods of teams connect to anything.")
     filestore: dict[Name, FilestoreSpec] = Field(default={}, description="Filestore instances, by name.")
     lustre: dict[Name, LustreSpec] = Field(default={}, description="Managed Lustre instances, by name.")
     data_sets: dict[Name, DataSetSpec] = Field(
@@ -168,6 +179,13 @@ class Environment(Section):
         if self.lustre and self.private_services_range is None:
             message = "needs private_services_range of the environment, which is not set"
             yield Conflict(("lustre",), message, "such a range, a /23 or larger for each instance", "10.200.0.0/20")
+        if self.google_apis == "public" and self.clusters and not self.open_egress:
+            message = "is public: pods of teams would not reach Google's APIs, whose public addresses change"
+            yield Conflict(("google_apis",), message, "private, restricted, or open_egress: true", "private")
+        without = [name for name, cluster in self.clusters.items() if not cluster.fqdn_policies]
+        for number in (number for number, each in enumerate(self.egress) if each.host and without):
+            message = f"is a name, which needs fqdn_policies of clusters {enumeration(without)}"
+            yield Conflict(("egress", number, "host"), message, "cidr, or clusters with fqdn_policies: true")
         yield from self._regions_without_key()
         yield from cohort_conflicts(self.cohorts)
         yield from self._data_set_conflicts()

@@ -22,6 +22,7 @@ from training_platform.config.reading.section import (
     unique,
 )
 from training_platform.config.spec.capacity import Capacity
+from training_platform.config.spec.networks import Destinations
 from training_platform.config.spec.node_pool import BootDiskSpec
 from training_platform.config.spec.queues import Fallback, Preemption, Share, Weight, check_order
 
@@ -217,6 +218,11 @@ class Team(Section):
     host_network: bool = Field(
         default=False,
         description="Lets the team's pods use the network of their VM, where they act as its service account.",
+    )
+    egress: Destinations = Field(
+        default=(),
+        description="What the team's pods may connect to, beside what the environment opens to all teams.",
+        examples=[[{"host": "*.huggingface.co"}]],
     )
     directories: dict[Name, DirectorySpec] = Field(default={}, description="Volumes on Filestore, by name.")
     buckets: dict[Name, BucketSpec] = Field(default={}, description="Cloud Storage buckets, by name.")

@@ -59,6 +59,7 @@ class ClusterInputs(TypedDict):
     datapath_provider: str
     enable_multi_networking: bool
     enable_intranode_visibility: bool | None
+    enable_fqdn_network_policy: bool | None
     private_cluster_config: container.ClusterPrivateClusterConfigArgsDict
     control_plane_endpoints_config: container.ClusterControlPlaneEndpointsConfigArgsDict
     authenticator_groups_config: container.ClusterAuthenticatorGroupsConfigArgsDict | None
@@ -115,6 +116,7 @@ def gke_cluster(
         "datapath_provider": "ADVANCED_DATAPATH",
         "enable_multi_networking": True,
         "enable_intranode_visibility": spec.intranode_visibility,
+        "enable_fqdn_network_policy": spec.fqdn_policies or None,
         "private_cluster_config": {"enable_private_nodes": True},
         "control_plane_endpoints_config": _control_plane_endpoints(),
         "authenticator_groups_config": _groups(google_groups_domain),

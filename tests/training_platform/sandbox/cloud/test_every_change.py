@@ -49,6 +49,9 @@ BUCKET = "storage/v1/b/example-lab-data"
 ACCOUNT = "billingbudgets/v1/billingAccounts/012345-6789AB-CDEF01"
 MONITORING = f"monitoring/v3/projects/{PROJECT}"
 LABELS = {"team": "two"}
+ZONES, RECORDS = "gcp:dns/managedZone:ManagedZone", "gcp:dns/recordSet:RecordSet"
+ZONE_OF_APIS = f"dns/v1beta2/projects/{PROJECT}/managedZones/apis"
+RECORD = {"name": "*.googleapis.com.", "type": "CNAME", "ttl": 300, "rrdatas": ["private.googleapis.com."]}
 
 
 class Sent(NamedTuple):
@@ -198,6 +201,14 @@ REQUESTS: dict[tuple[str, str], Sent] = {
     (BUCKETS, "versioning"): Sent(
         "PATCH", BUCKET, {"versioning": {"enabled": True}}, {"versioning": {"enabled": True}}
     ),
+    (ZONES, "labels"): Sent("PATCH", ZONE_OF_APIS, {"labels": LABELS}, {"labels": LABELS}, read=ZONE_OF_APIS),
+    (RECORDS, "rrdatas"): Sent(
+        "POST",
+        f"{ZONE_OF_APIS}/changes",
+        {"deletions": [RECORD], "additions": [{**RECORD, "rrdatas": ["restricted.googleapis.com."]}]},
+        {"rrsets": [{**RECORD, "kind": "dns#resourceRecordSet", "rrdatas": ["restricted.googleapis.com."]}]},
+        read=f"{ZONE_OF_APIS}/rrsets",
+    ),
     (BOARDS, "description"): masked("board", {"description": "runs of two"}),
     (BOARDS, "displayName"): masked("board", {"displayName": "two"}),
     (BOARDS, "labels"): masked("board", {"labels": LABELS}),
@@ -213,7 +224,9 @@ def lab(ask: Client) -> dict[str, str]:
     ask.done("POST", RANGE.rpartition("/")[0], {"name": "range"})
     disk = {"name": "data", "sizeGb": "100", "type": f"{DISK.rpartition('/disks')[0]}/diskTypes/hyperdisk-ml"}
     ask.done("POST", DISK.rpartition("/")[0], disk)
-    ask.enable(PROJECT, "backupdr")
+    ask.enable(PROJECT, "backupdr", "dns")
+    ask.done("POST", ZONE_OF_APIS.rpartition("/")[0], {"name": "apis", "dnsName": "googleapis.com."})
+    ask.done("POST", f"{ZONE_OF_APIS}/changes", {"additions": [RECORD]})
     kept_for = {"backupMinimumEnforcedRetentionDuration": "172800s"}
     ask.done("POST", VAULT.rpartition("/")[0], kept_for, backupVaultId="vault")
     plan = {

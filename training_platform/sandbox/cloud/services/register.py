@@ -16,13 +16,13 @@ from training_platform.sandbox.cloud.services import (
     iam,
     monitoring,
     secretmanager,
-    servicenetworking,
     serviceusage,
     storage,
 )
 from training_platform.sandbox.cloud.services.compute import service as compute
 from training_platform.sandbox.cloud.services.file_systems import file, lustre
 from training_platform.sandbox.cloud.services.gke import service as container
+from training_platform.sandbox.cloud.services.networking import dns, servicenetworking
 from training_platform.sandbox.cloud.services.vertex import service as vertex
 
 SERVICES: Final[Mapping[str, Service]] = {
@@ -37,6 +37,7 @@ SERVICES: Final[Mapping[str, Service]] = {
         cloudresourcemanager.SERVICE,
         compute.SERVICE,
         container.SERVICE,
+        dns.SERVICE,
         file.SERVICE,
         iam.SERVICE,
         lustre.SERVICE,
