@@ -9,7 +9,7 @@ import os
 import platform
 import sys
 
-from benchmarks import commands, engine, jobs, organisation, others, rules, sandbox, start
+from benchmarks import commands, engine, jobs, organisation, others, rules, sandbox, scheduler, start
 
 BENCHMARKS = {
     "commands": commands.measure,
@@ -19,6 +19,7 @@ BENCHMARKS = {
     "engine": engine.measure,
     "organisation": organisation.measure,
     "sandbox": sandbox.measure,
+    "scheduler": scheduler.measure,
     "start": start.measure,
 }
 

@@ -16,7 +16,7 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parents[2]
 LOCKS = {
     "requirements.txt": ["deploy", "policy"],
-    "requirements-dev.txt": ["jobs", "quota", "sandbox"],
+    "requirements-dev.txt": ["jobs", "quota", "sandbox", "scheduler"],
     "requirements-examples.txt": [],
 }  # the extras of each; none: nothing of this project's
 

@@ -71,6 +71,12 @@ def check(
         int | None,
         typer.Option("--jobs", min=1, metavar="N", help="Number of planning processes; default: the number of cores."),
     ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            "--scheduler", metavar="ADDRESS", help="Plan on the workers of a Dask scheduler: tcp://HOST:PORT."
+        ),
+    ] = None,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Plan every stack, even unchanged ones.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 for warnings too.")] = False,
     verbose: Annotated[
@@ -89,21 +95,24 @@ def check(
     from training_platform.checks.output import OutputError, check_writable, print_report, render, write_files
     from training_platform.checks.planning.cache import CacheError, cache_folder
     from training_platform.checks.planning.planner import Planner
+    from training_platform.checks.planning.worker import SchedulerError
     from training_platform.checks.progress import progress_bar
     from training_platform.checks.stacks import Options, UnknownStackError
     from training_platform.config.reading.clock import today as clock
     from training_platform.config.reading.source import UnreadableError
     from training_platform.policy.config_files import wrong_configs
 
-    _agree(base=base, new_only=new_only, write_baseline=write_baseline, fast=fast)
+    _agree(base=base, new_only=new_only, write_baseline=write_baseline, fast=fast, scheduler=scheduler)
     if not fast:
         need("deploy", "check without --fast")
+    if scheduler:
+        need("scheduler", "check --scheduler")
     printed, files = _printed(formats or [Format.text]), _files(outputs or ())
     folder = repository(root)
     try:
         check_writable(files)
         day, wrong = clock(folder, today), tuple(wrong_configs(folder))
-        planner = Planner(jobs=jobs, cache=None if no_cache else cache_folder())
+        planner = Planner(jobs=jobs, cache=None if no_cache else cache_folder(), scheduler=scheduler)
         with progress_bar() as progress:
             options = Options(today=day, fast=fast, planner=planner, progress=progress)
             if write_baseline and not wrong:
@@ -116,16 +125,18 @@ def check(
         finally:
             for each in printed:
                 print_report(report, each, links=links, verbose=verbose)
-    except (UnknownStackError, UnreadableError, OutputError, BaseError, CacheError) as error:
+    except (UnknownStackError, UnreadableError, OutputError, BaseError, CacheError, SchedulerError) as error:
         fail(str(error))
     raise typer.Exit(report.exit_code(strict=strict))
 
 
-def _agree(*, base: str | None, new_only: bool, write_baseline: bool, fast: bool) -> None:
+def _agree(*, base: str | None, new_only: bool, write_baseline: bool, fast: bool, scheduler: str | None) -> None:
     if new_only and base is None:
         fail("--new-only needs --base REF: it asks which findings are new since then.")
     if write_baseline and base is not None:
         fail("--write-baseline takes what all stacks have today: leave --base out.")
+    if scheduler and fast:
+        fail("--scheduler is for planning, which --fast leaves out: give one of them.")
     if write_baseline and fast:
         fail("--write-baseline needs plans, for what the rules find in them: leave --fast out.")
 

@@ -19,6 +19,7 @@ DISTRIBUTION = "training-platform"
 EXTRAS: Final = {
     "deploy": ("pulumi", "pulumi_gcp", "pulumi_kubernetes"),
     "jobs": ("googleapiclient", "kubernetes"),
+    "scheduler": ("distributed",),
     "sandbox": ("pulumi", "pulumi_gcp", "pulumi_kubernetes", "googleapiclient", "starlette", "uvicorn"),
 }
 """By extra, modules that it brings; ``quota`` is asked for by ``quota pull`` itself."""
@@ -98,7 +99,7 @@ def fail(message: str) -> NoReturn:
     raise typer.Exit(2)
 
 
-def need(extra: Literal["deploy", "jobs", "sandbox"], what: str) -> None:
+def need(extra: Literal["deploy", "jobs", "sandbox", "scheduler"], what: str) -> None:
     """End the command with exit code 2 and one sentence where an extra is not installed; ``what`` needs it."""
     if any(find_spec(module) is None for module in EXTRAS[extra]):
         fail(

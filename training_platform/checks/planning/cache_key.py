@@ -27,11 +27,17 @@ def program_digest(root: Path, code: Path = CODE) -> str:
     Installed from a wheel, ``code`` has no ``modules``; in tests ``root`` may have none, and is planned by ours.
     """
     parts = [sys.version, sys.platform, platform.machine(), *sorted(_installed())]
-    files = [(name, root / name) for name in PROGRAM]
-    folders = {"training_platform": code, "modules": root if (root / "modules").is_dir() else code}
-    for package, folder in folders.items():
-        files += ((path.relative_to(folder).as_posix(), path) for path in _files(folder / package))
+    files = [*((name, root / name) for name in PROGRAM), *code_files(root, code)]
     return _digest((*parts, *(text for name, path in files for text in (name, _content(path)))))
+
+
+def code_files(root: Path, code: Path = CODE) -> Iterator[tuple[str, Path]]:
+    """Yield the files of both packages, each with the name by which it is imported from one folder."""
+    for package, folder in {
+        "training_platform": code,
+        "modules": root if (root / "modules").is_dir() else code,
+    }.items():
+        yield from ((path.relative_to(folder).as_posix(), path) for path in _files(folder / package))
 
 
 def stack_digest(program: str, root: Path, stack: Stack, *, inputs: bool) -> str:

@@ -70,26 +70,27 @@ def rule_findings(stack: Stack, views: list[View]) -> list[Finding]:
 
 def encode(outcome: Outcome) -> bytes:
     """Return an outcome as JSON."""
-    outputs = {key: _packed(value) for key, value in outcome.outputs.items()}
+    outputs = {key: packed(value) for key, value in outcome.outputs.items()}
     return _ADAPTER.dump_json(dataclasses.replace(outcome, outputs=outputs))
 
 
 def decode(data: bytes) -> Outcome:
     """Read an outcome back. Raises pydantic's ValidationError where it is none."""
     outcome = _ADAPTER.validate_json(data)
-    return dataclasses.replace(outcome, outputs={name: _unpacked(value) for name, value in outcome.outputs.items()})
+    return dataclasses.replace(outcome, outputs={name: unpacked(value) for name, value in outcome.outputs.items()})
 
 
-def _packed(value: Any) -> Any:
+def packed(value: Any) -> Any:
     """Return a value in which each mapping is one under ``map``, so that ``unknown`` stands for itself alone."""
     if value is UNKNOWN:
         return {"unknown": True}
     if isinstance(value, Mapping):
-        return {"map": {key: _packed(inner) for key, inner in value.items()}}
-    return [_packed(item) for item in value] if isinstance(value, list) else value
+        return {"map": {key: packed(inner) for key, inner in value.items()}}
+    return [packed(item) for item in value] if isinstance(value, list) else value
 
 
-def _unpacked(value: Any) -> Any:
+def unpacked(value: Any) -> Any:
+    """Return a value as it was before ``packed``."""
     if isinstance(value, dict):
-        return UNKNOWN if "unknown" in value else {key: _unpacked(inner) for key, inner in value["map"].items()}
-    return [_unpacked(item) for item in value] if isinstance(value, list) else value
+        return UNKNOWN if "unknown" in value else {key: unpacked(inner) for key, inner in value["map"].items()}
+    return [unpacked(item) for item in value] if isinstance(value, list) else value

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from training_platform.checks.planning.cache import Cache
 from training_platform.checks.planning.cache_key import program_digest, stack_digest
@@ -17,6 +18,9 @@ from training_platform.checks.planning.workers import Workers
 from training_platform.checks.progress import Progress, quiet
 from training_platform.config.workspace import Workspace
 
+if TYPE_CHECKING:
+    from training_platform.checks.planning.remote.scheduler import Scheduler
+
 FEWEST = 8
 """Stacks below which one process is done before several have loaded Pulumi."""
 
@@ -25,11 +29,13 @@ FEWEST = 8
 class Planner:
     """How stacks are planned: by how many processes at most, where outcomes are kept and looked for.
 
-    None are as many processes as cores, and no cache.
+    None are as many processes as cores, and no cache. ``scheduler`` is the address of a Dask scheduler whose workers
+    plan in their place.
     """
 
     jobs: int | None = None
     cache: Path | None = None
+    scheduler: str | None = None
 
     @classmethod
     def of_text(cls, text: str) -> Planner:
@@ -38,7 +44,10 @@ class Planner:
         return cls(jobs=int(jobs) or None, cache=Path(folder) if folder else None)
 
     def to_text(self) -> str:
-        """Write it down for another process: ``JOBS:FOLDER``, where 0 and no folder are None."""
+        """Write it down for another process: ``JOBS:FOLDER``, where 0 and no folder are None.
+
+        The process may be of an older version, which knows of no scheduler: the base of a change is planned here.
+        """
         return f"{self.jobs or 0}:{self.cache or ''}"
 
     def plan(
@@ -79,6 +88,12 @@ class Planner:
 
     def _answers(self, queue: PlanQueue) -> Iterator[tuple[str, Answer]]:
         jobs = self.jobs or os.cpu_count() or 1
+        if self.scheduler:
+            from training_platform.checks.planning.remote.scheduler import Scheduler  # noqa: PLC0415 # loads Dask
+
+            with Scheduler(self.scheduler, queue.root) as workers:
+                yield from _by(workers, queue)
+            return
         if jobs == 1 or (self.jobs is None and len(queue) < FEWEST):
             while job := queue.next():
                 yield job.name, plan(job)
@@ -86,17 +101,22 @@ class Planner:
                     gc.collect(1)  # what one plan leaves behind; with the collector off it would add up
             return
         with Workers(min(jobs, len(queue))) as workers:
-            while True:
-                while workers.free and (job := queue.next()):
-                    workers.give(job)
-                if not workers.busy:
-                    queue.abandon("no process is left that could plan it.")
-                    return
-                for done, answer in workers.answers():
-                    yield done.name, answer
+            yield from _by(workers, queue)
 
 
 DEFAULT = Planner()
+
+
+def _by(workers: Workers | Scheduler, queue: PlanQueue) -> Iterator[tuple[str, Answer]]:
+    """Hand out all that waits, and yield each answer as it comes."""
+    while True:
+        while workers.free and (job := queue.next()):
+            workers.give(job)
+        if not workers.busy:
+            queue.abandon("no process is left that could plan it.")
+            return
+        for done, answer in workers.answers():
+            yield done.name, answer
 
 
 def _digests(queue: PlanQueue, program: str) -> dict[str, str]:

@@ -39,6 +39,10 @@ class Answer(NamedTuple):
     failure: str | None = None
 
 
+class SchedulerError(Exception):
+    """A scheduler elsewhere that cannot plan; the message is a sentence."""
+
+
 @collector_off()  # it loads Pulumi
 def plan(job: Job) -> Answer:
     """Plan a stack and judge its plan."""

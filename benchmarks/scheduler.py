@@ -1,0 +1,83 @@
+"""A check whose stacks the workers of a Dask scheduler plan: one worker, two, as many as cores, beside none.
+
+Scheduler and workers are processes of this machine, so that what is seen is what sending work away costs, and how it
+grows up to the number of cores; more machines are not measured here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Final
+
+from benchmarks.fleet import Shape, write_fleet
+from benchmarks.measure import BIN, PROGRAM, run, table
+
+SHAPE: Final = Shape(environments=20, pools=50)
+_SECONDS: Final = 60  # until the scheduler has written its address
+
+
+class Dask:
+    """A Dask scheduler at ``address`` on the loopback interface, and workers, each a process with one thread."""
+
+    def __init__(self, folder: Path) -> None:
+        self.workers: list[subprocess.Popen[bytes]] = []
+        self._folder = folder
+        self._file = folder / "scheduler.json"
+        self._log: IO[bytes] = (folder / "dask.log").open("ab")
+        self.scheduler = self._start("scheduler", "--port", "0", "--no-show")
+        deadline = time.monotonic() + _SECONDS
+        while not self._file.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self.address = str(json.loads(self._file.read_text(encoding="utf-8"))["address"])
+
+    def grow(self, workers: int = 1) -> None:
+        """Start more workers."""
+        place = ("--local-directory", str(self._folder))
+        self.workers += [self._start("worker", "--nthreads", "1", "--no-nanny", *place) for _ in range(workers)]
+
+    def end(self) -> None:
+        """Kill every process."""
+        for process in (*self.workers, self.scheduler):
+            process.kill()
+            process.wait()
+        self._log.close()
+
+    def _start(self, role: str, *options: str) -> subprocess.Popen[bytes]:
+        common = ("--host", "127.0.0.1", "--no-dashboard", "--scheduler-file", str(self._file))
+        return subprocess.Popen([str(BIN / "dask"), role, *common, *options], stdout=self._log, stderr=self._log)
+
+
+@contextmanager
+def dask(folder: Path, workers: int) -> Iterator[Dask]:
+    """Run a scheduler with some workers, and end them all."""
+    started = Dask(folder)
+    try:
+        started.grow(workers)
+        yield started
+    finally:
+        started.end()
+
+
+def measure() -> None:
+    """Check one organisation by processes of its own, then by growing numbers of workers, and print a table."""
+    most = os.cpu_count() or 1
+    with tempfile.TemporaryDirectory() as name:
+        fleet = Path(name) / "fleet"
+        write_fleet(fleet, SHAPE)
+        command = [PROGRAM, "check", "--no-cache", "--format", "json", "--root", str(fleet)]
+        rows = [("one process here", run([*command, "--jobs", "1"]).wall)]
+        rows.append((f"{most} processes here", run(command).wall))
+        for workers in sorted({1, 2, most}):
+            place = Path(name) / str(workers)
+            place.mkdir()
+            with dask(place, workers) as cluster:
+                took = run([*command, "--scheduler", cluster.address]).wall
+            rows.append((f"{workers} worker{'s' * (workers > 1)} of a scheduler", took))
+    table(f"{SHAPE.stacks} stacks, planned elsewhere", ("by", "wall s"), [(by, f"{wall:.1f}") for by, wall in rows])

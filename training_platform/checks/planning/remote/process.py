@@ -1,0 +1,54 @@
+"""The process beside a worker that plans: run from an unpacked archive, by the code in it.
+
+A job and an answer are a line of JSON each. It ends with its input, and after ``IDLE_SECONDS`` without a job, so that a
+client that was killed leaves none behind for long.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+from pathlib import Path
+from typing import Any
+
+from training_platform.checks.planning.outcome import packed, unpacked
+from training_platform.checks.planning.worker import Answer, Job, plan
+
+IDLE_SECONDS = 300
+
+
+def job_line(job: Job) -> bytes:
+    """Return a job as a line; its root stays out, since it is another where it is planned."""
+    return json.dumps({**job._asdict(), "root": "", "outputs": packed(job.outputs)}).encode() + b"\n"
+
+
+def answer_of(line: bytes) -> Answer:
+    """Read an answer back."""
+    said: dict[str, Any] = json.loads(line)
+    data = said["data"]
+    return Answer(None if data is None else data.encode(), said["failure"])
+
+
+def _job_of(line: bytes) -> Job:
+    said = json.loads(line)
+    return Job(**{**said, "root": Path.cwd(), "outputs": unpacked(said["outputs"])})
+
+
+def main() -> None:
+    """Answer the jobs of standard input; what the program prints goes to standard error."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    jobs = os.fdopen(0, "rb", buffering=0)  # so that waiting for the descriptor waits for the next line
+    while select.select([jobs], [], [], IDLE_SECONDS)[0]:
+        line = jobs.readline()
+        if not line:
+            return
+        answer = plan(_job_of(line))
+        text = None if answer.data is None else answer.data.decode()
+        answers.write(json.dumps({"data": text, "failure": answer.failure}).encode() + b"\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""Plans stacks on the workers of a Dask scheduler, behind the same face as processes of this machine.
+
+Whoever may speak to the scheduler runs code on its workers, and they on this machine: it has to be as trusted as CI.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+
+import cloudpickle  # type: ignore[import-untyped] # has no types
+from distributed import Client, Future, as_completed
+
+from training_platform.checks.planning.remote import plugin
+from training_platform.checks.planning.remote.content import content_of
+from training_platform.checks.planning.remote.process import answer_of, job_line
+from training_platform.checks.planning.worker import Answer, Job, SchedulerError
+
+RETRIES = 3
+"""Of a stack whose worker or process was lost, each on another."""
+CONNECT_SECONDS = 30
+
+
+class Scheduler:
+    """The workers of a scheduler at ``address``, such as ``tcp://plan-scheduler:8786``; it plans from ``root``.
+
+    Raises SchedulerError where it cannot be reached, or has no worker.
+    """
+
+    def __init__(self, address: str, root: Path) -> None:
+        self._name = f"training-platform-{uuid.uuid4().hex}"
+        self._jobs: dict[Future[bytes], Job] = {}
+        for name in ("distributed", "distributed.client", "distributed.scheduler"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters is said in the report
+        cloudpickle.register_pickle_by_value(plugin)
+        try:
+            self._client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise SchedulerError(f"The scheduler {address} cannot be reached: {error}.") from error
+        try:
+            self._client.wait_for_workers(1, timeout=CONNECT_SECONDS)
+            content = content_of(root)
+            self._client.register_plugin(plugin.Planning(self._name, *content))
+        except TimeoutError as error:
+            self._client.close()
+            raise SchedulerError(f"The scheduler {address} has no worker after {CONNECT_SECONDS} s.") from error
+        self._done = as_completed(loop=self._client.loop, raise_errors=False)
+
+    def __enter__(self) -> Scheduler:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Cancel what is under way, and take the content back."""
+        if self._client.status == "running":  # else it is gone, and would be waited for
+            with suppress(OSError):
+                self._client.cancel(list(self._jobs), force=True)
+                self._client.unregister_worker_plugin(self._name)
+        self._client.close()
+
+    @property
+    def busy(self) -> bool:
+        """Whether an answer is to come."""
+        return bool(self._jobs)
+
+    @property
+    def free(self) -> bool:
+        """Whether a job would be taken: the scheduler queues them all."""
+        return True
+
+    def give(self, job: Job) -> None:
+        """Hand a job to the scheduler."""
+        future = self._client.submit(plugin.plan_there, self._name, job_line(job), pure=False, retries=RETRIES)
+        self._jobs[future] = job
+        self._done.add(future)
+
+    def answers(self) -> Iterator[tuple[Job, Answer]]:
+        """Wait for the next answers; a stack that no worker could plan gives a sentence."""
+        for future in self._done.next_batch():
+            job = self._jobs.pop(future)
+            if future.status == "finished":
+                yield job, _named(job, answer_of(future.result()))
+            else:
+                yield job, Answer(None, f"stack {job.name}: no worker planned it: {_cause(future)}.")
+
+
+def _named(job: Job, answer: Answer) -> Answer:
+    """Return an answer whose failure names the stack, as one of a worker's own does not."""
+    if answer.failure is None or answer.failure.startswith("stack "):
+        return answer
+    return Answer(None, f"stack {job.name}: {answer.failure}")
+
+
+def _cause(future: Future[bytes]) -> str:
+    error = future.exception() if future.status == "error" else None
+    return f"{type(error).__name__}: {error}" if error else f"it is {future.status}"
