@@ -360,6 +360,9 @@ class ClusterSpec(TypedDict):
     fqdn_policies: NotRequired[bool]
     """Lets egress name hosts, for which docs/tenancy.md; turning it off recreates the cluster."""
 
+    serving: NotRequired[bool]
+    """Teams may have model servers here: Kueue queues their pods, and autoscalers see their metrics."""
+
     deletion_protection: NotRequired[bool]
     """false allows a change to delete or replace it, where the environment protects such resources."""
 

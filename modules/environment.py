@@ -45,6 +45,7 @@ from modules.project.services import (
     depend_on_services,
 )
 from modules.prometheus.monitoring import JOBSET, KUEUE, ControllerMonitoring, ControllerMonitoringArgs
+from modules.serving.metrics_adapter import MetricsAccount, MetricsAdapter, MetricsAdapterArgs
 from modules.storage.data_sets import DataDisk, DataVolume, DataVolumeArgs
 from modules.storage.images import ImageRepository, ImageRepositoryArgs
 from modules.storage.lustre import LustreInstance, LustreInstanceArgs
@@ -56,6 +57,7 @@ from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.storage import DataSetSpec
 from training_platform.resources.gke.cluster import cluster_name
+from training_platform.resources.kueue.objects import priorities
 from training_platform.resources.monitoring.dashboards import NAME, platform_dashboard
 from training_platform.resources.network.google_apis import entrance
 from training_platform.resources.scope import Scope, environment_scope
@@ -110,6 +112,8 @@ def build_environment(name: str, environment: Environment) -> dict[str, Any]:
         )
         for key, spec in environment.lustre.items()
     }  # fmt: skip
+    serving = any(spec.serving for spec in environment.clusters.values())
+    metrics = MetricsAccount("metrics", scope) if serving else None
     clusters = {
         key: EnvironmentCluster(
             key,
@@ -121,6 +125,7 @@ def build_environment(name: str, environment: Environment) -> dict[str, Any]:
                 nodes=nodes,
                 instances=instances,
                 lustre=lustre,
+                metrics=metrics if spec.serving else None,
             ),
         )
         for key, spec in environment.clusters.items()
@@ -184,6 +189,7 @@ class EnvironmentClusterArgs:
     nodes: NodeServiceAccount
     instances: Mapping[str, FilestoreInstance]
     lustre: Mapping[str, LustreInstance]
+    metrics: MetricsAccount | None = None  # where the cluster has model servers
 
 
 class EnvironmentCluster(pulumi.ComponentResource):
@@ -297,7 +303,7 @@ class EnvironmentCluster(pulumi.ComponentResource):
                 scope=args.scope,
                 cluster_name=name,
                 cluster=args.spec,
-                priorities=args.environment.priorities,
+                priorities=priorities(args.environment),
                 cohorts=args.environment.cohorts,
             ),
             after(kueue),
@@ -327,6 +333,12 @@ class EnvironmentCluster(pulumi.ComponentResource):
                     key=args.scope.key(args.spec.location),
                 ),
                 after(),
+            )
+        if args.metrics:
+            MetricsAdapter(
+                f"{name}-metrics-adapter",
+                MetricsAdapterArgs(scope=args.scope, account=args.metrics.email),
+                after(system),
             )
         self._notebooks(name, args, after(system))
 

@@ -15,6 +15,7 @@ from modules.kueue.queues import TeamQueues, TeamQueuesArgs
 from modules.monitoring.dashboards import Dashboards
 from modules.project.budget import Budget, BudgetArgs
 from modules.project.services import AI_PLATFORM, SECRETS_API, STORAGE, TEAM_APIS
+from modules.serving.model_server import ModelServer, ModelServerArgs
 from modules.storage.bucket import Bucket, BucketArgs
 from modules.storage.data_sets import DataVolume, DataVolumeArgs
 from modules.storage.grants import RepositoryRef, grant_bucket
@@ -32,6 +33,7 @@ from training_platform.config.names import (
     directory_name,
     persistent_resource_name,
     secret_name,
+    server_name,
     share_name,
 )
 from training_platform.config.spec.environment import Environment
@@ -48,6 +50,7 @@ from training_platform.resources.monitoring.dashboards import NAME, team_dashboa
 from training_platform.resources.network.egress import egress_spec, host_spec
 from training_platform.resources.network.google_apis import entrance
 from training_platform.resources.scope import Scope, environment_scope, team_scope
+from training_platform.resources.serving.server import gated_chips
 from training_platform.resources.storage.data_sets import mounted_in
 from training_platform.resources.storage.images import repository_id
 from training_platform.resources.tenancy import namespace_labels, resource_quota, shared_claims
@@ -200,13 +203,13 @@ class TeamCluster(pulumi.ComponentResource):
                     host_network=team.host_network,
                 ),
                 annotations=shared_claims(team.directories, args.environment.filestore),
-                quota=resource_quota(team.shares[cluster], args.flavors),
+                quota=resource_quota(team.shares[cluster], args.flavors, gated_chips(team, cluster, args.flavors)),
                 egress=egress_spec(team, args.environment),
                 hosts=host_spec(team, args.environment),
             ),
             inside,
         )
-        TeamQueues(
+        queues = TeamQueues(
             f"{name}-queues",
             TeamQueuesArgs(
                 scope=args.scope,
@@ -217,6 +220,19 @@ class TeamCluster(pulumi.ComponentResource):
             ),
             inside,
         )
+        for key, server in team.serving.get(cluster, {}).items():
+            ModelServer(
+                server_name(cluster, key),
+                ModelServerArgs(
+                    scope=args.scope,
+                    key=key,
+                    team=team.name,
+                    spec=server,
+                    flavor=args.flavors[server.flavor],
+                    namespace=namespace.namespace,
+                ),
+                pulumi.ResourceOptions(parent=self, providers=[provider], depends_on=[queues]),
+            )
         for key, directory in directories_near(team, args.environment, cluster):
             self._volume(key, directory, args, namespace, inside)
         for key, data in args.environment.data_sets.items():

@@ -20,6 +20,7 @@ from typing import Any, Final, NamedTuple, Self
 import httpx
 import yaml
 
+from training_platform.resources.kueue.configuration import OF_TEAMS
 from training_platform.sandbox.kubernetes.api_servers.control_plane import START_SECONDS, Access, free_port
 from training_platform.sandbox.kubernetes.api_servers.tied_process import TiedProcess
 from training_platform.sandbox.kubernetes.store import Refused
@@ -31,7 +32,13 @@ VARIABLES: Final = {"kueue": "TRAINING_PLATFORM_KUEUE", "jobset": "TRAINING_PLAT
 _CREATED: Final = ("CREATE",)
 _CHANGED: Final = ("CREATE", "UPDATE")
 _JOBSET_SETTINGS: Final = {"apiVersion": "config.jobset.x-k8s.io/v1alpha1", "kind": "Configuration"}
-_CONTROLLERS: Final = "job-controller,garbage-collector-controller,namespace-controller,resourcequota-controller"
+_CONTROLLERS: Final = ",".join(
+    f"{name}-controller"
+    for name in (
+        "deployment", "garbage-collector", "horizontal-pod-autoscaler", "job", "namespace", "replicaset",
+        "resourcequota",
+    )
+)  # fmt: skip
 
 
 class Binaries(NamedTuple):
@@ -61,6 +68,7 @@ class Webhook(NamedTuple):
     kind: str
     mutates: bool
     selector: Mapping[str, Any] | None = None
+    namespaces: Mapping[str, Any] | None = None
 
     @property
     def path(self) -> str:
@@ -83,6 +91,11 @@ KUEUE_WEBHOOKS: Final = (
     *_both("batch", "v1", "jobs", "Job"),
     *_both(_JOBSET_GROUP, "v1alpha2", "jobsets", "JobSet"),
 )
+POD_WEBHOOKS: Final = tuple(
+    hook._replace(namespaces=OF_TEAMS)
+    for hook in (*_both("", "v1", "pods", "Pod"), *_both("apps", "v1", "deployments", "Deployment"))
+)
+"""Those of Kueue where it queues pods, as its chart registers them with our configuration."""
 JOBSET_WEBHOOKS: Final = (
     *_both(_JOBSET_GROUP, "v1alpha2", "jobsets", "JobSet"),
     Webhook("", "v1", "pods", "Pod", True, _OF_JOBSETS),
@@ -125,7 +138,9 @@ class Controllers:
             if self._binaries.jobset:
                 self._operator(client, "jobset", self._binaries.jobset, _JOBSET_SETTINGS, JOBSET_WEBHOOKS)
             if self._binaries.kueue:
-                self._operator(client, "kueue", self._binaries.kueue, self._kueue, KUEUE_WEBHOOKS)
+                pods = POD_WEBHOOKS if "pod" in self._kueue["integrations"]["frameworks"] else ()
+                hooks = (*KUEUE_WEBHOOKS, *pods)
+                self._operator(client, "kueue", self._binaries.kueue, self._kueue, hooks)
 
     def _define(self, client: httpx.Client) -> None:
         """Apply the definitions, and wait until every kind of them is served."""
@@ -146,6 +161,7 @@ class Controllers:
         config = self._kubeconfig()
         assert self._binaries.controller_manager is not None  # asked before
         flags = {"kubeconfig": config, "controllers": _CONTROLLERS, "secure-port": "0", "leader-elect": "false"}
+        flags["horizontal-pod-autoscaler-sync-period"] = "1s"  # 15 s elsewhere
         self._run(self._binaries.controller_manager, flags)
         if self._binaries.scheduler:
             self._run(self._binaries.scheduler, {"kubeconfig": config, "secure-port": "0", "leader-elect": "false"})
@@ -221,6 +237,7 @@ def _webhook(name: str, hook: Webhook, port: int, bundle: str) -> Json:
             }
         ],
         **({"objectSelector": dict(hook.selector)} if hook.selector else {}),
+        **({"namespaceSelector": dict(hook.namespaces)} if hook.namespaces else {}),
     }
 
 

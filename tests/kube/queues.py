@@ -15,17 +15,18 @@ import yaml
 
 from modules.kueue.flavors import Flavors, FlavorsArgs
 from modules.kueue.queues import TeamQueues, TeamQueuesArgs
+from modules.serving.model_server import ModelServer, ModelServerArgs
 from training_platform.checks.planning.recorder import record
 from training_platform.config.reading.source import parse_source
 from training_platform.config.spec.stack import parse_stack
 from training_platform.config.workspace import Workspace, cross_check
-from training_platform.resources.scope import environment_scope, team_scope
+from training_platform.resources.kueue.objects import priorities
+from training_platform.resources.scope import TEAM_LABEL, environment_scope, team_scope
 
 Json = dict[str, Any]
 T = TypeVar("T")
 SECONDS = 30.0
 KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
-GROUP = "kubernetes:kueue.x-k8s.io/v1beta2:"
 PATHS = {  # in the order in which the next needs them
     "Topology": f"{KUEUE}/topologies",
     "ResourceFlavor": f"{KUEUE}/resourceflavors",
@@ -35,6 +36,10 @@ PATHS = {  # in the order in which the next needs them
     "Cohort": f"{KUEUE}/cohorts",
     "ClusterQueue": f"{KUEUE}/clusterqueues",
     "LocalQueue": f"{KUEUE}/namespaces/{{}}/localqueues",
+    "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
+    "Service": "/api/v1/namespaces/{}/services",
+    "PodMonitoring": "/apis/monitoring.googleapis.com/v1/namespaces/{}/podmonitorings",
+    "HorizontalPodAutoscaler": "/apis/autoscaling/v2/namespaces/{}/horizontalpodautoscalers",
 }
 REPLACED = ("Cohort", "ClusterQueue", "LocalQueue")  # between two tests
 ENVIRONMENT = """
@@ -60,8 +65,9 @@ clusters:
 
 
 def planned(environment: Json, teams: Mapping[str, Json]) -> list[Json]:
-    """Return Kueue's objects of an environment and of teams, from their stack files, as their components register."""
+    """Return objects of Kueue and of model servers, from stack files, as the components register them."""
     whole = {**yaml.safe_load(ENVIRONMENT), **environment}
+    whole["clusters"]["main"]["serving"] = any("serving" in fields for fields in teams.values())
     files = {"lab": {"training-platform:environment": whole}}
     for name, fields in teams.items():
         section = {"environment": "lab", "name": name, "members": ["group:a@example.com"], **fields}
@@ -80,7 +86,7 @@ def planned(environment: Json, teams: Mapping[str, Json]) -> list[Json]:
         opts = pulumi.ResourceOptions(provider=kubernetes.Provider("cluster", kubeconfig="{}"))
         scope = environment_scope("lab", home)
         args = FlavorsArgs(
-            scope=scope, cluster_name="main", cluster=spec, priorities=home.priorities, cohorts=home.cohorts
+            scope=scope, cluster_name="main", cluster=spec, priorities=priorities(home), cohorts=home.cohorts
         )
         Flavors("main-flavors", args, opts)
         for _, team, _ in workspace.teams():
@@ -88,9 +94,15 @@ def planned(environment: Json, teams: Mapping[str, Json]) -> list[Json]:
                 scope=team_scope(team, home), team=team, cluster="main", flavors=flavors, namespace=team.name
             )
             TeamQueues(f"{team.name}-queues", own, opts)
+            for name, server in team.serving.get("main", {}).items():
+                about = ModelServerArgs(
+                    scope=team_scope(team, home), key=name, team=team.name, spec=server,
+                    flavor=flavors[server.flavor], namespace=team.name,
+                )  # fmt: skip
+                ModelServer(f"{team.name}-{name}", about, opts)
 
     plan = record(program, project="training-platform", stack_name="lab")
-    return [dict(resource.inputs) for resource in plan.resources if resource.type.startswith(GROUP)]
+    return [dict(resource.inputs) for resource in plan.resources if resource.inputs.get("kind") in PATHS]
 
 
 class Queues:
@@ -103,7 +115,7 @@ class Queues:
         """Apply the objects of an environment and its teams, and wait until all queues are active or held."""
         bodies = planned(environment, teams)
         for team in teams:
-            self._client.post("/api/v1/namespaces", json={"metadata": {"name": team}})
+            self._client.post("/api/v1/namespaces", json={"metadata": {"name": team, "labels": {TEAM_LABEL: team}}})
         for kind in PATHS:
             for body in bodies:
                 if body["kind"] == kind:

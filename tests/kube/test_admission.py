@@ -128,6 +128,20 @@ ESCAPES: dict[str, Json] = {
 }
 
 
+@pytest.mark.parametrize(
+    ("gate", "let_in"), [("kueue.x-k8s.io/admission", True), ("example.com/own", False), (None, False)]
+)
+def test_a_pod_with_accelerators_of_no_job_is_let_in_at_kueues_gate_alone(
+    server: Server, gate: str | None, let_in: bool
+) -> None:
+    gates = {"schedulingGates": [{"name": gate}]} if gate else {}
+    pod = plain("nlp", container={"resources": TPU}, **gates)
+
+    refusal = server.ask("Pod", pod, JOB_CONTROLLER)
+
+    assert (refusal == "") is let_in, refusal
+
+
 @pytest.mark.parametrize("namespace", ["vision", "nlp"])
 @pytest.mark.parametrize("escape", ESCAPES)
 def test_a_pod_does_not_get_out_to_its_node(server: Server, namespace: str, escape: str) -> None:

@@ -93,6 +93,7 @@ clusters:
     location: us-central1-a
     subnet: {nodes: 10.0.0.0/20, pods: 10.64.0.0/16, services: 10.1.0.0/20}
     release_channel: REGULAR
+    serving: true
     version: "1.33"
     fqdn_policies: true
     system_pool: {machine_type: e2-standard-8, min_nodes: 1, max_nodes: 3, boot_disk: {type: pd-balanced, size_gb: 100}}
@@ -253,6 +254,7 @@ ENVIRONMENT_CHANGES: dict[tuple[str | int, ...], Any] = {
     (*CLUSTER, "subnet", "pods"): "10.65.0.0/16",
     (*CLUSTER, "subnet", "services"): "10.3.0.0/20",
     (*CLUSTER, "release_channel"): "STABLE",
+    (*CLUSTER, "serving"): False,
     (*CLUSTER, "version"): "1.34",
     (*CLUSTER, "system_pool", "machine_type"): "n2-standard-8",
     (*CLUSTER, "system_pool", "min_nodes"): 2,
@@ -424,6 +426,20 @@ directories:
   d: {filestore: e, size_gib: 100}
 buckets:
   k: {location: us-central1, storage_class: STANDARD, delete_after_days: 10, versioning: false}
+secrets: [token]
+serving:
+  c:
+    s:
+      flavor: a100-40-spot
+      image: example.com/vllm:1
+      command: [vllm]
+      args: [serve]
+      env: {A: one}
+      secrets: {TOKEN: token}
+      min_replicas: 1
+      max_replicas: 2
+      metric: some_queue
+      target: 5
 budget: {a_month: 5000, currency: USD, alert_at_percent: [50, 100], emails: [a@example.com]}
 vertex:
   tensorboards: [us-central1]
@@ -441,6 +457,7 @@ vertex:
           max_replicas: 3
           boot_disk: {type: pd-ssd, size_gb: 200}
 """)
+SERVER = ("serving", "c", "s")
 SHARE, RESOURCE = ("shares", "c", "a100-40-spot"), ("vertex", "persistent_resources", "r")
 POOL = (*RESOURCE, "more_pools", "p")
 TEAM_CHANGES: dict[tuple[str | int, ...], Any] = {
@@ -456,7 +473,7 @@ TEAM_CHANGES: dict[tuple[str | int, ...], Any] = {
     ("project",): "example-mates",
     ("labels",): {"cost-center": "two"},
     ("members",): ["group:b@example.com"],
-    ("shares",): {},
+    ("shares",): {"c": {"a100-40-spot": {"nominal_quota": 8}}},
     ("fallback",): {"when_can_borrow": "TryNextFlavor"},
     ("fallback", "when_can_borrow"): "TryNextFlavor",
     ("fallback", "when_can_preempt"): "MayStopSearch",
@@ -483,7 +500,22 @@ TEAM_CHANGES: dict[tuple[str | int, ...], Any] = {
     ("buckets", "k", "versioning"): True,
     ("buckets", "k", "hierarchical_namespace"): True,
     ("buckets", "k", "access_logs"): "example-logs",
-    ("secrets",): ["other"],
+    ("secrets",): ["token", "other"],
+    ("serving",): {},
+    (*SERVER, "flavor"): "h100-flex-start",
+    (*SERVER, "server"): "jetstream",
+    (*SERVER, "image"): "example.com/vllm:2",
+    (*SERVER, "command"): ["other"],
+    (*SERVER, "args"): ["other"],
+    (*SERVER, "port"): 9000,
+    (*SERVER, "env"): {"A": "two"},
+    (*SERVER, "secrets"): {},
+    (*SERVER, "chips"): 1,
+    (*SERVER, "min_replicas"): 2,
+    (*SERVER, "max_replicas"): 3,
+    (*SERVER, "metric"): "other_queue",
+    (*SERVER, "target"): 6,
+    (*SERVER, "priority"): "low",
     ("budget",): None,
     ("budget", "a_month"): 6000,
     ("budget", "currency"): "EUR",
@@ -613,7 +645,7 @@ UNPLANNED = {
 }
 """Fields that rules, jobs and ``check --base`` read, and no resource does."""
 
-TEAM_WITHOUT_SHARES = {**TEAM, "shares": {}, "directories": {}}
+TEAM_WITHOUT_SHARES = {**TEAM, "shares": {}, "directories": {}, "serving": {}}
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         FilestoreTier,
         LustreTier,
         MachineType,
+        ModelServer,
         Quota,
         QuotaId,
     )
@@ -38,6 +39,7 @@ IMAGES: Mapping[str, str]
 LOCATIONS_READ: date
 LUSTRE_TIERS: Mapping[str, LustreTier]
 MACHINE_TYPES: Mapping[str, MachineType]
+MODEL_SERVERS: Mapping[str, ModelServer]
 QUOTAS: Mapping[QuotaId, Quota]
 REGIONS: frozenset[str]
 VERTEX_BOOT_DISK_MAX_GB: int

@@ -25,6 +25,7 @@ KINDS: Mapping[str, str] = {
     "Managed Lustre tier": "lustre_tiers",
     "chart": "charts",
     "image": "images",
+    "model server": "model_servers",
 }
 """What a row can be, and where the catalogue keeps it."""
 

@@ -5,7 +5,8 @@ A data file holds any of these sections; rows of all files are joined, and none 
     quotas:            name -> fields of QuotaId (dimensions as a mapping), source, unverified
     accelerators:      name -> fields of Accelerator; a quota is written as its name
     machine_types:     group -> shared (fields of every row), and rows (name -> fields of MachineType) or sizes
-    disk_types, boot_disk_limits, filestore_tiers, lustre_tiers, charts, images: name -> fields of the type
+    disk_types, boot_disk_limits, filestore_tiers, lustre_tiers, charts, images, model_servers:
+                       name -> fields of the type
     service_prices:    name -> fields of ServicePrice
     locations:         read, source, zones (region -> last parts of its zones' names)
 """
@@ -31,6 +32,7 @@ from training_platform.catalog.types import (
     Image,
     LustreTier,
     MachineType,
+    ModelServer,
     Quota,
     QuotaId,
     ServicePrice,
@@ -49,6 +51,7 @@ SECTIONS = (
     "images",
     "locations",
     "machine_types",
+    "model_servers",
     "quotas",
     "service_prices",
 )
@@ -69,6 +72,7 @@ class Catalog:
     charts: dict[str, Chart]
     service_prices: dict[str, ServicePrice]
     images: dict[str, Image]
+    model_servers: dict[str, ModelServer]
     regions: frozenset[str]
     zones: frozenset[str]
     locations_read: date
@@ -129,6 +133,7 @@ def load(folder: Path) -> Catalog:
         service_prices=typed(ServicePrice, sections["service_prices"]),
         charts=typed(Chart, sections["charts"]),
         images=typed(Image, sections["images"]),
+        model_servers=typed(ModelServer, sections["model_servers"]),
         regions=regions,
         zones=zones,
         locations_read=read,

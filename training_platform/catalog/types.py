@@ -362,6 +362,20 @@ class Chart:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ModelServer:
+    """A program that serves models: where it answers, and the gauge by which its replicas are scaled."""
+
+    name: str
+    port: int
+    health_path: str | None  # None where only its port can be probed
+    metrics_port: int  # at /metrics
+    metric: str
+    target: int  # the metric's mean over all pods
+    source: str
+    unverified: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Image:
     """A container image that the platform starts unless a stack or a job names another."""
 

@@ -32,7 +32,7 @@ def show(
     name: Annotated[
         str,
         typer.Argument(
-            help="A machine type, accelerator, disk type, Filestore tier, chart or image.",
+            help="A machine type, accelerator, disk type, Filestore tier, chart, image or model server.",
             autocompletion=_complete,
         ),
     ],
@@ -159,6 +159,7 @@ def _brief(sheet: Sheet) -> str:
         "Filestore tier": ("scope", "bands"),
         "chart": ("version", "chart"),
         "image": ("image",),
+        "model server": ("port", "metric", "target"),
     }[sheet.kind]
     facts = {fact.field: fact for fact in sheet.facts}
     parts = [f"{_shown(facts[name].value)} {facts[name].unit}".strip() for name in chosen if facts[name].value]

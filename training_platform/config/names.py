@@ -78,6 +78,11 @@ def secret_name(secret: str) -> str:
     return f"secret-{secret}"
 
 
+def server_name(cluster: str, server: str) -> str:
+    """Name a team's model server in a cluster."""
+    return f"serving-{cluster}-{server}"
+
+
 def persistent_resource_name(resource: str) -> str:
     """Name a team's Vertex AI persistent resource."""
     return f"vertex-{resource}"
@@ -139,6 +144,9 @@ def _team_sections(team: Team) -> Iterator[tuple[str, Path]]:
     yield "budget", ("budget",)
     for index, secret in enumerate(team.secrets):
         yield secret_name(secret), ("secrets", index)
+    for cluster, servers in team.serving.items():
+        for server in servers:
+            yield server_name(cluster, server), ("serving", cluster, server)
     for resource in team.vertex.persistent_resources:
         yield persistent_resource_name(resource), ("vertex", "persistent_resources", resource)
 

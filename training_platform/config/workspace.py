@@ -15,6 +15,7 @@ from training_platform.config.reading.finding import Finding, Path, dotted
 from training_platform.config.reading.rejection import RULE
 from training_platform.config.reading.section import article, enumeration
 from training_platform.config.reading.source import UnreadableError
+from training_platform.config.server_references import server_references
 from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.queues import ROOT_COHORT
 from training_platform.config.spec.stack import Stack, read_stack, stack_name
@@ -141,6 +142,7 @@ def _team_references(stack: Stack, team: Team, workspace: Workspace) -> Iterator
             what = f"Filestore instance of {team.environment}"
             yield _dangling(stack, path, directory.filestore, what, home.filestore)
     yield from _queue_references(stack, team, home)
+    yield from server_references(stack, team, home)
     if team.budget and home.billing_account is None:
         message = f"needs billing_account of environment {team.environment}, which is not set"
         yield stack.finding(RULE, ("budget",), message, allowed="no budget, or the environment with billing_account")

@@ -10,6 +10,7 @@ from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.team import Team
 
 MANAGED_BY = "training-platform"
+TEAM_LABEL = f"{MANAGED_BY}/team"  # of a team's namespace in each cluster
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,8 @@ from training_platform.config.expansion.flavors import Flavor
 from training_platform.config.spec.storage import FilestoreSpec
 from training_platform.config.spec.team import DirectorySpec, Share
 from training_platform.resources.admission.jobs import ACCELERATORS
-from training_platform.resources.admission.policy import ALLOW_LABEL, HOST_NETWORK, SHARED_CLAIMS, TEAM_LABEL
+from training_platform.resources.admission.policy import ALLOW_LABEL, HOST_NETWORK, SHARED_CLAIMS
+from training_platform.resources.scope import TEAM_LABEL
 
 _ALL = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
 _READ = ("get", "list", "watch")
@@ -106,17 +107,21 @@ def shared_claims(directories: Mapping[str, DirectorySpec], instances: Mapping[s
     return {SHARED_CLAIMS: names} if names else {}
 
 
-def resource_quota(shares: Mapping[str, Share], flavors: Mapping[str, Flavor]) -> dict[str, str]:
+def resource_quota(
+    shares: Mapping[str, Share], flavors: Mapping[str, Flavor], gated: Mapping[str, int] | None = None
+) -> dict[str, str]:
     """Return the ``hard`` part of a team's ResourceQuota in one cluster, in texts as the server gives them back.
 
     Kueue is what counts accelerators; this is what a job that came past it could have at most: the team's own and what
-    it can borrow. CPUs and memory are those of the VMs for them, and some beside.
+    it can borrow. CPUs and memory are those of the VMs for them, and some beside. ``gated`` are chips by flavor that
+    pods ask for while Kueue holds them back, and its jobs still run: a pod that is refused would stop none of them.
     """
+    gated = gated or {}
     chips = Counter(dict.fromkeys(ACCELERATORS, 0))
     vms, cpus, memory = 0, float(SPARE_CPUS), float(SPARE_MEMORY_GIB)
     for name, share in shares.items():
         flavor = flavors[name]
-        most = most_chips(share, flavor)
+        most = most_chips(share, flavor) + gated.get(name, 0)
         chips[flavor.accelerator.resource] += most
         largest = max(flavor.pools, key=lambda pool: pool.machine.vcpus / _chips(flavor))
         hosts = ceil(most / _chips(flavor))

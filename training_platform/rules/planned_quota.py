@@ -28,6 +28,7 @@ from training_platform.quota.ledger import CapacityLine, ProjectLedger, file_led
 from training_platform.quota.ledger_findings import capacity_findings, file_findings, quota_findings
 from training_platform.quota.requests import request_findings
 from training_platform.resources.planned import Planned
+from training_platform.resources.serving.findings import serving_findings
 from training_platform.rules.adapters.plan import views_of_plan
 from training_platform.rules.gke.reservations import SURGE_BY_DEFAULT
 from training_platform.rules.network.gateways import vms_behind
@@ -50,6 +51,7 @@ def ledger_findings(
         *capacity_findings(capacity, workspace),
         *file_findings(file_ledger(workspace), workspace),
         *far_data_sets(workspace),
+        *serving_findings(workspace),
     ]
 
 

@@ -27,7 +27,7 @@ def rows() -> Iterator[tuple[str, object]]:
     catalog = default()
     parts = (
         catalog.quotas, catalog.accelerators, catalog.machine_types, catalog.disk_types, catalog.boot_disk_limits,
-        catalog.filestore_tiers, catalog.charts, catalog.images,
+        catalog.filestore_tiers, catalog.charts, catalog.images, catalog.model_servers,
         {name: a.vertex for name, a in catalog.accelerators.items() if a.vertex is not None},
         {name: a.attachment for name, a in catalog.accelerators.items() if a.attachment is not None},
         {name: a.price for name, a in catalog.accelerators.items() if a.price is not None},

@@ -82,7 +82,7 @@ def test_the_list_has_every_name_below_its_kind() -> None:
     assert {*MACHINE_TYPES, *DISK_TYPES, *FILESTORE_TIERS, *CHARTS} <= set(listed)
     assert len(listed) == len(set(listed))
     assert [each for each in done.stdout.splitlines() if each and not each.startswith(" ")] == [
-        "machine types", "accelerators", "disk types", "Filestore tiers", "charts", "images",
+        "machine types", "accelerators", "disk types", "Filestore tiers", "charts", "images", "model servers",
     ]  # fmt: skip
 
 

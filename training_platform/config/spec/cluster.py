@@ -91,6 +91,10 @@ class ClusterSpec(Section):
         default={}, description="Custom compute classes, by name; each is the flavor class-NAME."
     )
     notebooks: Notebooks | None = Field(default=None, description="JupyterHub; default: none.")
+    serving: bool = Field(
+        default=False,
+        description="Teams may have model servers here: Kueue queues their pods, and autoscalers see their metrics.",
+    )
     deletion_protection: bool = Field(
         default=True,
         description="false allows a change to delete or replace it, where the environment protects such resources.",
@@ -100,6 +104,11 @@ class ClusterSpec(Section):
     def expanded(self) -> dict[str, tuple[Any, ...]]:
         """Its expanded pools by its name, filled by ``expansion.pools``: they live as long as the cluster does."""
         return {}
+
+    @property
+    def queues_pods(self) -> bool:
+        """Whether Kueue counts pods that are no job's."""
+        return self.serving
 
     @model_validator(mode="after")
     def _classes_are_of_its_pools(self) -> ClusterSpec:

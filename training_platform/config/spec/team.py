@@ -25,6 +25,7 @@ from training_platform.config.spec.capacity import Capacity
 from training_platform.config.spec.networks import Destinations
 from training_platform.config.spec.node_pool import BootDiskSpec
 from training_platform.config.spec.queues import Fallback, Preemption, Share, Weight, check_order
+from training_platform.config.spec.workloads.serving import ServerSpec
 
 
 class DirectorySpec(Section):
@@ -230,6 +231,9 @@ class Team(Section):
         default=(),
         description="Secrets that the team's jobs read, by name; people add their values with gcloud secrets.",
         examples=[["hugging-face"]],
+    )
+    serving: dict[Name, dict[Name, ServerSpec]] = Field(
+        default={}, description="Model servers by cluster and name; their pods go before the team's training."
     )
     budget: BudgetSpec | None = Field(
         default=None, description="Budget of the team's labelled resources; needs the environment's billing_account."

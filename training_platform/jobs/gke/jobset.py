@@ -16,11 +16,9 @@ from training_platform.jobs.gke.pod import job_template
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.jobs.spec.gke import GkeTarget
 from training_platform.resources.kueue.configuration import KEPT_HOURS
-from training_platform.resources.kueue.objects import local_queue_names
+from training_platform.resources.kueue.objects import PRIORITY_LABEL, QUEUE_LABEL, local_queue_names
 from training_platform.resources.kueue.provisioning import MAX_RUN_ANNOTATION
 
-QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
-PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 LONGEST_LABEL = 63
 ROLE = "slice"  # the replicated job; short, since names of pods hold it beside the job's own (63 characters in all)
 # One Job of the set per node pool, which is one slice over several VMs: two of those that are idle look alike to the

@@ -11,13 +11,14 @@ from training_platform.clients.kubernetes_api import JOBSETS, LOCAL_QUEUES, Clus
 from training_platform.clients.vertex_ai import VertexJobs
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import read_workspace
-from training_platform.jobs.gke.jobset import QUEUE_LABEL, jobset
+from training_platform.jobs.gke.jobset import jobset
 from training_platform.jobs.render import RenderError, chosen_target, judge
 from training_platform.jobs.resolve import ResolvedJob, read_job
 from training_platform.jobs.runs.naming import as_run, new_run, point_runs
 from training_platform.jobs.runs.places import Place, place_of
 from training_platform.jobs.spec.job import Target
 from training_platform.jobs.vertex.body import Collection, job_spec, vertex_body
+from training_platform.resources.kueue.objects import QUEUE_LABEL
 
 
 @dataclass(frozen=True, kw_only=True)

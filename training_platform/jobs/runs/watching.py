@@ -17,7 +17,6 @@ from training_platform.clients.kubernetes_api import (
     ClusterError,
 )
 from training_platform.clients.vertex_ai import VertexJobs
-from training_platform.jobs.gke.jobset import QUEUE_LABEL
 from training_platform.jobs.gke.jobset import jobset as jobset_of
 from training_platform.jobs.gke.layout import gke_target, layout
 from training_platform.jobs.gke.pod import CONTAINER
@@ -29,6 +28,7 @@ from training_platform.jobs.runs.on_vertex import ENVIRONMENT_LABEL, TEAM_LABEL,
 from training_platform.jobs.runs.places import Place
 from training_platform.jobs.runs.state import Run
 from training_platform.jobs.runs.why_on_gke import Seen, why
+from training_platform.resources.kueue.objects import QUEUE_LABEL
 
 _POLL_SECONDS = 5.0
 

@@ -8,9 +8,11 @@ Source: kubernetes-sigs/kueue v0.19.2, pkg/controller/jobframework (defaults.go,
 from __future__ import annotations
 
 from training_platform.resources.admission.policy import FROM_PEOPLE, Policy, literal
+from training_platform.resources.kueue.objects import QUEUE_LABEL
 
-QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 PODSET_LABEL = "kueue.x-k8s.io/podset"  # Kueue puts it on the pods of a job that it admits
+# Holds a pod back until Kueue has counted it and lets it go; nobody else of a team may change pods.
+POD_GATE = "kueue.x-k8s.io/admission"
 ACCELERATORS = ("google.com/tpu", "nvidia.com/gpu")
 
 _PODS = "r.template.spec.template"
@@ -73,8 +75,9 @@ def accelerator_pods() -> Policy:
             ),
         },
         validations={
-            "a pod that asks for TPUs or GPUs belongs to a job that Kueue admitted": (
-                f"!variables.asks || {literal(PODSET_LABEL)} in object.metadata.?labels.orValue({{}})"
+            "a pod that asks for TPUs or GPUs belongs to a job that Kueue admitted, or is held back by Kueue": (
+                f"!variables.asks || {literal(PODSET_LABEL)} in object.metadata.?labels.orValue({{}}) || "
+                f"object.spec.?schedulingGates.orValue([]).exists(g, g.name == {literal(POD_GATE)})"
             ),
             "a pod that asks for no TPU or GPU does not tolerate their nodes": (
                 "variables.asks || !object.spec.?tolerations.orValue([]).exists(t, "

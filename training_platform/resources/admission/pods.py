@@ -12,13 +12,13 @@ from typing import Any
 from training_platform.resources.admission.policy import (
     HOST_NETWORK,
     SHARED_CLAIMS,
-    TEAM_LABEL,
     Policy,
     allowed,
     literal,
 )
 from training_platform.resources.cloud_names import SERVICE_ACCOUNT
 from training_platform.resources.gpu_access import DEVICES_ANNOTATION, Access, access
+from training_platform.resources.scope import TEAM_LABEL
 
 KINDS = ("RDMA", "TCPX", "TCPXO")
 VOLUMES = (

@@ -12,10 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from training_platform.resources.scope import MANAGED_BY
+from training_platform.resources.scope import MANAGED_BY, TEAM_LABEL
 
 API_VERSION = "admissionregistration.k8s.io/v1"
-TEAM_LABEL = f"{MANAGED_BY}/team"
 ALLOW_LABEL = (
     f"{MANAGED_BY}/allow-"  # and tcpx, tcpxo, rdma or host-network: what a team's namespace may, beside baseline
 )

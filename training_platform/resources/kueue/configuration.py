@@ -13,9 +13,10 @@ from typing import Any
 import yaml
 
 from training_platform.config.spec.capacity import Capacity
+from training_platform.resources.scope import TEAM_LABEL
 
-# A kind that is not listed starts without asking for quota. Missing on purpose: `pod`, whose webhook would stand before
-# every pod of the cluster and fail closed, and `deployment`, `statefulset` and LeaderWorkerSet, which switch it on.
+# A kind that is not listed starts without asking for quota. `pod`, whose webhook fails closed before every pod, and
+# `deployment`, which switches it on, come only where pods are queued, and there for namespaces of teams alone.
 FRAMEWORKS = (
     "batch/job",
     "jobset.x-k8s.io/jobset",
@@ -25,6 +26,9 @@ FRAMEWORKS = (
     "ray.io/rayjob",
     "ray.io/raycluster",
 )
+
+POD_FRAMEWORKS = ("pod", "deployment")
+OF_TEAMS = {"matchExpressions": [{"key": TEAM_LABEL, "operator": "Exists"}]}
 
 # Accelerators are what is scarce, and queues count them alone. A pod that also asks for one of these, in a queue that
 # does not cover it, would never be admitted; Kueue's IgnoreUndeclared would also let GPUs through a queue for TPUs.
@@ -54,8 +58,11 @@ _CONCURRENCY = {
 }
 
 
-def configuration(capacities: Iterable[Capacity], *, fair_sharing: bool = True) -> dict[str, Any]:
+def configuration(capacities: Iterable[Capacity], *, fair_sharing: bool = True, pods: bool = False) -> dict[str, Any]:
     """Return the configuration for a cluster whose pools have these capacities; Kueue has one time-out for all.
+
+    With ``pods`` it queues those of model servers and notebooks, and looks at namespaces of teams alone: the chart
+    gives the same selector to its webhooks.
 
     With a pool of flex-start, jobs that never get ready hold their machines for its 24 hours; an alert says so after
     one. Jobs that were ready once get the longest time of the other pools to recover.
@@ -75,7 +82,8 @@ def configuration(capacities: Iterable[Capacity], *, fair_sharing: bool = True) 
         "clientConnection": {"qps": 300, "burst": 500},
         # True would also hold back Jobs of other software; every team's namespace has a default queue instead.
         "manageJobsWithoutQueueName": False,
-        "integrations": {"frameworks": list(FRAMEWORKS)},
+        "integrations": {"frameworks": [*FRAMEWORKS, *(POD_FRAMEWORKS if pods else ())]},
+        **({"managedJobsNamespaceSelector": OF_TEAMS} if pods else {}),
         "waitForPodsReady": {
             "timeout": ready,
             "recoveryTimeout": recovered,
@@ -90,6 +98,6 @@ def configuration(capacities: Iterable[Capacity], *, fair_sharing: bool = True) 
     }
 
 
-def configuration_text(capacities: Iterable[Capacity], *, fair_sharing: bool = True) -> str:
+def configuration_text(capacities: Iterable[Capacity], *, fair_sharing: bool = True, pods: bool = False) -> str:
     """Return the configuration as the chart's value ``controllerManagerConfigYaml``."""
-    return yaml.safe_dump(configuration(capacities, fair_sharing=fair_sharing), sort_keys=False)
+    return yaml.safe_dump(configuration(capacities, fair_sharing=fair_sharing, pods=pods), sort_keys=False)

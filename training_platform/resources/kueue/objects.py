@@ -11,11 +11,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from training_platform.config.expansion.flavors import Flavor
+from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.queues import ROOT_COHORT, CohortSpec, Preemption, Share
 from training_platform.config.spec.team import Team
+from training_platform.config.spec.workloads.serving import SERVING_PRIORITY
 from training_platform.resources.kueue.provisioning import admission_checks
 
 API_VERSION = "kueue.x-k8s.io/v1beta2"
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"  # on jobs and pods: the LocalQueue that they wait in
+PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 DEFAULT_QUEUE = "default"  # Kueue puts jobs without the label kueue.x-k8s.io/queue-name into a queue of this name
 
 
@@ -73,6 +77,14 @@ def cohort(name: str, spec: CohortSpec, cluster: str, flavors: Mapping[str, Flav
     parent = {} if name == ROOT_COHORT else {"parentName": spec.parent or ROOT_COHORT}
     groups = _resource_groups(spec.shares.get(cluster, {}), flavors)
     return {**parent, "resourceGroups": groups, "fairSharing": {"weight": str(spec.weight)}}
+
+
+def priorities(environment: Environment) -> dict[str, int]:
+    """Return an environment's priorities; model servers have one above all others, unless the file names theirs."""
+    own = environment.priorities
+    if SERVING_PRIORITY in own or not any(cluster.serving for cluster in environment.clusters.values()):
+        return own
+    return {**own, SERVING_PRIORITY: max(own.values(), default=0) + 1}
 
 
 def _preemption(policy: Preemption) -> dict[str, Any]:

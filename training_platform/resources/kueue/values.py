@@ -22,7 +22,7 @@ def values(cluster_name: str, cluster: ClusterSpec, *, fair_sharing: bool = True
         "enableCertManager": False,
         "managerConfig": {
             "controllerManagerConfigYaml": configuration_text(
-                (pool.spec.capacity for pool in pools), fair_sharing=fair_sharing
+                (pool.spec.capacity for pool in pools), fair_sharing=fair_sharing, pods=cluster.queues_pods
             )
         },
         "controllerManager": {

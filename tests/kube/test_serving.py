@@ -1,0 +1,156 @@
+"""Model servers played by the real controllers: autoscaler, Deployments, Kueue, scheduler. Nodes are objects only."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.kube.conftest import SCHEMAS
+from tests.kube.controllers import Binaries, Controllers
+from tests.kube.metrics_api import MetricsApi
+from tests.kube.queues import PATHS, Json, Queues, until
+from training_platform.resources.kueue.configuration import configuration
+from training_platform.sandbox.kubernetes.api_servers.control_plane import ControlPlanes
+
+pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
+
+H100 = {"training-platform/flavor": "h100-reservation", "cloud.google.com/gke-accelerator": "nvidia-h100-80gb"}
+SERVER = {"flavor": "h100-reservation", "image": "registry.example.com/vllm:1"}
+
+
+class Servers(Queues):
+    """A cluster with model servers; pods that have a node run, as a kubelet would say."""
+
+    def __init__(self, client: httpx.Client) -> None:
+        super().__init__(client)
+        self._http = client
+
+    def pods(self, team: str, *, running: bool = False) -> list[Json]:
+        """Return the pods of servers that are not being deleted."""
+        query = "labelSelector=training-platform/server"
+        every = self.get(f"/api/v1/namespaces/{team}/pods?{query}")["items"]
+        alive = [each for each in every if not each["metadata"].get("deletionTimestamp")]
+        return [each for each in alive if not running or each.get("status", {}).get("phase") == "Running"]
+
+    def run(self, team: str) -> int:
+        """Say of every pod with a node that it runs and is ready; return how many there are."""
+        for pod in self.pods(team):
+            if pod["spec"].get("nodeName") and pod["status"].get("phase") != "Running":
+                ready = {"type": "Ready", "status": "True"}
+                body = json.dumps({"status": {"phase": "Running", "conditions": [ready]}})
+                path = f"/api/v1/namespaces/{team}/pods/{pod['metadata']['name']}/status"
+                headers = {"Content-Type": "application/merge-patch+json"}
+                self._http.patch(path, content=body, headers=headers).raise_for_status()
+        return len(self.pods(team, running=True))
+
+    def change(self, path: str, body: Json) -> None:
+        """Patch an object."""
+        headers = {"Content-Type": "application/merge-patch+json"}
+        self._http.patch(path, content=json.dumps(body), headers=headers).raise_for_status()
+
+    def clear(self) -> None:
+        for namespace in (each["metadata"]["name"] for each in self.get("/api/v1/namespaces")["items"]):
+            for kind in ("HorizontalPodAutoscaler", "Deployment"):
+                self.delete(PATHS[kind].format(namespace))
+            until(lambda namespace=namespace: self._pods_gone(namespace), bool)  # type: ignore[misc]
+        super().clear()
+
+    def _pods_gone(self, namespace: str) -> bool:
+        path = f"/api/v1/namespaces/{namespace}/pods"
+        self._http.request("DELETE", path, json={"gracePeriodSeconds": 0})  # there is no kubelet to end them
+        return not self.get(path)["items"]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Servers, MetricsApi]]:
+    folder = Path(os.environ["KUBEBUILDER_ASSETS"])
+    binaries = Binaries.of_settings(folder)._replace(jobset=None)
+    missing = [name for name, path in binaries._asdict().items() if path is None and name != "jobset"]
+    if missing or not SCHEMAS.is_dir():
+        pytest.skip(f"not named by settings: {', '.join(missing) or '../shared/schemas'}")
+    names = ("jobset", "kueue", "autoscaler", "gmp")
+    definitions = [file for name in names for file in (SCHEMAS / name).glob("*.yaml")]
+    place = tmp_path_factory.mktemp("serving")
+    with ControlPlanes(folder, place) as planes:
+        access = planes.access("main")
+        settings = configuration(["reservation"], pods=True)
+        with Controllers(access, binaries, place / "controllers", definitions, settings), access.client() as client:
+            servers = Servers(client)
+
+            def running(team: str) -> list[str]:
+                return [each["metadata"]["name"] for each in servers.pods(team, running=True)]
+
+            with MetricsApi(access, running) as metrics:
+                yield servers, metrics
+
+
+@pytest.fixture
+def servers(cluster: tuple[Servers, MetricsApi]) -> Iterator[Servers]:
+    servers, metrics = cluster
+    metrics.load = 0
+    for index in range(4):
+        servers.node(f"h100-{index}", H100, "nvidia.com/gpu", 8)
+    yield servers
+    servers.clear()
+
+
+@pytest.fixture
+def metrics(cluster: tuple[Servers, MetricsApi]) -> MetricsApi:
+    return cluster[1]
+
+
+def team(gpus: int, most: int, **fields: Any) -> dict[str, Json]:
+    shares = {"main": {"h100-reservation": {"nominal_quota": gpus}}}
+    return {"vision": {"shares": shares, "serving": {"main": {"chat": {**SERVER, "max_replicas": most}}}, **fields}}
+
+
+def test_pods_follow_the_load_between_the_fewest_and_the_most(servers: Servers, metrics: MetricsApi) -> None:
+    servers.deploy(team(32, 3))
+    until(lambda: servers.run("vision"), lambda pods: pods == 1)
+
+    metrics.load = 9  # of which each pod is to have 5
+    until(lambda: servers.run("vision"), lambda pods: pods == 2)
+    metrics.load = 100
+    until(lambda: servers.run("vision"), lambda pods: pods == 3)
+
+    path = f"{PATHS['HorizontalPodAutoscaler'].format('vision')}/serve-chat"
+    until(lambda: servers.get(path)["status"].get("desiredReplicas"), lambda pods: pods == 3)
+    assert metrics.asked == {"prometheus.googleapis.com|vllm:num_requests_waiting|gauge"}
+    metrics.load = 0
+    servers.change(path, {"spec": {"behavior": {"scaleDown": {"stabilizationWindowSeconds": 0}}}})  # else 5 minutes
+    until(lambda: len(servers.pods("vision")), lambda pods: pods == 1)
+
+
+def test_training_yields_to_a_server_that_grows(servers: Servers, metrics: MetricsApi) -> None:
+    servers.deploy(team(16, 2))
+    until(lambda: servers.run("vision"), lambda pods: pods == 1)
+    servers.submit("vision", "train", 8, priority="high")
+    servers.runs("vision", "train")
+
+    metrics.load = 10
+
+    until(lambda: servers.run("vision"), lambda pods: pods == 2)
+    servers.waits("vision", "train")
+
+
+def test_a_pod_waits_at_its_gate_where_no_training_yields(servers: Servers, metrics: MetricsApi) -> None:
+    servers.deploy(team(16, 2, preemption={"within_queue": "Never"}))
+    until(lambda: servers.run("vision"), lambda pods: pods == 1)
+    servers.submit("vision", "train", 8)
+    servers.runs("vision", "train")
+
+    metrics.load = 10
+
+    until(lambda: len(servers.pods("vision")), lambda pods: pods == 2)
+    gated = [each for each in servers.pods("vision") if each["spec"].get("schedulingGates")]
+    assert [gate["name"] for each in gated for gate in each["spec"]["schedulingGates"]][:1] == [
+        "kueue.x-k8s.io/admission"
+    ]
+    assert servers.run("vision") == 1
+    servers.runs("vision", "train")

@@ -1,0 +1,84 @@
+"""Model servers of a team: pods on TPUs or GPUs that answer requests, as many as their load asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from training_platform.catalog import MODEL_SERVERS
+from training_platform.catalog.types import ModelServer
+from training_platform.config.reading.conflicts import Conflict, refuse_conflicts
+from training_platform.config.reading.section import Name, OneOf, Section
+from training_platform.config.reading.texts import Image, SecretVersion, Variable
+
+SERVING_PRIORITY = "serving"
+Port = Annotated[int, Field(ge=1, le=65535)]
+ServerName = Annotated[str, OneOf("model server", MODEL_SERVERS)]
+
+
+class ServerSpec(Section):
+    """A model server: pods of one image, each on one VM or a part of it, between a fewest and a most."""
+
+    flavor: str = Field(description="Flavor that the team has a share of.", examples=["h100-reservation"])
+    server: ServerName = Field(
+        default="vllm", description="Program of the image, which decides its ports, its health and its metric."
+    )
+    image: Image = Field(
+        description="Container image with its tag or digest.",
+        examples=["us-docker.pkg.dev/example-train/images/vllm:0.11"],
+    )
+    command: tuple[str, ...] = Field(default=(), description="Program of the container; default: the image's.")
+    args: tuple[str, ...] = Field(
+        default=(), description="Arguments of the program.", examples=[["--model=google/gemma-3-27b-it"]]
+    )
+    port: Port | None = Field(default=None, description="Port that it answers on; default: the server's own.")
+    env: dict[Variable, str] = Field(default={}, description="Variables of the container.")
+    secrets: dict[Variable, SecretVersion] = Field(
+        default={}, description="Variables whose values are secrets of the team, by name; they need a command."
+    )
+    chips: int | None = Field(default=None, ge=1, description="Chips or GPUs of a pod; default: all of a VM.")
+    min_replicas: int = Field(default=1, ge=1, description="Fewest pods.")
+    max_replicas: int = Field(default=1, ge=1, description="Most pods; the team's share has to hold them.")
+    metric: str | None = Field(
+        default=None,
+        pattern=r"^[a-zA-Z_:][a-zA-Z0-9_:]*$",
+        description="Gauge of the server by which pods come and go; default: its queue of requests.",
+        examples=["vllm:gpu_cache_usage_perc"],
+    )
+    target: int | None = Field(
+        default=None, ge=1, description="Mean of the metric over all pods, above which there are more of them."
+    )
+    priority: Name = Field(
+        default=SERVING_PRIORITY, description="Priority of its pods in Kueue; default: above all of the environment's."
+    )
+
+    @property
+    def known(self) -> ModelServer:
+        """The server's row in the catalogue."""
+        return MODEL_SERVERS[self.server]
+
+    @property
+    def metrics_port(self) -> int:
+        """The port of its metrics: a port of their own, or the one that it answers on."""
+        own = self.known.metrics_port
+        return own if own != self.known.port else self.port or own
+
+    @model_validator(mode="after")
+    def _fields_go_together(self) -> ServerSpec:
+        refuse_conflicts(self._conflicts())
+        return self
+
+    def _conflicts(self) -> Iterator[Conflict]:
+        if self.min_replicas > self.max_replicas:
+            message = f"is {self.min_replicas}, which is more than max_replicas ({self.max_replicas})"
+            allowed = f"at most {self.max_replicas}, or max_replicas of at least {self.min_replicas}"
+            yield Conflict(("min_replicas",), message, allowed, str(self.max_replicas))
+        if self.secrets and not self.command:
+            message = "is missing: secrets are fetched before the program starts, and only the image knows its own"
+            yield Conflict(("command",), message, "the program of the image", None)
+        for name in sorted(self.secrets.keys() & self.env.keys()):
+            yield Conflict(("secrets", name), "is a variable of env too", "one of the two")
+        if self.metric and not self.target:
+            yield Conflict(("target",), f"is missing: {self.metric} has no default", "a mean over all pods")

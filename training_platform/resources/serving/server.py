@@ -1,0 +1,169 @@
+"""A model server as Kubernetes' objects: Deployment, Service, HorizontalPodAutoscaler, and the scrape of its metrics.
+
+Kueue's integration of Deployments gates each pod until the team's queue has room for it, and deletes pods that it
+preempts. Managed Prometheus scrapes the metric, and the adapter gives it from Cloud Monitoring to the autoscaler.
+Sources: kubernetes-sigs/kueue v0.19.2, pkg/controller/jobs/deployment and pod; GKE docs, configure autoscaling for LLM
+workloads, read 2026-11-22.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from training_platform.config.expansion.flavors import Flavor
+from training_platform.config.spec.team import Team
+from training_platform.config.spec.workloads.serving import ServerSpec
+from training_platform.resources.cloud_names import SERVICE_ACCOUNT, secret_id
+from training_platform.resources.kueue.objects import PRIORITY_LABEL, QUEUE_LABEL, local_queue_names, resource_flavor
+from training_platform.resources.scope import MANAGED_BY, Scope
+
+SERVER_LABEL = f"{MANAGED_BY}/server"
+# Pods come and go with quota, VMs and load, which no deployment waits for.
+SKIP_AWAIT = {"pulumi.com/skipAwait": "true"}
+_PLAN_VARIABLE = "TRAINING_LAUNCH"  # what the launcher of jobs reads its orders from
+_LAUNCHER = Path(__file__).parents[2] / "jobs" / "programs" / "launch.py"
+_SHARED_MEMORY = {"name": "shared-memory", "mountPath": "/dev/shm"}  # noqa: S108 # the pod's own
+# Weights of hundreds of GB take long to load; Kueue's own time for ready pods is over before.
+_PROBE_SECONDS, _START_PROBES = 10, 360
+_SCRAPE_SECONDS = 15  # as GKE's tutorials have it: an autoscaler looks every 15 seconds
+
+
+def object_name(name: str) -> str:
+    """Return the name of a server's objects, of which no job's can be: jobs have Services of their names, too."""
+    return f"serve-{name}"
+
+
+def server_labels(team: str, server: ServerSpec) -> dict[str, str]:
+    """Return what Kueue reads of a Deployment: the team's queue, and a priority above training."""
+    queue, *_ = local_queue_names(team)
+    return {QUEUE_LABEL: queue, PRIORITY_LABEL: server.priority}
+
+
+def chips_of(server: ServerSpec, flavor: Flavor) -> int:
+    """Return the chips or GPUs of one pod."""
+    return server.chips or min(flavor.chips_per_slice, max(pool.machine.chips for pool in flavor.pools))
+
+
+def most_chips(server: ServerSpec, flavor: Flavor) -> int:
+    """Return the chips or GPUs of all pods that a server can have."""
+    return server.max_replicas * chips_of(server, flavor)
+
+
+def gated_chips(team: Team, cluster: str, flavors: Mapping[str, Flavor]) -> Counter[str]:
+    """Return by flavor what pods of a team may ask for in a cluster beside those of jobs that Kueue has admitted.
+
+    Such pods are there while they wait, so that they ask for more than the team has.
+    """
+    asked: Counter[str] = Counter()
+    for server in team.serving.get(cluster, {}).values():
+        asked[server.flavor] += most_chips(server, flavors[server.flavor])
+    return asked
+
+
+def deployment(name: str, server: ServerSpec, flavor: Flavor, scope: Scope) -> dict[str, Any]:
+    """Return the spec of a Deployment; how many pods it has is the autoscaler's to say."""
+    labels = {SERVER_LABEL: name}
+    nodes = resource_flavor(flavor)
+    shared = chips_of(server, flavor) > 1  # whose processes speak to each other through it
+    volume = {"name": _SHARED_MEMORY["name"], "emptyDir": {"medium": "Memory"}}
+    return {
+        "selector": {"matchLabels": labels},
+        # No pod more than the most that the share is counted for, during updates either.
+        "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
+        "template": {
+            "metadata": {"labels": labels},
+            "spec": {
+                "serviceAccountName": SERVICE_ACCOUNT,
+                "nodeSelector": nodes["nodeLabels"],
+                "tolerations": nodes["tolerations"],
+                "containers": [_container(server, flavor, scope)],
+                **({"volumes": [volume]} if shared else {}),
+            },
+        },
+    }
+
+
+def _container(server: ServerSpec, flavor: Flavor, scope: Scope) -> dict[str, Any]:
+    chips = chips_of(server, flavor)
+    amount = {flavor.accelerator.resource: str(chips)}
+    command = ["python3", "-c", _launcher()] if server.secrets else list(server.command)
+    args = [*server.command, *server.args] if server.secrets else list(server.args)
+    return {
+        "name": "server",
+        "image": server.image,
+        **({"command": command} if command else {}),
+        **({"args": args} if args else {}),
+        "env": [{"name": key, "value": value} for key, value in {**server.env, **_orders(server, scope)}.items()],
+        "ports": [{"name": key, "containerPort": port} for key, port in _ports(server).items()],
+        "resources": {"requests": amount, "limits": amount},
+        "startupProbe": {**_probe(server), "failureThreshold": _START_PROBES},
+        "readinessProbe": _probe(server),
+        **({"volumeMounts": [dict(_SHARED_MEMORY)]} if chips > 1 else {}),
+    }
+
+
+@cache
+def _launcher() -> str:
+    """Return the program of jobs that fetches secrets and then becomes the container's own."""
+    return _LAUNCHER.read_text(encoding="utf-8")
+
+
+def _orders(server: ServerSpec, scope: Scope) -> dict[str, str]:
+    if not server.secrets:
+        return {}
+    parts = {variable: secret.partition(":") for variable, secret in server.secrets.items()}
+    versions = {
+        variable: f"projects/{scope.project}/secrets/{secret_id(scope, key)}/versions/{version or 'latest'}"
+        for variable, (key, _, version) in parts.items()
+    }
+    return {_PLAN_VARIABLE: json.dumps({"secrets": versions})}
+
+
+def _ports(server: ServerSpec) -> dict[str, int]:
+    port = server.port or server.known.port
+    return {"serve": port} if server.metrics_port == port else {"serve": port, "metrics": server.metrics_port}
+
+
+def _probe(server: ServerSpec) -> dict[str, Any]:
+    path = server.known.health_path
+    how = {"httpGet": {"path": path, "port": "serve"}} if path else {"tcpSocket": {"port": "serve"}}
+    return {**how, "periodSeconds": _PROBE_SECONDS}
+
+
+def service(name: str, server: ServerSpec) -> dict[str, Any]:
+    """Return the spec of a Service, by which the team's other pods reach the server's ready ones."""
+    port = server.port or server.known.port
+    return {"selector": {SERVER_LABEL: name}, "ports": [{"name": "serve", "port": port, "targetPort": "serve"}]}
+
+
+def autoscaler(name: str, server: ServerSpec) -> dict[str, Any]:
+    """Return the spec of a HorizontalPodAutoscaler, on a metric as the adapter of Cloud Monitoring calls it."""
+    metric, target = server.metric or server.known.metric, server.target or server.known.target
+    return {
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": object_name(name)},
+        "minReplicas": server.min_replicas,
+        "maxReplicas": server.max_replicas,
+        "metrics": [
+            {
+                "type": "Pods",
+                "pods": {
+                    "metric": {"name": f"prometheus.googleapis.com|{metric}|gauge"},
+                    "target": {"type": "AverageValue", "averageValue": str(target)},
+                },
+            }
+        ],
+    }
+
+
+def pod_monitoring(name: str, server: ServerSpec) -> dict[str, Any]:
+    """Return the spec of a PodMonitoring of Managed Prometheus."""
+    port = "metrics" if "metrics" in _ports(server) else "serve"
+    return {
+        "selector": {"matchLabels": {SERVER_LABEL: name}},
+        "endpoints": [{"port": port, "interval": f"{_SCRAPE_SECONDS}s"}],
+    }
