@@ -132,9 +132,12 @@ ON_VERTEX = {
         above("sweep: {method: bayesian, trials: 9, metric: loss, parameters: {lr: {min: 1, max: 2}}}", A100),
         "job-vertex-trials", "sweep.trials", "at least 10",
     ),
-    "sweep and pipeline": (
-        above(f"output: checkpoints\nsweep: {GRID}", put(A100, "pipeline: {data_set: '1'}")), "job-vertex-pipeline",
-        "vertex.pipeline", "pipeline or sweep",
+    "a sweep in a pipeline of nothing": (
+        above(f"output: checkpoints\nsweep: {GRID}", put(A100, "pipeline: {}")), "job-vertex-pipeline",
+        "vertex.pipeline", "data_set, model",
+    ),
+    "no topology": (
+        GPU.replace("}", ", placement: {level: block}}"), "job-placement", "gke.placement", "the field left out",
     ),
     "a pipeline of nothing": (put(A100, "pipeline: {}"), "job-vertex-pipeline", "vertex.pipeline", "data_set, model"),
     "a model of nowhere": (
@@ -267,6 +270,7 @@ def test_what_the_rows_spoil_is_right_without_it(new_lab: Lab) -> None:
         GPU, TPU, A100, FLEX, V5E, TUNING, mounted(DATA), mounted(BUCKET, on=A100), mounted(DATA, on=put(A100, PEERED)),
         above(f"sweep: {GRID}", A100), above(f"sweep: {GRID}", GPU), put(A100, "reducers: {replicas: 1}"),
         put(A100, f"reservation: {IN}/zones/us-central1-a/reservations/a"), above("cpu: 207\nmemory_gib: 1871", GPU),
+        above(f"output: checkpoints\nsweep: {GRID}", put(A100, "pipeline: {data_set: '1'}")),
         above("output: checkpoints\ntensorboard: true\nprofiler: true", put(A100, "pipeline: {data_set: '1'}")),
         above(f"command: [a]\nsecrets: {{A: token}}\nnotify: {IN}/topics/runs", GPU), SPOT.replace("26", "25"),
     ]  # fmt: skip

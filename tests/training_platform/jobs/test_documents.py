@@ -37,7 +37,10 @@ experiment: vit
 profiler: true
 notify: projects/example-lab/topics/runs
 """
-GKE = "gke: {cluster: gpus, flavor: h100, nodes: 2, grace_seconds: 300, priority: low}"
+GKE = (
+    "gke: {cluster: gpus, flavor: h100, nodes: 2, grace_seconds: 300, priority: low, "
+    "placement: {level: block, required: true}}"
+)
 IN = "projects/example-lab"
 BASE = "region: us-central1, machine_type: a2-highgpu-8g, replicas: 4, web_access: true"
 PLACE = (
@@ -58,6 +61,7 @@ VERTEX = {
     "grid": f"{GRID}{COMMON}vertex: {{{BASE}, {PLACE}}}",
     "search": f"{SEARCH}vertex: {{{BASE}}}",
     "pipeline of files": f"output: checkpoints\nvertex: {{{BASE}, {DATA}, {PLACE}}}",
+    "search in a pipeline": f"{SEARCH}output: checkpoints\nvertex: {{{BASE}, {DATA}}}",
     "pipeline of a table": f"vertex: {{{BASE}, pipeline: {{data_set: '1', read_as: bigquery}}}}",
     "TPU": "vertex: {region: us-west4, machine_type: ct5lp-hightpu-4t, topology: 4x8}",
     "persistent resource": (
@@ -93,6 +97,9 @@ def test_the_document_of_vertex_ai_takes_every_field(take: Take, tmp_path: Path,
     spec = job_spec(body)  # the document types a pipeline's inputs as anything
     code, answer = create("customJobs", {"displayName": "inputs", "jobSpec": spec})
     assert code == right, answer
+    if "trialJobSpec" in body.get("trainingTaskInputs", {}):
+        code, answer = create("hyperparameterTuningJobs", {"displayName": "inputs", **body["trainingTaskInputs"]})
+        assert code == right, answer
     worse = create("customJobs", {"displayName": "inputs", "jobSpec": {**spec, "workerPools": []}})
     assert worse[0] == 400
 

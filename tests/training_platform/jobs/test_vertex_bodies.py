@@ -117,6 +117,21 @@ def test_a_pipeline_has_the_data_set_before_the_job_and_the_model_after_it(take:
     assert job_spec(body) == body["trainingTaskInputs"] == custom_job(job)["jobSpec"]
 
 
+def test_a_sweep_in_a_pipeline_is_its_tuning_task(take: Take) -> None:
+    job = take(f"{SWEEP}output: checkpoints\nvertex: {{{CPU}, pipeline: {{model: {{name: vit, image: 'a:1'}}}}}}")
+    alone = take(f"{SWEEP}output: checkpoints\nvertex: {{{CPU}}}")
+    collection, body = vertex_body(job)
+
+    assert collection == "trainingPipelines"
+    assert body["trainingTaskDefinition"].endswith("/hyperparameter_tuning_task_1.0.0.yaml")
+    assert body["trainingTaskInputs"] == {
+        key: value for key, value in vertex_body(alone).body.items() if key not in ("displayName", "labels")
+    }
+    assert body["modelToUpload"]["displayName"] == "vit"
+    assert job_spec(body) == custom_job(job)["jobSpec"]
+    assert charges(job) == charges(alone)
+
+
 def test_a_table_is_read_from_bigquery_in_the_teams_project(take: Take) -> None:
     job = take(f"vertex: {{{CPU}, pipeline: {{data_set: '7', read_as: bigquery}}}}")
     assert job.spec.vertex is not None

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from training_platform.config.spec.node_pool import SLICE_LEVELS
+from training_platform.config.spec.node_pool import BLOCK_LEVELS, SLICE_LEVELS
 from training_platform.jobs.gke.jobset import jobset
+from training_platform.jobs.gke.rules import gke_findings
 from training_platform.jobs.resolve import ResolvedJob
 
 Take = Callable[..., ResolvedJob]
@@ -104,6 +105,48 @@ def test_pods_ask_for_the_narrowest_level_of_a_flavor_with_a_topology(take: Take
 
     assert placed["kueue.x-k8s.io/podset-preferred-topology"] == BLOCK
     assert "kueue.x-k8s.io/podset-preferred-topology" not in template(job).get("metadata", {}).get("annotations", {})
+
+
+def test_a_job_says_how_near_its_vms_are(take: Take) -> None:
+    job = take(GPU.replace("}", ", placement: {level: subblock, required: true}}"))
+    assert job.flavor is not None
+    flavor = dataclasses.replace(job.flavor, topology_levels=BLOCK_LEVELS)
+
+    placed = template(dataclasses.replace(job, flavor=flavor))["metadata"]["annotations"]
+
+    assert placed["kueue.x-k8s.io/podset-required-topology"] == "cloud.google.com/gce-topology-subblock"
+    assert "kueue.x-k8s.io/podset-preferred-topology" not in placed
+
+
+LEVELS = "block, subblock, host"
+
+
+@pytest.mark.parametrize(
+    ("levels", "placement", "said"),
+    [
+        ((), "level: block", [("h100 has no topology", None)]),
+        (SLICE_LEVELS, "level: block", [("h100 puts each slice on VMs of one node pool already", None)]),
+        (BLOCK_LEVELS, "level: blok", [(f"'blok' is not a level of h100. Allowed: {LEVELS}", "block")]),
+        (BLOCK_LEVELS, f"level: {BLOCK_LEVELS[1]}", [(f"is not a level of h100. Allowed: {LEVELS}", "subblock")]),
+        (BLOCK_LEVELS, "level: hostname", [("'hostname' is not a level of h100", "host")]),
+        (BLOCK_LEVELS, "level: host, required: true", [("one host has one VM of h100, and the job has 2", "subblock")]),
+        (BLOCK_LEVELS, "level: host", []),
+        (BLOCK_LEVELS, "level: block, required: true", []),
+    ],
+)
+def test_a_level_is_one_of_the_flavors_topology(
+    take: Take, levels: tuple[str, ...], placement: str, said: list[tuple[str, str | None]]
+) -> None:
+    job = take(GPU.replace("}", f", placement: {{{placement}}}}}"))
+    assert job.flavor is not None
+    flavor = dataclasses.replace(job.flavor, topology_levels=levels)
+
+    found = [each for each in gke_findings(dataclasses.replace(job, flavor=flavor)) if each.rule == "job-placement"]
+
+    assert [each.nearest for each in found] == [nearest for _, nearest in said]
+    for each, (words, _) in zip(found, said, strict=True):
+        assert words in f"{each.message}. Allowed: {each.allowed}"
+        assert each.path.startswith("gke.placement")
 
 
 def test_each_slice_of_a_job_is_whole_where_kueue_knows_the_slices(take: Take) -> None:

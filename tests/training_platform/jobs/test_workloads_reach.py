@@ -16,7 +16,7 @@ from training_platform.jobs.render import judge
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.jobs.runs.naming import point_runs
 from training_platform.jobs.schema import job_schema
-from training_platform.jobs.spec.gke import GkeTarget
+from training_platform.jobs.spec.gke import GkeTarget, Placement
 from training_platform.jobs.spec.job import Job
 from training_platform.jobs.spec.mount import Mount, MountSource
 from training_platform.jobs.spec.source import PythonSource
@@ -31,8 +31,12 @@ TODAY = date(2026, 11, 21)
 TPU = "gke: {cluster: tpus, flavor: tpu-v5e-4x8, slices: 1}"
 GPU = "gke: {cluster: gpus, flavor: h100, nodes: 1}"
 QUEUED = "gke: {cluster: gpus, flavor: h100-queued-provisioning, nodes: 1, max_run_hours: 1}"
-QUEUED_POOL = "queue: {machine_type: a3-highgpu-8g, zone: us-central1-a, capacity: queued-provisioning}"
-QUEUED_SHARE = "h100-queued-provisioning: {nominal_quota: 8}"
+NEAR = "gke: {cluster: gpus, flavor: h100-mega, nodes: 2, placement: {level: block}}"
+MORE_POOLS = (
+    "queue: {machine_type: a3-highgpu-8g, zone: us-central1-a, capacity: queued-provisioning}",
+    "mega: {machine_type: a3-megagpu-8g, zone: us-central1-a, min_nodes: 4, max_nodes: 4, topology_aware: true}",
+)
+MORE_SHARES = ("h100-queued-provisioning: {nominal_quota: 8}", "h100-mega: {nominal_quota: 32}")
 H100 = "vertex: {region: us-central1, machine_type: a3-highgpu-8g, capacity: flex-start, boot_disk: {type: pd-ssd}}"
 V5E = "vertex: {region: us-west4, machine_type: ct5lp-hightpu-4t, topology: 4x8}"
 
@@ -75,9 +79,11 @@ GKE = {
     "nodes": (GPU, "nodes: 1", "nodes: 2"),
     "priority": (GPU, "nodes: 1", "nodes: 1, priority: low"),
     "max_run_hours": (QUEUED, "max_run_hours: 1", "max_run_hours: 2"),
+    "placement": (NEAR, ", placement: {level: block}", ""),
     "grace_seconds": (GPU, "nodes: 1", "nodes: 1, grace_seconds: 60"),
     "host_network": (GPU, "nodes: 1", "nodes: 1, host_network: true"),
 }
+PLACEMENT = {"level": (NEAR, "block}", "subblock}"), "required": (NEAR, "block}", "block, required: true}")}
 VERTEX = {
     "region": (H100, "us-central1", "us-east4"),
     "machine_type": (H100, "a3-highgpu-8g", "a2-highgpu-8g"),
@@ -171,8 +177,9 @@ def two(new_lab: Lab) -> Workspace:
     for name in ("Pulumi.lab.yaml", "Pulumi.lab-vision.yaml"):
         path = root / "stacks" / name
         text = path.read_text()
-        for line, more in (("          h100: ", QUEUED_POOL), ("        h100: ", QUEUED_SHARE)):
-            text = text.replace(f"\n{line}", f"\n{line.removesuffix('h100: ')}{more}\n{line}")
+        for line, more in (("          h100: ", MORE_POOLS), ("        h100: ", MORE_SHARES)):
+            lines = "".join(f"\n{line.removesuffix('h100: ')}{each}" for each in more)
+            text = text.replace(f"\n{line}", f"{lines}\n{line}")
         *head, gpus = text.partition("gpus:\n")
         gpus, *rest = gpus.partition("    buckets:")
         path.write_text("".join([*head, gpus, "      more:\n", gpus, *rest]))
@@ -184,9 +191,9 @@ def two(new_lab: Lab) -> Workspace:
 
 
 FIELDS: dict[type[Section], dict[str, tuple[str, str, str]]] = {
-    Job: JOB, GkeTarget: GKE, VertexTarget: VERTEX, VertexBootDisk: DISK, Mount: MOUNT, MountSource: MOUNT_SOURCE,
-    PythonSource: SOURCE, Sweep: SWEEP, Range: RANGE, OtherMachine: OTHER, Reducers: REDUCERS, Pipeline: PIPELINES,
-    Split: SPLITS, UploadedModel: MODELS,
+    Job: JOB, GkeTarget: GKE, Placement: PLACEMENT, VertexTarget: VERTEX, VertexBootDisk: DISK, Mount: MOUNT,
+    MountSource: MOUNT_SOURCE, PythonSource: SOURCE, Sweep: SWEEP, Range: RANGE, OtherMachine: OTHER,
+    Reducers: REDUCERS, Pipeline: PIPELINES, Split: SPLITS, UploadedModel: MODELS,
 }  # fmt: skip
 
 

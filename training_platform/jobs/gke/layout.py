@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from training_platform.config.expansion.flavors import Flavor
 from training_platform.config.expansion.pools import ExpandedPool
+from training_platform.config.spec.node_pool import SLICE_LEVELS
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.jobs.spec.gke import GkeTarget
 from training_platform.resources.kueue.provisioning import longest_run_hours
@@ -26,6 +27,15 @@ def layout(gke: GkeTarget, flavor: Flavor) -> tuple[int, int]:
     if flavor.accelerator.kind == "tpu":
         return gke.slices or 1, shape(flavor).hosts
     return 1, gke.nodes or 1
+
+
+def placement_levels(flavor: Flavor) -> dict[str, str]:
+    """Return by name, the widest first, the levels of a flavor's topology that hold several VMs; no levels of slices.
+
+    The level of Kubernetes' host names is one VM, and a job has whole VMs.
+    """
+    levels = flavor.topology_levels[:-1] if flavor.topology_levels != SLICE_LEVELS else ()
+    return {level.rpartition("-")[2]: level for level in levels}
 
 
 def run_hours(gke: GkeTarget, flavor: Flavor) -> int | None:

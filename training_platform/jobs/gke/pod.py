@@ -8,7 +8,7 @@ from training_platform.config.expansion.flavors import Flavor
 from training_platform.config.spec.node_pool import SLICE_LEVELS
 from training_platform.jobs.container import container
 from training_platform.jobs.gke.gpu_direct import GpuDirect, gpu_direct
-from training_platform.jobs.gke.layout import gke_target, shape
+from training_platform.jobs.gke.layout import gke_target, placement_levels, shape
 from training_platform.jobs.gke.volumes import SHARED_MEMORY, Volumes, volumes
 from training_platform.jobs.outputs import output_variables
 from training_platform.jobs.resolve import ResolvedJob
@@ -18,9 +18,8 @@ from training_platform.resources.kueue.objects import resource_flavor
 
 DISRUPTED = {"type": "DisruptionTarget", "status": "True"}
 EXPERIMENT_VARIABLES = ("AIP_EXPERIMENT_NAME", "AIP_EXPERIMENT_RUN_NAME")
-PLACEMENT = "kueue.x-k8s.io/podset-preferred-topology"
+PREFERRED, REQUIRED = "kueue.x-k8s.io/podset-preferred-topology", "kueue.x-k8s.io/podset-required-topology"
 SLICES, SLICE_SIZE = "kueue.x-k8s.io/podset-slice-required-topology", "kueue.x-k8s.io/podset-slice-size"
-HOST_LEVEL = "kubernetes.io/hostname"
 CONTAINER = "training"
 _TPU_PORTS = (8471, 8080)  # the TPU runtime between hosts; the coordinator between slices
 
@@ -29,7 +28,7 @@ def job_template(job: ResolvedJob, hosts: int) -> dict[str, Any]:
     """Return the template of a Job with ``hosts`` pods. ValueError for a job without a GKE target."""
     gke, flavor = gke_target(job)
     direct, storage = gpu_direct(job), volumes(job, shape(flavor).machine.chips)
-    annotations = {**(direct.annotations if direct else {}), **storage.annotations, **_placement(flavor, hosts)}
+    annotations = {**(direct.annotations if direct else {}), **storage.annotations, **_placement(gke, flavor, hosts)}
     metadata = {"metadata": {"annotations": annotations}} if annotations else {}
     return {
         "spec": {
@@ -43,17 +42,19 @@ def job_template(job: ResolvedJob, hosts: int) -> dict[str, Any]:
     }
 
 
-def _placement(flavor: Flavor, hosts: int) -> dict[str, str]:
-    """Return what asks Kueue to place pods near each other: in one domain of the narrowest level above a VM, if it can.
+def _placement(gke: GkeTarget, flavor: Flavor, hosts: int) -> dict[str, str]:
+    """Return what asks Kueue to place pods near each other: as the job says, else in the narrowest level, if it can.
 
     A flavor that has no topology admits no job that asks for one. Source: Kueue v0.19.2, topology-aware scheduling.
     """
-    levels = [level for level in flavor.topology_levels if level != HOST_LEVEL]
-    if not levels or hosts == 1:
+    if not flavor.topology_levels or hosts == 1:
         return {}
     if flavor.topology_levels == SLICE_LEVELS:  # each Job of the set is a slice, and needs one for itself
-        return {SLICES: levels[-1], SLICE_SIZE: str(hosts)}
-    return {PLACEMENT: levels[-1]}
+        return {SLICES: SLICE_LEVELS[0], SLICE_SIZE: str(hosts)}
+    levels, chosen = placement_levels(flavor), gke.placement
+    if chosen is None:
+        return {PREFERRED: [*levels.values()][-1]}
+    return {REQUIRED if chosen.required else PREFERRED: levels[chosen.level]}
 
 
 def _pod(

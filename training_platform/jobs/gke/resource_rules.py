@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from training_platform.catalog.nearest import find_nearest
 from training_platform.config.data_sets import reaches
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.section import enumeration
-from training_platform.jobs.gke.layout import gke_target, shape
+from training_platform.jobs.gke.layout import gke_target, placement_levels, shape
 from training_platform.jobs.resolve import ResolvedJob
 
+HOST = "host"  # the level of a physical host, on which these machine types have one VM
 SPOT_SECONDS = 25  # Source: GKE docs, spot VMs, graceful termination of other than system pods, read 2026-11
 
 
@@ -17,6 +19,7 @@ def resource_findings(job: ResolvedJob) -> Iterator[Finding]:
     """Yield what is wrong with what a job asks of its VMs and their cluster."""
     yield from _machine(job)
     yield from _directories(job)
+    yield from _placement(job)
     gke, flavor = gke_target(job)
     if flavor.capacity == "spot" and gke.grace_seconds > SPOT_SECONDS and "grace_seconds" in gke.model_fields_set:
         message = f"is {gke.grace_seconds}, and VMs of {flavor.name} end {SPOT_SECONDS} seconds after their notice"
@@ -44,6 +47,32 @@ def _machine(job: ResolvedJob) -> Iterator[Finding]:
             yield job.finding(
                 (field,), message, rule="job-machine", allowed=f"less than {has}", nearest=int(has * 0.9) or None
             )
+
+
+def _placement(job: ResolvedJob) -> Iterator[Finding]:
+    """Find a level of a topology that the flavor does not have, and one that can never hold all VMs of the job."""
+    gke, flavor = gke_target(job)
+    levels, chosen, rule = placement_levels(flavor), gke.placement, "job-placement"
+    if chosen is None:
+        return
+    if not levels:
+        slices = bool(flavor.topology_levels)
+        why = "puts each slice on VMs of one node pool already" if slices else "has no topology"
+        other = "the field left out" + ("" if slices else ", or topology_aware: true of the flavor's pools")
+        yield job.finding(("gke", "placement"), f"{flavor.name} {why}", rule=rule, allowed=other)
+    elif chosen.level not in levels:
+        nearest = next((name for name, label in levels.items() if label == chosen.level), None)
+        yield job.finding(
+            ("gke", "placement", "level"), f"{chosen.level!r} is not a level of {flavor.name}", rule=rule,
+            allowed=", ".join(levels), nearest=nearest or find_nearest(chosen.level, levels),
+        )  # fmt: skip
+    elif chosen.required and chosen.level == HOST and (gke.nodes or 1) > 1:
+        *wider, _ = levels
+        message = f"one host has one VM of {flavor.name}, and the job has {gke.nodes}: it would wait for ever"
+        yield job.finding(
+            ("gke", "placement", "level"), message, rule=rule,
+            allowed=f"{', '.join(wider)}, or required: false", nearest=wider[-1],
+        )  # fmt: skip
 
 
 def _directories(job: ResolvedJob) -> Iterator[Finding]:

@@ -8,6 +8,18 @@ from pydantic_core import PydanticCustomError
 from training_platform.config.reading.section import Name, Section
 
 
+class Placement(Section):
+    """How near each other Kueue puts the VMs of a job."""
+
+    level: str = Field(
+        description="Level of the flavor's topology in one domain of which the VMs are: block, subblock or host.",
+        examples=["block"],
+    )
+    required: bool = Field(
+        default=False, description="Wait until one domain has room for all; else VMs of several are taken, if need be."
+    )
+
+
 class GkeTarget(Section):
     """A JobSet in the team's queue of one cluster; ``slices`` for TPUs, ``nodes`` for GPUs."""
 
@@ -18,6 +30,10 @@ class GkeTarget(Section):
     priority: Name | None = Field(default=None, description="One of the environment's priorities; default: 0.")
     max_run_hours: int | None = Field(
         default=None, ge=1, description="queued-provisioning: how long it needs its VMs; default: as long as the pools."
+    )
+    placement: Placement | None = Field(
+        default=None,
+        description="Flavor with a topology: how near the VMs are; default: as near as there is room, none required.",
     )
     grace_seconds: int = Field(
         default=120,

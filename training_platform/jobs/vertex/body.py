@@ -1,6 +1,7 @@
-"""What a job is on Vertex AI: a custom job, a tuning job for a sweep, or a training pipeline.
+"""What a job is on Vertex AI: a custom job, a tuning job for a sweep, or a training pipeline around either.
 
-Source: Vertex AI docs on hyperparameter tuning and training pipelines, and their protos, read 2026-08-22.
+Source: Vertex AI docs on hyperparameter tuning and training pipelines, and their protos, read 2026-08-22; a pipeline's
+tuning task also in the discovery document of 2026-11-06, HyperparameterTuningTask.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from training_platform.jobs.vertex.custom_job import custom_job, custom_job_spec
 from training_platform.jobs.vertex.pools import vertex_target
 
 Collection = Literal["customJobs", "hyperparameterTuningJobs", "trainingPipelines"]
-CUSTOM_TASK: Final = "gs://google-cloud-aiplatform/schema/trainingjob/definition/custom_task_1.0.0.yaml"
+TASKS: Final = "gs://google-cloud-aiplatform/schema/trainingjob/definition"
+CUSTOM_TASK, TUNING_TASK = f"{TASKS}/custom_task_1.0.0.yaml", f"{TASKS}/hyperparameter_tuning_task_1.0.0.yaml"
 ALGORITHMS = {"grid": "GRID_SEARCH", "random": "RANDOM_SEARCH", "bayesian": "ALGORITHM_UNSPECIFIED"}
 _SCALES = {"linear": "UNIT_LINEAR_SCALE", "log": "UNIT_LOG_SCALE"}
 
@@ -30,23 +32,23 @@ class VertexBody(NamedTuple):
 def vertex_body(job: ResolvedJob) -> VertexBody:
     """Return what a run of the job creates; ValueError for a job without a Vertex target."""
     target = vertex_target(job)
-    if job.spec.sweep:
-        return VertexBody("hyperparameterTuningJobs", tuning_job(job, job.spec.sweep))
     if target.pipeline:
         return VertexBody("trainingPipelines", training_pipeline(job, target.pipeline))
+    if job.spec.sweep:
+        return VertexBody("hyperparameterTuningJobs", {**envelope(job), **tuning_spec(job, job.spec.sweep)})
     return VertexBody("customJobs", custom_job(job))
 
 
 def job_spec(body: dict[str, Any]) -> dict[str, Any]:
-    """Return the CustomJobSpec of any of the three."""
-    found: dict[str, Any] = body.get("jobSpec") or body.get("trialJobSpec") or body.get("trainingTaskInputs") or {}
+    """Return the CustomJobSpec of any of them."""
+    task: dict[str, Any] = body.get("trainingTaskInputs") or body
+    found: dict[str, Any] = task.get("trialJobSpec") or task.get("jobSpec") or body.get("trainingTaskInputs") or {}
     return found
 
 
-def tuning_job(job: ResolvedJob, sweep: Sweep) -> dict[str, Any]:
-    """Return the HyperparameterTuningJob; each trial writes below ``<output>/<trial>/``."""
+def tuning_spec(job: ResolvedJob, sweep: Sweep) -> dict[str, Any]:
+    """Return what a tuning job or task says of a sweep; each trial writes below ``<output>/<trial>/``."""
     return {
-        **envelope(job),
         "studySpec": {
             "metrics": [{"metricId": sweep.metric or "", "goal": sweep.goal.upper()}],
             "parameters": [_parameter(name, values) for name, values in sweep.parameters.items()],
@@ -74,12 +76,13 @@ def _parameter(name: str, values: Range) -> dict[str, Any]:
 
 
 def training_pipeline(job: ResolvedJob, pipeline: Pipeline) -> dict[str, Any]:
-    """Return the TrainingPipeline, whose inputs are the job's CustomJobSpec."""
+    """Return the TrainingPipeline, whose inputs are the job's CustomJobSpec, or the sweep of such jobs."""
+    sweep = job.spec.sweep
     data, model = _input_data(job, pipeline), pipeline.model
     return {
         **envelope(job),
-        "trainingTaskDefinition": CUSTOM_TASK,
-        "trainingTaskInputs": custom_job_spec(job),
+        "trainingTaskDefinition": TUNING_TASK if sweep else CUSTOM_TASK,
+        "trainingTaskInputs": tuning_spec(job, sweep) if sweep else custom_job_spec(job),
         **({"inputDataConfig": data} if data else {}),
         **({"modelToUpload": {"displayName": model.name, "containerSpec": {"imageUri": model.image}}} if model else {}),
     }

@@ -16,14 +16,14 @@ _TRIALS_PER_PARAMETER = 10
 
 
 def study_findings(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
-    """Yield what is wrong with the sweep or the pipeline around a job."""
+    """Yield what is wrong with the sweep and the pipeline around a job."""
     if job.spec.sweep:
-        yield from _sweep(job, target, job.spec.sweep)
+        yield from _sweep(job, job.spec.sweep)
     if target.pipeline:
         yield from _pipeline(job, target.pipeline)
 
 
-def _sweep(job: ResolvedJob, target: VertexTarget, sweep: Sweep) -> Iterator[Finding]:
+def _sweep(job: ResolvedJob, sweep: Sweep) -> Iterator[Finding]:
     if sweep.metric is None:
         message = "has no metric, which every trial on Vertex AI reports"
         yield job.finding(("sweep",), message, rule="job-vertex-metric", allowed="metric, such as accuracy")
@@ -40,9 +40,6 @@ def _sweep(job: ResolvedJob, target: VertexTarget, sweep: Sweep) -> Iterator[Fin
             ("sweep", "trials"), message, rule="job-vertex-trials", severity="warning",
             allowed=f"at least {wanted}, as Vertex AI advises", nearest=wanted,
         )  # fmt: skip
-    if target.pipeline:
-        message = "stands beside a sweep, and a job is one of the two here"
-        yield job.finding(("vertex", "pipeline"), message, rule="job-vertex-pipeline", allowed="pipeline or sweep")
 
 
 def _pipeline(job: ResolvedJob, pipeline: Pipeline) -> Iterator[Finding]:

@@ -38,7 +38,12 @@ def job_spec(kind: str, body: Json) -> Json:
     inputs = required(body, "trainingTaskInputs", "training_pipeline")
     if not isinstance(inputs, dict):
         raise ApiError(400, "training_pipeline.training_task_inputs must be a message")
-    return dict(inputs)
+    return dict(inputs.get("trialJobSpec") or inputs)
+
+
+def _at_a_time(body: Json) -> int:
+    """Return how many trials run side by side, of a tuning job or of a pipeline's tuning task; 1 of any other."""
+    return int((body.get("trainingTaskInputs") or body).get("parallelTrialCount", 1))
 
 
 def _create(cloud: Cloud, call: Call) -> Json:
@@ -48,8 +53,7 @@ def _create(cloud: Cloud, call: Call) -> Json:
     spec = job_spec(kind, body)
     record = Record(name=f"{call.name}/{cloud.number()}", project=call.project, body=body)
     record.meta["job"] = _asked(cloud, call, kind, spec)
-    copies = int(body.get("parallelTrialCount", 1)) if kind == "hyperparameterTuningJobs" else 1
-    _hold(cloud, record, list(_charges(cloud, call, record.meta["job"], copies)))
+    _hold(cloud, record, list(_charges(cloud, call, record.meta["job"], _at_a_time(body))))
     name_and_date(cloud, record, {})
     queued(cloud, record)
     cloud.store.put(record)

@@ -66,6 +66,8 @@ def test_a_job_waits_runs_and_ends_by_the_clock(vertex: Client, time: list[float
     [
         ("hyperparameterTuningJobs", {"trialJobSpec": spec(), "maxTrialCount": 2}, "JOB_STATE"),
         ("trainingPipelines", {"trainingTaskDefinition": "x.yaml", "trainingTaskInputs": spec()}, "PIPELINE_STATE"),
+        ("trainingPipelines", {"trainingTaskDefinition": "x.yaml", "trainingTaskInputs": {"trialJobSpec": spec()}},
+         "PIPELINE_STATE"),
     ],
 )  # fmt: skip
 def test_tuning_jobs_and_pipelines_go_the_same_way(
