@@ -5,11 +5,15 @@ import pulumi
 from modules.environment import build_environment
 from modules.program import selected_stack
 from modules.team import build_team
+from training_platform.config.lending import lending
 
 stack, workspace = selected_stack()
 home = workspace.environment_of(stack)
 assert home is not None  # selected_stack refuses a team without its environment
 
-outputs = build_team(stack.team, home, workspace) if stack.team else build_environment(stack.name, home)
+if stack.team:
+    outputs = build_team(stack.team, home, workspace)
+else:
+    outputs = build_environment(stack.name, lending(workspace, stack.name))
 for name, value in outputs.items():
     pulumi.export(name, value)

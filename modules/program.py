@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path as FilePath
 
 import pulumi
@@ -15,7 +15,7 @@ from training_platform.config.workspace import STACKS_FOLDER, Workspace, cross_c
 
 
 def selected_stack() -> tuple[Stack, Workspace]:
-    """Return the stack that Pulumi selected, and the workspace that holds it and its environment.
+    """Return the stack that Pulumi selected, and the workspace that holds it, its environment and all that decides it.
 
     Raises pulumi.RunError with every finding about the stack's shape, so that nothing is built from half a file.
     """
@@ -26,6 +26,8 @@ def selected_stack() -> tuple[Stack, Workspace]:
         if stack.team and (path := _stack_file(root, stack.team.environment)).exists():
             home = read_stack(path, root)
             stacks = {home.name: home, **stacks}
+        if stack.lends:
+            stacks |= {team.name: team for team in _teams(stack.name, root)}
     except UnreadableError as error:
         raise pulumi.RunError(str(error)) from error
     workspace = cross_check(Workspace(root, stacks))
@@ -42,6 +44,14 @@ def _source(name: str, root: FilePath) -> Source:
     source = read_source(path, f"{STACKS_FOLDER}/{path.name}") if path.exists() else Source(file=f"stack {name}")
     # What only the file can say (keys given twice, envelope) is `check`'s to find: the engine has already read it.
     return dataclasses.replace(source, value={"config": given}, findings=[])
+
+
+def _teams(environment: str, root: FilePath) -> Iterator[Stack]:
+    """Yield the stacks of an environment's teams, also those whose files the model rejects."""
+    for path in sorted((root / STACKS_FOLDER).glob("Pulumi.*.yaml")):
+        stack = read_stack(path, root)
+        if stack.home_said == environment:
+            yield stack
 
 
 def _stack_file(root: FilePath, name: str) -> FilePath:

@@ -17,6 +17,7 @@ from modules.kueue.flavors import Flavors, FlavorsArgs
 from modules.kueue.queues import TeamQueues, TeamQueuesArgs
 from modules.serving.model_server import ModelServer, ModelServerArgs
 from training_platform.checks.planning.recorder import record
+from training_platform.config.lending import lending
 from training_platform.config.reading.source import parse_source
 from training_platform.config.spec.stack import parse_stack
 from training_platform.config.workspace import Workspace, cross_check
@@ -78,8 +79,7 @@ def planned(environment: Json, teams: Mapping[str, Json]) -> list[Json]:
     }
     workspace = cross_check(Workspace(Path(), stacks))
     assert not [str(finding) for stack in workspace.stacks.values() for finding in stack.findings]
-    home = workspace.stacks["lab"].environment
-    assert home is not None
+    home = lending(workspace, "lab")
     spec, flavors = home.clusters["main"], workspace.flavors("lab", "main")
 
     def program() -> None:

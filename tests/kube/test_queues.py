@@ -58,6 +58,34 @@ def test_what_is_lent_is_borrowed_and_taken_back(queues: Queues) -> None:
     assert {queues.flavor("vision", name) for name in ("own", "borrowed")} == {"h100-reservation", None}
 
 
+@pytest.mark.parametrize("lends", [True, False])
+def test_what_nobody_was_promised_is_borrowed_where_the_environment_lends_it(queues: Queues, lends: bool) -> None:
+    # The pool has 64 GPUs, of which 16 are promised.
+    teams = {"vision": {"shares": shares(h100_reservation=16)}, "nlp": {"shares": shares(h100_reservation=0)}}
+    queues.deploy(teams, lend_unpromised=lends)
+    queues.submit("vision", "own", 16)
+    queues.runs("vision", "own")
+
+    queues.submit("nlp", "idle", 48)
+
+    (queues.runs if lends else queues.waits)("nlp", "idle")
+    queues.submit("nlp", "more", 8)  # which nobody has
+    queues.waits("nlp", "more")
+
+
+def test_what_was_lent_goes_back_to_the_team_that_is_promised_it(queues: Queues) -> None:
+    teams = {"vision": {"shares": shares(h100_reservation=16)}, "nlp": {"shares": shares(h100_reservation=0)}}
+    queues.deploy(teams, lend_unpromised=True)
+    queues.submit("nlp", "idle", 48)
+    queues.runs("nlp", "idle")
+
+    queues.deploy({**teams, "vision": {"shares": shares(h100_reservation=32)}}, lend_unpromised=True)
+    queues.submit("vision", "promised", 32)
+
+    queues.runs("vision", "promised")
+    queues.waits("nlp", "idle")
+
+
 def test_a_team_that_may_reclaim_nothing_waits(queues: Queues) -> None:
     never = {"preemption": {"reclaim": "Never"}}
     queues.deploy(

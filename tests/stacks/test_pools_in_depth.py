@@ -43,7 +43,8 @@ IRONWOOD = {
 
 def stack_of(pool: dict[str, Any], **fields: Any) -> Stack:
     cluster = {"location": "us-central1", "version": "1.35", "subnet": RANGES, "node_pools": {"train": pool}, **fields}
-    section = {"project": "example-pools", "clusters": {"west": cluster}}
+    alerts = {"emails": ["ml-platform@example.com"]}
+    section = {"project": "example-pools", "alerts": alerts, "clusters": {"west": cluster}}
     text = yaml.safe_dump({"config": {"training-platform:environment": section}})
     stack = parse_stack("dev", parse_source(text, "stacks/Pulumi.dev.yaml"))
     return cross_check(Workspace(Path(), {"dev": stack})).stacks["dev"]

@@ -18,6 +18,7 @@ from modules.environment import build_environment
 from modules.team import build_team
 from tests.places import ORGANISATION
 from training_platform.checks.planning.recorder import ORGANIZATION, Plan, record
+from training_platform.config.lending import lending
 from training_platform.config.reading.finding import dotted
 from training_platform.config.reading.source import parse_source
 from training_platform.config.spec.environment import Environment
@@ -370,6 +371,7 @@ ENVIRONMENT_CHANGES: dict[tuple[str | int, ...], Any] = {
     ("charts",): {},
     ("alerts",): {"enabled": False},
     ("fair_sharing",): True,
+    ("lend_unpromised",): True,
     ("cohorts",): {"group": {}, "department": {}},
     ("cohorts", "group", "parent"): "department",
     ("cohorts", "department", "weight"): 2,
@@ -581,7 +583,9 @@ def planned(environment: dict[str, Any], team: dict[str, Any], wanted: str) -> P
 def build(stack: Stack, workspace: Workspace) -> dict[str, Any]:
     home = workspace.environment_of(stack)
     assert home is not None
-    return build_team(stack.team, home, workspace) if stack.team else build_environment(stack.name, home)
+    if stack.team:
+        return build_team(stack.team, home, workspace)
+    return build_environment(stack.name, lending(workspace, stack.name))
 
 
 def export(outputs: dict[str, Any]) -> None:

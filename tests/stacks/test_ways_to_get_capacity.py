@@ -24,6 +24,7 @@ TEXT = """\
 config:
   training-platform:environment:
     project: example-ways
+    alerts: {emails: [ml-platform@example.com]}
     nat_addresses: 2
     production: false
     clusters:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from training_platform.config.reading.finding import Path
 from training_platform.config.spec.environment import Environment
+from training_platform.config.spec.queues import ROOT_COHORT
 from training_platform.config.spec.team import Team
 
 
@@ -124,8 +125,8 @@ def _environment_sections(environment: Environment) -> Iterator[tuple[str, Path]
         yield lustre_name(instance), ("lustre", instance)
     for data_set in environment.data_sets:
         yield data_set_name(data_set), ("data_sets", data_set)
-    for cohort in environment.cohorts:
-        yield cohort_name(cohort), ("cohorts", cohort)
+    for cohort in dict.fromkeys((*environment.cohorts, ROOT_COHORT)):  # the last has quota where the environment lends
+        yield cohort_name(cohort), ("cohorts", cohort) if cohort in environment.cohorts else ("lend_unpromised",)
     for request in environment.quota_requests:
         yield quota_request_name(request), ("quota_requests", request)
     yield "images", ("images",)

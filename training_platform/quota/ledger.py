@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from training_platform.catalog import FILESTORE_TIERS
 from training_platform.catalog.types import FilestoreTier, Throughput
 from training_platform.config.expansion.flavors import Flavor
+from training_platform.config.lending import unpromised
 from training_platform.config.reading.finding import Path
 from training_platform.config.spec.queues import Share
 from training_platform.config.spec.stack import Stack
@@ -114,6 +115,8 @@ class CapacityLine(_Shared):
 
     cluster: str
     flavor: Flavor
+    unpromised: int = 0  # in whole slices
+    lends: bool = False  # whether all may borrow that
 
     @property
     def resource(self) -> str:
@@ -121,9 +124,14 @@ class CapacityLine(_Shared):
         return self.flavor.accelerator.resource
 
     @property
+    def lent(self) -> int:
+        """What no team was promised and all may borrow."""
+        return self.unpromised if self.lends else 0
+
+    @property
     def capacity(self) -> int:
         """Chips or GPUs in whole slices, without what notebooks may take: a pool never holds part of one."""
-        return self.flavor.capacity_chips - self.flavor.notebook_chips
+        return self.flavor.queue_chips
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,9 +195,15 @@ def capacity_ledger(workspace: Workspace) -> list[CapacityLine]:
                 path = (*above, cluster, flavor)
                 holder = Holder(stack.name, path, label, (*path, "nominal_quota"), 1, 0)
                 shares[stack.environment_name, cluster, flavor].append(Held(holder, share.nominal_quota))
+    left = {stack.name: unpromised(workspace, stack.name) for stack, _ in workspace.environments()}
     return [
         CapacityLine(
-            environment=stack.name, cluster=cluster, flavor=flavor, shares=_sorted(shares[stack.name, cluster, name])
+            environment=stack.name,
+            cluster=cluster,
+            flavor=flavor,
+            shares=_sorted(shares[stack.name, cluster, name]),
+            unpromised=left[stack.name].get(cluster, {}).get(name, 0),
+            lends=environment.lend_unpromised,
         )
         for stack, environment in workspace.environments()
         for cluster in environment.clusters
@@ -225,16 +239,6 @@ def file_ledger(workspace: Workspace) -> list[FileLine]:
         for stack, environment in workspace.environments()
         for name, spec in environment.filestore.items()
     ]
-
-
-def unpromised(workspace: Workspace, environment: str) -> dict[str, dict[str, int]]:
-    """Return by cluster and flavor what no team of an environment was promised, in whole slices."""
-    left: dict[str, dict[str, int]] = {}
-    for line in capacity_ledger(workspace):
-        whole = int(line.headroom) // line.flavor.chips_per_slice * line.flavor.chips_per_slice
-        if line.environment == environment and whole > 0:
-            left.setdefault(line.cluster, {})[line.flavor.name] = whole
-    return left
 
 
 class _Totals:

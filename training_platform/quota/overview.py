@@ -119,7 +119,7 @@ def may_borrow(line: CapacityLine, share: Held, workspace: Workspace) -> float:
     """Return how much of a flavor a team can have beyond its own: what others may lend, up to its own limit."""
     others = sum(may_lend(line, other, workspace) for other in line.shares if other is not share)
     limit = _share(line, share, workspace).borrowing_limit
-    return others if limit is None else min(others, limit)
+    return others + line.lent if limit is None else min(others + line.lent, limit)
 
 
 def may_lend(line: CapacityLine, share: Held, workspace: Workspace) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from training_platform.config.lending import lending
 from training_platform.config.spec.stack import Stack
 from training_platform.config.workspace import Workspace
 from training_platform.resources.environment import environment_resources
@@ -20,6 +21,8 @@ def planned_of_model(stack: Stack, workspace: Workspace) -> list[Planned]:
         return []
     flavors = {cluster: workspace.flavors(stack.environment_name, cluster) for cluster in home.clusters}
     resources = (
-        team_resources(stack.team, home, flavors) if stack.team else environment_resources(stack.name, home, flavors)
+        team_resources(stack.team, home, flavors)
+        if stack.team
+        else environment_resources(stack.name, lending(workspace, stack.name), flavors)
     )
     return [resource.planned(stack.name) for resource in resources]

@@ -10,7 +10,7 @@ from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.quota.ledger import capacity_ledger, project_ledgers, workspace_demand
 from training_platform.quota.snapshot import read_snapshots
 from training_platform.rules import View, evaluate, ledger_findings, program, views_of_model
-from training_platform.rules.views.access import AccountView, LabelledView, RoleGrantView
+from training_platform.rules.views.access import AccountView, AlertPolicyView, LabelledView, RoleGrantView
 from training_platform.rules.views.cluster import ClusterView
 from training_platform.rules.views.kueue import FlavorQuotaView, FlavorView
 from training_platform.rules.views.network import FirewallView, GatewayView, NetworkView, SubnetView
@@ -36,6 +36,7 @@ def test_environment_has_a_view_of_everything_that_rules_read(workspace: Workspa
     networks = {NetworkView, SubnetView, GatewayView, FirewallView}
     assert kinds == networks | {ClusterView, NodePoolView, FilestoreView, FlavorView} | {
         AccountView,
+        AlertPolicyView,
         EncryptedView,
         RoleGrantView,
         LabelledView,

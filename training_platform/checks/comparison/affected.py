@@ -91,9 +91,15 @@ def _any(changed: Iterable[str], parts: tuple[str, ...]) -> bool:
 
 
 def _of_files(changed: Iterable[str], head: Workspace, base: Workspace) -> set[str]:
-    """Return the stacks of the changed files, and with an environment its teams on both sides."""
+    """Return the stacks of the changed files, with an environment its teams on both sides, and those that lend."""
     folder = PurePosixPath(STACKS_FOLDER)
     paths = (PurePosixPath(path) for path in changed)
     touched = {name for path in paths if path.parent == folder and (name := stack_name(path)) is not None}
     teams = {stack.name for side in (head, base) for stack in side.stacks.values() if stack.environment_name in touched}
-    return touched | teams
+    lenders = {
+        home.name
+        for side in (head, base)
+        for name in touched
+        if (stack := side.stacks.get(name)) and (home := side.stacks.get(stack.environment_name)) and home.lends
+    }
+    return touched | teams | lenders

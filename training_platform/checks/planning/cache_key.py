@@ -1,8 +1,8 @@
 """What a plan's outcome depends on, as one digest: whatever can change the outcome changes the digest.
 
-That is the stack's file and its environment's, the program, the code and data of ``modules`` and
-``training_platform``, Python and every installed package. Today, snapshots, exemptions and the baseline are not in it:
-they are applied to outcomes afterwards. Nor is the policy pack, which no check runs.
+That is the stack's file and its environment's, of one that lends all stacks' files, the program, the code and data of
+``modules`` and ``training_platform``, Python and every installed package. Today, snapshots, exemptions and the baseline
+are not in it: they are applied to outcomes afterwards. Nor is the policy pack, which no check runs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from importlib.metadata import distributions
 from pathlib import Path
 
-from training_platform.config.spec.stack import Stack
+from training_platform.config.spec.stack import Stack, stack_name
 from training_platform.config.workspace import STACKS_FOLDER
 
 CODE = Path(__file__).resolve().parents[3]
@@ -42,7 +42,8 @@ def code_files(root: Path, code: Path = CODE) -> Iterator[tuple[str, Path]]:
 
 def stack_digest(program: str, root: Path, stack: Stack, *, inputs: bool) -> str:
     """Return the digest of all that a stack's outcome depends on; ``inputs`` as an outcome has them."""
-    names = dict.fromkeys((stack.name, stack.environment_name))
+    others = (stack_name(path) for path in (root / STACKS_FOLDER).glob("Pulumi.*.yaml")) if stack.lends else ()
+    names = dict.fromkeys((stack.name, stack.environment_name, *sorted(each for each in others if each)))
     files = (_content(root / STACKS_FOLDER / f"Pulumi.{name}.yaml") for name in names)
     return _digest((program, "inputs" if inputs else "brief", *names, *files))
 

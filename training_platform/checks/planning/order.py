@@ -13,10 +13,18 @@ class PlanningError(Exception):
 
 
 def plan_order(workspace: Workspace, selected: Iterable[str]) -> list[Stack]:
-    """Return the stacks to plan for ``selected``: each environment once, before its teams; rejected ones left out."""
+    """Return the stacks to plan for ``selected``: each environment once, before its teams; rejected ones left out.
+
+    An environment that lends what no team was promised is left out with any of its teams: nobody knows what it lends.
+    """
     wanted = dict.fromkeys(selected)
     homes = dict.fromkeys(workspace.stacks[name].environment_name for name in wanted)
     names = dict.fromkeys([*homes, *wanted])
-    sound = {name: stack for name, stack in workspace.stacks.items() if not stack.findings}
+    rejected = {stack.home_said for stack in workspace.stacks.values() if stack.findings}
+    sound = {
+        name: stack
+        for name, stack in workspace.stacks.items()
+        if not stack.findings and not (stack.lends and name in rejected)
+    }
     stacks = [sound[name] for name in names if name in sound and sound[name].environment_name in sound]
     return sorted(stacks, key=lambda stack: stack.team is not None)

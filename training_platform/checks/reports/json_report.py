@@ -97,6 +97,8 @@ def _capacity(line: CapacityLine) -> dict[str, Any]:
         "resource": line.resource,
         "capacity": line.capacity,
         "promised": line.promised,
+        "unpromised": line.unpromised,
+        "lent": line.lent,
         "teams": {share.holder.label: share.amount for share in line.shares},
     }
 

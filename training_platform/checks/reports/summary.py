@@ -104,7 +104,7 @@ def _capacity(report: Report, width: int) -> Iterator[RenderableType]:
     clusters = {(line.environment, line.cluster) for line in report.capacity}
     held = f"{counted(len(report.capacity), 'flavor')} in {counted(len(clusters), 'cluster')}"
     if not over:
-        yield Text(f"{held}: no team is promised more than the pools hold")
+        yield Text(f"{held}: no team is promised more than the pools hold{_unpromised(report)}")
         return
     yield Text(f"{held}, {len(over):,} promised beyond what the pools hold:")
     rows = [
@@ -118,3 +118,11 @@ def _capacity(report: Report, width: int) -> Iterator[RenderableType]:
         for line in over
     ]
     yield fitting_table(("  environment", "cluster", "flavor", ">holds", ">promised"), rows, width, drop=("cluster",))
+
+
+def _unpromised(report: Report) -> str:
+    """Say how much of the flavors nobody was promised, and whether it can be used."""
+    lent = sum(line.lent for line in report.capacity)
+    idle = sum(line.unpromised for line in report.capacity) - lent
+    parts = [f"{amount:,} {what}" for amount, what in ((lent, "lent to all"), (idle, "idle")) if amount]
+    return f"; of what no team was promised, {' and '.join(parts)}" if parts else ""

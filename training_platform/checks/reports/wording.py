@@ -147,8 +147,16 @@ def file_throughput(line: FileLine) -> str:
 
 
 def shares_of(line: CapacityLine | FileLine) -> str:
-    """Return who is promised a part of a flavor or an instance, with what each is promised."""
-    return ", ".join(f"{share.holder.label} {shown(share.amount)}" for share in line.shares)
+    """Return who is promised a part of a flavor or an instance, with what each is; of a flavor also what nobody is."""
+    held = [f"{share.holder.label} {shown(share.amount)}" for share in line.shares]
+    if isinstance(line, CapacityLine) and line.unpromised:
+        held.append(f"{nobodys(line)} {line.unpromised:,}")
+    return ", ".join(held)
+
+
+def nobodys(line: CapacityLine) -> str:
+    """Return what becomes of whole slices that no team was promised."""
+    return "lent to all" if line.lends else "idle"
 
 
 def price(cost: Cost) -> str:

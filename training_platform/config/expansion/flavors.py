@@ -53,6 +53,11 @@ class Flavor:
         return sum(pool.max_places for pool in self.pools) + self.auto_provisioned_chips
 
     @property
+    def queue_chips(self) -> int:
+        """Chips or GPUs that queues can be promised: all but those of pools that notebooks may take."""
+        return self.capacity_chips - self.notebook_chips
+
+    @property
     def chips_per_slice(self) -> int:
         """Chips of one slice, or GPUs of one VM; pools of one flavor can differ in it, then the largest."""
         return max(pool.chips_per_slice for pool in self.pools)

@@ -146,6 +146,10 @@ class Environment(Section):
         default=True,
         description="What is idle goes to the team that borrows least for its weight; false: to whoever asks first.",
     )
+    lend_unpromised: bool = Field(
+        default=False,
+        description="Lends what no team was promised to all that list the flavor; false leaves it idle.",
+    )
     alerts: AlertsSpec = Field(default=AlertsSpec(), description="Alerts of Cloud Monitoring.")
     dashboards: bool = Field(
         default=True, description="false creates no dashboards, neither of the platform nor of its teams."

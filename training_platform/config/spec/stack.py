@@ -52,6 +52,17 @@ class Stack:
         return self.team.environment if self.team else self.name
 
     @property
+    def home_said(self) -> object:
+        """The environment that a team's file names, also where the model rejects the file; None of other stacks."""
+        section = self.config.get(f"{PROJECT}:team")
+        return section.get("environment") if isinstance(section, dict) else None
+
+    @property
+    def lends(self) -> bool:
+        """Whether it is an environment that lends what no team was promised, so that its teams' files decide too."""
+        return self.environment is not None and self.environment.lend_unpromised
+
+    @property
     def section(self) -> Environment | Team | None:
         """The one section that the stack has."""
         return self.environment or self.team

@@ -9,6 +9,7 @@ from training_platform.catalog.locations import region_of
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.expansion.flavors import Flavor
 from training_platform.config.expansion.pools import ExpandedPool
+from training_platform.config.lending import lending
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.section import enumeration
 from training_platform.config.spec.team import Share
@@ -205,7 +206,8 @@ def _others(job: ResolvedJob) -> Iterator[Share]:
     gke, flavor = gke_target(job)
     teams = [team for _, team, _ in job.workspace.teams() if team.environment == job.team.environment]
     others = [team.shares for team in teams if team.name != job.team.name]
-    for shares in (*others, *(cohort.shares for cohort in job.environment.cohorts.values())):
+    home = lending(job.workspace, job.team.environment)
+    for shares in (*others, *(cohort.shares for cohort in home.cohorts.values())):
         share = shares.get(gke.cluster, {}).get(flavor.name)
         if share is not None:
             yield share

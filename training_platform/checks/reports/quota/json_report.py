@@ -98,6 +98,8 @@ def _capacity(line: CapacityLine, overview: Overview) -> dict[str, Any]:
         "resource": line.resource,
         "pools_hold": line.capacity,
         "free": line.headroom,
+        "unpromised": line.unpromised,
+        "lent": line.lent,
         "shares": [
             {
                 "team": share.holder.label,

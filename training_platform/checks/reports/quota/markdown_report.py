@@ -7,7 +7,15 @@ from collections.abc import Iterable, Iterator
 from training_platform.checks.reports.markdown import escaped, file_table_markdown, table
 from training_platform.checks.reports.quota.rows import By, Section, all_holders, sections, taken
 from training_platform.checks.reports.quota.text_report import NO_HOME, section_head, verdict_of
-from training_platform.checks.reports.wording import FILE_NOTE, headroom, limit, limit_and_request, location, quota_name
+from training_platform.checks.reports.wording import (
+    FILE_NOTE,
+    headroom,
+    limit,
+    limit_and_request,
+    location,
+    nobodys,
+    quota_name,
+)
 from training_platform.quota.keys import shown
 from training_platform.quota.overview import Overview, may_borrow, may_lend
 from training_platform.quota.plan import ProjectPlan, request_lines
@@ -60,6 +68,8 @@ def _capacity(overview: Overview) -> str:
             borrow, lend = may_borrow(line, share, overview.workspace), may_lend(line, share, overview.workspace)
             numbers = (shown(share.amount), shown(borrow), shown(lend))
             rows.append((place, line.flavor.name, share.holder.label, *numbers, "", ""))
+        if line.unpromised:
+            rows.append((place, line.flavor.name, nobodys(line), "", "", shown(line.lent), "", shown(line.unpromised)))
     heads = ("cluster", "flavor", "team", ">guaranteed", ">may borrow", ">may lend", ">pools hold", ">free")
     return table(heads, rows)
 

@@ -19,6 +19,7 @@ from training_platform.checks.reports.wording import (
     fullness,
     limit,
     location,
+    nobodys,
     quota_name,
     quota_row,
 )
@@ -113,6 +114,9 @@ def _flavor(line: CapacityLine, overview: Overview) -> Iterator[tuple[Text, ...]
     for share in line.shares:
         borrow, lend = may_borrow(line, share, overview.workspace), may_lend(line, share, overview.workspace)
         cells = (f"    {share.holder.label}", shown(share.amount), shown(borrow), shown(lend), "", "")
+        yield tuple(Text(cell, style="dim") for cell in cells)
+    if line.unpromised:
+        cells = (f"    {nobodys(line)}", "", "", shown(line.lent), "", shown(line.unpromised))
         yield tuple(Text(cell, style="dim") for cell in cells)
 
 
