@@ -149,6 +149,7 @@ ROWS = [
     }),
     Row("maintenance-exclusion", "error", {f"{EXCLUSION}.endTime": "2026-06-01T00:00:00Z"}),
     Row("maintenance-exclusion", "warning", {f"{EXCLUSION}.endTime": "2026-04-01T00:00:00Z"}),
+    Row("version-offered", "warning", {"cluster.minMasterVersion": "1.27"}),
     Row("pinned-version", "warning", {"cluster.minMasterVersion": "1.35.1-gke.1000000"}),
     # compute classes
     Row("compute-class-priority", "error", {f"{PRIORITY}.minCores": 8.0}),

@@ -28,7 +28,7 @@ UNREAD = {
     "checks", "cidr", "clashing", "compute_class", "connect_mode", "count", "default_machine", "dynamic_ports",
     "flavor", "gpu_topology", "group", "ignored", "instance", "local_ssds", "makes_pools", "max_ports",
     "min_cpu_platform", "min_ports", "mtu", "network", "pools_inside", "pods_range", "ports",
-    "profile", "queue", "ranges", "release_channel", "reservation", "resource", "specific", "tolerated", "versioning",
+    "profile", "queue", "ranges", "reservation", "resource", "specific", "tolerated", "versioning",
     "zone",
 }  # fmt: skip
 

@@ -24,6 +24,9 @@ SECONDARY_DISKS = "1.28.3-gke.106700"
 DRANET = "1.34.1-gke.1829001"
 QUEUED_TPU_SHIPPED = (1, 35)
 MOST_MINORS_OLDER = 2
+OFFERED = {"EXTENDED": "1.31"}
+"""By release channel, the oldest minor version that new clusters can have, where it is not ``OLDEST``."""
+OLDEST = "1.34"
 
 
 @rule("gke-floor", ruleset="versions", across=True, facts=("TPU-12", "CON-07", "GPU-07"), source=_GKE)
@@ -126,6 +129,22 @@ def pinned_version(cluster: ClusterView) -> Iterator[Draft]:
         yield finding(
             cluster, "version", message, allowed="a minor version, or one that the channel offers", nearest=prefix
         )
+
+
+@rule(
+    "version-offered",
+    ruleset="versions",
+    across=True,
+    severity="warning",
+    facts=("CLU-04",),
+    source="GKE release notes, available minor versions by channel, copy with 1.37 in Rapid, read 2026-11-22",
+)
+def version_offered(cluster: ClusterView) -> Iterator[Draft]:
+    """Find a GKE version older than any that new clusters can have; one that runs may have passed it long ago."""
+    oldest = OFFERED.get(cluster.release_channel or "", OLDEST)
+    if below(cluster.version, oldest):
+        message = f"{cluster.version} is older than what GKE offers for new clusters"
+        yield finding(cluster, "version", message, allowed=f"{oldest} or later", nearest=oldest)
 
 
 @rule(

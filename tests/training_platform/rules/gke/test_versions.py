@@ -57,6 +57,14 @@ TOGETHER: list[Together] = [
     ("pinned-version", {"cluster": {"version": "1.34.1-gke.1"}}, (), 1),
     ("pinned-version", {"cluster": {"version": "1.34.1-gke.1", "release_channel": None}}, (), 0),
     ("pinned-version", {"cluster": {"version": "1.34"}}, (), 0),
+    ("version-offered", {"cluster": {"version": "1.27"}}, (), 1),
+    ("version-offered", {"cluster": {"version": "1.33.9-gke.1"}}, (), 1),
+    ("version-offered", {"cluster": {"version": "1.34"}}, (), 0),
+    ("version-offered", {"cluster": {"version": "1.40"}}, (), 0),
+    ("version-offered", {"cluster": {"version": "1.31", "release_channel": "EXTENDED"}}, (), 0),
+    ("version-offered", {"cluster": {"version": "1.30", "release_channel": "EXTENDED"}}, (), 1),
+    ("version-offered", {"cluster": {"version": "1.33", "release_channel": None}}, (), 1),
+    ("version-offered", {"cluster": {"version": None}}, (), 0),
     ("pool-version", {"cluster": {"version": "1.34.1-gke.2"}, "gpu_pool": {"version": "1.34.1-gke.2"}}, (), 0),
     ("pool-version", {"cluster": {"version": "1.34.1-gke.2"}, "gpu_pool": {"version": "1.34.1-gke.3"}}, (), 1),
     ("pool-version", {"cluster": {"version": "1.34"}, "gpu_pool": {"version": "1.32"}}, (), 0),
@@ -70,6 +78,7 @@ TOGETHER: list[Together] = [
 
 
 UNKNOWNS: list[tuple[str, str, str]] = [
+    ("version-offered", "cluster", "version"),
     ("gke-floor", "cluster", "version"),
 ]
 
