@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 
 
@@ -44,6 +45,7 @@ class TopologyRule:
             yield render_topology(tuple(side * self.cube_side for side in sides))
 
 
+@lru_cache(maxsize=4096)
 def parse_topology(topology: str) -> tuple[int, ...] | None:
     """Return the sides of ``AxB`` or ``AxBxC`` in chips, or None when the text is not a topology."""
     sides = topology.split("x")

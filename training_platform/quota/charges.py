@@ -65,7 +65,7 @@ class Usage(NamedTuple):
 
 def vm_usage(usage: VmUsage) -> list[Usage]:
     """Return what a group of VMs charges. Raises KeyError for a machine type outside the catalogue."""
-    each = _one_vm(usage._replace(nodes=1))
+    each = _one_vm(VmUsage(usage.project, usage.machine_type, 1, *usage[3:]))
     return [Usage(keys, amount * usage.nodes, unit) for keys, amount, unit in each]
 
 

@@ -85,8 +85,9 @@ def _pool(stack: str, project: str, pool: ExpandedPool) -> Iterator[Charge]:
     field, value = ("max_nodes", spec.max_nodes) if pool.machine.kind == "gpu" else ("slices", spec.slices)
     vms = pool_vms(project, pool)
     least = max(1, spec.min_nodes, spec.min_slices)
+    path = (*pool.path, field)
     for usage in vm_usage(vms):
-        yield usage.by(Holder(stack, pool.path, pool.name, (*pool.path, field), usage.amount / value, least))
+        yield usage.by(Holder(stack, pool.path, pool.name, path, usage.amount / value, least))
     if pool.multi_host or spec.charged == "flex-start":
         return  # a slice is recreated as one, and flex-start VMs are replaced as they end
     blue_green = spec.upgrades.strategy == "blue-green"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
+from training_platform.config.kept import kept
 from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.resources.register import KUBERNETES
 from training_platform.resources.spelling import MAP_FIELDS, NAMES
@@ -32,7 +32,7 @@ class Options:
     replacement_trigger: str | None = None
     timeouts: Mapping[str, str] = field(default_factory=dict)
 
-    @cached_property
+    @kept
     def planned(self) -> dict[str, Any]:
         """The options as ``Planned`` has them: those that are set."""
         every = {
@@ -57,7 +57,7 @@ class Alike:
     def __init__(self, inputs: Mapping[str, Any]) -> None:
         self.inputs = inputs
 
-    @cached_property
+    @kept
     def planned(self) -> tuple[dict[str, Any], frozenset[tuple[str, str]]]:
         """The inputs as a plan has them, and what they wait for."""
         after: set[tuple[str, str]] = set()
@@ -125,4 +125,6 @@ def _map(value: Any, after: set[tuple[str, str]]) -> Any:
     """Return the value of a map field as the wire has it: its keys are users' and stay."""
     if value.__class__ is not dict:
         return _wire(value, after)
+    if _PLAIN_TYPES.issuperset(map(type, value.values())):
+        return value
     return {key: _wire(item, after) for key, item in value.items() if item is not None}

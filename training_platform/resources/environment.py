@@ -134,11 +134,8 @@ def _accelerators(key: str, cluster: ClusterSpec, place: PoolPlace) -> Iterator[
         yield from _gpu_networks(key, fabric, place.scope)
     for pool in pools:
         policy = policies.get(pool.policy_topology or "")
-        own = dataclasses.replace(
-            place,
-            nics=_nics(key, pool, fabrics, place.scope),
-            workload_policy=policy.inputs["name"] if policy else None,
-        )
+        nics, joined = _nics(key, pool, fabrics, place.scope), policy.inputs["name"] if policy else None
+        own = dataclasses.replace(place, nics=nics, workload_policy=joined) if nics or joined else place
         yield from accelerator_pools(pool, own)
 
 

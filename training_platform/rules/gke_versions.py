@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from training_platform.config.reading.finding import Severity
 
@@ -11,12 +12,14 @@ FULL = 4  # minor, patch and GKE's own number written out
 _VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+)(?:-gke\.(\d+))?)?\Z")
 
 
+@lru_cache(maxsize=4096)
 def parse(version: str | None) -> tuple[int, ...] | None:
     """Return the numbers of a version, as many as are written; None for ``latest`` and everything else."""
     match = _VERSION.match((version or "").rstrip("."))
     return tuple(int(part) for part in match.groups() if part is not None) if match else None
 
 
+@lru_cache(maxsize=4096)
 def below(version: str | None, floor: str) -> Severity | None:
     """Return how bad it is that a version is below a floor, None where it is not, or may not be.
 

@@ -72,7 +72,16 @@ def fabric_name(pool: ExpandedPool) -> str | None:
 
 
 def gpu_fabrics(cluster_name: str, cluster: ClusterSpec) -> dict[str, GpuFabric]:
-    """Return the networks that a cluster's pools need, by name; none where no pool has further network cards."""
+    """Return the networks that a cluster's pools need, by name; none where no pool has further network cards.
+
+    Kept with the cluster, since quotas and resources both ask for them.
+    """
+    if cluster_name not in cluster.fabrics:
+        cluster.fabrics[cluster_name] = _gpu_fabrics(cluster_name, cluster)
+    return cluster.fabrics[cluster_name]
+
+
+def _gpu_fabrics(cluster_name: str, cluster: ClusterSpec) -> dict[str, GpuFabric]:
     by_name: dict[str, list[ExpandedPool]] = {}
     for pool in cluster_pools(cluster_name, cluster):
         if name := fabric_name(pool):

@@ -110,6 +110,11 @@ class ClusterSpec(Section):
         """Whether Kueue counts pods that are no job's."""
         return self.serving
 
+    @cached_property
+    def fabrics(self) -> dict[str, dict[str, Any]]:
+        """The networks of its GPUs by its name, filled by ``expansion.gpu_fabric``."""
+        return {}
+
     @model_validator(mode="after")
     def _classes_are_of_its_pools(self) -> ClusterSpec:
         check_classes(self.compute_classes, self.node_pools)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from training_platform.config.expansion.pools import ZONES_OF_A_REGIONAL_CLUSTER, ExpandedPool, GkePool, pool_labels
@@ -180,15 +181,22 @@ def _linux_node_config(spec: NodePoolSpec) -> LinuxNodeConfig | None:
 
 
 def _options(pool: ExpandedPool, place: PoolPlace) -> Options:
+    # Where changes of the placement are not sent, another slice is another pool all the same.
+    trigger = pool.policy_topology if place.workload_policy is not None else None
+    protected = place.scope.deletion_protection and pool.spec.deletion_protection
+    return _options_of(protected, trigger, tuple(_ignored(pool, place)))
+
+
+@lru_cache(maxsize=256)  # most pools have the same
+def _options_of(protected: bool, trigger: str | None, ignored: tuple[str, ...]) -> Options:
     return Options(
         # A replacement gives up capacity that may not come back, and ends every job on it.
-        protect=place.scope.deletion_protection and pool.spec.deletion_protection,
+        protect=protected,
         # The provider takes another topology for a change in place, and then sends none of it; another machine type it
         # sends, and GKE then recreates every VM of the pool under its jobs. As replacements the guard meets both.
         replace_on_changes=("placementPolicy", "nodeConfig.machineType"),
-        # Where changes of the placement are not sent, another slice is another pool all the same.
-        replacement_trigger=pool.policy_topology if place.workload_policy is not None else None,
-        ignore_changes=tuple(_ignored(pool, place)),
+        replacement_trigger=trigger,
+        ignore_changes=ignored,
         # Neither the name nor the capacity is there twice.
         delete_before_replace=True,
         timeouts=UPDATE_TIMEOUT,

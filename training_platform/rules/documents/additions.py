@@ -14,13 +14,14 @@ Shape = dict[str, Any]
 _FILE = Path(__file__).with_name("additions.yaml")
 
 
-def add(types: dict[str, int], shapes: list[Shape]) -> None:
-    """Give types shapes of their own where something is added to them; shapes are shared, and so never changed."""
+def with_additions(token: str, number: int, shapes: list[Shape]) -> int:
+    """Return the number of a type's shape with all that is added to it; shapes are shared, and so never changed."""
     content = _content()
     for wanted, rows in content["types"].items():
-        for token in [each for each in types if fnmatchcase(each, wanted)]:
+        if fnmatchcase(token, wanted):
             for path, extra in _flat(rows, "", content):
-                types[token] = _added(types[token], path.split(".") if path else [], extra, shapes)
+                number = _added(number, path.split(".") if path else [], extra, shapes)
+    return number
 
 
 def _flat(rows: Any, at: str, content: Mapping[str, Any]) -> Iterator[tuple[str, Shape]]:

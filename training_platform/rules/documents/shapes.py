@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from training_platform.resources.planned import UNKNOWN
-from training_platform.rules.documents.additions import add
+from training_platform.rules.documents.additions import with_additions
 from training_platform.rules.documents.problems import Problem, Report, Where, missing, path_of, refused, unknown
 from training_platform.rules.documents.scalars import Right, matched, scalar
 from training_platform.rules.views.inputs import is_list
@@ -35,8 +35,7 @@ class Judged(NamedTuple):
 def check_of(token: str) -> Check | None:
     """Return the function that judges the inputs of a type; None for one without a document."""
     documents = _documents(token.partition(":")[0])
-    number = documents.types.get(token) if documents else None
-    return None if documents is None or number is None else documents.judged(number).check
+    return documents.check_of(token) if documents else None
 
 
 @cache
@@ -54,9 +53,14 @@ class _Documents:
         content = json.loads(path.read_text(encoding="utf-8"))
         self.types: dict[str, int] = content["types"]
         self.strict = strict
-        self._shapes: list[Shape] = content["shapes"]
-        add(self.types, content["shapes"])
+        self._shapes: list[dict[str, Any]] = content["shapes"]
         self._made: dict[int, Judged] = {}
+
+    def check_of(self, token: str) -> Check | None:
+        """Return the function that judges a type, made of its document and what is added to that."""
+        if token not in self.types:
+            return None
+        return self.judged(with_additions(token, self.types[token], self._shapes)).check
 
     def judged(self, number: int) -> Judged:
         """Return how values of a shape are judged."""

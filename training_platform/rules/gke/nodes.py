@@ -19,6 +19,7 @@ SHARING_CLIENTS = (2, 48)
 SHUTDOWN_SECONDS = (10, 10_000)
 LABEL_VALUE = 63
 RESERVED = ("kubernetes.io", "k8s.io")
+_BELOW_RESERVED = tuple(f".{domain}" for domain in RESERVED)
 OURS = frozenset(
     {
         "cloud.google.com/compute-class",
@@ -145,7 +146,7 @@ def node_labels(pool: NodePoolView) -> Iterator[Draft]:
     """Find node labels that are reserved by Kubernetes or too long, and (a warning) those that GKE sets itself."""
     for key, value in pool.node_labels.items():
         prefix = key.partition("/")[0] if "/" in key else ""
-        if prefix in RESERVED or prefix.endswith(tuple(f".{domain}" for domain in RESERVED)):
+        if prefix in RESERVED or prefix.endswith(_BELOW_RESERVED):
             yield finding(pool, "node_labels", f"label {key} is reserved by Kubernetes", allowed="a prefix of your own")
         elif prefix == "cloud.google.com" and key not in OURS:
             message = (

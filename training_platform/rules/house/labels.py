@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from training_platform.rules.registry import Draft, finding, rule
 from training_platform.rules.views.access import LabelledView
@@ -36,7 +37,7 @@ def label_form(resource: LabelledView) -> Iterator[Draft]:
     if len(found) > MOST_LABELS:
         yield finding(resource, "labels", f"{resource.name} has {len(found)} labels", allowed=f"at most {MOST_LABELS}")
     for key, value in found.items():
-        if key.isascii() and not _KEY.match(key):
+        if not _is_key(key):
             nearest = re.sub(r"[^a-z0-9_-]", "-", key.lower())[:63]
             yield finding(
                 resource,
@@ -45,7 +46,7 @@ def label_form(resource: LabelledView) -> Iterator[Draft]:
                 allowed="a lower-case letter first, at most 63 characters",
                 nearest=nearest,
             )
-        if value.isascii() and not _VALUE.match(value):
+        if not _is_value(value):
             nearest = re.sub(r"[^a-z0-9_-]", "-", value.lower())[:63]
             yield finding(
                 resource,
@@ -54,3 +55,13 @@ def label_form(resource: LabelledView) -> Iterator[Draft]:
                 allowed="lower-case letters, digits, - and _; at most 63",
                 nearest=nearest,
             )
+
+
+@lru_cache(maxsize=4096)  # the same few labels are on every resource
+def _is_key(key: str) -> bool:
+    return not key.isascii() or _KEY.match(key) is not None
+
+
+@lru_cache(maxsize=4096)
+def _is_value(value: str) -> bool:
+    return not value.isascii() or _VALUE.match(value) is not None

@@ -65,17 +65,20 @@ class AlertPolicyView(View):
     channels = fields.count("notificationChannels", place="emails")
 
 
+_PATHS = {token: labels_path(token) or () for token, row in REGISTER.items() if row.labels}
+
+
 class LabelledView(View):
     """Any resource that takes labels: its labels, None where it has none at all."""
 
-    TYPES = tuple(token for token, row in REGISTER.items() if row.labels)
+    TYPES = tuple(_PATHS)
 
     def spelled(self, name: str) -> str:
         """Return where its type takes labels."""
-        return ".".join(labels_path(self.type) or ()) or super().spelled(name)
+        return ".".join(_PATHS.get(self.type, ())) or super().spelled(name)
 
     @fields.field()
     def labels(self) -> dict[str, str] | None:
         """Its labels, None where it has none at all."""
-        found: dict[str, str] | None = of.as_labels(at(self.inputs, labels_path(self.type) or ()))
+        found: dict[str, str] | None = of.as_labels(at(self.inputs, _PATHS.get(self.type, ())))
         return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, overload
 
 from training_platform.resources.planned import UNKNOWN
@@ -90,21 +90,33 @@ def flag(*spelled: str, default: bool | None = None, place: str | None = None) -
 
 def entries(spelled: str, make: Callable[[Any], R], place: str | None = None) -> Field[tuple[R, ...]]:
     """Declare the entries of a list as named tuples; unknown where a part of one is."""
-    path = keys(spelled)
 
-    def read(view: Any) -> tuple[R, ...]:
-        found = tuple(make(row) for row in of.rows(at(view.inputs, path)))
-        if any(part is UNKNOWN for row in found for part in row):
-            raise of.NotKnownError
-        return found
+    def convert(value: Any) -> Any:
+        try:
+            found = tuple(make(row) for row in of.rows(value))
+        except of.NotKnownError:
+            return UNKNOWN
+        return UNKNOWN if any(part is UNKNOWN for row in found for part in row) else found
 
-    return Field(read, place, (spelled,))
+    return PlainField(convert, place, (spelled,), ())
 
 
 def any_flag(*spelled: str, place: str | None = None) -> Field[bool]:
     """Declare whether one of several switches is on."""
-    paths = [keys(each) for each in spelled]
-    return Field(lambda view: of.any_of(*(of.as_flag(at(view.inputs, path)) for path in paths)), place, spelled)
+    above = spelled[0].rpartition(".")[0]
+    switches = [keys(each.removeprefix(f"{above}.")) for each in spelled]
+
+    def read(block: Any) -> Any:
+        return of.any_of(*(of.as_flag(at(block, path)) for path in switches))
+
+    if not above:
+        return Field(lambda view: read(view.inputs), place, spelled)
+    return of_block(above, read, False, *spelled, place=place)
+
+
+def of_block(above: str, read: Callable[[Any], Any], missing: T, *spelled: str, place: str | None = None) -> Field[T]:
+    """Declare what a function reads from several inputs of one block, which never raises."""
+    return PlainField(read, place, spelled, missing, block=above)
 
 
 def located(*spelled: str, place: str | None = None) -> Field[str]:
@@ -119,8 +131,7 @@ def project() -> Field[str]:
 
 def reference(spelled: str, kind: str, place: str | None = None) -> Field[str | None]:
     """Declare the name of another resource of a type."""
-    path = keys(spelled)
-    return Field(lambda view: view.refers(path, kind), place, (spelled,))
+    return PlainField(of.as_name, place, (spelled,), refers=kind)
 
 
 def field(*spelled: str, place: str | None = None) -> Callable[[Callable[[Any], T]], Field[T]]:
@@ -135,14 +146,8 @@ def _field(
     missing = convert(None)
     if missing is None:
         missing = default
-    paths = [keys(each) for each in spelled]
-    if len(paths) == 1 and all(isinstance(key, str) for key in paths[0]):
-        return PlainField(convert, place, spelled, missing)
+    return PlainField(convert, place, spelled, missing, right=_RIGHT.get(convert))
 
-    def read(view: Any) -> Any:
-        for path in paths:
-            if (value := at(view.inputs, path)) is not None:
-                return convert(value)
-        return missing
 
-    return Field(read, place, spelled)
+_RIGHT: Mapping[Callable[[Any], Any], type] = {of.as_text: str, of.as_whole: int, of.as_flag: bool}
+"""Values of these classes are as their functions return them."""

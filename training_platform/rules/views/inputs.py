@@ -7,7 +7,7 @@ decided rather than as an exception.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
@@ -87,6 +87,13 @@ def as_name(value: Any) -> Any:
     return value.rpartition("/")[2] if isinstance(value, str) else as_text(value)
 
 
+def first_as(convert: Callable[[Any], Any], value: Any) -> Any:
+    """Return the first entry of a list as a function has it; None where the list is empty."""
+    if value is UNKNOWN:
+        return UNKNOWN
+    return convert(value[0]) if is_list(value) and value else None
+
+
 def as_flag(value: Any) -> Any:
     """Return a truth value or None."""
     return value if value is None or isinstance(value, bool) else UNKNOWN
@@ -128,8 +135,12 @@ def as_labels(value: Any) -> Any:
     """Return a mapping of texts, None where it is missing; unknown as a whole where one of its values is."""
     if value is None:
         return None
-    known = isinstance(value, Mapping) and all(isinstance(item, str) for item in value.values())
-    return dict(value) if known else UNKNOWN
+    if not isinstance(value, Mapping):
+        return UNKNOWN
+    for item in value.values():
+        if not isinstance(item, str):
+            return UNKNOWN
+    return value if value.__class__ is dict else dict(value)
 
 
 def as_count(value: Any) -> Any:

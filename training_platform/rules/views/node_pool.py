@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 from training_platform.catalog import MACHINE_TYPES
@@ -11,13 +10,14 @@ from training_platform.catalog.attachments import with_gpus
 from training_platform.catalog.locations import is_zone
 from training_platform.catalog.types import Capacity, MachineType
 from training_platform.config.expansion.pools import ZONES_OF_A_REGIONAL_CLUSTER
+from training_platform.config.kept import kept
 from training_platform.config.reading.finding import Path
 from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.resources.register import CLUSTER, NODE_POOL, SERVICE_ACCOUNT
 from training_platform.rules.views import fields
 from training_platform.rules.views import inputs as of
 from training_platform.rules.views.inputs import at, rows
-from training_platform.rules.views.view import View
+from training_platform.rules.views.view import Field, View
 
 _ATTACHED = {"accelerator_type": "accelerator", "accelerator_count": "accelerator_count"}
 _OF_CLUSTER = ("project", "location", "nodeLocations")
@@ -41,6 +41,31 @@ class Nic(NamedTuple):
 
     network: str | None
     subnetwork: str | None
+
+
+def _spot_twice(config: Any) -> bool:
+    return all(at(config, (key,)) is True for key in ("spot", "preemptible"))
+
+
+def _disk_twice(config: Any) -> bool:
+    """Whether both spellings of the boot disk are there, with different values."""
+    if at(config, ("diskSizeGb",)) is None and at(config, ("diskType",)) is None:
+        return False
+    sizes = {of.as_whole(at(config, path)) for path in (("diskSizeGb",), ("bootDisk", "sizeGb"))}
+    kinds = {of.as_text(at(config, path)) for path in (("diskType",), ("bootDisk", "diskType"))}
+    return any(len(values - {None, UNKNOWN}) > 1 for values in (sizes, kinds))
+
+
+def _provisioned(disk: Any) -> bool:
+    """Whether IOPS or throughput of the boot disk are written."""
+    return any(at(disk, (key,)) not in (None, 0) for key in ("provisionedIops", "provisionedThroughput"))
+
+
+def _nics(value: Any) -> Any:
+    """Return additional network interfaces; a name of one that is not known yet is ``UNKNOWN``."""
+    if value is UNKNOWN:
+        return UNKNOWN
+    return tuple(Nic(*(of.as_name(at(row, (key,))) for key in Nic._fields)) for row in rows(value))
 
 
 class NodePoolView(View):
@@ -123,6 +148,10 @@ class NodePoolView(View):
     service_account = fields.reference("nodeConfig.serviceAccount", SERVICE_ACCOUNT, place="")
     tags = fields.count("nodeConfig.resourceManagerTags", place="")
 
+    spot_twice = fields.of_block("nodeConfig", _spot_twice, False, "nodeConfig.spot", place="capacity")
+    disk_twice = fields.of_block("nodeConfig", _disk_twice, False, "nodeConfig.bootDisk", place="")
+    provisioned = fields.of_block("nodeConfig.bootDisk", _provisioned, False, *_SPEED, place="")
+    nics: Field[tuple[Nic, ...]] = fields.of_block(_NICS, _nics, (), _NICS, place="gpu_direct")
     taints = fields.entries(
         "nodeConfig.taints", lambda row: Taint(*(of.as_text(at(row, (key,))) for key in Taint._fields))
     )
@@ -134,30 +163,6 @@ class NodePoolView(View):
             return None
         written = of.as_flag(self.read("management.autoRepair"))
         return True if written is None else bool(of.known(written))
-
-    @fields.field("nodeConfig.spot", place="capacity")
-    def spot_twice(self) -> bool:
-        """Whether both spellings of spot are there."""
-        return self.read("nodeConfig.spot") is True and self.read("nodeConfig.preemptible") is True
-
-    @fields.field("nodeConfig.bootDisk", place="")
-    def disk_twice(self) -> bool:
-        """Whether both spellings of the boot disk are there, with different values."""
-        if self.read(_DISK_GB[1]) is None and self.read(_DISK_TYPE[1]) is None:
-            return False
-        sizes = {of.as_whole(self.read(path)) for path in _DISK_GB} - {None, UNKNOWN}
-        return len(sizes) > 1 or len({of.as_text(self.read(path)) for path in _DISK_TYPE} - {None, UNKNOWN}) > 1
-
-    @fields.field(*_SPEED, place="")
-    def provisioned(self) -> bool:
-        """Whether IOPS or throughput of the boot disk are written."""
-        return any(self.read(each) not in (None, 0) for each in _SPEED)
-
-    @fields.field(_NICS, place="gpu_direct")
-    def nics(self) -> tuple[Nic, ...]:
-        """Its additional network interfaces; a name of one that is not known yet is ``UNKNOWN``."""
-        found = rows(of.known(self.read(_NICS)))
-        return tuple(Nic(*(of.as_name(at(row, (key,))) for key in ("network", "subnetwork"))) for row in found)
 
     @fields.field("ignoreChanges", place="")
     def ignored(self) -> tuple[str, ...] | None:
@@ -183,7 +188,7 @@ class NodePoolView(View):
         found = super().path(name)
         return (*self.origin, _SLICES[str(found[-1])]) if tpu and found and found[-1] in _SLICES else found
 
-    @cached_property
+    @kept
     def machine(self) -> MachineType | None:
         """The machine type's row in the catalogue; None where it has none, which a rule of its own finds.
 
@@ -194,7 +199,7 @@ class NodePoolView(View):
             return machine
         return with_gpus(machine.name, self.accelerator_type, self.accelerator_count)
 
-    @cached_property
+    @kept
     def capacity(self) -> Capacity:
         """The provisioning model, which decides the quota charged. Queued provisioning is charged as flex-start is."""
         if self.flex_start or self.queued:
@@ -220,14 +225,14 @@ class NodePoolView(View):
         """VMs of one slice as ``tpu_topology`` asks for them, rounded up; 1 without one, or where it is invalid."""
         return self.machine.hosts_of(self.tpu_topology) if self.machine else 1
 
-    @cached_property
+    @kept
     def zone_count(self) -> int:
         """In how many zones the counts per zone hold."""
         if self.zones:
             return len(self.zones)
         return 1 if is_zone(self.location) else ZONES_OF_A_REGIONAL_CLUSTER
 
-    @cached_property
+    @kept
     def most_vms(self) -> int:
         """VMs at most over all zones: the autoscaler's maximum, else the fixed count."""
         if self.total_max_nodes:

@@ -10,11 +10,15 @@ from training_platform.rules.views.inputs import is_list
 
 
 class Plain(NamedTuple):
-    """A field that one input decides: its name, the keys that lead to the input, and how its value is read."""
+    """A field that one input decides: its name, the keys that lead to the input, and how its value is read.
+
+    A value of class ``right`` is taken as it is.
+    """
 
     name: str
     path: tuple[str, ...]
     convert: Callable[[Any], Any]
+    right: type | None
 
 
 class Branch:
@@ -24,15 +28,16 @@ class Branch:
 
     def __init__(self, fields: Iterable[Plain], depth: int = 0) -> None:
         listed = list(fields)
+        here = [each for each in listed if len(each.path) == depth + 1]
         self.names = [each.name for each in listed]
-        self.leaves = [(each.path[depth], each.name, each.convert) for each in listed if len(each.path) == depth + 1]
+        self.leaves = [(each.path[depth], each.name, each.right, each.convert) for each in here]
         deeper = [each for each in listed if len(each.path) > depth + 1]
         keys = dict.fromkeys(each.path[depth] for each in deeper)
         self.branches = [(key, Branch([each for each in deeper if each.path[depth] == key], depth + 1)) for key in keys]
 
     def read(self, value: Any, found: dict[str, Any]) -> None:
         """Put what is written below a value into ``found``, and take out of it what is not known."""
-        if is_list(value):
+        if value is not UNKNOWN and is_list(value):
             value = value[0] if value else None
         if value is UNKNOWN:
             for name in self.names:
@@ -41,9 +46,11 @@ class Branch:
             self._read(value, found)
 
     def _read(self, block: Mapping[str, Any], found: dict[str, Any]) -> None:
-        for key, name, convert in self.leaves:
+        for key, name, right, convert in self.leaves:
             if (value := block.get(key)) is not None:
-                if (known := convert(value)) is UNKNOWN:
+                if value.__class__ is right:
+                    found[name] = value
+                elif (known := convert(value)) is UNKNOWN:
                     found.pop(name, None)
                 else:
                     found[name] = known

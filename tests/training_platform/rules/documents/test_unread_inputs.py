@@ -62,8 +62,8 @@ def _path(spelled: str) -> str:
 
 def _leaves(token: str) -> Iterator[tuple[str, Any]]:
     content = json.loads((Path(documents.__file__).parent / "google.json").read_text(encoding="utf-8"))
-    additions.add(content["types"], content["shapes"])
-    yield from _below(content["shapes"], content["types"][token], "")
+    number = additions.with_additions(token, content["types"][token], content["shapes"])
+    yield from _below(content["shapes"], number, "")
 
 
 def _below(shapes: list[Any], number: int, at: str) -> Iterator[tuple[str, Any]]:
