@@ -12,6 +12,7 @@ from training_platform.jobs.resolve import ResolvedJob
 
 OUTPUT_VARIABLE = "OUTPUT_URI"
 PROFILE_VARIABLE = "PROFILE_URI"
+LOADERS_VARIABLE = "DATA_LOADERS"
 
 
 def container(job: ResolvedJob, image_key: str, platform: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -35,8 +36,9 @@ def named(variables: Mapping[str, str]) -> list[dict[str, str]]:
 
 
 def variables(job: ResolvedJob) -> dict[str, str]:
-    """Return the variables of the container: where its output goes and its mounts are, and its own, which win."""
+    """Return the variables of the container: its output, mounts and data loaders, and the job's own, which win."""
     uri = output_uri(job)
     output = {OUTPUT_VARIABLE: uri} if uri else {}
     profile = {PROFILE_VARIABLE: f"{uri}/profile/"} if uri and job.spec.profiler else {}
-    return {**output, **profile, **mount_variables(job), **job.spec.env}
+    loaders = {LOADERS_VARIABLE: str(job.spec.data_loaders)} if job.spec.data_loaders else {}
+    return {**output, **profile, **loaders, **mount_variables(job), **job.spec.env}

@@ -24,6 +24,9 @@ def job_findings(job: ResolvedJob) -> Iterator[Finding]:
         message = f"is {size} GiB, and counts as a part of the memory, which is {memory} GiB"
         allowed = f"at most {memory}"
         yield job.finding(("shared_memory_gib",), message, rule="job-memory", allowed=allowed, nearest=memory)
+    if size == 0 and job.spec.data_loaders:
+        message = f"is 0, and {job.spec.data_loaders} data loaders hand over what they load in /dev/shm"
+        yield job.finding(("shared_memory_gib",), message, rule="job-memory", allowed="a size in GiB, or no such field")
 
 
 def readable(job: ResolvedJob) -> bool:

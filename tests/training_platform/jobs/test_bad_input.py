@@ -111,6 +111,9 @@ ON_GKE = {
     "a topology that pools do not have": (TPU.replace("4x8", "8x8"), "job-model", "gke.flavor", "tpu-v5e-4x8"),
     "more CPUs than a VM": (above("cpu: 208", GPU), "job-machine", "cpu", "less than 208"),
     "more memory than a VM": (above("memory_gib: 1872", GPU), "job-machine", "memory_gib", "less than 1872"),
+    "no memory for data loaders": (
+        above("shared_memory_gib: 0\ndata_loaders: 4", GPU), "job-memory", "shared_memory_gib", "a size in GiB",
+    ),
     "all memory shared": (above("shared_memory_gib: 1872", GPU), "job-machine", "shared_memory_gib", "less than 1872"),
     "Filestore of another region": (mounted(DATA, on=TPU), "job-mount-far", "mounts[0].source.directory", "none"),
     "an instance twice": (
@@ -233,6 +236,7 @@ ON_VERTEX = {
     "more CPUs than the machine": (above("cpu: 13", A100), "job-vertex-size", "cpu", "at most 12"),
     "more memory than the machine": (above("memory_gib: 86", A100), "job-vertex-size", "memory_gib", "at most 85"),
     "shared memory": (above("shared_memory_gib: 8", A100), "job-vertex-shared-memory", "shared_memory_gib", "GKE"),
+    "data loaders": (above("data_loaders: 8", A100), "job-vertex-shared-memory", "data_loaders", "GKE"),
     "no TensorBoard there": (
         above("output: far\ntensorboard: true", A100.replace("us-central1", "europe-west4")), "job-model",
         "vertex.region", "us-central1",

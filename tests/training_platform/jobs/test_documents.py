@@ -30,6 +30,7 @@ mounts:
 cpu: 12
 memory_gib: 80
 shared_memory_gib: 16
+data_loaders: 8
 retries: 0
 output: checkpoints
 tensorboard: true

@@ -9,6 +9,7 @@ import pytest
 from training_platform.config.spec.node_pool import BLOCK_LEVELS, SLICE_LEVELS
 from training_platform.jobs.gke.jobset import jobset
 from training_platform.jobs.gke.rules import gke_findings
+from training_platform.jobs.gke.volumes import shared_memory
 from training_platform.jobs.resolve import ResolvedJob
 
 Take = Callable[..., ResolvedJob]
@@ -94,6 +95,45 @@ def test_shared_memory_is_memory_where_a_vm_has_several_gpus(
     volumes = by_name(template(take(rest + target))["spec"].get("volumes", []))
 
     assert volumes.get("shared-memory", {}).get("emptyDir") == volume
+
+
+@pytest.mark.parametrize(
+    ("rest", "medium"),
+    [
+        ("", None),
+        ("data_loaders: 8\n", {"medium": "Memory"}),
+        ("data_loaders: 8\nshared_memory_gib: 16\n", {"medium": "Memory", "sizeLimit": "16Gi"}),
+    ],
+    ids=["no data loaders", "data loaders", "a size"],
+)
+def test_shared_memory_is_memory_beside_one_gpu_for_data_loaders(
+    take: Take, rest: str, medium: dict[str, str] | None
+) -> None:
+    assert (shared_memory(take(rest + GPU), 1) or {}).get("emptyDir") == medium
+
+
+@pytest.mark.parametrize(
+    ("rest", "requested", "limit"),
+    [
+        ("", None, None),
+        ("shared_memory_gib: 16\n", "16Gi", None),
+        ("memory_gib: 64\nshared_memory_gib: 16\n", "64Gi", "64Gi"),
+        ("memory_gib: 64\n", "64Gi", "64Gi"),
+    ],
+)
+def test_shared_memory_is_part_of_the_memory_that_is_requested(
+    take: Take, rest: str, requested: str | None, limit: str | None
+) -> None:
+    (container,) = template(take(rest + GPU))["spec"]["containers"]
+
+    assert container["resources"]["requests"].get("memory") == requested
+    assert container["resources"]["limits"].get("memory") == limit
+
+
+def test_a_program_is_told_how_many_data_loaders_it_has(take: Take) -> None:
+    (container,) = template(take("data_loaders: 8\n" + GPU))["spec"]["containers"]
+
+    assert {"name": "DATA_LOADERS", "value": "8"} in container["env"]
 
 
 def test_pods_ask_for_the_narrowest_level_of_a_flavor_with_a_topology(take: Take) -> None:

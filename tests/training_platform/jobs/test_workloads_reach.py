@@ -61,6 +61,7 @@ JOB = {
     "cpu": (GPU, "gke:", "cpu: 8\ngke:"),
     "memory_gib": (GPU, "gke:", "memory_gib: 8\ngke:"),
     "shared_memory_gib": (GPU, "gke:", "shared_memory_gib: 8\ngke:"),
+    "data_loaders": (GPU, "gke:", "data_loaders: 8\ngke:"),
     "mounts": (GPU, "gke:", "mounts: [{name: data, source: {directory: data}}]\ngke:"),
     "retries": (GPU, "gke:", "retries: 4\ngke:"),
     "output": (GPU, "gke:", "output: checkpoints\ngke:"),

@@ -94,10 +94,21 @@ def _container(job: ResolvedJob, flavor: Flavor, direct: GpuDirect | None, stora
 
 
 def _resources(job: ResolvedJob, chips: dict[str, str]) -> dict[str, Any]:
-    """Return what the container asks for; a limit on memory keeps its VM alive, one on CPUs would only slow it."""
-    cpu = {"cpu": str(job.spec.cpu)} if job.spec.cpu else {}
-    memory = {"memory": f"{job.spec.memory_gib}Gi"} if job.spec.memory_gib else {}
-    return {"requests": {**chips, **cpu, **memory}, "limits": {**chips, **memory}}
+    """Return what the container asks for; a limit on memory keeps its VM alive, one on CPUs would only slow it.
+
+    What /dev/shm may hold is memory: where the job says no more of its memory, it asks for that much.
+    """
+    spec = job.spec
+    asked = {"cpu": str(spec.cpu or ""), "memory": _gib(spec.memory_gib or spec.shared_memory_gib)}
+    limits = {"memory": _gib(spec.memory_gib)}
+    return {
+        "requests": {**chips, **{name: amount for name, amount in asked.items() if amount}},
+        "limits": {**chips, **{name: amount for name, amount in limits.items() if amount}},
+    }
+
+
+def _gib(size: int | None) -> str:
+    return f"{size}Gi" if size else ""
 
 
 def _experiment(job: ResolvedJob) -> dict[str, str]:

@@ -52,12 +52,12 @@ def volumes(job: ResolvedJob, chips: int) -> Volumes:
 
 
 def shared_memory(job: ResolvedJob, chips: int) -> dict[str, Any] | None:
-    """Return the volume for /dev/shm, None where the container's own 64 MiB do: one accelerator, and nothing said.
+    """Return the volume for /dev/shm, None where the container's own 64 MiB do: one accelerator, and no data loaders.
 
     What stands in it counts as the container's memory. Without a size it holds as much as the pod's memory.
     """
     size = job.spec.shared_memory_gib
-    if size == 0 or (size is None and chips < 2):
+    if size == 0 or (size is None and chips < 2 and not job.spec.data_loaders):
         return None
     limit = {"sizeLimit": f"{size}Gi"} if size else {}
     return {"name": SHARED_MEMORY, "emptyDir": {"medium": "Memory", **limit}}

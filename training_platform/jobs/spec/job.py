@@ -40,8 +40,14 @@ class Job(Section):
     shared_memory_gib: int | None = Field(
         default=None,
         ge=0,
-        description="GKE: size of /dev/shm in GiB, a part of the memory; default: no limit of its own where a VM has "
-        "several accelerators, else none.",
+        description="GKE: size of /dev/shm in GiB, a part of the memory, and requested as such; default: no limit of "
+        "its own where a VM has several accelerators or data_loaders, else none.",
+    )
+    data_loaders: int = Field(
+        default=0,
+        ge=0,
+        le=1024,
+        description="Processes on each VM that load data and hand it over in /dev/shm; DATA_LOADERS holds the number.",
     )
     mounts: tuple[Mount, ...] = Field(default=(), description="Directories and buckets of the team.")
     retries: int = Field(
