@@ -549,7 +549,7 @@ class PersistentResourceSpec(TypedDict):
     """Further pools, by name; a job runs on the pools that have its machines and disks."""
 
     network_attachment: NotRequired[str]
-    """Network attachment by which its VMs reach a VPC; its jobs have the same one."""
+    """Network attachment by which its VMs reach a VPC, environment for that of the environment."""
 
     deletion_protection: NotRequired[bool]
     """false allows a change to delete or replace it, where the environment protects such resources."""

@@ -29,8 +29,10 @@ from modules.monitoring.alerts import Alerts, AlertsArgs
 from modules.monitoring.dashboards import Dashboards
 from modules.network.cluster_subnet import ClusterSubnet, ClusterSubnetArgs
 from modules.network.network import Network, NetworkArgs
+from modules.network.vertex_attachment import VertexAttachment, VertexAttachmentArgs
 from modules.project.service_agents import ServiceAgents, ServiceAgentsArgs, depend_on_agents
 from modules.project.services import (
+    AI_PLATFORM,
     BACKUP_API,
     BINARY_API,
     DNS_API,
@@ -50,9 +52,18 @@ from modules.storage.data_sets import DataDisk, DataVolume, DataVolumeArgs
 from modules.storage.images import ImageRepository, ImageRepositoryArgs
 from modules.storage.lustre import LustreInstance, LustreInstanceArgs
 from modules.tenancy.admission import Admission, AdmissionArgs
+from modules.vertex.metadata_store import MetadataStore
 from training_platform.catalog.locations import region_of
 from training_platform.config.data_sets import READ
-from training_platform.config.names import data_set_name, filestore_name, lustre_name, notebooks_name, system_pool_name
+from training_platform.config.names import (
+    attachment_name,
+    data_set_name,
+    filestore_name,
+    lustre_name,
+    metadata_name,
+    notebooks_name,
+    system_pool_name,
+)
 from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.storage import DataSetSpec
@@ -72,7 +83,7 @@ def build_environment(name: str, environment: Environment) -> dict[str, Any]:
     enable_apis(
         scope,
         (*ENVIRONMENT_APIS, *_further_apis(environment)),
-        (*ENVIRONMENT_KEY_USERS, *([LUSTRE_API] if environment.lustre else [])),
+        _key_users(environment),
     )
     regions = tuple(region_of(cluster.location) for cluster in environment.clusters.values())
     network = Network(
@@ -102,6 +113,13 @@ def build_environment(name: str, environment: Environment) -> dict[str, Any]:
         )
         for key, spec in environment.filestore.items()
     }
+    for region, addresses in environment.network_attachments.items():
+        VertexAttachment(
+            attachment_name(region),
+            VertexAttachmentArgs(scope=scope, region=region, addresses=addresses, network=network.network_id),
+        )
+    for region in environment.metadata_stores:
+        MetadataStore(metadata_name(region), region, scope)
     lustre = {
         key: LustreInstance(
             lustre_name(key),
@@ -160,6 +178,8 @@ def _further_apis(environment: Environment) -> Iterator[str]:
         yield LUSTRE_API
     if entrance(environment):
         yield DNS_API
+    if environment.metadata_stores:
+        yield AI_PLATFORM
     if any(each.backups for each in environment.filestore.values()):
         yield BACKUP_API
     if any(each.binary_authorization for each in environment.clusters.values()):
@@ -176,6 +196,12 @@ def enable_apis(scope: Scope, apis: tuple[str, ...], key_users: tuple[str, ...])
     pulumi.runtime.register_stack_transformation(depend_on_services(services))
     agents = ServiceAgents("agents", ServiceAgentsArgs(scope=scope, services=services, key_users=key_users))
     pulumi.runtime.register_stack_transformation(depend_on_agents(agents))
+
+
+def _key_users(environment: Environment) -> tuple[str, ...]:
+    """Return the APIs that encrypt what the environment has of them."""
+    further = {LUSTRE_API: environment.lustre, AI_PLATFORM: environment.metadata_stores}
+    return (*ENVIRONMENT_KEY_USERS, *(api for api, resources in further.items() if resources))
 
 
 @dataclass(frozen=True, kw_only=True)

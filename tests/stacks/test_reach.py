@@ -75,10 +75,11 @@ filestore:
       {start_hour: 1, end_hour: 7, time_zone: UTC, keep_days: 7, locked_days: 2}
   b: {location: us-central1-a, capacity_gib: 1024, iops_per_tib: 4000, share: two}
   e: {location: us-central1-a, capacity_gib: 1024}
+network_attachments: {us-central1: 10.30.0.0/24}
+metadata_stores: [us-central1]
 lustre:
   x: {location: us-central1-a, capacity_gib: 36000, mbps_per_tib: 1000, filesystem: lustre}
 data_sets:
-  own: {lustre: {instance: x}}
   images:
     writer: team
     size_gib: 5
@@ -241,6 +242,9 @@ ENVIRONMENT_CHANGES: dict[tuple[str | int, ...], Any] = {
     (*BACKUPS, "keep_days"): 8,
     (*BACKUPS, "locked_days"): 3,
     ("private_services_range",): "10.201.0.0/16",
+    ("network_attachments",): {"us-central1": "10.31.0.0/24"},
+    ("metadata_stores",): ["us-central1", "us-west4"],
+    ("lustre",): {},
     ("lustre", "x", "location"): "us-central1-c",
     ("lustre", "x", "capacity_gib"): 45000,
     ("lustre", "x", "mbps_per_tib"): 500,
@@ -404,7 +408,7 @@ DATA_SET_CHANGES: dict[tuple[str | int, ...], Any] = {
     (*DATA, "disk", "hyperdisk_ml", "zone"): "us-central1-c",
     (*DATA, "disk", "hyperdisk_ml", "size_gib"): 200,
     (*DATA, "reading", "hyperdisk_ml", "filled"): True,
-    (*DATA, "fast", "lustre"): {"instance": "o", "location": "us-central1-a", "address": "10.9.0.2", "filesystem": "a"},
+    (*DATA, "fast", "lustre"): {"instance": "x"},
     (*DATA, "fast", "lustre", "instance"): "two",
     (*DATA, "fast", "lustre", "location"): "us-central1-c",
     (*DATA, "fast", "lustre", "address"): "10.90.0.3",

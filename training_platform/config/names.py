@@ -49,6 +49,16 @@ def lustre_name(instance: str) -> str:
     return f"lustre-{instance}"
 
 
+def attachment_name(region: str) -> str:
+    """Name what Vertex AI reaches the VPC by in a region."""
+    return f"vertex-network-{region}"
+
+
+def metadata_name(region: str) -> str:
+    """Name the metadata store of a region."""
+    return f"vertex-metadata-{region}"
+
+
 def share_name(cluster: str) -> str:
     """Name a team's share of a cluster: namespace, queues and access there."""
     return f"share-{cluster}"
@@ -119,19 +129,27 @@ def _environment_sections(environment: Environment) -> Iterator[tuple[str, Path]
             yield pool_name(name, pool), (*path, "node_pools", pool)
         for compute_class in cluster.compute_classes:
             yield compute_class_name(name, compute_class), (*path, "compute_classes", compute_class)
+    yield from _keyed_sections(environment)
+    yield "images", ("images",)
+    yield "alerts", ("alerts",)
+    yield "dashboard", ("dashboards",)
+
+
+def _keyed_sections(environment: Environment) -> Iterator[tuple[str, Path]]:
     for instance in environment.filestore:
         yield filestore_name(instance), ("filestore", instance)
     for instance in environment.lustre:
         yield lustre_name(instance), ("lustre", instance)
+    for region in environment.network_attachments:
+        yield attachment_name(region), ("network_attachments", region)
+    for index, region in enumerate(environment.metadata_stores):
+        yield metadata_name(region), ("metadata_stores", index)
     for data_set in environment.data_sets:
         yield data_set_name(data_set), ("data_sets", data_set)
     for cohort in dict.fromkeys((*environment.cohorts, ROOT_COHORT)):  # the last has quota where the environment lends
         yield cohort_name(cohort), ("cohorts", cohort) if cohort in environment.cohorts else ("lend_unpromised",)
     for request in environment.quota_requests:
         yield quota_request_name(request), ("quota_requests", request)
-    yield "images", ("images",)
-    yield "alerts", ("alerts",)
-    yield "dashboard", ("dashboards",)
 
 
 def _team_sections(team: Team) -> Iterator[tuple[str, Path]]:

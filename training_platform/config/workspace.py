@@ -19,7 +19,7 @@ from training_platform.config.server_references import server_references
 from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.queues import ROOT_COHORT
 from training_platform.config.spec.stack import Stack, read_stack, stack_name
-from training_platform.config.spec.team import Team
+from training_platform.config.spec.team import OWN_ATTACHMENT, Team
 
 STACKS_FOLDER = "stacks"
 _MEANT_AS_STACK = re.compile(r"pulumi\..+\.ya?ml\Z", re.IGNORECASE | re.DOTALL)
@@ -141,6 +141,11 @@ def _team_references(stack: Stack, team: Team, workspace: Workspace) -> Iterator
             path: Path = ("directories", name, "filestore")
             what = f"Filestore instance of {team.environment}"
             yield _dangling(stack, path, directory.filestore, what, home.filestore)
+    for name, resource in team.vertex.persistent_resources.items():
+        path = ("vertex", "persistent_resources", name, "network_attachment")
+        if resource.network_attachment == OWN_ATTACHMENT:
+            for message, allowed in missing_attachment(team, home, resource.region):
+                yield stack.finding(RULE, path, message, allowed=allowed)
     yield from _queue_references(stack, team, home)
     yield from server_references(stack, team, home)
     if team.budget and home.billing_account is None:
@@ -162,6 +167,16 @@ def _hosts(stack: Stack, team: Team, home: Environment) -> Iterator[Finding]:
             message = f"is a name, which needs fqdn_policies of clusters {enumeration(without)} in {team.environment}"
             allowed = "cidr, or clusters with fqdn_policies: true"
             yield stack.finding(RULE, ("egress", number, "host"), message, allowed=allowed)
+
+
+def missing_attachment(team: Team, home: Environment, region: str) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong, and what is allowed, where VMs in a region cannot use an attachment of the environment."""
+    if region not in home.network_attachments:
+        allowed = f"{region} under network_attachments of {team.environment}, or the full name of another"
+        yield f"{team.environment} has no network attachment in {region}", allowed
+    elif team.project not in (None, home.project):
+        message = f"is in project {home.project}, where the Vertex AI agent of {team.project} has no role"
+        yield message, "the full name of an attachment that this agent may use"
 
 
 def _without_key(stack: Stack, team: Team, home: Environment) -> Iterator[Finding]:

@@ -55,6 +55,8 @@ def _environment(stack: str, project: str, environment: Environment) -> Iterator
         yield from _gpu_networks(stack, project, name, cluster)
         yield from _auto_provisioning(stack, project, name, cluster)
     yield network_usage(project, 1).by(Holder(stack, (), "network"))
+    for region in environment.network_attachments:
+        yield subnet_usage(project, 1).by(Holder(stack, ("network_attachments", region), region))
     yield from _gateways(stack, project, environment)
     for name, instance in environment.filestore.items():
         path: Path = ("filestore", name)

@@ -35,11 +35,13 @@ from training_platform.resources.network.network import (
     services_range,
     vpc,
 )
+from training_platform.resources.network.vertex_attachment import attachment_subnet, network_attachment
 from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.scope import Scope, environment_scope
 from training_platform.resources.storage.data_sets import data_disk, reads_lustre
 from training_platform.resources.storage.images import image_repository
 from training_platform.resources.storage.lustre import lustre_firewall, lustre_instance
+from training_platform.resources.vertex.metadata_store import metadata_store
 
 if TYPE_CHECKING:
     from pulumi_gcp.container import NodePoolNetworkConfigAdditionalNodeNetworkConfigArgsDict as Nic
@@ -70,17 +72,27 @@ def environment_resources(
         yield image_repository("images", environment.images, scope)
     yield from _alerts(environment, scope)
     yield from _filestore(environment, scope, _later(network))
-    for key, instance in environment.lustre.items():
-        yield lustre_instance(key, instance, scope, _later(network))
-    for key, data in environment.data_sets.items():
-        if data.hyperdisk_ml:
-            yield data_disk(key, data.hyperdisk_ml, scope)
+    yield from _vertex_and_data(environment, scope, _later(network))
     for key, cluster in environment.clusters.items():
         yield from _cluster(key, cluster, scope, environment, network=_later(network), nodes=_later(nodes))
         yield from topology_objects(f"{key}-flavors", flavors[key], scope)
         for flavor in flavors[key].values():
             yield flavor_object(f"{key}-flavors", flavor, scope)
         yield from cohort_objects(key, environment.cohorts, flavors[key], scope)
+
+
+def _vertex_and_data(environment: Environment, scope: Scope, network: Later) -> Iterator[Declared]:
+    """Yield what Vertex AI has of the environment, Managed Lustre, and disks of data sets."""
+    for region, cidr in environment.network_attachments.items():
+        subnet = attachment_subnet(region, cidr, scope, network)
+        yield from (subnet, network_attachment(region, scope, _later(subnet)))
+    for region in environment.metadata_stores:
+        yield metadata_store(region, scope)
+    for key, instance in environment.lustre.items():
+        yield lustre_instance(key, instance, scope, network)
+    for key, data in environment.data_sets.items():
+        if data.hyperdisk_ml:
+            yield data_disk(key, data.hyperdisk_ml, scope)
 
 
 def _filestore(environment: Environment, scope: Scope, network: Later) -> Iterator[Declared]:

@@ -34,7 +34,9 @@ INSTANCE = "gcp:compute/instance:Instance"
 INSTANCE_TEMPLATE = "gcp:compute/instanceTemplate:InstanceTemplate"
 MANAGED_ZONE = "gcp:dns/managedZone:ManagedZone"
 LUSTRE = "gcp:lustre/instance:Instance"
+METADATA_STORE = "gcp:vertex/aiMetadataStore:AiMetadataStore"
 NETWORK = "gcp:compute/network:Network"
+NETWORK_ATTACHMENT = "gcp:compute/networkAttachment:NetworkAttachment"
 NODE_POOL = "gcp:container/nodePool:NodePool"
 NOTIFICATION_CHANNEL = "gcp:monitoring/notificationChannel:NotificationChannel"
 PERSISTENT_RESOURCE = "gcp:vertex/aiPersistentResource:AiPersistentResource"
@@ -170,6 +172,14 @@ REGISTER: Mapping[str, ResourceType] = {
         kind="DNS zone", labels="labels", import_id=f"{_PROJECT}/managedZones/{{name}}", shown=("dnsName",)
     ),
     NETWORK: ResourceType(kind="VPC", import_id=f"{_PROJECT}/global/networks/{{name}}"),
+    METADATA_STORE: ResourceType(
+        kind="metadata store",
+        loses="experiments and lineage of all teams of the project are lost",
+        import_id="projects/{project}/locations/{region}/metadataStores/{name}",
+    ),
+    NETWORK_ATTACHMENT: ResourceType(
+        kind="network attachment", import_id=f"{_PROJECT}/regions/{{region}}/networkAttachments/{{name}}"
+    ),
     NODE_POOL: ResourceType(
         kind="node pool",
         labels="nodeConfig.resourceLabels",

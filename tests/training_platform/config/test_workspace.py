@@ -190,6 +190,21 @@ def test_managed_lustre_without_private_service_access_is_found(copy: Path) -> N
     assert "private_services_range" in finding.message
 
 
+TUNING = "        tuning:\n          network_attachment: environment\n"
+
+
+def test_an_attachment_that_the_environment_does_not_have_is_found(copy: Path) -> None:
+    (finding,) = edit(copy, "prod-vision", "        tuning:\n", TUNING).stacks["prod-vision"].findings
+    assert finding.path == "vertex.persistent_resources.tuning.network_attachment"
+    assert finding.message == "prod has no network attachment in us-central1"
+
+    section = "network_attachments: {us-central1: 10.30.0.0/24}\n    clusters:\n"
+    assert not edit(copy, "prod", "clusters:\n", section).stacks["prod-vision"].findings
+    apart = edit(copy, "prod-vision", "name: vision\n", "name: vision\n    project: example-vision\n")
+    (finding,) = apart.stacks["prod-vision"].findings
+    assert "agent of example-vision has no role" in finding.message
+
+
 def test_a_data_set_of_everybody_on_an_instance_of_one_team_is_found(copy: Path) -> None:
     edit(copy, "prod", "tier: REGIONAL", "tier: REGIONAL\n        team: nlp")
     section = "data_sets: {d: {filestore: {instance: datasets, path: a}}}\n    clusters:\n"

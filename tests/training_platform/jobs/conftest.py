@@ -33,6 +33,7 @@ config:
       shared: {location: us-central1-a, capacity_gib: 1024}
       alone: {location: us-central1, tier: REGIONAL, capacity_gib: 1024, share: vol1}
     private_services_range: 10.200.0.0/20
+    network_attachments: {us-central1: 10.30.0.0/24}
     lustre: {scratch: {location: us-central1-a, capacity_gib: 9000, filesystem: own}}
     data_sets:
       own: {lustre: {instance: scratch}}

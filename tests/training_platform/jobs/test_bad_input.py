@@ -206,6 +206,14 @@ ON_VERTEX = {
         put(A100, f"network_attachment: {IN}/regions/us-east4/networkAttachments/a"), "job-vertex-place",
         "vertex.network_attachment", "one in us-central1",
     ),
+    "an attachment that the environment does not have there": (
+        put(A100.replace("us-central1", "europe-west4"), "network_attachment: environment"), "job-vertex-network",
+        "vertex.network_attachment", "europe-west4 under network_attachments of lab",
+    ),
+    "a data set on Managed Lustre without a network": (
+        put(A100) + "\nmounts: [{name: data, source: {data_set: own}}]\n", "job-vertex-mount", "mounts[0].source",
+        "vertex.network or vertex.network_attachment",
+    ),
     "a key of another region": (
         put(A100, f"kms_key: {IN}/locations/us-east4/keyRings/a/cryptoKeys/b"), "job-vertex-place", "vertex.kms_key",
         "one in us-central1",

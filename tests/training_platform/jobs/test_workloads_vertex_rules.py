@@ -8,6 +8,7 @@ import pytest
 from training_platform.config.reading.finding import Finding
 from training_platform.config.spec.team import ResourcePoolSpec
 from training_platform.jobs.resolve import ResolvedJob
+from training_platform.jobs.vertex.custom_job import custom_job_spec
 from training_platform.jobs.vertex.rules import vertex_findings
 
 Take = Callable[..., ResolvedJob]
@@ -170,6 +171,18 @@ def test_a_job_runs_on_the_further_pools_of_a_persistent_resource(take: Take) ->
     assert findings(f"{small}, replicas: 2") == []
     assert findings(f"{small}, replicas: 3") == [("vertex.replicas", "2")]
     assert findings(f"{small}, boot_disk: {{size_gb: 200}}") == [("vertex.boot_disk.size_gb", "100")]
+
+
+def test_the_environment_s_attachment_is_the_same_by_its_name(take: Take) -> None:
+    name = "projects/example-lab/regions/us-central1/networkAttachments/lab-vertex-us-central1"
+    job = take(f"vertex: {{{TUNING}, network_attachment: environment}}")
+    tuning = job.team.vertex.persistent_resources["tuning"].model_copy(update={"network_attachment": name})
+    vertex = job.team.vertex.model_copy(update={"persistent_resources": {"tuning": tuning}})
+    there = dataclasses.replace(job, team=job.team.model_copy(update={"vertex": vertex}))
+
+    assert custom_job_spec(job)["pscInterfaceConfig"] == {"networkAttachment": name}
+    assert [each.path for each in vertex_findings(job)] == ["vertex.network_attachment"]
+    assert list(vertex_findings(there)) == []
 
 
 @pytest.mark.parametrize(

@@ -115,6 +115,15 @@ class Environment(Section):
     )
     open_egress: bool = Field(default=False, description="Lets pods of teams connect to anything.")
     filestore: dict[Name, FilestoreSpec] = Field(default={}, description="Filestore instances, by name.")
+    network_attachments: dict[Region, Cidr] = Field(
+        default={},
+        description="Regions in which VMs of Vertex AI reach the VPC, with addresses for them in a subnet of its own.",
+        examples=[{"us-central1": "10.30.0.0/24"}],
+    )
+    metadata_stores: Annotated[tuple[Region, ...], AfterValidator(unique)] = Field(
+        default=(),
+        description="Regions in which Vertex AI keeps experiments and lineage; default: it makes a store by itself.",
+    )
     lustre: dict[Name, LustreSpec] = Field(default={}, description="Managed Lustre instances, by name.")
     data_sets: dict[Name, DataSetSpec] = Field(
         default={}, description="Data sets that jobs mount by name, wherever they lie."
@@ -222,6 +231,7 @@ class Environment(Section):
         places |= {("filestore", name): each.location for name, each in self.filestore.items()}
         places |= {("lustre", name): each.location for name, each in self.lustre.items()}
         places |= {("images",): self.images.location} if self.images else {}
+        places |= {("metadata_stores", str(index)): each for index, each in enumerate(self.metadata_stores)}
         for path, location in places.items():
             if region_of(location) not in self.encryption.by_region:
                 message = f"is in {region_of(location)}, for which encryption.keys has no key"

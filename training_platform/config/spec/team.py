@@ -93,6 +93,7 @@ class ResourcePoolSpec(Section):
 
 
 FIRST_POOL = "machines"
+OWN_ATTACHMENT = "environment"  # the network attachment that the environment has in a region
 
 
 class PersistentResourceSpec(ResourcePoolSpec):
@@ -104,8 +105,8 @@ class PersistentResourceSpec(ResourcePoolSpec):
     )
     network_attachment: str | None = Field(
         default=None,
-        pattern=r"^projects/[^/]+/regions/[^/]+/networkAttachments/[^/]+$",
-        description="Network attachment by which its VMs reach a VPC; its jobs have the same one.",
+        pattern=r"^(environment|projects/[^/]+/regions/[^/]+/networkAttachments/[^/]+)$",
+        description="Network attachment by which its VMs reach a VPC, environment for that of the environment.",
         examples=["projects/example-train/regions/us-central1/networkAttachments/vertex"],
     )
     deletion_protection: bool = Field(

@@ -35,9 +35,9 @@ Network = Annotated[
 NetworkAttachment = Annotated[
     str,
     form(
-        rf"{_PROJECT}/regions/{_PART}/networkAttachments/{_PART}",
+        rf"environment|{_PROJECT}/regions/{_PART}/networkAttachments/{_PART}",
         "a network attachment",
-        "projects/PROJECT/regions/REGION/networkAttachments/NAME",
+        "environment, or projects/PROJECT/regions/REGION/networkAttachments/NAME",
     ),
 ]
 KmsKey = Annotated[

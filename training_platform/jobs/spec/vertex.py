@@ -88,7 +88,8 @@ class VertexTarget(Section):
     boot_disk: VertexBootDisk = Field(default=VertexBootDisk(), description="Boot disk of each VM.")
     network: Network | None = Field(default=None, description="Peered network that the VMs are in.")
     network_attachment: NetworkAttachment | None = Field(
-        default=None, description="Private Service Connect interface to a network; H100 Mega, H200 and B200 need it."
+        default=None,
+        description="PSC interface to a network, environment for that one's own; H100 Mega, H200 and B200 need it.",
     )
     kms_key: KmsKey | None = Field(default=None, description="Key of Cloud KMS that encrypts the job's data.")
     web_access: bool = Field(default=False, description="Let people open a shell in its containers.")

@@ -16,6 +16,7 @@ from training_platform.jobs.vertex.deployed import tensorboard_reference
 from training_platform.jobs.vertex.pools import pools, vertex_target, vms, worker_pools
 from training_platform.quota.charges import Usage, VertexUsage, vertex_usage
 from training_platform.resources.cloud_names import jobs_account_email, persistent_resource_id
+from training_platform.resources.network.vertex_attachment import attachment
 
 DEFAULT_WAIT_HOURS = 24  # the API's own, for flex-start
 _STRATEGIES: dict[Capacity, str] = {"on-demand": "STANDARD", "spot": "SPOT", "flex-start": "FLEX_START"}
@@ -40,12 +41,12 @@ def envelope(job: ResolvedJob) -> dict[str, Any]:
 def custom_job_spec(job: ResolvedJob) -> dict[str, Any]:
     """Return the CustomJobSpec."""
     target, uri = vertex_target(job), output_uri(job)
-    attachment, resource = target.network_attachment, target.persistent_resource
+    network, resource = attachment(target.network_attachment, target.region, job.scope), target.persistent_resource
     optional = {
         "baseOutputDirectory": {"outputUriPrefix": uri} if uri else None,
         "persistentResourceId": persistent_resource_id(job.scope, resource) if resource else None,
         "network": target.network,
-        "pscInterfaceConfig": {"networkAttachment": attachment} if attachment else None,
+        "pscInterfaceConfig": {"networkAttachment": network} if network else None,
         "tensorboard": tensorboard_reference(job, target.region) if job.spec.tensorboard else None,
         **_experiment(job, target),
         "enableWebAccess": target.web_access,

@@ -11,8 +11,11 @@ from collections.abc import Iterator
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.locations import region_of
 from training_platform.config.reading.finding import Finding
+from training_platform.config.spec.team import OWN_ATTACHMENT
+from training_platform.config.workspace import missing_attachment
 from training_platform.jobs.mounts import fixed_path, mount_path
 from training_platform.jobs.resolve import ResolvedJob
+from training_platform.jobs.spec.mount import Mount
 from training_platform.jobs.spec.vertex import VertexTarget
 
 _NO_PEERING = ("h100-mega", "h200", "b200")
@@ -22,6 +25,7 @@ def place_findings(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
     """Yield what is wrong with where a job on Vertex AI is, and what it reaches from there."""
     yield from _network(job, target)
     yield from _regions(job, target)
+    yield from _attachment(job, target)
     yield from _reservation(job, target)
     yield from _mounts(job, target)
     yield from _machine(job, target)
@@ -43,10 +47,17 @@ def _network(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
 def _regions(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
     """Find a network attachment or key of another region."""
     for field, text in (("network_attachment", target.network_attachment), ("kms_key", target.kms_key)):
-        region = text.split("/")[3] if text else target.region
+        region = text.split("/")[3] if text and text != OWN_ATTACHMENT else target.region
         if region != target.region:
             message = f"is in {region}, and the job runs in {target.region}"
             yield job.finding(("vertex", field), message, rule="job-vertex-place", allowed=f"one in {target.region}")
+
+
+def _attachment(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
+    """Find an attachment of the environment where it has none that the team's VMs may use."""
+    if target.network_attachment == OWN_ATTACHMENT:
+        for message, allowed in missing_attachment(job.team, job.environment, target.region):
+            yield job.finding(("vertex", "network_attachment"), message, rule="job-vertex-network", allowed=allowed)
 
 
 def _reservation(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
@@ -68,7 +79,7 @@ def _reservation(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
 def _mounts(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
     """Find paths that Vertex AI does not offer, shares that it cannot reach, and protection that it does not give."""
     for index, mount in enumerate(job.spec.mounts):
-        where, directory = fixed_path(job, mount), mount.source.directory
+        where, network = fixed_path(job, mount), _in_network(job, mount)
         if mount_path(job, mount) != where:
             message = f"is {mount.path}, and Vertex AI mounts it at {where}"
             path = ("mounts", index, "path")
@@ -77,12 +88,22 @@ def _mounts(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
             message = "is not kept on Vertex AI, which mounts everything for writing"
             path = ("mounts", index, "read_only")
             yield job.finding(path, message, rule="job-vertex-mount", severity="warning", allowed="false")
-        if directory and not (target.network or target.network_attachment):
-            message = f"{directory} is on Filestore, which a job without network does not reach"
+        if network and not (target.network or target.network_attachment):
+            message = f"{network}, which a job without network does not reach"
             path = ("mounts", index, "source")
             yield job.finding(
                 path, message, rule="job-vertex-mount", allowed="vertex.network or vertex.network_attachment"
             )
+
+
+def _in_network(job: ResolvedJob, mount: Mount) -> str | None:
+    """Return where a mount is, of those that are in the VPC."""
+    if mount.source.directory:
+        return f"{mount.source.directory} is on Filestore"
+    data = job.environment.data_sets.get(mount.source.data_set or "")
+    if data and (data.filestore or data.lustre):
+        return f"{mount.source.data_set} is on {'Filestore' if data.filestore else 'Managed Lustre'}"
+    return None
 
 
 def _machine(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:

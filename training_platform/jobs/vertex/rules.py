@@ -14,6 +14,7 @@ from training_platform.catalog.topologies import legal_for, legal_topologies, ne
 from training_platform.catalog.types import MachineType
 from training_platform.config.reading.finding import Finding, Path, Severity
 from training_platform.config.reading.section import enumeration
+from training_platform.config.spec.team import PersistentResourceSpec
 from training_platform.jobs.data_sets import data_set_findings
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.jobs.rules import readable
@@ -22,6 +23,7 @@ from training_platform.jobs.vertex.place_rules import place_findings
 from training_platform.jobs.vertex.pool_rules import not_offered, offered, role_findings
 from training_platform.jobs.vertex.pools import pools, program_texts, vertex_target, vms
 from training_platform.jobs.vertex.study_rules import study_findings
+from training_platform.resources.network.vertex_attachment import attachment
 from training_platform.resources.vertex.machines import (
     refused_disk_size,
     refused_disk_type,
@@ -102,6 +104,10 @@ def _times(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
         yield job.finding(("vertex", "max_wait_hours"), message, rule="job-vertex-wait", allowed="no max_wait_hours")
 
 
+def _attachment(job: ResolvedJob, of: VertexTarget | PersistentResourceSpec) -> str | None:
+    return attachment(of.network_attachment, of.region, job.scope)
+
+
 def _resource(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
     """Find what differs from the persistent resource: machine and disk must be its own, and no replica is beyond it."""
     if target.persistent_resource is None:
@@ -116,7 +122,7 @@ def _resource(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
         (("boot_disk", "size_gb"), target.boot_disk.size_gb, own.boot_disk.size_gb),
         (("capacity",), target.capacity, "on-demand"),
         (("network",), target.network, None),
-        (("network_attachment",), target.network_attachment, resource.network_attachment),
+        (("network_attachment",), _attachment(job, target), _attachment(job, resource)),
         (("kms_key",), target.kms_key, job.scope.key(resource.region)),
     ):
         if asked != has:

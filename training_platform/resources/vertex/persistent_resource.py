@@ -9,6 +9,7 @@ from training_platform.config.names import persistent_resource_name
 from training_platform.config.spec import team
 from training_platform.resources.cloud_names import persistent_resource_id
 from training_platform.resources.declared import Declared, Options
+from training_platform.resources.network.vertex_attachment import attachment
 from training_platform.resources.register import PERSISTENT_RESOURCE
 from training_platform.resources.scope import Scope
 
@@ -42,7 +43,7 @@ class PersistentResourceInputs(TypedDict):
 def persistent_resource(key: str, spec: team.PersistentResourceSpec, scope: Scope) -> Declared:
     """Return a persistent resource; ``key`` is its key in the stack file."""
     resource_id, kms_key = persistent_resource_id(scope, key), scope.key(spec.region)
-    attachment = spec.network_attachment
+    network = attachment(spec.network_attachment, spec.region, scope)
     inputs: PersistentResourceInputs = {
         "name": resource_id,
         "display_name": resource_id,
@@ -50,7 +51,7 @@ def persistent_resource(key: str, spec: team.PersistentResourceSpec, scope: Scop
         "location": spec.region,
         "resource_pools": [_resource_pool(name, pool) for name, pool in spec.pools.items()],
         "resource_runtime_spec": _own_account(),
-        "psc_interface_config": {"network_attachment": attachment} if attachment else None,
+        "psc_interface_config": {"network_attachment": network} if network else None,
         "encryption_spec": {"kms_key_name": kms_key} if kms_key else None,
         "labels": scope.labels,
     }

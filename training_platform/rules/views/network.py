@@ -56,6 +56,8 @@ class SubnetView(Settings):
         """Return where a range stands in the stack file, ``pods`` and ``services`` by their names."""
         if self.origin[-1:] == ("gpu_networks",):
             return (*self.origin, "range")
+        if self.origin[:1] == ("network_attachments",):
+            return self.origin
         return (*self.origin, "subnet", name) if name in ("pods", "services") else super().path(name)
 
 

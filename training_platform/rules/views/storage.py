@@ -10,6 +10,7 @@ from training_platform.resources.register import (
     FILESTORE,
     FILESTORE_SNAPSHOT,
     LUSTRE,
+    METADATA_STORE,
     NETWORK,
     PERSISTENT_RESOURCE,
     PERSISTENT_VOLUME_CLAIM,
@@ -85,7 +86,7 @@ class SnapshotView(View):
 class EncryptedView(View):
     """What a key of Cloud KMS may encrypt, beside the disks of pools; ``encryption`` is the key, None for Google's."""
 
-    TYPES = (BUCKET, CLUSTER, FILESTORE, LUSTRE, PERSISTENT_RESOURCE, REPOSITORY, TENSORBOARD)
+    TYPES = (BUCKET, CLUSTER, FILESTORE, LUSTRE, METADATA_STORE, PERSISTENT_RESOURCE, REPOSITORY, TENSORBOARD)
 
     location = fields.located("location", "region", "zone")
     encryption = fields.text(

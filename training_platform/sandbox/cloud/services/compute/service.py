@@ -85,6 +85,7 @@ def _aggregated(cloud: Cloud, call: Call) -> Json:
 
 _SCHEMAS: Final = {
     "networks": "Network",
+    "networkAttachments": "NetworkAttachment",
     "subnetworks": "Subnetwork",
     "routers": "Router",
     "firewalls": "Firewall",
@@ -109,6 +110,7 @@ _KINDS: Final = (
     _kind("firewalls", _with(link_network, fill_firewall)),
     _kind("addresses", _with(fill_address), "labelFingerprint"),
     _kind("globalAddresses", _with(fill_address), "labelFingerprint"),
+    _kind("networkAttachments", _with(), "fingerprint"),
     _kind("resourcePolicies", _with()),
     _kind("instanceGroupManagers", _with()),
     _kind("disks", _with(changes.fill_disk), "labelFingerprint"),

@@ -14,6 +14,10 @@ from training_platform.sandbox.cloud.state.store import Record
 from training_platform.sandbox.cloud.state.work import Change, Work
 
 
+def _named(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
+    name_and_date(cloud, record, old)
+
+
 def _persistent_resource(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
     name_and_date(cloud, record, old)
     pools = record.body.get("resourcePools")
@@ -99,6 +103,14 @@ SERVICE = Service(
             id_in="",
             fill=_tensorboard,
             etag="etag",
+        ),
+        Kind(
+            collection="metadataStores",
+            schema="MetadataStore",
+            style="longrunning",
+            id_in="metadataStoreId",
+            id_form=r"[a-z_][a-z0-9_]{0,59}",
+            fill=_named,
         ),
         *jobs.KINDS,
     ),

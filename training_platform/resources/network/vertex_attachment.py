@@ -1,0 +1,81 @@
+"""How VMs of Vertex AI reach an environment's VPC: a network attachment in a region, on a subnet of its own."""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict
+
+from training_platform.config.names import attachment_name
+from training_platform.config.spec.team import OWN_ATTACHMENT
+from training_platform.resources.cloud_names import NAME_LIMIT, short_name
+from training_platform.resources.declared import Declared, Options
+from training_platform.resources.network.cluster_subnet import SubnetworkInputs
+from training_platform.resources.register import NETWORK_ATTACHMENT, SUBNETWORK
+from training_platform.resources.scope import Scope
+
+
+class AttachmentInputs(TypedDict):
+    """What ``gcp.compute.NetworkAttachment`` takes, of which ours say these."""
+
+    name: str
+    project: str
+    region: str
+    description: str
+    connection_preference: str
+    subnetworks: list[Any]
+
+
+def attachment_subnet(region: str, addresses: str, scope: Scope, network: Any) -> Declared:
+    """Return the subnet whose addresses VMs of Vertex AI have in the VPC."""
+    inputs: SubnetworkInputs = {
+        "project": scope.project,
+        "region": region,
+        "name": attachment_id(region, scope),
+        "network": network,
+        "ip_cidr_range": addresses,
+        "private_ip_google_access": True,
+    }
+    # Names and ranges are taken until the old subnet is gone.
+    options = Options(delete_before_replace=True)
+    return Declared(type=SUBNETWORK, name=f"{attachment_name(region)}-subnet", inputs=inputs, options=options)
+
+
+def network_attachment(region: str, scope: Scope, subnet: Any) -> Declared:
+    """Return the attachment; ``subnet`` is its subnet's link.
+
+    Vertex AI's agent adds the project of its VMs to those that are accepted, and no other comes in. Source: Vertex AI
+    docs, set up a Private Service Connect interface, read 2026-08-22; that the agent's own role suffices in the project
+    of the attachment is (unverified).
+    """
+    inputs: AttachmentInputs = {
+        "name": attachment_id(region, scope),
+        "project": scope.project,
+        "region": region,
+        "description": f"Vertex AI in the network of environment {scope.environment}",
+        "connection_preference": "ACCEPT_MANUAL",
+        "subnetworks": [subnet],
+    }
+    options = Options(
+        # Persistent resources and jobs name it.
+        protect=scope.deletion_protection,
+        # The name is fixed, and taken until the old attachment is gone.
+        delete_before_replace=True,
+        # The agent writes it.
+        ignore_changes=("producerAcceptLists",),
+    )
+    name = f"{attachment_name(region)}-attachment"
+    return Declared(type=NETWORK_ATTACHMENT, name=name, inputs=inputs, options=options)
+
+
+def attachment_id(region: str, scope: Scope) -> str:
+    """Return the name of the attachment in a region, and of its subnet: ``{environment}-vertex-{region}``.
+
+    ``scope`` is the environment's or that of a team in the same project.
+    """
+    return short_name(f"{scope.environment}-vertex-{region}", NAME_LIMIT)
+
+
+def attachment(written: str | None, region: str, scope: Scope) -> str | None:
+    """Return the full name of an attachment as a file writes it: ``environment``, its full name, or nothing."""
+    if written != OWN_ATTACHMENT:
+        return written
+    return f"projects/{scope.project}/regions/{region}/networkAttachments/{attachment_id(region, scope)}"
