@@ -131,6 +131,15 @@ ON_VERTEX = {
     "more at a time than trials": (
         above(f"sweep: {GRID[:-1]}, parallel: 3}}", A100), "job-vertex-parallel", "sweep.parallel", "at most 2",
     ),
+    "a metric of two words": (
+        above(f"sweep: {GRID.replace('loss', 'the loss')}", A100), "job-vertex-metric", "sweep.metric",
+        "without blanks",
+    ),
+    "more failures than points": (
+        above(f"sweep: {GRID[:-1]}, max_failed_trials: 3}}", A100), "job-vertex-failed-trials",
+        "sweep.max_failed_trials", "at most 2",
+    ),
+    "a sweep on TPUs": (above(f"sweep: {GRID}", V5E), "job-vertex-tpu-sweep", "sweep", "GPUs"),
     "few trials of a search": (
         above("sweep: {method: bayesian, trials: 9, metric: loss, parameters: {lr: {min: 1, max: 2}}}", A100),
         "job-vertex-trials", "sweep.trials", "at least 10",
@@ -280,7 +289,8 @@ def test_what_the_rows_spoil_is_right_without_it(new_lab: Lab) -> None:
     root = new_lab()
     right = [
         GPU, TPU, A100, FLEX, V5E, TUNING, mounted(DATA), mounted(BUCKET, on=A100), mounted(DATA, on=put(A100, PEERED)),
-        above(f"sweep: {GRID}", A100), above(f"sweep: {GRID}", GPU), put(A100, "reducers: {replicas: 1}"),
+        above(f"sweep: {GRID}", A100), above(f"sweep: {GRID[:-1]}, max_failed_trials: 2}}", A100),
+        above(f"sweep: {GRID}", GPU), put(A100, "reducers: {replicas: 1}"),
         put(A100, f"reservation: {IN}/zones/us-central1-a/reservations/a"), above("cpu: 207\nmemory_gib: 1871", GPU),
         above(f"output: checkpoints\nsweep: {GRID}", put(A100, "pipeline: {data_set: '1'}")),
         above("output: checkpoints\ntensorboard: true\nprofiler: true", put(A100, "pipeline: {data_set: '1'}")),

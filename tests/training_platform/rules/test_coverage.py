@@ -54,8 +54,9 @@ def test_table_is_of_the_fact_sheet(table: dict[str, dict[str, Any]]) -> None:
 
 def test_each_refusal_has_rules_or_a_reason(table: dict[str, dict[str, Any]]) -> None:
     for fact, row in table.items():
-        assert row.keys() <= {"rules", "left"}, fact
-        assert row.get("rules") or row.get("left"), fact
+        assert row.keys() <= {"rules", "jobs", "tests", "left"}, fact
+        assert row, fact
+        assert all(row.values()), fact
 
 
 def test_named_rules_exist_and_carry_the_refusal(table: dict[str, dict[str, Any]]) -> None:
