@@ -364,7 +364,7 @@ class ClusterSpec(TypedDict):
     """Teams may have model servers here: Kueue queues their pods, and autoscalers see their metrics."""
 
     deletion_protection: NotRequired[bool]
-    """false allows a change to delete or replace it, where the environment protects such resources."""
+    """false allows a change to delete or replace it with what is in it, where the environment protects."""
 
 
 class NodePoolsSpec(TypedDict):

@@ -315,7 +315,7 @@ class EnvironmentCluster(pulumi.ComponentResource):
         kueue = Kueue(
             f"{name}-kueue",
             KueueArgs(
-                scope=args.scope,
+                scope=args.scope.within(args.spec),
                 cluster_name=name,
                 cluster=args.spec,
                 chart=charts.get("kueue"),
@@ -376,7 +376,7 @@ class EnvironmentCluster(pulumi.ComponentResource):
         hub = JupyterHub(
             notebooks_name(name),
             JupyterHubArgs(
-                scope=args.scope,
+                scope=args.scope.within(args.spec),
                 cluster_name=name,
                 cluster=args.spec,
                 notebooks=notebooks,

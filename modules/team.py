@@ -193,7 +193,7 @@ class TeamCluster(pulumi.ComponentResource):
         namespace = TeamNamespace(
             f"{name}-tenancy",
             TeamNamespaceArgs(
-                scope=args.scope,
+                scope=args.scope.within(args.environment.clusters[cluster]),
                 team=team.name,
                 members=team.members,
                 google_service_account=args.service_account,

@@ -350,7 +350,11 @@ class LustreTier:
 
 @dataclass(frozen=True, kw_only=True)
 class Chart:
-    """A Helm chart that the platform installs: where from, which version. Overridable in every stack file."""
+    """A Helm chart that the platform installs: where from, which version. Overridable in every stack file.
+
+    ``tested`` are the minor versions whose values and objects are tested here, with the releases that ``tested_with``
+    names. ``upgrade`` says what another version touches in a cluster.
+    """
 
     name: str
     chart: str  # an OCI reference, or a name in ``repository``
@@ -358,6 +362,9 @@ class Chart:
     repository: str | None
     namespace: str
     source: str
+    tested: tuple[str, ...] = ()
+    tested_with: str = ""
+    upgrade: str = ""
     unverified: tuple[str, ...] = ()
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from training_platform.catalog.locations import region_of
+from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.team import Team
 
@@ -33,6 +35,10 @@ class Scope:
     def prefix(self) -> str:
         """The start of names that must be unique in a project: ``dev`` or ``dev-vision``."""
         return self.environment if self.team is None else f"{self.environment}-{self.team}"
+
+    def within(self, cluster: ClusterSpec) -> Scope:
+        """Return the scope of what stands and falls with a cluster: protected where the cluster is."""
+        return dataclasses.replace(self, deletion_protection=self.deletion_protection and cluster.deletion_protection)
 
     def key(self, location: str) -> str | None:
         """Return the key for what is kept in a region or zone; None where Google's own keys encrypt it."""

@@ -14,6 +14,7 @@ LEFT_OUT = {
     "gcp:projects/iAMMember:IAMMember",  # but those of nodes
     "gcp:serviceaccount/account:Account",  # of jobs
     "kubernetes:core/v1:PersistentVolumeClaim",
+    "kubernetes:helm.sh/v3:Release",
     "kubernetes:storage.k8s.io/v1:StorageClass",
 }
 """Types with views, some or all of whose resources are in the plan alone."""

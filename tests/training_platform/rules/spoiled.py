@@ -313,6 +313,12 @@ ROWS = [
     Row("labels", "error", {"bucket.labels": {}}),
     Row("label-form", "error", {"bucket.labels.Team": "vision"}),
     Row("alerts-reach-nobody", "warning", {"watch.notificationChannels": DROP}, WATCH),
+    Row("chart-version-untested", "warning", {"installed.version": "0.20.0"}, {
+        "installed": ("kubernetes:helm.sh/v3:Release", {
+            "name": "kueue", "chart": "oci://registry.k8s.io/kueue/charts/kueue", "version": "0.19.2",
+            "namespace": "kueue-system",
+        }),
+    }),
     Row("private-cluster", "error", {"cluster.privateClusterConfig": {"enablePrivateEndpoint": True}}),
     Row("private-nodes", "error", {"gpu.networkConfig.enablePrivateNodes": False}),
     Row("private-control-plane", "error", {"cluster.privateClusterConfig.enablePrivateEndpoint": False}),

@@ -11,6 +11,7 @@ from training_platform.checks.comparison.comparison import Comparison, InputChan
 from training_platform.checks.comparison.fields import field_of
 from training_platform.checks.comparison.growth import capacity_growth
 from training_platform.checks.comparison.removed_flavors import removed_flavors
+from training_platform.checks.comparison.upgrades import upgrades
 from training_platform.config.names import Locator
 from training_platform.config.reading.finding import Finding, Path, dotted
 from training_platform.config.reading.section import listed
@@ -49,6 +50,7 @@ def guard(comparison: Comparison, head: Workspace, base: Workspace) -> Iterator[
         yield from _moved(change, new)
         if old is not None and new.protects:
             yield from _left_off(change, new, old)
+    yield from upgrades(comparison, head)
     yield from removed_flavors(head, base)
     yield from capacity_growth(head, base)
 

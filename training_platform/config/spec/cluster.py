@@ -97,7 +97,7 @@ class ClusterSpec(Section):
     )
     deletion_protection: bool = Field(
         default=True,
-        description="false allows a change to delete or replace it, where the environment protects such resources.",
+        description="false allows a change to delete or replace it with what is in it, where the environment protects.",
     )
 
     @cached_property

@@ -146,6 +146,12 @@ def cluster_name(scope: Scope, cluster: str) -> str:
     return f"{scope.environment}-{cluster}"
 
 
+def is_frozen(cluster: ClusterSpec) -> bool:
+    """Whether minor versions and nodes stay until their support ends."""
+    asked = cluster.maintenance.upgrade_freeze
+    return bool(cluster.node_pools) if asked is None else asked
+
+
 def maintenance_policy(cluster: ClusterSpec) -> container.ClusterMaintenancePolicyArgsDict:
     """Return when GKE may upgrade, and when it may not, in UTC.
 
@@ -153,8 +159,7 @@ def maintenance_policy(cluster: ClusterSpec) -> container.ClusterMaintenancePoli
     jobs. Patches of the control plane still come.
     """
     spec = cluster.maintenance
-    asked = bool(cluster.node_pools) if spec.upgrade_freeze is None else spec.upgrade_freeze
-    frozen = asked and FREEZE not in spec.exclusions
+    frozen = is_frozen(cluster) and FREEZE not in spec.exclusions
     exclusions: list[Exclusion] = [
         {
             "exclusion_name": name,

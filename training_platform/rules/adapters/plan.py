@@ -33,7 +33,7 @@ VIEWS: tuple[type[View], ...] = (
     storage.LustreView, storage.SnapshotView, storage.BucketView, storage.EncryptedView, storage.StorageClassView,
     storage.VolumeClaimView,
     vertex.PersistentPoolView, kueue.FlavorView, kueue.FlavorQuotaView, compute_class.ComputeClassView,
-    access.AlertPolicyView, access.LabelledView,
+    access.AlertPolicyView, access.ReleaseView, access.LabelledView,
 )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from training_platform.rules.house import (  # noqa: F401 # importing a module registers its rules
     alerts,
+    charts,
     labels,
     protection,
 )

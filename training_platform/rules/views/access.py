@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Self
 
+from training_platform.catalog import CHARTS
 from training_platform.config.reading.finding import Path
 from training_platform.resources.planned import Planned
 from training_platform.resources.register import (
@@ -12,6 +13,7 @@ from training_platform.resources.register import (
     IAM_BINDING,
     IAM_MEMBER,
     REGISTER,
+    RELEASE,
     SERVICE_ACCOUNT,
     labels_path,
 )
@@ -82,3 +84,19 @@ class LabelledView(View):
         """Its labels, None where it has none at all."""
         found: dict[str, str] | None = of.as_labels(at(self.inputs, _PATHS.get(self.type, ())))
         return found
+
+
+class ReleaseView(View):
+    """A Helm release: which chart, by its name, and which version of it; None is a folder's own."""
+
+    TYPES = (RELEASE,)
+
+    chart = fields.name("chart")
+    version = fields.text("version")
+
+    @classmethod
+    def of(cls, planned: Planned, origin: Path) -> Iterator[Self]:
+        """Yield a view; ours stand in the environment's section of charts, by the chart's name."""
+        view = cls.made(planned, origin, planned.inputs)
+        known = view.read("name")
+        yield cls.made(planned, ("charts", known), planned.inputs) if origin and known in CHARTS else view
