@@ -74,6 +74,7 @@ def build_team(team: Team, environment: Environment, workspace: Workspace) -> di
             buckets={key: bucket.bucket_name for key, bucket in buckets.items()},
             members=team.members,
             tensorboard=bool(team.vertex.tensorboards),
+            registry=team.vertex.registry,
             repository=_repository(team.environment, environment),
             kubernetes=_workload(team, environment),
         ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pulumi
@@ -28,6 +28,16 @@ TENSORBOARD_PERMISSIONS = (
         for verb in ("batchCreate", "batchRead", "create", "get", "list", "read", "update")
     ),
 )
+# What reads managed data sets, and registers models with their versions and evaluations. IAM has no grant on one of
+# them: whoever may do so in a project sees those of all of its teams. Nothing here deploys, exports or deletes.
+# Source: Vertex AI, IAM permissions and predefined roles, read 2026-11-22.
+REGISTRY_PERMISSIONS = (
+    *(f"aiplatform.datasets.{verb}" for verb in ("get", "list")),
+    *(f"aiplatform.{kind}.list" for kind in ("annotations", "dataItems")),
+    *(f"aiplatform.{kind}.{verb}" for kind in ("annotationSpecs", "datasetVersions") for verb in ("get", "list")),
+    *(f"aiplatform.models.{verb}" for verb in ("get", "list", "update", "upload")),
+    *(f"aiplatform.modelEvaluations.{verb}" for verb in ("get", "import", "list")),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,13 +53,14 @@ class KubernetesAccount:
 class TeamServiceAccountArgs:
     """``buckets`` are names of buckets by their keys; ``members`` may start jobs that run as this account.
 
-    ``tensorboard`` says whether the team has one that its jobs write to.
+    ``tensorboard`` says whether the team has one that its jobs write to, ``registry`` whether they register models.
     """
 
     scope: Scope
     buckets: Mapping[str, pulumi.Input[str]]
     members: tuple[str, ...]
     tensorboard: bool = False
+    registry: bool = False
     repository: RepositoryRef | None = None
     kubernetes: KubernetesAccount | None = None
 
@@ -78,14 +89,18 @@ class TeamServiceAccount(pulumi.ComponentResource):
             projects.IAMMember(
                 f"{name}-{role_part(role)}", project=scope.project, role=role, member=account.member, opts=child
             )
-        if args.tensorboard:
-            projects.IAMMember(
-                f"{name}-tensorboard",
-                project=scope.project,
-                role=_tensorboard_role(name, scope, account, child).name,
-                member=account.member,
-                opts=child,
-            )
+        own_roles = {
+            "tensorboard": ("TensorBoard", TENSORBOARD_PERMISSIONS if args.tensorboard else ()),
+            "registry": ("Models and data sets", REGISTRY_PERMISSIONS if args.registry else ()),
+        }
+        for part, (title, permissions) in own_roles.items():
+            if permissions:
+                # The account waits for IAM's API, which this role is of too, unlike what its module says.
+                after = pulumi.ResourceOptions(parent=self, depends_on=[account])
+                own = _own_role(f"{name}-{part}", title, permissions, scope, after)
+                projects.IAMMember(
+                    f"{name}-{part}", project=scope.project, role=own.name, member=account.member, opts=child
+                )
         for key, bucket in args.buckets.items():
             grant_bucket(f"{name}-bucket-{key}", bucket, "roles/storage.objectUser", account.member, child)
         if args.repository:
@@ -97,18 +112,18 @@ class TeamServiceAccount(pulumi.ComponentResource):
         self.register_outputs({"email": self.email, "member": self.member})
 
 
-def _tensorboard_role(
-    name: str, scope: Scope, account: serviceaccount.Account, opts: pulumi.ResourceOptions
+def _own_role(
+    name: str, title: str, permissions: Sequence[str], scope: Scope, opts: pulumi.ResourceOptions
 ) -> projects.IAMCustomRole:
-    """Make the project's role for this team, ``{environment}_{team}_tensorboard``, which takes no dashes."""
+    """Make a role of the project for this team, ``{environment}_{team}_{part}``, which takes no dashes."""
+    part = name.rpartition("-")[2]
     return projects.IAMCustomRole(
-        f"{name}-tensorboard-role",
-        role_id=short_name(f"{scope.prefix}-tensorboard", NAME_LIMIT).replace("-", "_"),
+        f"{name}-role",
+        role_id=short_name(f"{scope.prefix}-{part}", NAME_LIMIT).replace("-", "_"),
         project=scope.project,
-        title=f"TensorBoard of {scope.prefix}",
-        permissions=list(TENSORBOARD_PERMISSIONS),
-        # The account waits for IAM's API, which this role is of too, unlike what its module says.
-        opts=pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[account])),
+        title=f"{title} of {scope.prefix}",
+        permissions=list(permissions),
+        opts=opts,
     )
 
 

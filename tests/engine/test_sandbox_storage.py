@@ -1,4 +1,4 @@
-"""Storage under the real engine: a backup is made and restored, a disk is filled and read, and all of it goes down."""
+"""Storage under the real engine: backups are restored, a disk is filled and read, Lustre grows, and all of it goes."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ class Repository:
         self.sandbox = without_stacks(root)
         self.run = self.sandbox.steps
 
-    def write(self, environment: dict[str, Any]) -> None:
+    def write(self, environment: dict[str, Any], team: dict[str, Any] = TEAM) -> None:
         self.sandbox.write("files", environment)
-        self.sandbox.write("files-vision", TEAM)
+        self.sandbox.write("files-vision", team)
 
     def cloud(self) -> LocalCloud:
         """The local cloud as the last run left it, with its settings for tests."""
@@ -80,7 +80,7 @@ class Repository:
     def names(self, service: str) -> set[str]:
         """The resources of a service that are there."""
         store = self.cloud().store
-        kinds = {"file": "instances", "compute": "disks", "backupdr": "backupVaults"}
+        kinds = {"file": "instances", "lustre": "instances", "compute": "disks", "backupdr": "backupVaults"}
         place = "zones" if service == "compute" else "locations"
         zone = "us-central1" if service == "backupdr" else "us-central1-a"
         found = store.children(f"{service}/projects/{CLOUD_PROJECT}/{place}/{zone}/{kinds[service]}")
@@ -116,3 +116,53 @@ def test_a_backup_is_restored_a_disk_filled_and_all_of_it_goes(tmp_path: Path) -
     place.run("destroy", "files-vision")
     place.run("destroy", "files")
     assert place.names("file") == place.names("compute") == place.names("backupdr") == set()
+
+
+WITHOUT_CLUSTERS: dict[str, Any] = {
+    "project": CLOUD_PROJECT,
+    "production": False,
+    "deletion_protection": False,
+    "private_services_range": "10.201.0.0/16",
+    "network_attachments": {"us-central1": "10.30.0.0/24"},
+    "metadata_stores": ["us-central1"],
+    "lustre": {"scratch": {"location": "us-central1-a", "capacity_gib": 36000}},
+}
+KEPT: dict[str, Any] = {
+    "environment": "files",
+    "name": "vision",
+    "members": ["group:vision@example.com"],
+    "vertex": {
+        "persistent_resources": {
+            "kept": {"region": "us-central1", "machine_type": "n2-standard-8", "network_attachment": "environment"}
+        }
+    },
+}
+
+
+def test_lustre_grows_in_place_and_is_replaced_by_another_throughput(tmp_path: Path) -> None:
+    place = Repository(tmp_path / "repository")
+    place.write(WITHOUT_CLUSTERS, KEPT)
+    made = place.run("up", "files")
+    assert made["lustre-scratch-instance"] == made["network-lustre"] == {"create"}
+    assert made["vertex-network-us-central1-attachment"] == made["vertex-metadata-us-central1-store"] == {"create"}
+    assert place.run("up", "files-vision")["vertex-kept-persistent-resource"] == {"create"}
+    (kept,) = place.cloud().store.children(
+        f"aiplatform/projects/{CLOUD_PROJECT}/locations/us-central1/persistentResources"
+    )
+    attachment = kept.body["pscInterfaceConfig"]["networkAttachment"]
+    assert place.cloud().store.get(f"compute/{attachment}") is not None
+
+    changed = json.loads(json.dumps(WITHOUT_CLUSTERS))
+    changed["lustre"]["scratch"] |= {"capacity_gib": 45000, "squash_root": True}
+    place.write(changed, KEPT)
+    assert place.run("up", "files")["lustre-scratch-instance"] == {"update"}
+    again = place.run("up", "files")
+    assert {name for name, ops in again.items() if ops != {"same"}} == set()
+    changed["lustre"]["scratch"] |= {"capacity_gib": 36000, "mbps_per_tib": 500}
+    place.write(changed, KEPT)
+    assert any("replace" in op for op in place.run("up", "files")["lustre-scratch-instance"])
+    assert place.names("lustre") == {"files-scratch"}
+
+    place.run("destroy", "files-vision")
+    place.run("destroy", "files")
+    assert place.names("lustre") == set()

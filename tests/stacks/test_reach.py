@@ -529,6 +529,7 @@ TEAM_CHANGES: dict[tuple[str | int, ...], Any] = {
     ("budget", "emails"): [],
     ("vertex",): {},
     ("vertex", "tensorboards"): ["us-west4"],
+    ("vertex", "registry"): True,
     ("vertex", "persistent_resources"): {},
     (*RESOURCE, "region"): "us-west4",
     (*RESOURCE, "machine_type"): "a2-highgpu-2g",

@@ -11,17 +11,25 @@ from training_platform.cli.options import RootOption
 from training_platform.cli.root import complete_stacks, fail, need, repository, say
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from training_platform.clients.vertex_ai import PersistentResources
-    from training_platform.config.spec.team import PersistentResourceSpec
+    from training_platform.config.spec.environment import Environment
+    from training_platform.config.spec.team import PersistentResourceSpec, Team
     from training_platform.resources.scope import Scope
 
 app = typer.Typer(no_args_is_help=True, help="Show and restart the VMs that Vertex AI keeps for a team.")
 _Stack = Annotated[str, typer.Argument(help="The team's stack, such as prod-vision.", autocompletion=complete_stacks)]
 
 
+_Stacks = Annotated[
+    str | None, typer.Argument(help="The team's stack; default: those of all teams.", autocompletion=complete_stacks)
+]
+
+
 @app.command("list")
-def list_resources(stack: _Stack, *, local_cloud: LocalCloud = None, root: RootOption = None) -> None:
-    """Print a team's persistent resources with state, VMs in use and cost, for people and for a nightly alert.
+def list_resources(stack: _Stacks = None, *, local_cloud: LocalCloud = None, root: RootOption = None) -> None:
+    """Print persistent resources with state, VMs in use and cost, for people and for a nightly alert.
 
     Exit code 1: no job uses one of them, or it is older than 30 days, when Google advises another. 2: could not ask.
     """
@@ -30,16 +38,18 @@ def list_resources(stack: _Stack, *, local_cloud: LocalCloud = None, root: RootO
     from training_platform.clients.google_api import GoogleError
     from training_platform.jobs.vertex.kept_machines import kept_machines
 
-    scope, resources = _team(stack, root)
+    teams = _teams(root)
     wrong = False
-    for name, spec in resources.items():
-        client, resource_id = _client(scope, name, spec, local_cloud)
-        try:
-            kept = kept_machines(spec, client.get(resource_id), datetime.now(UTC))
-        except GoogleError as error:
-            fail(str(error))
-        wrong = wrong or kept.idle or kept.old
-        say(f"{name}: {kept}")
+    for team in teams if stack is None else (stack,):
+        scope, resources = _team(team, teams)
+        for name, spec in resources.items():
+            client, resource_id = _client(scope, name, spec, local_cloud)
+            try:
+                kept = kept_machines(spec, client.get(resource_id), datetime.now(UTC))
+            except GoogleError as error:
+                fail(str(error))
+            wrong = wrong or kept.idle or kept.old
+            say(f"{name if stack else f'{team} {name}'}: {kept}")
     raise typer.Exit(int(wrong))
 
 
@@ -58,7 +68,7 @@ def reboot(
     from training_platform.catalog.nearest import find_nearest
     from training_platform.clients.google_api import GoogleError
 
-    scope, resources = _team(stack, root)
+    scope, resources = _team(stack, _teams(root))
     if name not in resources:
         nearest = find_nearest(name, resources)
         fail(f"{stack} has no persistent resource {name}.{f' Nearest: {nearest}.' if nearest else ''}")
@@ -70,13 +80,18 @@ def reboot(
     say(f"{name} restarts: {operation}")
 
 
-def _team(stack: str, root: RootOption) -> tuple[Scope, dict[str, PersistentResourceSpec]]:
-    """Return a team's scope and its persistent resources; ends the command where the stack is not a team's."""
+def _teams(root: RootOption) -> dict[str, tuple[Team, Environment]]:
+    """Return the stacks of teams."""
     from training_platform.config.workspace import read_workspace
-    from training_platform.resources.scope import team_scope
 
     need("jobs", "Asking Vertex AI")
-    teams = {each.name: (team, home) for each, team, home in read_workspace(repository(root)).teams()}
+    return {each.name: (team, home) for each, team, home in read_workspace(repository(root)).teams()}
+
+
+def _team(stack: str, teams: Mapping[str, tuple[Team, Environment]]) -> tuple[Scope, dict[str, PersistentResourceSpec]]:
+    """Return a team's scope and its persistent resources; ends the command where the stack is not a team's."""
+    from training_platform.resources.scope import team_scope
+
     if stack not in teams:
         fail(f"{stack} is not a team's stack. Allowed: {', '.join(teams) or 'none is declared'}.")
     team, home = teams[stack]

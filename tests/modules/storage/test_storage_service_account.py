@@ -136,3 +136,14 @@ def test_every_grant_on_the_account_is_made_after_it() -> None:
     for grant in grants:
         assert (ACCOUNT, "jobs-account") in grant.options["dependsOn"]
         assert grant.parent == ("training-platform:storage:TeamServiceAccount", "jobs")
+
+
+def test_a_team_that_registers_models_reads_data_sets_and_starts_nothing_in_vertex_ai() -> None:
+    assert not deploy().of(CUSTOM_ROLE)
+    plan = deploy(registry=True)
+    permissions = plan.one(CUSTOM_ROLE, "jobs-registry-role").inputs["permissions"]
+
+    assert plan.one(CUSTOM_ROLE).inputs["roleId"] == "prod_vision_registry"
+    assert plan.one(PROJECT_GRANT, "jobs-registry").inputs["project"] == "example-vision"
+    assert {"aiplatform.models.upload", "aiplatform.datasets.get"} <= set(permissions)
+    assert not [each for each in permissions if each.endswith((".create", ".delete", ".deploy", ".export"))]

@@ -145,6 +145,10 @@ class Vertex(Section):
     tensorboards: Annotated[tuple[Region, ...], AfterValidator(unique)] = Field(
         default=(), description="Regions in which the team gets a TensorBoard instance."
     )
+    registry: bool = Field(
+        default=False,
+        description="Lets the team's jobs read managed data sets and register models, those of all in its project.",
+    )
 
 
 class BudgetSpec(Section):

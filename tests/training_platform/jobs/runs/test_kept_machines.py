@@ -71,6 +71,13 @@ def test_an_idle_resource_is_a_finding_with_its_cost(kept: Kept) -> None:
     assert "USD an hour, idle" in result.stdout
 
 
+def test_those_of_all_teams_are_listed_without_a_stack(kept: Kept) -> None:
+    result = kept("list")
+
+    assert result.exit_code == 1, result.output
+    assert [line.partition(":")[0] for line in result.stdout.splitlines()] == ["lab-vision tuning"]
+
+
 def test_a_reboot_brings_a_pool_that_scales_back_at_its_fewest(kept: Kept) -> None:
     assert kept.pool()["replicaCount"] == "3"
 

@@ -1,7 +1,8 @@
 """The states of a training job over time: pending, perhaps queued, running, and an end.
 
 A job that exceeds a quota by what others hold is QUEUED until they hold less.
-A job is PENDING and RUNNING for as many seconds as the settings ``aiplatform.jobs.pending`` and ``.running`` say. Where
+A job is PENDING and RUNNING for as many seconds as the settings ``aiplatform.jobs.pending`` and ``.running`` say, on a
+persistent resource ``.pendingKept``. Where
 a stock-out hits it, a FLEX_START job is QUEUED until there are VMs, at most for its longest wait; any other one fails.
 A spot job that is preempted begins again where it may restart its workers, else it fails. While a job holds VMs it
 holds quota. What Vertex AI says of these failures is inferred.
@@ -21,6 +22,7 @@ from training_platform.sandbox.cloud.state.work import JobAsk
 
 JOB_KINDS: Final = ("customJobs", "hyperparameterTuningJobs", "trainingPipelines")
 _WAITS: Final = "aiplatform.jobs.pending"
+_WAITS_KEPT: Final = "aiplatform.jobs.pendingKept"
 _RUNS: Final = "aiplatform.jobs.running"
 _EXHAUSTED: Final = 8
 _UNAVAILABLE: Final = 14
@@ -101,7 +103,7 @@ def _pending(cloud: Cloud, record: Record, job: Json, now: float) -> bool:
             _end(record, "FAILED", job["fails_at"], _EXHAUSTED, job["message"])
             return True
         return False
-    begins = job["since"] + cloud.settings.seconds(_WAITS)
+    begins = job["since"] + cloud.settings.seconds(_WAITS_KEPT if job["resource"] else _WAITS)
     if now < begins:
         return False
     _enter(record, "RUNNING", begins)
