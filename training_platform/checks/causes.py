@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from training_platform.catalog.nearest import find_nearest
 from training_platform.checks.report import Report
 from training_platform.config.expansion.pools import cluster_pools, flavor_name
 from training_platform.config.reading.finding import Finding
@@ -13,6 +14,7 @@ from training_platform.config.workspace import Workspace
 
 _POOL = 4  # parts of a path down to a pool: clusters.NAME.node_pools.NAME
 _OF_POOLS = {"pool-zone", "tpu-topology"}  # by which what a pool is charged to, and what its flavor is called, is wrong
+_NO_SHARE = re.compile(r"'(?P<flavor>[^']+)' is not a flavor of which team \S+ has a share in (?P<cluster>\S+)$")
 _NO_STACK = re.compile(r"'(?P<name>[^']+)' is not (an environment|a team of (?P<home>[^ ;]+))")
 
 
@@ -47,6 +49,9 @@ def _causes(finding: Finding, errors: Iterable[Finding], workspace: Workspace) -
         yield from (each for each in beside if each.path.rpartition(".")[0] == section)
     elif finding.path.startswith("shares."):
         yield from (each for each in errors if each.rule in _OF_POOLS and _is_flavor_of(finding, each, workspace))
+    elif share := _NO_SHARE.match(finding.message):
+        of_pools = (each for each in errors if each.rule in _OF_POOLS)
+        yield from (each for each in of_pools if _is_pool_of(share["flavor"], share["cluster"], each, workspace))
     elif unknown := _NO_STACK.match(finding.message):
         stack = f"{unknown['home']}-{unknown['name']}" if unknown["home"] else unknown["name"]
         yield from (each for each in errors if each.stack == stack and each.rule.startswith("stack-"))
@@ -54,10 +59,21 @@ def _causes(finding: Finding, errors: Iterable[Finding], workspace: Workspace) -
 
 def _is_flavor_of(share: Finding, cause: Finding, workspace: Workspace) -> bool:
     """Return whether a share's flavor is likest that of the pool that a finding is about."""
-    stack, cluster = workspace.stacks.get(share.stack or ""), share.path.split(".")[1]
-    home = workspace.environment_of(stack) if stack else None
-    if stack is None or home is None or stack.environment_name != cause.stack or cluster not in home.clusters:
+    stack = workspace.stacks.get(share.stack or "")
+    _, cluster, flavor = share.path.split(".", 2)
+    return (
+        stack is not None
+        and stack.environment_name == cause.stack
+        and share.nearest is not None
+        and _is_pool_of(flavor, cluster, cause, workspace)
+    )
+
+
+def _is_pool_of(flavor: str, cluster: str, cause: Finding, workspace: Workspace) -> bool:
+    """Return whether an unknown flavor is likest that of the pool of the cluster that a finding is about."""
+    stack = workspace.stacks.get(cause.stack or "")
+    home = stack.environment if stack else None
+    if home is None or cluster not in home.clusters:
         return False
-    pool = tuple(cause.path.split(".")[:_POOL])
-    expanded = cluster_pools(cluster, home.clusters[cluster])
-    return any(each.path == pool and flavor_name(each) == share.nearest for each in expanded)
+    names = {each.path: flavor_name(each) for each in cluster_pools(cluster, home.clusters[cluster])}
+    return names.get(tuple(cause.path.split(".")[:_POOL])) == find_nearest(flavor, names.values())

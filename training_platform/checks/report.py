@@ -126,3 +126,14 @@ def ordered(findings: Iterable[Finding]) -> Sequence[Finding]:
     causes = {each.place: key for each, key in found if not each.follows}
     found.sort(key=lambda item: (causes.get(item[0].follows or "", item[1]), bool(item[0].follows), item[1]))
     return [each for each, _ in found]
+
+
+def folded(findings: Iterable[Finding]) -> list[tuple[Finding, tuple[Finding, ...]]]:
+    """Return findings in their order, each with those that follow from it; one whose cause is not here is its own."""
+    found = ordered(findings)
+    causes = {each.place for each in found if not each.follows}
+    following: dict[str, list[Finding]] = {}
+    for each in found:
+        if each.follows in causes:
+            following.setdefault(each.follows, []).append(each)
+    return [(each, tuple(following.pop(each.place, ()))) for each in found if each.follows not in causes]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from tests.training_platform.checks.test_messages_of_files import NLP, QUOTAS, VISION, report
+from training_platform.checks.output import Format, render
 from training_platform.checks.report import ordered
 from training_platform.checks.reports.json_report import finding_document
 from training_platform.checks.reports.text import print_report
@@ -17,6 +20,10 @@ ZONE = "zone: us-central1-a\n            capacity: spot"
 CASES = {
     "a flavor is called after a wrong topology": (
         DEV, ("topology: 4x8", "topology: 4x9"), "tpu-topology", ["stacks/Pulumi.dev-vision.yaml"],
+    ),
+    "a job's flavor is": (
+        PROD, ("topology: 4x8", "topology: 4x5"), "tpu-topology",
+        ["jobs/nlp/pretrain.yaml", "stacks/Pulumi.prod-nlp.yaml", "stacks/Pulumi.prod-vision.yaml"],
     ),
     "a pool is charged in a zone that it cannot be in": (
         DEV, (ZONE, ZONE.replace("us-central1-a", "us-east1-b")), "pool-zone", [DEV],
@@ -68,3 +75,33 @@ def test_a_terminal_shows_what_follows_in_one_line_and_all_of_it_with_verbose(ve
     assert printed.count(f"and {follow} more that follow from it: {DEV}:") == (not verbose)
     assert printed.count("[quota-exceeded]") == (follow if verbose else 0)
     assert printed.count("[pool-zone]") == 1
+
+
+def entries(text: str, form: Format) -> int:
+    """Return how many findings of their own a report has."""
+    if form in ("gitlab", "sarif"):
+        found = json.loads(text)
+        return len(found if form == "gitlab" else found["runs"][0]["results"])
+    return len(
+        re.findall({"github": "(?m)^::error", "markdown": r"(?m)^\| error", "html": '<li class="error"'}[form], text)
+    )
+
+
+@pytest.mark.parametrize("form", ["markdown", "github", "gitlab", "sarif", "html"])
+def test_what_follows_stands_within_its_cause_in_every_format(form: Format, tmp_path: Path) -> None:
+    found = report(tmp_path, PROD, "topology: 4x8", "topology: 4x5")
+    follow = [each for each in found.all_findings() if each.follows]
+
+    text = render(found, form)
+
+    errors = [each for each in found.all_findings() if each.severity == "error"]
+    assert len(follow) == 3
+    assert entries(text, form) == len(errors) - len(follow)
+    assert all(each.path.replace("_", r"\_" if form == "markdown" else "_") in text for each in follow)
+
+
+def test_the_page_has_a_heading_for_each_file_with_findings_of_its_own(tmp_path: Path) -> None:
+    text = render(report(tmp_path, PROD, "topology: 4x8", "topology: 4x5"), "html")
+
+    findings = text.partition("<h2>Findings</h2>")[2].partition("</section>")[0]
+    assert re.findall(r"<h3><code>(.*?)</code></h3>", findings) == [PROD]

@@ -6,8 +6,10 @@ Source: GitHub docs, Workflow commands; escapes as in actions/toolkit, command.t
 
 from __future__ import annotations
 
-from training_platform.checks.report import Report, ordered
-from training_platform.checks.reports.wording import advice, place, said
+from collections.abc import Sequence
+
+from training_platform.checks.report import Report, folded
+from training_platform.checks.reports.wording import advice, following, place, said
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.printable import printable
 
@@ -17,15 +19,15 @@ _COMMANDS = {"error": "error", "warning": "warning", "note": "notice"}
 def github_report(report: Report) -> str:
     """Return the report as workflow commands; nothing where nothing was found."""
     lines = [_command("error", {"title": "not checked"}, failure) for failure in report.failures]
-    found = ordered(report.all_findings())
-    lines += [_annotation(finding) for severity in _COMMANDS for finding in found if finding.severity == severity]
+    found = folded(report.all_findings())
+    lines += [_annotation(*each) for severity in _COMMANDS for each in found if each[0].severity == severity]
     return "\n".join(lines)
 
 
-def _annotation(finding: Finding) -> str:
+def _annotation(finding: Finding, more: Sequence[Finding]) -> str:
     at = place(finding)
     properties = {"file": at.file, "line": str(at.line), "col": str(at.column), "title": finding.rule}
-    text = "\n".join(part for part in (said(finding), advice(finding)) if part)
+    text = "\n".join(part for part in (said(finding), advice(finding), following(more)) if part)
     return _command(_COMMANDS[finding.severity], properties, text)
 
 

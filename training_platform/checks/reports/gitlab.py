@@ -7,10 +7,11 @@ of five severities.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from training_platform.checks.fingerprints import fingerprinted
-from training_platform.checks.report import Report
-from training_platform.checks.reports.wording import advice, place, said
+from training_platform.checks.report import Report, folded
+from training_platform.checks.reports.wording import advice, following, place, said
 from training_platform.config.reading.finding import Finding
 
 _SEVERITIES = {"error": "critical", "warning": "minor"}
@@ -19,13 +20,15 @@ _SEVERITIES = {"error": "critical", "warning": "minor"}
 def gitlab_report(report: Report) -> str:
     """Return the report as a JSON list; it has no way to say what was not checked, which the exit code does."""
     failed = [finding for finding in report.all_findings() if finding.severity in _SEVERITIES]
-    return json.dumps([_entry(finding, fingerprint) for finding, fingerprint in fingerprinted(failed)], indent=2)
+    more = dict(folded(failed))
+    marked = [(finding, mark) for finding, mark in fingerprinted(failed) if finding in more]
+    return json.dumps([_entry(finding, mark, more[finding]) for finding, mark in marked], indent=2)
 
 
-def _entry(finding: Finding, fingerprint: str) -> dict[str, object]:
+def _entry(finding: Finding, fingerprint: str, more: Sequence[Finding]) -> dict[str, object]:
     at = place(finding)
     return {
-        "description": ". ".join(part for part in (said(finding), advice(finding)) if part),
+        "description": ". ".join(part for part in (said(finding), advice(finding), following(more)) if part),
         "check_name": finding.rule,
         "fingerprint": fingerprint,
         "severity": _SEVERITIES[finding.severity],

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from training_platform.checks.comparison.comparison import Comparison
-from training_platform.checks.report import Report, StackReport, ordered
+from training_platform.checks.report import Report, StackReport, folded, ordered
 from training_platform.checks.reports.changes import resource_rows, stack_title, summary, tables
 from training_platform.checks.reports.wording import (
     FILE_COLUMNS,
@@ -17,6 +17,7 @@ from training_platform.checks.reports.wording import (
     advice,
     counted,
     file_row,
+    following,
     fullness,
     headroom,
     held_by,
@@ -86,13 +87,15 @@ def _findings(found: Sequence[Finding], links: str) -> str:
     head = ["| severity | place | finding | allowed, nearest |", "| --- | --- | --- | --- |"]
     rows: list[str] = []
     length = 0
-    for finding in sorted(found, key=lambda each: ("error", "warning", "note").index(each.severity)):
-        row = f"| {finding.severity} | {_link(finding, links)} | {_what(finding)} | {escaped(advice(finding))} |"
+    groups = sorted(folded(found), key=lambda each: ("error", "warning", "note").index(each[0].severity))
+    for finding, more in groups:
+        help_text = escaped(" ".join(part for part in (advice(finding), following(more)) if part))
+        row = f"| {finding.severity} | {_link(finding, links)} | {_what(finding)} | {help_text} |"
         length += len(row) + 1
         if length > _MOST_OF_FINDINGS:
             break
         rows.append(row)
-    rest = len(found) - len(rows)
+    rest = len(groups) - len(rows)
     return "\n".join(head + rows) + (f"\n\nand {counted(rest, 'more finding')}" if rest else "")
 
 

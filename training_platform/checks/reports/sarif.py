@@ -7,12 +7,13 @@ fingerprint that GitHub compares (GitHub docs, SARIF support for code scanning).
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
 from training_platform.checks.fingerprints import fingerprinted
-from training_platform.checks.report import Report
-from training_platform.checks.reports.wording import advice, place, said
+from training_platform.checks.report import Report, folded
+from training_platform.checks.reports.wording import advice, following, place, said
 from training_platform.config.reading.finding import Finding
 from training_platform.rules.descriptions import Description, describe
 
@@ -23,13 +24,15 @@ _ROOT = "SRCROOT"
 def sarif_report(report: Report) -> str:
     """Return the report as SARIF text; paths are relative to the repository's root."""
     failed = [finding for finding in report.all_findings() if finding.severity != "note"]
-    rules = sorted({finding.rule for finding in failed})
+    more = dict(folded(failed))
+    marked = [(finding, mark) for finding, mark in fingerprinted(failed) if finding in more]
+    rules = sorted({finding.rule for finding in more})
     run = {
         "tool": {"driver": {"name": "training-platform", "rules": [_rule(describe(rule_id)) for rule_id in rules]}},
         "columnKind": "unicodeCodePoints",
         "originalUriBaseIds": {_ROOT: {"description": {"text": "The root of the repository."}}},
         "invocations": [_invocation(report)],
-        "results": [_result(finding, mark, rules.index(finding.rule)) for finding, mark in fingerprinted(failed)],
+        "results": [_result(finding, mark, rules.index(finding.rule), more[finding]) for finding, mark in marked],
     }
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)
 
@@ -50,27 +53,30 @@ def _rule(rule: Description) -> dict[str, Any]:
     }
 
 
-def _result(finding: Finding, fingerprint: str, rule_index: int) -> dict[str, Any]:
-    at = place(finding)
+def _result(finding: Finding, fingerprint: str, rule_index: int, more: Sequence[Finding]) -> dict[str, Any]:
     result: dict[str, Any] = {
         "ruleId": finding.rule,
         "ruleIndex": rule_index,
         "level": finding.severity,
-        "message": {"text": "\n".join(part for part in (said(finding), advice(finding)) if part)},
-        "locations": [
-            {
-                "physicalLocation": {
-                    "artifactLocation": {"uri": quote(at.file), "uriBaseId": _ROOT},
-                    "region": {"startLine": at.line, "startColumn": at.column},
-                },
-                **_logical(finding),
-            }
-        ],
+        "message": {"text": "\n".join(part for part in (said(finding), advice(finding), following(more)) if part)},
+        "locations": [{**_physical(finding), **_logical(finding)}],
         "partialFingerprints": {"primaryLocationLineHash": fingerprint},
     }
+    if more:
+        related = enumerate(more, start=1)
+        result["relatedLocations"] = [
+            {"id": number, "message": {"text": said(each)}, **_physical(each), **_logical(each)}
+            for number, each in related
+        ]
     if finding.source:
         result["properties"] = {"source": finding.source}
     return result
+
+
+def _physical(finding: Finding) -> dict[str, Any]:
+    at = place(finding)
+    file = {"uri": quote(at.file), "uriBaseId": _ROOT}
+    return {"physicalLocation": {"artifactLocation": file, "region": {"startLine": at.line, "startColumn": at.column}}}
 
 
 def _logical(finding: Finding) -> dict[str, Any]:

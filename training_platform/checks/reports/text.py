@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from rich.console import Console, Group, RenderableType
@@ -13,7 +12,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from training_platform.catalog.prices import Cost
-from training_platform.checks.report import Report, StackReport, ordered
+from training_platform.checks.report import Report, StackReport, folded, ordered
 from training_platform.checks.reports.summary import STYLES as _FULLNESS
 from training_platform.checks.reports.summary import summary
 from training_platform.checks.reports.text_changes import changes_text
@@ -22,6 +21,7 @@ from training_platform.checks.reports.wording import (
     FILE_NOTE,
     counted,
     file_row,
+    following,
     fullness,
     held_by,
     location,
@@ -32,7 +32,6 @@ from training_platform.checks.reports.wording import (
     verdict,
 )
 from training_platform.config.reading.finding import Finding
-from training_platform.config.reading.section import listed
 from training_platform.quota.keys import shown
 from training_platform.quota.ledger import CapacityLine, FileLine, ProjectLedger
 
@@ -158,18 +157,13 @@ def file_table(lines: Iterable[FileLine]) -> Group:
 
 def _findings(report: Report, *, fold: bool) -> Iterator[Text]:
     """Yield all findings; where ``fold``, what follows from another is a line below it."""
-    found = ordered(report.all_findings())
-    causes = {finding.place for finding in found if fold and not finding.follows}
-    following: dict[str | None, list[str]] = defaultdict(list)
-    for finding in found:
-        if finding.follows in causes:
-            following[finding.follows].append(finding.place)
-    for finding in found:
-        if finding.follows not in causes:
+    if fold:
+        for finding, more in folded(report.all_findings()):
             yield finding_text(finding)
-            if more := following.pop(finding.place, None):
-                places = listed(list(dict.fromkeys(more)), most=3)
-                yield Text(f"  and {len(more):,} more that follow from it: {places}", style="dim")
+            if more:
+                yield Text(f"  {following(more)}", style="dim")
+    else:
+        yield from map(finding_text, ordered(report.all_findings()))
     for exempted in report.all_exempted():
         yield Text.assemble(("exempt ", "dim"), finding_text(exempted.finding), (f"\n  {exempted}", "dim"))
     for known in report.all_known():

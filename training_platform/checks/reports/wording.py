@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from training_platform.catalog.prices import LEFT_OUT, Cost
 from training_platform.checks.report import Report
 from training_platform.config.reading.finding import Finding
+from training_platform.config.reading.section import listed
 from training_platform.quota.keys import short_quota_id, shown
 from training_platform.quota.ledger import CapacityLine, FileLine, Line
 
@@ -64,6 +66,12 @@ def place(finding: Finding) -> Place:
     """Return where to show a finding: its own place, else its stack's file, else the folder of all stacks."""
     file = finding.file or (f"stacks/Pulumi.{finding.stack}.yaml" if finding.stack else "stacks")
     return Place(file, *(finding.position or (1, 1)))
+
+
+def following(findings: Sequence[Finding], most: int = 3) -> str:
+    """Return what follows from a finding, by place; empty where nothing does."""
+    places = list(dict.fromkeys(each.place for each in findings))
+    return f"and {len(findings):,} more that follow from it: {listed(places, most=most)}" if findings else ""
 
 
 def advice(finding: Finding) -> str:

@@ -321,4 +321,4 @@ def test_a_script_in_a_stack_file_would_not_run(page: Any, tmp_path: Path, one: 
 
     page.open(path.as_uri())
 
-    assert page.run("document.title") == "training-platform check: 1 stack: 1 error"
+    assert page.run("document.title") == "training-platform check: no stack in stacks/ yet: 1 error"

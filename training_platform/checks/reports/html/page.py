@@ -7,7 +7,7 @@ from importlib.resources import files
 
 from training_platform.catalog.prices import LEFT_OUT, Cost
 from training_platform.checks.comparison.comparison import Comparison, StackChange
-from training_platform.checks.report import Report, ordered
+from training_platform.checks.report import Report, folded, ordered
 from training_platform.checks.reports.changes import resource_rows, stack_title, summary, tables
 from training_platform.checks.reports.html.bars import capacity_bars, file_bars, quota_bars
 from training_platform.checks.reports.html.element import Html, el, joined
@@ -17,6 +17,7 @@ from training_platform.config.reading.finding import Finding
 from training_platform.rules.descriptions import describe
 from training_platform.rules.exemptions import Exempted
 
+_SEVERITIES = ("error", "warning", "note")
 # Whatever a stack file says, the page cannot load or run anything.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 
@@ -97,8 +98,17 @@ def _ledgers(report: Report) -> Iterator[tuple[str, str, Html]]:
 def _findings(found: Sequence[Finding], links: str) -> Html:
     if not found:
         return el("p", "Nothing was found.")
-    by_severity = sorted(found, key=lambda each: ("error", "warning", "note").index(each.severity))
-    return el("ul", (_finding(each, links) for each in by_severity), cls="findings")
+    groups: dict[str, list[Html]] = {}
+    for finding, more in sorted(folded(found), key=lambda each: _SEVERITIES.index(each[0].severity)):
+        groups.setdefault(place(finding).file, []).append(_finding(finding, links, _following(more, links)))
+    parts = (joined(el("h3", el("code", file)), el("ul", cards, cls="findings")) for file, cards in groups.items())
+    return joined(*parts)
+
+
+def _following(more: Sequence[Finding], links: str) -> Html | str:
+    """Return what follows from a finding, a line each, or nothing."""
+    lines = (el("li", _place(each, links), " ", el("code", each.path), " ", each.message) for each in more)
+    return joined(el("p", "What follows from it:"), el("ul", lines, cls="following")) if more else ""
 
 
 def _finding(finding: Finding, links: str, more: Html | str = "") -> Html:
