@@ -7,6 +7,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from training_platform.clients.google_api import GoogleError
 from training_platform.clients.kubernetes_api import JOBSETS, LOCAL_QUEUES, ClusterApi, ClusterError
 from training_platform.clients.vertex_ai import VertexJobs
 from training_platform.config.reading.finding import Finding
@@ -98,7 +99,8 @@ def submit_to_gke(prepared: Prepared, cluster: ClusterApi) -> list[str]:
 def submit_to_vertex(prepared: Prepared, vertex: VertexJobs) -> list[str]:
     """Create the job and return the run's name.
 
-    Raises GoogleError, and RenderError for a namesake, which Vertex AI would let in, and a job without an account.
+    Raises GoogleError, and RenderError for a namesake, which Vertex AI would let in, a job without an account, and
+    machines of a persistent resource that is not there.
 
     Without an account of its own it would run as the project's custom code agent, with rights on the whole project.
     """
@@ -108,5 +110,12 @@ def submit_to_vertex(prepared: Prepared, vertex: VertexJobs) -> list[str]:
     name = str(body["displayName"])
     if any(vertex.jobs(f'display_name="{name}"')):
         raise RenderError(f"Vertex AI has a run {name} in {vertex.parent} already; leave --run out for a new name.")
-    vertex.create(body, prepared.collection)
+    try:
+        vertex.create(body, prepared.collection)
+    except GoogleError as error:
+        kept = job_spec(body).get("persistentResourceId")
+        if error.status != 404 or not kept:
+            raise
+        message = f"There is no persistent resource {kept} in {vertex.parent}: deploy the team's stack first."
+        raise RenderError(message) from error
     return [name]

@@ -84,3 +84,16 @@ def test_a_service_that_nobody_serves_is_one_sentence(root: Path) -> None:
     assert result.exit_code == 2
     assert "cannot be reached" in result.stderr.splitlines()[-1]
     assert result.stdout == ""
+
+
+def test_a_job_on_machines_that_are_not_deployed_is_told_to_deploy_them(job: Command, root: Path) -> None:
+    kept = "machine_type: a2-highgpu-1g, persistent_resource: tuning, boot_disk: {size_gb: 200}"
+    path = root / "jobs" / "vision" / "train.yaml"
+    text = JOB.replace("machine_type: a3-highgpu-8g, capacity: flex-start, max_wait_hours: 6", kept)
+    path.write_text(text)
+
+    result = job("submit", str(path))
+
+    assert result.exit_code == 2
+    assert "There is no persistent resource lab-vision-tuning in projects/example-lab" in result.stderr
+    assert "deploy the team's stack first" in result.stderr
