@@ -112,7 +112,7 @@ def find_run(run: str, options: Options) -> tuple[Run, Place, Any]:
                 return gone, place, options.api(place)
         except errors() as error:
             silent.append(str(error))
-    where = ", ".join(dict.fromkeys(f"{place.target} {place.key}" for place in there))
+    where = " and ".join(dict.fromkeys(f"{place.target} {place.key}" for place in there))
     unasked = f" Not everything could be asked: {silent[0]}" if silent else ""
     return fail(f"There is no run {run} in {where}; training-platform job list names those that are.{unasked}")
 
