@@ -41,6 +41,7 @@ from modules.project.services import (
     KMS_API,
     LUSTRE_API,
     QUOTA_API,
+    SECRETS_API,
     SERVICES_API,
     ProjectServices,
     ProjectServicesArgs,
@@ -72,7 +73,7 @@ from training_platform.resources.kueue.objects import priorities
 from training_platform.resources.monitoring.dashboards import NAME, platform_dashboard
 from training_platform.resources.network.google_apis import entrance
 from training_platform.resources.scope import Scope, environment_scope
-from training_platform.resources.storage.data_sets import notebook_data_sets, reads_lustre
+from training_platform.resources.storage.data_sets import notebook_data_sets, reads_lustre, team_data_sets
 
 HOME_CLAIM = "homes"
 
@@ -182,6 +183,8 @@ def _further_apis(environment: Environment) -> Iterator[str]:
         yield AI_PLATFORM
     if any(each.backups for each in environment.filestore.values()):
         yield BACKUP_API
+    if any(each.notebooks and each.notebooks.oauth_secret.secret_manager for each in environment.clusters.values()):
+        yield SECRETS_API
     if any(each.binary_authorization for each in environment.clusters.values()):
         yield BINARY_API
 
@@ -383,6 +386,7 @@ class EnvironmentCluster(pulumi.ComponentResource):
                 home_claim=HOME_CLAIM,
                 chart=args.environment.charts.get("jupyterhub"),
                 data_sets=data_sets,
+                team_data={team: team_data_sets(args.environment, name, team) for team in notebooks.teams},
             ),
             opts,
         )

@@ -11,6 +11,7 @@ import pulumi
 from modules.environment import enable_apis
 from modules.filestore.volume import FilestoreVolume, FilestoreVolumeArgs
 from modules.gke.kubernetes_provider import cluster_provider
+from modules.jupyterhub.team import TeamNotebooks, TeamNotebooksArgs
 from modules.kueue.queues import TeamQueues, TeamQueuesArgs
 from modules.monitoring.dashboards import Dashboards
 from modules.project.budget import Budget, BudgetArgs
@@ -46,6 +47,8 @@ from training_platform.resources.cloud_names import SERVICE_ACCOUNT
 from training_platform.resources.environment_outputs import EnvironmentOutputs, OutputsError, parse_outputs
 from training_platform.resources.gke.cluster import cluster_name
 from training_platform.resources.gpu_access import kinds_of
+from training_platform.resources.jupyterhub.profiles import TEAM_HOMES
+from training_platform.resources.jupyterhub.teams import notebooks_of, waiting_chips
 from training_platform.resources.monitoring.dashboards import NAME, team_dashboard
 from training_platform.resources.network.egress import egress_spec, host_spec
 from training_platform.resources.network.google_apis import entrance
@@ -191,6 +194,9 @@ class TeamCluster(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(parent=self),
         )
         inside = pulumi.ResourceOptions(parent=self, providers=[provider])
+        spec = args.environment.clusters[cluster]
+        notebooks, egress = notebooks_of(spec, team.name), egress_spec(team, args.environment)
+        waiting = gated_chips(team, cluster, args.flavors) + waiting_chips(cluster, spec, team.name, args.flavors)
         namespace = TeamNamespace(
             f"{name}-tenancy",
             TeamNamespaceArgs(
@@ -203,9 +209,11 @@ class TeamCluster(pulumi.ComponentResource):
                     kinds_of(args.flavors[flavor] for flavor in team.shares[cluster]),
                     host_network=team.host_network,
                 ),
-                annotations=shared_claims(team.directories, args.environment.filestore),
-                quota=resource_quota(team.shares[cluster], args.flavors, gated_chips(team, cluster, args.flavors)),
-                egress=egress_spec(team, args.environment),
+                annotations=shared_claims(
+                    team.directories, args.environment.filestore, [TEAM_HOMES] if notebooks else []
+                ),
+                quota=resource_quota(team.shares[cluster], args.flavors, waiting),
+                egress=egress,
                 hosts=host_spec(team, args.environment),
             ),
             inside,
@@ -221,6 +229,19 @@ class TeamCluster(pulumi.ComponentResource):
             ),
             inside,
         )
+        if notebooks:
+            TeamNotebooks(
+                f"{name}-notebooks",
+                TeamNotebooksArgs(
+                    scope=args.scope,
+                    notebooks=notebooks,
+                    filestore=args.environment.filestore[notebooks.filestore],
+                    ip=_address(notebooks.filestore, args.outputs),
+                    namespace=namespace.namespace,
+                    closed=egress is not None,
+                ),
+                inside,
+            )
         for key, server in team.serving.get(cluster, {}).items():
             ModelServer(
                 server_name(cluster, key),

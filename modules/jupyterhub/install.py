@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pulumi
+from pulumi_gcp import secretmanager, serviceaccount
 from pulumi_kubernetes import core
 from pulumi_kubernetes.helm import v3 as helm
 
 from modules.helm import chart_ref, release_args
 from modules.manifest import metadata
+from modules.register import register
+from modules.storage.service_account import KubernetesAccount, workload_member
 from training_platform.catalog import CHARTS
-from training_platform.config.spec.cluster import ClusterSpec, Notebooks
+from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.environment import ChartOverride
-from training_platform.resources.jupyterhub.values import values
+from training_platform.config.spec.workloads.notebooks import Notebooks
+from training_platform.resources.jupyterhub.profiles import HUB_NAMESPACE
+from training_platform.resources.jupyterhub.teams import HUB_ACCOUNT
+from training_platform.resources.jupyterhub.values import HubSecret, TeamData, hub_account_id, hub_secret, values
 from training_platform.resources.scope import Scope
+from training_platform.resources.storage.secret import ACCESS_ROLE, team_secret
 from training_platform.resources.tenancy import POD_SECURITY
 
 
@@ -29,13 +36,14 @@ class JupyterHubArgs:
     home_claim: str
     chart: ChartOverride | None = None
     data_sets: tuple[str, ...] = ()  # whose claims are in that namespace, too
+    team_data: TeamData = field(default_factory=dict)
 
 
 class JupyterHub(pulumi.ComponentResource):
     """Notebooks for everyone of the organisation's domain, with a profile per single-host pool.
 
     Somebody makes the Secret with the OAuth client's secret by hand (``notebooks.oauth_secret``), once the namespace is
-    there; until then the hub's pod waits for it.
+    there; until then the hub's pod waits for it. In Secret Manager, somebody adds its value.
     """
 
     namespace: pulumi.Output[str]
@@ -55,7 +63,15 @@ class JupyterHub(pulumi.ComponentResource):
                 chart_ref(chart, args.chart),
                 name="jupyterhub",
                 namespace=chart.namespace,
-                values=values(args.cluster_name, args.cluster, args.notebooks, args.home_claim, args.data_sets),
+                values=values(
+                    args.cluster_name,
+                    args.cluster,
+                    args.notebooks,
+                    args.home_claim,
+                    args.data_sets,
+                    team_data=args.team_data,
+                    secret=self._secret(name, args),
+                ),
                 timeout_seconds=600,
                 create_namespace=False,
                 await_ready=False,  # the first deployment would fail on the Secret that comes after it
@@ -65,3 +81,35 @@ class JupyterHub(pulumi.ComponentResource):
         )
         self.namespace = namespace.metadata.apply(lambda found: str(found.name))
         self.register_outputs({"namespace": self.namespace})
+
+    def _secret(self, name: str, args: JupyterHubArgs) -> HubSecret | None:
+        """Make the OAuth client's secret, and the account by which the hub reads it, where it is in Secret Manager."""
+        if not args.notebooks.oauth_secret.secret_manager:
+            return None
+        scope, child = args.scope, pulumi.ResourceOptions(parent=self)
+        declared = team_secret(args.notebooks.oauth_secret.name, scope, f"{name}-oauth")
+        secret = register(secretmanager.Secret, declared, self)
+        account = serviceaccount.Account(
+            f"{name}-account",
+            account_id=hub_account_id(scope, args.cluster_name),
+            project=scope.project,
+            display_name=f"JupyterHub of {scope.prefix} in {args.cluster_name}",
+            opts=child,
+        )
+        secretmanager.SecretIamMember(
+            f"{name}-oauth-reader",
+            project=scope.project,
+            secret_id=secret.secret_id,
+            role=ACCESS_ROLE,
+            member=account.member,
+            opts=child,
+        )
+        pod = KubernetesAccount(project=scope.project, namespace=HUB_NAMESPACE, name=HUB_ACCOUNT)
+        serviceaccount.IAMMember(
+            f"{name}-workload",
+            service_account_id=account.name,
+            role="roles/iam.workloadIdentityUser",
+            member=workload_member(pod),
+            opts=child,
+        )
+        return hub_secret(scope, args.cluster_name, args.notebooks)

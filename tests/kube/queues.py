@@ -63,11 +63,13 @@ clusters:
       slices: {machine_type: ct5lp-hightpu-4t, topology: 2x4, slices: 2, min_slices: 2, topology_aware: true}
       queued: {machine_type: a3-highgpu-8g, capacity: queued-provisioning, max_nodes: 8, max_run_hours: 24}
 """
+HOMES = {"homes": {"location": "us-central1-a", "tier": "ZONAL", "capacity_gib": 1024}}
 
 
 def planned(environment: Json, teams: Mapping[str, Json]) -> list[Json]:
     """Return objects of Kueue and of model servers, from stack files, as the components register them."""
     whole = {**yaml.safe_load(ENVIRONMENT), **environment}
+    whole["clusters"]["main"]["notebooks"] = whole.pop("notebooks", None)
     whole["clusters"]["main"]["serving"] = any("serving" in fields for fields in teams.values())
     files = {"lab": {"training-platform:environment": whole}}
     for name, fields in teams.items():

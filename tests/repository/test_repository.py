@@ -79,7 +79,7 @@ def test_a_lock_holds_pins_and_hashes_and_nothing_else(lock: str) -> None:
 
     assert entries
     for entry, hashes in entries.items():
-        assert re.match(r"[a-z0-9-]+(?:\[[a-z]+(?:, [a-z]+)*\])?==[\w.]+(?: ; .+)? \\$", entry)
+        assert re.match(r"[a-z0-9-]+(?:\[[a-z-]+(?:, [a-z-]+)*\])?==[\w.]+(?: ; .+)? \\$", entry)
         assert hashes
         assert all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", line) for line in hashes)
 

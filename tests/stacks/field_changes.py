@@ -59,6 +59,7 @@ TEAM: Json = copy.deepcopy(reach.TEAM)
 ELSEWHERE: Mapping[Path_, tuple[Path_, Any]] = {
     ("filestore", "a", "tier"): (("filestore", "tiered", "tier"), "ENTERPRISE"),
     ("filestore", "a", "connection"): (("filestore", "e", "connection"), "private-service-access"),
+    ("image_sources",): (("image_sources",), ["us-docker.pkg.dev/example-reach/images/", "example.com/"]),
     ("filestore", "e", "team"): (("filestore", "tiered", "team"), "team"),
     (*POOLS, "gpu", "confidential"): ((*POOLS, "confidential", "confidential"), "TDX"),
     (*DEEP, "accelerator_count"): ((*DEEP, "accelerator_count"), 4),

@@ -169,8 +169,10 @@ clusters:
       oauth_client_id: one
       oauth_secret: {name: one, key: one}
       allowed_domain: one.example.com
-      image: registry.example.com/notebook:1
+      image: us-docker.pkg.dev/example-reach/images/notebook:1
       home_gib: 100
+      idle_minutes: 60
+      teams: {team: {users: [ada@one.example.com], pools: [gpu]}}
 """)
 REQUEST = ("quota_requests", "gpus")
 CLUSTER, POOLS, HUB = ("clusters", "c"), ("clusters", "c", "node_pools"), ("clusters", "c", "notebooks")
@@ -360,7 +362,12 @@ ENVIRONMENT_CHANGES: dict[tuple[str | int, ...], Any] = {
     (*HUB, "oauth_secret", "name"): "two",
     (*HUB, "oauth_secret", "key"): "two",
     (*HUB, "allowed_domain"): "two.example.com",
-    (*HUB, "image"): "registry.example.com/notebook:2",
+    (*HUB, "image"): "us-docker.pkg.dev/example-reach/images/notebook:2",
+    (*HUB, "oauth_secret", "secret_manager"): True,
+    (*HUB, "idle_minutes"): 30,
+    (*HUB, "teams"): {},
+    (*HUB, "teams", "team", "users"): ["bob@one.example.com"],
+    (*HUB, "teams", "team", "pools"): ["flex"],
     (*HUB, "pools"): ["reserved"],
     (*HUB, "home_gib"): 200,
     ("clusters",): {
@@ -437,11 +444,12 @@ serving:
   c:
     s:
       flavor: a100-40-spot
-      image: example.com/vllm:1
+      image: us-docker.pkg.dev/example-reach/images/vllm:1
       command: [vllm]
       args: [serve]
       env: {A: one}
       secrets: {TOKEN: token}
+      chips: 2
       min_replicas: 1
       max_replicas: 2
       metric: some_queue
@@ -510,13 +518,13 @@ TEAM_CHANGES: dict[tuple[str | int, ...], Any] = {
     ("serving",): {},
     (*SERVER, "flavor"): "h100-flex-start",
     (*SERVER, "server"): "jetstream",
-    (*SERVER, "image"): "example.com/vllm:2",
+    (*SERVER, "image"): "us-docker.pkg.dev/example-reach/images/vllm:2",
     (*SERVER, "command"): ["other"],
     (*SERVER, "args"): ["other"],
     (*SERVER, "port"): 9000,
     (*SERVER, "env"): {"A": "two"},
     (*SERVER, "secrets"): {},
-    (*SERVER, "chips"): 1,
+    (*SERVER, "chips"): 4,
     (*SERVER, "min_replicas"): 2,
     (*SERVER, "max_replicas"): 3,
     (*SERVER, "metric"): "other_queue",

@@ -42,7 +42,27 @@ def capacity_findings(lines: Iterable[CapacityLine], workspace: Workspace) -> li
             found.extend(_part_of_a_slice(line, share, workspace))
         if line.over:
             found.extend(_over_capacity(line, each, workspace) for each in _too_large(line))
+            found.extend(_promised_to_teams(line, workspace))
     return found
+
+
+def _promised_to_teams(line: CapacityLine, workspace: Workspace) -> Iterator[Finding]:
+    """Find pools for notebooks that ask no queue, without which the teams' shares would fit."""
+    environment = workspace.stacks[line.environment].environment
+    notebooks = environment.clusters[line.cluster].notebooks if environment else None
+    if notebooks is None or line.promised > line.flavor.capacity_chips:
+        return
+    members = {pool.name for pool in line.flavor.pools}
+    for number, pool in enumerate(notebooks.pools):
+        if pool in members:
+            message = (
+                f"{pool} is of {line.flavor.name}, of which teams were promised {shown(line.promised)} "
+                f"{line.resource}; without what notebooks may take, its pools hold {shown(line.capacity)}"
+            )
+            yield _finding(
+                "notebook-pool-promised", line.environment, ("clusters", line.cluster, "notebooks", "pools", number),
+                message, workspace, allowed="a pool that no team was promised, or notebooks.teams, which ask the queue",
+            )  # fmt: skip
 
 
 def _too_large(line: CapacityLine) -> list[Held]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from math import ceil
 from typing import NamedTuple
 
@@ -93,17 +93,20 @@ def namespace_labels(team: str, kinds: Iterable[str], *, host_network: bool) -> 
     }
 
 
-def shared_claims(directories: Mapping[str, DirectorySpec], instances: Mapping[str, FilestoreSpec]) -> dict[str, str]:
+def shared_claims(
+    directories: Mapping[str, DirectorySpec], instances: Mapping[str, FilestoreSpec], others: Sequence[str] = ()
+) -> dict[str, str]:
     """Return the annotation that holds pods to the team's folder of its claims, but for whole shares.
 
-    An instance of one team is that team's as a whole, whatever its directories say.
+    An instance of one team is that team's as a whole, whatever its directories say. ``others`` are claims that are no
+    directories of the team's file.
     """
     shared = (
         name
         for name, directory in directories.items()
         if not directory.whole_share and instances[directory.filestore].team is None
     )
-    names = ",".join(sorted(shared))
+    names = ",".join(sorted((*shared, *others)))
     return {SHARED_CLAIMS: names} if names else {}
 
 

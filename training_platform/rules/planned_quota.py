@@ -27,6 +27,7 @@ from training_platform.quota.keys import Charge, Holder, upgrade_label
 from training_platform.quota.ledger import CapacityLine, ProjectLedger, file_ledger
 from training_platform.quota.ledger_findings import capacity_findings, file_findings, quota_findings
 from training_platform.quota.requests import request_findings
+from training_platform.resources.jupyterhub.findings import notebook_findings
 from training_platform.resources.planned import Planned
 from training_platform.resources.serving.findings import serving_findings
 from training_platform.rules.adapters.plan import views_of_plan
@@ -52,6 +53,7 @@ def ledger_findings(
         *file_findings(file_ledger(workspace), workspace),
         *far_data_sets(workspace),
         *serving_findings(workspace),
+        *notebook_findings(workspace),
     ]
 
 

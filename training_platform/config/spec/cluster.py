@@ -6,15 +6,15 @@ from functools import cached_property
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
-from pydantic_core import PydanticCustomError
 
-from training_platform.catalog.nearest import find_nearest
-from training_platform.config.reading.section import Cidr, HostName, Location, Name, Section, Version, enumeration
+from training_platform.config.reading.conflicts import refuse_conflicts
+from training_platform.config.reading.section import Cidr, Location, Name, Section, Version
 from training_platform.config.spec.auto_provisioning import AutoProvisioningSpec
 from training_platform.config.spec.compute_class import ComputeClassSpec, check_classes
 from training_platform.config.spec.maintenance import Maintenance
 from training_platform.config.spec.networks import GpuNetworksSpec
 from training_platform.config.spec.node_pool import NodePoolSpec, SystemPoolSpec
+from training_platform.config.spec.workloads.notebooks import Notebooks
 
 
 class SubnetSpec(Section):
@@ -23,38 +23,6 @@ class SubnetSpec(Section):
     nodes: Cidr = Field(description="Primary range of the subnet: one address per VM.", examples=["10.10.0.0/20"])
     pods: Cidr = Field(description="Secondary range for pods: each VM gets a block of it.", examples=["10.64.0.0/16"])
     services: Cidr = Field(description="Secondary range for Kubernetes Services.", examples=["10.10.16.0/20"])
-
-
-class OauthSecret(Section):
-    """A Kubernetes Secret that you create by hand in the hub's namespace: no secret enters a stack file or a state."""
-
-    name: Name = Field(default="jupyterhub-oauth", description="Name of the Secret.")
-    key: str = Field(default="client-secret", description="Key in the Secret that holds the client secret.")
-
-
-class Notebooks(Section):
-    """JupyterHub in a cluster, with a profile for each single-host node pool and home directories on Filestore."""
-
-    filestore: Name = Field(
-        description="Filestore instance of the environment that holds the home directories.", examples=["homes"]
-    )
-    host: HostName = Field(description="Host name at which browsers reach the hub.")
-    oauth_client_id: str = Field(
-        min_length=1, description="OAuth client id of your Google sign-in.", examples=["notebooks.apps.example.com"]
-    )
-    oauth_secret: OauthSecret = Field(default=OauthSecret(), description="Where the OAuth client secret is.")
-    allowed_domain: HostName = Field(description="Domain whose accounts may sign in.", examples=["example.com"])
-    pools: tuple[Name, ...] = Field(
-        default=(),
-        description="Node pools of this cluster that notebooks may take hosts of; no team is promised what they hold.",
-        examples=[["gpu-notebooks"]],
-    )
-    image: str | None = Field(
-        default=None,
-        description="Notebook image with its tag; default: the one in the catalogue.",
-        examples=["us-docker.pkg.dev/example-train/images/notebook:2026-11"],
-    )
-    home_gib: int = Field(default=512, ge=1, description="Size of the volume claim for all home directories, in GiB.")
 
 
 class ClusterSpec(Section):
@@ -108,7 +76,7 @@ class ClusterSpec(Section):
     @property
     def queues_pods(self) -> bool:
         """Whether Kueue counts pods that are no job's."""
-        return self.serving
+        return self.serving or bool(self.notebooks and self.notebooks.teams)
 
     @cached_property
     def fabrics(self) -> dict[str, dict[str, Any]]:
@@ -122,12 +90,6 @@ class ClusterSpec(Section):
 
     @model_validator(mode="after")
     def _notebooks_are_on_its_pools(self) -> ClusterSpec:
-        for number, pool in enumerate(self.notebooks.pools if self.notebooks else ()):
-            if pool not in self.node_pools:
-                context = {
-                    "at": ("notebooks", "pools", number),
-                    "allowed": enumeration(self.node_pools) or "none is declared under node_pools",
-                    "nearest": find_nearest(pool, self.node_pools),
-                }
-                raise PydanticCustomError("dangling", f"{pool!r} is not a node pool of this cluster", context)
+        if self.notebooks:
+            refuse_conflicts(self.notebooks.conflicts(dict(self.node_pools)))
         return self

@@ -1,33 +1,102 @@
-"""What a user of JupyterHub can start: a notebook without accelerators, or one on a host of a single-host pool."""
+"""What a user of JupyterHub can start: a notebook without accelerators, or one on a host of a single-host pool.
+
+A profile of a team runs in the team's namespace and queue, as the account of its jobs, with its data sets.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import Any, Final
 
-from training_platform.catalog import IMAGES
+from training_platform.catalog import CHARTS, IMAGES
 from training_platform.config.expansion.flavors import flavors
 from training_platform.config.expansion.pools import ExpandedPool, cluster_pools, flavor_name
-from training_platform.config.spec.cluster import ClusterSpec, Notebooks
+from training_platform.config.names import data_claim
+from training_platform.config.spec.cluster import ClusterSpec
+from training_platform.config.spec.workloads.notebooks import NOTEBOOK_PRIORITY, Notebooks
+from training_platform.resources.cloud_names import SERVICE_ACCOUNT
+from training_platform.resources.kueue.objects import PRIORITY_LABEL, QUEUE_LABEL, local_queue_names
 
 Profile = dict[str, Any]  # an entry of KubeSpawner's profile_list
+HUB_NAMESPACE: Final = CHARTS["jupyterhub"].namespace
+TEAM_HOMES: Final = "notebooks.homes"  # the claim in a team's namespace; no directory's name can be its own
+HOME: Final = "/home/jovyan"
+_USER_ID, _GROUP_ID = 1000, 100  # of the user in Jupyter's images, and the chart's own defaults
 
 
 def profiles(cluster_name: str, cluster: ClusterSpec, notebooks: Notebooks) -> list[Profile]:
     """Return the profiles of a cluster, the one without accelerators first and chosen by default.
 
     Of the pools that ``notebooks`` names, those whose slices span several hosts have none: a notebook is one pod.
-    Notebooks ask no queue for quota, so that no team is promised what these pools hold; culling idle ones is what gives
-    their accelerators back.
+    These notebooks ask no queue for quota, so that no team is promised what their pools hold; culling idle ones is what
+    gives their accelerators back.
     """
+    return [_cpu(), *_of_pools(cluster_name, cluster, notebooks, notebooks.pools)]
+
+
+def team_profiles(
+    cluster_name: str, cluster: ClusterSpec, notebooks: Notebooks, team: str, data_sets: Mapping[str, bool]
+) -> list[Profile]:
+    """Return the profiles of a team; ``data_sets`` are what it reads, and whether each is a bucket."""
+    found = _of_pools(cluster_name, cluster, notebooks, notebooks.teams[team].pools)
+    for profile in found:
+        profile["display_name"] += f", {team}"
+        profile["slug"] = f"team-{team}-{profile['slug']}"
+        profile["description"] += (
+            f" On the share of {team}: it waits for quota, ends when jobs of the team need its accelerators, and after "
+            f"{notebooks.idle_minutes} idle minutes."
+        )
+        profile["kubespawner_override"] |= in_namespace(notebooks, team, data_sets)
+    return found
+
+
+def in_namespace(notebooks: Notebooks, team: str, data_sets: Mapping[str, bool]) -> Profile:
+    """Return what makes a notebook one of a team: its namespace, queue, account, home and data."""
+    queue, *_ = local_queue_names(team)
+    home = {"name": "home", "mountPath": HOME, "subPath": f"{team}/{{username}}"}  # a folder that admission allows
+    claims: dict[str, dict[str, Any]] = {"home": {"claimName": TEAM_HOMES}}
+    claims |= {f"data-set-{name}": {"claimName": data_claim(name), "readOnly": True} for name in data_sets}
+    buckets = {"gke-gcsfuse/volumes": "true"} if any(data_sets.values()) else {}
+    return {
+        "namespace": team,
+        "service_account": SERVICE_ACCOUNT,
+        "extra_labels": {QUEUE_LABEL: queue, PRIORITY_LABEL: NOTEBOOK_PRIORITY},
+        **({"extra_annotations": buckets} if buckets else {}),
+        "volumes": [{"name": name, "persistentVolumeClaim": claim} for name, claim in claims.items()],
+        "volume_mounts": [
+            home,
+            *({"name": f"data-set-{name}", "mountPath": f"/data/{name}", "readOnly": True} for name in data_sets),
+        ],
+        "init_containers": [home_owner(notebooks.image or IMAGES["notebook"], home)],
+    }
+
+
+def home_owner(image: str, home: Mapping[str, str]) -> dict[str, Any]:
+    """Return the container that gives a user the home: the kubelet makes the folder as root, and NFS ignores fsGroup.
+
+    (Inferred from the Filestore CSI driver's fsGroupPolicy; not tried on a cluster.)
+    """
+    return {
+        "name": "home-owner",
+        "image": image,
+        "command": ["chown", f"{_USER_ID}:{_GROUP_ID}", home["mountPath"]],
+        "securityContext": {"runAsUser": 0, "allowPrivilegeEscalation": False},
+        "volumeMounts": [dict(home)],
+    }
+
+
+def _of_pools(cluster_name: str, cluster: ClusterSpec, notebooks: Notebooks, names: Collection[str]) -> list[Profile]:
     labels = {name: flavor.node_labels for name, flavor in flavors(cluster_name, cluster).items()}
-    named = [pool for pool in cluster_pools(cluster_name, cluster) if pool.name in notebooks.pools]
-    single_host = [pool for pool in named if not pool.multi_host and _starts(pool)]
-    return [_cpu(), *(_accelerated(pool, labels[flavor_name(pool)], notebooks) for pool in single_host)]
+    named = [pool for pool in cluster_pools(cluster_name, cluster) if pool.name in names]
+    return [_accelerated(pool, labels[flavor_name(pool)], notebooks) for pool in named if holds_notebooks(pool)]
 
 
-def _starts(pool: ExpandedPool) -> bool:
-    """Whether a pod alone makes a pool grow: queued VMs come by request, and those of a class for its own jobs."""
-    return pool.spec.capacity != "queued-provisioning" and pool.compute_class is None
+def holds_notebooks(pool: ExpandedPool) -> bool:
+    """Whether a pool has notebooks: a pod of one host, and one that alone makes the pool grow.
+
+    Queued VMs come by request, and those of a class for its own jobs.
+    """
+    return not pool.multi_host and pool.spec.capacity != "queued-provisioning" and pool.compute_class is None
 
 
 def _cpu() -> Profile:

@@ -5,31 +5,59 @@ Source: jupyterhub/zero-to-jupyterhub-k8s 4.4.0 (values and their schema), oauth
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from training_platform.catalog import IMAGES
 from training_platform.config.names import data_claim
-from training_platform.config.spec.cluster import ClusterSpec, Notebooks
+from training_platform.config.spec.cluster import ClusterSpec
+from training_platform.config.spec.workloads.notebooks import Notebooks
+from training_platform.resources.cloud_names import account_id, secret_id
 from training_platform.resources.jupyterhub.image import split_image
-from training_platform.resources.jupyterhub.profiles import profiles
+from training_platform.resources.jupyterhub.profiles import HOME, HUB_NAMESPACE, home_owner, profiles, team_profiles
+from training_platform.resources.scope import Scope
 
 START_SECONDS = 1800  # the autoscaler starts a VM, which installs drivers and pulls an image of several GB
-IDLE_SECONDS = 3600
-_HOME = "/home/jovyan"
-_USER_ID, _GROUP_ID = 1000, 100  # of the user in Jupyter's images, and the chart's own defaults
-_HOME_MOUNT = {"name": "home", "mountPath": _HOME, "subPath": "{username}"}
+LOCAL_PORT = 8000  # of `kubectl port-forward`, where no host name leads to the hub
+_PROGRAM = Path(__file__).parent / "programs" / "hub.py"
+_HOME_MOUNT = {"name": "home", "mountPath": HOME, "subPath": "{username}"}
+TeamData = Mapping[str, Mapping[str, bool]]  # the data sets of each team, and whether one is a bucket
+
+
+class HubSecret(NamedTuple):
+    """The OAuth client's secret in Secret Manager: its latest version, and the address of the account that reads it."""
+
+    version: str
+    account: str
 
 
 def values(
-    cluster_name: str, cluster: ClusterSpec, notebooks: Notebooks, home_claim: str, data_sets: Sequence[str] = ()
+    cluster_name: str,
+    cluster: ClusterSpec,
+    notebooks: Notebooks,
+    home_claim: str,
+    data_sets: Sequence[str] = (),
+    *,
+    team_data: TeamData | None = None,
+    secret: HubSecret | None = None,
 ) -> dict[str, Any]:
     """Return the chart's values; ``home_claim`` is the PersistentVolumeClaim that holds all homes.
 
-    ``data_sets`` are mounted read-only at ``/data/NAME``.
+    ``data_sets`` are mounted read-only at ``/data/NAME``, by notebooks of teams those of ``team_data``.
+    ``secret`` is the OAuth client's, where Secret Manager has it.
     """
+    teams = {
+        team: team_profiles(cluster_name, cluster, notebooks, team, (team_data or {}).get(team, {}))
+        for team in notebooks.teams
+    }
     return {
-        "hub": hub(notebooks),
+        "hub": hub(notebooks, secret),
+        "custom": {
+            "hubUrl": f"http://hub.{HUB_NAMESPACE}:8081",
+            "teamProfiles": [{"users": _names(notebooks, team), "profiles": each} for team, each in teams.items()],
+            **({"oauthSecret": secret.version} if secret else {}),
+        },
         # Reached through whatever the organisation puts before it; a LoadBalancer would be on the internet.
         "proxy": {"service": {"type": "ClusterIP"}},
         "singleuser": {
@@ -40,19 +68,20 @@ def values(
         "scheduling": {"userScheduler": {"enabled": False}, "userPlaceholder": {"enabled": False}},
         # Pullers would bring every notebook image to every node, those of training included.
         "prePuller": {"hook": {"enabled": False}, "continuous": {"enabled": False}},
-        "cull": {"enabled": True, "timeout": IDLE_SECONDS, "every": 300},
+        "cull": {"enabled": True, "timeout": notebooks.idle_minutes * 60, "every": 300},
     }
 
 
-def hub(notebooks: Notebooks) -> dict[str, Any]:
+def hub(notebooks: Notebooks, kept: HubSecret | None = None) -> dict[str, Any]:
     """Return the hub's values: whoever has a Google account of the domain signs in, and nobody is administrator."""
     secret = {"name": notebooks.oauth_secret.name, "key": notebooks.oauth_secret.key}
+    by_hand = {"OAUTH_CLIENT_SECRET": {"valueFrom": {"secretKeyRef": secret}}}
     return {
         "config": {
             "JupyterHub": {"authenticator_class": "google", "admin_access": False},
             "GoogleOAuthenticator": {
                 "client_id": notebooks.oauth_client_id,
-                "oauth_callback_url": f"https://{notebooks.host}/hub/oauth_callback",
+                "oauth_callback_url": f"{address(notebooks)}/hub/oauth_callback",
                 # Shuts out other domains; allow_all lets in who is left. One domain also shortens names to what
                 # stands before the @, and with them the folders of homes: a second one would rename them all.
                 "hosted_domain": [notebooks.allowed_domain],
@@ -60,8 +89,39 @@ def hub(notebooks: Notebooks) -> dict[str, Any]:
             },
         },
         # Read by the authenticator from its environment, so that neither values nor state hold the secret.
-        "extraEnv": {"OAUTH_CLIENT_SECRET": {"valueFrom": {"secretKeyRef": secret}}},
+        **({} if kept else {"extraEnv": by_hand}),
+        **({"serviceAccount": {"annotations": {"iam.gke.io/gcp-service-account": kept.account}}} if kept else {}),
+        "extraConfig": {"training-platform": _program()},
+        # Notebooks of teams call the hub from their namespaces, with the label that the chart gives to all.
+        **({"networkPolicy": {"interNamespaceAccessLabels": "accept"}} if notebooks.teams else {}),
     }
+
+
+def hub_account_id(scope: Scope, cluster: str) -> str:
+    """Return the id of the hub's service account in Google Cloud."""
+    return account_id(scope.prefix, cluster, "hub")
+
+
+def hub_secret(scope: Scope, cluster: str, notebooks: Notebooks) -> HubSecret:
+    """Return the OAuth client's secret in Secret Manager, by names that are known before any deployment."""
+    version = f"projects/{scope.project}/secrets/{secret_id(scope, notebooks.oauth_secret.name)}/versions/latest"
+    return HubSecret(version, f"{hub_account_id(scope, cluster)}@{scope.project}.iam.gserviceaccount.com")
+
+
+def address(notebooks: Notebooks) -> str:
+    """Return where browsers reach the hub; Google takes http for localhost alone."""
+    return f"https://{notebooks.host}" if notebooks.host else f"http://localhost:{LOCAL_PORT}"
+
+
+def _program() -> str:
+    """Return what the hub runs after the chart's own configuration, in whose names ``c`` and ``get_config`` are."""
+    call = 'configure(c, get_config("singleuser.profileList", []), get_config("custom", {}))'
+    return f"{_PROGRAM.read_text(encoding='utf-8')}\n\n{call}\n"
+
+
+def _names(notebooks: Notebooks, team: str) -> list[str]:
+    """Return a team's people as the hub knows them: what stands before the @."""
+    return [user.partition("@")[0] for user in notebooks.teams[team].users]
 
 
 def _data_volumes(data_sets: Sequence[str]) -> dict[str, Any]:
@@ -83,26 +143,12 @@ def single_user(notebooks: Notebooks, home_claim: str, data_sets: Sequence[str] 
         "startTimeout": START_SECONDS,
         "storage": {
             "type": "static",
-            "homeMountPath": _HOME,
+            "homeMountPath": HOME,
             "static": {"pvcName": home_claim, "subPath": _HOME_MOUNT["subPath"]},
             **(_data_volumes(data_sets) if data_sets else {}),
         },
-        "initContainers": [_home_owner(image)],
+        "initContainers": [home_owner(image, _HOME_MOUNT)],
         # Google credentials come from the metadata server: neither the chart's iptables nor its policy may block it.
         "cloudMetadata": {"blockWithIptables": False},
         "networkPolicy": {"egressAllowRules": {"cloudMetadataServer": True}},
-    }
-
-
-def _home_owner(image: str) -> dict[str, Any]:
-    """Return the container that gives a user the home: the kubelet makes the folder as root, and NFS ignores fsGroup.
-
-    (Inferred from the Filestore CSI driver's fsGroupPolicy; not tried on a cluster.)
-    """
-    return {
-        "name": "home-owner",
-        "image": image,
-        "command": ["chown", f"{_USER_ID}:{_GROUP_ID}", _HOME],
-        "securityContext": {"runAsUser": 0, "allowPrivilegeEscalation": False},
-        "volumeMounts": [dict(_HOME_MOUNT)],
     }

@@ -14,6 +14,7 @@ from training_platform.config.expansion.flavors import Flavor
 from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.queues import ROOT_COHORT, CohortSpec, Preemption, Share
 from training_platform.config.spec.team import Team
+from training_platform.config.spec.workloads.notebooks import NOTEBOOK_PRIORITY
 from training_platform.config.spec.workloads.serving import SERVING_PRIORITY
 from training_platform.resources.kueue.provisioning import admission_checks
 
@@ -80,11 +81,15 @@ def cohort(name: str, spec: CohortSpec, cluster: str, flavors: Mapping[str, Flav
 
 
 def priorities(environment: Environment) -> dict[str, int]:
-    """Return an environment's priorities; model servers have one above all others, unless the file names theirs."""
-    own = environment.priorities
-    if SERVING_PRIORITY in own or not any(cluster.serving for cluster in environment.clusters.values()):
-        return own
-    return {**own, SERVING_PRIORITY: max(own.values(), default=0) + 1}
+    """Return an environment's priorities, with those of model servers and notebooks where it has any.
+
+    Unless the file names them, the first is above all others, and the last below all, jobs without priority as well.
+    """
+    own, clusters = environment.priorities, environment.clusters.values()
+    values = [0, *own.values()]
+    above = {SERVING_PRIORITY: max(values) + 1} if any(each.serving for each in clusters) else {}
+    below = any(each.notebooks and each.notebooks.teams for each in clusters)
+    return {**above, **({NOTEBOOK_PRIORITY: min(values) - 1} if below else {}), **own}
 
 
 def _preemption(policy: Preemption) -> dict[str, Any]:

@@ -71,6 +71,15 @@ def reads_lustre(environment: Environment, cluster: str) -> bool:
     return any(each.lustre and mounted_in(each, environment, cluster) for each in environment.data_sets.values())
 
 
+def team_data_sets(environment: Environment, cluster: str, team: str) -> dict[str, bool]:
+    """Return the data sets that pods of a team mount in a cluster, and whether each is a bucket."""
+    return {
+        key: data.bucket is not None
+        for key, data in environment.data_sets.items()
+        if access_mode(data, team) and data.readable_by(team) and mounted_in(data, environment, cluster)
+    }
+
+
 def notebook_data_sets(environment: Environment, cluster: str) -> tuple[str, ...]:
     """Return the data sets that notebooks of a cluster mount: those of all teams, but for buckets and empty disks.
 

@@ -25,8 +25,11 @@ class SecretInputs(TypedDict):
     labels: dict[str, str]
 
 
-def team_secret(key: str, scope: Scope) -> Declared:
-    """Return a secret, kept where Google Cloud keeps it; people add its versions, so that no value is in any state."""
+def team_secret(key: str, scope: Scope, name: str | None = None) -> Declared:
+    """Return a secret, kept where Google Cloud keeps it; people add its versions, so that no value is in any state.
+
+    ``name`` is its logical one, where it is not a team's.
+    """
     inputs: SecretInputs = {
         "secret_id": secret_id(scope, key),
         "project": scope.project,
@@ -35,4 +38,4 @@ def team_secret(key: str, scope: Scope) -> Declared:
     }
     # Its versions go with it. The name is fixed, and taken until the old one is gone.
     options = Options(protect=scope.deletion_protection, delete_before_replace=True)
-    return Declared(type=SECRET, name=f"{secret_name(key)}-secret", inputs=inputs, options=options)
+    return Declared(type=SECRET, name=name or f"{secret_name(key)}-secret", inputs=inputs, options=options)

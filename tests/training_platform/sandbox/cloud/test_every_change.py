@@ -37,7 +37,8 @@ RULE = {
 }
 NATS, POLICIES = "gcp:compute/routerNat:RouterNat", "gcp:monitoring/alertPolicy:AlertPolicy"
 CHANNELS = "gcp:monitoring/notificationChannel:NotificationChannel"
-BUDGETS = "gcp:billing/budget:Budget"
+BUDGETS, SECRETS = "gcp:billing/budget:Budget", "gcp:secretmanager/secret:Secret"
+SECRET = f"secretmanager/v1/projects/{PROJECT}/secrets/token"
 ADDRESS = f"{REGION}/addresses/nat"
 FIREWALL = f"compute/v1/projects/{PROJECT}/global/firewalls/allow"
 IMAGES = f"artifactregistry/v1/{LOCATION}/repositories/images"
@@ -126,6 +127,7 @@ REQUESTS: dict[tuple[str, str], Sent] = {
     (VAULTS, "backupMinimumEnforcedRetentionDuration"): masked(
         VAULT, {"backupMinimumEnforcedRetentionDuration": "259200s"}
     ),
+    (SECRETS, "labels"): masked(SECRET, {"labels": LABELS}),
     (VAULTS, "labels"): masked(VAULT, {"labels": LABELS}),
     (PLANS, "backupRules"): masked(PLAN, {"backupRules": [{**RULE, "backupRetentionDays": 9}]}),
     (FIREWALLS, "sourceRanges"): Sent(
@@ -224,7 +226,8 @@ def lab(ask: Client) -> dict[str, str]:
     ask.done("POST", RANGE.rpartition("/")[0], {"name": "range"})
     disk = {"name": "data", "sizeGb": "100", "type": f"{DISK.rpartition('/disks')[0]}/diskTypes/hyperdisk-ml"}
     ask.done("POST", DISK.rpartition("/")[0], disk)
-    ask.enable(PROJECT, "backupdr", "dns")
+    ask.enable(PROJECT, "backupdr", "dns", "secretmanager")
+    ask.done("POST", SECRET.rpartition("/")[0], {"replication": {"automatic": {}}}, secretId="token")
     ask.done("POST", ZONE_OF_APIS.rpartition("/")[0], {"name": "apis", "dnsName": "googleapis.com."})
     ask.done("POST", f"{ZONE_OF_APIS}/changes", {"additions": [RECORD]})
     kept_for = {"backupMinimumEnforcedRetentionDuration": "172800s"}

@@ -1,0 +1,247 @@
+"""Notebooks of teams: profiles, what a namespace has for them, and what is found, each value at its boundary."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from training_platform.config.reading.finding import Finding
+from training_platform.config.reading.source import parse_source
+from training_platform.config.spec.environment import Environment
+from training_platform.config.spec.stack import parse_stack
+from training_platform.config.workspace import Workspace, cross_check
+from training_platform.quota.ledger import capacity_ledger
+from training_platform.quota.ledger_findings import capacity_findings
+from training_platform.resources.jupyterhub.findings import notebook_findings
+from training_platform.resources.jupyterhub.profiles import TEAM_HOMES, team_profiles
+from training_platform.resources.jupyterhub.teams import network_policy, waiting_chips
+from training_platform.resources.jupyterhub.values import hub_secret, values
+from training_platform.resources.kueue.objects import priorities
+from training_platform.resources.scope import environment_scope
+from training_platform.resources.storage.data_sets import team_data_sets
+from training_platform.resources.tenancy import shared_claims
+
+Json = dict[str, Any]
+ENVIRONMENT: Json = yaml.safe_load("""
+project: example-dev
+production: false
+filestore:
+  homes: {location: us-central1-a, tier: ZONAL, capacity_gib: 1024}
+data_sets:
+  files: {filestore: {instance: other, path: a}}
+  images: {bucket: {name: example-images, location: us-central1}}
+  foreign: {teams: [nlp], bucket: {name: example-nlp, location: us-central1}}
+clusters:
+  main:
+    location: us-central1-a
+    subnet: {nodes: 10.0.0.0/20, pods: 10.64.0.0/16, services: 10.1.0.0/20}
+    node_pools:
+      h100: {machine_type: a3-highgpu-8g, max_nodes: 4}
+      desks: {machine_type: a3-highgpu-8g, max_nodes: 1}
+      queued: {machine_type: a3-highgpu-8g, capacity: queued-provisioning, max_nodes: 4, max_run_hours: 24}
+      slices: {machine_type: ct5lp-hightpu-4t, topology: 4x4, slices: 2}
+      host: {machine_type: ct5lp-hightpu-8t, topology: 2x4, slices: 4}
+""")
+ENVIRONMENT["filestore"]["other"] = {**ENVIRONMENT["filestore"]["homes"]}
+HUB = {"filestore": "homes", "oauth_client_id": "id", "allowed_domain": "example.com"}
+VISION = {"users": ["ada@example.com", "bob@example.com"], "pools": ["h100"]}
+QUEUE, PRIORITY = "kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/priority-class"
+
+
+def workspace(notebooks: Json, shares: Json | None = None, **environment: Any) -> Workspace:
+    home = {**ENVIRONMENT, **environment}
+    home["clusters"] = {"main": {**home["clusters"]["main"], "notebooks": {**HUB, **notebooks}}}
+    section: Json = {"environment": "dev", "name": "vision", "members": ["group:a@example.com"]}
+    wanted = {"h100": 16, "h100-queued-provisioning": 8, "tpu-v5e-4x4": 16} if shares is None else shares
+    section["shares"] = {"main": {name: {"nominal_quota": quota} for name, quota in wanted.items()}}
+    files = {"dev": {"training-platform:environment": home}, "dev-vision": {"training-platform:team": section}}
+    return cross_check(
+        Workspace(
+            Path(),
+            {
+                name: parse_stack(name, parse_source(yaml.safe_dump({"config": each}), f"stacks/Pulumi.{name}.yaml"))
+                for name, each in files.items()
+            },
+        )
+    )
+
+
+def home_of(made: Workspace) -> Environment:
+    assert not [str(each) for stack in made.stacks.values() for each in stack.findings]
+    ((_, home),) = made.environments()
+    return home
+
+
+def found(notebooks: Json, **environment: Any) -> list[Finding]:
+    made = workspace(notebooks, **environment)
+    home_of(made)
+    return list(notebook_findings(made))
+
+
+def profile(**notebooks: Any) -> Json:
+    home = home_of(workspace({"teams": {"vision": VISION}, **notebooks}))
+    cluster = home.clusters["main"]
+    assert cluster.notebooks is not None
+    data = team_data_sets(home, "main", "vision")
+    (only,) = team_profiles("main", cluster, cluster.notebooks, "vision", data)
+    return only
+
+
+def test_a_notebook_of_a_team_is_in_its_namespace_and_queue_below_its_jobs() -> None:
+    override = profile()["kubespawner_override"]
+
+    assert (override["namespace"], override["service_account"]) == ("vision", "training")
+    assert override["extra_labels"] == {QUEUE: "vision", PRIORITY: "notebooks"}
+    values_of = priorities(home_of(workspace({"teams": {"vision": VISION}})))
+    assert values_of["notebooks"] < min(0, *(each for name, each in values_of.items() if name != "notebooks"))
+    assert "notebooks" not in priorities(home_of(workspace({})))
+
+
+def test_its_home_is_a_folder_below_the_teams_which_admission_holds_pods_to() -> None:
+    override = profile()["kubespawner_override"]
+    (owner,) = override["init_containers"]
+    mounts = {each["name"]: each for each in override["volume_mounts"]}
+
+    assert mounts["home"]["subPath"] == "vision/{username}"
+    assert owner["volumeMounts"] == [mounts["home"]]
+    assert {"name": "home", "persistentVolumeClaim": {"claimName": TEAM_HOMES}} in override["volumes"]
+    assert TEAM_HOMES in next(iter(shared_claims({}, {}, [TEAM_HOMES]).values())).split(",")
+
+
+def test_it_mounts_the_data_sets_that_the_team_reads_and_no_others() -> None:
+    override = profile()["kubespawner_override"]
+
+    mounted = {each["mountPath"] for each in override["volume_mounts"] if each.get("readOnly")}
+    assert mounted == {"/data/files", "/data/images"}
+    claims = [each["persistentVolumeClaim"] for each in override["volumes"]]
+    assert {"claimName": "data-set.images", "readOnly": True} in claims
+    assert override["extra_annotations"] == {"gke-gcsfuse/volumes": "true"}
+
+
+def test_it_says_when_it_ends() -> None:
+    said = profile(idle_minutes=45)["description"]
+
+    assert "ends when jobs of the team need its accelerators, and after 45 idle minutes" in said
+
+
+def test_namespaces_are_opened_between_hub_and_notebooks_and_towards_nothing_else() -> None:
+    spec = network_policy(closed=True)
+
+    assert spec["podSelector"] == {"matchLabels": {"component": "singleuser-server"}}
+    hub = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "jupyterhub"}}}
+    assert spec["ingress"] == [{"from": [hub], "ports": [{"protocol": "TCP", "port": 8888}]}]
+    assert spec["egress"] == [{"to": [hub], "ports": [{"protocol": "TCP", "port": 8081}]}]
+    assert "Egress" not in network_policy(closed=False)["policyTypes"]
+
+
+def test_pods_that_wait_have_room_in_the_namespaces_quota() -> None:
+    made = workspace({"teams": {"vision": VISION}})
+    cluster = home_of(made).clusters["main"]
+
+    assert waiting_chips("main", cluster, "vision", made.flavors("dev", "main")) == {"h100": 2 * 8}
+    assert waiting_chips("main", cluster, "nlp", made.flavors("dev", "main")) == {}
+
+
+def test_kueue_queues_pods_where_a_team_has_notebooks() -> None:
+    assert home_of(workspace({"teams": {"vision": VISION}})).clusters["main"].queues_pods
+    assert not home_of(workspace({})).clusters["main"].queues_pods
+
+
+def hub(**notebooks: Any) -> Json:
+    home = home_of(workspace(notebooks))
+    cluster = home.clusters["main"]
+    assert cluster.notebooks is not None
+    kept = hub_secret(environment_scope("dev", home), "main", cluster.notebooks)
+    return values("main", cluster, cluster.notebooks, "homes", secret=kept)
+
+
+def test_without_a_host_the_hub_is_reached_by_port_forward() -> None:
+    callback = hub()["hub"]["config"]["GoogleOAuthenticator"]["oauth_callback_url"]
+
+    assert callback == "http://localhost:8000/hub/oauth_callback"
+
+
+def test_the_secret_of_secret_manager_is_read_by_the_hubs_own_account_and_written_nowhere() -> None:
+    found = hub(oauth_secret={"secret_manager": True})
+
+    secret = "projects/example-dev/secrets/dev-jupyterhub-oauth/versions/latest"
+    assert found["custom"]["oauthSecret"] == secret
+    account = found["hub"]["serviceAccount"]["annotations"]["iam.gke.io/gcp-service-account"]
+    assert account == "dev-main-hub@example-dev.iam.gserviceaccount.com"
+    assert "extraEnv" not in found["hub"]
+
+
+def test_the_hub_lets_in_notebooks_of_other_namespaces_only_where_teams_have_them() -> None:
+    policy = {"interNamespaceAccessLabels": "accept"}
+
+    assert hub(teams={"vision": VISION})["hub"]["networkPolicy"] == policy
+    assert "networkPolicy" not in hub()["hub"]
+
+
+def test_notebooks_of_a_team_with_its_share_are_no_finding() -> None:
+    assert found({"teams": {"vision": VISION}}) == []
+
+
+@pytest.mark.parametrize(
+    ("teams", "path", "said"),
+    [
+        ({"visio": VISION}, "teams.visio", "no stack of a team 'visio'"),
+        ({"vision": {**VISION, "pools": ["host"]}}, "teams.vision.pools[0]", "has no share of tpu-v5e-2x4"),
+        ({"vision": {**VISION, "pools": ["slices"]}}, "teams.vision.pools[0]", "slices has no notebooks"),
+        ({"vision": {**VISION, "pools": ["queued"]}}, "teams.vision.pools[0]", "queued has no notebooks"),
+        ({"vision": {**VISION, "users": ["ada@example.org"]}}, "teams.vision.users[0]", "is not an account of"),
+    ],
+)
+def test_notebooks_that_nobody_could_start_are_found(teams: Json, path: str, said: str) -> None:
+    (finding,) = found({"teams": teams})
+
+    assert (finding.rule, finding.path) == ("notebooks-of-teams", f"clusters.main.notebooks.{path}")
+    assert said in finding.message
+
+
+def test_an_image_that_admission_refuses_is_found() -> None:
+    sources = ["registry.example.com/"]
+    teams = {"vision": VISION}
+
+    assert [each.path for each in found({"teams": teams}, image_sources=sources)] == ["clusters.main.notebooks.image"]
+    assert found({"teams": teams, "image": "registry.example.com/lab:1"}, image_sources=sources) == []
+    assert found({}, image_sources=sources) == []
+
+
+@pytest.mark.parametrize(
+    ("teams", "path"),
+    [
+        ({"vision": {**VISION, "pools": ["h10"]}}, "clusters.main.notebooks.teams.vision.pools[0]"),
+        ({"vision": {**VISION, "pools": ["desks"]}}, "clusters.main.notebooks.teams.vision.pools[0]"),
+        ({"vision": {**VISION, "users": []}}, "clusters.main.notebooks.teams.vision.users"),
+    ],
+)
+def test_pools_that_are_not_there_or_are_nobodys_are_refused(teams: Json, path: str) -> None:
+    (finding,) = workspace({"pools": ["desks"], "teams": teams}).stacks["dev"].findings
+
+    assert finding.path == path
+
+
+@pytest.mark.parametrize(("promised", "rules"), [(32, []), (40, ["capacity-exceeded", "notebook-pool-promised"])])
+def test_a_pool_for_notebooks_without_queue_that_teams_were_promised_is_found(promised: int, rules: list[str]) -> None:
+    made = workspace({"pools": ["desks"]}, {"h100": promised})
+    home_of(made)
+
+    over = capacity_findings(capacity_ledger(made), made)
+
+    assert [each.rule for each in over] == rules
+    if rules:
+        assert over[-1].path == "clusters.main.notebooks.pools[0]"
+        assert (
+            "teams were promised 40 nvidia.com/gpu; without what notebooks may take, its pools hold 32"
+            in over[-1].message
+        )
+
+
+def test_shares_over_all_pools_are_not_the_notebooks_fault() -> None:
+    made = workspace({"pools": ["desks"]}, {"h100": 48})
+
+    assert [each.rule for each in capacity_findings(capacity_ledger(made), made)] == ["capacity-exceeded"]
