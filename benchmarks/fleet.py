@@ -162,14 +162,13 @@ def _pool(rng: random.Random, place: str, offer: Offer) -> Json:
 
 
 def _team(environment: str, name: str, home: Environment, shape: Shape) -> Json:
-    """Return a team with an equal share of every flavor, in whole slices."""
+    """Return a team with an equal share of every flavor, in whole slices; where there are too few, it only borrows."""
     shares: Json = {}
     for cluster, spec in home.clusters.items():
         for flavor in flavors(cluster, spec).values():
             slices = flavor.capacity_chips // flavor.chips_per_slice // shape.teams
-            if slices:
-                share = {"nominal_quota": slices * flavor.chips_per_slice}
-                shares.setdefault(cluster, {})[flavor.name] = share
+            share = {"nominal_quota": slices * flavor.chips_per_slice}
+            shares.setdefault(cluster, {})[flavor.name] = share
     return {
         "environment": environment,
         "name": name,

@@ -11,6 +11,7 @@ from benchmarks.fleet import Shape, stack_file, write_fleet
 from benchmarks.measure import PROGRAM, Run, run, table
 
 SHAPES = (
+    Shape(environments=1, pools=50, teams=100),
     Shape(environments=100, pools=50),
     Shape(environments=200, pools=50, teams=0),
     Shape(environments=200, pools=50),
@@ -28,17 +29,18 @@ def _measure(shape: Shape) -> None:
     with tempfile.TemporaryDirectory() as folder:
         fleet, cache = Path(folder) / "fleet", Path(folder) / "cache"
         write_fleet(fleet, shape)
-        rows = [("every stack new", "120", _check(fleet, cache))]
+        one = f"env{shape.environments // 2:03}"
+        rows = [("every stack new", "60" if shape.environments == 1 else "120", _check(fleet, cache))]
         rows.append(("nothing changed", "", _check(fleet, cache)))
         if shape.teams:
-            _touch(fleet, "env007-team0")
+            _touch(fleet, f"{one}-team0")
             rows.append(("one team's file changed", "10", _check(fleet, cache)))
-        _touch(fleet, "env007")
+        _touch(fleet, one)
         rows.append(("one environment's file changed", "", _check(fleet, cache)))
         size = sum(path.stat().st_size for path in cache.rglob("*") if path.is_file()) / 2**20
         shutil.rmtree(cache)
     table(
-        f"{shape.stacks} stacks: {shape.environments} environments of {shape.pools} pools, {shape.teams} team in each; "
+        f"{shape.stacks} stacks: {shape.environments} environments of {shape.pools} pools, {shape.teams} teams each; "
         f"{os.cpu_count()} cores, cache {size:.0f} MiB",
         ("check", "wall s", "target", "CPU s", "peak MiB of the largest process"),
         [(name, f"{took.wall:.1f}", goal, f"{took.cpu:.1f}", f"{took.peak_mib:.0f}") for name, goal, took in rows],

@@ -36,6 +36,7 @@ config:
             machine_type: ct5lp-hightpu-4t
             topology: 4x4
             slices: 2
+    alerts: {emails: [ml-platform@example.com]}
 """
 TEAM = """\
 config:
