@@ -36,6 +36,12 @@ H200 = {MACHINE: "a3-ultragpu-8g", GUESTS: _gpus("nvidia-h200-141gb", 8.0)}
 GB200 = {MACHINE: "a4x-highgpu-4g", GUESTS: _gpus("nvidia-gb200", 4.0)}
 T4 = {MACHINE: "n1-standard-8", GUESTS: _gpus("nvidia-tesla-t4", 1.0)}
 QUEUED = {"gpu.queuedProvisioning": {"enabled": True}}
+BATCHES = "gpu.upgradeSettings.blueGreenSettings.standardRolloutPolicy"
+BLUE_GREEN: dict[str, Any] = {
+    "gpu.upgradeSettings": {
+        "strategy": "BLUE_GREEN", "blueGreenSettings": {"standardRolloutPolicy": {"batchPercentage": 0.5}},
+    },
+}  # fmt: skip
 RESERVED = {
     "gpu.nodeConfig.reservationAffinity": {"consumeReservationType": "SPECIFIC_RESERVATION", "values": ["training"]}
 }
@@ -223,6 +229,9 @@ ROWS = [
     Row("boot-disk-type", "error", {"gpu.nodeConfig.bootDisk.diskType": "hyperdisk-balanced"}),
     Row("boot-disk-settings", "error", {"gpu.nodeConfig.diskSizeGb": 200.0}),
     Row("local-ssd-count", "error", {"gpu.nodeConfig.ephemeralStorageLocalSsdConfig": {"localSsdCount": 4.0}}),
+    Row("local-ssd-forms", "warning", {"gpu.nodeConfig.localSsdCount": 1.0}, {
+        "gpu.nodeConfig.ephemeralStorageLocalSsdConfig": {"localSsdCount": 1.0},
+    }),
     Row("vertex-boot-disk-size", "error", {"tuning.resourcePools.0.diskSpec.bootDiskSizeGb": 99.0}),
     Row("vertex-boot-disk-written", "warning", {"tuning.resourcePools.0.diskSpec": DROP}),
     Row("vertex-boot-disk-type", "error", {"tuning.resourcePools.0.diskSpec.bootDiskType": "pd-balanced"}),
@@ -381,6 +390,8 @@ ROWS = [
     Row("default-max-pods", "error", {"cluster.defaultMaxPodsPerNode": 7.0}),
     Row("routes-max-pods", "error", {"cluster.networkingMode": "ROUTES"}),
     Row("surge-upgrades", "error", {"gpu.upgradeSettings.maxUnavailable": DROP}),
+    Row("blue-green-settings", "error", {f"{BATCHES}.batchPercentage": 1.5}, BLUE_GREEN),
+    Row("blue-green-settings", "warning", {"gpu.upgradeSettings.strategy": "SURGE"}, BLUE_GREEN),
     Row("upgrade-room", "warning", {"gpu.upgradeSettings.maxSurge": 1.0}, RESERVED),
     Row("slice-upgrades", "warning", {"slice.upgradeSettings.maxSurge": 1.0}),
     Row("pool-replacement", "warning", {"gpu.options": {"deleteBeforeReplace": False}}),

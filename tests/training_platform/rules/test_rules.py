@@ -14,9 +14,11 @@ from training_platform.rules.adapters.plan import VIEWS_OF
 
 Make = Callable[..., View]
 BEYOND = {
+    "blue-green-settings",
     "bucket-hierarchical",
     "filestore-exports",
     "filestore-snapshot",
+    "local-ssd-forms",
     "lustre-addresses",
     "lustre-location",
     "lustre-region",
@@ -25,7 +27,8 @@ BEYOND = {
 }  # read in Google's docs or Kueue's source; in no row of the sheet
 # Fields that decide nothing for a flawless view: they are there for ledgers and messages, or matter beside others.
 UNREAD = {
-    "checks", "cidr", "clashing", "compute_class", "connect_mode", "count", "default_machine", "dynamic_ports",
+    "batch_nodes", "checks", "cidr", "clashing", "compute_class", "connect_mode", "count", "default_machine",
+    "dynamic_ports",
     "flavor", "gpu_topology", "group", "ignored", "instance", "local_ssds", "makes_pools", "max_ports",
     "min_cpu_platform", "min_ports", "mtu", "network", "pools_inside", "pods_range", "ports",
     "profile", "queue", "ranges", "reservation", "resource", "specific", "tolerated", "versioning",

@@ -14,6 +14,7 @@ from training_platform.rules.views.program import Program
 
 _LIMITS = "GKE docs, quotas and limits, copies of 2025; that newer versions take 65,000 nodes is (unverified)"
 MANAGED_COMPONENTS = "components.gke.io/gke-managed-components"  # which pods of GKE's own tolerate
+LONGEST_WAIT = 7 * 24 * 3600  # seconds
 NODES_UNASKED, MOST_NODES, MOST_NODES_IN_A_ZONE = 5_000, 15_000, 1_000
 _SCHEMA = "terraform-provider-google-beta 93c65b2, node pools, read 2026-08-21"
 
@@ -101,6 +102,44 @@ def surge_upgrades(pool: NodePoolView) -> Iterator[Draft]:
         message = "surge upgrades may neither add a node nor take one down"
         allowed = "max_surge and max_unavailable above 0 together"
         yield finding(pool, "max_unavailable", message, allowed=allowed, nearest="max_unavailable=1")
+
+
+@rule(
+    "blue-green-settings",
+    ruleset="pools",
+    source="GKE API v1beta1, BlueGreenSettings and its rollout policies (discovery document), read 2026-11-22",
+)
+def blue_green_settings(pool: NodePoolView) -> Iterator[Draft]:
+    """Find blue-green upgrades with a share or a wait outside its range, and settings that have no effect.
+
+    Which of them exclude each other is judged by documents.
+    """
+    share = pool.batch_share
+    if share is not None and not 0 < share <= 1 and not (share == 0 and pool.batch_nodes):
+        message = f"a batch is {share:g} of the pool's nodes"
+        yield finding(pool, "batch_share", message, allowed="more than 0, at most 1", nearest=1 if share > 1 else None)
+    for field, said in (
+        ("drain_wait_seconds", "before nodes are drained"),
+        ("batch_soak_seconds", "after a batch is drained"),
+        ("pool_soak_seconds", "before the old nodes are deleted"),
+    ):
+        if (wait := getattr(pool, field)) is not None and wait > LONGEST_WAIT:
+            message = f"an upgrade waits {wait:,} seconds {said}"
+            # The document has it of the first; of the others it is general knowledge.
+            severity: Severity | None = None if field == "drain_wait_seconds" else "warning"
+            yield finding(
+                pool, field, message, allowed=f"at most {LONGEST_WAIT}s, 7 days", nearest=f"{LONGEST_WAIT}s",
+                severity=severity,
+            )  # fmt: skip
+    idle: list[tuple[str, str, str]] = []
+    if pool.blue_green and pool.upgrade_strategy != "BLUE_GREEN":
+        strategy = pool.upgrade_strategy or "SURGE by default"
+        idle.append(("blue_green", f"the strategy is {strategy}, which has no blue-green settings", "BLUE_GREEN"))
+    if pool.autoscaled_rollout and not pool.autoscales:
+        why = "the rollout is by the autoscaler, and the pool does not autoscale"
+        idle.append(("autoscaled_rollout", why, "standardRolloutPolicy"))
+    for field, message, allowed in idle:  # (inferred)
+        yield finding(pool, field, message, allowed=allowed, nearest=allowed, severity="warning")
 
 
 @rule(

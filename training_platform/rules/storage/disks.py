@@ -99,6 +99,28 @@ def local_ssd_count(pool: NodePoolView) -> Iterator[Draft]:
         yield finding(pool, "local_ssd_count", message, allowed=", ".join(map(str, allowed)), nearest=nearest)
 
 
+@rule(
+    "local-ssd-forms",
+    ruleset="disks",
+    severity="warning",
+    source="gcloud's flags of node pools exclude each other, read 2026-11-22; what the API says is (inferred)",
+)
+def local_ssd_forms(pool: NodePoolView) -> Iterator[Draft]:
+    """Find local SSDs in two forms (ephemeral storage, raw blocks, the older count), of which a pool has one."""
+    forms = [name for name in ("ephemeral_ssds", "block_ssds", "legacy_ssds") if getattr(pool, name)]
+    if len(forms) > 1:
+        said = " and ".join(_FORMS[name] for name in forms)
+        message = f"local SSDs are asked for as {said}, and a pool has them in one form"
+        yield finding(pool, forms[1], message, allowed="one form", nearest=_FORMS[forms[0]])
+    if pool.data_cache_ssds and pool.data_cache_ssds > (pool.ephemeral_ssds or pool.data_cache_ssds):
+        message = f"{pool.data_cache_ssds} local SSDs are for the data cache, and the nodes have {pool.ephemeral_ssds}"
+        most = pool.ephemeral_ssds
+        yield finding(pool, "data_cache_ssds", message, allowed=f"at most {most}", nearest=most)
+
+
+_FORMS = {"ephemeral_ssds": "ephemeral storage", "block_ssds": "raw blocks", "legacy_ssds": "the older count"}
+
+
 def _covers_local_ssd(ignored: str) -> bool:
     return ignored == "nodeConfig" or (ignored.startswith("nodeConfig.") and "ssd" in ignored.lower())
 

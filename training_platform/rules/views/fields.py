@@ -34,6 +34,11 @@ def whole(*spelled: str, place: str | None = None) -> Field[int | None]:
     return _field(of.as_whole, spelled, place)
 
 
+def number(*spelled: str, place: str | None = None) -> Field[float | None]:
+    """Declare a number with a fraction or without."""
+    return _field(of.as_number, spelled, place)
+
+
 def size(*spelled: str, place: str | None = None) -> Field[int]:
     """Declare a whole number that every resource of the kind has: one that is missing is not known."""
     return _field(of.as_whole, spelled, place, UNKNOWN)

@@ -110,6 +110,11 @@ def as_whole(value: Any) -> Any:
     return UNKNOWN
 
 
+def as_number(value: Any) -> Any:
+    """Return a number with a fraction or without, or None."""
+    return value if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)) else UNKNOWN
+
+
 def as_quantity(value: Any) -> Any:
     """Return a Kubernetes quantity that is a whole number."""
     match = _QUANTITY.match(value) if isinstance(value, str) else None

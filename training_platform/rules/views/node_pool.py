@@ -29,6 +29,14 @@ _DISK_TYPE = ("nodeConfig.bootDisk.diskType", "nodeConfig.diskType")
 _SPEED = ("nodeConfig.bootDisk.provisionedIops", "nodeConfig.bootDisk.provisionedThroughput")
 
 
+_BLUE_GREEN = "upgradeSettings.blueGreenSettings"
+_BATCHES = f"{_BLUE_GREEN}.standardRolloutPolicy"
+_LOCAL_SSD = (
+    "nodeConfig.ephemeralStorageLocalSsdConfig.localSsdCount", "nodeConfig.localNvmeSsdBlockConfig.localSsdCount",
+    "nodeConfig.localSsdCount",
+)  # fmt: skip
+
+
 class Taint(NamedTuple):
     """What keeps pods off nodes; the effect as GKE spells it, ``NO_SCHEDULE``."""
 
@@ -117,6 +125,14 @@ class NodePoolView(View):
     max_surge = fields.whole("upgradeSettings.maxSurge", place="upgrades")
     max_unavailable = fields.whole("upgradeSettings.maxUnavailable", place="upgrades")
 
+    blue_green = fields.written(_BLUE_GREEN, place="upgrades")
+    pool_soak_seconds = fields.seconds(f"{_BLUE_GREEN}.nodePoolSoakDuration", place="upgrades.soak_minutes")
+    batch_nodes = fields.whole(f"{_BATCHES}.batchNodeCount", place="upgrades")
+    batch_share = fields.number(f"{_BATCHES}.batchPercentage", place="upgrades")
+    batch_soak_seconds = fields.seconds(f"{_BATCHES}.batchSoakDuration", place="upgrades")
+    autoscaled_rollout = fields.written(f"{_BLUE_GREEN}.autoscaledRolloutPolicy", place="upgrades")
+    drain_wait_seconds = fields.seconds(f"{_BLUE_GREEN}.autoscaledRolloutPolicy.waitForDrainDuration", place="upgrades")
+
     accelerator_type = fields.text(f"{_GPU}.type", place="machine_type")
     accelerator_count = fields.whole(f"{_GPU}.count", place="machine_type")
     driver = fields.text(f"{_GPU}.gpuDriverInstallationConfig.gpuDriverVersion")
@@ -129,10 +145,11 @@ class NodePoolView(View):
     encryption = fields.text("nodeConfig.bootDiskKmsKey")
     storage_pools = fields.count("nodeConfig.storagePools", place="")
     secondary_disks = fields.count("nodeConfig.secondaryBootDisks", place="preload_images")
-    local_ssd_count = fields.whole(
-        "nodeConfig.ephemeralStorageLocalSsdConfig.localSsdCount", "nodeConfig.localNvmeSsdBlockConfig.localSsdCount",
-        "nodeConfig.localSsdCount", place="local_ssd.count",
-    )  # fmt: skip
+    local_ssd_count = fields.whole(*_LOCAL_SSD, place="local_ssd.count")
+    ephemeral_ssds = fields.whole(_LOCAL_SSD[0], place="local_ssd")
+    block_ssds = fields.whole(_LOCAL_SSD[1], place="local_ssd")
+    legacy_ssds = fields.whole(_LOCAL_SSD[2], place="local_ssd")
+    data_cache_ssds = fields.whole("nodeConfig.ephemeralStorageLocalSsdConfig.dataCacheCount", place="local_ssd")
 
     image_type = fields.text("nodeConfig.imageType", place="")
     gvnic = fields.flag("nodeConfig.gvnic.enabled", default=False, place="")

@@ -18,6 +18,7 @@ from training_platform.config.reading.finding import Finding
 from training_platform.rules.views.node_pool import Taint
 
 RESERVED = {"consume_reservation": "SPECIFIC_RESERVATION"}
+GREEN = {"upgrade_strategy": "BLUE_GREEN", "blue_green": True}
 Check = Callable[..., list[Finding]]
 
 
@@ -37,6 +38,20 @@ ALONE: list[Alone] = [
     ("max-pods", "gpu_pool", {"max_pods": 256}, 0),
     ("max-pods", "gpu_pool", {"max_pods": 257}, 1),
     ("max-pods", "gpu_pool", {"max_pods": None}, 0),
+    ("blue-green-settings", "gpu_pool", {**GREEN, "batch_share": 1.0}, 0),
+    ("blue-green-settings", "gpu_pool", {**GREEN, "batch_share": 1.01}, 1),
+    ("blue-green-settings", "gpu_pool", {**GREEN, "batch_share": 0.01}, 0),
+    ("blue-green-settings", "gpu_pool", {**GREEN, "batch_share": 0.0}, 1),
+    ("blue-green-settings", "gpu_pool", {**GREEN, "batch_share": 0.0, "batch_nodes": 1}, 0),
+    ("blue-green-settings", "gpu_pool", {**GREEN, "drain_wait_seconds": 604_800}, 0),
+    ("blue-green-settings", "gpu_pool", {**GREEN, "drain_wait_seconds": 604_801}, 1),
+    ("blue-green-settings", "gpu_pool", {**GREEN, "batch_soak_seconds": 604_800, "pool_soak_seconds": 604_800}, 0),
+    ("blue-green-settings", "gpu_pool", {**GREEN, "batch_soak_seconds": 604_801}, 1),
+    ("blue-green-settings", "gpu_pool", {**GREEN, "pool_soak_seconds": 604_801}, 1),
+    ("blue-green-settings", "gpu_pool", {**GREEN, "upgrade_strategy": "SURGE"}, 1),
+    ("blue-green-settings", "gpu_pool", {**GREEN, "upgrade_strategy": None}, 1),
+    ("blue-green-settings", "gpu_pool", {**GREEN, "autoscaled_rollout": True}, 0),
+    ("blue-green-settings", "gpu_pool", {**GREEN, "autoscaled_rollout": True, "max_nodes": None}, 1),
     ("pool-nodes", "gpu_pool", {"max_nodes": 1_000}, 0),
     ("pool-nodes", "gpu_pool", {"max_nodes": 1_001}, 1),
     ("pool-nodes", "gpu_pool", {"max_nodes": 1_001, "zones": ("us-central1-a", "us-central1-b")}, 1),
