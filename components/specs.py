@@ -318,6 +318,22 @@ class AutoProvisioningSpec(TypedDict):
     """Nodes of a created pool that may be down at once during upgrades."""
 
 
+class FileClassSpec(TypedDict):
+    """A StorageClass of Filestore: a claim of a team makes an instance, or a share of one, while the cluster runs."""
+
+    tier: NotRequired[str]
+    """Service tier of the instances. One of BASIC_HDD, BASIC_SSD, ENTERPRISE, HIGH_SCALE_SSD, REGIONAL, ZONAL."""
+
+    multishare: NotRequired[bool]
+    """Claims, from 100 GiB on, share instances of the tier ENTERPRISE, ten at most each."""
+
+    largest_share_gib: NotRequired[int]
+    """multishare: the largest claim, which may have 10 GiB then; 80, 40, 20 or 10 share an instance. One of 128, 256, 512, 1024."""
+
+    teams: NotRequired[dict[str, int]]
+    """GiB that each team may claim in all; other teams none."""
+
+
 class ClusterSpec(TypedDict):
     """A GKE cluster in one region or zone, private, reached through its DNS-based control-plane endpoint."""
 
@@ -359,6 +375,9 @@ class ClusterSpec(TypedDict):
 
     fqdn_policies: NotRequired[bool]
     """Lets egress name hosts, for which docs/tenancy.md; turning it off recreates the cluster."""
+
+    storage_classes: NotRequired[dict[str, FileClassSpec]]
+    """StorageClasses, files-NAME, by which claims of teams make Filestore instances, by name."""
 
     serving: NotRequired[bool]
     """Teams may have model servers here: Kueue queues their pods, and autoscalers see their metrics."""

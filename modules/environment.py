@@ -59,6 +59,7 @@ from training_platform.config.data_sets import READ
 from training_platform.config.names import (
     attachment_name,
     data_set_name,
+    file_class_name,
     filestore_name,
     lustre_name,
     metadata_name,
@@ -68,6 +69,7 @@ from training_platform.config.names import (
 from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.storage import DataSetSpec
+from training_platform.resources.filestore.classes import kubernetes_class, share_parameters
 from training_platform.resources.gke.cluster import cluster_name
 from training_platform.resources.kueue.objects import priorities
 from training_platform.resources.monitoring.dashboards import NAME, platform_dashboard
@@ -368,6 +370,19 @@ class EnvironmentCluster(pulumi.ComponentResource):
                 f"{name}-metrics-adapter",
                 MetricsAdapterArgs(scope=args.scope, account=args.metrics.email),
                 after(system),
+            )
+        for key, spec in args.spec.storage_classes.items():
+            FilestoreClass(
+                file_class_name(name, key),
+                FilestoreClassArgs(
+                    scope=args.scope,
+                    tier=spec.tier,
+                    network=args.network.network_name,
+                    key=args.scope.key(args.spec.location),
+                    name=kubernetes_class(key),
+                    shares=share_parameters(key, spec),
+                ),
+                after(),
             )
         self._notebooks(name, args, after(system))
 

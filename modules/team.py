@@ -45,6 +45,7 @@ from training_platform.config.workspace import Workspace
 from training_platform.resources.budget import BUDGET_NAME
 from training_platform.resources.cloud_names import SERVICE_ACCOUNT
 from training_platform.resources.environment_outputs import EnvironmentOutputs, OutputsError, parse_outputs
+from training_platform.resources.filestore.classes import claim_limits
 from training_platform.resources.gke.cluster import cluster_name
 from training_platform.resources.gpu_access import kinds_of
 from training_platform.resources.jupyterhub.profiles import TEAM_HOMES
@@ -212,7 +213,10 @@ class TeamCluster(pulumi.ComponentResource):
                 annotations=shared_claims(
                     team.directories, args.environment.filestore, [TEAM_HOMES] if notebooks else []
                 ),
-                quota=resource_quota(team.shares[cluster], args.flavors, waiting),
+                quota={
+                    **resource_quota(team.shares[cluster], args.flavors, waiting),
+                    **claim_limits(args.environment.clusters[cluster].storage_classes, team.name),
+                },
                 egress=egress,
                 hosts=host_spec(team, args.environment),
             ),

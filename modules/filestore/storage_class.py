@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import pulumi
 from pulumi_kubernetes import storage
@@ -19,16 +20,18 @@ PROVISIONER = "filestore.csi.storage.gke.io"
 
 @dataclass(frozen=True, kw_only=True)
 class FilestoreClassArgs:
-    """``network`` is the VPC's name, without project or path."""
+    """``network`` is the VPC's name, without project or path; ``name`` the class's, default: after its tier."""
 
     scope: Scope
     tier: str
     network: pulumi.Input[str]
     key: str | None = None  # of Cloud KMS, for instances that claims make
+    name: str | None = None
+    shares: Mapping[str, str] = field(default_factory=dict)  # parameters of shares of an instance
 
 
 class FilestoreClass(pulumi.ComponentResource):
-    """A StorageClass of one Filestore tier, called ``filestore-{tier}``.
+    """A StorageClass of one Filestore tier, called ``filestore-{tier}`` unless it has a name of its own.
 
     GKE's own classes (``zonal-rwx`` and so on) make instances in the VPC called default, which nodes here cannot reach.
     """
@@ -37,7 +40,7 @@ class FilestoreClass(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: FilestoreClassArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:filestore:FilestoreClass", name, {}, opts)
-        self.class_name = class_name(args.tier)
+        self.class_name = args.name or class_name(args.tier)
         storage.v1.StorageClass(
             f"{name}-class",
             metadata=metadata(args.scope, self.class_name),
@@ -47,6 +50,7 @@ class FilestoreClass(pulumi.ComponentResource):
                 "network": args.network,
                 "labels": instance_labels(args.scope),
                 **({"instance-encryption-kms-key": args.key} if args.key else {}),
+                **args.shares,
             },
             # The instance of a zonal tier belongs into the zone of the first pod that mounts it.
             volume_binding_mode="WaitForFirstConsumer",

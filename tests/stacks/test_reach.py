@@ -163,6 +163,9 @@ clusters:
             max_wait_minutes: 10
             boot_disk: {size_gb: 200}
       slices: {priorities: [{machine_type: ct5lp-hightpu-4t, topology: 4x4, capacity: reservation, reservation: one}]}
+    storage_classes:
+      wide: {tier: ENTERPRISE}
+      shared: {tier: ENTERPRISE, multishare: true, largest_share_gib: 128, teams: {team: 1024}}
     notebooks:
       filestore: a
       host: one.example.com
@@ -246,6 +249,10 @@ ENVIRONMENT_CHANGES: dict[tuple[str | int, ...], Any] = {
     ("private_services_range",): "10.201.0.0/16",
     ("network_attachments",): {"us-central1": "10.31.0.0/24"},
     ("metadata_stores",): ["us-central1", "us-west4"],
+    (*CLUSTER, "storage_classes"): {},
+    (*CLUSTER, "storage_classes", "wide", "tier"): "REGIONAL",
+    (*CLUSTER, "storage_classes", "wide", "multishare"): True,
+    (*CLUSTER, "storage_classes", "shared", "largest_share_gib"): 256,
     ("lustre",): {},
     ("lustre", "x", "location"): "us-central1-c",
     ("lustre", "x", "capacity_gib"): 45000,
@@ -416,6 +423,7 @@ DATA_SET_CHANGES: dict[tuple[str | int, ...], Any] = {
     (*DATA, "disk", "hyperdisk_ml", "size_gib"): 200,
     (*DATA, "reading", "hyperdisk_ml", "filled"): True,
     (*DATA, "fast", "lustre"): {"instance": "x"},
+    (*CLUSTER, "storage_classes", "shared", "teams"): {"team": 2048},
     (*DATA, "fast", "lustre", "instance"): "two",
     (*DATA, "fast", "lustre", "location"): "us-central1-c",
     (*DATA, "fast", "lustre", "address"): "10.90.0.3",

@@ -34,6 +34,11 @@ def compute_class_name(cluster: str, compute_class: str) -> str:
     return f"{cluster}-class-{compute_class}"
 
 
+def file_class_name(cluster: str, storage_class: str) -> str:
+    """Name a cluster's StorageClass of Filestore."""
+    return f"{cluster}-files-{storage_class}"
+
+
 def notebooks_name(cluster: str) -> str:
     """Name a cluster's JupyterHub."""
     return f"{cluster}-notebooks"
@@ -129,6 +134,8 @@ def _environment_sections(environment: Environment) -> Iterator[tuple[str, Path]
             yield pool_name(name, pool), (*path, "node_pools", pool)
         for compute_class in cluster.compute_classes:
             yield compute_class_name(name, compute_class), (*path, "compute_classes", compute_class)
+        for storage_class in cluster.storage_classes:
+            yield file_class_name(name, storage_class), (*path, "storage_classes", storage_class)
     yield from _keyed_sections(environment)
     yield "images", ("images",)
     yield "alerts", ("alerts",)

@@ -7,11 +7,12 @@ import pulumi_kubernetes as kubernetes
 import pytest
 
 from modules.filestore.storage_class import FilestoreClass, FilestoreClassArgs, class_name, tiers
+from tests.stacks.test_reach import ENVIRONMENT, TEAM, planned
 from training_platform.catalog import FILESTORE_TIERS
 from training_platform.checks.planning.recorder import Plan, record
 from training_platform.config.spec.cluster import ClusterSpec, SubnetSpec
 from training_platform.config.spec.environment import Environment
-from training_platform.config.spec.storage import FilestoreSpec
+from training_platform.config.spec.storage import FileClassSpec, FilestoreSpec
 from training_platform.resources.scope import Scope
 
 CLASS = "kubernetes:storage.k8s.io/v1:StorageClass"
@@ -98,3 +99,32 @@ def test_a_cluster_gets_a_class_for_each_tier_of_its_region_once() -> None:
 
     assert tiers(environment, near) == ("REGIONAL", "ZONAL")
     assert tiers(environment, environment.clusters["far"]) == ()
+
+
+SHARED = {"tier": "ENTERPRISE", "multishare": True, "largest_share_gib": 256, "teams": {"team": 2048}}
+CLUSTER = {**ENVIRONMENT["clusters"]["c"], "storage_classes": {"shared": SHARED, "plain": {"tier": "ZONAL"}}}
+DECLARED = {**ENVIRONMENT, "clusters": {"c": CLUSTER}}
+
+
+def test_claims_of_a_declared_class_share_instances_of_its_own() -> None:
+    plan = planned(DECLARED, TEAM, "env")
+    shared = plan.one(CLASS, "c-files-shared-class").inputs
+
+    assert shared["metadata"]["name"] == "files-shared"
+    assert {name: shared["parameters"][name] for name in ("tier", "multishare", "max-volume-size")} == {
+        "tier": "enterprise", "multishare": "true", "max-volume-size": "256Gi",
+    }  # fmt: skip
+    assert shared["parameters"]["instance-storageclass-label"] == "files-shared"
+    assert "multishare" not in plan.one(CLASS, "c-files-plain-class").inputs["parameters"]
+
+
+def test_a_team_claims_of_a_class_what_it_is_given_and_else_nothing() -> None:
+    hard = planned(DECLARED, TEAM, "team").one("kubernetes:core/v1:ResourceQuota").inputs["spec"]["hard"]
+
+    assert hard["files-shared.storageclass.storage.k8s.io/requests.storage"] == "2048Gi"
+    assert hard["files-plain.storageclass.storage.k8s.io/requests.storage"] == "0Gi"
+
+
+def test_a_largest_share_without_shares_is_refused() -> None:
+    with pytest.raises(ValueError, match="largest_share_gib needs multishare"):
+        FileClassSpec.model_validate({"tier": "ENTERPRISE", "largest_share_gib": 128})

@@ -274,6 +274,7 @@ ROWS = [
     Row("bucket-hierarchical", "warning", {"bucket.versioning": {"enabled": True}}, {
         "bucket.hierarchicalNamespace": {"enabled": True},
     }),
+    Row("filestore-multishare", "error", {"class.parameters.multishare": "true"}),
     Row("filestore-class", "error", {"class.parameters.tiers": "zonal"}),
     Row("built-in-class", "warning", {"claim.spec.storageClassName": "standard-rwx"}),
     # TPUs, GPUs, machines

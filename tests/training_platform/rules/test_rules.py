@@ -17,6 +17,7 @@ BEYOND = {
     "blue-green-settings",
     "bucket-hierarchical",
     "filestore-exports",
+    "filestore-multishare",
     "filestore-snapshot",
     "local-ssd-forms",
     "lustre-addresses",

@@ -14,6 +14,7 @@ from training_platform.config.spec.compute_class import ComputeClassSpec, check_
 from training_platform.config.spec.maintenance import Maintenance
 from training_platform.config.spec.networks import GpuNetworksSpec
 from training_platform.config.spec.node_pool import NodePoolSpec, SystemPoolSpec
+from training_platform.config.spec.storage import FileClassSpec
 from training_platform.config.spec.workloads.notebooks import Notebooks
 
 
@@ -57,6 +58,10 @@ class ClusterSpec(Section):
     )
     compute_classes: dict[Name, ComputeClassSpec] = Field(
         default={}, description="Custom compute classes, by name; each is the flavor class-NAME."
+    )
+    storage_classes: dict[Name, FileClassSpec] = Field(
+        default={},
+        description="StorageClasses, files-NAME, by which claims of teams make Filestore instances, by name.",
     )
     notebooks: Notebooks | None = Field(default=None, description="JupyterHub; default: none.")
     serving: bool = Field(

@@ -154,6 +154,30 @@ class FilestoreSpec(Section):
         return self
 
 
+class FileClassSpec(Section):
+    """A StorageClass of Filestore: a claim of a team makes an instance, or a share of one, while the cluster runs."""
+
+    tier: FilestoreTierName = Field(default="ZONAL", description="Service tier of the instances.")
+    multishare: bool = Field(
+        default=False, description="Claims, from 100 GiB on, share instances of the tier ENTERPRISE, ten at most each."
+    )
+    largest_share_gib: Literal[128, 256, 512, 1024] | None = Field(
+        default=None,
+        description="multishare: the largest claim, which may have 10 GiB then; 80, 40, 20 or 10 share an instance.",
+    )
+    teams: dict[Name, Annotated[int, Field(ge=1)]] = Field(
+        default={},
+        description="GiB that each team may claim in all; other teams none.",
+        examples=[{"vision": 4096}],
+    )
+
+    @model_validator(mode="after")
+    def _shares(self) -> FileClassSpec:
+        if self.largest_share_gib is not None and not self.multishare:
+            raise ValueError("largest_share_gib needs multishare: true")
+        return self
+
+
 class LustreSpec(Section):
     """A Managed Lustre instance: files that all VMs of a zone read and write at once.
 

@@ -11,6 +11,7 @@ from training_platform.rules.views.storage import BucketView, StorageClassView, 
 _HNS = "Cloud Storage docs, hierarchical namespace, limitations: no object versioning (general knowledge, not read)"
 _CSI = "Filestore CSI driver 2edb466, parameters, read 2026-06-24"
 PROVISIONER = "filestore.csi.storage.gke.io"
+SHARES = ("128Gi", "256Gi", "512Gi", "1024Gi")
 CONNECT_MODES = ("DIRECT_PEERING", "PRIVATE_SERVICE_ACCESS")
 PARAMETERS = frozenset({
     "tier", "network", "connect-mode", "reserved-ipv4-cidr", "reserved-ip-range", "multishare",
@@ -33,6 +34,25 @@ def filestore_class(each: StorageClassView) -> Iterator[Draft]:
         elif key == "connect-mode" and value not in CONNECT_MODES:
             message = f"the Filestore CSI driver does not support connect mode {value}"
             yield finding(each, "parameters", message, allowed=", ".join(CONNECT_MODES), nearest=CONNECT_MODES[1])
+
+
+@rule(
+    "filestore-multishare",
+    ruleset="volumes",
+    source="Filestore CSI driver 2edb466, multishare_controller.go and multishare_defs.go, read 2026-06-24",
+)
+def filestore_multishare(each: StorageClassView) -> Iterator[Draft]:
+    """Find shares of an instance on another tier than ENTERPRISE, or of a size that no instance is divided into."""
+    if each.provisioner != PROVISIONER:
+        return
+    tier, shared = each.parameters.get("tier", "standard"), each.parameters.get("multishare") == "true"
+    largest = each.largest_share
+    if shared and tier.lower() != "enterprise":
+        message = f"claims share instances of tier {tier}, which has one share"
+        yield finding(each, "tier", message, allowed="ENTERPRISE", nearest="ENTERPRISE")
+    if largest is not None and (not shared or largest not in SHARES):
+        message = f"the largest share is {largest}" + ("" if shared else ", and no claims share an instance")
+        yield finding(each, "largest_share", message, allowed=f"multishare, and {', '.join(SHARES)}")
 
 
 @rule("bucket-hierarchical", ruleset="volumes", severity="warning", source=_HNS)

@@ -117,6 +117,8 @@ class StorageClassView(Settings):
     class_name = fields.text("metadata.name")
     provisioner = fields.said("provisioner")
     parameters = fields.texts_by_key("parameters")
+    tier = fields.text("parameters.tier")
+    largest_share = fields.text("parameters.max-volume-size", place="largest_share_gib")
 
 
 class VolumeClaimView(Settings):

@@ -9,11 +9,19 @@ from tests.training_platform.rules.table_tests import (  # noqa: F401 # collecte
 )
 from tests.training_platform.rules.tables import Alone, AloneNearest
 
+SHARED = {"tier": "enterprise", "multishare": "true"}
 ALONE: list[Alone] = [
     ("filestore-class", "storage_class", {}, 0),
     ("filestore-class", "storage_class", {"parameters": {"teir": "zonal"}}, 1),
     ("filestore-class", "storage_class", {"parameters": {"teir": "zonal"}, "provisioner": "other"}, 0),
     ("filestore-class", "storage_class", {"parameters": {"connect-mode": "PRIVATE_SERVICE_CONNECT"}}, 1),
+    ("filestore-multishare", "storage_class", {"parameters": {"tier": "zonal"}}, 0),
+    ("filestore-multishare", "storage_class", {"parameters": {"tier": "zonal", "multishare": "true"}}, 1),
+    ("filestore-multishare", "storage_class", {"parameters": {"tier": "zonal", "multishare": "false"}}, 0),
+    ("filestore-multishare", "storage_class", {"parameters": SHARED}, 0),
+    ("filestore-multishare", "storage_class", {"parameters": SHARED, "largest_share": "1024Gi"}, 0),
+    ("filestore-multishare", "storage_class", {"parameters": SHARED, "largest_share": "2048Gi"}, 1),
+    ("filestore-multishare", "storage_class", {"parameters": {"tier": "enterprise"}, "largest_share": "128Gi"}, 1),
     ("bucket-hierarchical", "bucket", {"hierarchical": True, "versioning": False}, 0),
     ("bucket-hierarchical", "bucket", {"hierarchical": False, "versioning": True}, 0),
     ("bucket-hierarchical", "bucket", {"hierarchical": True, "versioning": True}, 1),
