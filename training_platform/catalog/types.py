@@ -25,7 +25,7 @@ class QuotaId(NamedTuple):
 
     ``dimensions`` holds pairs such as ``("gpu_family", "NVIDIA_H100")``; the region or zone is added by whoever
     charges it. ``per`` says which: ``region``, ``zone`` or ``project`` (no location). ``unit`` is what one counts:
-    ``chips``, ``GPUs``, ``vCPUs``, ``GB``, ``GiB``, ``VMs``, ``addresses``, ``requests``, ``IOPS``, ``MiBps``.
+    ``chips``, ``GPUs``, ``vCPUs``, ``GB``, ``GiB``, ``VMs``, ``addresses``, ``rules``, ``IOPS`` and the like.
     """
 
     service: str

@@ -116,14 +116,9 @@ def nat_addresses(vms: int, ports: int) -> int:
     return max(1, math.ceil(vms * ports / PORTS_PER_ADDRESS))
 
 
-def network_usage(project: str, networks: int) -> Usage:
-    """Return what VPCs charge; their subnets are charged by ``subnet_usage``."""
-    return _usage(project, "", networks, GENERAL_QUOTAS["networks"])
-
-
-def subnet_usage(project: str, subnets: int) -> Usage:
-    """Return what subnets charge, over all VPCs and regions of a project."""
-    return _usage(project, "", subnets, GENERAL_QUOTAS["subnetworks"])
+def network_usage(project: str, quota: str, count: int, region: str = "") -> Usage:
+    """Return what VPCs and parts of them charge, by the catalogue's name of the quota: ``networks``, ``routers``..."""
+    return _usage(project, region, count, GENERAL_QUOTAS[quota])
 
 
 def upgrade_vms(most: int, *, blue_green: bool, max_surge: int) -> int:

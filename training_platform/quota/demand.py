@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.locations import region_of
@@ -28,7 +28,6 @@ from training_platform.quota.charges import (
     nat_addresses,
     nat_usage,
     network_usage,
-    subnet_usage,
     upgrade_vms,
     vertex_usage,
     vm_usage,
@@ -54,9 +53,9 @@ def _environment(stack: str, project: str, environment: Environment) -> Iterator
             yield from _pool(stack, project, pool)
         yield from _gpu_networks(stack, project, name, cluster)
         yield from _auto_provisioning(stack, project, name, cluster)
-    yield network_usage(project, 1).by(Holder(stack, (), "network"))
+    yield from _network(stack, project, environment)
     for region in environment.network_attachments:
-        yield subnet_usage(project, 1).by(Holder(stack, ("network_attachments", region), region))
+        yield from _counted(project, Holder(stack, ("network_attachments", region), region), {"subnetworks": 1})
     yield from _gateways(stack, project, environment)
     for name, instance in environment.filestore.items():
         path: Path = ("filestore", name)
@@ -133,14 +132,30 @@ def _auto_provisioning(stack: str, project: str, name: str, cluster: ClusterSpec
             yield usage.by(holder)
 
 
+def _network(stack: str, project: str, environment: Environment) -> Iterator[Charge]:
+    """Yield the charges of the VPC, and of what it has once; DNS zones have no quota id that was seen."""
+    lustre = bool(environment.private_services_range and environment.lustre)
+    yield from _counted(project, Holder(stack, (), "network"), {"networks": 1, "firewalls": int(lustre)})
+
+
+def _counted(project: str, holder: Holder, counts: Mapping[str, int], region: str = "") -> Iterator[Charge]:
+    for quota, count in counts.items():
+        if count:
+            yield network_usage(project, quota, count, region).by(holder)
+
+
 def _gpu_networks(stack: str, project: str, name: str, cluster: ClusterSpec) -> Iterator[Charge]:
-    """Yield the charges of a cluster's own subnet, and of the VPCs and subnets between its GPUs."""
-    yield subnet_usage(project, 1).by(Holder(stack, ("clusters", name), name))
+    """Yield the charges of a cluster's own subnet and firewall rule, and of the networks between its GPUs."""
+    yield from _counted(project, Holder(stack, ("clusters", name), name), {"subnetworks": 1, "firewalls": 1})
     vpcs = [vpc for fabric in gpu_fabrics(name, cluster).values() for vpc in fabric.vpcs]
     if vpcs:
         holder = Holder(stack, ("clusters", name, "gpu_networks"), f"GPU networks of {name}")
-        yield network_usage(project, len(vpcs)).by(holder)
-        yield subnet_usage(project, sum(len(vpc.nics) for vpc in vpcs)).by(holder)
+        counts = {
+            "networks": len(vpcs),
+            "subnetworks": sum(len(vpc.nics) for vpc in vpcs),
+            "firewalls": sum(vpc.profile is None for vpc in vpcs),  # those for RDMA take no rules
+        }
+        yield from _counted(project, holder, counts)
 
 
 def _gateways(stack: str, project: str, environment: Environment) -> Iterator[Charge]:
@@ -153,8 +168,10 @@ def _gateways(stack: str, project: str, environment: Environment) -> Iterator[Ch
         vms[region] += cluster.system_pool.max_nodes + sum(pool.max_nodes for pool in cluster_pools(name, cluster))
     for region, name in first.items():
         addresses = environment.nat_addresses or nat_addresses(vms[region], NAT_MAX_PORTS)
-        for usage in nat_usage(project, region, addresses):
-            yield usage.by(Holder(stack, ("clusters", name), f"NAT of {region}"))
+        holder = Holder(stack, ("clusters", name), f"NAT of {region}")
+        yield from (usage.by(holder) for usage in nat_usage(project, region, addresses))
+        yield from _counted(project, holder, {"routers": 1})
+        yield from _counted(project, holder, {"static-addresses": environment.nat_addresses}, region)
 
 
 def _team(stack: str, project: str, team: Team) -> Iterator[Charge]:

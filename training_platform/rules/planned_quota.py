@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from training_platform.catalog import BOOT_DISK_LIMITS
+from training_platform.catalog import BOOT_DISK_LIMITS, GENERAL_QUOTAS
 from training_platform.config.data_sets import far_data_sets
 from training_platform.config.names import Locator
 from training_platform.config.reading.finding import Finding, dotted
@@ -18,7 +18,6 @@ from training_platform.quota.charges import (
     nat_addresses,
     nat_usage,
     network_usage,
-    subnet_usage,
     upgrade_vms,
     vertex_usage,
     vm_usage,
@@ -34,7 +33,7 @@ from training_platform.rules.adapters.plan import views_of_plan
 from training_platform.rules.gke.reservations import SURGE_BY_DEFAULT
 from training_platform.rules.network.gateways import vms_behind
 from training_platform.rules.views.cluster import AutoProvisioningView
-from training_platform.rules.views.network import GatewayView, NetworkView, SubnetView
+from training_platform.rules.views.network import CountedView, GatewayView
 from training_platform.rules.views.node_pool import NodePoolView
 from training_platform.rules.views.storage import FilestoreView, LustreView
 from training_platform.rules.views.vertex import PersistentPoolView
@@ -92,9 +91,11 @@ def _charges(view: View, views: list[View], project: str) -> Iterator[Charge]:
         holder = _holder(view, "capacity_gib", 1, view.capacity_gib)
         usages = filestore_usage(view.project or project, view.tier, view.capacity_gib, view.location)
         yield from (usage.by(holder) for usage in usages)
-    elif isinstance(view, (NetworkView, SubnetView)):
-        usage = network_usage if isinstance(view, NetworkView) else subnet_usage
-        yield usage(view.project or project, 1).by(Holder(view.stack, view.origin, view.name))
+    elif isinstance(view, CountedView) and view.quota:
+        region = view.region if GENERAL_QUOTAS[view.quota].per == "region" else ""
+        yield network_usage(view.project or project, view.quota, 1, region).by(
+            Holder(view.stack, view.origin, view.name)
+        )
     elif isinstance(view, GatewayView):
         holder = Holder(view.stack, view.origin, f"NAT of {view.region}")
         addresses = view.addresses or nat_addresses(vms_behind(view, views), view.most_ports)

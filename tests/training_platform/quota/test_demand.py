@@ -11,6 +11,8 @@ from training_platform.config.spec.stack import parse_stack
 from training_platform.config.workspace import Workspace
 from training_platform.quota.demand import stack_demand
 from training_platform.quota.keys import Charge
+from training_platform.resources.model import planned_of_model
+from training_platform.rules import planned_demand
 
 Build = Callable[..., Workspace]
 UPGRADING = " while upgrading"
@@ -102,6 +104,45 @@ config:
     assert totals["EnterpriseStorageGibPerRegion", "us-central1"] == 1536
     assert totals["IN-USE-ADDRESSES-per-project-region", "us-central1"] == 1
     assert totals["IN-USE-ADDRESSES-per-project-region", "us-west4"] == 1
+
+
+NETWORKED = """\
+config:
+  training-platform:environment:
+    project: example-train
+    nat_addresses: 2
+    clusters:
+      a:
+        location: us-central1
+        subnet: {nodes: 10.0.0.0/20, pods: 10.64.0.0/16, services: 10.0.16.0/20}
+        node_pools:
+          mega: {machine_type: a3-megagpu-8g, zone: us-central1-a}
+          ultra: {machine_type: a3-ultragpu-8g, zone: us-central1-b}
+      b: {location: us-west4, subnet: {nodes: 10.1.0.0/20, pods: 10.65.0.0/16, services: 10.1.16.0/20}}
+"""
+
+
+def test_parts_of_networks_are_counted_and_counted_alike_from_the_plan() -> None:
+    stack = parse_stack("dev", parse_source(NETWORKED, "stacks/Pulumi.dev.yaml"))
+    workspace = Workspace(Path(), {"dev": stack})
+
+    def parts(found: list[Charge]) -> dict[tuple[str, str], float]:
+        totals: Counter[tuple[str, str]] = Counter()
+        for charge in found:
+            totals[charge.key.quota_id.partition("-per-")[0], charge.key.location] += int(charge.amount)
+        return {
+            key: totals[key] for key in totals if key[0] in {"ROUTERS", "FIREWALLS", "STATIC-ADDRESSES", "NETWORKS"}
+        }
+
+    assert parts(stack_demand(stack, workspace)) == {
+        ("ROUTERS", ""): 2,
+        ("STATIC-ADDRESSES", "us-central1"): 2,
+        ("STATIC-ADDRESSES", "us-west4"): 2,
+        # One for each cluster's webhooks, and one for each of the 8 VPCs of TCPXO and for that of gVNIC beside RDMA.
+        ("FIREWALLS", ""): 2 + 8 + 1,
+        ("NETWORKS", ""): 1 + 8 + 2,
+    }
+    assert parts(planned_demand(planned_of_model(stack, workspace))) == parts(stack_demand(stack, workspace))
 
 
 def test_a_gateway_may_take_the_addresses_that_its_vms_want_for_all_of_their_ports(build: Build) -> None:

@@ -32,6 +32,8 @@ UNLIMITED = "".join(
         "CPUS-ALL-REGIONS-per-project",
         "NETWORKS-per-project",
         "SUBNETWORKS-per-project",
+        "ROUTERS-per-project",
+        "FIREWALLS-per-project",
         "SSD-TOTAL-GB-per-project-region",
         "LOCAL-SSD-TOTAL-STORAGE-PER-VM-FAMILY-per-project-region",
     )

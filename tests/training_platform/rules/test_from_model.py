@@ -13,7 +13,7 @@ from training_platform.rules import View, evaluate, ledger_findings, program, vi
 from training_platform.rules.views.access import AccountView, AlertPolicyView, LabelledView, RoleGrantView
 from training_platform.rules.views.cluster import ClusterView
 from training_platform.rules.views.kueue import FlavorQuotaView, FlavorView
-from training_platform.rules.views.network import FirewallView, GatewayView, NetworkView, SubnetView
+from training_platform.rules.views.network import CountedView, FirewallView, GatewayView, NetworkView, SubnetView
 from training_platform.rules.views.node_pool import NodePoolView
 from training_platform.rules.views.program import ObjectView
 from training_platform.rules.views.storage import EncryptedView, FilestoreView
@@ -33,7 +33,7 @@ def test_environment_has_a_view_of_everything_that_rules_read(workspace: Workspa
     found = views_of_model(workspace.stacks["prod"], workspace)
     kinds = {type(view) for view in found}
 
-    networks = {NetworkView, SubnetView, GatewayView, FirewallView}
+    networks = {CountedView, NetworkView, SubnetView, GatewayView, FirewallView}
     assert kinds == networks | {ClusterView, NodePoolView, FilestoreView, FlavorView} | {
         AccountView,
         AlertPolicyView,

@@ -279,10 +279,10 @@ def test_labels_are_read_where_each_type_has_them(resource_type: str, inputs: di
 
 
 def test_type_that_no_rule_reads_is_seen_as_a_whole_alone() -> None:
-    router = Planned(stack="dev", type="gcp:compute/router:Router", name="vpc", inputs={})
+    record = Planned(stack="dev", type="gcp:dns/recordSet:RecordSet", name="vpc", inputs={})
     component = Planned(stack="dev", type="training-platform:gke:SystemPool", name="pool", inputs={})
 
-    (view,) = views_of_plan([router, component])
+    (view,) = views_of_plan([record, component])
     assert (type(view), view.name) == (ObjectView, "vpc")
 
 

@@ -141,3 +141,26 @@ def test_managed_lustre_is_said_to_be_in_no_ledger(flawless: dict[str, Callable[
     assert charges == []
     assert [(note.severity, note.rule) for note in notes] == [("note", "quota-not-counted")]
     assert "the id of its quota" in notes[0].message
+
+
+def test_parts_of_networks_are_counted_by_kind() -> None:
+    parts = {
+        "gcp:compute/network:Network": {},
+        "gcp:compute/subnetwork:Subnetwork": {"region": "us-west4"},
+        "gcp:compute/firewall:Firewall": {},
+        "gcp:compute/router:Router": {"region": "us-west4"},
+        "gcp:compute/address:Address": {"region": "us-west4", "addressType": "EXTERNAL"},
+        "gcp:compute/globalAddress:GlobalAddress": {"addressType": "INTERNAL"},
+    }
+    found = planned_demand([planned(kind, project="p", **inputs) for kind, inputs in parts.items()])
+
+    assert amounts(found) == {
+        f"{name}-per-project": 1 for name in ("NETWORKS", "SUBNETWORKS", "FIREWALLS", "ROUTERS")
+    } | {"STATIC-ADDRESSES-per-project-region": 1}
+    assert {charge.key.location for charge in found if charge.key.quota_id.startswith("STATIC")} == {"us-west4"}
+
+
+def test_an_internal_address_counts_against_no_limit_of_external_ones() -> None:
+    address = planned("gcp:compute/address:Address", project="p", region="us-west4", addressType="INTERNAL")
+
+    assert planned_demand([address]) == []

@@ -28,7 +28,8 @@ from training_platform.rules.views.view import View
 VIEWS: tuple[type[View], ...] = (
     cluster.ClusterView, cluster.AutoProvisioningView, node_pool.NodePoolView, node_pool.InlinePoolView,
     placement.ResourcePolicyView,
-    placement.ReservationView, network.NetworkView, network.SubnetView, network.FirewallView, network.GatewayView,
+    placement.ReservationView, network.CountedView, network.NetworkView,
+    network.SubnetView, network.FirewallView, network.GatewayView,
     network.InterfaceView, network.ServicesRangeView, access.AccountView, access.RoleGrantView, storage.FilestoreView,
     storage.LustreView, storage.SnapshotView, storage.BucketView, storage.EncryptedView, storage.StorageClassView,
     storage.VolumeClaimView,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from training_platform.config.reading.finding import Path
 from training_platform.resources.register import (
+    ADDRESS,
     FIREWALL,
     GLOBAL_ADDRESS,
     INSTANCE,
     INSTANCE_TEMPLATE,
     NETWORK,
+    ROUTER,
     ROUTER_NAT,
     SUBNETWORK,
 )
@@ -32,6 +34,31 @@ class NetworkView(Settings):
     network = fields.text("name")
     mtu = fields.whole("mtu")
     profile = fields.name("networkProfile")
+
+
+class CountedView(Settings):
+    """A part of a network that counts against a limit of its project; ``kind`` is of addresses alone."""
+
+    TYPES = (ADDRESS, FIREWALL, NETWORK, ROUTER, SUBNETWORK)
+
+    project = fields.project()
+    region = fields.located("region")
+    kind = fields.text("addressType")
+
+    @property
+    def quota(self) -> str | None:
+        """The catalogue's name of the quota; None of addresses that are not one of those that are counted."""
+        return _QUOTAS.get((self.type, self.kind if self.type == ADDRESS else None))
+
+
+_QUOTAS = {
+    (ADDRESS, None): "static-addresses",
+    (ADDRESS, "EXTERNAL"): "static-addresses",
+    (FIREWALL, None): "firewalls",
+    (NETWORK, None): "networks",
+    (ROUTER, None): "routers",
+    (SUBNETWORK, None): "subnetworks",
+}
 
 
 class SubnetView(Settings):
