@@ -20,6 +20,9 @@ from training_platform.checks.comparison.changes import resource_changes
 from training_platform.checks.comparison.check_result import result_of
 from training_platform.checks.planning.flat_resource import FlatResource
 from training_platform.checks.stacks import Options, check_stacks
+from training_platform.sandbox.cloud.local_cloud import LocalCloud
+from training_platform.sandbox.cloud.state.projects import Projects
+from training_platform.sandbox.cloud.state.store import Store
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(3600)]
 
@@ -51,6 +54,16 @@ class Place:
         resources = result_of(checked).stacks[kind.stack].resources
         assert resources is not None, checked.report.failures
         return resources
+
+    def make_buckets(self) -> None:
+        """Make the buckets of data sets, which nobody's stack makes."""
+        project = ENV.section["project"]
+        cloud = LocalCloud(Projects({}, [project]), store=Store(self.sandbox.folder.cloud))
+        for each in ENV.section["data_sets"].values():
+            if "bucket" in each:
+                body = {"name": each["bucket"]["name"], "location": "US-CENTRAL1"}
+                assert cloud.handle("storage", "POST", "v1/b", [("project", project)], body)[0] == 200
+        cloud.store.flush()
 
     def run(self, command: str, stack: str) -> tuple[dict[str, str], str]:
         """Run a command; return what it did to which resource, and what it said where it failed."""
@@ -91,6 +104,7 @@ def stages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Stage]]:
     place = Place(tmp_path_factory.mktemp("fields") / "repository")
     place.write(ENV, ENV.section)
     assert place.run("up", ENV.stack)[1] == ""
+    place.make_buckets()
     return {kind.stack: list(walk(place, kind, tmp_path_factory.mktemp("scratch"))) for kind in (MATES, ENV)}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from training_platform.catalog import FILESTORE_TIERS
 from training_platform.sandbox.cloud.requests.errors import ApiError, failed_precondition, not_found, required
 from training_platform.sandbox.cloud.resources.model import Call, Json, Kind, Service
 from training_platform.sandbox.cloud.state.cloud import Cloud
@@ -25,7 +26,8 @@ def _fill(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
     network = body["networks"][0]
     network.setdefault("connectMode", "DIRECT_PEERING")
     block = f"10.{100 + serial // 250 % 100}.{serial % 250}"
-    size = 29 if str(body.get("tier", "")).startswith(_BASIC) else 24
+    tier = FILESTORE_TIERS.get(body.get("tier", ""))
+    size = tier.reserved_prefix if tier else 29  # STANDARD and PREMIUM are basic tiers under older names
     if not network.get("reservedIpRange"):
         network["reservedIpRange"] = f"{block}.0/{size}"
     network["ipAddresses"] = [f"{block}.2"]
