@@ -60,10 +60,10 @@ def repository(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def each_stack(repository: Path, environment: str = "dev", failing: str = "") -> tuple[int, list[str]]:
+def each_stack(repository: Path, environment: str = "dev", failing: str = "", base: str = "") -> tuple[int, list[str]]:
     ran = subprocess.run(
         [str(repository / "pipelines" / "each-stack"), environment, "preview", "--diff"],
-        env={"PATH": f"{repository / 'bin'}:/usr/bin:/bin", "FAILING": failing},
+        env={"PATH": f"{repository / 'bin'}:/usr/bin:/bin", "FAILING": failing, "BASE": base},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     return ran.returncode, [line for line in ran.stdout.splitlines() if not line.startswith("==")]
@@ -115,13 +115,77 @@ def test_a_stack_that_nobody_can_place_stops_every_environment(repository: Path)
     assert (code, said) == (2, [])
 
 
+POOL = ", node_pools: {pool: {machine_type: a2-highgpu-8g, zone: us-central1-a, max_nodes: 1}}"
+SHARE = ", shares: {a: {a100-40: {nominal_quota: 8}}}"
+
+
+def commit(repository: Path, **stacks: str) -> str:
+    """Write stack files, commit all of the repository, and return the commit."""
+    for stack, text in stacks.items():
+        (repository / "stacks" / f"Pulumi.{stack.replace('_', '-')}.yaml").write_text(text)
+    identity = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
+    for command in (["init", "-q"], ["add", "-A"], [*identity, "commit", "-q", "--allow-empty", "-m", "A change"]):
+        subprocess.run(["git", *command], cwd=repository, check=True)
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=repository, check=True, capture_output=True, text=True)
+    return head.stdout.strip()
+
+
+def with_pool(pool: str = POOL) -> str:
+    return ENVIRONMENT.format(production="false").replace("10.1.0.0/20}", "10.1.0.0/20}" + pool)
+
+
+def with_share(share: str = SHARE) -> str:
+    return TEAM.format(environment="dev", name="nlp").replace("example.com]", "example.com]" + share)
+
+
+def order(repository: Path, base: str, failing: str = "") -> tuple[int, list[str]]:
+    code, said = each_stack(repository, "dev", failing=failing, base=base)
+    return code, [line.split(" --stack ")[1].split()[0] for line in said]
+
+
+def test_what_is_added_is_deployed_before_the_team_that_needs_it(repository: Path) -> None:
+    base = commit(repository)
+    commit(repository, dev=with_pool(), dev_nlp=with_share())
+
+    assert order(repository, base) == (0, ["dev", "dev-nlp", "dev-vision"])
+
+
+def test_a_team_lets_go_before_its_environment_removes(repository: Path) -> None:
+    base = commit(repository, dev=with_pool(), dev_nlp=with_share())
+    commit(repository, dev=with_pool(""), dev_nlp=with_share(""))
+
+    assert order(repository, base) == (0, ["dev-nlp", "dev", "dev-vision"])
+    assert order(repository, "HEAD^1") == (0, ["dev-nlp", "dev", "dev-vision"])
+    assert order(repository, base, failing="dev-nlp") == (1, ["dev-nlp"])
+    assert order(repository, "0" * 40) == (0, ["dev", "dev-nlp", "dev-vision"])
+
+
+def test_a_change_that_wants_two_deployments_is_not_begun(repository: Path) -> None:
+    base = commit(repository, dev=with_pool(), dev_nlp=with_share())
+    commit(
+        repository,
+        dev=with_pool(POOL.replace("a2-highgpu-8g", "a2-ultragpu-8g")),
+        dev_nlp=with_share(SHARE.replace("40", "80")),
+    )
+
+    assert order(repository, base) == (1, [])
+
+
+def test_a_base_that_is_not_there_begins_nothing(repository: Path) -> None:
+    commit(repository)
+
+    assert order(repository, "1" * 40) == (2, [])
+
+
 def test_gitlab_deploys_an_environment_in_a_job_of_its_own_and_production_when_somebody_says_so(
     repository: Path,
 ) -> None:
     (repository / "pipelines" / "gitlab").mkdir()
     shutil.copy(ROOT / "pipelines" / "gitlab" / "up-jobs", repository / "pipelines" / "gitlab")
 
-    said = subprocess.run([repository / "pipelines" / "gitlab" / "up-jobs"], capture_output=True, check=True).stdout
+    environment = {"PATH": "/usr/bin:/bin", "CI_COMMIT_BEFORE_SHA": "abc123"}
+    command = [repository / "pipelines" / "gitlab" / "up-jobs"]
+    said = subprocess.run(command, env=environment, capture_output=True, check=True).stdout
 
     document = yaml.safe_load(said)
     assert {name: (job["stage"], job["when"]) for name, job in document.items() if name.startswith("up ")} == {
@@ -129,5 +193,5 @@ def test_gitlab_deploys_an_environment_in_a_job_of_its_own_and_production_when_s
         "up prod": ("production", "manual"),
         "up prod-eu": ("production", "manual"),
     }
-    assert document["up prod-eu"]["variables"] == {"ENVIRONMENT": "prod-eu"}
+    assert document["up prod-eu"]["variables"] == {"ENVIRONMENT": "prod-eu", "BASE": "abc123"}
     assert document["include"] == [{"local": "pipelines/gitlab/google.yml"}]

@@ -93,10 +93,10 @@ def _version(root: Path) -> str | None:
         return None
 
 
-def fail(message: str) -> NoReturn:
-    """End the command with exit code 2, could not check or wrong usage, and one sentence on standard error."""
+def fail(message: str, *, code: int = 2) -> NoReturn:
+    """End the command with one sentence on standard error; exit code 2 is could not check, or wrong usage."""
     say(f"training-platform: {message}", err=True)
-    raise typer.Exit(2)
+    raise typer.Exit(code)
 
 
 def need(extra: Literal["deploy", "jobs", "sandbox", "scheduler"], what: str) -> None:

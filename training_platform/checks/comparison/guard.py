@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from training_platform.catalog.replacements import general, recreating
 from training_platform.checks.comparison.comparison import Comparison, InputChange, Kind, ResourceChange, StackChange
+from training_platform.checks.comparison.deployment_order import removals
 from training_platform.checks.comparison.fields import field_of
 from training_platform.checks.comparison.growth import capacity_growth
-from training_platform.checks.comparison.removed_flavors import removed_flavors
 from training_platform.checks.comparison.upgrades import upgrades
 from training_platform.config.names import Locator
 from training_platform.config.reading.finding import Finding, Path, dotted
@@ -51,7 +51,7 @@ def guard(comparison: Comparison, head: Workspace, base: Workspace) -> Iterator[
         if old is not None and new.protects:
             yield from _left_off(change, new, old)
     yield from upgrades(comparison, head)
-    yield from removed_flavors(head, base)
+    yield from removals(head, base)
     yield from capacity_growth(head, base)
 
 
