@@ -107,28 +107,21 @@ IMAGES = yaml.safe_load((ROOT / "pipelines" / "images.yaml").read_text())
 NAMING = [*SCHEMAS["vendor.gitlab-ci"], *SCHEMAS["vendor.cloudbuild"], ROOT / "pipelines" / "gitlab" / "google.yml"]
 
 
-def test_which_images_have_no_digest_is_said_with_a_reason_and_where_they_are_named() -> None:
-    unpinned = {each["image"]: each.get("why") for each in IMAGES if each["digest"] is None}
-
-    assert unpinned.keys() == {"python:3.11", "gcr.io/cloud-builders/git"}
-    assert all(unpinned.values())
-    lines = [line for file in NAMING for line in file.read_text().splitlines()]
-    for image in unpinned:
-        naming = [line for line in lines if re.match(rf" +(?:image|name): {re.escape(image)}(?: |$)", line)]
-        assert naming
-        assert all(line.endswith("# without a digest yet: pipelines/images.yaml says why") for line in naming), naming
+def test_every_image_has_a_digest_and_a_source_of_it() -> None:
+    assert {each["image"] for each in IMAGES} == {"python:3.11", "gcr.io/cloud-builders/git"}
+    assert all(each["digest"] and each["source"] and each["read"] for each in IMAGES)
 
 
-def test_an_image_is_pinned_by_its_digest_or_listed_as_not_pinned() -> None:
+def test_an_image_is_pinned_by_the_digest_that_is_listed() -> None:
     listed = {each["image"]: each["digest"] for each in IMAGES}
     files = NAMING
     named = {
         image for file in files for image in re.findall(r"^ +(?:image|name): (\S+)", file.read_text(), re.MULTILINE)
     }
 
-    expected = {image if digest is None else f"{image}@{digest}" for image, digest in listed.items()}
+    expected = {f"{image}@{digest}" for image, digest in listed.items()}
     assert {image for image in named if "$" not in image} == expected
-    assert all(digest is None or re.fullmatch("sha256:[0-9a-f]{64}", digest) for digest in listed.values())
+    assert all(re.fullmatch("sha256:[0-9a-f]{64}", digest) for digest in listed.values())
 
 
 def test_an_image_of_a_variable_has_to_be_named_by_its_digest() -> None:
