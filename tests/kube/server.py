@@ -48,6 +48,17 @@ class Server:
         headers = {**who, "Content-Type": "application/merge-patch+json"}
         return self._answer("PATCH", path, patch, headers, {"dryRun": "All"})
 
+    def may(self, verb: str, resource: str, namespace: str, who: dict[str, str]) -> bool:
+        """Whether roles let somebody do something to ``pods/log`` or ``jobs.batch``; no namespace stands for all."""
+        name, _, part = resource.partition("/")
+        plain, _, group = name.partition(".")
+        asked = {"verb": verb, "resource": plain, "subresource": part, "group": group, "namespace": namespace}
+        review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
+        path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+        answer = self._http.post(path, json={**review, "spec": {"resourceAttributes": asked}}, headers=who)
+        assert answer.is_success, answer.text
+        return bool(answer.json()["status"]["allowed"])
+
     def read(self, kind: str, namespace: str) -> list[Json]:
         """Return the objects of a kind in a namespace."""
         return list(self._http.get(PLURALS[kind].format(namespace)).json()["items"])

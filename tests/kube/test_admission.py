@@ -71,12 +71,15 @@ def test_pods_of_the_samples_are_let_in(server: Server, rendered: Render, file: 
 
 def test_a_pod_with_the_daemon_of_tcpxo_is_let_in_as_it_is_rendered(server: Server) -> None:
     assert server.ask("Pod", mega(), JOB_CONTROLLER) == ""
+    of_a_class = mega(nodeSelector={"cloud.google.com/compute-class": "best"})
+    assert server.ask("Pod", of_a_class, JOB_CONTROLLER) == ""
 
 
 def mega(**spoiled: Any) -> Json:
     """Return a pod on A3 Mega; fields of its daemon by name, others of the pod's spec."""
     daemon = {**TCPXO.daemons[0], **{key: spoiled.pop(key) for key in list(spoiled) if key in TCPXO.daemons[0]}}
     training = {"volumeMounts": [*TCPXO.mounts, *spoiled.pop("mounts", [])], "resources": GPU}
+    spoiled.setdefault("nodeSelector", {"cloud.google.com/gke-accelerator": "nvidia-h100-mega-80gb"})
     return plain(
         "vision", container=training, initContainers=[daemon], volumes=list(TCPXO.volumes), labels=PODSET,
         annotations={**TCPXO.annotations, **spoiled.pop("devices", {})}, **spoiled,
@@ -98,6 +101,10 @@ def mega(**spoiled: Any) -> Json:
         ({"mounts": [{"name": "libraries", "mountPath": "/host"}]}, "folders of the node"),
         ({"devices": {"devices.gke.io/container.a": "- path: /dev/sda\n"}}, "devices of the node"),
         ({"devices": {"devices.gke.io/container.tcpxo-daemon": "- path: /dev/sda\n"}}, "devices of the node"),
+        ({"devices": {"devices.gke.io/pod": "- path: /dev/sda\n"}}, "devices of the node"),
+        ({"nodeSelector": {}}, "devices of the node"),
+        ({"nodeSelector": {"cloud.google.com/gke-accelerator": "nvidia-h100-80gb"}}, "devices of the node"),
+        ({"nodeSelector": {"cloud.google.com/gke-accelerator": "nvidia-l4"}}, "devices of the node"),
     ],
 )
 def test_the_daemons_rights_are_no_other_containers(server: Server, spoiled: Json, why: str) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from training_platform.catalog import MACHINE_TYPES
+from training_platform.config.expansion.pools import CLASS_LABEL
 from training_platform.resources.admission.policy import (
     HOST_NETWORK,
     SHARED_CLAIMS,
@@ -160,6 +162,8 @@ _SOFTWARE = _VOLUME_OF.format("v.hostPath.path.startsWith('/home/kubernetes/bin'
 _MOUNTS = f"!{_KERNEL} && (m.?readOnly.orValue(false) || !{_SOFTWARE})"
 
 
+_GPU_LABEL = "cloud.google.com/gke-accelerator"
+_SELECTOR = "object.spec.?nodeSelector.orValue({})"
 _INDEX = "JOB_COMPLETION_INDEX"  # Kubernetes gives it to every container of an indexed Job
 _TOKENS = "/var/run/secrets/kubernetes.io/serviceaccount"  # and this to every container
 _OWN_ENV = f"c.?env.orValue([]).filter(e, e.name != '{_INDEX}').map(e, e.name + '=' + e.?value.orValue(''))"
@@ -208,10 +212,16 @@ def _is(volume: Mapping[str, Any]) -> str:
 
 
 def _devices(seen: Mapping[str, Access]) -> str:
-    """Return CEL on annotations: any device of the node would be injected, were they not the rendered ones."""
+    """Return CEL on annotations: any device of the node would be injected, were they not the rendered ones.
+
+    Only on nodes whose GPUs have that kind of GPUDirect, or of a compute class, whose pools may have different GPUs;
+    and only into the daemon's own image.
+    """
     ours = {key: (kind, text) for kind, each in seen.items() for key, text in each.annotations.items()}
     fits = " || ".join(
-        f"(k == {literal(key)} && {allowed(kind)} && object.metadata.annotations[k] == {literal(text)})"
+        f"(k == {literal(key)} && {allowed(kind)} && object.metadata.annotations[k] == {literal(text)} && "
+        f"({literal(CLASS_LABEL)} in {_SELECTOR} || {_SELECTOR}[?{literal(_GPU_LABEL)}].orValue('') in "
+        f"{literal(_gpus(kind))}))"
         for key, (kind, text) in ours.items()
     )
     names = [key.removeprefix(DEVICES_ANNOTATION) for key in ours]
@@ -219,6 +229,12 @@ def _devices(seen: Mapping[str, Access]) -> str:
         f"object.metadata.?annotations.orValue({{}}).all(k, !k.startsWith('devices.gke.io/') || {fits}) && "
         f"variables.others.all(c, !(c.name in {literal(names)}))"
     )
+
+
+def _gpus(kind: str) -> list[str]:
+    """Return the GPUs of machines with a kind of GPUDirect, as GKE labels their nodes."""
+    machines = (each for each in MACHINE_TYPES.values() if each.gpudirect == kind and each.accelerator)
+    return sorted({each.accelerator.gke_label for each in machines if each.accelerator})
 
 
 def _profiles(security: str) -> dict[str, str]:
