@@ -43,7 +43,7 @@ def test_every_kind_is_looked_at() -> None:
     assert len(KINDS) >= 14
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind[2].__name__)
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind[0]} {kind[2].__name__}")
 def test_every_input_is_one_of_the_provider(kind: tuple[str, type[pulumi.CustomResource], type]) -> None:
     _, provider, own = kind
     known = set(inspect.signature(provider._internal_init).parameters)  # type: ignore[attr-defined]
@@ -51,7 +51,7 @@ def test_every_input_is_one_of_the_provider(kind: tuple[str, type[pulumi.CustomR
     assert set(own.__annotations__) <= known
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind[2].__name__)
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind[0]} {kind[2].__name__}")
 def test_names_and_maps_are_those_of_the_provider(kind: tuple[str, type[pulumi.CustomResource], type]) -> None:
     service, provider, own = kind
     module = importlib.import_module(f"pulumi_gcp.{service}")
