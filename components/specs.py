@@ -45,6 +45,9 @@ class NetworkSpec(TypedDict):
 class SubnetSpec(TypedDict):
     """The address ranges of one cluster. Changing any of them recreates the cluster."""
 
+    name: NotRequired[str]
+    """Subnet of the environment's existing network, with these ranges; default: a new one."""
+
     nodes: str
     """Primary range of the subnet: one address per VM."""
 
@@ -53,6 +56,12 @@ class SubnetSpec(TypedDict):
 
     services: str
     """Secondary range for Kubernetes Services."""
+
+    pods_range: NotRequired[str]
+    """Name of the range for pods."""
+
+    services_range: NotRequired[str]
+    """Name of the range for Services."""
 
 
 class MaintenanceExclusion(TypedDict):
@@ -340,8 +349,8 @@ class ClusterSpec(TypedDict):
     location: str
     """A region, or a zone for machines that are in one zone only."""
 
-    subnet: SubnetSpec
-    """Address ranges of the cluster."""
+    subnet: NotRequired[SubnetSpec]
+    """Address ranges of the cluster; required unless it is existing."""
 
     release_channel: NotRequired[str]
     """GKE release channel. One of RAPID, REGULAR, STABLE, EXTENDED."""

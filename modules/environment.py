@@ -15,7 +15,7 @@ from modules.filestore.instance import FilestoreInstance, FilestoreInstanceArgs
 from modules.filestore.storage_class import FilestoreClass, FilestoreClassArgs, class_name, tiers
 from modules.filestore.volume import FilestoreVolume, FilestoreVolumeArgs
 from modules.gke.access import ClusterAccess, ClusterAccessArgs
-from modules.gke.cluster import GkeCluster, GkeClusterArgs
+from modules.gke.cluster import ExistingCluster, ExistingClusterArgs, GkeCluster, GkeClusterArgs
 from modules.gke.compute_class import ComputeClasses, ComputeClassesArgs
 from modules.gke.gpu_direct import GpuDirect, GpuDirectArgs
 from modules.gke.kubernetes_provider import cluster_provider
@@ -28,7 +28,7 @@ from modules.kueue.install import Kueue, KueueArgs
 from modules.monitoring.alerts import Alerts, AlertsArgs
 from modules.monitoring.dashboards import Dashboards
 from modules.network.cluster_subnet import ClusterSubnet, ClusterSubnetArgs
-from modules.network.network import Network, NetworkArgs
+from modules.network.network import ExistingNetwork, Network, NetworkArgs
 from modules.network.vertex_attachment import VertexAttachment, VertexAttachmentArgs
 from modules.project.service_agents import ServiceAgents, ServiceAgentsArgs, depend_on_agents
 from modules.project.services import (
@@ -47,7 +47,7 @@ from modules.project.services import (
     ProjectServicesArgs,
     depend_on_services,
 )
-from modules.prometheus.monitoring import JOBSET, KUEUE, ControllerMonitoring, ControllerMonitoringArgs
+from modules.prometheus.monitoring import JOBSET, KUEUE, Controller, ControllerMonitoring, ControllerMonitoringArgs
 from modules.serving.metrics_adapter import MetricsAccount, MetricsAdapter, MetricsAdapterArgs
 from modules.storage.data_sets import DataDisk, DataVolume, DataVolumeArgs
 from modules.storage.images import ImageRepository, ImageRepositoryArgs
@@ -74,6 +74,7 @@ from training_platform.resources.gke.cluster import cluster_name
 from training_platform.resources.kueue.objects import priorities
 from training_platform.resources.monitoring.dashboards import NAME, platform_dashboard
 from training_platform.resources.network.google_apis import entrance
+from training_platform.resources.network.network import existing_network
 from training_platform.resources.scope import Scope, environment_scope
 from training_platform.resources.storage.data_sets import notebook_data_sets, reads_lustre, team_data_sets
 
@@ -83,23 +84,9 @@ HOME_CLAIM = "homes"
 def build_environment(name: str, environment: Environment) -> dict[str, Any]:
     """Create everything of an environment stack and return what it exports (``resources/environment_outputs.py``)."""
     scope = environment_scope(name, environment)
-    enable_apis(
-        scope,
-        (*ENVIRONMENT_APIS, *_further_apis(environment)),
-        _key_users(environment),
-    )
-    regions = tuple(region_of(cluster.location) for cluster in environment.clusters.values())
-    network = Network(
-        "network",
-        NetworkArgs(
-            scope=scope,
-            regions=regions,
-            nat_addresses=environment.nat_addresses,
-            services_range=environment.private_services_range,
-            lustre=bool(environment.lustre),
-            google_apis=entrance(environment),
-        ),
-    )
+    host_project = environment.host_project if environment.network and environment.network.grant_roles else None
+    enable_apis(scope, (*ENVIRONMENT_APIS, *_further_apis(environment)), _key_users(environment), host_project)
+    network = _network(scope, environment)
     nodes = NodeServiceAccount("nodes", NodeServiceAccountArgs(scope=scope))
     ClusterAccess("access", ClusterAccessArgs(scope=scope, admins=environment.admins))
     instances = {
@@ -158,7 +145,7 @@ def build_environment(name: str, environment: Environment) -> dict[str, Any]:
         ImageRepository("images", ImageRepositoryArgs(scope=scope, spec=environment.images))
     if environment.quota_requests:
         QuotaRequests("quotas", QuotaRequestsArgs(scope=scope, requests=environment.quota_requests))
-    names = [cluster_name(scope, key) for key in environment.clusters]
+    names = {cluster_name(scope, key, spec): spec.software for key, spec in environment.clusters.items()}
     Alerts("alerts", AlertsArgs(scope=scope, spec=environment.alerts, clusters=names))
     Dashboards(NAME, platform_dashboard(environment, scope))
     return {
@@ -171,6 +158,28 @@ def build_environment(name: str, environment: Environment) -> dict[str, Any]:
     }
 
 
+def _network(scope: Scope, environment: Environment) -> Network | ExistingNetwork:
+    """Return the network that clusters and instances join: the environment's own, or one that exists already."""
+    if existing := existing_network(environment):
+        short = existing.rpartition("/")[2]
+        return ExistingNetwork(
+            network_id=existing,
+            network_name=existing if environment.host_project else short,
+            google_apis=found.range if (found := entrance(environment)) else None,
+        )
+    return Network(
+        "network",
+        NetworkArgs(
+            scope=scope,
+            regions=tuple(region_of(cluster.location) for cluster in environment.own_clusters.values()),
+            nat_addresses=environment.nat_addresses,
+            services_range=environment.private_services_range,
+            lustre=bool(environment.lustre),
+            google_apis=entrance(environment),
+        ),
+    )
+
+
 def _further_apis(environment: Environment) -> Iterator[str]:
     """Yield the APIs that only some environments call."""
     if environment.quota_requests:
@@ -179,7 +188,7 @@ def _further_apis(environment: Environment) -> Iterator[str]:
         yield SERVICES_API
     if environment.lustre:
         yield LUSTRE_API
-    if entrance(environment):
+    if entrance(environment) and environment.network is None:
         yield DNS_API
     if environment.metadata_stores:
         yield AI_PLATFORM
@@ -191,15 +200,20 @@ def _further_apis(environment: Environment) -> Iterator[str]:
         yield BINARY_API
 
 
-def enable_apis(scope: Scope, apis: tuple[str, ...], key_users: tuple[str, ...]) -> None:
+def enable_apis(
+    scope: Scope, apis: tuple[str, ...], key_users: tuple[str, ...], host_project: str | None = None
+) -> None:
     """Enable a stack's APIs, and let every later resource of the stack wait for its own API and that API's agent.
 
-    ``key_users`` are the APIs whose resources the stack encrypts, where the environment has keys.
+    ``key_users`` are the APIs whose resources the stack encrypts, where the environment has keys; ``host_project`` is
+    the one of a Shared VPC where GKE's agents are to get their roles.
     """
     apis = (*apis, KMS_API) if scope.keys else apis
     services = ProjectServices("apis", ProjectServicesArgs(scope=scope, apis=apis))
     pulumi.runtime.register_stack_transformation(depend_on_services(services))
-    agents = ServiceAgents("agents", ServiceAgentsArgs(scope=scope, services=services, key_users=key_users))
+    agents = ServiceAgents(
+        "agents", ServiceAgentsArgs(scope=scope, services=services, key_users=key_users, host_project=host_project)
+    )
     pulumi.runtime.register_stack_transformation(depend_on_agents(agents))
 
 
@@ -216,7 +230,7 @@ class EnvironmentClusterArgs:
     scope: Scope
     environment: Environment
     spec: ClusterSpec
-    network: Network
+    network: Network | ExistingNetwork
     nodes: NodeServiceAccount
     instances: Mapping[str, FilestoreInstance]
     lustre: Mapping[str, LustreInstance]
@@ -232,6 +246,34 @@ class EnvironmentCluster(pulumi.ComponentResource):
     def __init__(self, name: str, args: EnvironmentClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:environment:Cluster", name, {}, opts)
         child = pulumi.ResourceOptions(parent=self)
+        cluster = self._cluster(name, args, child)
+        self.endpoint = cluster.endpoint
+        system = [self._system_pool(name, args, cluster)] if isinstance(cluster, GkeCluster) else []
+        pools = ClusterPools(
+            ClusterPoolsArgs(
+                scope=args.scope, key=name, spec=args.spec, cluster=cluster.cluster_name, nodes=args.nodes
+            ),
+            child,
+        )
+        provider = cluster_provider(
+            f"{name}-kubernetes",
+            endpoint=cluster.endpoint,
+            project=args.scope.project,
+            location=args.spec.location,
+            cluster_name=cluster_name(args.scope, name, args.spec),
+            opts=child,
+        )
+        self._software(name, args, provider, system)
+        self._gpu_direct(args, pools, pulumi.ResourceOptions(parent=self, providers=[provider]))
+        self.register_outputs({"endpoint": self.endpoint})
+
+    def _cluster(
+        self, name: str, args: EnvironmentClusterArgs, child: pulumi.ResourceOptions
+    ) -> GkeCluster | ExistingCluster:
+        """Make the cluster with its subnet, or read the one that is somebody else's."""
+        if args.spec.existing:
+            found = ExistingClusterArgs(scope=args.scope, location=args.spec.location, cluster=args.spec.existing)
+            return ExistingCluster(name, found, child)
         subnet = ClusterSubnet(
             name,
             ClusterSubnetArgs(
@@ -239,10 +281,11 @@ class EnvironmentCluster(pulumi.ComponentResource):
                 spec=args.spec,
                 network=args.network.network_id,
                 node_service_account=args.nodes.email,
+                host_project=args.environment.host_project,
             ),
             child,
         )
-        cluster = GkeCluster(
+        return GkeCluster(
             name,
             GkeClusterArgs(
                 scope=args.scope,
@@ -255,25 +298,6 @@ class EnvironmentCluster(pulumi.ComponentResource):
             ),
             child,
         )
-        self.endpoint = cluster.endpoint
-        system = self._system_pool(name, args, cluster)
-        pools = ClusterPools(
-            ClusterPoolsArgs(
-                scope=args.scope, key=name, spec=args.spec, cluster=cluster.cluster_name, nodes=args.nodes
-            ),
-            child,
-        )
-        provider = cluster_provider(
-            f"{name}-kubernetes",
-            endpoint=cluster.endpoint,
-            project=args.scope.project,
-            location=args.spec.location,
-            cluster_name=cluster_name(args.scope, name),
-            opts=child,
-        )
-        self._software(name, args, provider, system)
-        self._gpu_direct(args, pools, pulumi.ResourceOptions(parent=self, providers=[provider]))
-        self.register_outputs({"endpoint": self.endpoint})
 
     def _system_pool(self, name: str, args: EnvironmentClusterArgs, cluster: GkeCluster) -> SystemPool:
         return SystemPool(
@@ -304,10 +328,10 @@ class EnvironmentCluster(pulumi.ComponentResource):
             )
 
     def _software(
-        self, name: str, args: EnvironmentClusterArgs, provider: kubernetes.Provider, system: SystemPool
+        self, name: str, args: EnvironmentClusterArgs, provider: kubernetes.Provider, system: list[SystemPool]
     ) -> None:
         """Install the controllers once there are nodes for them, and their objects once they answer."""
-        charts = args.environment.charts
+        charts, software = args.environment.charts, args.spec.software
 
         def after(*resources: pulumi.Resource) -> pulumi.ResourceOptions:
             return pulumi.ResourceOptions(parent=self, providers=[provider], depends_on=list(resources))
@@ -316,30 +340,27 @@ class EnvironmentCluster(pulumi.ComponentResource):
             scope=args.scope, images=args.environment.node_images, sources=args.environment.image_sources
         )
         Admission(f"{name}-admission", admission, after())
-        jobset = JobSet(f"{name}-jobset", JobSetArgs(chart=charts.get("jobset")), after(system))
-        kueue = Kueue(
-            f"{name}-kueue",
-            KueueArgs(
-                scope=args.scope.within(args.spec),
-                cluster_name=name,
-                cluster=args.spec,
-                chart=charts.get("kueue"),
-                fair_sharing=args.environment.fair_sharing,
-            ),
-            after(jobset),
-        )
-        flavors = Flavors(
-            f"{name}-flavors",
-            FlavorsArgs(
-                scope=args.scope,
-                cluster_name=name,
-                cluster=args.spec,
-                priorities=priorities(args.environment),
-                cohorts=args.environment.cohorts,
-            ),
-            after(kueue),
-        )
-        self.flavors = flavors.names
+        releases: list[tuple[Controller, pulumi.Resource]] = []
+        if software.jobset == "installed":
+            jobset = JobSet(f"{name}-jobset", JobSetArgs(chart=charts.get("jobset")), after(*system))
+            releases.append((JOBSET, jobset))
+        if software.kueue == "installed":
+            kueue = Kueue(
+                f"{name}-kueue",
+                KueueArgs(
+                    scope=args.scope.within(args.spec),
+                    cluster_name=name,
+                    cluster=args.spec,
+                    chart=charts.get("kueue"),
+                    fair_sharing=args.environment.fair_sharing,
+                ),
+                after(*[release for _, release in releases] or system),
+            )
+            releases.append((KUEUE, kueue))
+        self.flavors = pulumi.Output.from_input([])
+        if software.kueue != "none":
+            last = [release for controller, release in releases if controller is KUEUE]
+            self.flavors = self._flavors(name, args, after(*last))
         if args.spec.compute_classes:
             ComputeClasses(
                 f"{name}-compute-classes",
@@ -348,7 +369,7 @@ class EnvironmentCluster(pulumi.ComponentResource):
                 ),
                 after(),
             )
-        for controller, release in ((KUEUE, kueue), (JOBSET, jobset)):
+        for controller, release in releases if software.metrics else ():
             ControllerMonitoring(
                 f"{name}-{controller.name}-metrics",
                 ControllerMonitoringArgs(scope=args.scope, controller=controller),
@@ -362,6 +383,7 @@ class EnvironmentCluster(pulumi.ComponentResource):
                     tier=tier,
                     network=args.network.network_name,
                     key=args.scope.key(args.spec.location),
+                    private=args.environment.host_project is not None,
                 ),
                 after(),
             )
@@ -369,7 +391,7 @@ class EnvironmentCluster(pulumi.ComponentResource):
             MetricsAdapter(
                 f"{name}-metrics-adapter",
                 MetricsAdapterArgs(scope=args.scope, account=args.metrics.email),
-                after(system),
+                after(*system),
             )
         for key, spec in args.spec.storage_classes.items():
             FilestoreClass(
@@ -381,10 +403,27 @@ class EnvironmentCluster(pulumi.ComponentResource):
                     key=args.scope.key(args.spec.location),
                     name=kubernetes_class(key),
                     shares=share_parameters(key, spec),
+                    private=args.environment.host_project is not None,
                 ),
                 after(),
             )
-        self._notebooks(name, args, after(system))
+        self._notebooks(name, args, after(*system))
+
+    def _flavors(
+        self, name: str, args: EnvironmentClusterArgs, opts: pulumi.ResourceOptions
+    ) -> pulumi.Output[list[str]]:
+        flavors = Flavors(
+            f"{name}-flavors",
+            FlavorsArgs(
+                scope=args.scope,
+                cluster_name=name,
+                cluster=args.spec,
+                priorities=priorities(args.environment),
+                cohorts=args.environment.cohorts,
+            ),
+            opts,
+        )
+        return flavors.names
 
     def _notebooks(self, name: str, args: EnvironmentClusterArgs, opts: pulumi.ResourceOptions) -> None:
         notebooks = args.spec.notebooks

@@ -191,7 +191,7 @@ class TeamCluster(pulumi.ComponentResource):
             endpoint=_read(args.outputs, lambda outputs: _endpoint(outputs, args)),
             project=home.project,
             location=args.environment.clusters[cluster].location,
-            cluster_name=cluster_name(home, cluster),
+            cluster_name=cluster_name(home, cluster, args.environment.clusters[cluster]),
             opts=pulumi.ResourceOptions(parent=self),
         )
         inside = pulumi.ResourceOptions(parent=self, providers=[provider])

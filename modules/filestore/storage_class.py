@@ -20,7 +20,10 @@ PROVISIONER = "filestore.csi.storage.gke.io"
 
 @dataclass(frozen=True, kw_only=True)
 class FilestoreClassArgs:
-    """``network`` is the VPC's name, without project or path; ``name`` the class's, default: after its tier."""
+    """``network`` is the VPC's name, without project or path, or its id where it is another project's.
+
+    ``name`` is the class's, default: after its tier.
+    """
 
     scope: Scope
     tier: str
@@ -28,6 +31,7 @@ class FilestoreClassArgs:
     key: str | None = None  # of Cloud KMS, for instances that claims make
     name: str | None = None
     shares: Mapping[str, str] = field(default_factory=dict)  # parameters of shares of an instance
+    private: bool = False  # joins by private service access, as a Shared VPC wants it
 
 
 class FilestoreClass(pulumi.ComponentResource):
@@ -49,6 +53,7 @@ class FilestoreClass(pulumi.ComponentResource):
                 "tier": FILESTORE_TIERS[args.tier].csi_tier,
                 "network": args.network,
                 "labels": instance_labels(args.scope),
+                **({"connect-mode": "PRIVATE_SERVICE_ACCESS"} if args.private else {}),
                 **({"instance-encryption-kms-key": args.key} if args.key else {}),
                 **args.shares,
             },

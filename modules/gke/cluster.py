@@ -54,6 +54,33 @@ class GkeCluster(pulumi.ComponentResource):
         self.register_outputs({"cluster_id": self.cluster_id, "endpoint": self.endpoint})
 
 
+@dataclass(frozen=True, kw_only=True)
+class ExistingClusterArgs:
+    """Which cluster, of the project that ``scope`` says."""
+
+    scope: Scope
+    location: str
+    cluster: str  # its name in Google Cloud
+
+
+class ExistingCluster(pulumi.ComponentResource):
+    """A cluster that is somebody else's, only read, for its endpoint; the component's name is the stack file's key.
+
+    Pools that take ``cluster_name`` wait for nothing.
+    """
+
+    cluster_name: pulumi.Output[str]
+    endpoint: pulumi.Output[str]  # host name of the DNS-based control-plane endpoint
+
+    def __init__(self, name: str, args: ExistingClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("training-platform:gke:ExistingCluster", name, {}, opts)
+        cluster_id = f"projects/{args.scope.project}/locations/{args.location}/clusters/{args.cluster}"
+        cluster = container.Cluster.get(f"{name}-existing", cluster_id, opts=pulumi.ResourceOptions(parent=self))
+        self.cluster_name = pulumi.Output.from_input(args.cluster)
+        self.endpoint = existing_endpoint(cluster)
+        self.register_outputs({"endpoint": self.endpoint})
+
+
 def existing_endpoint(cluster: container.Cluster) -> pulumi.Output[str]:
     """Return a cluster's endpoint, unknown until it has an id: its configuration is known before, without any."""
 

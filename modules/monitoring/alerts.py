@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pulumi
@@ -10,17 +10,18 @@ from pulumi_gcp import monitoring
 
 from modules.register import register
 from training_platform.config.spec import environment
+from training_platform.config.spec.cluster import SoftwareSpec
 from training_platform.resources.monitoring.alerts import alert_policies, channels
 from training_platform.resources.scope import Scope
 
 
 @dataclass(frozen=True, kw_only=True)
 class AlertsArgs:
-    """``clusters`` are names in GKE, of all clusters of the environment."""
+    """``clusters`` are names in GKE, of all clusters of the environment, with what is installed there."""
 
     scope: Scope
     spec: environment.AlertsSpec
-    clusters: Sequence[str]
+    clusters: Mapping[str, SoftwareSpec]
 
 
 class Alerts(pulumi.ComponentResource):

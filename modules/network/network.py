@@ -26,6 +26,20 @@ class NetworkArgs:
     google_apis: Entrance | None = None  # where names of Google's APIs lead; None: to public addresses
 
 
+@dataclass(frozen=True, kw_only=True)
+class ExistingNetwork:
+    """A VPC that is somebody else's: clusters and instances join it, and nothing of it is registered.
+
+    ``google_apis`` is the range that its owner lets names of Google's APIs lead to.
+    """
+
+    network_id: str  # projects/*/global/networks/*
+    network_name: str  # as storage drivers take it: the id where it is another project's
+    google_apis: str | None
+    services: None = None
+    services_range: None = None
+
+
 class Network(pulumi.ComponentResource):
     """A VPC without subnets of its own, and one NAT gateway per region. Clusters bring their subnets.
 

@@ -12,6 +12,7 @@ from modules.project.services import ProjectServices, Transformation, short_api,
 from training_platform.resources.register import api_of
 from training_platform.resources.scope import Scope
 
+GKE_API = "container.googleapis.com"
 AGENT_ROLES: Mapping[str, tuple[str, ...]] = {
     "aiplatform.googleapis.com": ("roles/aiplatform.serviceAgent",),
     "artifactregistry.googleapis.com": ("roles/artifactregistry.serviceAgent",),
@@ -19,7 +20,19 @@ AGENT_ROLES: Mapping[str, tuple[str, ...]] = {
     "file.googleapis.com": ("roles/file.serviceAgent",),
     "lustre.googleapis.com": (),
 }
-"""Roles in the project, by API. Left out: roles/compute.networkUser, which only a network of another project needs."""
+"""Roles in the project, by API. A network of another project needs HOST_ROLES too."""
+
+HOST_ROLES: Mapping[str, tuple[str, ...]] = {
+    "service-{number}@container-engine-robot.iam.gserviceaccount.com": (
+        "roles/compute.networkUser",
+        "roles/container.hostServiceAgentUser",
+    ),
+    "{number}@cloudservices.gserviceaccount.com": ("roles/compute.networkUser",),
+}
+"""Roles in the host project of a Shared VPC, by the accounts of a service project with clusters.
+
+Source: GoogleCloudPlatform/cloud-foundation-fabric, modules/project/sharedvpc-agent-iam.yaml, read 2026-11-22.
+"""
 
 KEY_ROLE = "roles/cloudkms.cryptoKeyEncrypterDecrypter"
 KEY_AGENTS: Mapping[str, tuple[str, ...]] = {
@@ -44,6 +57,7 @@ class ServiceAgentsArgs:
     scope: Scope
     services: ProjectServices  # those of its APIs that have an agent here get it
     key_users: tuple[str, ...] = ()  # APIs that encrypt with the scope's keys
+    host_project: str | None = None  # of a Shared VPC, where GKE's agents are to get their roles
 
 
 class ServiceAgents(pulumi.ComponentResource):
@@ -73,7 +87,24 @@ class ServiceAgents(pulumi.ComponentResource):
             self.bindings[api] = [self._binding(name, role, agent.member, args.scope) for role in AGENT_ROLES[api]]
         for api in args.key_users if args.scope.keys else ():
             self.bindings.setdefault(api, []).extend(self._keys(name, api, args.scope))
+        if args.host_project:
+            self.bindings[GKE_API].extend(self._host_roles(name, args.host_project))
         self.register_outputs({})
+
+    def _host_roles(self, name: str, project: str) -> Iterator[projects.IAMMember]:
+        """Let GKE's agent and the one that makes its VMs use the subnets of a Shared VPC."""
+        number = self.members[GKE_API].apply(project_number)
+        for account, roles in HOST_ROLES.items():
+            for role in roles:
+                agent = account.partition("@")[2].partition(".")[0]
+                yield projects.IAMMember(
+                    f"{name}-host-{agent}-{role.removeprefix('roles/')}",
+                    project=project,
+                    role=role,
+                    member=pulumi.Output.format(f"serviceAccount:{account}", number=number),
+                    # Kept on destroy: other stacks' clusters of the project stand on the same role.
+                    opts=pulumi.ResourceOptions(parent=self, retain_on_delete=True),
+                )
 
     def _keys(self, name: str, api: str, scope: Scope) -> Iterator[kms.CryptoKeyIAMMember]:
         """Let the accounts of an API use the keys; any agent's address tells the project's number, which is in all."""

@@ -140,7 +140,7 @@ def test_the_page_names_every_component_with_its_outputs(provider: Provider) -> 
     assert {name: set(re.findall(r"`(\w+)`", said)) for name, said in rows} == outputs
 
 
-@pytest.mark.parametrize("field", ["computeClasses", "notebooks"])
+@pytest.mark.parametrize("field", ["computeClasses", "existing", "notebooks", "software"])
 def test_what_is_inside_a_cluster_is_no_input(field: str, provider: Provider) -> None:
     cluster = json.loads(provider.schema or "")["types"]["training-platform:index:ClusterSpec"]["properties"]
 

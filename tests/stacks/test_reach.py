@@ -94,6 +94,7 @@ clusters:
   c:
     location: us-central1-a
     subnet: {nodes: 10.0.0.0/20, pods: 10.64.0.0/16, services: 10.1.0.0/20}
+    software: {kueue: installed, jobset: installed, metrics: true}
     release_channel: REGULAR
     serving: true
     version: "1.33"
@@ -267,6 +268,12 @@ ENVIRONMENT_CHANGES: dict[tuple[str | int, ...], Any] = {
     (*CLUSTER, "subnet", "nodes"): "10.2.0.0/20",
     (*CLUSTER, "subnet", "pods"): "10.65.0.0/16",
     (*CLUSTER, "subnet", "services"): "10.3.0.0/20",
+    (*CLUSTER, "subnet", "pods_range"): "other-pods",
+    (*CLUSTER, "subnet", "services_range"): "other-services",
+    (*CLUSTER, "software"): {"kueue": "existing", "jobset": "existing"},
+    (*CLUSTER, "software", "kueue"): "existing",
+    (*CLUSTER, "software", "jobset"): "none",
+    (*CLUSTER, "software", "metrics"): False,
     (*CLUSTER, "release_channel"): "STABLE",
     (*CLUSTER, "serving"): False,
     (*CLUSTER, "version"): "1.34",
@@ -403,6 +410,25 @@ ENVIRONMENT_CHANGES: dict[tuple[str | int, ...], Any] = {
     (*CLUSTER, "notebooks"): None,
     (*CLUSTER, "system_pool", "boot_disk"): {"size_gb": 300},
     (*HUB, "oauth_secret"): {"name": "three"},
+}
+BORROWED: dict[str, Any] = yaml.safe_load("""
+project: example-reach
+network: {name: one, project: example-host, grant_roles: false}
+clusters:
+  a:
+    location: us-central1
+    subnet: {name: one, nodes: 10.0.0.0/20, pods: 10.64.0.0/16, services: 10.1.0.0/20}
+  b: {location: us-central1, existing: one, node_pools: {gpu: {machine_type: a2-highgpu-8g, zone: us-central1-a}}}
+""")
+"""An environment in a network, and with a cluster, that are somebody else's."""
+PLAIN_TEAM = {"environment": "env", "name": "team", "members": ["group:a@example.com"]}
+BORROWED_CHANGES: dict[tuple[str | int, ...], Any] = {
+    ("network",): {"name": "one", "project": "example-other"},
+    ("network", "name"): "two",
+    ("network", "project"): "example-other",
+    ("network", "grant_roles"): True,
+    ("clusters", "a", "subnet", "name"): "two",
+    ("clusters", "b", "existing"): "two",
 }
 DATA = ("data_sets",)
 DATA_SET_CHANGES: dict[tuple[str | int, ...], Any] = {
@@ -632,6 +658,15 @@ def test_every_field_of_an_environment_reaches_what_is_registered(
     assert registered(plan) != base["env"]
 
 
+@pytest.mark.parametrize("path", BORROWED_CHANGES, ids=dotted)
+def test_every_field_of_what_is_somebody_elses_reaches_what_is_registered(path: tuple[str | int, ...]) -> None:
+    base = registered(planned(BORROWED, PLAIN_TEAM, "env"))
+
+    plan = planned(changed(BORROWED, path, BORROWED_CHANGES[path]), PLAIN_TEAM, "env")
+
+    assert registered(plan) != base
+
+
 FOR_TEAMS = {
     **DATA_SET_CHANGES,
     ("billing_account",): "01ABCD-23EF45-67AB80",
@@ -675,7 +710,7 @@ TEAM_WITHOUT_SHARES = {**TEAM, "shares": {}, "directories": {}, "serving": {}}
 
 @pytest.mark.parametrize(
     ("model", "changes"),
-    [(Environment, {**ENVIRONMENT_CHANGES, **FOR_TEAMS}), (Team, TEAM_CHANGES)],
+    [(Environment, {**ENVIRONMENT_CHANGES, **BORROWED_CHANGES, **FOR_TEAMS}), (Team, TEAM_CHANGES)],
     ids=["environment", "team"],
 )
 def test_the_table_has_every_field_of_the_model(

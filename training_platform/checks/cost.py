@@ -22,9 +22,10 @@ def stack_cost(section: Environment | Team, book: PriceBook = LIST) -> Cost:
 def _environment(environment: Environment, book: PriceBook) -> Iterable[Cost]:
     for pool in pools(environment):
         yield from _pool(pool, book)
-    for cluster in environment.clusters.values():
+    for cluster in environment.own_clusters.values():
         yield from _cluster(cluster, book)
-    yield from _network(environment, book)
+    if environment.network is None:
+        yield from _network(environment, book)
     for instance in environment.filestore.values():
         name = f"filestore-{instance.tier}"
         yield service_cost(name, region_of(instance.location), instance.capacity_gib, instance.capacity_gib, book)
@@ -58,7 +59,7 @@ def _cluster(cluster: ClusterSpec, book: PriceBook) -> Iterator[Cost]:
 
 
 def _network(environment: Environment, book: PriceBook) -> Iterator[Cost]:
-    for region in {region_of(cluster.location) for cluster in environment.clusters.values()}:
+    for region in {region_of(cluster.location) for cluster in environment.own_clusters.values()}:
         yield service_cost("nat-gateway", region, 1, 1, book)
         addresses = environment.nat_addresses or 1
         yield service_cost("address", region, addresses, addresses, book)

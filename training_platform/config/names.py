@@ -126,7 +126,8 @@ def _environment_sections(environment: Environment) -> Iterator[tuple[str, Path]
     for name, cluster in environment.clusters.items():
         path: Path = ("clusters", name)
         yield name, path
-        yield system_pool_name(name), (*path, "system_pool")
+        if cluster.existing is None:
+            yield system_pool_name(name), (*path, "system_pool")
         yield gpu_networks_name(name), (*path, "gpu_networks")
         if cluster.notebooks:
             yield notebooks_name(name), (*path, "notebooks")

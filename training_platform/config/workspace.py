@@ -264,6 +264,11 @@ def _share_references(
             what = f"cluster of {stack.environment_name}"
             yield _dangling(stack, (*path, cluster), cluster, what, home.clusters)
             continue
+        if home.clusters[cluster].software.kueue == "none":
+            message = f"has no Kueue (software.kueue of {stack.environment_name} is none), so no queue can be in it"
+            queued = [name for name, each in home.clusters.items() if each.software.kueue != "none"]
+            yield stack.finding(RULE, (*path, cluster), message, allowed=enumeration(queued) or "no share")
+            continue
         known = workspace.flavors(stack.environment_name, cluster)
         for flavor in flavors_of:
             if flavor not in known:

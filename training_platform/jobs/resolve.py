@@ -183,6 +183,10 @@ def _shares(
         what = f"a cluster of {team.environment} in which team {team.name} has a share"
         yield _dangling(source, ("gke", "cluster"), cluster, what, clusters)
         return
+    if environment.clusters[cluster].software.jobset == "none":
+        message = f"has no JobSet (software.jobset of {team.environment} is none), which jobs on GKE run as"
+        able = [name for name in clusters if environment.clusters[name].software.jobset != "none"]
+        yield source.finding(MODEL_RULE, ("gke", "cluster"), message, allowed=enumeration(able) or "vertex")
     flavors = team.shares[cluster].keys() & workspace.flavors(team.environment, cluster).keys()
     if flavor not in flavors:
         what = f"a flavor of which team {team.name} has a share in {cluster}"

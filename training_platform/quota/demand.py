@@ -33,6 +33,7 @@ from training_platform.quota.charges import (
     vm_usage,
 )
 from training_platform.quota.keys import Charge, Holder, upgrade_label
+from training_platform.resources.network.cluster_subnet import own_ranges
 from training_platform.resources.network.network import NAT_MAX_PORTS
 
 
@@ -48,15 +49,22 @@ def stack_demand(stack: Stack, workspace: Workspace) -> list[Charge]:
 
 def _environment(stack: str, project: str, environment: Environment) -> Iterator[Charge]:
     for name, cluster in environment.clusters.items():
-        yield from _system_pool(stack, project, name, cluster)
+        if cluster.existing is None:
+            yield from _system_pool(stack, project, name, cluster)
+            made = {
+                "subnetworks": int(own_ranges(cluster).name is None),
+                "firewalls": int(not environment.host_project),
+            }
+            yield from _counted(project, Holder(stack, ("clusters", name), name), made)
         for pool in cluster_pools(name, cluster):
             yield from _pool(stack, project, pool)
         yield from _gpu_networks(stack, project, name, cluster)
         yield from _auto_provisioning(stack, project, name, cluster)
-    yield from _network(stack, project, environment)
+    if environment.network is None:
+        yield from _network(stack, project, environment)
+        yield from _gateways(stack, project, environment)
     for region in environment.network_attachments:
         yield from _counted(project, Holder(stack, ("network_attachments", region), region), {"subnetworks": 1})
-    yield from _gateways(stack, project, environment)
     for name, instance in environment.filestore.items():
         path: Path = ("filestore", name)
         holder = Holder(stack, path, name, (*path, "capacity_gib"), 1, instance.capacity_gib)
@@ -145,8 +153,7 @@ def _counted(project: str, holder: Holder, counts: Mapping[str, int], region: st
 
 
 def _gpu_networks(stack: str, project: str, name: str, cluster: ClusterSpec) -> Iterator[Charge]:
-    """Yield the charges of a cluster's own subnet and firewall rule, and of the networks between its GPUs."""
-    yield from _counted(project, Holder(stack, ("clusters", name), name), {"subnetworks": 1, "firewalls": 1})
+    """Yield the charges of the networks between a cluster's GPUs."""
     vpcs = [vpc for fabric in gpu_fabrics(name, cluster).values() for vpc in fabric.vpcs]
     if vpcs:
         holder = Holder(stack, ("clusters", name, "gpu_networks"), f"GPU networks of {name}")
@@ -162,7 +169,7 @@ def _gateways(stack: str, project: str, environment: Environment) -> Iterator[Ch
     """One NAT gateway serves all clusters of a region; the first of them stands for it in the file."""
     first: dict[str, str] = {}
     vms: Counter[str] = Counter()
-    for name, cluster in environment.clusters.items():
+    for name, cluster in environment.own_clusters.items():
         region = region_of(cluster.location)
         first.setdefault(region, name)
         vms[region] += cluster.system_pool.max_nodes + sum(pool.max_nodes for pool in cluster_pools(name, cluster))

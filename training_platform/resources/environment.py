@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from training_platform.catalog.locations import region_of
@@ -24,12 +24,14 @@ from training_platform.resources.gke.system_pool import system_pool
 from training_platform.resources.gke.workload_policies import workload_policies
 from training_platform.resources.kueue.quota_objects import cohort_objects, flavor_object, topology_objects
 from training_platform.resources.monitoring.alerts import alert_policies, channels
-from training_platform.resources.network.cluster_subnet import cluster_subnet, webhook_firewall
+from training_platform.resources.network.cluster_subnet import cluster_subnet, existing_subnet, webhook_firewall
 from training_platform.resources.network.google_apis import api_records, api_zone, entrance, zone_domains
 from training_platform.resources.network.gpu_networks import cloud_name, gpu_firewall, gpu_subnet, gpu_vpc
 from training_platform.resources.network.network import (
+    existing_network,
     nat,
     nat_addresses,
+    network_project,
     router,
     service_connection,
     services_range,
@@ -52,36 +54,26 @@ def environment_resources(
 ) -> Iterator[Declared]:
     """Yield the resources of an environment; ``flavors`` are those of its clusters, by cluster and name."""
     scope = environment_scope(name, environment)
-    network = vpc("network", scope)
+    network = yield from _network(environment, scope)
     nodes = node_account("nodes", scope)
-    yield network
     yield nodes
     yield from node_roles("nodes", scope, _later(nodes))
-    for region in sorted({region_of(cluster.location) for cluster in environment.clusters.values()}):
-        own = router("network", region, scope, _later(network))
-        yield own
-        addresses = list(nat_addresses("network", region, scope, environment.nat_addresses))
-        yield from addresses
-        yield nat("network", region, scope, _later(own), [_later(address) for address in addresses])
-    apis = entrance(environment)
-    for domain in zone_domains(apis):
-        zone = api_zone("network", domain, scope, _later(network))
-        yield zone
-        yield from api_records("network", domain, apis, scope, zone.inputs["name"]) if apis else ()
     if environment.images:
         yield image_repository("images", environment.images, scope)
     yield from _alerts(environment, scope)
-    yield from _filestore(environment, scope, _later(network))
-    yield from _vertex_and_data(environment, scope, _later(network))
+    yield from _filestore(environment, scope, network)
+    yield from _vertex_and_data(environment, scope, network)
     for key, cluster in environment.clusters.items():
-        yield from _cluster(key, cluster, scope, environment, network=_later(network), nodes=_later(nodes))
+        yield from _cluster(key, cluster, scope, environment, network=network, nodes=_later(nodes))
+        if cluster.software.kueue == "none":
+            continue
         yield from topology_objects(f"{key}-flavors", flavors[key], scope)
         for flavor in flavors[key].values():
             yield flavor_object(f"{key}-flavors", flavor, scope)
         yield from cohort_objects(key, environment.cohorts, flavors[key], scope)
 
 
-def _vertex_and_data(environment: Environment, scope: Scope, network: Later) -> Iterator[Declared]:
+def _vertex_and_data(environment: Environment, scope: Scope, network: Later | str) -> Iterator[Declared]:
     """Yield what Vertex AI has of the environment, Managed Lustre, and disks of data sets."""
     for region, cidr in environment.network_attachments.items():
         subnet = attachment_subnet(region, cidr, scope, network)
@@ -95,7 +87,27 @@ def _vertex_and_data(environment: Environment, scope: Scope, network: Later) -> 
             yield data_disk(key, data.hyperdisk_ml, scope)
 
 
-def _filestore(environment: Environment, scope: Scope, network: Later) -> Iterator[Declared]:
+def _network(environment: Environment, scope: Scope) -> Generator[Declared, None, Later | str]:
+    """Yield the environment's VPC with its gateways, and return it; only return one that exists already."""
+    if existing := existing_network(environment):
+        return existing
+    network = vpc("network", scope)
+    yield network
+    for region in sorted({region_of(cluster.location) for cluster in environment.own_clusters.values()}):
+        own = router("network", region, scope, _later(network))
+        yield own
+        addresses = list(nat_addresses("network", region, scope, environment.nat_addresses))
+        yield from addresses
+        yield nat("network", region, scope, _later(own), [_later(address) for address in addresses])
+    apis = entrance(environment)
+    for domain in zone_domains(apis):
+        zone = api_zone("network", domain, scope, _later(network))
+        yield zone
+        yield from api_records("network", domain, apis, scope, zone.inputs["name"]) if apis else ()
+    return _later(network)
+
+
+def _filestore(environment: Environment, scope: Scope, network: Later | str) -> Iterator[Declared]:
     """Yield instances with snapshots and backups, and the private service access that some of them join by."""
     services = None
     if environment.private_services_range:
@@ -116,23 +128,29 @@ def _filestore(environment: Environment, scope: Scope, network: Later) -> Iterat
 
 
 def _cluster(
-    key: str, cluster: ClusterSpec, scope: Scope, environment: Environment, *, network: Later, nodes: Later
+    key: str, cluster: ClusterSpec, scope: Scope, environment: Environment, *, network: Later | str, nodes: Later
 ) -> Iterator[Declared]:
-    subnet = cluster_subnet(key, cluster, scope, network)
-    yield subnet
-    yield webhook_firewall(key, cluster, scope, network, nodes)
-    yield gke_cluster(
-        key,
-        cluster,
-        scope,
-        network=network,
-        subnetwork=_later(subnet),
-        service_account=nodes,
-        google_groups_domain=environment.google_groups_domain,
-        lustre=reads_lustre(environment, key),
-    )
-    place = PoolPlace(scope=scope, location=cluster.location, cluster=cluster_name(scope, key), service_account=nodes)
-    yield system_pool(system_pool_name(key), cluster.system_pool, place)
+    name = cluster_name(scope, key, cluster)
+    place = PoolPlace(scope=scope, location=cluster.location, cluster=name, service_account=nodes)
+    if cluster.existing is None:
+        subnetwork: Later | str | None = existing_subnet(cluster, network_project(environment))
+        if subnetwork is None:
+            subnet = cluster_subnet(key, cluster, scope, network)
+            yield subnet
+            subnetwork = _later(subnet)
+        if environment.host_project is None:
+            yield webhook_firewall(key, cluster, scope, network, nodes)
+        yield gke_cluster(
+            key,
+            cluster,
+            scope,
+            network=network,
+            subnetwork=subnetwork,
+            service_account=nodes,
+            google_groups_domain=environment.google_groups_domain,
+            lustre=reads_lustre(environment, key),
+        )
+        yield system_pool(system_pool_name(key), cluster.system_pool, place)
     yield from _accelerators(key, cluster, place)
     yield from compute_classes(key, cluster, scope, UNKNOWN)
 
@@ -170,7 +188,7 @@ def _nics(key: str, pool: ExpandedPool, fabrics: Mapping[str, GpuFabric], scope:
 
 
 def _alerts(environment: Environment, scope: Scope) -> Iterator[Declared]:
-    clusters = [cluster_name(scope, key) for key in environment.clusters]
+    clusters = {cluster_name(scope, key, spec): spec.software for key, spec in environment.clusters.items()}
     if environment.alerts.enabled and clusters:
         told = list(channels("alerts", environment.alerts, scope))
         yield from told

@@ -7,6 +7,7 @@ import pytest
 from modules.monitoring.alerts import Alerts, AlertsArgs
 from training_platform.checks.planning.recorder import Plan, record
 from training_platform.config.spec import environment
+from training_platform.config.spec.cluster import SoftwareSpec
 from training_platform.resources.monitoring.alert_rules import alert_rules
 from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.scope import Scope
@@ -17,12 +18,15 @@ LABELS = {"environment": "prod", "managed-by": "training-platform"}
 CLUSTERS = ("prod-us-central1", "prod-us-west4")
 
 
-def deploy(*, clusters: tuple[str, ...] = CLUSTERS, **fields: Any) -> Plan:
+def deploy(
+    *, clusters: tuple[str, ...] = CLUSTERS, software: dict[str, SoftwareSpec] | None = None, **fields: Any
+) -> Plan:
+    installed = {name: SoftwareSpec() for name in clusters} | (software or {})
     scope = Scope(environment="prod", team=None, project="example-train-prod", labels=LABELS, deletion_protection=True)
     spec = environment.AlertsSpec(**{"emails": ("oncall@example.com",), **fields})
 
     def program() -> None:
-        Alerts("alerts", AlertsArgs(scope=scope, spec=spec, clusters=clusters))
+        Alerts("alerts", AlertsArgs(scope=scope, spec=spec, clusters=installed))
 
     return record(program, project="training-platform", stack_name="prod")
 
@@ -95,3 +99,32 @@ def test_without_addresses_incidents_open_and_nobody_is_told() -> None:
 @pytest.mark.parametrize("fields", [{"enabled": False}, {"clusters": ()}])
 def test_nothing_is_watched_where_nothing_is_to_be(fields: dict[str, Any]) -> None:
     assert [resource for resource in deploy(**fields).resources if resource.custom] == []
+
+
+@pytest.mark.parametrize(
+    ("software", "missing"),
+    [
+        (SoftwareSpec(kueue="none"), {"kueue"}),
+        (SoftwareSpec(kueue="existing"), {"kueue"}),
+        (SoftwareSpec(jobset="existing"), {"jobset-controller"}),
+        (SoftwareSpec(jobset="none"), {"jobset", "jobset-controller"}),
+        (SoftwareSpec(metrics=False), {"kueue", "jobset-controller"}),
+    ],
+    ids=str,
+)
+def test_an_alert_watches_only_clusters_that_have_its_series(software: SoftwareSpec, missing: set[str]) -> None:
+    one, other = CLUSTERS
+
+    plan = deploy(software={other: software})
+
+    for name, rule in alert_rules().items():
+        (condition,) = plan.one(POLICY, f"alerts-{name}").inputs["conditions"]
+        query = condition["conditionPrometheusQueryLanguage"]["query"]
+        assert query == rule.query((one,) if rule.needs in missing else CLUSTERS, "example-train-prod")
+
+
+def test_no_alert_is_made_that_no_cluster_has_series_for() -> None:
+    plan = deploy(software={name: SoftwareSpec(kueue="none", jobset="none") for name in CLUSTERS})
+
+    made = {each.name.removeprefix("alerts-") for each in plan.of(POLICY)}
+    assert made == {name for name, rule in alert_rules().items() if rule.needs in ("system", "pod", "dcgm")}

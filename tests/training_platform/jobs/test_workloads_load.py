@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.training_platform.jobs.conftest import ENVIRONMENT
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import UnreadableError, parse_source
 from training_platform.config.workspace import Workspace, read_workspace
@@ -137,6 +138,19 @@ def test_a_share_of_a_flavor_that_no_pool_makes_is_none(read: Read, new_lab: Lab
 
     assert finding.path == "gke.flavor"
     assert "tpu-v5e-4x8" not in (finding.allowed or "")
+
+
+def test_a_cluster_without_jobset_runs_no_job(read: Read, new_lab: Lab) -> None:
+    root = new_lab()
+    stack = root / "stacks" / "Pulumi.lab.yaml"
+    for presence, said in (("existing", []), ("none", ["gke.cluster"])):
+        software = f"tpus:\n        software: {{jobset: {presence}}}\n"
+        stack.write_text(ENVIRONMENT.replace("tpus:\n", software, 1))
+
+        _, findings = read(JOB, workspace=read_workspace(root))
+
+        assert [each.path for each in findings] == said
+        assert all("no JobSet" in each.message for each in findings)
 
 
 def test_a_team_whose_file_is_rejected_is_told_from_one_that_is_not_there(read: Read, new_lab: Lab) -> None:

@@ -106,6 +106,7 @@ _HOST = r"^[a-z0-9.-]+\.[a-z]{2,}$"
 DOMAIN = r"^(\*\.)?([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}$"
 RESERVATION_NAME = r"^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$"
 RESERVATION_OR_ANY = r"^(\*|[a-z]([a-z0-9-]{0,61}[a-z0-9])?)$"
+CLUSTER_NAME = r"^[a-z]([a-z0-9-]{0,38}[a-z0-9])?$"
 DISK_IMAGE = r"^(projects/[a-z0-9.:-]+/)?global/images/[a-z]([a-z0-9-]{0,61}[a-z0-9])?$"
 BUCKET_NAME = r"^[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]$"
 KMS_KEY = r"^projects/[a-z0-9.:-]+/locations/[a-z0-9-]+/keyRings/[A-Za-z0-9_-]{1,63}/cryptoKeys/[A-Za-z0-9_-]{1,63}$"
@@ -124,6 +125,7 @@ FORMS = {
     RESERVATION_OR_ANY: "a reservation's name, of at most 63 lower-case letters, digits and dashes, or any",
     RESERVATION_NAME: "lower-case letters, digits and dashes, a letter first, at most 63",
     REQUEST_NAME: "lower-case letters, digits and dashes, a letter first, at most 57",
+    CLUSTER_NAME: "a cluster's name, of at most 40 lower-case letters, digits and dashes",
     SERVICE: "a service such as compute.googleapis.com",
     DISK_IMAGE: "a disk image such as projects/example/global/images/torch",
     BUCKET_NAME: "a bucket's name: 3 to 63 lower-case letters, digits, dots, dashes and underscores",

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from training_platform.config.reading.conflicts import refuse_conflicts
-from training_platform.config.reading.section import Cidr, Location, Name, Section, Version
+from training_platform.config.reading.conflicts import Conflict, refuse_conflicts
+from training_platform.config.reading.section import (
+    CLUSTER_NAME,
+    RESERVATION_NAME,
+    Cidr,
+    Location,
+    Name,
+    Section,
+    Version,
+)
 from training_platform.config.spec.auto_provisioning import AutoProvisioningSpec
 from training_platform.config.spec.compute_class import ComputeClassSpec, check_classes
 from training_platform.config.spec.maintenance import Maintenance
@@ -17,20 +26,70 @@ from training_platform.config.spec.node_pool import NodePoolSpec, SystemPoolSpec
 from training_platform.config.spec.storage import FileClassSpec
 from training_platform.config.spec.workloads.notebooks import Notebooks
 
+Presence = Literal["installed", "existing", "none"]
+# Of a cluster that is somebody else's, what its owner decides.
+OWNERS_FIELDS = (
+    "auto_provisioning",
+    "autoscaling_profile",
+    "binary_authorization",
+    "intranode_visibility",
+    "maintenance",
+    "release_channel",
+    "subnet",
+    "system_pool",
+    "version",
+)
+
 
 class SubnetSpec(Section):
     """The address ranges of one cluster. Changing any of them recreates the cluster."""
 
+    name: str | None = Field(
+        default=None,
+        pattern=RESERVATION_NAME,
+        description="Subnet of the environment's existing network, with these ranges; default: a new one.",
+        examples=["train-us-central1"],
+    )
     nodes: Cidr = Field(description="Primary range of the subnet: one address per VM.", examples=["10.10.0.0/20"])
     pods: Cidr = Field(description="Secondary range for pods: each VM gets a block of it.", examples=["10.64.0.0/16"])
     services: Cidr = Field(description="Secondary range for Kubernetes Services.", examples=["10.10.16.0/20"])
+    pods_range: str = Field(
+        default="pods", pattern=RESERVATION_NAME, description="Name of the range for pods.", examples=["pods"]
+    )
+    services_range: str = Field(
+        default="services",
+        pattern=RESERVATION_NAME,
+        description="Name of the range for Services.",
+        examples=["services"],
+    )
+
+
+class SoftwareSpec(Section):
+    """What the environment installs in a cluster: existing is somebody else's installation, none is left out."""
+
+    kueue: Presence = Field(
+        default="installed", description="Kueue; teams have shares of the cluster unless it is none."
+    )
+    jobset: Presence = Field(default="installed", description="JobSet, which jobs on GKE run as.")
+    metrics: bool = Field(
+        default=True, description="Managed Prometheus scrapes what is installed; alerts on it go with it."
+    )
 
 
 class ClusterSpec(Section):
     """A GKE cluster in one region or zone, private, reached through its DNS-based control-plane endpoint."""
 
     location: Location = Field(description="A region, or a zone for machines that are in one zone only.")
-    subnet: SubnetSpec = Field(description="Address ranges of the cluster.")
+    existing: str | None = Field(
+        default=None,
+        pattern=CLUSTER_NAME,
+        description="Name of a cluster of the project that is somebody else's, to make pools and queues in.",
+        examples=["shared-training"],
+    )
+    subnet: SubnetSpec | None = Field(
+        default=None, description="Address ranges of the cluster; required unless it is existing."
+    )
+    software: SoftwareSpec = Field(default=SoftwareSpec(), description="What is installed in the cluster.")
     release_channel: Literal["RAPID", "REGULAR", "STABLE", "EXTENDED"] = Field(
         default="REGULAR", description="GKE release channel."
     )
@@ -87,6 +146,25 @@ class ClusterSpec(Section):
     def fabrics(self) -> dict[str, dict[str, Any]]:
         """The networks of its GPUs by its name, filled by ``expansion.gpu_fabric``."""
         return {}
+
+    @model_validator(mode="after")
+    def _is_its_owners(self) -> ClusterSpec:
+        refuse_conflicts(self._conflicts_of_owners())
+        return self
+
+    def _conflicts_of_owners(self) -> Iterator[Conflict]:
+        """Yield what is its owner's to say, what is left out and wanted, and a missing subnet."""
+        for field in OWNERS_FIELDS if self.existing else ():
+            if field in self.model_fields_set:
+                message = f"does not go with existing: {self.existing} is as its owner has it"
+                yield Conflict((field,), message, "the field left out", "leave it out")
+        queued = {("serving",): self.serving, ("notebooks", "teams"): bool(self.notebooks and self.notebooks.teams)}
+        for path, wanted in queued.items():
+            if wanted and self.software.kueue == "none":
+                message = "needs Kueue to count its pods, and software.kueue is none"
+                yield Conflict(path, message, "the field left out, or Kueue installed", "leave it out")
+        if self.existing is None and self.subnet is None:
+            yield Conflict(("subnet",), "is missing", "nodes, pods and services, or the field existing")
 
     @model_validator(mode="after")
     def _classes_are_of_its_pools(self) -> ClusterSpec:

@@ -29,7 +29,7 @@ from training_platform.config.reading.section import (
 )
 from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.encryption import EncryptionSpec
-from training_platform.config.spec.networks import Destinations
+from training_platform.config.spec.networks import Destinations, ExistingNetwork
 from training_platform.config.spec.node_pool import MOST_SLICES
 from training_platform.config.spec.queues import CohortSpec, cohort_conflicts
 from training_platform.config.spec.quota_request import QuotaRequest, RequestName
@@ -95,6 +95,9 @@ class Environment(Section):
     admins: Members = Field(default=(), description="IAM members that may administer the clusters.")
     clusters: dict[Name, ClusterSpec] = Field(
         default={}, description="GKE clusters, by name; none where teams use Vertex AI alone."
+    )
+    network: ExistingNetwork | None = Field(
+        default=None, description="VPC that exists already; default: one of the environment's own."
     )
     nat_addresses: int = Field(
         default=0,
@@ -186,10 +189,11 @@ class Environment(Section):
                 at = ("clusters", name, "notebooks", "filestore")
                 yield from self._conflicts_of_homes(at, cluster.notebooks.filestore, region_of(cluster.location))
         for name, instance in self.filestore.items():
-            if instance.connection == "private-service-access" and self.private_services_range is None:
+            alone = self.private_services_range is None and self.network is None
+            if instance.connection == "private-service-access" and alone:
                 message = "needs private_services_range of the environment, which is not set"
                 yield Conflict(("filestore", name, "connection"), message, "direct-peering, or such a range")
-        if self.lustre and self.private_services_range is None:
+        if self.lustre and self.private_services_range is None and self.network is None:
             message = "needs private_services_range of the environment, which is not set"
             yield Conflict(("lustre",), message, "such a range, a /23 or larger for each instance", "10.200.0.0/20")
         if self.google_apis == "public" and self.clusters and not self.open_egress:
@@ -199,12 +203,46 @@ class Environment(Section):
         for number in (number for number, each in enumerate(self.egress) if each.host and without):
             message = f"is a name, which needs fqdn_policies of clusters {enumeration(without)}"
             yield Conflict(("egress", number, "host"), message, "cidr, or clusters with fqdn_policies: true")
+        yield from self._conflicts_of_network()
         yield from self._regions_without_key()
         yield from cohort_conflicts(self.cohorts)
         yield from self._data_set_conflicts()
         if slices > MOST_SLICES:
             message = f"has {slices:,} slices and node pools in all clusters together"
             yield Conflict(("clusters",), message, f"at most {MOST_SLICES:,}")
+
+    def _conflicts_of_network(self) -> Iterator[Conflict]:
+        """Yield what an existing network's owner decides, and subnets that are nowhere to be found."""
+        shared = self.host_project is not None
+        for field in ("nat_addresses", "private_services_range") if self.network else ():
+            if field in self.model_fields_set:
+                message = "does not go with network, whose owner has its gateways and peerings"
+                yield Conflict((field,), message, "the field left out", "leave it out")
+        if self.network and self.network.grant_roles and not shared:
+            message = "is true, and the network is not of another project"
+            yield Conflict(("network", "grant_roles"), message, "false, or project with the host project", "false")
+        if shared and self.network_attachments:
+            message = f"are subnets, and those of the network are project {self.host_project}'s"
+            yield Conflict(("network_attachments",), message, "the field left out, or attachments of its owner")
+        for name, cluster in self.clusters.items():
+            named = cluster.subnet.name if cluster.subnet else None
+            if named and self.network is None:
+                message = f"is {named!r}, and the environment makes the network with its subnets"
+                yield Conflict(("clusters", name, "subnet", "name"), message, "the field left out, or network")
+            if shared and cluster.subnet and not named:
+                message = f"is missing: the network is of project {self.host_project}, which has its subnets"
+                yield Conflict(("clusters", name, "subnet", "name"), message, "name of a subnet with these ranges")
+
+    @property
+    def own_clusters(self) -> dict[str, ClusterSpec]:
+        """The clusters that the environment makes, by name: not those that are somebody else's."""
+        return {name: cluster for name, cluster in self.clusters.items() if cluster.existing is None}
+
+    @property
+    def host_project(self) -> str | None:
+        """The host project of a Shared VPC; None where the network is of the environment's own project."""
+        found = self.network.project if self.network else None
+        return found if found != self.project else None
 
     def _conflicts_of_homes(self, at: tuple[str, ...], wanted: str, region: str) -> Iterator[Conflict]:
         """Yield an instance for homes of notebooks that is not there, is a team's alone, or is in another region."""

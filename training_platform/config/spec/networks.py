@@ -1,4 +1,4 @@
-"""The networks between GPUs of different VMs, and what pods of teams may connect to."""
+"""The networks between GPUs of different VMs, what pods of teams may connect to, and a VPC that exists already."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from training_platform.config.reading.section import DOMAIN, Cidr, Section
+from training_platform.config.reading.section import DOMAIN, RESERVATION_NAME, Cidr, ProjectId, Section
 
 
 class GpuNetworksSpec(Section):
@@ -45,3 +45,16 @@ class Destination(Section):
 
 
 Destinations = tuple[Destination, ...]
+
+
+class ExistingNetwork(Section):
+    """A VPC that exists already, with its subnets, routers and NAT gateways as its owner has them."""
+
+    name: str = Field(pattern=RESERVATION_NAME, description="Name of the VPC.", examples=["shared-vpc"])
+    project: ProjectId | None = Field(
+        default=None, description="Host project of a Shared VPC; default: the environment's project."
+    )
+    grant_roles: bool = Field(
+        default=False,
+        description="Grant GKE's service agents their roles in the host project; false: its owner does.",
+    )

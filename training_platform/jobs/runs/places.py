@@ -36,8 +36,8 @@ class Place:
 
     @property
     def cluster(self) -> str:
-        """The cluster's name in Google Cloud, ``{environment}-{key}``."""
-        return cluster_name(self.scope, self.key)
+        """The cluster's name in Google Cloud, ``{environment}-{key}`` unless it is somebody else's."""
+        return cluster_name(self.scope, self.key, self.environment.clusters[self.key])
 
     @property
     def location(self) -> str:

@@ -10,7 +10,7 @@ from training_platform.config.spec.maintenance import Maintenance
 from training_platform.resources.declared import Declared, Options
 from training_platform.resources.gke.auto_provisioning import cluster_autoscaling
 from training_platform.resources.gke.node_config import OAUTH_SCOPES
-from training_platform.resources.network.cluster_subnet import PODS_RANGE, SERVICES_RANGE
+from training_platform.resources.network.cluster_subnet import own_ranges
 from training_platform.resources.register import CLUSTER
 from training_platform.resources.scope import Scope
 
@@ -96,10 +96,11 @@ def gke_cluster(
 
     ``lustre`` says whether it has the driver of Managed Lustre.
     """
+    ranges = own_ranges(spec)
     inputs: ClusterInputs = {
         "project": scope.project,
         "location": spec.location,
-        "name": cluster_name(scope, key),
+        "name": cluster_name(scope, key, spec),
         "resource_labels": scope.labels,
         "deletion_protection": scope.deletion_protection and spec.deletion_protection,
         "min_master_version": spec.version,
@@ -109,8 +110,8 @@ def gke_cluster(
         "subnetwork": subnetwork,
         "networking_mode": "VPC_NATIVE",
         "ip_allocation_policy": {
-            "cluster_secondary_range_name": PODS_RANGE,
-            "services_secondary_range_name": SERVICES_RANGE,
+            "cluster_secondary_range_name": ranges.pods_range,
+            "services_secondary_range_name": ranges.services_range,
         },
         # Both can only be chosen at creation, and machines with several network cards want both.
         "datapath_provider": "ADVANCED_DATAPATH",
@@ -141,9 +142,9 @@ def gke_cluster(
     return Declared(type=CLUSTER, name=f"{key}-cluster", inputs=inputs, options=_options(scope, spec))
 
 
-def cluster_name(scope: Scope, cluster: str) -> str:
-    """Return a cluster's name in Google Cloud, ``{environment}-{cluster}``; GKE takes at most 40 characters."""
-    return f"{scope.environment}-{cluster}"
+def cluster_name(scope: Scope, cluster: str, spec: ClusterSpec) -> str:
+    """Return a cluster's name in Google Cloud, at most 40 characters: ``{environment}-{cluster}``, or its owner's."""
+    return spec.existing or f"{scope.environment}-{cluster}"
 
 
 def is_frozen(cluster: ClusterSpec) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from training_platform.config.spec import environment
+from training_platform.config.spec.cluster import SoftwareSpec
 from training_platform.resources.cloud_names import slug
 from training_platform.resources.declared import Alike, Declared
 from training_platform.resources.monitoring.alert_rules import AlertRule, alert_rules
@@ -65,16 +66,24 @@ def email_channels(name: str, emails: Sequence[str], scope: Scope) -> Iterator[D
         yield Declared(type=NOTIFICATION_CHANNEL, name=f"{name}-{slug(address)}", inputs=inputs)
 
 
-def alert_policies(name: str, scope: Scope, clusters: Sequence[str], told: Sequence[Any]) -> Iterator[Declared]:
-    """Yield a policy for each rule: ``clusters`` are names in GKE, ``told`` the names of channels."""
+def alert_policies(
+    name: str, scope: Scope, clusters: Mapping[str, SoftwareSpec], told: Sequence[Any]
+) -> Iterator[Declared]:
+    """Yield a policy for each rule that some cluster has series for.
+
+    ``clusters`` are names in GKE with what is installed there, ``told`` the names of channels.
+    """
     common: AlertPolicyAlike = {
         "project": scope.project,
         "combiner": "OR",
         "notification_channels": list(told),
         "user_labels": scope.labels,
     }
-    alike, names = Alike(common), sorted(clusters)
+    alike = Alike(common)
     for rule_name, rule in alert_rules().items():
+        names = sorted(cluster for cluster, software in clusters.items() if _measured(rule, software))
+        if not names:
+            continue
         inputs: AlertPolicyInputs = {
             "display_name": f"{scope.environment}: {rule.title}",
             "conditions": [_condition(rule_name, rule, rule.query(names, scope.project))],
@@ -82,6 +91,14 @@ def alert_policies(name: str, scope: Scope, clusters: Sequence[str], told: Seque
             "documentation": {"content": rule.documentation, "mime_type": "text/markdown"},
         }
         yield Declared(type=ALERT_POLICY, name=f"{name}-{rule_name}", inputs=inputs, alike=alike)
+
+
+def _measured(rule: AlertRule, software: SoftwareSpec) -> bool:
+    """Whether a cluster has the series that a rule needs: those of a controller are scraped where we installed it."""
+    if rule.needs == "jobset":
+        return software.jobset != "none"
+    scraped = {"kueue": software.kueue, "jobset-controller": software.jobset}
+    return rule.needs not in scraped or (software.metrics and scraped[rule.needs] == "installed")
 
 
 def _condition(name: str, rule: AlertRule, query: str) -> Condition:

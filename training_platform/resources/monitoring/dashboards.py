@@ -85,7 +85,7 @@ def parts() -> list[Part]:
 def platform_dashboard(environment: Environment, scope: Scope) -> Iterator[Declared]:
     """Yield the dashboard of an environment that has clusters and wants dashboards."""
     if environment.dashboards and environment.clusters:
-        clusters = [cluster_name(scope, key) for key in environment.clusters]
+        clusters = [cluster_name(scope, key, spec) for key, spec in environment.clusters.items()]
         instances = [instance_name(scope.environment, key) for key in environment.filestore]
         yield _declared(
             Subject(
@@ -101,7 +101,7 @@ def platform_dashboard(environment: Environment, scope: Scope) -> Iterator[Decla
 def team_dashboard(team: Team, environment: Environment, scope: Scope) -> Iterator[Declared]:
     """Yield the dashboard of a team with shares, in the environment's project: what clusters measure is seen there."""
     if environment.dashboards and team.shares:
-        clusters = [cluster_name(scope, key) for key in team.shares]
+        clusters = [cluster_name(scope, key, environment.clusters[key]) for key in team.shares]
         instances = {instance_name(scope.environment, each.filestore) for each in team.directories.values()}
         yield _declared(
             Subject(

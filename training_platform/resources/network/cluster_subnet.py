@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from training_platform.catalog.locations import region_of
-from training_platform.config.spec.cluster import ClusterSpec
+from training_platform.config.spec.cluster import ClusterSpec, SubnetSpec
 from training_platform.resources.declared import Declared, Options
 from training_platform.resources.register import FIREWALL, SUBNETWORK
 from training_platform.resources.scope import Scope
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from pulumi_gcp import compute
     from pulumi_gcp.compute import SubnetworkSecondaryIpRangeArgsDict as SecondaryRange
 
-PODS_RANGE = "pods"
-SERVICES_RANGE = "services"
 # Of Kueue and JobSet (9443; metrics and visibility 8443), and of a service mesh's injector (15017). GKE itself opens
 # 443 and 10250. Sources: both Helm charts; default ports of terraform-google-kubernetes-engine.
 WEBHOOK_PORTS = ("8443", "9443", "15017")
@@ -55,14 +53,15 @@ class FirewallInputs(TypedDict, total=False):
 
 def cluster_subnet(name: str, spec: ClusterSpec, scope: Scope, network: Any) -> Declared:
     """Return a cluster's subnet, with ranges for nodes, pods and Services; ``name`` is the cluster's key."""
+    ranges = own_ranges(spec)
     inputs: SubnetworkInputs = {
         "project": scope.project,
         "region": region_of(spec.location),
         "network": network,
-        "ip_cidr_range": spec.subnet.nodes,
+        "ip_cidr_range": ranges.nodes,
         "secondary_ip_ranges": [
-            {"range_name": PODS_RANGE, "ip_cidr_range": spec.subnet.pods},
-            {"range_name": SERVICES_RANGE, "ip_cidr_range": spec.subnet.services},
+            {"range_name": ranges.pods_range, "ip_cidr_range": ranges.pods},
+            {"range_name": ranges.services_range, "ip_cidr_range": ranges.services},
         ],
         "private_ip_google_access": True,  # Google's APIs and registries without the NAT gateway
         # A sample, seldom: hosts of one slice exchange more than anybody would pay to have logged.
@@ -73,6 +72,18 @@ def cluster_subnet(name: str, spec: ClusterSpec, scope: Scope, network: Any) -> 
         },
     }
     return Declared(type=SUBNETWORK, name=f"{name}-subnet", inputs=inputs, options=_OPTIONS)
+
+
+def own_ranges(spec: ClusterSpec) -> SubnetSpec:
+    """Return the ranges of a cluster of the environment's own, which the model asks for."""
+    assert spec.subnet is not None, "a cluster that is somebody else's has no subnet here"
+    return spec.subnet
+
+
+def existing_subnet(spec: ClusterSpec, project: str) -> str | None:
+    """Return the id of the subnet that is there already; None where one is made. ``project`` is the network's."""
+    name = own_ranges(spec).name
+    return f"projects/{project}/regions/{region_of(spec.location)}/subnetworks/{name}" if name else None
 
 
 def webhook_firewall(name: str, spec: ClusterSpec, scope: Scope, network: Any, node_service_account: Any) -> Declared:
@@ -86,7 +97,7 @@ def webhook_firewall(name: str, spec: ClusterSpec, scope: Scope, network: Any, n
         "network": network,
         "description": f"Control plane of cluster {name} to admission webhooks on its nodes",
         "direction": "INGRESS",
-        "source_ranges": [spec.subnet.nodes],
+        "source_ranges": [own_ranges(spec).nodes],
         "target_service_accounts": [node_service_account],
         "allows": [{"protocol": "tcp", "ports": list(WEBHOOK_PORTS)}],
     }

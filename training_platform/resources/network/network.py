@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from training_platform.config.spec.environment import Environment
 from training_platform.resources.cloud_names import NAME_LIMIT, short_name
 from training_platform.resources.declared import Declared, Options
 from training_platform.resources.register import (
@@ -96,6 +97,17 @@ class RouterNatInputs(TypedDict):
     min_ports_per_vm: int
     max_ports_per_vm: int
     log_config: compute.RouterNatLogConfigArgsDict
+
+
+def existing_network(environment: Environment) -> str | None:
+    """Return the id of the VPC that exists already; None where the environment makes its own."""
+    found = environment.network
+    return f"projects/{network_project(environment)}/global/networks/{found.name}" if found else None
+
+
+def network_project(environment: Environment) -> str:
+    """Return the project that the VPC and its subnets are in."""
+    return environment.host_project or environment.project
 
 
 def vpc(name: str, scope: Scope) -> Declared:

@@ -58,7 +58,7 @@ def provider_settings(durations: Mapping[str, float]) -> dict[str, str]:
 
 
 def make_cloud(folder: Folder, workspace: Workspace, durations: Mapping[str, float]) -> LocalCloud:
-    """Return the local cloud as its file has it: the projects of all stacks and keys, the quotas of the repository.
+    """Return the local cloud as its file has it: projects of all stacks, networks and keys, the repository's quotas.
 
     A project that no file names any more is there as long as something is in it: a stack may be on its way out.
     """
@@ -68,6 +68,7 @@ def make_cloud(folder: Folder, workspace: Workspace, durations: Mapping[str, flo
     known |= {
         project for _, home in workspace.environments() if home.encryption for project in home.encryption.projects
     }
+    known |= {home.host_project for _, home in workspace.environments() if home.host_project}
     known |= {record.project for record in store.all() if record.project}
     return LocalCloud(Projects(snapshots, known), store=store, settings=Settings(durations=dict(durations)))
 

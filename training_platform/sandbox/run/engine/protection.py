@@ -12,7 +12,7 @@ _ENGINES_REFUSAL: Final = re.compile(r"marked for protection|because it is prote
 
 
 def protected(resources: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the logical names of a state's resources that are protected in either way."""
+    """Return the logical names of a state's resources that are protected in either way; what is only read stays."""
     return [each["urn"].split("::", 3)[-1] for each in resources if _is_protected(each)]
 
 
@@ -27,5 +27,5 @@ def with_way_out(message: str) -> str:
 
 
 def _is_protected(resource: Mapping[str, Any]) -> bool:
-    outputs = resource.get("outputs") or {}
+    outputs = {} if resource.get("external") else resource.get("outputs") or {}
     return bool(resource.get("protect")) or any(outputs.get(name) is True for name in API_FIELDS)

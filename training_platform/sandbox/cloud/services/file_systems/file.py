@@ -28,7 +28,8 @@ def _fill(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
     block = f"10.{100 + serial // 250 % 100}.{serial % 250}"
     tier = FILESTORE_TIERS.get(body.get("tier", ""))
     size = tier.reserved_prefix if tier else 29  # STANDARD and PREMIUM are basic tiers under older names
-    if not network.get("reservedIpRange"):
+    # Private service access takes the name of a range; what the API answers where none was given is (unverified).
+    if not network.get("reservedIpRange") and network["connectMode"] == "DIRECT_PEERING":
         network["reservedIpRange"] = f"{block}.0/{size}"
     network["ipAddresses"] = [f"{block}.2"]
     _defaults(body)

@@ -1,0 +1,309 @@
+"""Environments of which parts are left out or somebody else's: what is registered, counted and refused."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from modules.project.service_agents import HOST_ROLES
+from tests.places import ROOT
+from tests.stacks.test_reach import planned
+from training_platform.checks.cost import stack_cost
+from training_platform.checks.planning.recorder import Plan
+from training_platform.config.reading.source import parse_source
+from training_platform.config.spec.environment import Environment
+from training_platform.config.spec.stack import parse_stack
+from training_platform.config.workspace import Workspace, cross_check
+from training_platform.quota.demand import stack_demand
+from training_platform.resources.gke.cluster import cluster_name
+from training_platform.resources.model import planned_of_model
+from training_platform.resources.scope import environment_scope
+
+RANGES = {"nodes": "10.10.0.0/20", "pods": "10.64.0.0/16", "services": "10.10.16.0/20"}
+POOLS = {"h100": {"machine_type": "a3-highgpu-8g", "zone": "us-central1-a", "max_nodes": 4}}
+OWN: dict[str, Any] = {"location": "us-central1", "subnet": RANGES, "node_pools": POOLS}
+NAMED: dict[str, Any] = {**OWN, "subnet": {**RANGES, "name": "train", "pods_range": "a", "services_range": "b"}}
+OTHERS: dict[str, Any] = {"location": "us-central1", "existing": "shared", "node_pools": POOLS}
+HOST = {"name": "shared-vpc", "project": "example-host"}
+ATTACHMENTS = {"network_attachments": {"us-central1": "10.30.0.0/24"}}
+OWN_HOST = {**HOST, "project": "example-train"}
+TEAM = {
+    "environment": "env",
+    "name": "team",
+    "members": ["group:a@example.com"],
+    "shares": {"main": {"h100": {"nominal_quota": 8}}},
+}
+NO_SHARES = {**TEAM, "shares": {}}
+NETWORK, SUBNET = "gcp:compute/network:Network", "gcp:compute/subnetwork:Subnetwork"
+NAT, FIREWALL = "gcp:compute/routerNat:RouterNat", "gcp:compute/firewall:Firewall"
+CLUSTER, POOL = "gcp:container/cluster:Cluster", "gcp:container/nodePool:NodePool"
+MEMBER, FILESTORE = "gcp:projects/iAMMember:IAMMember", "gcp:filestore/instance:Instance"
+RELEASE, CLASS = "kubernetes:helm.sh/v3:Release", "kubernetes:storage.k8s.io/v1:StorageClass"
+FLAVOR, QUEUE = (f"kubernetes:kueue.x-k8s.io/v1beta2:{each}" for each in ("ResourceFlavor", "ClusterQueue"))
+SCRAPE = "kubernetes:monitoring.googleapis.com/v1:ClusterPodMonitoring"
+
+
+def environment(cluster: Mapping[str, Any] = OWN, **fields: Any) -> dict[str, Any]:
+    return {"project": "example-train", "production": False, "clusters": {"main": copy.deepcopy(cluster)}, **fields}
+
+
+def plan_of(cluster: Mapping[str, Any] = OWN, **fields: Any) -> Plan:
+    return planned(environment(cluster, **fields), NO_SHARES, "env")
+
+
+def names(plan: Plan, kind: str) -> set[str]:
+    return {each.name for each in plan.of(kind)}
+
+
+def workspace_of(section: Mapping[str, Any], team: Mapping[str, Any] = NO_SHARES) -> Workspace:
+    files = {"env": {"training-platform:environment": section}, "team": {"training-platform:team": team}}
+    stacks = {
+        name: parse_stack(name, parse_source(yaml.safe_dump({"config": given}), f"stacks/Pulumi.{name}.yaml"))
+        for name, given in files.items()
+    }
+    return cross_check(Workspace(Path(), stacks))
+
+
+def refused(section: Mapping[str, Any], team: Mapping[str, Any] = NO_SHARES) -> dict[str, str]:
+    """Return what is said of both files, by path."""
+    return {found.path: str(found) for stack in workspace_of(section, team).stacks.values() for found in stack.findings}
+
+
+def test_an_existing_network_is_joined_and_nothing_of_it_is_made() -> None:
+    plan = plan_of(network={"name": "vpc"})
+
+    assert not [name for name in names(plan, NETWORK) if "gpu" not in name]
+    assert plan.of(NAT) == []
+    assert plan.of("gcp:dns/managedZone:ManagedZone") == []
+    assert plan.outputs["google_apis"] == "199.36.153.8/30"
+    assert plan.one(CLUSTER).inputs["network"] == "projects/example-train/global/networks/vpc"
+    assert plan.one(SUBNET, "main-subnet").inputs["network"] == "projects/example-train/global/networks/vpc"
+    assert "main-webhooks" in names(plan, FIREWALL)
+
+
+def test_a_named_subnet_is_taken_with_the_names_of_its_ranges() -> None:
+    plan = plan_of(NAMED, network={"name": "vpc"})
+
+    cluster = plan.one(CLUSTER).inputs
+    assert "main-subnet" not in names(plan, SUBNET)
+    assert cluster["subnetwork"] == "projects/example-train/regions/us-central1/subnetworks/train"
+    assert cluster["ipAllocationPolicy"] == {"clusterSecondaryRangeName": "a", "servicesSecondaryRangeName": "b"}
+
+
+def test_a_subnet_of_ones_own_has_ranges_of_the_names_that_are_said() -> None:
+    plan = plan_of({**OWN, "subnet": {**RANGES, "pods_range": "a"}})
+
+    ranges = plan.one(SUBNET, "main-subnet").inputs["secondaryIpRanges"]
+    assert [each["rangeName"] for each in ranges] == ["a", "services"]
+
+
+def test_a_shared_vpc_is_the_host_projects_with_its_subnets_and_firewall() -> None:
+    plan = plan_of(NAMED, network=HOST)
+
+    cluster = plan.one(CLUSTER).inputs
+    assert cluster["project"] == "example-train"
+    assert cluster["network"] == "projects/example-host/global/networks/shared-vpc"
+    assert cluster["subnetwork"] == "projects/example-host/regions/us-central1/subnetworks/train"
+    assert "main-webhooks" not in names(plan, FIREWALL)
+    assert not [each for each in plan.resources if each.inputs.get("project") == "example-host"]
+
+
+def test_roles_in_the_host_project_are_granted_where_that_is_asked_for_and_clusters_wait_for_them() -> None:
+    plan = plan_of(NAMED, network={**HOST, "grant_roles": True})
+
+    granted = [each for each in plan.of(MEMBER) if each.inputs["project"] == "example-host"]
+    assert sorted((each.name.partition("host-")[2], each.inputs["role"]) for each in granted) == [
+        ("cloudservices-compute.networkUser", "roles/compute.networkUser"),
+        ("container-engine-robot-compute.networkUser", "roles/compute.networkUser"),
+        ("container-engine-robot-container.hostServiceAgentUser", "roles/container.hostServiceAgentUser"),
+    ]
+    assert {each.key for each in granted} <= set(plan.one(CLUSTER).options["dependsOn"])
+
+
+def test_storage_in_a_shared_vpc_joins_it_by_private_service_access() -> None:
+    instance = {"location": "us-central1-a", "capacity_gib": 1024, "connection": "private-service-access"}
+
+    plan = plan_of(NAMED, network=HOST, filestore={"homes": instance})
+
+    vpc = "projects/example-host/global/networks/shared-vpc"
+    assert plan.one(FILESTORE).inputs["networks"][0]["network"] == vpc
+    parameters = plan.one(CLASS).inputs["parameters"]
+    assert (parameters["network"], parameters["connect-mode"]) == (vpc, "PRIVATE_SERVICE_ACCESS")
+
+
+def test_storage_in_a_network_of_the_project_knows_it_by_its_name() -> None:
+    plan = plan_of(network={"name": "vpc"}, filestore={"homes": {"location": "us-central1-a", "capacity_gib": 1024}})
+
+    parameters = plan.one(CLASS).inputs["parameters"]
+    assert parameters["network"] == "vpc"
+    assert "connect-mode" not in parameters
+
+
+def test_pools_and_software_go_into_an_existing_cluster_and_nothing_is_made_of_it() -> None:
+    plan = plan_of(OTHERS)
+
+    assert plan.of(CLUSTER) == []
+    assert names(plan, POOL) == {"main-h100-pool"}
+    assert plan.one(POOL).inputs["cluster"] == "shared"
+    assert {"main-subnet", "main-webhooks"}.isdisjoint(names(plan, SUBNET) | names(plan, FIREWALL))
+    assert names(plan, RELEASE) == {"main-jobset-release", "main-kueue-release"}
+    assert len(plan.of(FLAVOR)) == 1
+
+
+def test_an_environment_with_existing_clusters_alone_makes_no_gateway() -> None:
+    assert plan_of(OTHERS).of(NAT) == []
+
+
+def test_a_team_reaches_an_existing_cluster_by_its_own_name() -> None:
+    plan = planned(environment(OTHERS), TEAM, "team")
+
+    (provider,) = (each for each in plan.resources if each.type == "pulumi:providers:kubernetes")
+    assert provider.inputs["clusterIdentifier"] == "projects/example-train/locations/us-central1/clusters/shared"
+    assert len(plan.of(QUEUE)) == 1
+
+
+@pytest.mark.parametrize(
+    ("software", "releases", "flavors", "scrapes"),
+    [
+        ({}, {"jobset", "kueue"}, 1, {"jobset", "kueue"}),
+        ({"kueue": "existing"}, {"jobset"}, 1, {"jobset"}),
+        ({"kueue": "none"}, {"jobset"}, 0, {"jobset"}),
+        ({"jobset": "existing"}, {"kueue"}, 1, {"kueue"}),
+        ({"kueue": "none", "jobset": "none"}, set(), 0, set()),
+        ({"metrics": False}, {"jobset", "kueue"}, 1, set()),
+    ],
+    ids=str,
+)
+def test_software_is_installed_as_the_cluster_says(
+    software: dict[str, Any], releases: set[str], flavors: int, scrapes: set[str]
+) -> None:
+    plan = plan_of({**OWN, "software": software})
+
+    assert names(plan, RELEASE) == {f"main-{name}-release" for name in releases}
+    assert len(plan.of(FLAVOR)) == flavors
+    assert names(plan, SCRAPE) == {f"main-{name}-metrics-scrape" for name in scrapes}
+
+
+@pytest.mark.parametrize(
+    "section",
+    [
+        environment(network={"name": "vpc"}),
+        environment(NAMED, network={"name": "vpc"}),
+        environment(NAMED, network=HOST),
+        environment(OTHERS),
+        environment({**OWN, "software": {"kueue": "none"}}),
+    ],
+    ids=["network", "subnet", "host project", "cluster", "no Kueue"],
+)
+def test_the_fast_check_sees_the_same_resources(section: dict[str, Any]) -> None:
+    workspace = workspace_of(section)
+
+    fast = {each.key: each for each in planned_of_model(workspace.stacks["env"], workspace)}
+    whole = {each.key: each for each in planned(section, NO_SHARES, "env").resources}
+
+    kinds = {NETWORK, SUBNET, NAT, FIREWALL, CLUSTER, POOL, FLAVOR, FILESTORE}
+    assert {key for key in fast if key[0] in kinds} == {key for key in whole if key[0] in kinds}
+    for key in fast.keys() & whole.keys():
+        if key[0] == CLUSTER:
+            assert fast[key].inputs["ipAllocationPolicy"] == whole[key].inputs["ipAllocationPolicy"]
+
+
+def charged(section: dict[str, Any]) -> set[str]:
+    """Return who is charged for what, but for the pool of accelerators."""
+    workspace = workspace_of(section)
+    holders = {charge.holder.label for charge in stack_demand(workspace.stacks["env"], workspace)}
+    return {label for label in holders if "h100" not in label and "GPU" not in label}
+
+
+def paid(section: dict[str, Any]) -> float:
+    made = workspace_of(section).stacks["env"].environment
+    assert made
+    return stack_cost(made).most
+
+
+def test_what_is_somebody_elses_is_not_charged() -> None:
+    own = charged(environment())
+
+    assert {"main", "main-system", "network", "NAT of us-central1"} <= own
+    assert charged(environment(NAMED, network={"name": "vpc"})) == own - {"main", "network", "NAT of us-central1"}
+    assert charged(environment(OTHERS, network={"name": "vpc"})) == set()
+
+
+def test_what_is_somebody_elses_is_not_paid() -> None:
+    pools = stack_cost(Environment(project="example-train", clusters={})).most
+
+    assert paid(environment()) > paid(environment(network={"name": "vpc"})) > paid(environment(OTHERS)) > pools
+
+
+def test_an_existing_cluster_keeps_its_owners_name() -> None:
+    made = workspace_of(environment(OTHERS)).stacks["env"].environment
+
+    assert made
+    assert cluster_name(environment_scope("env", made), "main", made.clusters["main"]) == "shared"
+
+
+def test_settings_of_what_is_somebody_elses_are_refused_all_at_once() -> None:
+    of_a_cluster: dict[str, Any] = {"release_channel": "RAPID", "system_pool": {}, "subnet": RANGES}
+    of_a_network: dict[str, Any] = {"nat_addresses": 1, "private_services_range": "10.9.0.0/16"}
+
+    in_a_cluster = refused(environment({**OTHERS, **of_a_cluster}))
+    in_a_network = refused(environment(network={"name": "vpc", "grant_roles": True}, **of_a_network))
+
+    assert in_a_cluster.keys() == {f"clusters.main.{field}" for field in of_a_cluster}
+    assert in_a_network.keys() == {*of_a_network, "network.grant_roles"}
+
+
+@pytest.mark.parametrize(
+    ("section", "path", "words"),
+    [
+        (environment({"location": "us-central1"}), "clusters.main.subnet", "nodes, pods and services"),
+        (environment(NAMED), "clusters.main.subnet.name", "makes the network"),
+        (environment(network=HOST), "clusters.main.subnet.name", "is of project example-host"),
+        (environment(NAMED, network=HOST, **ATTACHMENTS), "network_attachments", "project example-host's"),
+        (environment(NAMED, network={**OWN_HOST, "grant_roles": True}), "network.grant_roles", "Nearest: false"),
+    ],
+)
+def test_what_cannot_be_is_said_at_its_line(section: dict[str, Any], path: str, words: str) -> None:
+    said = refused(section)
+
+    assert said.keys() == {path}
+    assert words in said[path]
+
+
+def test_a_share_of_a_cluster_without_kueue_is_refused() -> None:
+    said = refused(environment({**OWN, "software": {"kueue": "none"}}), TEAM)
+
+    assert said.keys() == {"shares.main"}
+    assert "no queue can be in it" in said["shares.main"]
+    assert refused(environment({**OWN, "software": {"kueue": "existing"}}), TEAM) == {}
+
+
+def test_a_cohorts_share_of_a_cluster_without_kueue_is_refused() -> None:
+    shares = {"main": {"h100": {"nominal_quota": 8}}}
+
+    said = refused(environment({**OWN, "software": {"kueue": "none"}}, cohorts={"research": {"shares": shares}}))
+
+    assert said.keys() == {"cohorts.research.shares.main"}
+
+
+def test_the_example_of_the_page_is_an_environment() -> None:
+    page = (ROOT / "docs" / "existing.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^```yaml\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    section = yaml.safe_load(example)["config"]["training-platform:environment"]
+
+    assert refused(section) == {}
+    assert workspace_of(section).stacks["env"].environment
+
+
+def test_the_page_names_the_roles_that_are_granted() -> None:
+    page = (ROOT / "docs" / "existing.md").read_text(encoding="utf-8")
+    said = re.findall(r"--role (\S+) \\\n *--member serviceAccount:(\S+)", page)
+
+    granted = [(role, account.replace("{number}", "NUMBER")) for account, roles in HOST_ROLES.items() for role in roles]
+    assert sorted(said) == sorted(granted)
