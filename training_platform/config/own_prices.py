@@ -22,7 +22,7 @@ from training_platform.config.reading.source import read_source
 FILE = "stacks/prices.yaml"
 RULE = "own-prices"
 _SERVICES = (
-    *default().service_prices,
+    *(name for name in default().service_prices if not name.startswith("filestore-")),
     *(f"filestore-{tier}" for tier in default().filestore_tiers),
     *(f"lustre-{tier}" for tier in default().lustre_tiers),
     "hyperdisk-balanced",

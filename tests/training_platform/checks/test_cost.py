@@ -79,6 +79,21 @@ def test_what_no_source_prices_is_named_and_makes_the_sum_a_least_one() -> None:
     assert "no price known: filestore-ZONAL in us-central1" in price_note(cost)
 
 
+def test_managed_lustre_is_named_by_its_throughput_and_takes_an_own_price(tmp_path: Path) -> None:
+    lustre = {"x": {"location": "us-central1-a", "capacity_gib": 36000, "mbps_per_tib": 500}}
+    having = environment(lustre=lustre, private_services_range="10.200.0.0/20")
+    own = book(tmp_path, "read: 2026-11-01\nservices: {lustre-500: {us-central1: 0.34}}\n")
+
+    assert stack_cost(having).unpriced == ("lustre-500 in us-central1",)
+    more = stack_cost(having, own).least - stack_cost(environment(), own).least
+    assert more == pytest.approx(36000 * 0.34 / HOURS_OF_MONTH)
+
+
+def test_basic_hdd_has_a_price_in_the_one_region_of_its_source() -> None:
+    assert service_cost("filestore-BASIC_HDD", "us-west1", 1, 1).least == pytest.approx(0.000274, rel=0.001)
+    assert service_cost("filestore-BASIC_HDD", "us-central1", 1, 1).unpriced
+
+
 def book(root: Path, text: str) -> PriceBook:
     (root / "stacks").mkdir(exist_ok=True)
     (root / "stacks" / "prices.yaml").write_text(text, encoding="utf-8")
