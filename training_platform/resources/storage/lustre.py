@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 NOBODY = 65534
 
 
-class InstanceInputs(TypedDict):
+class LustreInputs(TypedDict):
     """What ``gcp.lustre.Instance`` takes, of which ours say these. Numbers are texts, as the API has them."""
 
     instance_id: str
@@ -39,7 +39,7 @@ def lustre_instance(key: str, spec: LustreSpec, scope: Scope, network: Any) -> D
 
     Clusters mount it at port 988, which those from 1.33.2-gke.4780000 on do (GKE docs, read 2026-11-22).
     """
-    inputs: InstanceInputs = {
+    inputs: LustreInputs = {
         "instance_id": instance_id(key, scope),
         "project": scope.project,
         "location": spec.location,
