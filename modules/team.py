@@ -26,7 +26,7 @@ from modules.tenancy.cluster_access import ClusterConnect, ClusterConnectArgs
 from modules.tenancy.namespace import TeamNamespace, TeamNamespaceArgs
 from modules.vertex.persistent_resource import PersistentResource, PersistentResourceArgs
 from modules.vertex.tensorboard import Tensorboard, TensorboardArgs
-from training_platform.config.data_sets import access_mode, reaches
+from training_platform.config.data_sets import access_mode, reaches, with_own_data
 from training_platform.config.expansion.flavors import Flavor
 from training_platform.config.names import (
     bucket_name,
@@ -65,6 +65,7 @@ Found = TypeVar("Found")
 
 def build_team(team: Team, environment: Environment, workspace: Workspace) -> dict[str, Any]:
     """Create everything of a team stack and return what it exports: where its jobs run and write to."""
+    environment = with_own_data(team, environment)
     scope = team_scope(team, environment)
     enable_apis(scope, (*TEAM_APIS, *([SECRETS_API] if team.secrets else [])), key_users(team))
     outputs = environment_outputs(team.environment)

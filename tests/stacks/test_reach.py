@@ -473,6 +473,8 @@ directories:
   d: {filestore: e, size_gib: 100}
 buckets:
   k: {location: us-central1, storage_class: STANDARD, delete_after_days: 10, versioning: false}
+data_sets:
+  own: {bucket: {name: example-own, location: us-central1}}
 secrets: [token]
 serving:
   c:
@@ -541,6 +543,10 @@ TEAM_CHANGES: dict[tuple[str | int, ...], Any] = {
     ("directories", "d", "filestore"): "b",
     ("directories", "d", "size_gib"): 200,
     ("directories", "d", "whole_share"): True,
+    ("data_sets",): {},
+    ("data_sets", "own", "bucket"): {"name": "example-two", "location": "us-central1"},
+    ("data_sets", "own", "size_gib"): 5,
+    ("data_sets", "own", "writable"): True,
     ("buckets",): {},
     ("buckets", "k", "location"): "us-west4",
     ("buckets", "k", "storage_class"): "NEARLINE",

@@ -10,6 +10,7 @@ from training_platform.config.reading.section import enumeration
 from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.storage import DataSetSpec, FilestoreSpec
+from training_platform.config.spec.team import Team
 from training_platform.config.workspace import Workspace
 
 RULE = "data-set-region"
@@ -38,6 +39,20 @@ def access_mode(spec: DataSetSpec, team: str) -> str | None:
 def reaches(spec: FilestoreSpec, cluster: ClusterSpec) -> bool:
     """Whether a cluster's pods mount an instance: it is in the cluster's region, where traffic is short and cheap."""
     return region_of(spec.location) == region_of(cluster.location)
+
+
+def with_own_data(team: Team, environment: Environment) -> Environment:
+    """Return an environment as its team sees it: with the team's own data sets, which nobody else mounts."""
+    own = {
+        key: DataSetSpec(
+            bucket=spec.bucket,
+            size_gib=spec.size_gib,
+            teams=(team.name,),
+            writer=team.name if spec.writable else None,
+        )
+        for key, spec in team.data_sets.items()
+    }
+    return environment.model_copy(update={"data_sets": {**environment.data_sets, **own}}) if own else environment
 
 
 def far_data_sets(workspace: Workspace) -> Iterator[Finding]:

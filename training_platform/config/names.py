@@ -166,6 +166,8 @@ def _team_sections(team: Team) -> Iterator[tuple[str, Path]]:
         yield share_name(cluster), ("shares", cluster)
     for directory in team.directories:
         yield directory_name(directory), ("directories", directory)
+    for data_set in team.data_sets:
+        yield data_set_name(data_set), ("data_sets", data_set)
     for bucket in team.buckets:
         yield bucket_name(bucket), ("buckets", bucket)
     yield "budget", ("budget",)

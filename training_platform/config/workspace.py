@@ -146,6 +146,9 @@ def _team_references(stack: Stack, team: Team, workspace: Workspace) -> Iterator
         if resource.network_attachment == OWN_ATTACHMENT:
             for message, allowed in missing_attachment(team, home, resource.region):
                 yield stack.finding(RULE, path, message, allowed=allowed)
+    for name in team.data_sets.keys() & home.data_sets.keys():
+        allowed = "another name: its jobs would not know which is meant"
+        yield stack.finding(RULE, ("data_sets", name), f"is a data set of {team.environment} too", allowed=allowed)
     yield from _queue_references(stack, team, home)
     yield from server_references(stack, team, home)
     if team.budget and home.billing_account is None:

@@ -13,6 +13,7 @@ from pathlib import PurePosixPath
 from pydantic import ValidationError
 
 from training_platform.catalog.nearest import find_nearest
+from training_platform.config.data_sets import with_own_data
 from training_platform.config.expansion.flavors import Flavor
 from training_platform.config.reading.finding import Finding, Path, Severity
 from training_platform.config.reading.rejection import rejections
@@ -116,7 +117,8 @@ def _resolve(job: Job, source: Source, workspace: Workspace) -> tuple[ResolvedJo
     if team is None:
         what = f"a team of {job.environment} (a job's folder names its team){_uncounted(workspace)}"
         return None, [_dangling(source, ("environment",), place.parent.name, what, teams)]
-    found = list(_references(job, team, home.environment, source, workspace))
+    environment = with_own_data(team, home.environment)
+    found = list(_references(job, team, environment, source, workspace))
     if found:
         return None, found
     resolved = ResolvedJob(
@@ -124,8 +126,8 @@ def _resolve(job: Job, source: Source, workspace: Workspace) -> tuple[ResolvedJo
         spec=job,
         source=source,
         team=team,
-        environment=home.environment,
-        scope=team_scope(team, home.environment),
+        environment=environment,
+        scope=team_scope(team, environment),
         flavor=workspace.flavors(job.environment, job.gke.cluster)[job.gke.flavor] if job.gke else None,
         workspace=workspace,
     )

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from tests.stacks.test_reach import ENVIRONMENT, TEAM, planned
-from training_platform.config.data_sets import access_mode
-from training_platform.config.spec.storage import DataSetSpec
+from training_platform.config.data_sets import access_mode, with_own_data
+from training_platform.config.spec.environment import Environment
+from training_platform.config.spec.storage import DataSetSpec, TeamDataSpec
+from training_platform.config.spec.team import Team
 from training_platform.resources.register import BUCKET_MEMBER, CLUSTER, DISK, RELEASE
 
 VOLUME, CLAIM = "kubernetes:core/v1:PersistentVolume", "kubernetes:core/v1:PersistentVolumeClaim"
@@ -117,3 +119,25 @@ def test_a_volume_of_another_region_is_not_mounted_but_a_bucket_is() -> None:
 
     assert [each.name for each in far.resources if each.type == VOLUME and "images" in each.name] == []
     assert bucket.one(VOLUME, "data-images-c-volume")
+
+
+OWN = {"own": {"bucket": {"name": "example-own", "location": "us-central1", "path": "crops"}, "writable": True}}
+
+
+def test_a_team_mounts_a_data_set_of_its_own_and_writes_where_it_says_so() -> None:
+    plan = planned({**ENVIRONMENT, "data_sets": {}}, {**TEAM, "data_sets": OWN}, "team")
+    spec = plan.one(VOLUME, "data-own-c-volume").inputs["spec"]
+
+    assert (spec["csi"]["volumeHandle"], spec["accessModes"]) == ("example-own", ["ReadWriteMany"])
+    grant = plan.one(BUCKET_MEMBER, "data-own-access").inputs
+    assert (grant["bucket"], grant["role"]) == ("example-own", "roles/storage.objectUser")
+
+
+def test_no_other_team_sees_it() -> None:
+    environment, team = Environment.model_validate(ENVIRONMENT, strict=False), Team.model_validate(TEAM, strict=False)
+    owning = team.model_copy(update={"data_sets": {"own": TeamDataSpec.model_validate(OWN["own"], strict=False)}})
+    seen = with_own_data(owning, environment)
+
+    assert seen.data_sets["own"].readable_by(team.name)
+    assert not seen.data_sets["own"].readable_by("others")
+    assert with_own_data(team.model_copy(update={"data_sets": {}}), environment) is environment

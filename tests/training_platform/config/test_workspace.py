@@ -190,6 +190,15 @@ def test_managed_lustre_without_private_service_access_is_found(copy: Path) -> N
     assert "private_services_range" in finding.message
 
 
+def test_a_team_s_data_set_of_a_name_that_its_environment_uses_is_found(copy: Path) -> None:
+    own = "data_sets: {d: {bucket: {name: example-own, location: us-central1}}}\n    vertex:\n"
+    assert not edit(copy, "prod-vision", "vertex:\n", own).stacks["prod-vision"].findings
+    section = "data_sets: {d: {filestore: {instance: datasets, path: a}}}\n    clusters:\n"
+    (finding,) = edit(copy, "prod", "clusters:\n", section).stacks["prod-vision"].findings
+
+    assert (finding.path, finding.message) == ("data_sets.d", "is a data set of prod too")
+
+
 TUNING = "        tuning:\n          network_attachment: environment\n"
 
 

@@ -301,3 +301,13 @@ class DataSetSpec(Section):
     def readable_by(self, team: str) -> bool:
         """Whether a team mounts it."""
         return not self.teams or team in self.teams or team == self.writer
+
+
+class TeamDataSpec(Section):
+    """A data set of one team: a bucket that its jobs mount by name, as they mount those of the environment."""
+
+    bucket: BucketData = Field(description="The bucket; whoever deploys the team has to be able to grant roles on it.")
+    size_gib: int | None = Field(
+        default=None, ge=1, description="GiB of data, for what reading it from afar costs; default: not known."
+    )
+    writable: bool = Field(default=False, description="Whether the team's jobs may write, too.")

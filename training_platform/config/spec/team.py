@@ -25,6 +25,7 @@ from training_platform.config.spec.capacity import Capacity
 from training_platform.config.spec.networks import Destinations
 from training_platform.config.spec.node_pool import BootDiskSpec
 from training_platform.config.spec.queues import Fallback, Preemption, Share, Weight, check_order
+from training_platform.config.spec.storage import TeamDataSpec
 from training_platform.config.spec.workloads.serving import ServerSpec
 
 
@@ -232,6 +233,9 @@ class Team(Section):
     )
     directories: dict[Name, DirectorySpec] = Field(default={}, description="Volumes on Filestore, by name.")
     buckets: dict[Name, BucketSpec] = Field(default={}, description="Cloud Storage buckets, by name.")
+    data_sets: dict[Name, TeamDataSpec] = Field(
+        default={}, description="Data sets in buckets that only this team mounts, by name."
+    )
     secrets: Annotated[tuple[Name, ...], AfterValidator(unique)] = Field(
         default=(),
         description="Secrets that the team's jobs read, by name; people add their values with gcloud secrets.",
