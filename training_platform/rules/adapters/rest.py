@@ -12,7 +12,6 @@ from typing import Any
 from training_platform.resources import register
 from training_platform.resources.planned import Planned
 from training_platform.rules.adapters.plan import views_of_plan
-from training_platform.rules.views.access import LabelledView
 from training_platform.rules.views.node_pool import InlinePoolView
 from training_platform.rules.views.program import ObjectView
 from training_platform.rules.views.view import View
@@ -32,11 +31,28 @@ def views_of_rest(collection: str, body: Json, *, project: str, name: str) -> li
     parts = name.split("/")
     inputs = {"project": project, "location": parts[3] if len(parts) > 3 else None, **read(body, parts)}
     views = views_of_plan([Planned(stack="", type=kind, name=name, inputs=inputs)])
-    return [view for view in views if not isinstance(view, (InlinePoolView, LabelledView, ObjectView))]
+    return [view for view in views if not isinstance(view, (InlinePoolView, ObjectView))]
 
 
 def _as_it_is(body: Json, _parts: list[str]) -> dict[str, Any]:
     return dict(body)
+
+
+def _cluster(body: Json, parts: list[str]) -> dict[str, Any]:
+    network, scaling = body.get("networkConfig") or {}, body.get("autoscaling") or {}
+    return {
+        **body,
+        "datapathProvider": network.get("datapathProvider"),
+        "enableMultiNetworking": network.get("enableMultiNetworking"),
+        # The API counts a zonal cluster's own zone among them.
+        "nodeLocations": [zone for zone in body.get("locations") or () if zone != parts[3]],
+        "defaultMaxPodsPerNode": (body.get("defaultMaxPodsConstraint") or {}).get("maxPodsPerNode"),
+        "clusterAutoscaling": {
+            "enabled": scaling.get("enableNodeAutoprovisioning"),
+            "resourceLimits": scaling.get("resourceLimits"),
+            "autoProvisioningLocations": scaling.get("autoprovisioningLocations"),
+        },
+    }
 
 
 def _node_pool(body: Json, parts: list[str]) -> dict[str, Any]:
@@ -59,6 +75,7 @@ def _node_pool(body: Json, parts: list[str]) -> dict[str, Any]:
         "placementPolicy": body.get("placementPolicy"),
         "queuedProvisioning": body.get("queuedProvisioning"),
         "networkConfig": body.get("networkConfig"),
+        "maxPodsPerNode": (body.get("maxPodsConstraint") or {}).get("maxPodsPerNode"),
     }
 
 
@@ -70,17 +87,22 @@ def _persistent_resource(body: Json, parts: list[str]) -> dict[str, Any]:
     return {**body, "name": parts[-1]}
 
 
+def _in_a_region(body: Json, parts: list[str]) -> dict[str, Any]:
+    return {**body, "region": parts[3]}
+
+
 def _nats(body: Json, parts: list[str]) -> dict[str, Any]:
     return {"region": parts[3], "natIps": [ip for nat in body.get("nats", ()) for ip in nat.get("natIps", ())]}
 
 
 _READERS: Mapping[str, tuple[str, Callable[[Json, list[str]], dict[str, Any]]]] = {
-    "container.clusters": (register.CLUSTER, _as_it_is),
+    "container.clusters": (register.CLUSTER, _cluster),
     "container.nodePools": (register.NODE_POOL, _node_pool),
     "file.instances": (register.FILESTORE, _filestore),
     "lustre.instances": (register.LUSTRE, _as_it_is),
     "aiplatform.persistentResources": (register.PERSISTENT_RESOURCE, _persistent_resource),
     "compute.networks": (register.NETWORK, _as_it_is),
+    "compute.resourcePolicies": (register.RESOURCE_POLICY, _in_a_region),
     "compute.subnetworks": (register.SUBNETWORK, _as_it_is),
     "compute.routers": (register.ROUTER_NAT, _nats),
 }
