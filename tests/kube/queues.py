@@ -124,12 +124,12 @@ class Queues:
                     self.apply(body)
         until(lambda: [self._ready(team) for team in teams], all)
 
-    def apply(self, body: Json) -> None:
+    def apply(self, body: Json, paths: Mapping[str, str] = PATHS, **options: str) -> None:
         """Apply an object as Pulumi does, on the server's side."""
         about = body["metadata"]
-        path = f"{PATHS[body['kind']].format(about.get('namespace', ''))}/{about['name']}"
+        path = f"{paths[body['kind']].format(about.get('namespace', ''))}/{about['name']}"
         headers = {"Content-Type": "application/apply-patch+yaml"}
-        query = {"fieldManager": "tests", "force": "true", "fieldValidation": "Strict"}
+        query = {"fieldManager": "tests", "force": "true", "fieldValidation": "Strict", **options}
         answer = self._client.patch(path, content=json.dumps(body), headers=headers, params=query)
         assert answer.is_success, answer.text
 

@@ -9,13 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pulumi
+import pulumi_kubernetes as kubernetes
 import pytest
 
+from modules.serving.metrics_adapter import MetricsAdapter, MetricsAdapterArgs
 from tests.kube.conftest import SCHEMAS
 from tests.kube.controllers import Binaries, Controllers
 from tests.kube.metrics_api import MetricsApi
 from tests.kube.queues import PATHS, Json, Queues, until
+from training_platform.checks.planning.recorder import record
 from training_platform.resources.kueue.configuration import configuration
+from training_platform.resources.scope import Scope
 from training_platform.sandbox.kubernetes.api_servers.control_plane import ControlPlanes
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
@@ -103,6 +108,33 @@ def servers(cluster: tuple[Servers, MetricsApi]) -> Iterator[Servers]:
 @pytest.fixture
 def metrics(cluster: tuple[Servers, MetricsApi]) -> MetricsApi:
     return cluster[1]
+
+
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+ADAPTER_PATHS = {
+    "Namespace": "/api/v1/namespaces",
+    "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
+    "ClusterRole": f"{RBAC}/clusterroles",
+    "ClusterRoleBinding": f"{RBAC}/clusterrolebindings",
+    "RoleBinding": f"{RBAC}/namespaces/{{}}/rolebindings",
+    "Deployment": PATHS["Deployment"],
+    "Service": PATHS["Service"],
+    "APIService": "/apis/apiregistration.k8s.io/v1/apiservices",
+}
+
+
+def test_the_api_server_takes_what_the_adapter_is_made_of(cluster: tuple[Servers, MetricsApi], scope: Scope) -> None:
+    def program() -> None:
+        inside = pulumi.ResourceOptions(provider=kubernetes.Provider("cluster", kubeconfig="{}"))
+        MetricsAdapter("main-adapter", MetricsAdapterArgs(scope=scope, account="a@example.com"), inside)
+
+    servers, _ = cluster
+    plan = record(program, project="training-platform", stack_name="prod")
+    bodies = [dict(each.inputs) for each in plan.resources if each.inputs.get("kind") in ADAPTER_PATHS]
+
+    assert {each["kind"] for each in bodies} == ADAPTER_PATHS.keys()
+    for body in bodies:
+        servers.apply(body, ADAPTER_PATHS, dryRun="All")
 
 
 def team(gpus: int, most: int, **fields: Any) -> dict[str, Json]:
