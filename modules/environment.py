@@ -22,6 +22,7 @@ from modules.gke.kubernetes_provider import cluster_provider
 from modules.gke.service_account import NodeServiceAccount, NodeServiceAccountArgs
 from modules.gke.system_pool import SystemPool, SystemPoolArgs
 from modules.jobset.install import JobSet, JobSetArgs
+from modules.jupyterhub.gateway import HubGateway, HubGatewayArgs
 from modules.jupyterhub.install import JupyterHub, JupyterHubArgs
 from modules.kueue.flavors import Flavors, FlavorsArgs
 from modules.kueue.install import Kueue, KueueArgs
@@ -38,6 +39,7 @@ from modules.project.services import (
     DNS_API,
     ENVIRONMENT_APIS,
     ENVIRONMENT_KEY_USERS,
+    IAP_API,
     KMS_API,
     LUSTRE_API,
     QUOTA_API,
@@ -196,6 +198,8 @@ def _further_apis(environment: Environment) -> Iterator[str]:
         yield BACKUP_API
     if any(each.notebooks and each.notebooks.oauth_secret.secret_manager for each in environment.clusters.values()):
         yield SECRETS_API
+    if any(each.notebooks and each.notebooks.gateway for each in environment.clusters.values()):
+        yield IAP_API
     if any(each.binary_authorization for each in environment.clusters.values()):
         yield BINARY_API
 
@@ -444,6 +448,14 @@ class EnvironmentCluster(pulumi.ComponentResource):
             ),
             opts,
         )
+        if notebooks.gateway:
+            HubGateway(
+                f"{notebooks_name(name)}-gateway",
+                HubGatewayArgs(
+                    scope=args.scope, notebooks=notebooks, gateway=notebooks.gateway, namespace=hub.namespace
+                ),
+                opts,
+            )
         for key in data_sets:
             spec = args.environment.data_sets[key]
             DataVolume(

@@ -33,6 +33,7 @@ BACKUP_API = "backupdr.googleapis.com"  # of an environment with backups on a sc
 SERVICES_API = "servicenetworking.googleapis.com"  # of an environment with private service access
 DNS_API = "dns.googleapis.com"  # of an environment whose VPC has addresses of its own for Google's APIs
 BINARY_API = "binaryauthorization.googleapis.com"  # of an environment with a cluster that asks for it
+IAP_API = "iap.googleapis.com"  # of an environment with a gateway for notebooks
 LUSTRE_API = "lustre.googleapis.com"  # of an environment with instances of it
 SECRETS_API = "secretmanager.googleapis.com"  # of a team with secrets
 KMS_API = "cloudkms.googleapis.com"  # of a stack whose environment has keys of its own

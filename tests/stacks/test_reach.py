@@ -170,6 +170,7 @@ clusters:
     notebooks:
       filestore: a
       host: one.example.com
+      gateway: {address: one, certificate_map: one, members: ["group:a@example.com"]}
       oauth_client_id: one
       oauth_secret: {name: one, key: one}
       allowed_domain: one.example.com
@@ -379,6 +380,10 @@ ENVIRONMENT_CHANGES: dict[tuple[str | int, ...], Any] = {
     (*HUB, "image"): "us-docker.pkg.dev/example-reach/images/notebook:2",
     (*HUB, "oauth_secret", "secret_manager"): True,
     (*HUB, "idle_minutes"): 30,
+    (*HUB, "gateway"): None,
+    (*HUB, "gateway", "address"): "two",
+    (*HUB, "gateway", "certificate_map"): "two",
+    (*HUB, "gateway", "members"): ["group:b@example.com"],
     (*HUB, "teams"): {},
     (*HUB, "teams", "team", "users"): ["bob@one.example.com"],
     (*HUB, "teams", "team", "pools"): ["flex"],

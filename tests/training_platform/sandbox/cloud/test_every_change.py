@@ -140,6 +140,11 @@ REQUESTS: dict[tuple[str, str], Sent] = {
     (CLUSTERS, "authenticatorGroupsConfig"): update(
         "AuthenticatorGroupsConfig", {"enabled": True}, {"authenticatorGroupsConfig": {"enabled": True}}
     ),
+    (CLUSTERS, "gatewayApiConfig"): update(
+        "GatewayApiConfig",
+        {"channel": "CHANNEL_STANDARD"},
+        {"networkConfig": {"gatewayApiConfig": {"channel": "CHANNEL_STANDARD"}}},
+    ),
     (CLUSTERS, "binaryAuthorization"): update("BinaryAuthorization", ENFORCED, {"binaryAuthorization": ENFORCED}),
     (CLUSTERS, "enableIntranodeVisibility"): update(
         "IntraNodeVisibilityConfig", {"enabled": True}, {"networkConfig": {"enableIntraNodeVisibility": True}}

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field
 
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.conflicts import Conflict
-from training_platform.config.reading.section import Email, HostName, Name, Section, enumeration, unique
+from training_platform.config.reading.section import Email, HostName, Members, Name, Section, enumeration, unique
 
 NOTEBOOK_PRIORITY = "notebooks"
 
@@ -38,6 +38,19 @@ class NotebookTeam(Section):
     )
 
 
+class GatewaySpec(Section):
+    """A way in from the internet: a load balancer that lets nobody past Identity-Aware Proxy but its members."""
+
+    address: Name = Field(
+        description="Reserved global address, to which the host's DNS record leads, by name.", examples=["notebooks"]
+    )
+    certificate_map: Name = Field(
+        description="Certificate map of Certificate Manager with the host's certificate, by name.",
+        examples=["notebooks"],
+    )
+    members: Members = Field(min_length=1, description="IAM members that Identity-Aware Proxy lets in.")
+
+
 class Notebooks(Section):
     """JupyterHub in a cluster, with home directories on Filestore, and profiles of the pools that it names."""
 
@@ -46,6 +59,9 @@ class Notebooks(Section):
     )
     host: HostName | None = Field(
         default=None, description="Host name at which browsers reach the hub; default: localhost, by port-forward."
+    )
+    gateway: GatewaySpec | None = Field(
+        default=None, description="A load balancer for host; default: none, so that host leads to what you put there."
     )
     oauth_client_id: str = Field(
         min_length=1, description="OAuth client id of your Google sign-in.", examples=["notebooks.apps.example.com"]
@@ -71,7 +87,9 @@ class Notebooks(Section):
     home_gib: int = Field(default=512, ge=1, description="Size of the volume claim for all home directories, in GiB.")
 
     def conflicts(self, pools: dict[str, object]) -> Iterator[Conflict]:
-        """Yield pools that are not the cluster's, and those that are both nobody's and a team's."""
+        """Yield a gateway without host, pools that are not the cluster's, and those that are nobody's and a team's."""
+        if self.gateway and self.host is None:
+            yield Conflict(("notebooks", "host"), "is missing: a gateway is for one host name", "a host name")
         named: dict[tuple[str | int, ...], str] = {("pools", number): pool for number, pool in enumerate(self.pools)}
         for team, spec in self.teams.items():
             named |= {("teams", team, "pools", number): pool for number, pool in enumerate(spec.pools)}
