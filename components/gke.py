@@ -4,15 +4,18 @@ from typing import NotRequired, TypedDict
 
 import pulumi
 
+from components import models
 from components.given import read, read_place
-from components.specs import ClusterSpec, Place
+from components.specs import ClusterSpec, NodePoolsSpec, Place
 from modules.accelerator_pools import ClusterPools, ClusterPoolsArgs
 from modules.gke import service_account as modules
 from modules.gke.cluster import GkeCluster, GkeClusterArgs
 from modules.gke.system_pool import SystemPool, SystemPoolArgs
 from modules.network.cluster_subnet import ClusterSubnet, ClusterSubnetArgs
+from training_platform.config.expansion.pools import cluster_pools
 from training_platform.config.names import system_pool_name
 from training_platform.config.spec import cluster
+from training_platform.resources.gke.node_pool import node_pool_name
 
 
 class NodeServiceAccountArgs(TypedDict):
@@ -52,6 +55,9 @@ class ClusterArgs(TypedDict):
     service_account: pulumi.Input[str]
     """E-mail of the account that its nodes run as."""
 
+    host_project: NotRequired[str]
+    """Host project of a Shared VPC, whose subnet the spec names."""
+
     google_groups_domain: NotRequired[str]
     """Domain of the group gke-security-groups@, which lets RBAC in the cluster name Google Groups."""
 
@@ -75,7 +81,13 @@ class Cluster(pulumi.ComponentResource):
         nodes = modules.NodeIdentity(email=args["service_account"])
         subnet = ClusterSubnet(
             name,
-            ClusterSubnetArgs(scope=scope, spec=spec, network=args["network"], node_service_account=nodes.email),
+            ClusterSubnetArgs(
+                scope=scope,
+                spec=spec,
+                network=args["network"],
+                node_service_account=nodes.email,
+                host_project=args.get("host_project"),
+            ),
             child,
         )
         made = GkeCluster(
@@ -104,3 +116,43 @@ class Cluster(pulumi.ComponentResource):
         ClusterPools(ClusterPoolsArgs(scope=scope, key=name, spec=spec, cluster=made.cluster_name, nodes=nodes), child)
         self.cluster_name, self.endpoint = made.cluster_name, made.endpoint
         self.register_outputs({"clusterName": self.cluster_name, "endpoint": self.endpoint})
+
+
+class NodePoolsArgs(TypedDict):
+    """What pools are, and the cluster that they are of."""
+
+    place: Place
+    """Where they stand."""
+
+    spec: NodePoolsSpec
+    """What a stack file says of pools."""
+
+    cluster: pulumi.Input[str]
+    """Name of the cluster, which exists."""
+
+    service_account: pulumi.Input[str]
+    """E-mail of the account that the nodes run as."""
+
+
+class NodePools(pulumi.ComponentResource):
+    """Pools of TPUs or GPUs in a cluster that is there, with the networks that their VMs are joined by."""
+
+    gke_pools: pulumi.Output[list[str]]
+    """Names of the GKE node pools: each slice over several VMs is a pool of its own."""
+
+    def __init__(self, name: str, args: NodePoolsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("training-platform:index:NodePools", name, {}, opts)
+        scope, spec = read(name, args, models.NodePoolsSpec)
+        # Of the cluster, only its place counts here.
+        home = cluster.ClusterSpec(
+            location=spec.location, existing=name, node_pools=spec.node_pools, gpu_networks=spec.gpu_networks
+        )
+        nodes = modules.NodeIdentity(email=args["service_account"])
+        ClusterPools(
+            ClusterPoolsArgs(scope=scope, key=name, spec=home, cluster=args["cluster"], nodes=nodes),
+            pulumi.ResourceOptions(parent=self),
+        )
+        expanded = cluster_pools(name, home)
+        names = [node_pool_name(pool, each) for pool in expanded for each in pool.gke_pools]
+        self.gke_pools = pulumi.Output.from_input(names)
+        self.register_outputs({"gkePools": self.gke_pools})

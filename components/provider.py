@@ -9,7 +9,7 @@ from pulumi.errors import InputPropertiesError
 from pulumi.provider.experimental.component import ComponentProvider
 from pulumi.provider.server import ComponentInitError
 
-from components.gke import Cluster, NodeServiceAccount
+from components.gke import Cluster, NodePools, NodeServiceAccount
 from components.network import Network
 from components.storage import Bucket, Filestore
 from components.vertex import PersistentResource, Tensorboard
@@ -20,6 +20,7 @@ COMPONENTS: list[type[ComponentResource]] = [
     Cluster,
     Filestore,
     Network,
+    NodePools,
     NodeServiceAccount,
     PersistentResource,
     Tensorboard,

@@ -33,6 +33,11 @@ GIVEN: dict[str, dict[str, Any]] = {
     },
     "Filestore": {"network": "n", "spec": {"location": "us-central1-a", "capacityGib": 1024.0}},
     "Network": {"spec": {"regions": ["us-central1"], "natAddresses": 2.0}},
+    "NodePools": {
+        "cluster": "theirs",
+        "serviceAccount": "nodes@example.com",
+        "spec": {"location": "us-central1", "nodePools": {"h100": H100}},
+    },
     "NodeServiceAccount": {},
     "PersistentResource": {"spec": {"region": "us-central1", "machineType": "a2-highgpu-1g", "replicas": 2.0}},
     "Tensorboard": {"spec": {"region": "us-central1"}},
@@ -46,6 +51,7 @@ REACHES: dict[str, tuple[str, str, Any]] = {
         {"name": "share", "capacityGb": 1024},
     ),
     "Network": ("gcp:compute/router:Router", "region", "us-central1"),
+    "NodePools": ("gcp:container/nodePool:NodePool", "cluster", "theirs"),
     "NodeServiceAccount": ("gcp:serviceaccount/account:Account", "accountId", "dev-gke-nodes"),
     "PersistentResource": (
         "gcp:vertex/aiPersistentResource:AiPersistentResource",
@@ -104,6 +110,16 @@ def test_a_pool_of_a_cluster_has_whole_numbers_and_its_labels(provider: Provider
     assert pool["autoscaling"]["maxNodeCount"] == 4
     assert pool["nodeConfig"]["resourceLabels"]["cost-center"] == "ml"
     assert pool["nodeConfig"]["serviceAccount"] == "nodes@example.com"
+
+
+def test_a_cluster_in_a_shared_vpc_makes_no_subnet_and_no_firewall_rule(provider: Provider) -> None:
+    spec = {"location": "us-central1", "subnet": {**RANGES, "name": "train"}}
+
+    plan = construct(provider, "Cluster", hostProject="example-host", spec=spec)
+
+    subnet = "projects/example-host/regions/us-central1/subnetworks/train"
+    assert plan.one("gcp:container/cluster:Cluster").inputs["subnetwork"] == subnet
+    assert not [each for each in plan.resources if each.type.startswith("gcp:compute/")]
 
 
 def test_all_that_is_wrong_comes_at_once_by_the_names_of_the_schema() -> None:

@@ -231,7 +231,8 @@ def test_what_is_somebody_elses_is_not_charged() -> None:
     own = charged(environment())
 
     assert {"main", "main-system", "network", "NAT of us-central1"} <= own
-    assert charged(environment(NAMED, network={"name": "vpc"})) == own - {"main", "network", "NAT of us-central1"}
+    assert charged(environment(NAMED, network={"name": "vpc"})) == own - {"network", "NAT of us-central1"}
+    assert charged(environment(NAMED, network=HOST)) == own - {"main", "network", "NAT of us-central1"}
     assert charged(environment(OTHERS, network={"name": "vpc"})) == set()
 
 

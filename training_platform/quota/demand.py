@@ -51,11 +51,11 @@ def _environment(stack: str, project: str, environment: Environment) -> Iterator
     for name, cluster in environment.clusters.items():
         if cluster.existing is None:
             yield from _system_pool(stack, project, name, cluster)
-            made = {
+            counts = {
                 "subnetworks": int(own_ranges(cluster).name is None),
                 "firewalls": int(not environment.host_project),
             }
-            yield from _counted(project, Holder(stack, ("clusters", name), name), made)
+            yield from _counted(project, Holder(stack, ("clusters", name), name), counts)
         for pool in cluster_pools(name, cluster):
             yield from _pool(stack, project, pool)
         yield from _gpu_networks(stack, project, name, cluster)
