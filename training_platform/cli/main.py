@@ -84,6 +84,7 @@ def main() -> None:
     A mistake in this program ends with 2, could not check: Python's own 1 would read as findings.
     """
     gc.set_threshold(_NEW_OBJECTS)
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # else it reads every installed package's entry points
     with standard_streams(), ended_by_signals():
         try:
             app()
