@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tools.documents import google, kubernetes
 from tools.documents.shapes import Shapes, write
+from training_platform.resources.rest.fields import paths
 
 TARGET = Path(__file__).parents[2] / "training_platform" / "rules" / "documents"
 
@@ -19,7 +20,7 @@ TARGET = Path(__file__).parents[2] / "training_platform" / "rules" / "documents"
 def write_google(target: Path) -> google.Reader:
     """Write the documents of Google's resources; what was met on the way is returned."""
     reader = google.Reader()
-    types = {token: reader.type(token) for token in google.PATHS["types"]}
+    types = {token: reader.type(token) for token in paths()["types"]}
     write(target / "google.json", google.source(), types, reader.shapes)
     return reader
 

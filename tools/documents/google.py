@@ -1,61 +1,25 @@
 """Documents of Google's resources: the provider's inputs, each with what the discovery document of its API says of it.
 
-Names differ less than it seems: ``paths.yaml`` has those that do, and why an input has no field.
+``paths.yaml`` says why an input has no field; ``resources.rest.fields`` finds the others.
 """
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
-from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple, get_args, get_origin
+from typing import Any, get_args, get_origin
 
 import yaml
 from pulumi import _types
 
 from tools.documents.provider import Block, block, resource
 from tools.documents.shapes import Shape, Shapes, counts, limits
-from training_platform.catalog.api_documents import own_document
+from training_platform.resources.rest.fields import Field, field_of, paths, root, values_of
 
 Json = Mapping[str, Any]
 PATHS: Json = yaml.safe_load(Path(__file__).with_name("paths.yaml").read_text(encoding="utf-8"))
-_DOCUMENTS = files("googleapiclient.discovery_cache") / "documents"
 _OUTPUT = frozenset(PATHS["output"])
-_OUTPUT_ONLY = re.compile(r"^\W*output[- ]only", re.IGNORECASE)
-
-
-class Field(NamedTuple):
-    """A field of an API's document: its schema, and the document that it stands in."""
-
-    schema: Json
-    document: str
-
-    def below(self, name: str) -> Field | None:
-        """Return a field below this one, of a list's entries too."""
-        own = self.resolved()
-        fields = own.schema.get("properties", {})
-        found = fields.get(name) or next((each for key, each in fields.items() if key.lower() == name.lower()), None)
-        return Field(found, self.document) if found else None
-
-    def resolved(self) -> Field:
-        """Return the message that this field holds, or whose list it is."""
-        schema = self.schema
-        while (
-            inner := schema.get("items")
-            or _values(schema)
-            or _document(self.document)["schemas"].get(schema.get("$ref"))
-        ):
-            schema = inner
-        return Field(schema, self.document)
-
-    @property
-    def message(self) -> str:
-        """The service and the name of the message that it holds, ``container.NodePool``."""
-        return f"{self.document.partition('.')[0]}.{self.resolved().schema.get('id', 'unnamed')}"
 
 
 class Reader:
@@ -88,23 +52,22 @@ class Reader:
         if field is None:
             return None
         message = field.message
-        renamed = PATHS["names"].get(message, {})
-        if name in renamed:
+        if name in paths()["names"].get(message, {}):
             self.used.add(f"{message}.{name}")
-        candidates = [renamed[name]] if name in renamed else list(_spellings(name))
-        found = next((each for path in candidates if (each := _below(field, path))), None)
+        found = field_of(name, field)
         if found is None:
             self.missing.add(f"{message}.{name}")
-        elif _is_output(found.schema):
+            return None
+        if found.field.output_only:
             self.output.add(f"{message}.{name}")
-        return found
+        return found.field
 
     def _value(self, kind: Any, field: Field | None) -> Shape:
         kind = _types.unwrap_type(kind)
         origin, inner = get_origin(kind), get_args(kind)
         schema = field.schema if field else {}
         if origin in (Sequence, list) or (isinstance(origin, type) and issubclass(origin, Sequence)):
-            entry = Field(schema.get("items") or _values(schema) or schema, field.document) if field else None
+            entry = Field(schema.get("items") or values_of(schema) or schema, field.document) if field else None
             return {"is": "list", "of": self.shapes.number(self._value(inner[0], entry)), **counts(schema)}
         if isinstance(origin, type) and issubclass(origin, Mapping):
             return {"is": "map", "of": self.shapes.number(self._value(inner[1], None))}
@@ -132,53 +95,6 @@ def _scalar(kind: Any, schema: Json) -> Shape:
     return {"is": "text", **(limits(schema) if schema.get("type") == "string" else {})}
 
 
-def root(token: str) -> Field | None:
-    """Return the message behind a type of resource; None for one whose API's document is not to be had."""
-    place = PATHS["types"][token]
-    if place is None:
-        return None
-    document, _, message = place.partition(" ")
-    return Field({"$ref": message}, document)
-
-
 def source() -> dict[str, str]:
     """Return what was read, in which versions."""
     return {each: version(each) for each in ("google-api-python-client", "pulumi-gcp")}
-
-
-def _below(field: Field, path: str) -> Field | None:
-    """Return the field at a path; the message itself where the provider has a block of its own."""
-    found: Field | None = field
-    for name in path.split(".") if path else ():
-        found = found.below(name) if found else None
-    return found
-
-
-def _spellings(name: str) -> Iterator[str]:
-    """Yield how the API may spell an input: lists have other numbers here and there."""
-    yield name
-    if name.endswith("ies"):
-        yield f"{name[:-3]}y"
-    if name.endswith("s"):
-        yield name[:-1]
-    if name.endswith("es"):
-        yield name[:-2]
-    yield f"{name}s"
-    yield f"{name}es"
-    if name.endswith("y"):
-        yield f"{name[:-1]}ies"
-
-
-def _values(schema: Json) -> Any:
-    """Return what a map holds by name: the provider has lists of some, where an entry says its own name."""
-    return schema.get("additionalProperties") if "properties" not in schema else None
-
-
-def _is_output(schema: Json) -> bool:
-    return bool(schema.get("readOnly")) or bool(_OUTPUT_ONLY.match(schema.get("description", "")))
-
-
-@cache
-def _document(name: str) -> Any:
-    own = own_document(*name.split(".", 1))
-    return own or json.loads((_DOCUMENTS / f"{name}.json").read_text(encoding="utf-8"))

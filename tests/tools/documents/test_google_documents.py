@@ -9,6 +9,7 @@ import pytest
 from tools.documents import __main__ as generator
 from tools.documents import google
 from training_platform.resources.register import REGISTER
+from training_platform.resources.rest.fields import paths
 from training_platform.rules.documents.shapes import check_of
 
 
@@ -27,7 +28,7 @@ def test_the_documents_are_those_of_the_installed_packages(written: tuple[Path, 
 def test_every_type_of_the_register_has_a_document() -> None:
     types = {token for token in REGISTER if token.startswith("gcp:")}
 
-    assert types <= set(google.PATHS["types"])
+    assert types <= set(paths()["types"])
     assert [token for token in types if check_of(token) is None] == []
 
 
@@ -39,7 +40,7 @@ def test_every_input_has_a_field_or_a_reason_to_have_none(written: tuple[Path, g
 
 
 def test_every_renamed_input_is_one_that_the_provider_has(written: tuple[Path, google.Reader]) -> None:
-    renamed = {f"{message}.{name}" for message, names in google.PATHS["names"].items() for name in names}
+    renamed = {f"{message}.{name}" for message, names in paths()["names"].items() for name in names}
 
     assert renamed == written[1].used
     assert renamed & written[1].missing == set()
