@@ -21,9 +21,22 @@ ARROWS: dict[str, tuple[str, ...]] = {
     "clients": ("quota", "resources", "config", "catalog"),
     "policy": ("rules", "quota", "resources", "config", "catalog"),
     "checks": ("jobs", "rules", "quota", "resources", "config", "catalog"),
+    "adopt": ("clients", "sandbox", "rules", "quota", "resources", "config", "catalog"),
     "jobs": ("clients", "rules", "quota", "resources", "config", "catalog"),
     "sandbox": ("checks", "rules", "quota", "resources", "config", "catalog"),
-    "cli": ("checks", "clients", "jobs", "policy", "sandbox", "rules", "quota", "resources", "config", "catalog"),
+    "cli": (
+        "adopt",
+        "checks",
+        "clients",
+        "jobs",
+        "policy",
+        "sandbox",
+        "rules",
+        "quota",
+        "resources",
+        "config",
+        "catalog",
+    ),
 }
 """What a part of ``training_platform`` may import beside itself; ``modules`` may import what ``quota`` may."""
 PLAIN = tuple(f"training_platform.{part}" for part in ("catalog", "config", "resources", "quota", "rules"))

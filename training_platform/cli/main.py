@@ -31,6 +31,8 @@ class _Platform(Commands):
 
     places = {
         "": {
+            "adopt": "adopt:adopt",
+            "adopt-state": "adopt:adopt_state",
             "check": "check:check",
             "explain": "explain:explain",
             "schema": "authoring.schema:schema",

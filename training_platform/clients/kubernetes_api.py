@@ -38,6 +38,9 @@ class Kind(NamedTuple):
 JOBSETS = Kind("apis/jobset.x-k8s.io/v1alpha2", "jobsets")
 WORKLOADS = Kind("apis/kueue.x-k8s.io/v1beta2", "workloads")
 LOCAL_QUEUES = Kind("apis/kueue.x-k8s.io/v1beta2", "localqueues")
+CLUSTER_QUEUES = Kind("apis/kueue.x-k8s.io/v1beta2", "clusterqueues")
+COHORTS = Kind("apis/kueue.x-k8s.io/v1beta2", "cohorts")
+PRIORITIES = Kind("apis/kueue.x-k8s.io/v1beta2", "workloadpriorityclasses")
 PROVISIONING_REQUESTS = Kind("apis/autoscaling.x-k8s.io/v1", "provisioningrequests")
 PODS = Kind("api/v1", "pods")
 EVENTS = Kind("api/v1", "events")
@@ -69,7 +72,7 @@ class ClusterApi:
             raise
 
     def objects(self, kind: Kind, namespace: str, selector: str = "", fields: str = "") -> Iterator[Json]:
-        """Yield the objects of a namespace, in pages. Raises ClusterError."""
+        """Yield the objects of a namespace, in pages; of kinds without one where it is empty. Raises ClusterError."""
         query: dict[str, str | int] = {"limit": _PAGE}
         if selector:
             query["labelSelector"] = selector
@@ -175,7 +178,7 @@ def connect(name: str, *, contexts: Sequence[str], kubeconfig: str | None, log_i
 
 
 def _path(kind: Kind, namespace: str) -> str:
-    return f"{kind.path}/namespaces/{namespace}/{kind.plural}"
+    return f"{kind.path}/namespaces/{namespace}/{kind.plural}" if namespace else f"{kind.path}/{kind.plural}"
 
 
 @contextmanager

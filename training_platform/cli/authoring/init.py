@@ -45,7 +45,7 @@ def environment(
         fail(f"{chosen!r} is not a machine type with TPUs or GPUs. Nearest: {find_nearest(chosen, names)}.")
     text = environment_text(
         project=_asked(project, "--project", "Google Cloud project id"),
-        production=_decided(production),
+        production=decided(production),
         machine_type=chosen,
         zone=_asked(zone, "--zone", "Zone of the node pool", first_zone(chosen)),
         capacity=capacity or first_capacity(chosen),
@@ -151,7 +151,8 @@ def _asked(given: str | None, option: str, question: str, default: str | None = 
     return default if default is not None else fail(f"{option} is missing: {question.lower()}.")
 
 
-def _decided(production: bool | None) -> bool:
+def decided(production: bool | None) -> bool:
+    """Return what a flag says, else an answer; ends the command where nobody can be asked."""
     if production is None and sys.stdin.isatty():
         return typer.confirm("Is it production, where nothing that holds data may be deletable?")
     return production if production is not None else fail("--production or --no-production is missing.")

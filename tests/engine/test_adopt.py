@@ -1,0 +1,158 @@
+"""A stack comes up under the real engine, loses its state, and is adopted from what the local cloud holds."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pulumi.automation import Deployment
+from pulumi.automation.events import EngineEvent
+from rich.console import Console
+from typer.testing import CliRunner, Result
+
+from tests.training_platform.sandbox.run.conftest import Sandbox, small
+from training_platform.adopt.state import settled
+from training_platform.cli.main import app
+from training_platform.sandbox.run.servers import announced, serving
+from training_platform.sandbox.run.session import Options, read_stacks, session
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
+
+STACK = """\
+config:
+  training-platform:environment:
+    project: example-train-small
+    production: false
+    labels: {cost-center: lab}
+    admins: [group:ml-platform@example.com]
+    nat_addresses: 1
+    alerts: {emails: [oncall@example.com]}
+    images: {location: us-central1}
+    filestore:
+      homes: {location: us-central1-a, tier: ZONAL, capacity_gib: 1024}
+    clusters:
+      main:
+        location: us-central1
+        subnet: {nodes: 10.12.0.0/20, pods: 10.66.0.0/16, services: 10.12.16.0/20}
+        system_pool: {machine_type: e2-standard-8, min_nodes: 3, max_nodes: 6}
+        node_pools:
+          h100:
+            machine_type: a3-highgpu-8g
+            zone: us-central1-a
+            capacity: flex-start
+            max_run_hours: 24
+            max_nodes: 2
+          slices: {machine_type: ct5lp-hightpu-4t, zone: us-central1-a, topology: 4x4, slices: 2}
+          shared: {machine_type: a2-highgpu-1g, zone: us-central1-a, sharing: {max_clients: 2}, taints: {a: {value: b}}}
+"""
+PROJECT = "example-train-small"
+
+
+@dataclass
+class Adopted:
+    """What ``adopt`` said of the stack, what it wrote, and what the first preview planned."""
+
+    said: dict[str, Any]
+    text: str
+    settled: list[str]
+    steps: dict[str, list[str]]
+
+
+def adopt(sandbox: Sandbox, port: int, *args: str) -> Result:
+    where = ["--local-cloud", f"http://127.0.0.1:{port}", "--root", str(sandbox.folder.root)]
+    return CliRunner().invoke(app, ["adopt", PROJECT, "--stack", "small", "--no-production", *where, *args])
+
+
+def throw_away_state(sandbox: Sandbox) -> None:
+    folder = sandbox.folder
+    for path in (folder.state / ".pulumi" / "stacks").rglob("small.json*"):
+        path.unlink()
+    shutil.rmtree(folder.path / "stacks" / "small")
+    (folder.root / "stacks" / "Pulumi.small.yaml").unlink()
+
+
+def first_preview(sandbox: Sandbox, file: Path) -> tuple[list[str], dict[str, list[str]]]:
+    """Import a file and preview; returns what was put right in the state, and the names of resources by step."""
+    steps: dict[str, list[str]] = {}
+
+    def take(event: EngineEvent) -> None:
+        if event.resource_pre_event:
+            metadata = event.resource_pre_event.metadata
+            steps.setdefault(metadata.op.value, []).append(metadata.urn.split("::", 3)[-1])
+
+    with (
+        session(sandbox.folder, ["small"], Options(), console=Console(), ask=lambda _: False) as own,
+        own.engine("small") as engine,
+    ):
+        engine.run("import", "--file", str(file), "--yes", "--generate-code=false", "--protect=false", "--skip-preview")
+        exported = engine.stack.export_stack()
+        state = {"version": exported.version, "deployment": exported.deployment}
+        fixed, names = settled(state, json.loads(file.read_text()))
+        engine.stack.import_stack(Deployment(version=exported.version, deployment=fixed["deployment"]))
+        engine.stack.preview(on_event=take, color="never")
+    return names, steps
+
+
+@pytest.fixture(scope="module")
+def brought_up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Sandbox, int]]:
+    sandbox = small(tmp_path_factory.mktemp("adopt") / "repository", STACK)
+    folder = sandbox.folder
+    with (
+        folder.alone(),
+        serving(folder, read_stacks(folder.root, ()), durations={}) as servers,
+        announced(folder, servers),
+    ):
+        ran = sandbox("up", "small")
+        assert ran.returncode == 0, ran.stderr
+        throw_away_state(sandbox)
+        yield sandbox, servers.cloud
+
+
+@pytest.fixture(scope="module", name="adopted")
+def _adopted(brought_up: tuple[Sandbox, int]) -> Adopted:
+    sandbox, port = brought_up
+    ran = adopt(sandbox, port, "--format", "json")
+    assert ran.exit_code == 0, (ran.output, ran.stderr, ran.exception)
+    root = sandbox.folder.root
+    names, steps = first_preview(sandbox, root / "import-small.json")
+    return Adopted(
+        json.loads(ran.stdout)["stacks"][0], (root / "stacks" / "Pulumi.small.yaml").read_text(), names, steps
+    )
+
+
+def test_an_adopted_stack_is_previewed_with_the_announced_changes_alone(adopted: Adopted) -> None:
+    announced = {each["name"] for each in adopted.said["new"]}
+    created = {name for name in adopted.steps["create"] if not name.startswith("pulumi:")}
+
+    assert adopted.steps.keys() == {"same", "create"}, adopted.steps
+    assert announced <= created
+    assert (adopted.said["changes"], adopted.said["unsaid"], adopted.said["left_out"]) == ([], [], {})
+    assert len(adopted.steps["same"]) > adopted.said["imported"]  # and the components above them
+
+
+def test_nothing_of_google_cloud_is_created_but_what_only_adds(adopted: Adopted) -> None:
+    kinds = {each["type"] for each in adopted.said["new"] if each["type"].startswith("gcp:")}
+
+    assert kinds == {"gcp:projects/iAMMember:IAMMember", "gcp:projects/serviceIdentity:ServiceIdentity"}
+
+
+def test_the_state_is_put_right_where_an_import_could_not_know(adopted: Adopted) -> None:
+    assert {"main-cluster", "main-h100-pool", "filestore-homes-instance"} <= set(adopted.settled)
+
+
+def test_the_written_file_says_what_the_thrown_away_one_said(adopted: Adopted) -> None:
+    assert yaml.safe_load(adopted.text) == _with_said_defaults(yaml.safe_load(STACK))
+
+
+def _with_said_defaults(content: Any) -> Any:
+    """Return the stack without what it says though the model says it by itself."""
+    section = content["config"]["training-platform:environment"]
+    del section["filestore"]["homes"]["tier"]
+    del section["clusters"]["main"]["system_pool"]["max_nodes"]
+    return content

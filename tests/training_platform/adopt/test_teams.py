@@ -1,0 +1,217 @@
+"""Teams that stand in a local cloud with their queues, adopted beside their environment, plan what they planned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.places import ORGANISATION
+from tests.training_platform.adopt.conftest import PROJECT, Repository, contents_of, planned, standing
+from tests.training_platform.adopt.test_round_trip import differing, in_cloud
+from tests.training_platform.jobs.runs.api_stub import ApiStub, served, write_kubeconfig
+from training_platform.adopt.adoption import AdoptedStack, adopt_environment, adopt_teams
+from training_platform.adopt.cluster_queues import read_queues
+from training_platform.adopt.sections.queues import COHORTS, PRIORITIES, QUEUES, Queues
+from training_platform.cli.adopt import planner
+from training_platform.clients.kubernetes_api import ClusterError
+from training_platform.clients.project_contents import Contents
+from training_platform.config.workspace import read_workspace
+from training_platform.resources.planned import Planned
+from training_platform.resources.register import CLUSTER, CLUSTER_QUEUE, COHORT
+
+pytestmark = pytest.mark.timeout(300)  # each plans several stacks
+
+WORKSPACE = read_workspace(ORGANISATION)
+TEAMS = {stack.name: team for stack, team, _ in WORKSPACE.teams()}
+ADDS = {"gcp:projects/iAMMember:IAMMember", "gcp:projects/serviceIdentity:ServiceIdentity"}
+HOME = """\
+config:
+  training-platform:environment:
+    project: example-lab
+    production: false
+    priorities: {low: 10, high: 20}
+    cohorts:
+      research: {weight: 2, shares: {main: {a100-40: {nominal_quota: 8}}}}
+    clusters:
+      main:
+        location: us-central1-a
+        subnet: {nodes: 10.12.0.0/20, pods: 10.66.0.0/16, services: 10.12.16.0/20}
+        node_pools:
+          a100: {machine_type: a2-highgpu-8g, max_nodes: 4}
+          spot: {machine_type: a2-highgpu-8g, max_nodes: 4, capacity: spot}
+"""
+TEAM = """\
+config:
+  training-platform:team:
+    environment: lab
+    name: vision
+    labels: {cost-center: vision}
+    members: [group:vision@example.com, user:ada@example.com]
+    shares:
+      main:
+        a100-40: {nominal_quota: 16, borrowing_limit: 8, lending_limit: 4}
+        a100-40-spot: {nominal_quota: 32}
+    cohort: research
+    weight: 3
+    preemption: {within_queue: Never, reclaim: LowerPriority}
+    fallback: {when_can_borrow: TryNextFlavor, when_can_preempt: MayStopSearch, order: {main: [a100-40-spot, a100-40]}}
+    hold: {main: Hold}
+    secrets: [hugging-face]
+    buckets:
+      data:
+        location: us-central1
+        storage_class: NEARLINE
+        delete_after_days: 30
+        versioning: true
+        hierarchical_namespace: true
+        access_logs: example-lab-logs
+      plain: {location: us-west4}
+    vertex:
+      tensorboards: [us-central1]
+      persistent_resources:
+        tuning:
+          region: us-central1
+          machine_type: a2-highgpu-1g
+          replicas: 1
+          max_replicas: 4
+          boot_disk: {size_gb: 200}
+          more_pools:
+            cpus: {machine_type: n2-standard-8, replicas: 2, boot_disk: {type: pd-standard}}
+"""
+
+
+def kueue(resources: Sequence[Planned], name: str) -> list[dict[str, Any]]:
+    """Return Kueue's objects of a kind that a plan has, as a cluster holds them."""
+    return [dict(each.inputs) for each in resources if each.type.endswith(f":{name}")]
+
+
+def queues_of(plans: Mapping[str, Sequence[Planned]], clusters: Sequence[str]) -> Queues:
+    """Return what clusters hold once these stacks are deployed."""
+
+    def held(cluster: str, kind: str) -> list[Any]:
+        every = [each for plan in plans.values() for each in plan if each.type.endswith(f":{kind}")]
+        return [each.inputs for each in every if f"{cluster}-" in each.name or each.name.endswith(f"-{cluster}")]
+
+    kinds = {QUEUES: "ClusterQueue", COHORTS: "Cohort", PRIORITIES: "WorkloadPriorityClass"}
+    return Queues({cluster: {plural: held(cluster, kind) for plural, kind in kinds.items()} for cluster in clusters})
+
+
+def adopted(root: Path, home: str, contents: Contents, queues: Queues, production: bool) -> dict[str, AdoptedStack]:
+    plan = planner(root)
+    environment = adopt_environment(home, contents, plan, production=production, queues=queues)
+    return {each.name: each for each in [environment, *adopt_teams(environment, contents, plan, queues=queues)]}
+
+
+def queue_specs(resources: Sequence[Planned]) -> dict[tuple[str, str], Any]:
+    return {each.key: each.inputs["spec"] for each in resources if each.type in (CLUSTER_QUEUE, COHORT)}
+
+
+@pytest.mark.parametrize("home", sorted({team.environment for team in TEAMS.values()}))
+def test_teams_of_the_organisation_plan_the_same_once_adopted(home: str, repository: Repository) -> None:
+    names = [home, *(name for name, team in TEAMS.items() if team.environment == home)]
+    plans = {name: planned(ORGANISATION, name) for name in names}
+    section = WORKSPACE.stacks[home].environment
+    assert section is not None
+    contents = contents_of(
+        standing([each for plan in plans.values() for each in plan], section.project), section.project
+    )
+    queues = queues_of(plans, list(section.clusters))
+
+    found = adopted(repository({}), home, contents, queues, bool(section.production))
+
+    assert list(found) == names
+    for name, plan in plans.items():
+        stack = found[name]
+        assert (stack.left_out, stack.unsaid) == ({}, {})
+        # No API tells a team's directories, which its dashboard shows.
+        other = {key for key in differing(in_cloud(plan), in_cloud(stack.resources)) if not key[0].startswith("budget")}
+        assert other <= {("dashboard-team", "dashboardJson")}
+        assert {path.split("/")[2] for path in stack.changes} == ({"dashboards"} if other else set())
+        assert queue_specs(plan) == queue_specs(stack.resources)
+
+
+def test_every_option_of_a_team_that_an_api_tells_comes_back(repository: Repository) -> None:
+    root = repository({"lab": HOME, "lab-vision": TEAM})
+    plans = {name: planned(root, name) for name in ("lab", "lab-vision")}
+    contents = contents_of(standing([each for plan in plans.values() for each in plan]))
+
+    found = adopted(repository({}), "lab", contents, queues_of(plans, ["main"]), production=False)
+
+    for name, text in (("lab", HOME), ("lab-vision", TEAM)):
+        assert (found[name].left_out, found[name].changes, found[name].unsaid) == ({}, {}, {})
+        assert list(differing(in_cloud(plans[name]), in_cloud(found[name].resources))) == []
+        assert queue_specs(plans[name]) == queue_specs(found[name].resources)
+        (written,), (said,) = (yaml.safe_load(each)["config"].values() for each in (found[name].text, text))
+        assert written.keys() == said.keys()
+
+
+def test_without_queues_a_team_has_what_the_project_shows(repository: Repository) -> None:
+    root = repository({"lab": HOME, "lab-vision": TEAM})
+    plans = [each for name in ("lab", "lab-vision") for each in planned(root, name)]
+
+    found = adopted(repository({}), "lab", contents_of(standing(plans)), Queues(), production=False)["lab-vision"]
+
+    section = yaml.safe_load(found.text)["config"]["training-platform:team"]
+    assert "shares" not in section
+    assert sorted(section["buckets"]) == ["data", "plain"]
+
+
+def test_what_is_no_team_s_is_left_out_by_name(repository: Repository) -> None:
+    seeded = standing(planned(repository({"lab": HOME}), "lab"))
+    seeded.ask("POST", "serviceusage/v1/projects/example-lab/services/storage.googleapis.com:enable", {})
+    seeded.ask("POST", "storage/v1/b", {"name": "images-of-all", "location": "US"}, project=PROJECT)
+
+    found = adopted(repository({}), "lab", contents_of(seeded), Queues(), production=False)
+
+    assert list(found) == ["lab"]
+    reason = "it is no team's: a team's stack calls what it has example-lab-lab-TEAM-KEY"
+    assert found["lab"].left_out == {"images-of-all": reason}
+
+
+def test_a_team_of_which_nobody_is_a_member_is_left_out(repository: Repository) -> None:
+    contents = contents_of(standing(planned(repository({"lab": HOME}), "lab")))
+    queue = {"metadata": {"name": "nlp"}, "spec": {"resourceGroups": []}}
+
+    found = adopted(repository({}), "lab", contents, Queues({"main": {QUEUES: [queue]}}), production=False)
+
+    assert found["lab"].left_out == {"team nlp": "nobody may act as lab-nlp-jobs, and a team has members"}
+
+
+class Cluster(ApiStub):
+    """An API server that holds queues and knows no cohorts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        queue = {"metadata": {"name": "nlp"}, "spec": {"cohortName": "training-platform"}}
+        self.lists = {"/apis/kueue.x-k8s.io/v1beta2/clusterqueues": [queue]}
+
+
+def holding(cluster: str) -> Contents:
+    path = f"projects/{PROJECT}/locations/us-central1/clusters/{cluster}"
+    return Contents(PROJECT, {CLUSTER: {path: {"name": cluster}}})
+
+
+def test_queues_are_read_by_a_kubeconfig(tmp_path: Path) -> None:
+    with served(Cluster()) as server:
+        kubeconfig = write_kubeconfig(tmp_path / "config", server, f"gke_{PROJECT}_us-central1_lab-main")
+        found = read_queues("lab", holding("lab-main"), str(kubeconfig))
+
+    assert found.teams() == {"nlp"}
+    assert found.objects["main"][COHORTS] == []
+
+
+def test_a_kubeconfig_without_a_cluster_says_how_to_get_it(tmp_path: Path) -> None:
+    kubeconfig = write_kubeconfig(tmp_path / "config", "http://127.0.0.1:9", "other")
+
+    with pytest.raises(ClusterError, match="gcloud container clusters get-credentials lab-main --location us-central1"):
+        read_queues("lab", holding("lab-main"), str(kubeconfig))
+
+
+def test_clusters_of_others_are_not_asked(tmp_path: Path) -> None:
+    kubeconfig = write_kubeconfig(tmp_path / "config", "http://127.0.0.1:9", "other")
+
+    assert read_queues("lab", holding("others"), str(kubeconfig)).objects == {}

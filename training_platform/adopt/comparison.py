@@ -1,0 +1,171 @@
+"""What a plan would change of something that stands in a project, field by field."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from training_platform.catalog.replacements import covers, forces
+from training_platform.resources.planned import UNKNOWN, Planned
+from training_platform.resources.register import DASHBOARD
+from training_platform.resources.rest.bodies import PLACES, Key, body_of, leaves
+from training_platform.resources.rest.fields import Field, field_of, root
+from training_platform.sandbox.cloud.resources.defaults import fill_in
+
+Json = Mapping[str, Any]
+_IDENTITIES = ("key", "id", "name", "rangeName", "resourceType", "type", "IPProtocol")
+GONE = "not there"  # an entry of a list that the update takes away
+_LONGEST = 120  # letters of a value in a sentence
+_UNSAID = Path(__file__).with_name("unsaid.yaml")
+
+
+class Difference(NamedTuple):
+    """A field, by the API's name, that is not as a stack file has it.
+
+    ``planned`` is None where no field of a stack file says it: then it stays, or the provider takes it back.
+    ``replaces`` is whether the change would make another resource.
+    """
+
+    path: str
+    stands: Any
+    planned: Any
+    replaces: bool
+
+    def __str__(self) -> str:
+        """Return what stands there and what would, on one line."""
+        if self.planned is None:
+            return f"{self.path} is {_shown(self.stands)}"
+        return f"{self.path} is {_shown(self.stands)}, planned {_shown(self.planned)}"
+
+
+def differences(planned: Planned, body: Json) -> list[Difference]:
+    """Return what an update to ``planned`` would change of a body, then what stands there that no stack file says.
+
+    Inputs whose changes the program ignores are left out, and so is what only the API writes.
+    """
+    if planned.type == DASHBOARD:  # its one input is the whole body, as text
+        wanted = json.loads(planned.inputs["dashboardJson"])
+        return [Difference(_text(each[0]), *each[1:], replaces=False) for each in _changes(wanted, body, ())]
+    ignored = planned.options.get("ignoreChanges", ())
+    said = [
+        leaf
+        for leaf in leaves(planned.type, {k: v for k, v in planned.inputs.items() if k not in PLACES})
+        if not any(covers(each, leaf.name) for each in ignored)
+    ]
+    names = {leaf.path: leaf.name for leaf in said}
+    replacing = planned.options.get("replaceOnChanges", ())
+    found = []
+    for path, stands, wanted in _changes(body_of(said), body, ()):
+        name = names.get(path) or next((each for p, each in names.items() if p[: len(path)] == path), "")
+        found.append(Difference(_text(path), stands, wanted, forces(planned.type, name, also=replacing)))
+    return [*found, *_unsaid(planned, body)]
+
+
+def same(planned: Any, stands: Any) -> bool:
+    """Whether two values mean the same to an API: numbers as texts, links and names, nothing and false."""
+    if planned is UNKNOWN:
+        return True
+    if _is_list(planned) or _is_list(stands):
+        ours, theirs = (list(each) if _is_list(each) else [] for each in (planned, stands))
+        return len(ours) == len(theirs) and all(any(same(each, other) for other in theirs) for each in ours)
+    one, other = _plain(planned), _plain(stands)
+    if "/" in one or "/" in other:
+        return bool(one and other) and (f"/{one}".endswith(f"/{other}") or f"/{other}".endswith(f"/{one}"))
+    return one == other
+
+
+def _changes(planned: Any, stands: Any, path: tuple[Key, ...]) -> Iterator[tuple[tuple[Key, ...], Any, Any]]:
+    if isinstance(planned, Mapping):
+        below = stands if isinstance(stands, Mapping) else {}
+        for key, value in planned.items():
+            yield from _changes(value, below.get(key), (*path, key))
+    elif _is_list(planned) and any(isinstance(each, Mapping) for each in planned):
+        rest = list(stands or ())
+        for index, entry in enumerate(planned):
+            own = _counterpart(entry, rest, single=len(planned) == 1 == len(rest))
+            if own is not None:
+                rest.remove(own)
+            yield from _changes(entry, own, (*path, index))
+        for extra in rest:
+            yield path, extra, GONE
+    elif not same(planned, stands):
+        yield path, stands, planned
+
+
+def _counterpart(entry: Json, rest: Sequence[Json], *, single: bool) -> Json | None:
+    """Return the entry of a list that is meant by another: of the same key, or the only one."""
+    key = next((each for each in _IDENTITIES if each in entry), None)
+    if key is None or single:
+        return next((each for each in rest if not list(_changes(entry, each, ()))), rest[0] if rest else None)
+    return next((each for each in rest if same(entry[key], each.get(key))), None)
+
+
+def _unsaid(planned: Planned, body: Json) -> Iterator[Difference]:
+    """Yield what stands in a body that neither the plan nor the API's own defaults say."""
+    field = root(planned.type)
+    if field is None:
+        return
+    about = _table().get(planned.type, {})
+    left = [name for each in (_table()["*"], about) for row in each.get("left", ()) for name in row["fields"]]
+    left += [_text(found.path) for each in planned.options.get("ignoreChanges", ()) if (found := field_of(each, field))]
+    expected = copy.deepcopy(body_of(leaves(planned.type, planned.inputs)))
+    fill_in(expected, about.get("defaults", ""))
+    for path, value in _extra(expected, body, field, ()):
+        text = _text(path)
+        if not any(fnmatchcase(text, each) or text.startswith((f"{each}.", f"{each}[")) for each in left):
+            yield Difference(text, value, None, replaces=False)
+
+
+def _extra(
+    expected: Any, body: Any, field: Field | None, path: tuple[Key, ...]
+) -> Iterator[tuple[tuple[Key, ...], Any]]:
+    if field is not None and field.output_only:
+        return
+    if isinstance(body, Mapping):
+        below = expected if isinstance(expected, Mapping) else {}
+        for key, value in body.items():
+            inner = field.below(key) if field else None
+            yield from _extra(below.get(key), value, inner[1] if inner else None, (*path, key))
+    elif expected is None and not _is_nothing(body):
+        yield path, body
+
+
+def _is_nothing(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return all(_is_nothing(each) for each in value.values())
+    return _plain(value) == "" if not _is_list(value) else not value
+
+
+def _plain(value: Any) -> str:
+    """Return a scalar as text; what is off, zero or empty is nothing, as bodies leave it out."""
+    if value in (None, False, 0, "", "0"):
+        return ""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return str(value).lower() if isinstance(value, bool) else str(value).removeprefix("https://").removeprefix("//")
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list | tuple)
+
+
+def _text(path: tuple[Key, ...]) -> str:
+    return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path).removeprefix(".")
+
+
+def _shown(value: Any) -> str:
+    text = "not set" if _is_nothing(value) else json.dumps(value, default=str).strip('"')
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
+@cache
+def _table() -> dict[str, Any]:
+    table: dict[str, Any] = yaml.safe_load(_UNSAID.read_text(encoding="utf-8"))
+    return table

@@ -1,0 +1,83 @@
+"""The file for ``pulumi import --file``: what stands in a project, under the names and parents of the program."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from training_platform.adopt.matches import Match
+from training_platform.resources.planned import UNKNOWN, Planned
+from training_platform.resources.register import NODE_POOL, labels_path
+from training_platform.resources.rest.bodies import PLACES
+from training_platform.resources.rest.fields import field_of, root
+
+Key = tuple[str, str]
+
+
+def import_file(resources: Iterable[Planned], found: Mapping[Key, Match]) -> dict[str, Any]:
+    """Return the file's content: the components that are parents first, then every thing with its id."""
+    plan = {each.key: each for each in resources}
+    wanted = {key: plan[key] for key in plan if key in found or not plan[key].custom}
+    parents = _parents(wanted.values(), found)
+    rows = [each for each in wanted.values() if each.custom or each.key in parents]
+    often = Counter(each.name for each in rows)
+    names = {each.key: each.name if often[each.name] == 1 else f"{each.type}::{each.name}" for each in rows}
+    return {"resources": [_entry(each, names, found) for each in rows]}
+
+
+def _parents(wanted: Iterable[Planned], found: Mapping[Key, Match]) -> set[Key]:
+    """Return the components above what is imported, at any height."""
+    above = {each.key: each.parent for each in wanted}
+    parents: set[Key] = set()
+    for key in found:
+        parent = above.get(key)
+        while parent is not None and parent not in parents:
+            parents.add(parent)
+            parent = above.get(parent)
+    return parents
+
+
+def _entry(planned: Planned, names: Mapping[Key, str], found: Mapping[Key, Match]) -> dict[str, Any]:
+    entry: dict[str, Any] = {"type": planned.type, "name": names[planned.key]}
+    if names[planned.key] != planned.name:
+        entry["logicalName"] = planned.name
+    if planned.custom:
+        entry["id"] = found[planned.key].id
+    else:
+        entry["component"] = True
+    if planned.parent is not None and planned.parent in names:
+        entry["parent"] = names[planned.parent]
+    if properties := _properties(planned):
+        entry["properties"] = properties
+    if inputs := untold(planned):
+        entry["inputs"] = inputs
+    return entry
+
+
+def untold(planned: Planned) -> dict[str, Any]:
+    """Return the inputs that no API tells: the provider's own settings, labels, and the taints of a pool.
+
+    Of labels and taints the API has others beside, and the provider knows only those for its own that it was told of.
+    """
+    field, labels = root(planned.type), labels_path(planned.type) or ()
+    if field is None or not planned.custom:
+        return {}
+    own = {
+        key: value
+        for key, value in planned.inputs.items()
+        if key not in PLACES and value is not UNKNOWN and (labels == (key,) or field_of(key, field) is None)
+    }
+    taints = planned.inputs.get("nodeConfig", {}).get("taints") if planned.type == NODE_POOL else None
+    return {**own, **({"nodeConfig": {"taints": taints}} if taints else {})}
+
+
+def _properties(planned: Planned) -> list[str]:
+    """Return the inputs that the state is to have, of a resource some of whose inputs the program ignores.
+
+    An import takes all that the API answers. Of an input whose changes are ignored, that would stay for good, and the
+    provider refuses some of it. What the import leaves out is as if it were never said.
+    """
+    ignored = {each.partition(".")[0] for each in planned.options.get("ignoreChanges", ())}
+    whole = {each for each in ignored if "[" not in each}
+    return sorted(key for key in planned.inputs if key not in whole) if whole else []

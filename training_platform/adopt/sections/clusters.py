@@ -1,0 +1,143 @@
+"""A section of ``clusters`` from what GKE says of a cluster, and Compute Engine of its subnet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from ipaddress import IPv4Network
+from typing import Any
+
+from training_platform.adopt.sections.node_pools import pool_sections
+from training_platform.adopt.sections.values import Inexpressible, Json, at, shortest, whole
+from training_platform.catalog import MACHINE_TYPES
+from training_platform.config.expansion.gpu_fabric import PARTS_BITS
+from training_platform.config.spec.cluster import ClusterSpec
+from training_platform.config.spec.node_pool import SystemPoolSpec
+from training_platform.resources.gke.cluster import BINARY_POLICY, FREEZE
+from training_platform.resources.gke.system_pool import POOL_NAME
+
+
+def cluster_section(
+    body: Json, pools: Mapping[str, Json], subnets: Mapping[str, Json]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return a cluster's section, and why pools of it are not in it, by name.
+
+    ``pools`` and ``subnets`` are by name and by path. Raises Inexpressible where there can be no section.
+    """
+    location = body["location"]
+    if at(body, "autopilot.enabled"):
+        raise Inexpressible("it is an Autopilot cluster: a stack file has clusters with node pools of their own")
+    training = {name: pool for name, pool in pools.items() if name != POOL_NAME}
+    node_pools, reasons = pool_sections(training, location)
+    system = None
+    try:
+        system = _system_pool(pools[POOL_NAME]) if POOL_NAME in pools else None
+    except Inexpressible as error:
+        reasons[POOL_NAME] = str(error)
+    section = {
+        "location": location,
+        "subnet": _subnet(body, subnets),
+        "release_channel": _release_channel(body),
+        "maintenance": _maintenance(body, bool(node_pools)),
+        "gpu_networks": _gpu_networks(pools, subnets),
+        "system_pool": system,
+        "node_pools": node_pools,
+        "auto_provisioning": _auto_provisioning(body),
+        "autoscaling_profile": at(body, "autoscaling.autoscalingProfile") or "BALANCED",
+        "binary_authorization": at(body, "binaryAuthorization.evaluationMode") == BINARY_POLICY,
+        "intranode_visibility": at(body, "networkConfig.enableIntraNodeVisibility"),
+        "fqdn_policies": bool(at(body, "networkConfig.enableFqdnNetworkPolicy")),
+    }
+    return shortest(ClusterSpec, section), reasons
+
+
+def _subnet(body: Json, subnets: Mapping[str, Json]) -> dict[str, str]:
+    path = str(at(body, "networkConfig.subnetwork") or "")
+    subnet = subnets.get(path)
+    if subnet is None:
+        raise Inexpressible(f"its subnet {path or body.get('subnetwork')} is not one that this project shows")
+    ranges = {each["rangeName"]: each["ipCidrRange"] for each in subnet.get("secondaryIpRanges") or ()}
+    allocation = at(body, "ipAllocationPolicy") or {}
+    found = {"nodes": subnet["ipCidrRange"]}
+    for field, name in (("pods", "cluster"), ("services", "services")):
+        cidr = ranges.get(allocation.get(f"{name}SecondaryRangeName")) or allocation.get(f"{name}Ipv4CidrBlock")
+        if cidr is None:
+            raise Inexpressible(f"its {field} have no range of their own: it is not VPC-native")
+        found[field] = cidr
+    return found
+
+
+def _release_channel(body: Json) -> str:
+    channel = at(body, "releaseChannel.channel")
+    if channel in (None, "UNSPECIFIED"):
+        raise Inexpressible("it is in no release channel")
+    return str(channel)
+
+
+def _maintenance(body: Json, has_pools: bool) -> dict[str, Any] | None:
+    window = at(body, "maintenancePolicy.window") or {}
+    recurring = window.get("recurringWindow") or {}
+    every = window.get("maintenanceExclusions") or {}
+    frozen = FREEZE in every
+    found: dict[str, Any] = {
+        "recurrence": recurring.get("recurrence"),
+        "start": at(recurring, "window.startTime"),
+        "end": at(recurring, "window.endTime"),
+        "upgrade_freeze": None if frozen is has_pools else frozen,
+        "exclusions": {name: _exclusion(each) for name, each in every.items() if name != FREEZE} or None,
+    }
+    return {key: value for key, value in found.items() if value is not None} or None
+
+
+def _exclusion(body: Json) -> dict[str, Any]:
+    scope = at(body, "maintenanceExclusionOptions.scope") or "NO_UPGRADES"
+    return {"start": body.get("startTime"), "end": body.get("endTime"), "scope": scope.lower().replace("_", "-")}
+
+
+def _gpu_networks(pools: Mapping[str, Json], subnets: Mapping[str, Json]) -> dict[str, str] | None:
+    """Return the range whose equal parts the subnets of further network cards are."""
+    for pool in pools.values():
+        for nic in at(pool, "networkConfig.additionalNodeNetworkConfigs") or ():
+            name = f"/{nic.get('subnetwork', '').rpartition('/')[2]}"
+            cidr = next((each["ipCidrRange"] for path, each in subnets.items() if path.endswith(name)), None)
+            if cidr is not None:
+                part = IPv4Network(cidr)
+                return {"range": str(part.supernet(new_prefix=max(0, part.prefixlen - PARTS_BITS)))}
+    return None
+
+
+def _system_pool(body: Json) -> dict[str, Any]:
+    scaling, machine = at(body, "autoscaling") or {}, str(at(body, "config.machineType"))
+    zones = len(at(body, "locations") or [""])
+    if machine not in MACHINE_TYPES:
+        raise Inexpressible(f"the catalogue has no machine type {machine}")
+    kind = at(body, "config.bootDisk.diskType")
+    count = whole(body, "initialNodeCount") * zones
+    section = {
+        "machine_type": machine,
+        "min_nodes": whole(scaling, "totalMinNodeCount") or whole(scaling, "minNodeCount") * zones or count,
+        "max_nodes": whole(scaling, "totalMaxNodeCount") or whole(scaling, "maxNodeCount") * zones or count,
+        "boot_disk": {
+            "size_gb": whole(body, "config.bootDisk.sizeGb", 100),
+            "type": None if kind == MACHINE_TYPES[machine].boot_disk_types[0] else kind,
+        },
+    }
+    shortest(SystemPoolSpec, section)
+    return section
+
+
+def _auto_provisioning(body: Json) -> dict[str, Any] | None:
+    scaling = at(body, "autoscaling") or {}
+    if not scaling.get("enableNodeAutoprovisioning"):
+        return None
+    limits = {each["resourceType"]: whole(each, "maximum") for each in scaling.get("resourceLimits") or ()}
+    defaults = scaling.get("autoprovisioningNodePoolDefaults") or {}
+    return {
+        "cpu": limits.pop("cpu", None),
+        "memory_gb": limits.pop("memory", None),
+        "accelerators": limits,
+        "zones": scaling.get("autoprovisioningLocations") or [],
+        "boot_disk": {"size_gb": whole(defaults, "diskSizeGb", 100), "type": defaults.get("diskType")},
+        "image_type": defaults.get("imageType"),
+        "max_surge": whole(defaults, "upgradeSettings.maxSurge"),
+        "max_unavailable": whole(defaults, "upgradeSettings.maxUnavailable"),
+    }

@@ -1,0 +1,199 @@
+"""An environment's section from what stands in its project."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from training_platform.adopt.sections.clusters import cluster_section
+from training_platform.adopt.sections.filestore import filestore_section
+from training_platform.adopt.sections.queues import Queues, environment_fields
+from training_platform.adopt.sections.values import Inexpressible, Json, at, labels_of, own_labels
+from training_platform.clients.project_contents import POLICY, Contents
+from training_platform.config.spec.environment import Environment
+from training_platform.resources import register
+
+_NAME = re.compile(r"[a-z]([a-z0-9-]{0,28}[a-z0-9])?")
+MEMBER = re.compile(r"(user|group|serviceAccount):[^\s:@]+@[a-z0-9.-]+\.[a-z]{2,}")
+_ADMIN = "roles/container.admin"
+_GROUPS = "gke-security-groups@"
+_POOLS = "/nodePools/"
+
+
+@dataclass
+class Found:
+    """A section, and what is not in it: why, by path in the project."""
+
+    section: dict[str, Any] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+
+
+def environment_section(stack: str, contents: Contents, queues: Queues, *, production: bool) -> Found:
+    """Return what the environment ``stack`` says of a project: things whose names begin with it and a dash."""
+    found = Found()
+    clusters = _keyed(stack, contents.of(register.CLUSTER), found, _clusters(contents, found))
+    filestore = _keyed(stack, contents.of(register.FILESTORE), found, filestore_section)
+    protected = [bool(body.get("deletionProtectionEnabled")) for body in contents.of(register.FILESTORE).values()]
+    lifted = bool(protected) and not any(protected)
+    if lifted or not any(protected):
+        for each in filestore.values():
+            each.pop("deletion_protection", None)
+    labelled = [body.get("resourceLabels") for body in contents.of(register.CLUSTER).values()]
+    labelled += [body.get("labels") for body in contents.of(register.FILESTORE).values()]
+    section = {
+        "project": contents.project,
+        "production": production,
+        "labels": own_labels(labels_of(each) for each in labelled),
+        "deletion_protection": False if lifted else None,
+        "encryption": _encryption(contents),
+        "google_groups_domain": _groups_domain(contents),
+        "admins": _admins(contents),
+        "nat_addresses": _nat_addresses(stack, contents),
+        "private_services_range": _services_range(stack, contents),
+        **_google_apis(stack, contents),
+        "network_attachments": _network_attachments(stack, contents),
+        "metadata_stores": _metadata_stores(stack, contents),
+        "alerts": _alerts(stack, contents),
+        "dashboards": _dashboards(stack, contents),
+        "images": _images(stack, contents),
+        "filestore": filestore,
+        **environment_fields(queues),
+        "clusters": clusters,
+    }
+    if section.get("priorities") == Environment.model_fields["priorities"].default:
+        del section["priorities"]
+    found.section = {key: value for key, value in section.items() if value is False or value not in (None, {}, [], 0)}
+    return found
+
+
+def stack_can_be_called(name: str) -> bool:
+    """Whether the teams of a stack can name it, as a key is named."""
+    return _NAME.fullmatch(name) is not None
+
+
+def key_of(stack: str, name: str) -> str:
+    """Return the key under which a stack file has something by its name. Raises Inexpressible."""
+    key = name.removeprefix(f"{stack}-")
+    if key == name or not _NAME.fullmatch(key):
+        raise Inexpressible(f"stack {stack} calls what it has {stack}-KEY, with a key of at most 30 characters")
+    return key
+
+
+def _keyed(
+    stack: str, bodies: Mapping[str, Json], found: Found, section: Callable[[str, Json], dict[str, Any]]
+) -> dict[str, Any]:
+    sections = {}
+    for path, body in sorted(bodies.items()):
+        try:
+            key = key_of(stack, path.rpartition("/")[2])
+            sections[key] = section(path, body)
+        except Inexpressible as error:
+            found.left_out[path] = str(error)
+    return sections
+
+
+def _clusters(contents: Contents, found: Found) -> Callable[[str, Json], dict[str, Any]]:
+    def section(path: str, body: Json) -> dict[str, Any]:
+        below = f"{path}{_POOLS}"
+        pools = {p.removeprefix(below): b for p, b in contents.of(register.NODE_POOL).items() if p.startswith(below)}
+        written, reasons = cluster_section(body, pools, contents.of(register.SUBNETWORK))
+        found.left_out |= {below + name: reason for name, reason in reasons.items()}
+        return written
+
+    return section
+
+
+def _encryption(contents: Contents) -> dict[str, Any] | None:
+    """Return the keys that encrypt clusters' Secrets and instances, one a region."""
+    keys = {at(body, "databaseEncryption.keyName") for body in contents.of(register.CLUSTER).values()}
+    keys |= {body.get("kmsKeyName") for body in contents.of(register.FILESTORE).values()}
+    return (
+        {"keys": sorted(key.partition("/cryptoKeyVersions/")[0] for key in keys if key)} if keys - {None, ""} else None
+    )
+
+
+def _groups_domain(contents: Contents) -> str | None:
+    groups = {at(body, "authenticatorGroupsConfig.securityGroup") for body in contents.of(register.CLUSTER).values()}
+    return next((each.removeprefix(_GROUPS) for each in sorted(groups - {None, ""}) if each.startswith(_GROUPS)), None)
+
+
+def _admins(contents: Contents) -> list[str]:
+    bindings = contents.of(POLICY).get(contents.project, {}).get("bindings", ())
+    members = (m for each in bindings if each["role"] == _ADMIN and not each.get("condition") for m in each["members"])
+    return sorted({member for member in members if MEMBER.fullmatch(member)})
+
+
+def _nat_addresses(stack: str, contents: Contents) -> int:
+    """Return how many addresses each region has; they are counted from 1."""
+    names = [path.rpartition("/")[2] for path in contents.of(register.ADDRESS)]
+    counts = [re.fullmatch(rf"{re.escape(stack)}-nat-[a-z]+-[a-z]+[0-9]+-([0-9]+)", name) for name in names]
+    return max((int(match[1]) for match in counts if match), default=0)
+
+
+def _services_range(stack: str, contents: Contents) -> str | None:
+    body = contents.of(register.GLOBAL_ADDRESS).get(f"projects/{contents.project}/global/addresses/{stack}-services")
+    return f"{body['address']}/{body['prefixLength']}" if body else None
+
+
+def _alerts(stack: str, contents: Contents) -> dict[str, Any] | None:
+    """Return who is told; a project with clusters and without any policy of the stack has its alerts switched off."""
+    emails = [
+        at(body, "labels.email_address")
+        for body in contents.of(register.NOTIFICATION_CHANNEL).values()
+        if str(body.get("displayName", "")).startswith(f"{stack}: ")
+    ]
+    alerts = _titles(contents.of(register.ALERT_POLICY).values())
+    none = bool(contents.of(register.CLUSTER)) and not any(each.startswith(f"{stack}: ") for each in alerts)
+    if none and register.ALERT_POLICY not in contents.unread:
+        return {"enabled": False}
+    return {"emails": sorted(each for each in emails if each)} if emails else None
+
+
+def _google_apis(stack: str, contents: Contents) -> dict[str, Any]:
+    """Return where names of Google's APIs lead: without zones of the stack, where they lead everywhere."""
+    zone = f"projects/{contents.project}/managedZones/{stack}-googleapis-com"
+    if not contents.of(register.CLUSTER) or register.MANAGED_ZONE in contents.unread:
+        return {}
+    if zone not in contents.of(register.MANAGED_ZONE):
+        return {"google_apis": "public", "open_egress": True}
+    restricted = f"{zone}/rrsets/restricted.googleapis.com./A" in contents.of(register.RECORD_SET)
+    return {"google_apis": "restricted"} if restricted else {}
+
+
+def _network_attachments(stack: str, contents: Contents) -> dict[str, str]:
+    """Return the addresses of VMs of Vertex AI, by region."""
+    found = {}
+    for path, body in contents.of(register.NETWORK_ATTACHMENT).items():
+        subnet = "projects/" + str((body.get("subnetworks") or [""])[0]).partition("projects/")[2]
+        cidr = contents.of(register.SUBNETWORK).get(subnet, {}).get("ipCidrRange")
+        if path.rpartition("/")[2].startswith(f"{stack}-") and cidr:
+            found[path.split("/")[3]] = cidr
+    return found
+
+
+def _metadata_stores(stack: str, contents: Contents) -> list[str]:
+    """Return the regions of stores that the stack made; others are made by Vertex AI itself."""
+    stores = contents.of(register.METADATA_STORE).items()
+    return [path.split("/")[3] for path, body in stores if str(body.get("description", "")).endswith(f" {stack}")]
+
+
+def _dashboards(stack: str, contents: Contents) -> bool | None:
+    """Return that a stack has none, where there are none."""
+    there = any(each.startswith(f"{stack}: ") for each in _titles(contents.of(register.DASHBOARD).values()))
+    return None if there or register.DASHBOARD in contents.unread else False
+
+
+def _titles(bodies: Iterable[Json]) -> list[str]:
+    return [str(body.get("displayName", "")) for body in bodies]
+
+
+def _images(stack: str, contents: Contents) -> dict[str, Any] | None:
+    for path, body in contents.of(register.REPOSITORY).items():
+        if path.endswith(f"/repositories/{stack}-images"):
+            policies = (body.get("cleanupPolicies") or {}).values()
+            kept = [at(each, "mostRecentVersions.keepCount") for each in policies]
+            count = next((int(each) for each in kept if each), 20)
+            return {"location": path.split("/")[3], **({} if count == 20 else {"keep_versions": count})}
+    return None

@@ -1,0 +1,250 @@
+"""``node_pools`` of a cluster from what GKE says of its pools; several slices are one pool again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from training_platform.adopt.sections.values import Inexpressible, Json, at, shortest, whole
+from training_platform.catalog import ACCELERATORS, MACHINE_TYPES
+from training_platform.catalog.attachments import with_gpus
+from training_platform.catalog.locations import is_zone
+from training_platform.catalog.types import MachineType
+from training_platform.config.expansion.pools import (
+    ARCHITECTURE_LABEL,
+    CLASS_LABEL,
+    FLAVOR_LABEL,
+    GPU_DIRECT_LABEL,
+    GPU_DIRECT_OFF,
+    QUEUED_LABEL,
+    RESERVED_LABELS,
+    ZONES_OF_A_REGIONAL_CLUSTER,
+)
+from training_platform.config.spec.capacity import ANY
+from training_platform.config.spec.node_pool import NodePoolSpec
+from training_platform.resources.gke.node_pool import MAX_PODS, MAX_PODS_OF_A_SLICE_HOST
+
+_OUR_LABELS = (FLAVOR_LABEL, QUEUED_LABEL, CLASS_LABEL, GPU_DIRECT_LABEL, *RESERVED_LABELS)
+_GIVEN_TAINTS = {"nvidia.com/gpu", "google.com/tpu", "cloud.google.com/gke-queued", CLASS_LABEL, ARCHITECTURE_LABEL}
+_SLICE = re.compile(r"(?P<pool>.+)-(?P<index>0|[1-9][0-9]*)")
+_RESERVATION = re.compile(
+    r"(projects/(?P<project>[^/]+)/reservations/)?(?P<name>[^/]+)"
+    r"(/reservationBlocks/(?P<block>[^/]+))?(/reservationSubBlocks/(?P<sub_block>[^/]+))?"
+)
+_GPU = "config.accelerators"
+
+
+def pool_sections(pools: Mapping[str, Json], location: str) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+    """Return the sections of pools by name, and of the pools that no section describes why; both by GKE's names."""
+    sections: dict[str, dict[str, Any]] = {}
+    reasons: dict[str, str] = {}
+    slices: dict[str, dict[int, dict[str, Any]]] = {}
+    for name, body in pools.items():
+        try:
+            section = _section(body, location)
+        except Inexpressible as error:
+            reasons[name] = str(error)
+            continue
+        match = _SLICE.fullmatch(name)
+        if not section.pop("several_hosts"):
+            sections[name] = section
+        elif match:
+            slices.setdefault(match["pool"], {})[int(match["index"])] = section
+        else:
+            reasons[name] = f"a slice over several VMs has a number at the end of its name, such as {name}-0"
+    for name, by_index in slices.items():
+        first, numbers = by_index.get(0), sorted(by_index)
+        if first is None or numbers != list(range(len(numbers))):
+            reasons |= {f"{name}-{index}": "slices of a pool are counted from 0" for index in numbers}
+            continue
+        sections[name] = {**first, "slices": len(numbers), "min_slices": _always(by_index)}
+    return dict(_checked(sections, reasons)), reasons
+
+
+def _checked(sections: Mapping[str, dict[str, Any]], reasons: dict[str, str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for name, section in sections.items():
+        try:
+            yield name, shortest(NodePoolSpec, section)
+        except Inexpressible as error:
+            reasons[name] = str(error)
+
+
+def _always(by_index: Mapping[int, Mapping[str, Any]]) -> int:
+    """Return how many slices always run; those come first."""
+    return sum(1 for each in by_index.values() if each["min_slices"])
+
+
+def _section(body: Json, location: str) -> dict[str, Any]:
+    """Return one GKE node pool as a section. Raises Inexpressible."""
+    machine = _machine(body)
+    hosts = machine.hosts_of(at(body, "placementPolicy.tpuTopology")) if machine.kind == "tpu" else 1
+    zone = _zone(body, location)
+    return {
+        "machine_type": machine.name,
+        **_attached(machine, body),
+        "zone": None if zone is None or is_zone(location) else zone,
+        **_capacity(body),
+        **_counts(body, machine, hosts, 1 if zone else ZONES_OF_A_REGIONAL_CLUSTER),
+        "several_hosts": hosts > 1,
+        "boot_disk": _boot_disk(body, machine),
+        "labels": {k: v for k, v in (at(body, "config.labels") or {}).items() if k not in _OUR_LABELS} or None,
+        "gpu_direct": False if _without_gpu_direct(body, machine) else None,
+        "local_ssd": _local_ssd(body, machine),
+        "preload_images": [each["diskImage"] for each in at(body, "config.secondaryBootDisks") or ()] or None,
+        "confidential": at(body, "config.confidentialNodes.confidentialInstanceType"),
+        "max_pods": _max_pods(body, hosts),
+        "sysctls": at(body, "config.linuxNodeConfig.sysctls"),
+        "hugepages": _hugepages(body),
+        "taints": _taints(body),
+        "upgrades": _upgrades(body),
+        **(_gpu(body) if machine.kind == "gpu" else {}),
+    }
+
+
+def _machine(body: Json) -> MachineType:
+    name = str(at(body, "config.machineType"))
+    if name not in MACHINE_TYPES:
+        raise Inexpressible(f"the catalogue has no machine type {name}")
+    machine = with_gpus(name, at(body, f"{_GPU}.acceleratorType"), whole(body, f"{_GPU}.acceleratorCount") or None)
+    if machine.accelerator is None:
+        raise Inexpressible(
+            f"{name} has no TPUs or GPUs: beside the system pool, a stack file has pools with them alone"
+        )
+    return machine
+
+
+def _attached(machine: MachineType, body: Json) -> dict[str, Any]:
+    if MACHINE_TYPES[machine.name].kind != "cpu":
+        return {}
+    label = at(body, f"{_GPU}.acceleratorType")
+    name = next(each.name for each in ACCELERATORS.values() if each.gke_label == label)
+    return {"accelerator": name, "accelerator_count": whole(body, f"{_GPU}.acceleratorCount")}
+
+
+def _zone(body: Json, location: str) -> str | None:
+    """Return the zone of a pool; None where it has those of its regional cluster."""
+    zones = at(body, "locations") or []
+    return location if is_zone(location) else str(zones[0]) if len(zones) == 1 else None
+
+
+def _capacity(body: Json) -> dict[str, Any]:
+    affinity = at(body, "config.reservationAffinity.consumeReservationType")
+    seconds = str(at(body, "config.maxRunDuration") or "").removesuffix("s")
+    hours = {"max_run_hours": max(1, int(float(seconds)) // 3600)} if seconds else {}
+    if at(body, "queuedProvisioning.enabled"):
+        return {"capacity": "queued-provisioning", **hours}
+    if at(body, "config.flexStart"):
+        return {"capacity": "flex-start", **hours}
+    if at(body, "config.spot") or at(body, "config.preemptible"):
+        return {"capacity": "spot", **hours}
+    if affinity == "SPECIFIC_RESERVATION":
+        return {"capacity": "reservation", "reservation": _reservation(body), **hours}
+    return {"capacity": "reservation", "reservation": "any"} if affinity == "ANY_RESERVATION" else hours
+
+
+def _reservation(body: Json) -> Any:
+    path = (at(body, "config.reservationAffinity.values") or [""])[0]
+    match = _RESERVATION.fullmatch(path)
+    if match is None:
+        raise Inexpressible(f"{path!r} is not the name of a reservation")
+    fields = {key: value for key, value in match.groupdict().items() if value}
+    labels = at(body, "config.labels") or {}
+    days = zip(("starts", "ends"), RESERVED_LABELS, strict=True)
+    fields |= {field: labels[label] for field, label in days if label in labels}
+    return fields["name"] if fields.keys() == {"name"} and fields["name"] != ANY else fields
+
+
+def _counts(body: Json, machine: MachineType, hosts: int, zones: int) -> dict[str, Any]:
+    """Return fewest and most VMs, or slices, as the section counts them: VMs per zone."""
+    scaling = at(body, "autoscaling") or {}
+    if scaling.get("enabled"):
+        least = whole(scaling, "minNodeCount") or whole(scaling, "totalMinNodeCount") // zones
+        most = whole(scaling, "maxNodeCount") or whole(scaling, "totalMaxNodeCount") // zones
+    else:
+        least = most = whole(body, "initialNodeCount")
+    most = max(1, most)
+    if machine.kind == "gpu":
+        return {"min_nodes": least, "max_nodes": most}
+    topology = at(body, "placementPolicy.tpuTopology") or machine.single_host
+    return {
+        "topology": topology,
+        "min_slices": least if hosts == 1 else int(least > 0),
+        "slices": most if hosts == 1 else 1,
+    }
+
+
+def _boot_disk(body: Json, machine: MachineType) -> dict[str, Any]:
+    kind = at(body, "config.bootDisk.diskType") or at(body, "config.diskType")
+    size = whole(body, "config.bootDisk.sizeGb") or whole(body, "config.diskSizeGb", 100)
+    return {"size_gb": size, "type": None if kind == machine.boot_disk_types[0] else kind}
+
+
+def _without_gpu_direct(body: Json, machine: MachineType) -> bool:
+    """Whether a pool does without the networks that its machine type could have."""
+    if machine.gpudirect is None:
+        return False
+    off = (at(body, "config.labels") or {}).get(GPU_DIRECT_LABEL) == GPU_DIRECT_OFF
+    return off or not at(body, "networkConfig.additionalNodeNetworkConfigs")
+
+
+def _local_ssd(body: Json, machine: MachineType) -> dict[str, Any] | None:
+    block = whole(body, "config.localNvmeSsdBlockConfig.localSsdCount")
+    count = block or whole(body, "config.ephemeralStorageLocalSsdConfig.localSsdCount")
+    own = None if count == machine.local_ssd.bundled else count
+    return {"count": own, "use": "block" if block else None} if count else None
+
+
+def _max_pods(body: Json, hosts: int) -> int | None:
+    found = whole(body, "maxPodsConstraint.maxPodsPerNode")
+    return None if found in (0, MAX_PODS_OF_A_SLICE_HOST if hosts > 1 else MAX_PODS) else found
+
+
+def _hugepages(body: Json) -> dict[str, int] | None:
+    sizes = {"size_2m": "hugepageSize2m", "size_1g": "hugepageSize1g"}
+    found = {field: whole(body, f"config.linuxNodeConfig.hugepages.{name}") for field, name in sizes.items()}
+    return {field: count for field, count in found.items() if count} or None
+
+
+def _taints(body: Json) -> dict[str, Any] | None:
+    every = at(body, "config.taints") or ()
+    return {
+        each["key"]: {"value": each.get("value", ""), "effect": each.get("effect")}
+        for each in every
+        if each["key"] not in _GIVEN_TAINTS
+    } or None
+
+
+def _upgrades(body: Json) -> dict[str, Any] | None:
+    """Return how a pool is upgraded; GKE's own way with flex-start is what the section says by saying nothing."""
+    settings, management = at(body, "upgradeSettings") or {}, at(body, "management") or {}
+    flex = bool(at(body, "config.flexStart"))
+    repair = bool(management.get("autoRepair"))
+    found: dict[str, Any] = {"auto_upgrade": bool(management.get("autoUpgrade"))}
+    if repair is flex:
+        found["auto_repair"] = repair
+    if settings.get("strategy") == "BLUE_GREEN":
+        soak = str(at(settings, "blueGreenSettings.nodePoolSoakDuration") or "3600s").removesuffix("s")
+        found |= {"strategy": "blue-green", "soak_minutes": int(float(soak)) // 60}
+    elif not flex:
+        found |= {"max_surge": whole(settings, "maxSurge"), "max_unavailable": whole(settings, "maxUnavailable")}
+    return found
+
+
+def _gpu(body: Json) -> dict[str, Any]:
+    drivers = {"LATEST": "latest", "INSTALLATION_DISABLED": "disabled"}
+    strategies = {"TIME_SHARING": "time-sharing", "MPS": "mps"}
+    sharing = at(body, f"{_GPU}.gpuSharingConfig") or {}
+    strategy = strategies.get(sharing.get("gpuSharingStrategy", ""))
+    clients = whole(sharing, "maxSharedClientsPerGpu")
+    return {
+        "driver": drivers.get(at(body, f"{_GPU}.gpuDriverInstallationConfig.gpuDriverVersion")),
+        "partition": at(body, f"{_GPU}.gpuPartitionSize"),
+        "sharing": {"strategy": strategy, "max_clients": clients} if strategy else None,
+        "compact": True if at(body, "placementPolicy.type") == "COMPACT" and not _joined(body) else None,
+    }
+
+
+def _joined(body: Json) -> bool:
+    """Whether a workload policy places the VMs, which is what the machine type asks for."""
+    return bool(at(body, "placementPolicy.policyName"))

@@ -1,0 +1,162 @@
+"""A team's section from what stands in its environment's project, and from Kueue's objects where they were read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from training_platform.adopt.sections.environment import MEMBER, Found
+from training_platform.adopt.sections.queues import Queues, queue_fields
+from training_platform.adopt.sections.values import Inexpressible, Json, at, labels_of, own_labels, shortest, whole
+from training_platform.clients.project_contents import POLICY, Contents
+from training_platform.config.spec.team import FIRST_POOL, BucketSpec, PersistentResourceSpec, Team
+from training_platform.resources import register
+
+_USER = "roles/iam.serviceAccountUser"
+_DAYS = {"age"}  # the one condition of a rule that a section says
+
+
+def team_names(stack: str, contents: Contents, queues: Queues) -> list[str]:
+    """Return the teams of an environment: those of its labels, of its accounts for jobs, and of its queues."""
+    every = [
+        labels
+        for kind in (register.BUCKET, register.PERSISTENT_RESOURCE, register.TENSORBOARD)
+        for body in contents.of(kind).values()
+        if (labels := body.get("labels") or {}).get("environment") == stack
+    ]
+    accounts = (path.rpartition("/")[2].partition("@")[0] for path in contents.of(register.SERVICE_ACCOUNT))
+    of_accounts = (each.removeprefix(f"{stack}-").removesuffix("-jobs") for each in accounts if _of_jobs(stack, each))
+    return sorted({*(each["team"] for each in every if each.get("team")), *of_accounts, *queues.teams()})
+
+
+class Platform(NamedTuple):
+    """What teams are read from: their environment's stack, all of their names, its project, and Kueue's objects."""
+
+    stack: str
+    teams: Sequence[str]
+    contents: Contents
+    queues: Queues
+
+
+def team_section(name: str, platform: Platform, common: Mapping[str, str]) -> Found:
+    """Return a team's section; ``common`` are the labels of its environment. Raises Inexpressible without members."""
+    found = Found()
+    stack, teams, contents, queues = platform
+    owned = _Owned(stack, name, teams, contents)
+    buckets = dict(_sections(owned.of(register.BUCKET, f"{contents.project}-"), found, _bucket))
+    resources = dict(_sections(owned.of(register.PERSISTENT_RESOURCE), found, _persistent_resource))
+    labels = [labels_of(body.get("labels")) for body in owned.bodies]
+    fields = {
+        "environment": stack,
+        "name": name,
+        "labels": {key: value for key, value in own_labels(labels).items() if common.get(key) != value},
+        "members": _members(stack, name, contents),
+        **queue_fields(name, queues),
+        "buckets": buckets,
+        "secrets": sorted(key for key, _, _ in owned.of(register.SECRET)),
+        "vertex": {"persistent_resources": resources, "tensorboards": _tensorboards(stack, name, contents)},
+    }
+    if not fields["members"]:
+        raise Inexpressible(f"nobody may act as {stack}-{name}-jobs, and a team has members")
+    found.section = shortest(Team, fields)
+    return found
+
+
+def without_team(stack: str, teams: Sequence[str], contents: Contents) -> Iterator[tuple[str, str]]:
+    """Yield the buckets and persistent resources that no team's stack would call so, with the reason."""
+    forms = {register.BUCKET: f"{contents.project}-{stack}-", register.PERSISTENT_RESOURCE: f"{stack}-"}
+    for kind, start in forms.items():
+        for path in contents.of(kind):
+            if _owner(path.rpartition("/")[2], start, teams) is None:
+                yield path, f"it is no team's: a team's stack calls what it has {start}TEAM-KEY"
+
+
+class _Owned:
+    """What is a team's by its name; ``bodies`` gathers what was asked for."""
+
+    def __init__(self, stack: str, name: str, teams: Sequence[str], contents: Contents) -> None:
+        self._start, self._name, self._teams, self._contents = f"{stack}-", name, teams, contents
+        self.bodies: list[Json] = []
+
+    def of(self, kind: str, before: str = "") -> Iterator[tuple[str, str, Json]]:
+        """Yield the key, path and body of each thing of a kind; ``before`` is what its name begins with."""
+        start = before + self._start
+        for path, body in sorted(self._contents.of(kind).items()):
+            last = path.rpartition("/")[2]
+            if _owner(last, start, self._teams) == self._name:
+                self.bodies.append(body)
+                yield last.removeprefix(f"{start}{self._name}-"), path, body
+
+
+def _owner(name: str, start: str, teams: Sequence[str]) -> str | None:
+    """Return the team whose name stands in a thing's: of vision and vision-x the longer."""
+    return max((team for team in teams if name.startswith(f"{start}{team}-")), key=len, default=None)
+
+
+def _of_jobs(stack: str, account: str) -> bool:
+    return account.startswith(f"{stack}-") and account.endswith("-jobs") and len(account) > len(f"{stack}--jobs")
+
+
+def _sections(rows: Any, found: Found, section: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    for key, path, body in rows:
+        try:
+            yield key, section(path, body)
+        except Inexpressible as error:
+            found.left_out[path] = str(error)
+
+
+def _members(stack: str, name: str, contents: Contents) -> list[str]:
+    """Return who may act as the account of the team's jobs."""
+    account = f"/serviceAccounts/{stack}-{name}-jobs@"
+    policies = (policy for path, policy in contents.of(POLICY).items() if account in path)
+    bindings = (each for policy in policies for each in policy.get("bindings", ()) if each["role"] == _USER)
+    return sorted({member for each in bindings for member in each["members"] if MEMBER.fullmatch(member)})
+
+
+def _bucket(_path: str, body: Json) -> dict[str, Any]:
+    rules = at(body, "lifecycle") or {}
+    ages = [
+        whole(rule, "condition.age")
+        for rule in rules.get("rule", ())
+        if at(rule, "action.type") == "Delete" and set(rule.get("condition", {})) == _DAYS
+    ]
+    section = {
+        "location": str(body["location"]).lower(),
+        "storage_class": body.get("storageClass"),
+        "delete_after_days": min(ages, default=None),
+        "versioning": bool(at(body, "versioning.enabled")),
+        "hierarchical_namespace": bool(at(body, "hierarchicalNamespace.enabled")),
+        "access_logs": at(body, "logging.logBucket"),
+    }
+    return shortest(BucketSpec, section)
+
+
+def _persistent_resource(path: str, body: Json) -> dict[str, Any]:
+    pools = {each.get("id") or FIRST_POOL: _pool(each) for each in body.get("resourcePools") or ()}
+    if not pools:
+        raise Inexpressible("it has no pools")
+    first = FIRST_POOL if FIRST_POOL in pools else next(iter(pools))
+    section = {
+        "region": path.split("/")[3],
+        **pools.pop(first),
+        "more_pools": pools,
+        "network_attachment": at(body, "pscInterfaceConfig.networkAttachment"),
+    }
+    return shortest(PersistentResourceSpec, section)
+
+
+def _pool(body: Json) -> dict[str, Any]:
+    most = whole(body, "autoscalingSpec.maxReplicaCount") or None
+    disk = {"type": at(body, "diskSpec.bootDiskType"), "size_gb": whole(body, "diskSpec.bootDiskSizeGb", 100)}
+    return {
+        "machine_type": at(body, "machineSpec.machineType"),
+        "replicas": (whole(body, "autoscalingSpec.minReplicaCount") if most else 0) or whole(body, "replicaCount", 1),
+        "max_replicas": most,
+        "boot_disk": disk,
+    }
+
+
+def _tensorboards(stack: str, name: str, contents: Contents) -> list[str]:
+    """Return the regions where the team has one, which is called ``{stack}-{team}-{region}``."""
+    places = [(path.split("/")[3], body) for path, body in contents.of(register.TENSORBOARD).items()]
+    return sorted({region for region, body in places if body.get("displayName") == f"{stack}-{name}-{region}"})

@@ -1,0 +1,66 @@
+"""Reading bodies, and writing sections without what the model says by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from training_platform.config.reading.rejection import rejections
+from training_platform.config.reading.source import Source
+
+Json = Mapping[str, Any]
+
+
+class Inexpressible(Exception):
+    """Something that no stack file describes; the message says why, in a clause."""
+
+
+def at(body: Any, path: str) -> Any:
+    """Return a value of a body, ``config.bootDisk.sizeGb``; None where it is left out. Of a list its first entry."""
+    for key in path.split("."):
+        if isinstance(body, list):
+            body = body[0] if body else None
+        body = body.get(key) if isinstance(body, Mapping) else None
+    return body
+
+
+def whole(body: Any, path: str, default: int = 0) -> int:
+    """Return a number, which bodies write as text where it may be large."""
+    value = at(body, path)
+    return int(value) if value not in (None, "") else default
+
+
+def shortest(model: type[BaseModel], section: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a section as the model takes it, without what the model says by itself. Raises Inexpressible."""
+    given = {key: value for key, value in section.items() if value is not None}
+    try:
+        read = model.model_validate(_plain(given), strict=False)
+    except ValidationError as error:
+        found = rejections(error, model, Source(file=""), (), "")
+        raise Inexpressible("; ".join(f"{each.path}: {each.message}" for each in found)) from error
+    kept: dict[str, Any] = read.model_dump(mode="json", exclude_defaults=True)
+    return kept
+
+
+def labels_of(body: Any) -> dict[str, str]:
+    """Return labels without Google's own and Pulumi's mark."""
+    return {key: value for key, value in (body or {}).items() if not key.startswith("goog-")}
+
+
+def own_labels(every: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """Return the labels that all have in common, without those that a stack file does not choose."""
+    first, *others = list(every) or [{}]
+    ours = ("environment", "managed-by", "team")
+    return {
+        key: value
+        for key, value in sorted(first.items())
+        if key not in ours and all(each.get(key) == value for each in others)
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items() if each is not None}
+    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value

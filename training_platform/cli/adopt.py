@@ -1,0 +1,205 @@
+"""``training-platform adopt``: stack files and an import file for what stands in a project already."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from training_platform.cli.authoring.init import decided
+from training_platform.cli.job.run_access import LocalCloud
+from training_platform.cli.options import Format, FormatOption, RootOption
+from training_platform.cli.root import fail, need, print_json, repository, say
+
+if TYPE_CHECKING:
+    from training_platform.adopt.adoption import AdoptedStack, Plan
+    from training_platform.adopt.sections.queues import Queues
+    from training_platform.clients.project_contents import Contents
+
+_PROGRAM = ("Pulumi.yaml", "__main__.py", "modules")
+_Names = Annotated[
+    list[str] | None,
+    typer.Option("--only", help="Adopt this alone, by its name or the end of its path; * is any text. Repeatable."),
+]
+
+
+def adopt(
+    project: Annotated[str, typer.Argument(help="Google Cloud project id.")],
+    *,
+    stack: Annotated[str, typer.Option("--stack", help="Stack to write: what it has is called STACK-KEY.")],
+    production: Annotated[
+        bool | None, typer.Option("--production/--no-production", help="Whether the rules for production hold.")
+    ] = None,
+    only: _Names = None,
+    leave_out: Annotated[
+        list[str] | None, typer.Option("--leave-out", help="Leave this as it is, named as for --only. Repeatable.")
+    ] = None,
+    regions: Annotated[
+        list[str] | None,
+        typer.Option("--region", help="Ask Vertex AI here too; default: where clusters and instances are. Repeatable."),
+    ] = None,
+    keep_replaced: Annotated[
+        bool, typer.Option("--keep-replaced", help="Write what the stack would replace too, which is left out else.")
+    ] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Write over files that are there.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be written, and write nothing.")] = False,
+    to: FormatOption = Format.text,
+    kubeconfig: Annotated[
+        str | None,
+        typer.Option("--kubeconfig", help="Ask clusters for teams' queues by this kubeconfig; default: do not ask."),
+    ] = None,
+    local_cloud: LocalCloud = None,
+    root: RootOption = None,
+) -> None:
+    """Write the stack files that are nearest to what stands in a project, and the files that import it.
+
+    Says field by field what the first update would change, and what no stack file can say. Nothing in the project is
+    changed. Exit code 1: something is left out or would change. 2: nothing could be read or written.
+    """
+    from training_platform.adopt.adoption import adopt_environment, adopt_teams
+    from training_platform.adopt.report import as_json, lines
+    from training_platform.adopt.sections.environment import stack_can_be_called
+    from training_platform.checks.planning.order import PlanningError
+
+    need("jobs", "Reading a project")
+    need("deploy", "Planning what is adopted")
+    if not stack_can_be_called(stack):
+        fail(f"--stack {stack!r} is no stack name: at most 30 lower-case letters, digits and dashes, a letter first.")
+    folder = repository(root)
+    says_production = decided(production)
+    contents = _contents(project, regions or [], only or [], leave_out or [], local_cloud)
+    queues, plan = _queues(stack, contents, kubeconfig), planner(folder)
+    try:
+        home = adopt_environment(
+            stack, contents, plan, production=says_production, queues=queues, keep_replaced=keep_replaced
+        )
+        stacks = [home, *adopt_teams(home, contents, plan, queues=queues, keep_replaced=keep_replaced)]
+    except PlanningError as error:
+        fail(str(error))
+    if to == Format.json:
+        print_json({"unread": contents.unread, "stacks": [as_json(each) for each in stacks]})
+    else:
+        for line in lines(stacks, contents.unread):
+            say(line)
+    if not dry_run:
+        _write(folder, stacks, overwrite=overwrite, quiet=to == Format.json)
+    raise typer.Exit(int(any(each.left_out or each.changes for each in stacks)))
+
+
+def _queues(stack: str, contents: Contents, kubeconfig: str | None) -> Queues | None:
+    """Return Kueue's objects of the clusters that a kubeconfig reaches; None where none is given."""
+    from training_platform.adopt.cluster_queues import read_queues
+    from training_platform.clients.kubernetes_api import ClusterError
+
+    try:
+        return read_queues(stack, contents, kubeconfig) if kubeconfig else None
+    except ClusterError as error:
+        fail(str(error))
+
+
+def _contents(
+    project: str, regions: list[str], only: list[str], leave_out: list[str], local_cloud: str | None
+) -> Contents:
+    """Return what is to be adopted; ends the command where that is nothing."""
+    from training_platform.adopt.selection import SELECTABLE, SelectionError, selected
+    from training_platform.clients.google_api import GoogleError
+    from training_platform.clients.project_contents import read_contents
+
+    try:
+        contents = selected(read_contents(project, regions, local_cloud), only, leave_out)
+    except (GoogleError, SelectionError) as error:
+        fail(str(error))
+    if not any(contents.of(kind) for kind in SELECTABLE):
+        fail(f"{project} has no clusters, Filestore instances, buckets or persistent resources that could be adopted.")
+    return contents
+
+
+def planner(folder: Path) -> Plan:
+    """Return what plans a stack beside those of a repository; a file that the model rejects ends the command."""
+    from training_platform.checks.planning.order import plan_order
+    from training_platform.checks.planning.stack_plan import plan_stacks
+    from training_platform.config.workspace import read_workspace
+    from training_platform.resources.planned import Planned
+
+    def plan(texts: Mapping[str, str], name: str) -> list[Planned]:
+        with stacks_beside(folder, texts) as copy:
+            workspace = read_workspace(copy)
+            if wrong := workspace.stacks[name].findings:
+                for finding in wrong:
+                    say(str(finding), err=True)
+                fail("what stands in the project makes no stack file; nothing was written.")
+            plans = {each.name: found for each, found in plan_stacks(workspace, plan_order(workspace, [name]))}
+        return plans[name].resources
+
+    return plan
+
+
+@contextmanager
+def stacks_beside(folder: Path, texts: Mapping[str, str]) -> Iterator[Path]:
+    """Give a repository with the same program and stacks, and these stacks by name, for as long as the block runs."""
+    with TemporaryDirectory() as name:
+        copy = Path(name)
+        for part in _PROGRAM:
+            if (folder / part).exists():
+                (copy / part).symlink_to((folder / part).resolve())
+        shutil.copytree(folder / "stacks", copy / "stacks")
+        for stack, text in texts.items():
+            (copy / "stacks" / f"Pulumi.{stack}.yaml").write_text(text, encoding="utf-8")
+        yield copy
+
+
+def _write(folder: Path, stacks: Sequence[AdoptedStack], *, overwrite: bool, quiet: bool) -> None:
+    """Write two files of each stack, all or none; what is there is written over by a flag or a person's yes."""
+    from training_platform.checks.output import OutputError, write_files
+
+    texts = {f"stacks/Pulumi.{each.name}.yaml": each.text for each in stacks}
+    texts |= {_imports(each): json.dumps(each.imports, indent=2) for each in stacks}
+    there = [name for name in texts if (folder / name).exists()]
+    if there and not overwrite and not _agreed(there):
+        fail(f"{' and '.join(there)}: there already, and not changed; --overwrite writes over, --dry-run only says.")
+    try:
+        write_files({folder / name: text for name, text in texts.items()})
+    except OutputError as error:
+        fail(str(error))
+    for each in [] if quiet else stacks:
+        say(f"stacks/Pulumi.{each.name}.yaml, {_imports(each)}: written. Next, where the stack has no state:")
+        say(f"  pulumi import -s {each.name} --file {_imports(each)} --generate-code=false --protect=false")
+        say(f"  pulumi stack export -s {each.name} | training-platform adopt-state {_imports(each)} > state.json")
+        say(f"  pulumi stack import -s {each.name} --file state.json && pulumi preview -s {each.name}")
+
+
+def _imports(stack: AdoptedStack) -> str:
+    """Return the name of a stack's file for ``pulumi import``."""
+    return f"import-{stack.name}.json"
+
+
+def _agreed(there: list[str]) -> bool:
+    return sys.stdin.isatty() and typer.confirm(f"{' and '.join(there)}: there already. Write over?")
+
+
+def adopt_state(
+    imports: Annotated[Path, typer.Argument(help="The import file that `adopt` wrote and `pulumi import` took.")],
+) -> None:
+    """Put right what an import leaves in a state: from `pulumi stack export` to `pulumi stack import`.
+
+    Takes out inputs that the program ignores and the provider would refuse, and fills in what no API tells. Reads
+    standard input, prints the state. Exit code 2: one of both cannot be read.
+    """
+    from training_platform.adopt.state import settled
+
+    try:
+        state, said = json.loads(sys.stdin.read()), json.loads(imports.read_text(encoding="utf-8"))
+        found, changed = settled(state, said)
+    except OSError as error:
+        fail(f"{imports} cannot be read: {error.strerror}.")
+    except (ValueError, KeyError, TypeError, AttributeError):
+        fail(f"standard input is no export of a stack, or {imports} not what adopt wrote.")
+    print_json(found)
+    say(f"{len(changed)} resources put right: {', '.join(changed) or 'none'}", err=True)
