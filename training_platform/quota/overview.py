@@ -27,6 +27,7 @@ from training_platform.quota.ledger import (
 )
 from training_platform.quota.requests import requested
 from training_platform.quota.snapshot import FRESH_DAYS, read_snapshots
+from training_platform.resources.serving.server import most_chips
 
 PLATFORM = "platform"
 """Whose a charge is that an environment's stack makes."""
@@ -126,6 +127,13 @@ def may_lend(line: CapacityLine, share: Held, workspace: Workspace) -> float:
     """Return how much of a team's own others can have while the team does not use it."""
     limit = _share(line, share, workspace).lending_limit
     return share.amount if limit is None else min(share.amount, limit)
+
+
+def of_servers(line: CapacityLine, share: Held, workspace: Workspace) -> int:
+    """Return what model servers of a team can have of its share, at their most."""
+    team = workspace.stacks[share.holder.stack].team
+    servers = team.serving.get(line.cluster, {}).values() if team else ()
+    return sum(most_chips(each, line.flavor) for each in servers if each.flavor == line.flavor.name)
 
 
 def _share(line: CapacityLine, share: Held, workspace: Workspace) -> Share:

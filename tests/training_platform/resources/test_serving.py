@@ -13,6 +13,8 @@ from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import parse_source
 from training_platform.config.spec.stack import parse_stack
 from training_platform.config.workspace import Workspace, cross_check
+from training_platform.quota.ledger import capacity_ledger
+from training_platform.quota.overview import of_servers
 from training_platform.resources.kueue.configuration import configuration
 from training_platform.resources.kueue.objects import priorities
 from training_platform.resources.scope import team_scope
@@ -264,3 +266,13 @@ def test_kueue_queues_pods_of_teams_alone_and_only_where_something_needs_it() ->
     assert {"pod", "deployment"} <= set(with_pods["integrations"]["frameworks"])
     (selected,) = with_pods["managedJobsNamespaceSelector"]["matchExpressions"]
     assert selected == {"key": "training-platform/team", "operator": "Exists"}
+
+
+def test_the_capacity_ledger_says_what_servers_can_have_of_a_share() -> None:
+    stacks = workspace({"one": SERVER, "two": {**SERVER, "chips": 2, "max_replicas": 3}})
+    line = next(each for each in capacity_ledger(stacks) if each.cluster == "main" and each.flavor.name == "h100")
+    (share,) = line.shares
+
+    assert of_servers(line, share, stacks) == 2 * 8 + 3 * 2
+    other = next(each for each in capacity_ledger(stacks) if each.cluster == "other")
+    assert of_servers(other, other.shares[0], stacks) == 0

@@ -9,7 +9,7 @@ from typing import Any
 from training_platform.checks.reports.json_report import FORMAT_VERSION, file_document, line_document
 from training_platform.checks.reports.quota.rows import By, Section, sections
 from training_platform.quota.ledger import CapacityLine, Line
-from training_platform.quota.overview import Overview, may_borrow, may_lend
+from training_platform.quota.overview import Overview, may_borrow, may_lend, of_servers
 from training_platform.quota.plan import ProjectPlan
 
 
@@ -107,6 +107,7 @@ def _capacity(line: CapacityLine, overview: Overview) -> dict[str, Any]:
                 "guaranteed": share.amount,
                 "may_borrow": may_borrow(line, share, overview.workspace),
                 "may_lend": may_lend(line, share, overview.workspace),
+                **({"model_servers": served} if (served := of_servers(line, share, overview.workspace)) else {}),
             }
             for share in line.shares
         ],

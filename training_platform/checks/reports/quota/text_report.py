@@ -25,7 +25,7 @@ from training_platform.checks.reports.wording import (
 )
 from training_platform.quota.keys import shown
 from training_platform.quota.ledger import CapacityLine
-from training_platform.quota.overview import Overview, may_borrow, may_lend
+from training_platform.quota.overview import Overview, may_borrow, may_lend, of_servers
 from training_platform.quota.plan import NeededRequest, ProjectPlan, request_lines
 
 WIDE = 110  # columns from which holders have a column of their own
@@ -115,6 +115,9 @@ def _flavor(line: CapacityLine, overview: Overview) -> Iterator[tuple[Text, ...]
         borrow, lend = may_borrow(line, share, overview.workspace), may_lend(line, share, overview.workspace)
         cells = (f"    {share.holder.label}", shown(share.amount), shown(borrow), shown(lend), "", "")
         yield tuple(Text(cell, style="dim") for cell in cells)
+        if served := of_servers(line, share, overview.workspace):
+            cells = ("      of it model servers, at most", shown(served), "", "", "", "")
+            yield tuple(Text(cell, style="dim") for cell in cells)
     if line.unpromised:
         cells = (f"    {nobodys(line)}", "", "", shown(line.lent), "", shown(line.unpromised))
         yield tuple(Text(cell, style="dim") for cell in cells)
