@@ -117,6 +117,7 @@ class Controllers:
         self._definitions = definitions
         self._kueue = kueue
         self._running: list[TiedProcess] = []
+        self.metrics_url = ""  # of Kueue, once it runs
 
     def __enter__(self) -> Self:
         with ExitStack() as on_failure:
@@ -170,7 +171,7 @@ class Controllers:
         self, client: httpx.Client, name: str, binary: Path, settings: Json, hooks: Sequence[Webhook]
     ) -> None:
         """Start a controller with its webhooks, and wait until it answers."""
-        ports = Ports(free_port(), free_port())
+        ports = Ports(free_port(), free_port(), free_port())
         certificates = self._folder / f"{name}-certificates"
         certificates.mkdir(exist_ok=True)
         source = self._access.certificate
@@ -178,6 +179,9 @@ class Controllers:
             shutil.copy(original, certificates / copy)
         config = self._folder / f"{name}.yaml"
         body = {**settings, **_local(ports, certificates)}
+        if name == "kueue":
+            body["metrics"] = {**settings.get("metrics", {}), "bindAddress": f"127.0.0.1:{ports.metrics}"}
+            self.metrics_url = f"https://127.0.0.1:{ports.metrics}/metrics"
         config.write_text(yaml.safe_dump(body), encoding="utf-8")
         flags = {"config": config, "kubeconfig": self._kubeconfig()}
         if name == "kueue":  # who shows what waits is a server of its own, which wants an aggregator
@@ -207,6 +211,7 @@ class Ports(NamedTuple):
 
     health: int
     webhook: int
+    metrics: int
 
 
 def webhook_configurations(name: str, hooks: Sequence[Webhook], port: int, certificate: bytes) -> Iterator[Json]:
