@@ -31,11 +31,13 @@ from modules.monitoring.dashboards import Dashboards
 from modules.network.cluster_subnet import ClusterSubnet, ClusterSubnetArgs
 from modules.network.network import ExistingNetwork, Network, NetworkArgs
 from modules.network.vertex_attachment import VertexAttachment, VertexAttachmentArgs
+from modules.project.budget import Budget, BudgetArgs
 from modules.project.service_agents import ServiceAgents, ServiceAgentsArgs, depend_on_agents
 from modules.project.services import (
     AI_PLATFORM,
     BACKUP_API,
     BINARY_API,
+    BUDGET_API,
     DNS_API,
     ENVIRONMENT_APIS,
     ENVIRONMENT_KEY_USERS,
@@ -71,6 +73,7 @@ from training_platform.config.names import (
 from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.storage import DataSetSpec
+from training_platform.resources.budget import BUDGET_NAME
 from training_platform.resources.filestore.classes import kubernetes_class, share_parameters
 from training_platform.resources.gke.cluster import cluster_name
 from training_platform.resources.kueue.objects import priorities
@@ -150,6 +153,8 @@ def build_environment(name: str, environment: Environment) -> dict[str, Any]:
     names = {cluster_name(scope, key, spec): spec.software for key, spec in environment.clusters.items()}
     Alerts("alerts", AlertsArgs(scope=scope, spec=environment.alerts, clusters=names))
     Dashboards(NAME, platform_dashboard(environment, scope))
+    if environment.budget and environment.billing_account:
+        Budget(BUDGET_NAME, BudgetArgs(scope=scope, spec=environment.budget, account=environment.billing_account))
     return {
         "clusters": {
             key: {"endpoint": cluster.endpoint, "flavors": cluster.flavors} for key, cluster in clusters.items()
@@ -184,24 +189,21 @@ def _network(scope: Scope, environment: Environment) -> Network | ExistingNetwor
 
 def _further_apis(environment: Environment) -> Iterator[str]:
     """Yield the APIs that only some environments call."""
-    if environment.quota_requests:
-        yield QUOTA_API
-    if environment.private_services_range:
-        yield SERVICES_API
-    if environment.lustre:
-        yield LUSTRE_API
-    if entrance(environment) and environment.network is None:
-        yield DNS_API
-    if environment.metadata_stores:
-        yield AI_PLATFORM
-    if any(each.backups for each in environment.filestore.values()):
-        yield BACKUP_API
-    if any(each.notebooks and each.notebooks.oauth_secret.secret_manager for each in environment.clusters.values()):
-        yield SECRETS_API
-    if any(each.notebooks and each.notebooks.gateway for each in environment.clusters.values()):
-        yield IAP_API
-    if any(each.binary_authorization for each in environment.clusters.values()):
-        yield BINARY_API
+    clusters = environment.clusters.values()
+    notebooks = [each.notebooks for each in clusters if each.notebooks]
+    wanted = {
+        QUOTA_API: environment.quota_requests,
+        BUDGET_API: environment.budget,
+        SERVICES_API: environment.private_services_range,
+        LUSTRE_API: environment.lustre,
+        DNS_API: entrance(environment) and environment.network is None,
+        AI_PLATFORM: environment.metadata_stores,
+        BACKUP_API: any(each.backups for each in environment.filestore.values()),
+        SECRETS_API: any(each.oauth_secret.secret_manager for each in notebooks),
+        IAP_API: any(each.gateway for each in notebooks),
+        BINARY_API: any(each.binary_authorization for each in clusters),
+    }
+    yield from (api for api, reason in wanted.items() if reason)
 
 
 def enable_apis(

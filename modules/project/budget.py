@@ -1,4 +1,4 @@
-"""A team's budget in Cloud Billing, and whom it tells."""
+"""A budget in Cloud Billing, of a team or of an environment, and whom it tells."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pulumi
 from pulumi_gcp import billing, monitoring
 
 from modules.register import register
-from training_platform.config.spec.team import BudgetSpec
-from training_platform.resources.budget import budget_channels, team_budget
+from training_platform.config.spec.quota_request import BudgetSpec
+from training_platform.resources.budget import budget_channels, month_budget
 from training_platform.resources.scope import Scope
 
 
@@ -31,5 +31,5 @@ class Budget(pulumi.ComponentResource):
             register(monitoring.NotificationChannel, channel, self).name
             for channel in budget_channels(args.spec, args.scope)
         ]
-        register(billing.Budget, team_budget(args.spec, args.account, args.scope, told), self)
+        register(billing.Budget, month_budget(args.spec, args.account, args.scope, told), self)
         self.register_outputs({})

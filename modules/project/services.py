@@ -28,6 +28,7 @@ ENVIRONMENT_APIS = (
     "monitoring.googleapis.com",
     "storage.googleapis.com",
 )
+BUDGET_API = "billingbudgets.googleapis.com"  # of an environment with a budget
 QUOTA_API = "cloudquotas.googleapis.com"  # of an environment that asks for limits
 BACKUP_API = "backupdr.googleapis.com"  # of an environment with backups on a schedule
 SERVICES_API = "servicenetworking.googleapis.com"  # of an environment with private service access
@@ -45,7 +46,7 @@ AI_PLATFORM, STORAGE = "aiplatform.googleapis.com", "storage.googleapis.com"
 TEAM_APIS = (
     AI_PLATFORM,
     "artifactregistry.googleapis.com",
-    "billingbudgets.googleapis.com",
+    BUDGET_API,
     "cloudresourcemanager.googleapis.com",
     "compute.googleapis.com",
     "iam.googleapis.com",

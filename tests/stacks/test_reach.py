@@ -38,6 +38,7 @@ encryption:
     - projects/example-keys/locations/us-west4/keyRings/one/cryptoKeys/one
 alerts: {enabled: true, emails: [a@example.com]}
 billing_account: 01ABCD-23EF45-67AB89
+budget: {a_month: 90000, currency: USD, alert_at_percent: [50, 100], emails: [a@example.com]}
 images: {location: us-central1, keep_versions: 5}
 priorities: {low: 1}
 fair_sharing: false
@@ -402,6 +403,11 @@ ENVIRONMENT_CHANGES: dict[tuple[str | int, ...], Any] = {
     ("alerts",): {"enabled": False},
     ("fair_sharing",): True,
     ("lend_unpromised",): True,
+    ("budget",): None,
+    ("budget", "a_month"): 80000,
+    ("budget", "currency"): "EUR",
+    ("budget", "alert_at_percent"): [80],
+    ("budget", "emails"): ["b@example.com"],
     ("cohorts",): {"group": {}, "department": {}},
     ("cohorts", "group", "parent"): "department",
     ("cohorts", "department", "weight"): 2,

@@ -140,6 +140,7 @@ def _environment_sections(environment: Environment) -> Iterator[tuple[str, Path]
     yield from _keyed_sections(environment)
     yield "images", ("images",)
     yield "alerts", ("alerts",)
+    yield "budget", ("budget",)
     yield "dashboard", ("dashboards",)
 
 

@@ -1,12 +1,12 @@
-"""A team's budget in Cloud Billing, and whom it tells."""
+"""A budget in Cloud Billing, of a team or of an environment, and whom it tells."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from training_platform.config.spec.team import BudgetSpec
-from training_platform.resources.declared import Declared
+from training_platform.config.spec.quota_request import BudgetSpec
+from training_platform.resources.declared import Declared, Later
 from training_platform.resources.monitoring.alerts import email_channels
 from training_platform.resources.register import BUDGET
 from training_platform.resources.scope import Scope
@@ -28,20 +28,30 @@ class BudgetInputs(TypedDict):
     all_updates_rule: billing.BudgetAllUpdatesRuleArgsDict | None
 
 
+def budget_resources(spec: BudgetSpec | None, account: str | None, scope: Scope) -> Iterator[Declared]:
+    """Yield a stack's budget with its channels, where it has one and an account to be in."""
+    if spec and account:
+        channels = list(budget_channels(spec, scope))
+        yield from channels
+        yield month_budget(spec, account, scope, [Later(each.type, each.name) for each in channels])
+
+
 def budget_channels(spec: BudgetSpec, scope: Scope) -> Iterator[Declared]:
     """Yield a channel of Cloud Monitoring for each address."""
     return email_channels(BUDGET_NAME, spec.emails, scope)
 
 
-def team_budget(spec: BudgetSpec, account: str, scope: Scope, told: Sequence[Any]) -> Declared:
-    """Return a budget of what carries the team's label in the account; ``told`` are the names of channels.
+def month_budget(spec: BudgetSpec, account: str, scope: Scope, told: Sequence[Any]) -> Declared:
+    """Return a budget of what carries the label of the stack in the account; ``told`` are the names of channels.
 
-    Cloud Billing filters by one label with one value: clusters, which teams share, do not carry it.
+    Cloud Billing filters by one label with one value: that of the team, which clusters do not carry since teams share
+    them, or of the environment, which all has.
     """
+    label = "team" if scope.team else "environment"
     inputs: BudgetInputs = {
         "billing_account": account,
         "display_name": scope.prefix,
-        "budget_filter": {"calendar_period": "MONTH", "labels": {"team": scope.labels["team"]}},
+        "budget_filter": {"calendar_period": "MONTH", "labels": {label: scope.labels[label]}},
         "amount": {"specified_amount": {"currency_code": spec.currency, "units": str(spec.a_month)}},
         "threshold_rules": [{"threshold_percent": percent / 100} for percent in spec.alert_at_percent],
         "all_updates_rule": {"monitoring_notification_channels": list(told)} if told else None,

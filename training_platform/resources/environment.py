@@ -13,6 +13,7 @@ from training_platform.config.expansion.pools import ExpandedPool, cluster_pools
 from training_platform.config.names import system_pool_name
 from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.environment import Environment
+from training_platform.resources.budget import budget_resources
 from training_platform.resources.declared import Declared, Later
 from training_platform.resources.filestore.backups import backup_association, backup_plan, backup_vault
 from training_platform.resources.filestore.instance import filestore_instance, filestore_snapshots
@@ -61,6 +62,7 @@ def environment_resources(
     if environment.images:
         yield image_repository("images", environment.images, scope)
     yield from _alerts(environment, scope)
+    yield from budget_resources(environment.budget, environment.billing_account, scope)
     yield from _filestore(environment, scope, network)
     yield from _vertex_and_data(environment, scope, network)
     for key, cluster in environment.clusters.items():

@@ -8,8 +8,8 @@ from training_platform.config.expansion.flavors import Flavor
 from training_platform.config.names import share_name
 from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.team import Team
-from training_platform.resources.budget import budget_channels, team_budget
-from training_platform.resources.declared import Declared, Later
+from training_platform.resources.budget import budget_resources
+from training_platform.resources.declared import Declared
 from training_platform.resources.kueue.quota_objects import queue_object
 from training_platform.resources.scope import team_scope
 from training_platform.resources.storage.bucket import team_bucket
@@ -25,11 +25,7 @@ def team_resources(
     scope = team_scope(team, environment)
     for key, bucket in team.buckets.items():
         yield team_bucket(key, bucket, scope)
-    if team.budget and environment.billing_account:
-        channels = list(budget_channels(team.budget, scope))
-        yield from channels
-        told = [Later(each.type, each.name) for each in channels]
-        yield team_budget(team.budget, environment.billing_account, scope, told)
+    yield from budget_resources(team.budget, environment.billing_account, scope)
     for key in team.secrets:
         yield team_secret(key, scope)
     for cluster in team.shares:

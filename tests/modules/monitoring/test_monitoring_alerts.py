@@ -16,6 +16,7 @@ CHANNEL = "gcp:monitoring/notificationChannel:NotificationChannel"
 POLICY = "gcp:monitoring/alertPolicy:AlertPolicy"
 LABELS = {"environment": "prod", "managed-by": "training-platform"}
 CLUSTERS = ("prod-us-central1", "prod-us-west4")
+WITHOUT_SOFTWARE = {"system", "pod", "dcgm", "quota", "filestore"}  # sources that nothing has to be installed for
 
 
 def deploy(
@@ -127,4 +128,4 @@ def test_no_alert_is_made_that_no_cluster_has_series_for() -> None:
     plan = deploy(software={name: SoftwareSpec(kueue="none", jobset="none") for name in CLUSTERS})
 
     made = {each.name.removeprefix("alerts-") for each in plan.of(POLICY)}
-    assert made == {name for name, rule in alert_rules().items() if rule.needs in ("system", "pod", "dcgm")}
+    assert made == {name for name, rule in alert_rules().items() if rule.needs in WITHOUT_SOFTWARE}

@@ -10,9 +10,10 @@ from modules.project.budget import Budget, BudgetArgs
 from tests.places import ORGANISATION
 from training_platform.checks.planning.recorder import Plan, record
 from training_platform.config.reading.source import parse_source
+from training_platform.config.spec.quota_request import BudgetSpec
 from training_platform.config.spec.stack import parse_stack
-from training_platform.config.spec.team import BudgetSpec
 from training_platform.config.workspace import Workspace, cross_check
+from training_platform.resources.budget import budget_resources
 from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.register import BUDGET, NOTIFICATION_CHANNEL
 from training_platform.resources.scope import Scope
@@ -58,11 +59,10 @@ def test_what_is_not_a_budget_is_refused(field: str, value: object) -> None:
         BudgetSpec(**{"a_month": 1, field: value})  # type: ignore[arg-type]
 
 
-def findings(environment: str) -> list[str]:
-    team = "{environment: lab, name: vision, members: [group:a@example.com], budget: {a_month: 1}}"
+def findings(environment: str, *, budget: str = ", budget: {a_month: 1}") -> list[str]:
     files = {
         "lab": f"{{project: example-vertex, production: false{environment}}}",
-        "lab-vision": team,
+        "lab-vision": f"{{environment: lab, name: vision, members: [group:a@example.com]{budget}}}",
     }
     kinds = {"lab": "environment", "lab-vision": "team"}
     stacks = {
@@ -81,3 +81,22 @@ def test_a_budget_without_a_billing_account_is_a_finding_at_its_line() -> None:
     assert found.startswith("stacks/Pulumi.lab-vision.yaml:2:")
     assert "budget: needs billing_account of environment lab" in found
     assert findings(f", billing_account: {ACCOUNT}") == []
+
+
+def test_an_environments_budget_is_of_all_that_carries_its_label() -> None:
+    labels = {"environment": "prod", "managed-by": "training-platform"}
+    scope = Scope(environment="prod", team=None, project="example-prod", labels=labels, deletion_protection=True)
+
+    found = list(budget_resources(BudgetSpec(a_month=90000, emails=("ops@example.com",)), ACCOUNT, scope))
+
+    assert [each.type for each in found] == [NOTIFICATION_CHANNEL, BUDGET]
+    assert found[1].inputs["budget_filter"] == {"calendar_period": "MONTH", "labels": {"environment": "prod"}}
+    assert list(budget_resources(None, ACCOUNT, scope)) == []
+
+
+def test_an_environments_budget_without_a_billing_account_is_a_finding_at_its_line() -> None:
+    (found,) = findings(", budget: {a_month: 9}", budget="")
+
+    assert found.startswith("stacks/Pulumi.lab.yaml:2:")
+    assert "budget: needs billing_account, which is not set" in found
+    assert findings(f", budget: {{a_month: 9}}, billing_account: {ACCOUNT}", budget="") == []

@@ -32,7 +32,7 @@ from training_platform.config.spec.encryption import EncryptionSpec
 from training_platform.config.spec.networks import Destinations, ExistingNetwork
 from training_platform.config.spec.node_pool import MOST_SLICES
 from training_platform.config.spec.queues import CohortSpec, cohort_conflicts
-from training_platform.config.spec.quota_request import QuotaRequest, RequestName
+from training_platform.config.spec.quota_request import BudgetSpec, QuotaRequest, RequestName
 from training_platform.config.spec.storage import DataSetSpec, FilestoreSpec, LustreSpec
 
 # Up to a slash, so that no other registry or repository begins with it.
@@ -172,6 +172,10 @@ class Environment(Section):
         description="Cloud Billing account of the projects, which teams' budgets belong to.",
         examples=["01ABCD-23EF45-67AB89"],
     )
+    budget: BudgetSpec | None = Field(
+        default=None,
+        description="Budget of all that carries the environment's label, its teams' included; needs billing_account.",
+    )
     quota_requests: dict[RequestName, QuotaRequest] = Field(
         default={}, description="Quota limits to request from Google Cloud; removing a request does not withdraw it."
     )
@@ -205,6 +209,8 @@ class Environment(Section):
             yield Conflict(("egress", number, "host"), message, "cidr, or clusters with fqdn_policies: true")
         yield from self._conflicts_of_network()
         yield from self._regions_without_key()
+        if self.budget and self.billing_account is None:
+            yield Conflict(("budget",), "needs billing_account, which is not set", "no budget, or a billing_account")
         yield from cohort_conflicts(self.cohorts)
         yield from self._data_set_conflicts()
         if slices > MOST_SLICES:

@@ -1,4 +1,4 @@
-"""Quota limits that an environment requests from Google Cloud, reviewed in a pull request like everything else."""
+"""Limits: those that an environment requests from Google Cloud, and of money, at which people are told."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
-from training_platform.config.reading.section import QUOTA_ID, REQUEST_NAME, SERVICE, Email, Section
+from training_platform.config.reading.section import QUOTA_ID, REQUEST_NAME, SERVICE, Email, Section, unique
 
 LEFT_TO_GOOGLE = ("user", "resource")
 """Dimensions that a preference always holds for all values of. Source: pulumi-gcp 10.2.0, SQuotaPreference."""
@@ -62,3 +62,24 @@ class QuotaRequest(Section):
     def other_dimensions(self) -> tuple[tuple[str, str], ...]:
         """Its dimensions without the place, in order."""
         return tuple(sorted((name, value) for name, value in self.dimensions.items() if name not in PLACES))
+
+
+class BudgetSpec(Section):
+    """A budget of Cloud Billing for what carries a team's or an environment's label; it tells people, no more."""
+
+    a_month: int = Field(ge=1, description="Amount for each calendar month.", examples=[5000])
+    currency: str = Field(
+        default="USD",
+        pattern=r"^[A-Z]{3}$",
+        description="Currency of the billing account; others are refused.",
+        examples=["EUR"],
+    )
+    alert_at_percent: Annotated[tuple[Annotated[int, Field(ge=1)], ...], AfterValidator(unique)] = Field(
+        default=(50, 90, 100), min_length=1, description="Shares of the amount, in percent, at which people are told."
+    )
+    emails: Annotated[tuple[Email, ...], AfterValidator(unique)] = Field(
+        default=(),
+        max_length=5,
+        description="Whom it tells, at most 5, beside the account's administrators.",
+        examples=[["vision-leads@example.com"]],
+    )

@@ -10,7 +10,6 @@ from pydantic_core import PydanticCustomError
 from training_platform.config.reading.section import (
     BUCKET_NAME,
     DiskTypeName,
-    Email,
     FormerName,
     Labels,
     MachineTypeName,
@@ -25,6 +24,7 @@ from training_platform.config.spec.capacity import Capacity
 from training_platform.config.spec.networks import Destinations
 from training_platform.config.spec.node_pool import BootDiskSpec
 from training_platform.config.spec.queues import Fallback, Preemption, Share, Weight, check_order
+from training_platform.config.spec.quota_request import BudgetSpec
 from training_platform.config.spec.storage import TeamDataSpec
 from training_platform.config.spec.workloads.serving import ServerSpec
 
@@ -152,27 +152,6 @@ class Vertex(Section):
     )
 
 
-class BudgetSpec(Section):
-    """A budget of Cloud Billing for what carries the team's label; it tells people, and stops nothing."""
-
-    a_month: int = Field(ge=1, description="Amount for each calendar month.", examples=[5000])
-    currency: str = Field(
-        default="USD",
-        pattern=r"^[A-Z]{3}$",
-        description="Currency of the billing account; others are refused.",
-        examples=["EUR"],
-    )
-    alert_at_percent: Annotated[tuple[Annotated[int, Field(ge=1)], ...], AfterValidator(unique)] = Field(
-        default=(50, 90, 100), min_length=1, description="Shares of the amount, in percent, at which people are told."
-    )
-    emails: Annotated[tuple[Email, ...], AfterValidator(unique)] = Field(
-        default=(),
-        max_length=5,
-        description="Whom it tells, at most 5, beside the account's administrators.",
-        examples=[["vision-leads@example.com"]],
-    )
-
-
 RESERVED_NAMES = (
     "cert-manager", "config-management-system", "default", "gatekeeper-system", "istio-system", "jobset-system",
     "jupyterhub", "kueue-system", "monitoring",
@@ -257,7 +236,6 @@ class Team(Section):
 
 __all__ = [
     "BucketSpec",
-    "BudgetSpec",
     "Capacity",
     "DirectorySpec",
     "PersistentResourceSpec",
