@@ -1,12 +1,15 @@
-"""What every Kubernetes object of the platform has beside its own fields."""
+"""How a Kubernetes object is registered, and what every one of the platform has beside its own fields."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pulumi
+from pulumi_kubernetes.apiextensions import CustomResource
 from pulumi_kubernetes.meta.v1 import ObjectMetaArgs
 
+from modules.register import resource_options
+from training_platform.resources.declared import Declared, without_none
 from training_platform.resources.manifest import labels
 from training_platform.resources.scope import Scope
 
@@ -24,3 +27,18 @@ def metadata(
     """
     every = {**labels(scope), **(more or {})}
     return ObjectMetaArgs(name=name, namespace=namespace, labels=every, annotations=annotations)
+
+
+def register_object(
+    declared: Declared, parent: pulumi.Resource, depends_on: Sequence[pulumi.Resource] = ()
+) -> CustomResource:
+    """Register a Kubernetes object of a kind that a CRD brings."""
+    inputs = without_none(declared.inputs)
+    return CustomResource(
+        declared.name,
+        api_version=inputs["apiVersion"],
+        kind=inputs["kind"],
+        metadata=inputs["metadata"],
+        spec=inputs["spec"],
+        opts=resource_options(declared, parent, depends_on),
+    )

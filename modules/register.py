@@ -1,4 +1,4 @@
-"""How a component registers what a resource is said to be."""
+"""How a component registers what a resource of Google Cloud is said to be: without the provider of Kubernetes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import pulumi
-from pulumi_kubernetes.apiextensions import CustomResource
 
 from training_platform.resources.declared import Declared, without_none
 
@@ -20,28 +19,14 @@ def register(
     return kind(
         declared.name,
         **without_none({**declared.alike.inputs, **declared.inputs}),
-        opts=_options(declared, parent, depends_on),
+        opts=resource_options(declared, parent, depends_on),
     )
 
 
-def register_object(
-    declared: Declared, parent: pulumi.Resource, depends_on: Sequence[pulumi.Resource] = ()
-) -> CustomResource:
-    """Register a Kubernetes object of a kind that a CRD brings."""
-    inputs = without_none(declared.inputs)
-    return CustomResource(
-        declared.name,
-        api_version=inputs["apiVersion"],
-        kind=inputs["kind"],
-        metadata=inputs["metadata"],
-        spec=inputs["spec"],
-        opts=_options(declared, parent, depends_on),
-    )
-
-
-def _options(
+def resource_options(
     declared: Declared, parent: pulumi.Resource, depends_on: Sequence[pulumi.Resource]
 ) -> pulumi.ResourceOptions:
+    """Return the options that a resource is said to have."""
     options = declared.options
     return pulumi.ResourceOptions(
         parent=parent,

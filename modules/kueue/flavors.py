@@ -9,8 +9,7 @@ import pulumi
 from pulumi_kubernetes.apiextensions import CustomResource
 
 from modules.kueue.priority import WorkloadPriorityClass
-from modules.manifest import metadata
-from modules.register import register_object
+from modules.manifest import metadata, register_object
 from training_platform.config.expansion.flavors import Flavor, flavors
 from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.queues import CohortSpec

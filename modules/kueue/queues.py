@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_kubernetes.apiextensions import CustomResource
 
-from modules.manifest import metadata
-from modules.register import register_object
+from modules.manifest import metadata, register_object
 from training_platform.config.expansion.flavors import Flavor
 from training_platform.config.spec.team import Team
 from training_platform.resources.kueue.objects import API_VERSION, local_queue, local_queue_names

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -179,6 +181,14 @@ def test_the_package_has_the_version_and_the_name_of_its_project_file() -> None:
 
     assert f'Provider("{project["version"]}")' in (ROOT / "components" / "__main__.py").read_text("utf-8")
     assert project["name"] == json.loads(Provider("0.1.0").schema or "")["name"]
+
+
+def test_the_package_needs_no_provider_of_kubernetes() -> None:
+    program = "import sys, components.provider; print([each for each in sys.modules if 'pulumi_kubernetes' in each])"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True, text=True)
+
+    assert done.stdout == "[]\n"
+    assert "pulumi-kubernetes\n" not in (ROOT / "components" / "requirements.txt").read_text("utf-8")
 
 
 def test_no_module_of_components_postpones_annotations() -> None:
