@@ -157,6 +157,7 @@ def _brief(sheet: Sheet) -> str:
         "accelerator": ("title", "hbm_gb", "peak_bf16_tflops"),
         "disk type": ("min_gb", "max_gb"),
         "Filestore tier": ("scope", "bands"),
+        "Managed Lustre tier": ("bands",),
         "chart": ("version", "chart"),
         "image": ("image",),
         "model server": ("port", "metric", "target"),

@@ -14,7 +14,7 @@ Amounts = dict[str, dict[str, int]]  # chips or GPUs by cluster and flavor
 
 def unpromised(workspace: Workspace, name: str) -> Amounts:
     """Return what neither a team nor a cohort of an environment was promised, in whole slices."""
-    environment = workspace.stacks[name].environment
+    environment = _environment(workspace, name)
     promised = Counter[tuple[str, str]]()
     for shares in _promises(workspace, name):
         promised.update({(cluster, flavor): each.nominal_quota for cluster, flavor, each in _flat(shares)})
@@ -45,8 +45,13 @@ def lending(workspace: Workspace, name: str) -> Environment:
     return environment.model_copy(update={"cohorts": cohorts})
 
 
+def _environment(workspace: Workspace, name: str) -> Environment | None:
+    stack = workspace.stacks.get(name)
+    return stack.environment if stack else None
+
+
 def _promises(workspace: Workspace, name: str) -> Iterator[Mapping[str, Mapping[str, Share]]]:
-    environment = workspace.stacks[name].environment
+    environment = _environment(workspace, name)
     yield from (cohort.shares for cohort in environment.cohorts.values()) if environment else ()
     yield from (team.shares for _, team, _ in workspace.teams() if team.environment == name)
 
