@@ -391,6 +391,9 @@ class ClusterSpec(TypedDict):
     serving: NotRequired[bool]
     """Teams may have model servers here: Kueue queues their pods, and autoscalers see their metrics."""
 
+    operators: NotRequired[list[str]]
+    """Software for other kinds of jobs; slice-controller and ml-diagnostics are GKE's own add-ons."""
+
     deletion_protection: NotRequired[bool]
     """false allows a change to delete or replace it with what is in it, where the environment protects."""
 

@@ -31,6 +31,7 @@ from modules.monitoring.dashboards import Dashboards
 from modules.network.cluster_subnet import ClusterSubnet, ClusterSubnetArgs
 from modules.network.network import ExistingNetwork, Network, NetworkArgs
 from modules.network.vertex_attachment import VertexAttachment, VertexAttachmentArgs
+from modules.operators.install import Operator, OperatorArgs
 from modules.project.budget import Budget, BudgetArgs
 from modules.project.service_agents import ServiceAgents, ServiceAgentsArgs, depend_on_agents
 from modules.project.services import (
@@ -80,6 +81,7 @@ from training_platform.resources.kueue.objects import priorities
 from training_platform.resources.monitoring.dashboards import NAME, platform_dashboard
 from training_platform.resources.network.google_apis import entrance
 from training_platform.resources.network.network import existing_network
+from training_platform.resources.operators import charted, job_kinds
 from training_platform.resources.scope import Scope, environment_scope
 from training_platform.resources.storage.data_sets import notebook_data_sets, reads_lustre, team_data_sets
 
@@ -243,6 +245,13 @@ class EnvironmentClusterArgs:
     metrics: MetricsAccount | None = None  # where the cluster has model servers
 
 
+def _operators(name: str, args: EnvironmentClusterArgs, opts: pulumi.ResourceOptions) -> None:
+    """Install what runs other kinds of jobs than JobSets."""
+    for operator in charted(args.spec):
+        chart = args.environment.charts.get(operator)
+        Operator(f"{name}-{operator}", OperatorArgs(operator=operator, chart=chart), opts)
+
+
 class EnvironmentCluster(pulumi.ComponentResource):
     """A cluster with its subnet, its pools and all software in it; called by its key in the stack file."""
 
@@ -343,13 +352,18 @@ class EnvironmentCluster(pulumi.ComponentResource):
             return pulumi.ResourceOptions(parent=self, providers=[provider], depends_on=list(resources))
 
         admission = AdmissionArgs(
-            scope=args.scope, images=args.environment.node_images, sources=args.environment.image_sources
+            scope=args.scope,
+            images=args.environment.node_images,
+            sources=args.environment.image_sources,
+            kinds=job_kinds(args.spec),
         )
         Admission(f"{name}-admission", admission, after())
         releases: list[tuple[Controller, pulumi.Resource]] = []
         if software.jobset == "installed":
             jobset = JobSet(f"{name}-jobset", JobSetArgs(chart=charts.get("jobset")), after(*system))
             releases.append((JOBSET, jobset))
+        before = after(*[release for _, release in releases] or system)
+        _operators(name, args, before)
         if software.kueue == "installed":
             kueue = Kueue(
                 f"{name}-kueue",
@@ -360,7 +374,7 @@ class EnvironmentCluster(pulumi.ComponentResource):
                     chart=charts.get("kueue"),
                     fair_sharing=args.environment.fair_sharing,
                 ),
-                after(*[release for _, release in releases] or system),
+                before,
             )
             releases.append((KUEUE, kueue))
         self.flavors = pulumi.Output.from_input([])

@@ -10,6 +10,7 @@ from pulumi_kubernetes.apiextensions import CustomResource
 
 from modules.manifest import metadata
 from training_platform.catalog import IMAGES
+from training_platform.resources.admission.jobs import JobKind
 from training_platform.resources.admission.policies import policies
 from training_platform.resources.admission.policy import API_VERSION
 from training_platform.resources.scope import Scope
@@ -19,12 +20,13 @@ from training_platform.resources.scope import Scope
 class AdmissionArgs:
     """``images`` are the stack file's places of what nodes and the daemons of GPUDirect run.
 
-    ``sources`` are what images of teams' pods begin with, where the environment says so.
+    ``sources`` are what images of teams' pods begin with, where the environment says so; ``kinds`` those of operators.
     """
 
     scope: Scope
     images: Mapping[str, str]
     sources: Sequence[str] = ()
+    kinds: Sequence[JobKind] = ()
 
 
 class Admission(pulumi.ComponentResource):
@@ -32,7 +34,7 @@ class Admission(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: AdmissionArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:tenancy:Admission", name, {}, opts)
-        for policy in policies({**IMAGES, **args.images}, args.sources):
+        for policy in policies({**IMAGES, **args.images}, args.sources, args.kinds):
             short = policy.name.removeprefix("training-platform-")
             refused = CustomResource(
                 f"{name}-{short}",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,10 +12,11 @@ from pulumi_kubernetes.apiextensions import CustomResource
 from pulumi_kubernetes.meta.v1 import LabelSelectorArgs
 
 from modules.manifest import metadata
+from training_platform.resources.admission.jobs import JobKind
 from training_platform.resources.cloud_names import SERVICE_ACCOUNT
 from training_platform.resources.network.egress import FQDN_KIND, FQDN_VERSION, POLICY_KIND, POLICY_VERSION
 from training_platform.resources.scope import Scope
-from training_platform.resources.tenancy import DEFAULT_REQUESTS, MEMBER_RULES, subjects
+from training_platform.resources.tenancy import DEFAULT_REQUESTS, MEMBER_RULES, rules_of, subjects
 
 COLLECTOR_NAMESPACE = "gmp-system"  # of Managed Prometheus
 _MEMBERS = "members"
@@ -28,6 +29,7 @@ class TeamNamespaceArgs:
 
     ``labels`` and ``annotations`` are what admission reads; ``quota`` is what all objects of the namespace may have.
     ``egress`` and ``hosts`` are the specs of the policies on what pods connect to, where they may not to anything.
+    ``kinds`` are the jobs of operators, which members may make as well.
     """
 
     scope: Scope
@@ -39,6 +41,7 @@ class TeamNamespaceArgs:
     quota: Mapping[str, str] = field(default_factory=dict)
     egress: Mapping[str, Any] | None = None
     hosts: Mapping[str, Any] | None = None
+    kinds: Sequence[JobKind] = ()
 
 
 class TeamNamespace(pulumi.ComponentResource):
@@ -84,7 +87,7 @@ class TeamNamespace(pulumi.ComponentResource):
                 rbac.v1.PolicyRuleArgs(
                     api_groups=[rule.api_group], resources=list(rule.resources), verbs=list(rule.verbs)
                 )
-                for rule in MEMBER_RULES
+                for rule in (*MEMBER_RULES, *rules_of(args.kinds))
             ],
             opts=child,
         )

@@ -98,6 +98,7 @@ clusters:
     software: {kueue: installed, jobset: installed, metrics: true}
     release_channel: REGULAR
     serving: true
+    operators: [trainer, slice-controller]
     version: "1.33"
     fqdn_policies: true
     system_pool: {machine_type: e2-standard-8, min_nodes: 1, max_nodes: 3, boot_disk: {type: pd-balanced, size_gb: 100}}
@@ -278,6 +279,8 @@ ENVIRONMENT_CHANGES: dict[tuple[str | int, ...], Any] = {
     (*CLUSTER, "software", "metrics"): False,
     (*CLUSTER, "release_channel"): "STABLE",
     (*CLUSTER, "serving"): False,
+    (*CLUSTER, "operators", 0): "ray",
+    (*CLUSTER, "operators", 1): "ml-diagnostics",
     (*CLUSTER, "version"): "1.34",
     (*CLUSTER, "system_pool", "machine_type"): "n2-standard-8",
     (*CLUSTER, "system_pool", "min_nodes"): 2,

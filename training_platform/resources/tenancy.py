@@ -10,7 +10,7 @@ from typing import NamedTuple
 from training_platform.config.expansion.flavors import Flavor
 from training_platform.config.spec.storage import FilestoreSpec
 from training_platform.config.spec.team import DirectorySpec, Share
-from training_platform.resources.admission.jobs import ACCELERATORS
+from training_platform.resources.admission.jobs import ACCELERATORS, JobKind
 from training_platform.resources.admission.policy import ALLOW_LABEL, HOST_NETWORK, SHARED_CLAIMS
 from training_platform.resources.scope import TEAM_LABEL
 
@@ -49,6 +49,11 @@ MEMBER_RULES = (
     Rule("visibility.kueue.x-k8s.io", ("localqueues/pendingworkloads",), ("get", "list")),
     Rule("autoscaling.x-k8s.io", ("provisioningrequests",), _READ),
 )
+
+
+def rules_of(kinds: Iterable[JobKind]) -> list[Rule]:
+    """Return the rights to the kinds of jobs that a cluster's operators run."""
+    return [Rule(kind.group, (kind.resource,), _ALL) for kind in kinds]
 
 
 def subjects(members: Iterable[str]) -> list[Subject]:

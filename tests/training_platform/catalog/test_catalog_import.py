@@ -68,6 +68,9 @@ def test_charts_and_images_are_those_the_platform_installs() -> None:
         "kueue": ("oci://registry.k8s.io/kueue/charts/kueue", "0.19.2", "kueue-system"),
         "jobset": ("oci://registry.k8s.io/jobset/charts/jobset", "0.12.0", "jobset-system"),
         "jupyterhub": ("jupyterhub", "4.4.0", "jupyterhub"),
+        "ray": ("kuberay-operator", "1.7.0", "kuberay-system"),
+        "trainer": ("oci://ghcr.io/kubeflow/charts/kubeflow-trainer", "2.3.0", "kubeflow-system"),
+        "leader-worker-set": ("oci://registry.k8s.io/lws/charts/lws", "0.10.0", "lws-system"),
     }
     assert catalog.CHARTS["jupyterhub"].repository == "https://hub.jupyter.org/helm-chart/"
     assert all(":" in image.rpartition("/")[2] for image in catalog.IMAGES.values())  # each with a tag

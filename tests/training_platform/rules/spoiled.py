@@ -155,6 +155,9 @@ ROWS = [
     }),
     Row("maintenance-exclusion", "error", {f"{EXCLUSION}.endTime": "2026-06-01T00:00:00Z"}),
     Row("maintenance-exclusion", "warning", {f"{EXCLUSION}.endTime": "2026-04-01T00:00:00Z"}),
+    Row("add-on-floor", "error", {"cluster.minMasterVersion": "1.34.1-gke.2541000"}, {
+        "cluster.addonsConfig": {"sliceControllerConfig": {"enabled": True}},
+    }),
     Row("version-offered", "warning", {"cluster.minMasterVersion": "1.27"}),
     Row("pinned-version", "warning", {"cluster.minMasterVersion": "1.35.1-gke.1000000"}),
     # compute classes

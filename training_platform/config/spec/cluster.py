@@ -76,6 +76,9 @@ class SoftwareSpec(Section):
     )
 
 
+Operator = Literal["ray", "trainer", "leader-worker-set", "slice-controller", "ml-diagnostics"]
+
+
 class ClusterSpec(Section):
     """A GKE cluster in one region or zone, private, reached through its DNS-based control-plane endpoint."""
 
@@ -127,6 +130,11 @@ class ClusterSpec(Section):
         default=False,
         description="Teams may have model servers here: Kueue queues their pods, and autoscalers see their metrics.",
     )
+    operators: tuple[Operator, ...] = Field(
+        default=(),
+        description="Software for other kinds of jobs; slice-controller and ml-diagnostics are GKE's own add-ons.",
+        examples=[["ray", "trainer"]],
+    )
     deletion_protection: bool = Field(
         default=True,
         description="false allows a change to delete or replace it with what is in it, where the environment protects.",
@@ -140,7 +148,8 @@ class ClusterSpec(Section):
     @property
     def queues_pods(self) -> bool:
         """Whether Kueue counts pods that are no job's."""
-        return self.serving or bool(self.notebooks and self.notebooks.teams)
+        on_notebooks = bool(self.notebooks and self.notebooks.teams)
+        return self.serving or on_notebooks or "leader-worker-set" in self.operators
 
     @cached_property
     def fabrics(self) -> dict[str, dict[str, Any]]:

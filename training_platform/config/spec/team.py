@@ -154,7 +154,7 @@ class Vertex(Section):
 
 RESERVED_NAMES = (
     "cert-manager", "config-management-system", "default", "gatekeeper-system", "istio-system", "jobset-system",
-    "jupyterhub", "kueue-system", "monitoring",
+    "jupyterhub", "kubeflow-system", "kuberay-system", "kueue-system", "lws-system", "monitoring",
 )  # fmt: skip
 """Namespaces of GKE's add-ons and of what the platform installs; kube-, gke- and gmp- are Google's beginnings."""
 RESERVED_BEGINNINGS = ("gke-", "gmp-", "kube-")

@@ -7,6 +7,9 @@ Source: kubernetes-sigs/kueue v0.19.2, pkg/controller/jobframework (defaults.go,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 from training_platform.resources.admission.policy import FROM_PEOPLE, Policy, literal
 from training_platform.resources.kueue.objects import QUEUE_LABEL
 
@@ -19,9 +22,19 @@ _PODS = "r.template.spec.template"
 _CREATED = "request.operation == 'CREATE'"
 
 
+class JobKind(NamedTuple):
+    """A kind of job that an operator runs, by its API; ``templates`` is CEL for the templates of pods of ``{0}``."""
+
+    group: str
+    version: str
+    resource: str
+    templates: str
+    suspends: bool = True
+
+
 def queued_jobs() -> Policy:
     """Return the policy on Jobs and JobSets that people make or change."""
-    queued, suspended = _queued("object"), _suspended("object")
+    pods = f"(has({{0}}.spec.template) ? [{{0}}.spec.template] : {{0}}.spec.replicatedJobs.map(r, {_PODS}))"
     return Policy(
         name="training-platform-queued-jobs",
         rules=[
@@ -29,22 +42,46 @@ def queued_jobs() -> Policy:
             ("jobset.x-k8s.io", "v1alpha2", ["jobsets"], ["CREATE", "UPDATE"]),
         ],
         conditions=[FROM_PEOPLE],
-        validations={
-            "a job that a person makes has no controller: it would pass for a part of an admitted one": (
-                f"{_CREATED} ? !object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false)) : "
-                "object.metadata.?ownerReferences.orValue([]) == oldObject.metadata.?ownerReferences.orValue([])"
-            ),
-            "Kueue does not hold this job: it has no queue, or is not suspended": (
-                f"!({_CREATED}) || ({suspended} && {queued})"
-            ),
-            "only Kueue starts a job, and only in its queue": (
-                f"{_CREATED} || (({suspended} || !{_suspended('oldObject')}) && (!{_queued('oldObject')} || {queued}))"
-            ),
-            f"the label {PODSET_LABEL} on pods is Kueue's to set": (
-                f"!{_marked('object')} || ({_CREATED} ? false : {_marked('oldObject')})"
-            ),
-        },
+        validations=_held(pods),
     )
+
+
+def queued_operator_jobs(kinds: Sequence[JobKind]) -> tuple[Policy, ...]:
+    """Return a policy for each kind of job that an operator runs, as people make or change them."""
+    return tuple(
+        Policy(
+            name=f"training-platform-queued-{kind.resource}",
+            rules=[(kind.group, kind.version, [kind.resource], ["CREATE", "UPDATE"])],
+            conditions=[FROM_PEOPLE],
+            validations=_held(kind.templates, suspends=kind.suspends),
+        )
+        for kind in kinds
+    )
+
+
+def _held(templates: str, *, suspends: bool = True) -> dict[str, str]:
+    """Return what holds a job in its queue; ``templates`` is CEL for the templates of the pods of ``{0}``.
+
+    A kind that cannot be suspended has its pods gated by Kueue, one by one, while it has a queue.
+    """
+    queued, suspended = _queued("object"), _suspended("object")
+    marked, before = (_marked(templates.format(which)) for which in ("object", "oldObject"))
+    started = {
+        "Kueue does not hold this job: it has no queue, or is not suspended": (
+            f"!({_CREATED}) || ({suspended} && {queued})"
+        ),
+        "only Kueue starts a job, and only in its queue": (
+            f"{_CREATED} || (({suspended} || !{_suspended('oldObject')}) && (!{_queued('oldObject')} || {queued}))"
+        ),
+    }
+    return {
+        "a job that a person makes has no controller: it would pass for a part of an admitted one": (
+            f"{_CREATED} ? !object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false)) : "
+            "object.metadata.?ownerReferences.orValue([]) == oldObject.metadata.?ownerReferences.orValue([])"
+        ),
+        **(started if suspends else {"Kueue does not hold this job: it has no queue": queued}),
+        f"the label {PODSET_LABEL} on pods is Kueue's to set": f"!{marked} || ({_CREATED} ? false : {before})",
+    }
 
 
 def _suspended(which: str) -> str:
@@ -55,9 +92,8 @@ def _queued(which: str) -> str:
     return f"({literal(QUEUE_LABEL)} in {which}.metadata.?labels.orValue({{}}))"
 
 
-def _marked(which: str) -> str:
-    """Return CEL that is true of a job that says itself to have been admitted."""
-    templates = f"(has({which}.spec.template) ? [{which}.spec.template] : {which}.spec.replicatedJobs.map(r, {_PODS}))"
+def _marked(templates: str) -> str:
+    """Return CEL that is true of templates of pods that say themselves to have been admitted."""
     return f"{templates}.exists(t, {literal(PODSET_LABEL)} in t.?metadata.?labels.orValue({{}}))"
 
 

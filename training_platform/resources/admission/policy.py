@@ -21,9 +21,9 @@ ALLOW_LABEL = (
 HOST_NETWORK = "host-network"
 # On a namespace: the claims, by commas, on shares that other teams mount as well; each team has a folder of its name.
 SHARED_CLAIMS = f"{MANAGED_BY}/shared-claims"
-# Whose controllers make a job's parts: Kubernetes' own, Kueue's and JobSet's. No team can have a namespace of these
-# names; a service account of any other, another team's as well, is trusted no more than members are.
-CONTROLLERS = ("kube-system", "kueue-system", "jobset-system")
+# Whose controllers make a job's parts: Kubernetes' own, Kueue's, JobSet's, and those of operators. No team can have a
+# namespace of these names; a service account of any other, another team's as well, is trusted no more than members are.
+CONTROLLERS = ("kube-system", "kueue-system", "jobset-system", "kuberay-system", "kubeflow-system", "lws-system")
 _ACCOUNTS = [f"system:serviceaccount:{namespace}:" for namespace in CONTROLLERS]
 
 

@@ -74,6 +74,7 @@ class ClusterInputs(TypedDict):
     logging_config: container.ClusterLoggingConfigArgsDict
     monitoring_config: container.ClusterMonitoringConfigArgsDict
     addons_config: container.ClusterAddonsConfigArgsDict
+    managed_machine_learning_diagnostics_config: container.ClusterManagedMachineLearningDiagnosticsConfigArgsDict | None
     node_pool_defaults: container.ClusterNodePoolDefaultsArgsDict
     cluster_autoscaling: container.ClusterClusterAutoscalingArgsDict
     remove_default_node_pool: bool
@@ -132,7 +133,10 @@ def gke_cluster(
         "cost_management_config": {"enabled": True},
         "logging_config": {"enable_components": list(LOGS)},
         "monitoring_config": _monitoring(),
-        "addons_config": _addons(lustre=lustre),
+        "addons_config": _addons(spec, lustre=lustre),
+        "managed_machine_learning_diagnostics_config": {"enabled": True}
+        if "ml-diagnostics" in spec.operators
+        else None,
         "node_pool_defaults": _node_pool_defaults(),
         "cluster_autoscaling": cluster_autoscaling(spec, service_account, scope.key(spec.location)),
         # GKE makes no cluster without a pool; ours are resources of their own.
@@ -217,8 +221,8 @@ def _monitoring() -> container.ClusterMonitoringConfigArgsDict:
     return {"enable_components": list(METRICS), "managed_prometheus": {"enabled": True}}
 
 
-def _addons(*, lustre: bool) -> container.ClusterAddonsConfigArgsDict:
-    """Return the storage drivers: buckets, Filestore and disks as volumes, and Managed Lustre where data is on it."""
+def _addons(spec: ClusterSpec, *, lustre: bool) -> container.ClusterAddonsConfigArgsDict:
+    """Return the storage drivers, that of Managed Lustre where data is on it, and the slice controller of TPU 7x."""
     addons: container.ClusterAddonsConfigArgsDict = {
         "gcs_fuse_csi_driver_config": {"enabled": True},
         "gcp_filestore_csi_driver_config": {"enabled": True},
@@ -226,7 +230,14 @@ def _addons(*, lustre: bool) -> container.ClusterAddonsConfigArgsDict:
     }
     if lustre:
         addons["lustre_csi_driver_config"] = {"enabled": True}
+    if "slice-controller" in spec.operators:
+        addons["slice_controller_config"] = {"enabled": True}
     return addons
+
+
+def _diagnostics(spec: ClusterSpec) -> container.ClusterManagedMachineLearningDiagnosticsConfigArgsDict | None:
+    """Return whether GKE collects profiles of training."""
+    return {"enabled": True} if "ml-diagnostics" in spec.operators else None
 
 
 def _node_pool_defaults() -> container.ClusterNodePoolDefaultsArgsDict:

@@ -16,7 +16,7 @@ from training_platform.config.spec.capacity import Capacity
 from training_platform.resources.scope import TEAM_LABEL
 
 # A kind that is not listed starts without asking for quota. `pod`, whose webhook fails closed before every pod, and
-# `deployment`, which switches it on, come only where pods are queued, and there for namespaces of teams alone.
+# what switches it on, come only where pods are queued, and there for namespaces of teams alone.
 FRAMEWORKS = (
     "batch/job",
     "jobset.x-k8s.io/jobset",
@@ -27,7 +27,7 @@ FRAMEWORKS = (
     "ray.io/raycluster",
 )
 
-POD_FRAMEWORKS = ("pod", "deployment")
+POD_FRAMEWORKS = ("pod", "deployment", "leaderworkerset.x-k8s.io/leaderworkerset")
 OF_TEAMS = {"matchExpressions": [{"key": TEAM_LABEL, "operator": "Exists"}]}
 
 # Accelerators are what is scarce, and queues count them alone. A pod that also asks for one of these, in a queue that

@@ -24,6 +24,7 @@ SECONDARY_DISKS = "1.28.3-gke.106700"
 DRANET = "1.34.1-gke.1829001"
 QUEUED_TPU_SHIPPED = (1, 35)
 MOST_MINORS_OLDER = 2
+SLICE_CONTROLLER = "1.35.0-gke.274500"
 OFFERED = {"EXTENDED": "1.31"}
 """By release channel, the oldest minor version that new clusters can have, where it is not ``OLDEST``."""
 OLDEST = "1.34"
@@ -92,6 +93,19 @@ def auto_provisioning_floor(each: AutoProvisioningView) -> Iterator[Draft]:
         if known and len(known) == len(floors):
             least = min(known, key=lambda floor: parse(floor) or ())
             yield from _floor(each, each.cluster.version, least, f"auto-provisioning of {limit.resource}")
+
+
+@rule(
+    "add-on-floor",
+    ruleset="versions",
+    across=True,
+    facts=("TPU-12",),
+    source="Cluster Toolkit v1.95.0, gke-cluster, read 2026-08",
+)
+def add_on_floor(cluster: ClusterView) -> Iterator[Draft]:
+    """Find a GKE version that does not have the slice controller for TPU 7x yet."""
+    if cluster.slice_controller:
+        yield from _floor(cluster, cluster.version, SLICE_CONTROLLER, "the slice controller")
 
 
 @rule(

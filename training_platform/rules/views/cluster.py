@@ -76,6 +76,7 @@ class ClusterView(View):
     multi_networking = fields.flag("enableMultiNetworking", default=False, place="")
     network_policy = fields.flag("networkPolicy.enabled", default=False, place="")
     dataplane_policies = fields.any_flag("enableFqdnNetworkPolicy", "enableCiliumClusterwideNetworkPolicy", place="")
+    slice_controller = fields.flag("addonsConfig.sliceControllerConfig.enabled", default=False, place="operators")
     autopilot = fields.flag("enableAutopilot", default=False, place="")
     zones = fields.texts("nodeLocations", place="")
     node_version = fields.text("nodeVersion", place="")

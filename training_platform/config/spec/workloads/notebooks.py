@@ -23,7 +23,7 @@ class OauthSecret(Section):
     key: str = Field(default="client-secret", description="Key of a Kubernetes Secret that holds the client secret.")
     secret_manager: bool = Field(
         default=False,
-        description="Keep it in Secret Manager, to which people add its value; false: a Secret made by hand.",
+        description="Keep it in Secret Manager, where you add its value; false: a Secret that you create by hand.",
     )
 
 

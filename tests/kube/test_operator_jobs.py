@@ -1,0 +1,128 @@
+"""Jobs of operators, as members make them: held in a queue, or refused by a real API server.
+
+Definitions are bare ones that take any field: what is tried is admission, and none of the operators.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from tests.kube.server import PLURALS, Json, Server
+from training_platform.resources.admission.jobs import PODSET_LABEL, JobKind, queued_operator_jobs
+from training_platform.resources.admission.policy import API_VERSION
+from training_platform.resources.operators import OPERATORS
+from training_platform.resources.tenancy import rules_of
+
+pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
+
+GRACE = {"Impersonate-User": "grace@example.com"}
+ABOUT = {"group": "rbac.authorization.k8s.io", "name": "operator-jobs"}
+NAMES = {
+    "rayclusters": "RayCluster", "rayjobs": "RayJob", "trainjobs": "TrainJob", "leaderworkersets": "LeaderWorkerSet",
+}  # fmt: skip
+POD = {"spec": {"containers": [{"name": "a", "image": "example.com/a:1"}]}}
+FORGED = {**POD, "metadata": {"labels": {PODSET_LABEL: "a"}}}
+KINDS = {kind.resource: kind for operator in OPERATORS.values() for kind in operator.kinds}
+
+
+def spec(kind: str, pod: Json) -> Json:
+    """Return a job whose last template is ``pod``."""
+    ray = {"headGroupSpec": {"template": POD}, "workerGroupSpecs": [{"template": POD}, {"template": pod}]}
+    specs: dict[str, Json] = {
+        "rayclusters": {"suspend": True, **ray},
+        "rayjobs": {"suspend": True, "rayClusterSpec": ray},
+        "trainjobs": {"suspend": True, "podTemplateOverrides": [pod]},
+        "leaderworkersets": {"leaderWorkerTemplate": {"workerTemplate": pod}},
+    }
+    return specs[kind]
+
+
+def job(kind: str, pod: Json = POD, **metadata: Any) -> Json:
+    about = {"name": "j", "namespace": "vision", "labels": {"kueue.x-k8s.io/queue-name": "vision"}, **metadata}
+    api = f"{KINDS[kind].group}/{KINDS[kind].version}"
+    return {"apiVersion": api, "kind": NAMES[kind], "metadata": about, "spec": spec(kind, pod)}
+
+
+@pytest.fixture(scope="module")
+def members(server: Server) -> Server:
+    """Return the server with the kinds, their policies, and somebody who has members' rights to them."""
+    for kind in KINDS.values():
+        PLURALS[NAMES[kind.resource]] = f"/apis/{kind.group}/{kind.version}/namespaces/{{}}/{kind.resource}"
+        assert server.ask("CustomResourceDefinition", definition(kind), keep=True) == ""
+    for policy in queued_operator_jobs(tuple(KINDS.values())):
+        for what, body in (("Policy", policy.spec), ("PolicyBinding", policy.binding)):
+            made = {"apiVersion": API_VERSION, "kind": f"ValidatingAdmission{what}", "metadata": {"name": policy.name}}
+            assert server.ask(str(made["kind"]), {**made, "spec": body}, keep=True) == ""
+    rules = [
+        {"apiGroups": [rule.api_group], "resources": list(rule.resources), "verbs": list(rule.verbs)}
+        for rule in rules_of(KINDS.values())
+    ]
+    metadata = {"name": ABOUT["name"], "namespace": "vision"}
+    role = {"apiVersion": f"{ABOUT['group']}/v1", "kind": "Role", "metadata": metadata, "rules": rules}
+    subject = {"kind": "User", "name": "grace@example.com", "apiGroup": ABOUT["group"]}
+    ref = {"kind": "Role", "name": ABOUT["name"], "apiGroup": ABOUT["group"]}
+    binding = {**role, "kind": "RoleBinding", "roleRef": ref, "subjects": [subject]}
+    del binding["rules"]
+    assert server.ask("Role", role, keep=True) == ""
+    assert server.ask("RoleBinding", binding, keep=True) == ""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if all("queue" in server.ask(NAMES[kind], job(kind, labels={}), GRACE) for kind in KINDS):
+            return server
+        time.sleep(0.2)
+    raise AssertionError("the policies are not evaluated")
+
+
+def definition(kind: JobKind) -> Json:
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": kind.version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"plural": kind.resource, "kind": NAMES[kind.resource], "singular": NAMES[kind.resource].lower()}
+    about = {"group": kind.group, "scope": "Namespaced", "names": names, "versions": [version]}
+    name = {"name": f"{kind.resource}.{kind.group}"}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": name,
+        "spec": about,
+    }
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_job_in_a_queue_is_let_in(members: Server, kind: str) -> None:
+    assert members.ask(NAMES[kind], job(kind), GRACE) == ""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("spoiled", "why"),
+    [
+        ({"labels": {}}, "Kueue does not hold this job"),
+        ({"pod": FORGED}, "is Kueue's to set"),
+        (
+            {"ownerReferences": [{"apiVersion": "v1", "kind": "A", "name": "a", "uid": "1", "controller": True}]},
+            "has no controller",
+        ),
+    ],
+)
+def test_a_job_past_the_queue_is_refused(members: Server, kind: str, spoiled: Json, why: str) -> None:
+    assert why in members.ask(NAMES[kind], job(kind, **spoiled), GRACE)
+
+
+@pytest.mark.parametrize("kind", [name for name, kind in KINDS.items() if kind.suspends])
+def test_a_job_that_would_start_at_once_is_refused(members: Server, kind: str) -> None:
+    running = job(kind)
+    running["spec"]["suspend"] = False
+
+    assert "Kueue does not hold this job" in members.ask(NAMES[kind], running, GRACE)
+
+
+def test_a_ray_job_may_carry_a_template_of_its_submitter_but_no_forged_one(members: Server) -> None:
+    made = job("rayjobs")
+
+    made["spec"]["submitterPodTemplate"] = POD
+    assert members.ask("RayJob", made, GRACE) == ""
+    made["spec"]["submitterPodTemplate"] = FORGED
+    assert "is Kueue's to set" in members.ask("RayJob", made, GRACE)

@@ -1,0 +1,87 @@
+"""Operators for other kinds of jobs, in a whole environment and its team: installed, queued, for members to use."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+import yaml
+
+from tests.places import ORGANISATION, ROOT
+from training_platform.checks.planning.recorder import Plan
+from training_platform.checks.planning.stack_plan import plan_stacks
+from training_platform.config.workspace import read_workspace
+
+RELEASE = "kubernetes:helm.sh/v3:Release"
+OPERATORS = "[ray, trainer, leader-worker-set, slice-controller, ml-diagnostics]"
+
+
+@pytest.fixture(scope="module")
+def plans(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Plan]:
+    """Plan dev and its team, with every operator in its cluster for GPUs."""
+    root = tmp_path_factory.mktemp("repository")
+    shutil.copytree(ORGANISATION / "stacks", root / "stacks")
+    for name in ("Pulumi.yaml", "__main__.py"):
+        shutil.copy(ROOT / name, root / name)
+    dev = root / "stacks" / "Pulumi.dev.yaml"
+    before = "      us-central1:\n        location: us-central1\n"
+    text = dev.read_text(encoding="utf-8")
+    assert before in text
+    dev.write_text(text.replace(before, f"{before}        operators: {OPERATORS}\n", 1), encoding="utf-8")
+    workspace = read_workspace(root)
+    wanted = [workspace.stacks[name] for name in ("dev", "dev-vision")]
+    assert not any(stack.findings for stack in wanted)
+    return {stack.name: plan for stack, plan in plan_stacks(workspace, wanted)}
+
+
+@pytest.mark.parametrize(
+    ("name", "namespace", "values"),
+    [
+        ("ray", "kuberay-system", {}),
+        ("trainer", "kubeflow-system", {"jobset": {"install": False}}),
+        ("leader-worker-set", "lws-system", {}),
+    ],
+)
+def test_an_operator_comes_from_its_chart_after_jobset(
+    plans: dict[str, Plan], name: str, namespace: str, values: object
+) -> None:
+    release = plans["dev"].one(RELEASE, f"us-central1-{name}-release")
+
+    assert (release.inputs["name"], release.inputs["namespace"]) == (name, namespace)
+    assert release.inputs.get("values", {}) == values
+
+
+def test_what_is_gkes_own_is_switched_on_in_that_cluster_alone(plans: dict[str, Plan]) -> None:
+    clusters = {each.name: each.inputs for each in plans["dev"].resources if each.type.endswith("cluster:Cluster")}
+    chosen = {name for name, inputs in clusters.items() if "managedMachineLearningDiagnosticsConfig" in inputs}
+
+    assert chosen == {"us-central1-cluster"}
+    inputs = clusters["us-central1-cluster"]
+    assert inputs["managedMachineLearningDiagnosticsConfig"] == {"enabled": True}
+    assert inputs["addonsConfig"]["sliceControllerConfig"] == {"enabled": True}
+
+
+def test_kueue_counts_pods_of_worker_sets(plans: dict[str, Plan]) -> None:
+    values = plans["dev"].one(RELEASE, "us-central1-kueue-release").inputs["values"]
+    configuration = yaml.safe_load(values["managerConfig"]["controllerManagerConfigYaml"])
+
+    frameworks = configuration["integrations"]["frameworks"]
+    assert {"pod", "leaderworkerset.x-k8s.io/leaderworkerset", "ray.io/rayjob"} <= set(frameworks)
+    assert len(frameworks) == len(set(frameworks))
+
+
+def test_members_may_make_these_jobs_which_policies_hold_in_queues(plans: dict[str, Plan]) -> None:
+    kinds = {"rayclusters", "rayjobs", "trainjobs", "leaderworkersets"}
+    rules = (
+        plans["dev-vision"]
+        .one("kubernetes:rbac.authorization.k8s.io/v1:Role", "share-us-central1-tenancy-role")
+        .inputs["rules"]
+    )
+    policies = {
+        each.name.removeprefix("us-central1-admission-queued-")
+        for each in plans["dev"].resources
+        if each.name.startswith("us-central1-admission-queued-") and not each.name.endswith("-binding")
+    }
+
+    assert kinds <= {resource for rule in rules for resource in rule["resources"]}
+    assert policies == {"jobs", *kinds}
