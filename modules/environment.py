@@ -145,6 +145,8 @@ def build_environment(name: str, environment: Environment) -> dict[str, Any]:
         )
         for key, spec in environment.clusters.items()
     }
+    if metrics:
+        metrics.let_in([cluster.gke for cluster in clusters.values()])
     for key, data in environment.data_sets.items():
         if data.hyperdisk_ml:
             DataDisk(data_set_name(key), key, data.hyperdisk_ml, scope)
@@ -256,13 +258,14 @@ class EnvironmentCluster(pulumi.ComponentResource):
     """A cluster with its subnet, its pools and all software in it; called by its key in the stack file."""
 
     endpoint: pulumi.Output[str]  # host name of the DNS-based control-plane endpoint
+    gke: pulumi.Resource  # the cluster itself, without what is in it
     flavors: pulumi.Output[list[str]]  # names of the ResourceFlavors that are there
 
     def __init__(self, name: str, args: EnvironmentClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:environment:Cluster", name, {}, opts)
         child = pulumi.ResourceOptions(parent=self)
         cluster = self._cluster(name, args, child)
-        self.endpoint = cluster.endpoint
+        self.endpoint, self.gke = cluster.endpoint, cluster
         system = [self._system_pool(name, args, cluster)] if isinstance(cluster, GkeCluster) else []
         pools = ClusterPools(
             ClusterPoolsArgs(

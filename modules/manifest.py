@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pulumi
+from pulumi_kubernetes import core
 from pulumi_kubernetes.apiextensions import CustomResource
 from pulumi_kubernetes.meta.v1 import ObjectMetaArgs
 
@@ -42,3 +44,14 @@ def register_object(
         spec=inputs["spec"],
         opts=resource_options(declared, parent, depends_on),
     )
+
+
+def plain_object(
+    name: str, gvk: tuple[str, str], about: ObjectMetaArgs, spec: Any, opts: pulumi.ResourceOptions
+) -> None:
+    """Register an object with a spec, of an API version and kind; a kind without a group has a type of its own."""
+    api_version, kind = gvk
+    if gvk == ("v1", "Service"):
+        core.v1.Service(name, metadata=about, spec=spec, opts=opts)
+    else:
+        CustomResource(name, api_version=api_version, kind=kind, metadata=about, spec=spec, opts=opts)

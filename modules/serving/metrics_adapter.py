@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pulumi
 from pulumi_gcp import projects, serviceaccount
 from pulumi_kubernetes import core, rbac
-from pulumi_kubernetes.apiextensions import CustomResource
 
-from modules.manifest import metadata
+from modules.manifest import metadata, plain_object
 from modules.storage.service_account import KubernetesAccount, workload_member
 from training_platform.resources.scope import Scope
 from training_platform.resources.serving.metrics_adapter import (
@@ -44,16 +44,19 @@ class MetricsAccount(pulumi.ComponentResource):
             opts=child,
         )
         projects.IAMMember(f"{name}-viewer", project=scope.project, role=ROLE, member=account.member, opts=child)
-        pod = KubernetesAccount(project=scope.project, namespace=NAMESPACE, name=NAME)
+        self.email, self._name, self._account, self._project = account.email, name, account.name, scope.project
+        self.register_outputs({"email": self.email})
+
+    def let_in(self, clusters: Sequence[pulumi.Resource]) -> None:
+        """Let the adapter's pods act as the account: the project has a pool of identities once it has a cluster."""
+        pod = KubernetesAccount(project=self._project, namespace=NAMESPACE, name=NAME)
         serviceaccount.IAMMember(
-            f"{name}-workload",
-            service_account_id=account.name,
+            f"{self._name}-workload",
+            service_account_id=self._account,
             role="roles/iam.workloadIdentityUser",
             member=workload_member(pod),
-            opts=child,
+            opts=pulumi.ResourceOptions(parent=self, depends_on=clusters),
         )
-        self.email = account.email
-        self.register_outputs({"email": self.email})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,13 +87,12 @@ class MetricsAdapter(pulumi.ComponentResource):
             for version in VERSIONS
         ]
         for api_version, kind, called, spec in objects:
-            CustomResource(
+            plain_object(
                 f"{name}-{kind.lower()}" if called == NAME else f"{name}-{called.partition('.')[0]}",
-                api_version=api_version,
-                kind=kind,
-                metadata=metadata(args.scope, called, NAMESPACE if called == NAME else None),
-                spec=spec,
-                opts=self._inside,
+                (api_version, kind),
+                metadata(args.scope, called, NAMESPACE if called == NAME else None),
+                spec,
+                self._inside,
             )
         self.register_outputs({})
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pulumi
-from pulumi_kubernetes.apiextensions import CustomResource
 
-from modules.manifest import metadata
+from modules.manifest import metadata, plain_object
 from modules.prometheus.monitoring import API_VERSION
 from training_platform.config.expansion.flavors import Flavor
 from training_platform.config.spec.workloads.serving import ServerSpec
@@ -48,12 +47,6 @@ class ModelServer(pulumi.ComponentResource):
             ("metrics", API_VERSION, "PodMonitoring", pod_monitoring(key, spec), {}),
             ("autoscaler", "autoscaling/v2", "HorizontalPodAutoscaler", autoscaler(key, spec), {}),
         ):
-            CustomResource(
-                f"{name}-{role}",
-                api_version=version,
-                kind=kind,
-                metadata=metadata(args.scope, object_name(key), args.namespace, SKIP_AWAIT, labels),
-                spec=what,
-                opts=pulumi.ResourceOptions(parent=self),
-            )
+            about = metadata(args.scope, object_name(key), args.namespace, SKIP_AWAIT, labels)
+            plain_object(f"{name}-{role}", (version, kind), about, what, pulumi.ResourceOptions(parent=self))
         self.register_outputs({})

@@ -128,6 +128,7 @@ STARVING = [
     right("delete", "workloads.kueue.x-k8s.io"),
     right("delete", "jobs.batch"),
     right("delete", "pods"),
+    right("patch", "pods", "vision"),  # which would take Kueue's gate away
     right("create", "priorityclasses.scheduling.k8s.io", ""),
     right("create", "services", "vision"),
     member("start a Job past its queue", "Job", job(labels={}), "Kueue does not hold"),

@@ -19,8 +19,10 @@ GCP = "gcp:projects/iAMMember:IAMMember"
 @pytest.fixture
 def adapter(scope: Scope) -> Plan:
     def program() -> None:
-        inside = pulumi.ResourceOptions(provider=kubernetes.Provider("cluster", kubeconfig="{}"))
+        cluster = kubernetes.Provider("cluster", kubeconfig="{}")
+        inside = pulumi.ResourceOptions(provider=cluster)
         account = MetricsAccount("metrics", scope)
+        account.let_in([cluster])
         MetricsAdapter("main-adapter", MetricsAdapterArgs(scope=scope, account=account.email), inside)
 
     return record(program, project="training-platform", stack_name="prod")
@@ -34,6 +36,20 @@ def test_the_adapters_account_views_metrics_and_no_more(adapter: Plan) -> None:
     assert workload.inputs["role"] == "roles/iam.workloadIdentityUser"
     member = str(workload.inputs["member"])
     assert member.endswith("[custom-metrics/custom-metrics-stackdriver-adapter]")
+
+
+def test_its_pods_are_let_in_once_the_project_has_a_cluster_and_a_pool_of_identities(adapter: Plan) -> None:
+    (workload,) = [each for each in adapter.resources if each.type == "gcp:serviceaccount/iAMMember:IAMMember"]
+
+    assert ("pulumi:providers:kubernetes", "cluster") in workload.options["dependsOn"]
+
+
+def test_every_object_has_a_type_that_the_provider_can_read(adapter: Plan) -> None:
+    """It refuses ``kubernetes:v1:Service``: a module is a group and a version."""
+    modules = [each.type.split(":")[1] for each in adapter.resources if each.type.startswith("kubernetes:")]
+
+    assert modules
+    assert all(module.count("/") == 1 for module in modules)
 
 
 def test_autoscalers_ask_the_adapter_in_both_versions(adapter: Plan) -> None:
