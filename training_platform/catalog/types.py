@@ -333,7 +333,7 @@ class FilestoreTier:
 
 @dataclass(frozen=True, kw_only=True)
 class LustreTier:
-    """A performance tier of Managed Lustre, whose name is its MB/s per TiB; capacities in GiB.
+    """A performance tier of Managed Lustre, ``lustre-{MB/s per TiB}``; capacities in GiB.
 
     An instance grows inside its band and never shrinks.
     """
@@ -342,10 +342,6 @@ class LustreTier:
     bands: tuple[Band, ...]
     source: str
     unverified: tuple[str, ...] = ()
-
-    def mbps(self, capacity_gib: int) -> int:
-        """Return the throughput of an instance, in MB/s."""
-        return int(self.name) * capacity_gib // 1024
 
 
 @dataclass(frozen=True, kw_only=True)

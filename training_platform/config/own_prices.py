@@ -24,7 +24,7 @@ RULE = "own-prices"
 _SERVICES = (
     *(name for name in default().service_prices if not name.startswith("filestore-")),
     *(f"filestore-{tier}" for tier in default().filestore_tiers),
-    *(f"lustre-{tier}" for tier in default().lustre_tiers),
+    *default().lustre_tiers,
     "hyperdisk-balanced",
     "hyperdisk-ml",
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from training_platform.catalog import CHARTS, DISK_TYPES, FILESTORE_TIERS, MACHINE_TYPES
+from training_platform.catalog import CHARTS, DISK_TYPES, FILESTORE_TIERS, LUSTRE_TIERS, MACHINE_TYPES
 from training_platform.cli.main import app
 
 ROOT = Path(__file__).parents[3]
@@ -79,7 +79,7 @@ def test_the_list_has_every_name_below_its_kind() -> None:
     done = catalog("list")
 
     listed = [each.split()[0] for each in done.stdout.splitlines() if each.startswith("  ")]
-    assert {*MACHINE_TYPES, *DISK_TYPES, *FILESTORE_TIERS, *CHARTS} <= set(listed)
+    assert {*MACHINE_TYPES, *DISK_TYPES, *FILESTORE_TIERS, *LUSTRE_TIERS, *CHARTS} <= set(listed)
     assert len(listed) == len(set(listed))
     assert [each for each in done.stdout.splitlines() if each and not each.startswith(" ")] == [
         "machine types", "accelerators", "disk types", "Filestore tiers", "Managed Lustre tiers", "charts", "images",

@@ -52,7 +52,7 @@ def _kept(
 def _tier(spec: _Spec) -> tuple[str, Sequence[Band], bool] | None:
     """Return the name of an instance's tier, its bands, and whether it can shrink."""
     if isinstance(spec, LustreSpec):
-        return "Managed Lustre", LUSTRE_TIERS[str(spec.mbps_per_tib)].bands, False
+        return "Managed Lustre", LUSTRE_TIERS[f"lustre-{spec.mbps_per_tib}"].bands, False
     tier = FILESTORE_TIERS.get(spec.tier)
     return (tier.name, tier.bands, tier.shrinks) if tier else None
 

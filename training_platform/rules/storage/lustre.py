@@ -25,14 +25,14 @@ def lustre_capacity(instance: LustreView) -> Iterator[Draft]:
 
     Beyond the largest it is a warning: Google's pages differ, and it has grown.
     """
-    tier = LUSTRE_TIERS.get(str(instance.mbps_per_tib))
+    tier = LUSTRE_TIERS.get(f"lustre-{instance.mbps_per_tib}")
     if tier is None:
         message = f"{instance.mbps_per_tib} MB/s per TiB is not a tier"
         yield finding(instance, "mbps_per_tib", message, allowed=enumeration(LUSTRE_TIERS))
         return
     size = instance.capacity_gib
     if not bands.fits(tier.bands, size):
-        message = f"{tier.name} MB/s per TiB does not come with {size:,} GiB"
+        message = f"{instance.mbps_per_tib} MB/s per TiB does not come with {size:,} GiB"
         yield finding(
             instance, "capacity_gib", message, allowed=bands.shown(tier.bands), nearest=bands.nearest(tier.bands, size),
             severity="warning" if size > tier.bands[-1].high_gib else None,
