@@ -28,6 +28,7 @@ LEFT: dict[type[BaseModel], dict[str, str]] = {
         "existing": "whose a cluster is, no API tells: what is called otherwise is left out",
         "software": "Helm releases in the cluster",
         "storage_classes": "objects in the cluster",
+        "operators": "Helm releases in the cluster, and add-ons of GKE, which are said where they differ",
         "deletion_protection": "the provider's own",
     },
     FilestoreSpec: {
