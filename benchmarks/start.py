@@ -28,7 +28,7 @@ def commands() -> dict[str, list[str]]:
     """Return the commands of the page by section, in their order."""
     page = (ROOT / "docs" / "start.md").read_text(encoding="utf-8")
     return {
-        title: [line for block in _BLOCK.findall(text) for line in block.splitlines()]
+        title: [line for block in _BLOCK.findall(text) for line in block.replace("\\\n", "").splitlines()]
         for title, text in _SECTION.findall(page)
     }
 

@@ -32,7 +32,9 @@ def first_capacity(machine_type: str) -> str:
     return next(each for each in (*_CAPACITIES, "reservation") if each in MACHINE_TYPES[machine_type].capacities)
 
 
-def environment_text(*, project: str, production: bool, machine_type: str, zone: str, capacity: str) -> str:
+def environment_text(
+    *, project: str, production: bool, machine_type: str, zone: str, capacity: str, emails: Sequence[str] = ()
+) -> str:
     """Return an environment with one cluster and one node pool of one VM or one slice."""
     machine = MACHINE_TYPES[machine_type]
     region = region_of(zone)
@@ -42,9 +44,10 @@ def environment_text(*, project: str, production: bool, machine_type: str, zone:
     pool = "".join(f"            {key}: {value}\n" for key, value in fields.items())
     name = machine.accelerator.name if machine.accelerator else machine_type
     said = "true" if production else "false"
+    alerts = f"    alerts:\n      emails: [{', '.join(emails)}]\n" if emails else ""
     return (
         f"{SCHEMA}config:\n  {PROJECT}:environment:\n    project: {project}\n"
-        f"    production: {said}\n    clusters:\n      {region}:\n        location: {region}\n"
+        f"    production: {said}\n{alerts}    clusters:\n      {region}:\n        location: {region}\n"
         "        subnet: {nodes: 10.0.0.0/20, pods: 10.64.0.0/14, services: 10.1.0.0/20}\n"
         f"        node_pools:\n          {name}:\n{pool}"
     )

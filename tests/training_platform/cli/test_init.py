@@ -36,7 +36,7 @@ def init(root: Path, *arguments: str) -> Result:
 
 @pytest.mark.parametrize("machine_type", ["a3-highgpu-8g", "a2-highgpu-1g", "ct5lp-hightpu-4t", "ct4p-hightpu-4t"])
 def test_what_init_writes_is_clean(root: Path, machine_type: str) -> None:
-    assert init(root, *ENVIRONMENT, "--machine-type", machine_type).exit_code == 0
+    assert init(root, *ENVIRONMENT, "--machine-type", machine_type, "--alert-email", "a@example.com").exit_code == 0
     assert run(root, "quota", "init").exit_code == 0
     assert init(root, *TEAM).exit_code == 0
     assert init(root, *JOB).exit_code == 0
@@ -102,3 +102,11 @@ def test_a_snapshot_that_is_there_stays(root: Path) -> None:
     assert (
         run(root, "check", "--fast").exit_code == 1
     )  # two VMs need more than the one that the snapshot was written for
+
+
+def test_alerts_reach_whom_a_flag_names(root: Path) -> None:
+    init(root, *ENVIRONMENT, "--alert-email", "a@example.com", "--alert-email", "b@example.com")
+    run(root, "quota", "init")
+
+    assert "      emails: [a@example.com, b@example.com]\n" in (root / "stacks" / "Pulumi.dev.yaml").read_text()
+    assert run(root, "check", "--fast").stdout.splitlines()[-1] == "1 stack: clean"

@@ -31,6 +31,9 @@ def environment(
     machine_type: Annotated[str | None, typer.Option("--machine-type", help="Machine type of the node pool.")] = None,
     zone: Annotated[str | None, typer.Option("--zone", help="Zone of the node pool; default: one that has it.")] = None,
     capacity: Annotated[str | None, typer.Option("--capacity", help="Provisioning model; default: spot.")] = None,
+    emails: Annotated[
+        list[str] | None, typer.Option("--alert-email", help="Address that alerts are sent to; repeatable.")
+    ] = None,
     root: RootOption = None,
 ) -> None:
     """Write stacks/Pulumi.NAME.yaml: an environment with one cluster and one node pool. Exit code 2: not written."""
@@ -49,6 +52,7 @@ def environment(
         machine_type=chosen,
         zone=_asked(zone, "--zone", "Zone of the node pool", first_zone(chosen)),
         capacity=capacity or first_capacity(chosen),
+        emails=emails or (),
     )
     _write_stack(folder, name, text)
     typer.echo("Next: training-platform quota init, then training-platform check.")
