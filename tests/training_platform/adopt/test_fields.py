@@ -39,6 +39,7 @@ LEFT: dict[type[BaseModel], dict[str, str]] = {
     Environment: {
         "renamed_from": "what a stack was called is in no project",
         "billing_account": "of the billing account, not of the project",
+        "budget": "of the billing account, not of the project",
         "quota_requests": "what was asked for is no resource of the project",
         "data_sets": "where data lies, which is only said",
         "charts": "Helm releases in clusters",
