@@ -81,7 +81,7 @@ from training_platform.resources.kueue.objects import priorities
 from training_platform.resources.monitoring.dashboards import NAME, platform_dashboard
 from training_platform.resources.network.google_apis import entrance
 from training_platform.resources.network.network import existing_network
-from training_platform.resources.operators import charted, job_kinds
+from training_platform.resources.operators.charts import charted, job_kinds
 from training_platform.resources.scope import Scope, environment_scope
 from training_platform.resources.storage.data_sets import notebook_data_sets, reads_lustre, team_data_sets
 

@@ -53,7 +53,7 @@ from training_platform.resources.jupyterhub.teams import notebooks_of, waiting_c
 from training_platform.resources.monitoring.dashboards import NAME, team_dashboard
 from training_platform.resources.network.egress import egress_spec, host_spec
 from training_platform.resources.network.google_apis import entrance
-from training_platform.resources.operators import job_kinds
+from training_platform.resources.operators.charts import job_kinds
 from training_platform.resources.scope import Scope, environment_scope, team_scope
 from training_platform.resources.serving.server import gated_chips
 from training_platform.resources.storage.data_sets import mounted_in

@@ -13,9 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google.rpc import status_pb2  # type: ignore[import-untyped]
 from hypothesis import settings
 
 from training_platform.resources.scope import Scope
+
+# Google's clients and pulumi.provider each bring the message google.rpc.Status, which a process can have but once.
+sys.modules["pulumi.runtime.proto.status_pb2"] = status_pb2
 
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.register_profile("random", deadline=None, print_blob=True)

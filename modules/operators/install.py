@@ -10,7 +10,7 @@ from pulumi_kubernetes.helm import v3 as helm
 from modules.helm import chart_ref, release_args
 from training_platform.catalog import CHARTS
 from training_platform.config.spec.environment import ChartOverride
-from training_platform.resources.operators import OPERATORS
+from training_platform.resources.operators.charts import OPERATORS
 
 
 @dataclass(frozen=True, kw_only=True)

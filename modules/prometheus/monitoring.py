@@ -16,8 +16,8 @@ from pulumi_kubernetes.apiextensions import CustomResource
 
 from modules.manifest import metadata
 from training_platform.catalog import CHARTS
-from training_platform.resources.jobset import POD_LABELS as JOBSET_POD_LABELS
 from training_platform.resources.kueue.values import POD_LABELS as KUEUE_POD_LABELS
+from training_platform.resources.operators.jobset import POD_LABELS as JOBSET_POD_LABELS
 from training_platform.resources.scope import Scope
 
 API_VERSION = "monitoring.googleapis.com/v1"

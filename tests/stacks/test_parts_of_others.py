@@ -178,7 +178,7 @@ def test_a_team_reaches_an_existing_cluster_by_its_own_name() -> None:
         ({"kueue": "none", "jobset": "none"}, set(), 0, set()),
         ({"metrics": False}, {"jobset", "kueue"}, 1, set()),
     ],
-    ids=str,
+    ids=lambda value: str(sorted(value)) if isinstance(value, set) else str(value),
 )
 def test_software_is_installed_as_the_cluster_says(
     software: dict[str, Any], releases: set[str], flavors: int, scrapes: set[str]

@@ -7,7 +7,7 @@ from modules.jobset.install import JobSet, JobSetArgs
 from training_platform.catalog import CHARTS
 from training_platform.checks.planning.recorder import record
 from training_platform.config.spec.environment import ChartOverride
-from training_platform.resources.jobset import POD_LABELS, values
+from training_platform.resources.operators.jobset import POD_LABELS, values
 from training_platform.resources.planned import Planned
 
 

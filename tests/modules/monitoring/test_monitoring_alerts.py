@@ -111,7 +111,7 @@ def test_nothing_is_watched_where_nothing_is_to_be(fields: dict[str, Any]) -> No
         (SoftwareSpec(jobset="none"), {"jobset", "jobset-controller"}),
         (SoftwareSpec(metrics=False), {"kueue", "jobset-controller"}),
     ],
-    ids=str,
+    ids=lambda value: str(sorted(value)) if isinstance(value, set) else str(value),
 )
 def test_an_alert_watches_only_clusters_that_have_its_series(software: SoftwareSpec, missing: set[str]) -> None:
     one, other = CLUSTERS
