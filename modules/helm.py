@@ -29,7 +29,7 @@ def chart_ref(chart: Chart, override: ChartOverride | None = None) -> ChartRef:
     """Return where a chart comes from; a repository without a chart holds it under its own name."""
     override = override or ChartOverride()
     repository = override.repository or chart.repository
-    place = override.chart or (chart.name if override.repository else chart.chart)
+    place = override.chart or (chart.chart.rpartition("/")[2] if override.repository else chart.chart)
     if place.startswith(_PATHS):
         return ChartRef(place, None, None)
     version = override.version or chart.version

@@ -14,6 +14,7 @@ from modules.gke.kubernetes_provider import cluster_provider
 from modules.jupyterhub.team import TeamNotebooks, TeamNotebooksArgs
 from modules.kueue.queues import TeamQueues, TeamQueuesArgs
 from modules.monitoring.dashboards import Dashboards
+from modules.operators.launch_agent import LaunchAgent, LaunchAgentArgs
 from modules.project.budget import Budget, BudgetArgs
 from modules.project.services import AI_PLATFORM, SECRETS_API, STORAGE, TEAM_APIS
 from modules.serving.model_server import ModelServer, ModelServerArgs
@@ -29,6 +30,7 @@ from modules.vertex.tensorboard import Tensorboard, TensorboardArgs
 from training_platform.config.data_sets import access_mode, reaches, with_own_data
 from training_platform.config.expansion.flavors import Flavor
 from training_platform.config.names import (
+    agent_name,
     bucket_name,
     data_set_name,
     directory_name,
@@ -54,6 +56,7 @@ from training_platform.resources.monitoring.dashboards import NAME, team_dashboa
 from training_platform.resources.network.egress import egress_spec, host_spec
 from training_platform.resources.network.google_apis import entrance
 from training_platform.resources.operators.charts import job_kinds
+from training_platform.resources.operators.launch_agent import CHART
 from training_platform.resources.scope import Scope, environment_scope, team_scope
 from training_platform.resources.serving.server import gated_chips
 from training_platform.resources.storage.data_sets import mounted_in
@@ -246,6 +249,18 @@ class TeamCluster(pulumi.ComponentResource):
                     ip=_address(notebooks.filestore, args.outputs),
                     namespace=namespace.namespace,
                     closed=egress is not None,
+                ),
+                inside,
+            )
+        if launch := team.wandb_launch.get(cluster):
+            LaunchAgent(
+                agent_name(cluster),
+                LaunchAgentArgs(
+                    scope=args.scope,
+                    team=team.name,
+                    spec=launch,
+                    namespace=namespace.namespace,
+                    chart=args.environment.charts.get(CHART),
                 ),
                 inside,
             )

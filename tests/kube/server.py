@@ -20,6 +20,7 @@ PLURALS = {
     "ValidatingAdmissionPolicy": "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
     "ValidatingAdmissionPolicyBinding": "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings",
     "CustomResourceDefinition": "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+    "Secret": "/api/v1/namespaces/{}/secrets",
     "Pod": "/api/v1/namespaces/{}/pods",
     "Job": "/apis/batch/v1/namespaces/{}/jobs",
     "JobSet": "/apis/jobset.x-k8s.io/v1alpha2/namespaces/{}/jobsets",
@@ -62,6 +63,11 @@ class Server:
     def read(self, kind: str, namespace: str) -> list[Json]:
         """Return the objects of a kind in a namespace."""
         return list(self._http.get(PLURALS[kind].format(namespace)).json()["items"])
+
+    def find(self, kind: str, obj: Json, who: dict[str, str]) -> str:
+        """Read an object, as somebody; return the refusal, or an empty text."""
+        path = f"{PLURALS[kind].format(obj['metadata']['namespace'])}/{obj['metadata']['name']}"
+        return self._answer("GET", path, None, who, {})
 
     def run(self, pod: Json, container: str, who: dict[str, str]) -> str:
         """Run a command in a container."""

@@ -44,6 +44,8 @@ def test_a_repository_for_an_oci_chart_holds_it_under_its_own_name() -> None:
     moved = ChartOverride(repository="https://mirror.example.com")
 
     assert chart_ref(OCI, moved) == ChartRef("kueue", "1.2.3", "https://mirror.example.com")
+    called = replace(REPO, name="ours")  # the catalogue's row, which people override it by
+    assert chart_ref(called, moved) == ChartRef("hub", "1.2.3", "https://mirror.example.com")
 
 
 @pytest.mark.parametrize("awaited", [True, False])

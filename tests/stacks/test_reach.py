@@ -504,6 +504,8 @@ serving:
       max_replicas: 2
       metric: some_queue
       target: 5
+wandb_launch:
+  c: {entity: example-team, queues: [gpus], max_jobs: 4, base_url: "https://wandb.example.com"}
 budget: {a_month: 5000, currency: USD, alert_at_percent: [50, 100], emails: [a@example.com]}
 vertex:
   tensorboards: [us-central1]
@@ -522,6 +524,7 @@ vertex:
           boot_disk: {type: pd-ssd, size_gb: 200}
 """)
 SERVER = ("serving", "c", "s")
+AGENT = ("wandb_launch", "c")
 SHARE, RESOURCE = ("shares", "c", "a100-40-spot"), ("vertex", "persistent_resources", "r")
 POOL = (*RESOURCE, "more_pools", "p")
 TEAM_CHANGES: dict[tuple[str | int, ...], Any] = {
@@ -588,6 +591,12 @@ TEAM_CHANGES: dict[tuple[str | int, ...], Any] = {
     (*SERVER, "metric"): "other_queue",
     (*SERVER, "target"): 6,
     (*SERVER, "priority"): "low",
+    ("wandb_launch",): {},
+    (*AGENT, "entity"): "example-mates",
+    (*AGENT, "queues"): ["gpus", "tpus"],
+    (*AGENT, "max_jobs"): 5,
+    (*AGENT, "base_url"): "https://wandb2.example.com",
+    (*AGENT, "image"): "us-docker.pkg.dev/example-reach/images/launch-agent:1",
     ("budget",): None,
     ("budget", "a_month"): 6000,
     ("budget", "currency"): "EUR",
@@ -729,7 +738,7 @@ UNPLANNED = {
 }
 """Fields that rules, jobs and ``check --base`` read, and no resource does."""
 
-TEAM_WITHOUT_SHARES = {**TEAM, "shares": {}, "directories": {}, "serving": {}}
+TEAM_WITHOUT_SHARES = {**TEAM, "shares": {}, "directories": {}, "serving": {}, "wandb_launch": {}}
 
 
 @pytest.mark.parametrize(

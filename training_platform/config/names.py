@@ -99,6 +99,11 @@ def server_name(cluster: str, server: str) -> str:
     return f"serving-{cluster}-{server}"
 
 
+def agent_name(cluster: str) -> str:
+    """Name a team's agent of W&B Launch in a cluster."""
+    return f"wandb-{cluster}"
+
+
 def persistent_resource_name(resource: str) -> str:
     """Name a team's Vertex AI persistent resource."""
     return f"vertex-{resource}"
@@ -177,6 +182,8 @@ def _team_sections(team: Team) -> Iterator[tuple[str, Path]]:
     for cluster, servers in team.serving.items():
         for server in servers:
             yield server_name(cluster, server), ("serving", cluster, server)
+    for cluster in team.wandb_launch:
+        yield agent_name(cluster), ("wandb_launch", cluster)
     for resource in team.vertex.persistent_resources:
         yield persistent_resource_name(resource), ("vertex", "persistent_resources", resource)
 

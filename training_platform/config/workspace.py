@@ -279,17 +279,17 @@ def _share_references(
 
 
 def _queue_references(stack: Stack, team: Team, home: Environment) -> Iterator[Finding]:
-    """Find a cohort and held clusters that are not there, and borrowing that fair sharing leaves out.
+    """Find a cohort and clusters, held or with agents, that are not there, and borrowing that fair sharing leaves out.
 
     Source of the last: Kueue v0.19.2, pages on preemption and fair sharing; no webhook refuses it (read 2026-11-22).
     """
     cohorts = {*home.cohorts, ROOT_COHORT}
     if team.cohort and team.cohort not in cohorts:
         yield _dangling(stack, ("cohort",), team.cohort, f"cohort of {team.environment}", cohorts)
-    for cluster in team.hold:
-        if cluster not in team.shares:
+    for field_, clusters in (("hold", team.hold), ("wandb_launch", team.wandb_launch)):
+        for cluster in (each for each in clusters if each not in team.shares):
             what = "cluster that the team has a share of"
-            yield _dangling(stack, ("hold", cluster), cluster, what, team.shares)
+            yield _dangling(stack, (field_, cluster), cluster, what, team.shares)
     if home.fair_sharing and team.preemption.borrow_within_cohort != "Never":
         path: Path = ("preemption", "borrow_within_cohort")
         message = f"has no effect beside fair sharing, which {team.environment} uses"

@@ -60,6 +60,7 @@ LEFT: dict[type[BaseModel], dict[str, str]] = {
         "directories": "objects in clusters",
         "egress": "objects in clusters",
         "serving": "objects in clusters",
+        "wandb_launch": "Helm releases in clusters",
         "data_sets": "where data lies, which is only said",
         "budget": "of the billing account, not of the project",
     },

@@ -71,6 +71,7 @@ def test_charts_and_images_are_those_the_platform_installs() -> None:
         "ray": ("kuberay-operator", "1.7.0", "kuberay-system"),
         "trainer": ("oci://ghcr.io/kubeflow/charts/kubeflow-trainer", "2.3.0", "kubeflow-system"),
         "leader-worker-set": ("oci://registry.k8s.io/lws/charts/lws", "0.10.0", "lws-system"),
+        "wandb-launch": ("launch-agent", "0.13.12", "wandb"),
     }
     assert catalog.CHARTS["jupyterhub"].repository == "https://hub.jupyter.org/helm-chart/"
     assert all(":" in image.rpartition("/")[2] for image in catalog.IMAGES.values())  # each with a tag

@@ -123,7 +123,9 @@ def test_a_rejected_environment_is_said_once_and_not_by_its_teams(copy: Path) ->
     assert not workspace.stacks["prod-nlp"].findings
 
 
-@pytest.mark.parametrize("name", ["default", "kube-system", "gmp-system", "kueue-system", "gke-managed-system"])
+@pytest.mark.parametrize(
+    "name", ["default", "kube-system", "gmp-system", "kueue-system", "gke-managed-system", "wandb-nlp"]
+)
 def test_a_team_is_not_called_as_a_namespace_of_the_cluster(copy: Path, name: str) -> None:
     (finding,) = edit(copy, "prod-nlp", "name: nlp", f"name: {name}").stacks["prod-nlp"].findings
 
@@ -265,6 +267,7 @@ def test_a_cohort_that_refers_to_what_is_not_there_is_found(
     [
         ("cohort: reserch", "cohort", "research"),
         ("hold: {us-west5: Hold}", "hold.us-west5", "us-west4"),
+        ("wandb_launch: {us-west5: {entity: a, queues: [b]}}", "wandb_launch.us-west5", "us-west4"),
         ("preemption: {borrow_within_cohort: LowerPriority}", "preemption.borrow_within_cohort", "Never"),
     ],
 )

@@ -26,6 +26,7 @@ from training_platform.config.spec.node_pool import BootDiskSpec
 from training_platform.config.spec.queues import Fallback, Preemption, Share, Weight, check_order
 from training_platform.config.spec.quota_request import BudgetSpec
 from training_platform.config.spec.storage import TeamDataSpec
+from training_platform.config.spec.workloads.launch import AGENT_BEGINNING, LaunchSpec
 from training_platform.config.spec.workloads.serving import ServerSpec
 
 
@@ -157,7 +158,7 @@ RESERVED_NAMES = (
     "jupyterhub", "kubeflow-system", "kuberay-system", "kueue-system", "lws-system", "monitoring",
 )  # fmt: skip
 """Namespaces of GKE's add-ons and of what the platform installs; kube-, gke- and gmp- are Google's beginnings."""
-RESERVED_BEGINNINGS = ("gke-", "gmp-", "kube-")
+RESERVED_BEGINNINGS = ("gke-", "gmp-", "kube-", AGENT_BEGINNING)
 
 
 def _own_namespace(value: str) -> str:
@@ -222,6 +223,9 @@ class Team(Section):
     )
     serving: dict[Name, dict[Name, ServerSpec]] = Field(
         default={}, description="Model servers by cluster and name; their pods go before the team's training."
+    )
+    wandb_launch: dict[Name, LaunchSpec] = Field(
+        default={}, description="Agents of W&B Launch, by cluster; people add the key as a Secret in the cluster."
     )
     budget: BudgetSpec | None = Field(
         default=None, description="Budget of the team's labelled resources; needs the environment's billing_account."
