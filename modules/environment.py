@@ -165,6 +165,11 @@ def build_environment(name: str, environment: Environment) -> dict[str, Any]:
         },
         "filestore": {key: {"instance": each.instance, "ip": each.ip} for key, each in instances.items()},
         "lustre": {key: {"instance": each.instance, "ip": each.ip} for key, each in lustre.items()},
+        "subnets": {
+            region_of(environment.clusters[key].location): {"network": network.network_id, "subnet": cluster.subnet}
+            for key, cluster in clusters.items()
+            if cluster.subnet is not None
+        },
         "google_apis": network.google_apis,
     }
 
@@ -259,6 +264,7 @@ class EnvironmentCluster(pulumi.ComponentResource):
 
     endpoint: pulumi.Output[str]  # host name of the DNS-based control-plane endpoint
     gke: pulumi.Resource  # the cluster itself, without what is in it
+    subnet: pulumi.Output[str] | None = None  # its id; None of a cluster that is somebody else's
     flavors: pulumi.Output[list[str]]  # names of the ResourceFlavors that are there
 
     def __init__(self, name: str, args: EnvironmentClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
@@ -303,6 +309,7 @@ class EnvironmentCluster(pulumi.ComponentResource):
             ),
             child,
         )
+        self.subnet = subnet.subnetwork_id
         return GkeCluster(
             name,
             GkeClusterArgs(

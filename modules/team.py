@@ -16,7 +16,7 @@ from modules.kueue.queues import TeamQueues, TeamQueuesArgs
 from modules.monitoring.dashboards import Dashboards
 from modules.operators.launch_agent import LaunchAgent, LaunchAgentArgs
 from modules.project.budget import Budget, BudgetArgs
-from modules.project.services import AI_PLATFORM, SECRETS_API, STORAGE, TEAM_APIS
+from modules.project.services import AI_PLATFORM, SECRETS_API, STORAGE, TEAM_APIS, WORKBENCH_API
 from modules.serving.model_server import ModelServer, ModelServerArgs
 from modules.storage.bucket import Bucket, BucketArgs
 from modules.storage.data_sets import DataVolume, DataVolumeArgs
@@ -27,6 +27,8 @@ from modules.tenancy.cluster_access import ClusterConnect, ClusterConnectArgs
 from modules.tenancy.namespace import TeamNamespace, TeamNamespaceArgs
 from modules.vertex.persistent_resource import PersistentResource, PersistentResourceArgs
 from modules.vertex.tensorboard import Tensorboard, TensorboardArgs
+from modules.vertex.workbench import Workbench, WorkbenchArgs
+from training_platform.catalog.locations import region_of
 from training_platform.config.data_sets import access_mode, reaches, with_own_data
 from training_platform.config.expansion.flavors import Flavor
 from training_platform.config.names import (
@@ -38,6 +40,7 @@ from training_platform.config.names import (
     secret_name,
     server_name,
     share_name,
+    workbench_name,
 )
 from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.stack import PROJECT
@@ -46,7 +49,12 @@ from training_platform.config.spec.team import DirectorySpec, Team
 from training_platform.config.workspace import Workspace
 from training_platform.resources.budget import BUDGET_NAME
 from training_platform.resources.cloud_names import SERVICE_ACCOUNT
-from training_platform.resources.environment_outputs import EnvironmentOutputs, OutputsError, parse_outputs
+from training_platform.resources.environment_outputs import (
+    EnvironmentOutputs,
+    OutputsError,
+    SubnetOutputs,
+    parse_outputs,
+)
 from training_platform.resources.filestore.classes import claim_limits
 from training_platform.resources.gke.cluster import cluster_name
 from training_platform.resources.gpu_access import kinds_of
@@ -71,7 +79,7 @@ def build_team(team: Team, environment: Environment, workspace: Workspace) -> di
     """Create everything of a team stack and return what it exports: where its jobs run and write to."""
     environment = with_own_data(team, environment)
     scope = team_scope(team, environment)
-    enable_apis(scope, (*TEAM_APIS, *([SECRETS_API] if team.secrets else [])), key_users(team))
+    enable_apis(scope, (*TEAM_APIS, *_further_apis(team)), key_users(team))
     outputs = environment_outputs(team.environment)
     buckets = {
         key: Bucket(bucket_name(key), BucketArgs(scope=scope, key=key, spec=spec)) for key, spec in team.buckets.items()
@@ -119,6 +127,12 @@ def build_team(team: Team, environment: Environment, workspace: Workspace) -> di
         )
     for key, resource in team.vertex.persistent_resources.items():
         PersistentResource(persistent_resource_name(key), PersistentResourceArgs(scope=scope, key=key, spec=resource))
+    for key, instance in team.vertex.workbench.items():
+        near = None if instance.subnet else _near(region_of(instance.zone), outputs)
+        Workbench(
+            workbench_name(key),
+            WorkbenchArgs(scope=scope, key=key, spec=instance, near=near, account=[account]),
+        )
     boards = {
         region: Tensorboard(f"tensorboard-{region}", TensorboardArgs(scope=scope, region=region))
         for region in team.vertex.tensorboards
@@ -130,9 +144,19 @@ def build_team(team: Team, environment: Environment, workspace: Workspace) -> di
     }
 
 
+def _further_apis(team: Team) -> Iterator[str]:
+    """Yield the APIs that only some teams call."""
+    wanted = {SECRETS_API: team.secrets, WORKBENCH_API: team.vertex.workbench}
+    yield from (api for api, reason in wanted.items() if reason)
+
+
 def key_users(team: Team) -> tuple[str, ...]:
     """Return the APIs that encrypt what the team has of them."""
-    used = {AI_PLATFORM: team.vertex.persistent_resources or team.vertex.tensorboards, STORAGE: team.buckets}
+    used = {
+        AI_PLATFORM: team.vertex.persistent_resources or team.vertex.tensorboards,
+        STORAGE: team.buckets,
+        WORKBENCH_API: team.vertex.workbench,
+    }
     return tuple(api for api, resources in used.items() if resources)
 
 
@@ -332,6 +356,11 @@ def _endpoint(outputs: EnvironmentOutputs, args: TeamClusterArgs) -> str:
 def _address(instance: str, outputs: pulumi.Output[EnvironmentOutputs]) -> pulumi.Output[str]:
     """Return the address of a Filestore instance of the environment."""
     return _read(outputs, lambda found: found.instance(instance).ip)
+
+
+def _near(region: str, outputs: pulumi.Output[EnvironmentOutputs]) -> pulumi.Output[SubnetOutputs]:
+    """Return the environment's subnet in a region."""
+    return _read(outputs, lambda found: found.subnet(region))
 
 
 def _data_address(data: DataSetSpec, outputs: pulumi.Output[EnvironmentOutputs]) -> pulumi.Output[str] | None:

@@ -19,6 +19,7 @@ AGENT_ROLES: Mapping[str, tuple[str, ...]] = {
     "container.googleapis.com": ("roles/container.serviceAgent",),
     "file.googleapis.com": ("roles/file.serviceAgent",),
     "lustre.googleapis.com": (),
+    "notebooks.googleapis.com": ("roles/notebooks.serviceAgent",),
 }
 """Roles in the project, by API. A network of another project needs HOST_ROLES too."""
 
@@ -41,6 +42,7 @@ KEY_AGENTS: Mapping[str, tuple[str, ...]] = {
     "container.googleapis.com": ("compute-system", "container-engine-robot"),  # disks of nodes, and Secrets
     "file.googleapis.com": ("cloud-filer",),
     "lustre.googleapis.com": ("gcp-sa-lustre",),
+    "notebooks.googleapis.com": ("compute-system", "gcp-sa-notebooks"),  # disks, and (unverified) the instance
     "storage.googleapis.com": ("gs-project-accounts",),
 }
 """Whose accounts use a key for an API's resources: ``service-{project number}@{name}.iam.gserviceaccount.com``.

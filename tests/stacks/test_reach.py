@@ -522,11 +522,16 @@ vertex:
           replicas: 1
           max_replicas: 3
           boot_disk: {type: pd-ssd, size_gb: 200}
+  workbench:
+    w:
+      {zone: us-central1-a, machine_type: n2-standard-8, owner: a@example.com,
+       subnet: projects/example-team/regions/us-central1/subnetworks/one}
 """)
 SERVER = ("serving", "c", "s")
 AGENT = ("wandb_launch", "c")
 SHARE, RESOURCE = ("shares", "c", "a100-40-spot"), ("vertex", "persistent_resources", "r")
 POOL = (*RESOURCE, "more_pools", "p")
+BENCH = ("vertex", "workbench", "w")
 TEAM_CHANGES: dict[tuple[str | int, ...], Any] = {
     ("cohort",): "group",
     ("weight",): 2,
@@ -616,6 +621,16 @@ TEAM_CHANGES: dict[tuple[str | int, ...], Any] = {
     (*RESOURCE, "boot_disk", "size_gb"): 400,
     (*RESOURCE, "network_attachment"): "projects/example-team/regions/us-central1/networkAttachments/vertex",
     (*RESOURCE, "more_pools"): {},
+    ("vertex", "workbench"): {},
+    (*BENCH, "zone"): "us-central1-c",
+    (*BENCH, "machine_type"): "g2-standard-8",
+    (*BENCH, "subnet"): "projects/example-team/regions/us-central1/subnetworks/two",
+    (*BENCH, "owner"): "b@example.com",
+    (*BENCH, "disk_type"): "pd-ssd",
+    (*BENCH, "boot_disk_gb"): 200,
+    (*BENCH, "data_disk_gb"): 300,
+    (*BENCH, "idle_minutes"): 60,
+    (*BENCH, "deletion_protection"): False,
     (*POOL, "machine_type"): "n1-standard-8",
     (*POOL, "replicas"): 2,
     (*POOL, "max_replicas"): 4,

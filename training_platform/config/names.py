@@ -109,6 +109,11 @@ def persistent_resource_name(resource: str) -> str:
     return f"vertex-{resource}"
 
 
+def workbench_name(instance: str) -> str:
+    """Name a team's Workbench instance."""
+    return f"workbench-{instance}"
+
+
 def cohort_name(cohort: str, cluster: str | None = None) -> str:
     """Name a cohort, or its object in one cluster."""
     return f"cohort-{cohort}" if cluster is None else f"cohort-{cohort}-{cluster}"
@@ -186,6 +191,7 @@ def _team_sections(team: Team) -> Iterator[tuple[str, Path]]:
         yield agent_name(cluster), ("wandb_launch", cluster)
     for resource in team.vertex.persistent_resources:
         yield persistent_resource_name(resource), ("vertex", "persistent_resources", resource)
+    yield from ((workbench_name(each), ("vertex", "workbench", each)) for each in team.vertex.workbench)
 
 
 class Locator:

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 
+from training_platform.catalog.locations import region_of
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.expansion.flavors import Flavor, flavors
 from training_platform.config.names import clashes
@@ -146,6 +147,7 @@ def _team_references(stack: Stack, team: Team, workspace: Workspace) -> Iterator
         if resource.network_attachment == OWN_ATTACHMENT:
             for message, allowed in missing_attachment(team, home, resource.region):
                 yield stack.finding(RULE, path, message, allowed=allowed)
+    yield from _without_subnet(stack, team, home)
     for name in team.data_sets.keys() & home.data_sets.keys():
         allowed = "another name: its jobs would not know which is meant"
         yield stack.finding(RULE, ("data_sets", name), f"is a data set of {team.environment} too", allowed=allowed)
@@ -182,6 +184,24 @@ def missing_attachment(team: Team, home: Environment, region: str) -> Iterator[t
         yield message, "the full name of an attachment that this agent may use"
 
 
+def _without_subnet(stack: Stack, team: Team, home: Environment) -> Iterator[Finding]:
+    """Find a Workbench instance in another region than its subnet, or without one that it may join."""
+    regions = {region_of(cluster.location) for cluster in home.own_clusters.values()}
+    for name, instance in team.vertex.workbench.items():
+        path: Path = ("vertex", "workbench", name)
+        region = region_of(instance.zone)
+        if instance.subnet and instance.subnet.split("/")[3] != region:
+            message, allowed = f"is in another region than zone {instance.zone}", f"a subnet in {region}"
+            yield stack.finding(RULE, (*path, "subnet"), message, allowed=allowed)
+        elif instance.subnet is None and team.project not in (None, home.project):
+            message = f"needs a subnet that machines of {team.project} may join: those of {home.project} are not shared"
+            yield stack.finding(RULE, path, message, allowed="subnet: the full name of one")
+        elif instance.subnet is None and region not in regions:
+            message = f"is in {region}, where no cluster of {team.environment} has a subnet"
+            allowed = f"a zone in {enumeration(regions)}, or subnet" if regions else "subnet: the full name of one"
+            yield stack.finding(RULE, (*path, "zone"), message, allowed=allowed)
+
+
 def _without_key(stack: Stack, team: Team, home: Environment) -> Iterator[Finding]:
     """Find what would be left to Google's keys in an environment that has its own."""
     if home.encryption is None:
@@ -189,6 +209,8 @@ def _without_key(stack: Stack, team: Team, home: Environment) -> Iterator[Findin
     regions: dict[Path, str] = {("buckets", name, "location"): each.location for name, each in team.buckets.items()}
     machines = team.vertex.persistent_resources
     regions |= {("vertex", "persistent_resources", name, "region"): each.region for name, each in machines.items()}
+    benches = team.vertex.workbench
+    regions |= {("vertex", "workbench", name, "zone"): region_of(each.zone) for name, each in benches.items()}
     regions |= {("vertex", "tensorboards", number): each for number, each in enumerate(team.vertex.tensorboards)}
     for path, region in regions.items():
         if region not in home.encryption.by_region:

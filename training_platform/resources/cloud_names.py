@@ -59,6 +59,11 @@ def persistent_resource_id(scope: Scope, key: str) -> str:
     return short_name(f"{scope.prefix}-{key}", NAME_LIMIT)
 
 
+def workbench_id(scope: Scope, key: str) -> str:
+    """Return the name of a Workbench instance: ``{environment}-{team}-{key}``, cut to 63 characters."""
+    return short_name(f"{scope.prefix}-{key}", NAME_LIMIT)
+
+
 def secret_id(scope: Scope, key: str) -> str:
     """Return the id of a team's secret, ``{environment}-{team}-{key}``, cut to the 255 characters that ids have."""
     return short_name(f"{scope.prefix}-{key}", SECRET_LIMIT)

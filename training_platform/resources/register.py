@@ -58,6 +58,7 @@ SERVICE_IDENTITY = "gcp:projects/serviceIdentity:ServiceIdentity"
 SUBNETWORK = "gcp:compute/subnetwork:Subnetwork"
 TENSORBOARD = "gcp:vertex/aiTensorboard:AiTensorboard"
 TOPIC = "gcp:pubsub/topic:Topic"
+WORKBENCH = "gcp:workbench/instance:Instance"
 
 CLUSTER_QUEUE = "kubernetes:kueue.x-k8s.io/v1beta2:ClusterQueue"
 OLD_CLUSTER_QUEUE = "kubernetes:kueue.x-k8s.io/v1beta1:ClusterQueue"
@@ -240,6 +241,13 @@ REGISTER: Mapping[str, ResourceType] = {
         kind="TensorBoard", labels="labels", listed_under="projects/{project}/locations/{region}/tensorboards/"
     ),
     TOPIC: ResourceType(kind="topic", labels="labels"),
+    WORKBENCH: ResourceType(
+        kind="Workbench instance",
+        labels="labels",
+        loses="all of its notebooks are lost",
+        import_id=f"{_LOCAL}/instances/{{name}}",
+        shown=("gceSetup.machineType",),
+    ),
     CLUSTER_QUEUE: ResourceType(kind="ClusterQueue", shown=("spec.resourceGroups",)),
     COHORT: ResourceType(kind="Cohort", shown=("spec.parentName", "spec.resourceGroups")),
     COMPUTE_CLASS: ResourceType(kind="ComputeClass"),
@@ -271,6 +279,7 @@ APIS: Mapping[str, str] = {
     "servicenetworking": "servicenetworking.googleapis.com",
     "storage": "storage.googleapis.com",
     "vertex": "aiplatform.googleapis.com",
+    "workbench": "notebooks.googleapis.com",
 }
 """The API behind each module of pulumi-gcp that components use: ``gcp:<module>/...`` calls it."""
 

@@ -11,11 +11,13 @@ from training_platform.config.spec.team import Team
 from training_platform.resources.budget import budget_resources
 from training_platform.resources.declared import Declared
 from training_platform.resources.kueue.quota_objects import queue_object
+from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.scope import team_scope
 from training_platform.resources.storage.bucket import team_bucket
 from training_platform.resources.storage.secret import team_secret
 from training_platform.resources.vertex.persistent_resource import persistent_resource
 from training_platform.resources.vertex.tensorboard import tensorboard
+from training_platform.resources.vertex.workbench import workbench
 
 
 def team_resources(
@@ -34,3 +36,5 @@ def team_resources(
         yield persistent_resource(key, resource, scope)
     for region in team.vertex.tensorboards:
         yield tensorboard(region, scope)
+    for key, instance in team.vertex.workbench.items():
+        yield workbench(key, instance, scope, UNKNOWN, UNKNOWN)

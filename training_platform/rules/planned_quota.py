@@ -36,7 +36,7 @@ from training_platform.rules.views.cluster import AutoProvisioningView
 from training_platform.rules.views.network import CountedView, GatewayView
 from training_platform.rules.views.node_pool import NodePoolView
 from training_platform.rules.views.storage import FilestoreView, LustreView
-from training_platform.rules.views.vertex import PersistentPoolView
+from training_platform.rules.views.vertex import PersistentPoolView, WorkbenchView
 from training_platform.rules.views.view import NeedsUnknown, View
 
 
@@ -85,6 +85,8 @@ def _charges(view: View, views: list[View], project: str) -> Iterator[Charge]:
         yield from _node_pool(view, view.project or project)
     elif isinstance(view, PersistentPoolView):
         yield from _persistent_pool(view, view.project or project)
+    elif isinstance(view, WorkbenchView):
+        yield from _workbench(view, view.project or project)
     elif isinstance(view, AutoProvisioningView):
         yield from _auto_provisioning(view, views, view.cluster.project or project)
     elif isinstance(view, FilestoreView):
@@ -170,6 +172,21 @@ def _persistent_pool(pool: PersistentPoolView, project: str) -> Iterator[Charge]
     )
     field, least = ("replica_count", 1) if pool.max_replicas is None else ("max_replicas", pool.min_replicas or 1)
     yield from (usage.by(_holder(pool, field, usage.amount / most if most else 0, least)) for usage in usages)
+
+
+def _workbench(instance: WorkbenchView, project: str) -> Iterator[Charge]:
+    if instance.machine is None:
+        return
+    vm = VmUsage(
+        project=project,
+        machine_type=instance.machine.name,
+        nodes=1,
+        capacity="on-demand",
+        location=instance.zone,
+        disk_type=instance.disk_type,
+        disk_gb=instance.boot_disk_gb + instance.data_disk_gb,
+    )
+    yield from (usage.by(_holder(instance, "machine_type", 0, 0)) for usage in vm_usage(vm))
 
 
 def _holder(view: View, field: str, step: float, least: int) -> Holder:

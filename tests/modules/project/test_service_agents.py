@@ -8,7 +8,14 @@ import pulumi
 from pulumi_gcp import compute, container
 
 from modules.project.service_agents import AGENT_ROLES, ServiceAgents, ServiceAgentsArgs, depend_on_agents
-from modules.project.services import ENVIRONMENT_APIS, LUSTRE_API, TEAM_APIS, ProjectServices, ProjectServicesArgs
+from modules.project.services import (
+    ENVIRONMENT_APIS,
+    LUSTRE_API,
+    TEAM_APIS,
+    WORKBENCH_API,
+    ProjectServices,
+    ProjectServicesArgs,
+)
 from training_platform.checks.planning.recorder import Plan
 from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.scope import Scope
@@ -61,4 +68,4 @@ def test_a_cluster_waits_for_the_role_of_gkes_agent_and_a_network_for_none(scope
 
 
 def test_the_agents_of_every_api_belong_to_some_stack() -> None:
-    assert set(AGENT_ROLES) <= {*ENVIRONMENT_APIS, *TEAM_APIS, LUSTRE_API}
+    assert set(AGENT_ROLES) <= {*ENVIRONMENT_APIS, *TEAM_APIS, LUSTRE_API, WORKBENCH_API}

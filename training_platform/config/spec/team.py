@@ -7,9 +7,11 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from training_platform.catalog import MACHINE_TYPES
 from training_platform.config.reading.section import (
     BUCKET_NAME,
     DiskTypeName,
+    Email,
     FormerName,
     Labels,
     MachineTypeName,
@@ -18,6 +20,7 @@ from training_platform.config.reading.section import (
     ProjectId,
     Region,
     Section,
+    Zone,
     unique,
 )
 from training_platform.config.spec.capacity import Capacity
@@ -95,6 +98,7 @@ class ResourcePoolSpec(Section):
 
 
 FIRST_POOL = "machines"
+SUBNET = r"^projects/[^/]+/regions/[^/]+/subnetworks/[^/]+$"
 OWN_ATTACHMENT = "environment"  # the network attachment that the environment has in a region
 
 
@@ -138,11 +142,66 @@ def pool_path(pool: str) -> tuple[str, ...]:
     return () if pool == FIRST_POOL else ("more_pools", pool)
 
 
+class WorkbenchSpec(Section):
+    """A Vertex AI Workbench instance: a VM with JupyterLab for one person, who acts as the team's service account."""
+
+    zone: Zone = Field(description="Zone, in the region of the subnet.")
+    machine_type: MachineTypeName = Field(
+        default="n2-standard-8", description="Machine type; its GPUs come with it.", examples=["g2-standard-8"]
+    )
+    owner: Email = Field(
+        description="Whose notebooks they are: nobody else opens them. Changing it replaces the instance.",
+        examples=["ada@example.com"],
+    )
+    disk_type: DiskTypeName | None = Field(
+        default=None, description="Type of both disks; default: the first that the machine type supports."
+    )
+    boot_disk_gb: int = Field(default=150, ge=10, le=64_000, description="Size of the boot disk in GB.")
+    data_disk_gb: int = Field(
+        default=100,
+        ge=10,
+        le=64_000,
+        description="Size in GB of the disk that holds the home directory; it only grows.",
+    )
+    subnet: str | None = Field(
+        default=None,
+        pattern=SUBNET,
+        description="Subnet that it joins, by full name; default: that of the environment's cluster in the region.",
+        examples=["projects/example-vision/regions/us-central1/subnetworks/notebooks"],
+    )
+    idle_minutes: int = Field(
+        default=180, ge=10, le=1440, description="Minutes without use after which the VM stops; its disks stay."
+    )
+    deletion_protection: bool = Field(
+        default=True,
+        description="false allows a change to delete or replace it, where the environment protects such resources.",
+    )
+
+    @model_validator(mode="after")
+    def _no_tpu(self) -> Self:
+        if MACHINE_TYPES[self.machine_type].kind == "tpu":
+            raise ValueError(f"machine_type {self.machine_type} has TPUs, which Workbench does not offer")
+        return self
+
+    @property
+    def disk(self) -> str:
+        """The type of both disks."""
+        return self.disk_type or MACHINE_TYPES[self.machine_type].boot_disk_types[0]
+
+    @property
+    def disks_gb(self) -> int:
+        """Both disks together, in GB."""
+        return self.boot_disk_gb + self.data_disk_gb
+
+
 class Vertex(Section):
     """What a team uses of Vertex AI."""
 
     persistent_resources: dict[Name, PersistentResourceSpec] = Field(
         default={}, description="Persistent resources, by name."
+    )
+    workbench: dict[Name, WorkbenchSpec] = Field(
+        default={}, description="Workbench instances, by name: machines with JupyterLab, each for one person."
     )
     tensorboards: Annotated[tuple[Region, ...], AfterValidator(unique)] = Field(
         default=(), description="Regions in which the team gets a TensorBoard instance."
@@ -248,4 +307,5 @@ __all__ = [
     "Team",
     "Vertex",
     "VertexBootDisk",
+    "WorkbenchSpec",
 ]

@@ -33,8 +33,8 @@ VIEWS: tuple[type[View], ...] = (
     network.InterfaceView, network.ServicesRangeView, access.AccountView, access.RoleGrantView, storage.FilestoreView,
     storage.LustreView, storage.SnapshotView, storage.BucketView, storage.EncryptedView, storage.StorageClassView,
     storage.VolumeClaimView,
-    vertex.PersistentPoolView, kueue.FlavorView, kueue.FlavorQuotaView, compute_class.ComputeClassView,
-    access.AlertPolicyView, access.ReleaseView, access.LabelledView,
+    vertex.PersistentPoolView, vertex.WorkbenchView, kueue.FlavorView, kueue.FlavorQuotaView,
+    compute_class.ComputeClassView, access.AlertPolicyView, access.ReleaseView, access.LabelledView,
 )  # fmt: skip
 
 

@@ -87,6 +87,10 @@ def _persistent_resource(body: Json, parts: list[str]) -> dict[str, Any]:
     return {**body, "name": parts[-1]}
 
 
+def _workbench(body: Json, parts: list[str]) -> dict[str, Any]:
+    return {**body, "name": parts[-1], "location": parts[3]}
+
+
 def _in_a_region(body: Json, parts: list[str]) -> dict[str, Any]:
     return {**body, "region": parts[3]}
 
@@ -101,6 +105,7 @@ _READERS: Mapping[str, tuple[str, Callable[[Json, list[str]], dict[str, Any]]]] 
     "file.instances": (register.FILESTORE, _filestore),
     "lustre.instances": (register.LUSTRE, _as_it_is),
     "aiplatform.persistentResources": (register.PERSISTENT_RESOURCE, _persistent_resource),
+    "notebooks.instances": (register.WORKBENCH, _workbench),
     "compute.networks": (register.NETWORK, _as_it_is),
     "compute.resourcePolicies": (register.RESOURCE_POLICY, _in_a_region),
     "compute.subnetworks": (register.SUBNETWORK, _as_it_is),

@@ -17,6 +17,7 @@ from training_platform.resources.register import (
     REPOSITORY,
     STORAGE_CLASS,
     TENSORBOARD,
+    WORKBENCH,
 )
 from training_platform.rules.views import fields
 from training_platform.rules.views import inputs as of
@@ -86,7 +87,17 @@ class SnapshotView(View):
 class EncryptedView(View):
     """What a key of Cloud KMS may encrypt, beside the disks of pools; ``encryption`` is the key, None for Google's."""
 
-    TYPES = (BUCKET, CLUSTER, FILESTORE, LUSTRE, METADATA_STORE, PERSISTENT_RESOURCE, REPOSITORY, TENSORBOARD)
+    TYPES = (
+        BUCKET,
+        CLUSTER,
+        FILESTORE,
+        LUSTRE,
+        METADATA_STORE,
+        PERSISTENT_RESOURCE,
+        REPOSITORY,
+        TENSORBOARD,
+        WORKBENCH,
+    )
 
     location = fields.located("location", "region", "zone")
     encryption = fields.text(
@@ -95,6 +106,8 @@ class EncryptedView(View):
         "databaseEncryption.keyName",
         "encryption.defaultKmsKeyName",
         "encryptionSpec.kmsKeyName",
+        "gceSetup.bootDisk.kmsKey",
+        "gceSetup.dataDisks.kmsKey",
     )
 
 

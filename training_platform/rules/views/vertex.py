@@ -1,4 +1,4 @@
-"""Vertex AI persistent resources."""
+"""Vertex AI: persistent resources, and Workbench instances."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from training_platform.catalog.types import MachineType
 from training_platform.config.reading.finding import Path
 from training_platform.config.spec.team import pool_path
 from training_platform.resources.planned import Planned
-from training_platform.resources.register import PERSISTENT_RESOURCE
+from training_platform.resources.register import PERSISTENT_RESOURCE, WORKBENCH
 from training_platform.rules.views import fields
 from training_platform.rules.views.inputs import at, keys
 from training_platform.rules.views.view import View
@@ -59,3 +59,26 @@ class PersistentPoolView(View):
     def most_vms(self) -> int:
         """VMs at most: the autoscaler's maximum, else the fixed count."""
         return next((n for n in (self.max_replicas, self.replica_count) if n is not None), 1)
+
+
+class WorkbenchView(View):
+    """A Workbench instance, which is one VM; the sizes of its disks are in GB."""
+
+    TYPES = (WORKBENCH,)
+
+    project = fields.project()
+    zone = fields.said("location")
+    machine_type = fields.text("gceSetup.machineType")
+    boot_type = fields.text("gceSetup.bootDisk.diskType", place="disk_type")
+    boot_disk_gb = fields.size("gceSetup.bootDisk.diskSizeGb")
+    data_disk_gb = fields.size("gceSetup.dataDisks.diskSizeGb")
+
+    @property
+    def machine(self) -> MachineType | None:
+        """The machine type's row in the catalogue; None where it has none, which a rule of its own finds."""
+        return MACHINE_TYPES.get(self.machine_type or "")
+
+    @property
+    def disk_type(self) -> str:
+        """The type of its disks as the catalogue spells it."""
+        return (self.boot_type or "").lower().replace("_", "-")

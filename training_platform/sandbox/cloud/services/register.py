@@ -24,6 +24,7 @@ from training_platform.sandbox.cloud.services.file_systems import file, lustre
 from training_platform.sandbox.cloud.services.gke import service as container
 from training_platform.sandbox.cloud.services.networking import dns, servicenetworking
 from training_platform.sandbox.cloud.services.vertex import service as vertex
+from training_platform.sandbox.cloud.services.vertex import workbench
 
 SERVICES: Final[Mapping[str, Service]] = {
     each.name: each
@@ -46,5 +47,6 @@ SERVICES: Final[Mapping[str, Service]] = {
         servicenetworking.SERVICE,
         serviceusage.SERVICE,
         storage.SERVICE,
+        workbench.SERVICE,
     )
 }

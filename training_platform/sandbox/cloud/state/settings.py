@@ -33,5 +33,6 @@ REAL_DURATIONS = {
     "file.instances": 240.0,
     "lustre.instances": 900.0,
     "aiplatform.persistentResources": 600.0,
+    "notebooks.instances": 180.0,
 }
 """Roughly what Google takes, in seconds (inferred)."""
