@@ -82,7 +82,7 @@ def _explain(
         allowed = _fields_of(model, path[:-1])
         return "is not a field of this section", enumeration(allowed, most=20), find_nearest(str(path[-1]), allowed)
     if kind == "missing":
-        return "is missing", None, None
+        return "is missing", _described(model, path), None
     if kind == "literal_error":
         allowed = [text.strip("'") for text in str(context["expected"]).replace(" or ", ", ").split(", ")]
         return f"{shown} is not one of the allowed values", ", ".join(allowed), find_nearest(str(value), allowed)
@@ -133,6 +133,16 @@ def _fields_of(model: type[BaseModel], path: Path) -> list[str]:
         annotation = _step(annotation, part)
     found = _unwrap(annotation)
     return list(found.model_fields) if isinstance(found, type) and issubclass(found, BaseModel) else []
+
+
+def _described(model: type[BaseModel], path: Path) -> str | None:
+    """Return what the field at ``path`` is, in the words of the model."""
+    annotation: Any = model
+    for part in path[:-1]:
+        annotation = _step(annotation, part)
+    fields = getattr(_unwrap(annotation), "model_fields", {})
+    meant = fields[str(path[-1])].description if path and str(path[-1]) in fields else None
+    return f"the field with its value: {meant.removesuffix('.')}" if meant else None
 
 
 def _step(annotation: Any, part: str | int) -> Any:

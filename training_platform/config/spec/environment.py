@@ -145,7 +145,7 @@ class Environment(Section):
     node_images: dict[ImageName, str] = Field(
         default={}, description="Other sources for the images of GPUDirect's node software, such as a mirror."
     )
-    priorities: dict[Name, int] = Field(
+    priorities: dict[Name, Annotated[int, Field(ge=-(2**31), lt=2**31)]] = Field(
         default={"low": 100, "normal": 500, "high": 1000},
         description="WorkloadPriorityClasses of Kueue with their values.",
     )

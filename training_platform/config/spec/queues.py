@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from training_platform.catalog.nearest import find_nearest
-from training_platform.config.reading.conflicts import Conflict
+from training_platform.config.reading.conflicts import Conflict, refuse_conflicts
 from training_platform.config.reading.section import Name, Section, enumeration, unique
 
 Search = Literal["MayStopSearch", "TryNextFlavor"]
@@ -59,6 +59,14 @@ class Preemption(Section):
         default="Never",
         description="Jobs of others, so that the team borrows in their place; only without fair sharing.",
     )
+
+    @model_validator(mode="after")
+    def _reclaims_what_it_may_borrow(self) -> Self:
+        if self.reclaim == "Never" and self.borrow_within_cohort != "Never":
+            message = f"is Never beside borrow_within_cohort {self.borrow_within_cohort}"
+            allowed = "LowerPriority, Any, or borrow_within_cohort: Never"
+            refuse_conflicts([Conflict(("reclaim",), message, allowed, "LowerPriority")])
+        return self
 
 
 class Fallback(Section):

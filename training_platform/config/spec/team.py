@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from training_platform.catalog import MACHINE_TYPES
+from training_platform.config.reading.conflicts import Conflict, refuse_conflicts
 from training_platform.config.reading.section import (
     BUCKET_NAME,
     DiskTypeName,
@@ -87,8 +88,11 @@ class ResourcePoolSpec(Section):
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
-        if self.max_replicas is not None and self.max_replicas < self.replicas:
-            raise ValueError(f"replicas ({self.replicas}) is more than max_replicas ({self.max_replicas})")
+        most = self.max_replicas
+        if most is not None and most < self.replicas:
+            message = f"is {self.replicas}, which is more than max_replicas ({most})"
+            allowed = f"at most {most}, or max_replicas of at least {self.replicas}"
+            refuse_conflicts([Conflict(("replicas",), message, allowed, str(most))])
         return self
 
     @property

@@ -1,0 +1,60 @@
+"""What ``check --fast`` says of violations that a stack file can say: each at its line, with what is allowed."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tests.violations.stack_files import TABLE, VALID, findings, model_field, moving, said, why_not
+from tests.violations.test_found import RECORDED
+from training_platform.config.reading.finding import Finding
+
+CASES = [(row, case) for row in RECORDED if (case := said(row))]
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> list[list[Finding]]:
+    return [findings(tmp_path_factory.mktemp("said"), case) for _, case in CASES]
+
+
+def test_every_violation_that_a_stack_file_says_is_found_at_its_line(found: list[list[Finding]]) -> None:
+    missed = [
+        f"{row['of']} {row['values']}: {case}" for (row, case), rows in zip(CASES, found, strict=True) if not rows
+    ]
+
+    assert missed == []
+    assert len(CASES) >= 100
+
+
+def test_what_is_found_in_a_stack_file_says_what_is_allowed(found: list[list[Finding]]) -> None:
+    assert [str(each) for rows in found for each in rows if not each.allowed] == []
+
+
+def test_every_violation_is_said_by_a_stack_file_or_has_a_reason() -> None:
+    rest = [row for row in RECORDED if not said(row)]
+
+    assert [row for row in rest if not why_not(row)] == []
+    assert {"no field gives it a value", "put together by the program"} <= Counter(map(why_not, rest)).keys()
+
+
+def test_a_field_of_the_table_moves_its_input() -> None:
+    wrong = [
+        (kind, path, field)
+        for kind, fields in TABLE["fields"].items()
+        for path, field in fields.items()
+        if model_field(field) not in moving(kind, path)
+    ]
+
+    assert wrong == []
+
+
+def test_the_table_has_no_row_too_many() -> None:
+    known = [(row["of"], row["values"]) for row in RECORDED]
+    named = {
+        (VALID[row["of"]]["type"], path.removeprefix("nodePools.0.")) for row in RECORDED for path in row["values"]
+    }
+
+    assert [row for row in TABLE["instead"] if (row["of"], row["values"]) not in known] == []
+    assert [row for row in TABLE["composed"] if row["of"] not in VALID] == []
+    assert {(kind, path) for kind, fields in TABLE["fields"].items() for path in fields} <= named
