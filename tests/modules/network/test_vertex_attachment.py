@@ -24,6 +24,7 @@ def test_an_attachment_has_a_subnet_of_its_own_and_lets_in_whom_the_agent_adds()
     assert subnet.inputs["ipCidrRange"] == ENVIRONMENT["network_attachments"]["us-central1"]
     assert (SUBNETWORK, subnet.name) in found.options["dependsOn"] or len(found.inputs["subnetworks"]) == 1
     assert found.options["ignoreChanges"] == ["producerAcceptLists"]
+    assert found.options["replaceOnChanges"] == ["subnetworks"]  # a subnet that is named cannot be deleted
     assert found.options["protect"]
 
 

@@ -59,6 +59,8 @@ def network_attachment(region: str, scope: Scope, subnet: Any) -> Declared:
         protect=scope.deletion_protection,
         # The name is fixed, and taken until the old attachment is gone.
         delete_before_replace=True,
+        # A subnet that it names is not deleted: one that is replaced takes the attachment with it.
+        replace_on_changes=("subnetworks",),
         # The agent writes it.
         ignore_changes=("producerAcceptLists",),
     )
