@@ -16,7 +16,9 @@ from training_platform.config.workspace import read_workspace
 from training_platform.resources.planned import UNKNOWN
 from training_platform.sandbox.kubernetes.server import serve
 
-PLAUSIBLE = {"endpoint": "gke-0123456789.us-central1.gke.goog", "ip": "10.128.0.2"}
+PLAUSIBLE = {
+    "endpoint": "gke-0123456789.us-central1.gke.goog", "google_apis": "199.36.153.8/30", "ip": "10.128.0.2",
+}  # fmt: skip
 """What a deployment would tell, by the name of the output."""
 
 

@@ -397,7 +397,7 @@ ENVIRONMENT_CHANGES: dict[tuple[str | int, ...], Any] = {
         "c": {name: ENVIRONMENT["clusters"]["c"][name] for name in ("location", "subnet")} | {"node_pools": FLEX},
         "d": {
             "location": "us-central1-a",
-            "subnet": {"nodes": "10.30.0.0/20", "pods": "10.90.0.0/16", "services": "10.31.0.0/20"},
+            "subnet": {"nodes": "10.40.0.0/20", "pods": "10.90.0.0/16", "services": "10.41.0.0/20"},
         },
     },
     ("filestore",): {**ENVIRONMENT["filestore"], "new": {"location": "us-central1-a", "capacity_gib": 1024}},
@@ -420,7 +420,11 @@ ENVIRONMENT_CHANGES: dict[tuple[str | int, ...], Any] = {
     (*COHORT_SHARE, "lending_limit"): 0,
     (*CLUSTER, "subnet"): {"nodes": "10.4.0.0/20", "pods": "10.66.0.0/16", "services": "10.5.0.0/20"},
     (*CLUSTER, "system_pool"): {"max_nodes": 9},
-    (*CLUSTER, "node_pools"): {"classed": {"machine_type": "a3-highgpu-8g"}, **FLEX},
+    (*CLUSTER, "node_pools"): {
+        "classed": {"machine_type": "a3-highgpu-8g"},
+        **FLEX,
+        "gpu": ENVIRONMENT["clusters"]["c"]["node_pools"]["gpu"],
+    },
     (*CLUSTER, "notebooks"): None,
     (*CLUSTER, "system_pool", "boot_disk"): {"size_gb": 300},
     (*HUB, "oauth_secret"): {"name": "three"},
@@ -753,6 +757,9 @@ UNPLANNED = {
 }
 """Fields that rules, jobs and ``check --base`` read, and no resource does."""
 
+CHANGED_IN_TEAMS = {("Destination", "host")}
+"""Fields of sections that teams have as well: an environment's names of hosts want a policy of all of its clusters."""
+
 TEAM_WITHOUT_SHARES = {**TEAM, "shares": {}, "directories": {}, "serving": {}, "wandb_launch": {}}
 
 
@@ -764,7 +771,8 @@ TEAM_WITHOUT_SHARES = {**TEAM, "shares": {}, "directories": {}, "serving": {}, "
 def test_the_table_has_every_field_of_the_model(
     model: type[BaseModel], changes: dict[tuple[str | int, ...], Any]
 ) -> None:
-    seen = {(type_.__name__, field) for path in changes for type_, field in steps(model, path)} | UNPLANNED
+    seen = {(type_.__name__, field) for path in changes for type_, field in steps(model, path)}
+    seen |= UNPLANNED | (CHANGED_IN_TEAMS if model is Environment else set())
     every = {(type_.__name__, field) for type_ in sections(model) for field in type_.model_fields}
 
     assert not every - seen

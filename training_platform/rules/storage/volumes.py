@@ -39,6 +39,7 @@ def filestore_class(each: StorageClassView) -> Iterator[Draft]:
 @rule(
     "filestore-multishare",
     ruleset="volumes",
+    owner="kubernetes",
     source="Filestore CSI driver 2edb466, multishare_controller.go and multishare_defs.go, read 2026-06-24",
 )
 def filestore_multishare(each: StorageClassView) -> Iterator[Draft]:

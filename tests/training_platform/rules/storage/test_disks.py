@@ -115,6 +115,25 @@ def test_local_ssds_are_those_that_the_machine_brings(
     assert [finding.nearest for finding in found] == ([nearest] if nearest else [])
 
 
+@pytest.mark.parametrize(
+    ("given", "path"),
+    [
+        ({"ephemeral_ssds": 16}, None),
+        ({"ephemeral_ssds": 16, "block_ssds": 16}, "block_ssds"),
+        ({"block_ssds": 16, "legacy_ssds": 16}, "legacy_ssds"),
+        ({"ephemeral_ssds": 4, "data_cache_ssds": 4}, None),
+        ({"ephemeral_ssds": 4, "data_cache_ssds": 5}, "data_cache_ssds"),
+    ],
+)
+def test_local_ssds_are_in_one_form(check: Check, gpu_pool: Make, given: dict[str, int], path: str | None) -> None:
+    forms = dict.fromkeys(("ephemeral_ssds", "block_ssds", "legacy_ssds", "data_cache_ssds"))
+    view = gpu_pool(**{**forms, **given})
+
+    assert [each.path for each in check("local-ssd-forms", view)] == (
+        [".".join(map(str, view.path(path)))] if path else []
+    )
+
+
 def test_unknown_size_is_not_decided(check: Check, gpu_pool: Make) -> None:
     (finding,) = check("boot-disk-size", gpu_pool(disk_gb=UNKNOWN))
 

@@ -139,6 +139,11 @@ REQUESTS: dict[tuple[str, str], Sent] = {
         "PATCH", f"{REGION}/routers/out", {"nats": [{**NAT, "natIps": [f"{REGION}/addresses/nat"]}]}, {}
     ),
     (CLUSTERS, "addonsConfig"): update("AddonsConfig", ADDONS, {"addonsConfig": ADDONS}),
+    (CLUSTERS, "managedMachineLearningDiagnosticsConfig"): update(
+        "ManagedMachineLearningDiagnosticsConfig",
+        {"enabled": True},
+        {"managedMachineLearningDiagnosticsConfig": {"enabled": True}},
+    ),
     (CLUSTERS, "authenticatorGroupsConfig"): update(
         "AuthenticatorGroupsConfig", {"enabled": True}, {"authenticatorGroupsConfig": {"enabled": True}}
     ),

@@ -31,6 +31,7 @@ _OBJECTS = (
 # Rules of what Google refuses that no request to the local cloud is judged by, with the reason.
 NOT_ASKED: Mapping[str, tuple[str, ...]] = {
     _SEVERAL: (
+        "add-on-floor",
         "auto-provisioning-floor", "auto-provisioning-room", "autopilot-pools", "channel-upgrades", "dranet-cluster",
         "feature-floor", "filestore-range-free", "gke-floor", "gpu-network-range", "gpu-network-room", "inline-pools",
         "node-range", "placement-policy", "pod-range", "pool-version", "provision-only-pool", "queued-tpu",

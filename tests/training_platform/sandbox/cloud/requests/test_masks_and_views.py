@@ -87,15 +87,15 @@ def test_networks_and_subnetworks_are_read_into_views(ask: Client) -> None:
         )
     }
 
-    network, subnet = (
+    found = [
         view
         for (collection, path), body in bodies.items()
         for view in views_of_rest(collection, body, project=PROJECT, name=f"{base}/{path}")
-    )
+    ]
+    (network,) = (view for view in found if isinstance(view, NetworkView))
+    (subnet,) = (view for view in found if isinstance(view, SubnetView))
 
-    assert isinstance(network, NetworkView)
     assert (network.project, network.network, network.mtu, network.profile) == (PROJECT, "net", 1460, None)
-    assert isinstance(subnet, SubnetView)
     assert (subnet.region, subnet.subnetwork, subnet.network) == ("us-central1", "nodes", "net")
     assert (subnet.cidr, subnet.ranges) == ("10.0.0.0/20", {"pods": "10.64.0.0/16", "services": "10.65.0.0/20"})
 
