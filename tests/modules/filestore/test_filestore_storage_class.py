@@ -119,7 +119,8 @@ def test_claims_of_a_declared_class_share_instances_of_its_own() -> None:
 
 
 def test_a_team_claims_of_a_class_what_it_is_given_and_else_nothing() -> None:
-    hard = planned(DECLARED, TEAM, "team").one("kubernetes:core/v1:ResourceQuota").inputs["spec"]["hard"]
+    quota = planned(DECLARED, TEAM, "team").one("kubernetes:core/v1:ResourceQuota", "share-c-tenancy-resource-quota")
+    hard = quota.inputs["spec"]["hard"]
 
     assert hard["files-shared.storageclass.storage.k8s.io/requests.storage"] == "2048Gi"
     assert hard["files-plain.storageclass.storage.k8s.io/requests.storage"] == "0Gi"
