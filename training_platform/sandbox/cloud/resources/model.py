@@ -100,6 +100,21 @@ class Kind:
     etag: str = ""  # the field that changes with every write
 
 
+Metadata = Callable[[Cloud, Call, Kind, Record], Json]
+
+
+def operation_metadata(message: str) -> Metadata:
+    """Return what makes the metadata that most services share; ``message`` is theirs, ``{version}`` the API's."""
+
+    def made(cloud: Cloud, call: Call, _kind: Kind, record: Record) -> Json:
+        return {
+            "@type": f"type.googleapis.com/{message.format(version=call.api.version)}", "createTime": cloud.time(),
+            "target": record.name.partition("/")[2], "verb": call.method.action, "apiVersion": call.api.version,
+        }  # fmt: skip
+
+    return made
+
+
 @dataclass(frozen=True, kw_only=True)
 class Service:
     """What a service adds to its documents: kinds, and handlers by ``<collection>.<action>``.
@@ -110,7 +125,7 @@ class Service:
 
     name: str
     package: str = ""
-    metadata: Callable[[Cloud, Call, Kind, Record], Json] | None = None
+    metadata: Metadata | None = None
     kinds: tuple[Kind, ...] = ()
     handlers: Mapping[str, Handler] = field(default_factory=dict)
     needs_enabling: bool = True

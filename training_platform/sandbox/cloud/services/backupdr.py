@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 
 from training_platform.sandbox.cloud.requests.errors import ApiError, failed_precondition, invalid, not_found
-from training_platform.sandbox.cloud.resources.model import Call, Json, Kind, Service
+from training_platform.sandbox.cloud.resources.model import Call, Json, Kind, Service, operation_metadata
 from training_platform.sandbox.cloud.state.cloud import Cloud
 from training_platform.sandbox.cloud.state.store import Record
 from training_platform.sandbox.cloud.state.work import Work
@@ -98,19 +98,11 @@ def _named(cloud: Cloud, call: Call, record: Record) -> None:
     record.body |= {"name": f"{call.path}/{record.id}", "createTime": cloud.time(), "updateTime": cloud.time()}
 
 
-def _metadata(cloud: Cloud, call: Call, _kind: Kind, record: Record) -> Json:
-    return {
-        "@type": f"type.googleapis.com/google.cloud.backupdr.{call.api.version}.OperationMetadata",
-        "createTime": cloud.time(), "target": record.name.partition("/")[2], "verb": call.method.action,
-        "apiVersion": call.api.version,
-    }  # fmt: skip
-
-
 _STATES = ("state", "CREATING", "ACTIVE", "UPDATING", "DELETING")
 SERVICE = Service(
     name="backupdr",
     package="google.cloud.backupdr",
-    metadata=_metadata,
+    metadata=operation_metadata("google.cloud.backupdr.{version}.OperationMetadata"),
     kinds=(
         Kind(
             collection="backupVaults", schema="BackupVault", style="longrunning", id_in="backupVaultId",

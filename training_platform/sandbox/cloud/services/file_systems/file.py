@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from training_platform.catalog import FILESTORE_TIERS
 from training_platform.sandbox.cloud.requests.errors import ApiError, failed_precondition, not_found, required
-from training_platform.sandbox.cloud.resources.model import Call, Json, Kind, Service
+from training_platform.sandbox.cloud.resources.model import Call, Json, Kind, Service, operation_metadata
 from training_platform.sandbox.cloud.state.cloud import Cloud
 from training_platform.sandbox.cloud.state.store import Record
 
@@ -100,17 +100,10 @@ def _named(cloud: Cloud, call: Call, record: Record) -> None:
     record.body |= {"name": f"{call.path}/{record.id}", "createTime": cloud.time()}
 
 
-def _metadata(cloud: Cloud, call: Call, _kind: Kind, record: Record) -> Json:
-    return {
-        "@type": "type.googleapis.com/google.cloud.common.OperationMetadata", "createTime": cloud.time(),
-        "target": record.name.partition("/")[2], "verb": call.method.action, "apiVersion": call.api.version,
-    }  # fmt: skip
-
-
 SERVICE = Service(
     name="file",
     package="google.cloud.filestore",
-    metadata=_metadata,
+    metadata=operation_metadata("google.cloud.common.OperationMetadata"),
     kinds=(
         Kind(
             collection="instances",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from training_platform.sandbox.cloud.requests.errors import ApiError, failed_precondition, not_found, required
-from training_platform.sandbox.cloud.resources.model import Call, Json, Kind, Service
+from training_platform.sandbox.cloud.resources.model import Call, Json, Kind, Service, operation_metadata
 from training_platform.sandbox.cloud.state.cloud import Cloud
 from training_platform.sandbox.cloud.state.store import Record
 
@@ -53,17 +53,10 @@ def _check_change(body: Json, old: Json) -> None:
         raise ApiError(400, f"The capacity of an instance cannot be reduced, from {before} to {after} GiB")
 
 
-def _metadata(cloud: Cloud, call: Call, _kind: Kind, record: Record) -> Json:
-    return {
-        "@type": "type.googleapis.com/google.cloud.lustre.v1.OperationMetadata", "createTime": cloud.time(),
-        "target": record.name.partition("/")[2], "verb": call.method.action, "apiVersion": call.api.version,
-    }  # fmt: skip
-
-
 SERVICE = Service(
     name="lustre",
     package="google.cloud.lustre",
-    metadata=_metadata,
+    metadata=operation_metadata("google.cloud.lustre.{version}.OperationMetadata"),
     kinds=(
         Kind(
             collection="instances",

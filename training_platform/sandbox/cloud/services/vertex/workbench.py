@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from training_platform.sandbox.cloud.requests.errors import ApiError, failed_precondition, not_found
-from training_platform.sandbox.cloud.resources.model import Call, Json, Kind, Service
+from training_platform.sandbox.cloud.resources.model import Call, Json, Kind, Service, operation_metadata
 from training_platform.sandbox.cloud.state.cloud import Cloud
 from training_platform.sandbox.cloud.state.store import Record
 from training_platform.sandbox.cloud.state.work import Change, Work
@@ -65,18 +65,12 @@ def _start(cloud: Cloud, call: Call, record: Record, fields: Json) -> Json:
         style="longrunning", service=call.service, project=call.project, target=record.name,
         type=call.method.action, seconds=cloud.settings.seconds("notebooks.instances"),
         changes=[Change(target=record.name, fields=fields)], schema="google.cloud.notebooks.v2.Instance",
-        metadata=_metadata(cloud, call, KIND, record),
+        metadata=_METADATA(cloud, call, KIND, record),
     )  # fmt: skip
     return cloud.operations.start(work)
 
 
-def _metadata(cloud: Cloud, call: Call, _kind: Kind, record: Record) -> Json:
-    return {
-        "@type": "type.googleapis.com/google.cloud.notebooks.v2.OperationMetadata", "createTime": cloud.time(),
-        "target": record.name.partition("/")[2], "verb": call.method.action, "apiVersion": call.api.version,
-    }  # fmt: skip
-
-
+_METADATA = operation_metadata("google.cloud.notebooks.{version}.OperationMetadata")
 KIND = Kind(
     collection="instances",
     schema="Instance",
@@ -89,7 +83,7 @@ KIND = Kind(
 SERVICE = Service(
     name="notebooks",
     package="google.cloud.notebooks",
-    metadata=_metadata,
+    metadata=_METADATA,
     kinds=(KIND,),
     handlers={
         "instances.start": _turned("STARTING", "ACTIVE"),
