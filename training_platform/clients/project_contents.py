@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+from training_platform.catalog.locations import region_of
 from training_platform.clients.google_api import GoogleApi, GoogleError, Json
 from training_platform.resources import register
 
@@ -246,10 +247,9 @@ def _items(page: Json, listing: Listing) -> Iterator[Json]:
 
 
 _NUMBER = re.compile(r"^projects/[0-9]+/")  # some APIs name a project by its number
-_REGION = re.compile(r"/(?:locations|regions)/([a-z]+-[a-z]+[0-9]+)(?:-[a-z])?/")
 
 
 def _regions(contents: Contents) -> set[str]:
     """Return the regions where clusters, subnets and Filestore instances stand."""
     kinds = (register.CLUSTER, register.SUBNETWORK, register.FILESTORE)
-    return {match[1] for kind in kinds for path in contents.of(kind) if (match := _REGION.search(path))}
+    return {region_of(path.split("/")[3]) for kind in kinds for path in contents.of(kind)}
