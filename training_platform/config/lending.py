@@ -21,9 +21,7 @@ def unpromised(workspace: Workspace, name: str) -> Amounts:
     left: Amounts = {}
     for cluster in environment.clusters if environment else ():
         for flavor in workspace.flavors(name, cluster).values():
-            free = flavor.queue_chips - promised[cluster, flavor.name]
-            whole = free // flavor.chips_per_slice * flavor.chips_per_slice
-            if whole > 0:
+            if whole := flavor.in_whole_slices(flavor.queue_chips - promised[cluster, flavor.name]):
                 left.setdefault(cluster, {})[flavor.name] = whole
     return left
 

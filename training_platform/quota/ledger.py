@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from training_platform.catalog import FILESTORE_TIERS
 from training_platform.catalog.types import FilestoreTier, Throughput
 from training_platform.config.expansion.flavors import Flavor
-from training_platform.config.lending import unpromised
 from training_platform.config.reading.finding import Path
 from training_platform.config.spec.queues import Share
 from training_platform.config.spec.stack import Stack
@@ -115,13 +114,17 @@ class CapacityLine(_Shared):
 
     cluster: str
     flavor: Flavor
-    unpromised: int = 0  # in whole slices
-    lends: bool = False  # whether all may borrow that
+    lends: bool = False  # whether all may borrow what no team was promised
 
     @property
     def resource(self) -> str:
         """The Kubernetes extended resource that Kueue counts."""
         return self.flavor.accelerator.resource
+
+    @property
+    def unpromised(self) -> int:
+        """What neither a team nor a cohort was promised, in whole slices."""
+        return self.flavor.in_whole_slices(int(self.headroom))
 
     @property
     def lent(self) -> int:
@@ -195,14 +198,12 @@ def capacity_ledger(workspace: Workspace) -> list[CapacityLine]:
                 path = (*above, cluster, flavor)
                 holder = Holder(stack.name, path, label, (*path, "nominal_quota"), 1, 0)
                 shares[stack.environment_name, cluster, flavor].append(Held(holder, share.nominal_quota))
-    left = {stack.name: unpromised(workspace, stack.name) for stack, _ in workspace.environments()}
     return [
         CapacityLine(
             environment=stack.name,
             cluster=cluster,
             flavor=flavor,
             shares=_sorted(shares[stack.name, cluster, name]),
-            unpromised=left[stack.name].get(cluster, {}).get(name, 0),
             lends=environment.lend_unpromised,
         )
         for stack, environment in workspace.environments()

@@ -175,8 +175,7 @@ def _no_snapshot(ledger: ProjectLedger, workspace: Workspace) -> Iterator[Findin
 
 def _over_capacity(line: CapacityLine, share: Held, workspace: Workspace) -> Finding:
     flavor = line.flavor
-    slices = int(line.capacity - (line.promised - share.amount)) // flavor.chips_per_slice
-    fits = max(0, slices) * flavor.chips_per_slice
+    fits = flavor.in_whole_slices(int(line.headroom + share.amount))
     message = (
         f"{flavor.name} in {line.cluster} of {line.environment} is promised {shown(line.promised)} "
         f"{line.resource}, {_of_teams(line.shares)}; its pools hold {shown(line.capacity)}"

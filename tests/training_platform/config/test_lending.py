@@ -76,12 +76,17 @@ def test_what_neither_teams_nor_cohorts_were_promised_is_counted_in_whole_slices
     found = workspace({"vision": {GPU: 24, TPU: 10}, "nlp": {GPU: 16}}, cohorts=cohorts)
 
     # 64 GPUs less 24, 16 and 8; 32 chips less 10 are 22, of which two slices of 8 are whole.
-    assert unpromised(found, "lab") == {"c": {GPU: 64 - 24 - 16 - 8, TPU: 16}}
+    left = {GPU: 64 - 24 - 16 - 8, TPU: 16}
+    assert unpromised(found, "lab") == {"c": left}
+    assert {line.flavor.name: line.unpromised for line in capacity_ledger(found)} == left
 
 
 @pytest.mark.parametrize("promised", [64, 72])
 def test_where_all_or_more_was_promised_nothing_is_left(promised: int) -> None:
-    assert unpromised(workspace({"vision": {GPU: promised, TPU: 32}}), "lab") == {}
+    found = workspace({"vision": {GPU: promised, TPU: 32}})
+
+    assert unpromised(found, "lab") == {}
+    assert {line.unpromised for line in capacity_ledger(found)} == {0}
 
 
 def test_the_switch_gives_it_to_the_cohort_over_all_others_beside_quota_of_its_own() -> None:

@@ -62,6 +62,10 @@ class Flavor:
         """Chips of one slice, or GPUs of one VM; pools of one flavor can differ in it, then the largest."""
         return max(pool.chips_per_slice for pool in self.pools)
 
+    def in_whole_slices(self, chips: int) -> int:
+        """Return how many of some chips or GPUs are whole slices; 0 where there are fewer than none."""
+        return max(0, chips) // self.chips_per_slice * self.chips_per_slice
+
     @property
     def node_labels(self) -> dict[str, str]:
         """Labels that its nodes carry: those that GKE sets, which jobs must select by, and the flavor's own."""
