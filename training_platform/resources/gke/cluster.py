@@ -134,9 +134,7 @@ def gke_cluster(
         "logging_config": {"enable_components": list(LOGS)},
         "monitoring_config": _monitoring(),
         "addons_config": _addons(spec, lustre=lustre),
-        "managed_machine_learning_diagnostics_config": {"enabled": True}
-        if "ml-diagnostics" in spec.operators
-        else None,
+        "managed_machine_learning_diagnostics_config": _diagnostics(spec),
         "node_pool_defaults": _node_pool_defaults(),
         "cluster_autoscaling": cluster_autoscaling(spec, service_account, scope.key(spec.location)),
         # GKE makes no cluster without a pool; ours are resources of their own.
