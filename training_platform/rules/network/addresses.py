@@ -13,7 +13,7 @@ from training_platform.rules.views.cluster_pools import pools_of
 from training_platform.rules.views.kueue import FlavorQuotaView, FlavorView
 from training_platform.rules.views.network import FirewallView, GatewayView, NetworkView, SubnetView
 from training_platform.rules.views.program import Program
-from training_platform.rules.views.storage import FilestoreView
+from training_platform.rules.views.storage import FilestoreView, LustreView
 
 _ARITHMETIC = "GKE's block of pod addresses per node; general knowledge (unverified), as xpk 367c838 sizes its pools"
 DEFAULT_PODS = 110
@@ -184,10 +184,7 @@ def filestore_range_free(instance: FilestoreView, program: Program) -> Iterator[
 )
 def filestore_region(instance: FilestoreView, program: Program) -> Iterator[Draft]:
     """Find an instance in a region without clusters: pods would mount it across regions."""
-    regions = {region_of(cluster.location) for cluster in program.all(ClusterView)}
-    if regions and region_of(instance.location) not in regions:
-        message = f"{instance.location} has no cluster"
-        yield finding(instance, "location", message, allowed=", ".join(sorted(regions)), nearest=min(regions))
+    yield from far_from_clusters(instance, program)
 
 
 @rule(
@@ -203,6 +200,14 @@ def subnet_region(cluster: ClusterView, program: Program) -> Iterator[Draft]:
     if subnet is not None and subnet.region and subnet.region != region_of(cluster.location):
         message = f"subnet {subnet.name} is in {subnet.region}, but the cluster is in {region_of(cluster.location)}"
         yield finding(cluster, "subnetwork", message, allowed="one region", nearest=region_of(cluster.location))
+
+
+def far_from_clusters(instance: FilestoreView | LustreView, program: Program) -> Iterator[Draft]:
+    """Yield a finding where a program has clusters, and none in the region of an instance."""
+    regions = {region_of(cluster.location) for cluster in program.all(ClusterView)}
+    if regions and region_of(instance.location) not in regions:
+        message = f"{instance.location} has no cluster"
+        yield finding(instance, "location", message, allowed=", ".join(sorted(regions)), nearest=min(regions))
 
 
 def _block(pods: int) -> int:

@@ -11,7 +11,7 @@ from training_platform.catalog.zones import zones_in
 from training_platform.config.reading.section import enumeration
 from training_platform.rules.registry import Draft, finding, rule
 from training_platform.rules.storage import bands
-from training_platform.rules.views.storage import FilestoreView
+from training_platform.rules.views.storage import FilestoreView, LustreView
 
 _TIERS = "Filestore docs, service tiers, read 2026-04-10"
 DIRECT_PEERING = "DIRECT_PEERING"
@@ -49,10 +49,7 @@ def filestore_location(instance: FilestoreView) -> Iterator[Draft]:
         return
     place = instance.location
     if tier.scope == "zone" and not is_zone(place):
-        zones = zones_in(place)
-        message = f"{tier.name} instances are zonal, but {place} is a region"
-        allowed = enumeration(zones) or f"a zone of {place}"
-        yield finding(instance, "location", message, allowed=allowed, nearest=next(iter(zones), None))
+        yield not_in_a_zone(instance, f"{tier.name} instances")
     elif tier.scope == "region" and is_zone(place):
         message = f"{tier.name} instances are regional, but {place} is a zone"
         yield finding(instance, "location", message, allowed="a region", nearest=region_of(place))
@@ -174,3 +171,12 @@ def filestore_directory(instance: FilestoreView) -> Iterator[Draft]:
     if instance.directory_services and instance.protocol != "NFS_V4_1":
         message = "directory services need NFS_V4_1"
         yield finding(instance, "protocol", message, allowed="NFS_V4_1", nearest="NFS_V4_1")
+
+
+def not_in_a_zone(instance: FilestoreView | LustreView, instances: str) -> Draft:
+    """Return the finding that an instance is in a region, and ``instances`` are in zones."""
+    place = instance.location
+    zones = zones_in(place)
+    message = f"{instances} are zonal, but {place} is a region"
+    allowed = enumeration(zones) or f"a zone of {place}"
+    return finding(instance, "location", message, allowed=allowed, nearest=next(iter(zones), None))

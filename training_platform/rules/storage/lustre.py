@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from training_platform.catalog import LUSTRE_TIERS
-from training_platform.catalog.locations import is_zone, region_of
-from training_platform.catalog.zones import zones_in
+from training_platform.catalog.locations import is_zone
 from training_platform.config.reading.section import enumeration
+from training_platform.rules.network.addresses import far_from_clusters
 from training_platform.rules.registry import Draft, finding, rule
 from training_platform.rules.storage import bands
-from training_platform.rules.views.cluster import ClusterView
+from training_platform.rules.storage.filestore import not_in_a_zone
 from training_platform.rules.views.network import ServicesRangeView
 from training_platform.rules.views.program import Program
 from training_platform.rules.views.storage import LustreView
@@ -42,23 +42,14 @@ def lustre_capacity(instance: LustreView) -> Iterator[Draft]:
 @rule("lustre-location", ruleset="lustre", source=_PAGES)
 def lustre_location(instance: LustreView) -> Iterator[Draft]:
     """Find an instance in a region: they are zonal."""
-    place = instance.location
-    if not is_zone(place):
-        zones = zones_in(place)
-        message = f"instances are zonal, but {place} is a region"
-        nearest = next(iter(zones), None)
-        yield finding(
-            instance, "location", message, allowed=enumeration(zones) or f"a zone of {place}", nearest=nearest
-        )
+    if not is_zone(instance.location):
+        yield not_in_a_zone(instance, "instances")
 
 
 @rule("lustre-region", ruleset="lustre", across=True, severity="warning", source=_PAGES)
 def lustre_region(instance: LustreView, program: Program) -> Iterator[Draft]:
     """Find an instance in a region without clusters: nobody mounts it from another region."""
-    regions = {region_of(cluster.location) for cluster in program.all(ClusterView)}
-    if regions and region_of(instance.location) not in regions:
-        message = f"{instance.location} has no cluster"
-        yield finding(instance, "location", message, allowed=", ".join(sorted(regions)), nearest=min(regions))
+    yield from far_from_clusters(instance, program)
 
 
 @rule(
