@@ -9,7 +9,7 @@ from typing import Any
 from training_platform.adopt.comparison import Difference, differences
 from training_platform.adopt.import_file import import_file
 from training_platform.adopt.matches import Match, matches
-from training_platform.adopt.sections.environment import environment_section
+from training_platform.adopt.sections.environment import Found, environment_section
 from training_platform.adopt.sections.queues import Queues
 from training_platform.adopt.sections.teams import Platform, team_names, team_section, without_team
 from training_platform.adopt.sections.values import Inexpressible
@@ -66,16 +66,11 @@ def adopt_environment(
 
     What its update would replace is left out, unless ``keep_replaced``: no file then touches it.
     """
-    left_out: dict[str, str] = {}
-    while True:
-        section = environment_section(name, contents, queues or Queues(), production=production)
-        stack = _compared(name, {name: stack_text("environment", section.section)}, plan, contents)
-        stack.left_out, stack.section = {**left_out, **section.left_out}, section.section
-        replaced = {} if keep_replaced else _replaced(stack, contents)
-        if not replaced:
-            return stack
-        left_out |= replaced
-        contents = _without(contents, replaced)
+
+    def section_of(kept: Contents) -> Found:
+        return environment_section(name, kept, queues or Queues(), production=production)
+
+    return _adopt(name, contents, section_of, plan, keep=keep_replaced)
 
 
 def adopt_teams(
@@ -109,19 +104,34 @@ def _ordered(queues: Queues, environment: AdoptedStack) -> Queues:
     return Queues(queues.objects, {key: list(flavors(key, cluster)) for key, cluster in section.clusters.items()})
 
 
-def _adopt_team(environment: AdoptedStack, team: str, platform: Platform, plan: Plan, *, keep: bool) -> AdoptedStack:
+def _adopt_team(home: AdoptedStack, team: str, platform: Platform, plan: Plan, *, keep: bool) -> AdoptedStack:
+    def section_of(kept: Contents) -> Found:
+        return team_section(team, platform._replace(contents=kept), home.section.get("labels", {}))
+
+    return _adopt(f"{home.name}-{team}", platform.contents, section_of, plan, home, keep=keep)
+
+
+def _adopt(
+    name: str,
+    contents: Contents,
+    section_of: Callable[[Contents], Found],
+    plan: Plan,
+    home: AdoptedStack | None = None,
+    *,
+    keep: bool,
+) -> AdoptedStack:
+    """Return a stack, a team's where it has a home, without what its update would replace unless that is kept."""
+    kind, beside = ("team", {home.name: home.text}) if home else ("environment", {})
     left_out: dict[str, str] = {}
-    name, common = f"{environment.name}-{team}", environment.section.get("labels", {})
     while True:
-        section = team_section(team, platform, common)
-        texts = {environment.name: environment.text, name: stack_text("team", section.section)}
-        stack = _compared(name, texts, plan, platform.contents)
+        section = section_of(contents)
+        stack = _compared(name, {**beside, name: stack_text(kind, section.section)}, plan, contents)
         stack.left_out, stack.section = {**left_out, **section.left_out}, section.section
-        replaced = {} if keep else _replaced(stack, platform.contents)
+        replaced = {} if keep else _replaced(stack, contents)
         if not replaced:
             return stack
         left_out |= replaced
-        platform = platform._replace(contents=_without(platform.contents, replaced))
+        contents = _without(contents, replaced)
 
 
 def _without(contents: Contents, gone: Collection[str]) -> Contents:
