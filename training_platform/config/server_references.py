@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.finding import Finding, Path
 from training_platform.config.reading.rejection import RULE
-from training_platform.config.reading.section import article, enumeration
+from training_platform.config.reading.section import enumeration
 from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.stack import Stack
 from training_platform.config.spec.team import Team
@@ -19,7 +18,7 @@ def server_references(stack: Stack, team: Team, home: Environment) -> Iterator[F
     for cluster, servers in team.serving.items():
         path: Path = ("serving", cluster)
         if cluster not in team.shares or cluster not in home.clusters:
-            yield _dangling(stack, path, cluster, "cluster that the team has a share of", team.shares)
+            yield stack.dangling(path, cluster, "cluster that the team has a share of", team.shares)
             continue
         if not home.clusters[cluster].serving:
             message = f"{cluster} of {team.environment} takes no model servers"
@@ -29,12 +28,7 @@ def server_references(stack: Stack, team: Team, home: Environment) -> Iterator[F
         for name, server in servers.items():
             for where, value, what, names in _references(cluster, server, team, home):
                 if value not in names:
-                    yield _dangling(stack, (*path, name, *where), value, what, names)
-
-
-def _dangling(stack: Stack, path: Path, value: str, what: str, names: Collection[str]) -> Finding:
-    allowed, nearest = enumeration(names) or "none is declared", find_nearest(value, names)
-    return stack.finding(RULE, path, f"{value!r} is not {article(what)} {what}", allowed=allowed, nearest=nearest)
+                    yield stack.dangling((*path, name, *where), value, what, names)
 
 
 def _references(

@@ -9,12 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 
 from training_platform.catalog.locations import region_of
-from training_platform.catalog.nearest import find_nearest
 from training_platform.config.expansion.flavors import Flavor, flavors
 from training_platform.config.names import clashes
 from training_platform.config.reading.finding import Finding, Path, dotted
 from training_platform.config.reading.rejection import RULE
-from training_platform.config.reading.section import article, enumeration
+from training_platform.config.reading.section import enumeration
 from training_platform.config.reading.source import UnreadableError
 from training_platform.config.server_references import server_references
 from training_platform.config.spec.environment import Environment
@@ -129,7 +128,7 @@ def _across(stack: Stack, workspace: Workspace) -> Iterator[Finding]:
 def _team_references(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Finding]:
     names = [name for name, other in workspace.stacks.items() if other.team is None]
     if team.environment not in names:
-        yield _dangling(stack, ("environment",), team.environment, "environment", names)
+        yield stack.dangling(("environment",), team.environment, "environment", names)
         return
     home = workspace.environment_of(stack)
     if home is None:
@@ -141,7 +140,7 @@ def _team_references(stack: Stack, team: Team, workspace: Workspace) -> Iterator
         if directory.filestore not in home.filestore:
             path: Path = ("directories", name, "filestore")
             what = f"Filestore instance of {team.environment}"
-            yield _dangling(stack, path, directory.filestore, what, home.filestore)
+            yield stack.dangling(path, directory.filestore, what, home.filestore)
     for name, resource in team.vertex.persistent_resources.items():
         path = ("vertex", "persistent_resources", name, "network_attachment")
         if resource.network_attachment == OWN_ATTACHMENT:
@@ -287,7 +286,7 @@ def _share_references(
     for cluster, flavors_of in shares.items():
         if cluster not in home.clusters:
             what = f"cluster of {stack.environment_name}"
-            yield _dangling(stack, (*path, cluster), cluster, what, home.clusters)
+            yield stack.dangling((*path, cluster), cluster, what, home.clusters)
             continue
         if home.clusters[cluster].software.kueue == "none":
             message = f"has no Kueue (software.kueue of {stack.environment_name} is none), so no queue can be in it"
@@ -297,7 +296,7 @@ def _share_references(
         known = workspace.flavors(stack.environment_name, cluster)
         for flavor in flavors_of:
             if flavor not in known:
-                yield _dangling(stack, (*path, cluster, flavor), flavor, f"flavor of cluster {cluster}", known)
+                yield stack.dangling((*path, cluster, flavor), flavor, f"flavor of cluster {cluster}", known)
 
 
 def _queue_references(stack: Stack, team: Team, home: Environment) -> Iterator[Finding]:
@@ -307,11 +306,11 @@ def _queue_references(stack: Stack, team: Team, home: Environment) -> Iterator[F
     """
     cohorts = {*home.cohorts, ROOT_COHORT}
     if team.cohort and team.cohort not in cohorts:
-        yield _dangling(stack, ("cohort",), team.cohort, f"cohort of {team.environment}", cohorts)
+        yield stack.dangling(("cohort",), team.cohort, f"cohort of {team.environment}", cohorts)
     for field_, clusters in (("hold", team.hold), ("wandb_launch", team.wandb_launch)):
         for cluster in (each for each in clusters if each not in team.shares):
             what = "cluster that the team has a share of"
-            yield _dangling(stack, (field_, cluster), cluster, what, team.shares)
+            yield stack.dangling((field_, cluster), cluster, what, team.shares)
     if home.fair_sharing and team.preemption.borrow_within_cohort != "Never":
         path: Path = ("preemption", "borrow_within_cohort")
         message = f"has no effect beside fair sharing, which {team.environment} uses"
@@ -321,8 +320,3 @@ def _queue_references(stack: Stack, team: Team, home: Environment) -> Iterator[F
 
 def _key(team: Team) -> tuple[str, str]:
     return team.environment, team.name
-
-
-def _dangling(stack: Stack, path: Path, value: str, what: str, names: Collection[str]) -> Finding:
-    allowed, nearest = enumeration(names) or "none is declared", find_nearest(value, names)
-    return stack.finding(RULE, path, f"{value!r} is not {article(what)} {what}", allowed=allowed, nearest=nearest)

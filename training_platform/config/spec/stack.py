@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path as FilePath
 from pathlib import PurePath
@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.finding import Finding, Path, Position, Severity, dotted
 from training_platform.config.reading.rejection import RULE, rejections
+from training_platform.config.reading.section import article, enumeration
 from training_platform.config.reading.source import Source, read_source
 from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.team import Team
@@ -84,6 +85,11 @@ class Stack:
             rule, path, message, severity=severity, below=self.below, stack=self.name, resource=resource,
             allowed=allowed, nearest=nearest,
         )  # fmt: skip
+
+    def dangling(self, path: Path, value: str, what: str, names: Collection[str]) -> Finding:
+        """Return the finding that a name, at a path of the section, is not one of those that there are."""
+        allowed, nearest = enumeration(names) or "none is declared", find_nearest(value, names)
+        return self.finding(RULE, path, f"{value!r} is not {article(what)} {what}", allowed=allowed, nearest=nearest)
 
 
 def stack_name(path: PurePath) -> str | None:
