@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from pydantic_core import PydanticCustomError
@@ -15,6 +15,13 @@ class Conflict(NamedTuple):
     message: str
     allowed: str | None = None
     nearest: str | None = None
+
+
+def above(least_name: str, least: int, most_name: str, most: int) -> Iterator[Conflict]:
+    """Yield the least of something where it is more than the most."""
+    if least > most:
+        message = f"is {least}, which is more than {most_name} ({most})"
+        yield Conflict((least_name,), message, f"at most {most}, or {most_name} of at least {least}", str(most))
 
 
 def refuse_conflicts(conflicts: Iterable[Conflict]) -> None:

@@ -13,7 +13,7 @@ from training_platform.catalog.provisioning_models import has_blocks
 from training_platform.catalog.topologies import legal_topologies, topologies_text
 from training_platform.catalog.types import Capacity as ChargedCapacity
 from training_platform.catalog.types import MachineType
-from training_platform.config.reading.conflicts import Conflict, refuse_conflicts
+from training_platform.config.reading.conflicts import Conflict, above, refuse_conflicts
 from training_platform.config.reading.section import DiskTypeName, MachineTypeName, OneOf, Section, Zone
 from training_platform.config.spec.capacity import Capacity, ReservationRef, charged_as, reservation_conflicts
 from training_platform.config.spec.node_options import GPU_ONLY, NodeOptions
@@ -61,7 +61,7 @@ class SystemPoolSpec(Section):
 
     @model_validator(mode="after")
     def _ordered(self) -> SystemPoolSpec:
-        refuse_conflicts(_above("min_nodes", self.min_nodes, "max_nodes", self.max_nodes))
+        refuse_conflicts(above("min_nodes", self.min_nodes, "max_nodes", self.max_nodes))
         return self
 
 
@@ -138,7 +138,7 @@ class NodePoolSpec(NodeOptions):
             yield from self._conflicts_of_slices(own)
         if not wrong_counts:  # else the count that was meant is written in the other kind's field
             least, most = ("min_slices", "slices") if tpu else ("min_nodes", "max_nodes")
-            yield from _above(least, getattr(self, least), most, getattr(self, most))
+            yield from above(least, getattr(self, least), most, getattr(self, most))
         yield from reservation_conflicts(self.capacity, self.reservation)
         if self.topology_aware and not self.topology_levels:
             message = f"does not go with {own.name}, whose nodes have no labels of blocks, nor slices over several VMs"
@@ -177,13 +177,6 @@ class NodePoolSpec(NodeOptions):
             smallest = next(legal_topologies(own), None)
             message = f"is missing: {own.name} has TPUs, and a slice needs a topology"
             yield Conflict(("topology",), message, topologies_text(own), f"topology: {smallest}" if smallest else None)
-
-
-def _above(least_name: str, least: int, most_name: str, most: int) -> Iterator[Conflict]:
-    """Yield the least of something where it is more than the most."""
-    if least > most:
-        message = f"is {least}, which is more than {most_name} ({most})"
-        yield Conflict((least_name,), message, f"at most {most}, or {most_name} of at least {least}", str(most))
 
 
 __all__ = ["BootDiskSpec", "Capacity", "MachineTypeName", "NodePoolSpec", "SystemPoolSpec"]

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from training_platform.catalog import MACHINE_TYPES
-from training_platform.config.reading.conflicts import Conflict, refuse_conflicts
+from training_platform.config.reading.conflicts import above, refuse_conflicts
 from training_platform.config.reading.section import (
     BUCKET_NAME,
     DiskTypeName,
@@ -88,11 +88,8 @@ class ResourcePoolSpec(Section):
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
-        most = self.max_replicas
-        if most is not None and most < self.replicas:
-            message = f"is {self.replicas}, which is more than max_replicas ({most})"
-            allowed = f"at most {most}, or max_replicas of at least {self.replicas}"
-            refuse_conflicts([Conflict(("replicas",), message, allowed, str(most))])
+        if self.max_replicas is not None:
+            refuse_conflicts(above("replicas", self.replicas, "max_replicas", self.max_replicas))
         return self
 
     @property

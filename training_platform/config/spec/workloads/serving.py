@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from training_platform.catalog import MODEL_SERVERS
 from training_platform.catalog.types import ModelServer
-from training_platform.config.reading.conflicts import Conflict, refuse_conflicts
+from training_platform.config.reading.conflicts import Conflict, above, refuse_conflicts
 from training_platform.config.reading.section import Name, OneOf, Section
 from training_platform.config.reading.texts import Image, SecretVersion, Variable
 
@@ -71,10 +71,7 @@ class ServerSpec(Section):
         return self
 
     def _conflicts(self) -> Iterator[Conflict]:
-        if self.min_replicas > self.max_replicas:
-            message = f"is {self.min_replicas}, which is more than max_replicas ({self.max_replicas})"
-            allowed = f"at most {self.max_replicas}, or max_replicas of at least {self.min_replicas}"
-            yield Conflict(("min_replicas",), message, allowed, str(self.max_replicas))
+        yield from above("min_replicas", self.min_replicas, "max_replicas", self.max_replicas)
         if self.secrets and not self.command:
             message = "is missing: secrets are fetched before the program starts, and only the image knows its own"
             yield Conflict(("command",), message, "the program of the image", None)
