@@ -33,22 +33,17 @@ class _Api(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """How a type is listed: the method's place in the client, its arguments, the field of the answer, and the path."""
+    """How a type is listed: the method's place in the client, its arguments, the field of the answer, and the path.
+
+    The path names fields of a body, and what the list was asked for: the project, a region, a zone of Cloud DNS.
+    """
 
     type: str
     api: str
     method: str
     arguments: Mapping[str, str]
     items: str
-    path: Callable[[Json], str]
-
-
-def _named(body: Json) -> str:
-    return str(body["name"])
-
-
-def _linked(body: Json) -> str:
-    return "projects/" + str(body["selfLink"]).partition("/projects/")[2]
+    path: str
 
 
 _DASHBOARDS: Final = "dashboards"  # in another version of the API than what else is of Cloud Monitoring
@@ -72,55 +67,62 @@ _APIS: Final = {_DASHBOARDS: _Api("monitoring", "v1", "Cloud Monitoring", "monit
 _PARENT, _PROJECT = {"parent": "projects/{project}"}, {"project": "{project}"}
 _ANYWHERE, _REGIONAL = {"parent": "projects/{project}/locations/-"}, {"parent": "projects/{project}/locations/{region}"}
 _NAME = {"name": "projects/{project}"}
+_NAMED, _LINKED = "{name}", "{selfLink}"
 _LISTINGS: Final = (
-    Listing(register.CLUSTER, "container", "projects.locations.clusters.list", _ANYWHERE, "clusters", _named),
-    Listing(register.NETWORK, "compute", "networks.list", _PROJECT, "items", _linked),
-    Listing(register.SUBNETWORK, "compute", "subnetworks.aggregatedList", _PROJECT, "subnetworks", _linked),
-    Listing(register.ROUTER, "compute", "routers.aggregatedList", _PROJECT, "routers", _linked),
-    Listing(register.FIREWALL, "compute", "firewalls.list", _PROJECT, "items", _linked),
-    Listing(register.ADDRESS, "compute", "addresses.aggregatedList", _PROJECT, "addresses", _linked),
-    Listing(register.GLOBAL_ADDRESS, "compute", "globalAddresses.list", _PROJECT, "items", _linked),
     Listing(
-        register.RESOURCE_POLICY, "compute", "resourcePolicies.aggregatedList", _PROJECT, "resourcePolicies", _linked
+        register.CLUSTER, "container", "projects.locations.clusters.list", _ANYWHERE, "clusters",
+        "projects/{project}/locations/{location}/clusters/{name}",
     ),
-    Listing(register.FILESTORE, "file", "projects.locations.instances.list", _ANYWHERE, "instances", _named),
-    Listing(register.BUCKET, "storage", "buckets.list", _PROJECT, "items", _named),
-    Listing(register.SERVICE_ACCOUNT, "iam", "projects.serviceAccounts.list", _NAME, "accounts", _named),
-    Listing(register.CUSTOM_ROLE, "iam", "projects.roles.list", _PARENT, "roles", _named),
-    Listing(register.ALERT_POLICY, "monitoring", "projects.alertPolicies.list", _NAME, "alertPolicies", _named),
+    Listing(register.NETWORK, "compute", "networks.list", _PROJECT, "items", _LINKED),
+    Listing(register.SUBNETWORK, "compute", "subnetworks.aggregatedList", _PROJECT, "subnetworks", _LINKED),
+    Listing(register.ROUTER, "compute", "routers.aggregatedList", _PROJECT, "routers", _LINKED),
+    Listing(register.FIREWALL, "compute", "firewalls.list", _PROJECT, "items", _LINKED),
+    Listing(register.ADDRESS, "compute", "addresses.aggregatedList", _PROJECT, "addresses", _LINKED),
+    Listing(register.GLOBAL_ADDRESS, "compute", "globalAddresses.list", _PROJECT, "items", _LINKED),
+    Listing(
+        register.RESOURCE_POLICY, "compute", "resourcePolicies.aggregatedList", _PROJECT, "resourcePolicies", _LINKED
+    ),
+    Listing(register.FILESTORE, "file", "projects.locations.instances.list", _ANYWHERE, "instances", _NAMED),
+    Listing(register.BUCKET, "storage", "buckets.list", _PROJECT, "items", _NAMED),
+    Listing(register.SERVICE_ACCOUNT, "iam", "projects.serviceAccounts.list", _NAME, "accounts", _NAMED),
+    Listing(register.CUSTOM_ROLE, "iam", "projects.roles.list", _PARENT, "roles", _NAMED),
+    Listing(register.ALERT_POLICY, "monitoring", "projects.alertPolicies.list", _NAME, "alertPolicies", _NAMED),
     Listing(
         register.NOTIFICATION_CHANNEL, "monitoring", "projects.notificationChannels.list", _NAME,
-        "notificationChannels", _named,
+        "notificationChannels", _NAMED,
     ),
-    Listing(register.DASHBOARD, _DASHBOARDS, "projects.dashboards.list", _PARENT, "dashboards", _named),
-    Listing(register.MANAGED_ZONE, "dns", "managedZones.list", _PROJECT, "managedZones", _named),
+    Listing(register.DASHBOARD, _DASHBOARDS, "projects.dashboards.list", _PARENT, "dashboards", _NAMED),
+    Listing(
+        register.MANAGED_ZONE, "dns", "managedZones.list", _PROJECT, "managedZones",
+        "projects/{project}/managedZones/{name}",
+    ),
     Listing(
         register.NETWORK_ATTACHMENT, "compute", "networkAttachments.aggregatedList", _PROJECT, "networkAttachments",
-        _linked,
+        _LINKED,
     ),
-    Listing(register.SECRET, "secretmanager", "projects.secrets.list", _PARENT, "secrets", _named),
-    Listing(ENABLED_APIS, "serviceusage", "services.list", _PARENT, "services", _named),
+    Listing(register.SECRET, "secretmanager", "projects.secrets.list", _PARENT, "secrets", _NAMED),
+    Listing(ENABLED_APIS, "serviceusage", "services.list", _PARENT, "services", _NAMED),
 )  # fmt: skip
 _IN_REGIONS: Final = (
     Listing(
         register.REPOSITORY, "artifactregistry", "projects.locations.repositories.list", _REGIONAL, "repositories",
-        _named,
+        _NAMED,
     ),
     Listing(
         register.PERSISTENT_RESOURCE, "aiplatform", "projects.locations.persistentResources.list", _REGIONAL,
-        "persistentResources", _named,
+        "persistentResources", _NAMED,
     ),
     Listing(
         register.METADATA_STORE, "aiplatform", "projects.locations.metadataStores.list", _REGIONAL, "metadataStores",
-        _named,
+        _NAMED,
     ),
     Listing(
-        register.TENSORBOARD, "aiplatform", "projects.locations.tensorboards.list", _REGIONAL, "tensorboards", _named
+        register.TENSORBOARD, "aiplatform", "projects.locations.tensorboards.list", _REGIONAL, "tensorboards", _NAMED
     ),
 )  # fmt: skip
 _RECORDS: Final = Listing(
     register.RECORD_SET, "dns", "resourceRecordSets.list", {**_PROJECT, "managedZone": "{zone}"}, "rrsets",
-    lambda body: f"{body['name']}/{body['type']}",
+    "projects/{project}/managedZones/{zone}/rrsets/{name}/{type}",
 )  # fmt: skip
 NEEDED: Final = frozenset({register.CLUSTER, register.NETWORK})
 """Types without whose list nothing can be said of a project."""
@@ -184,35 +186,28 @@ def read_contents(project: str, regions: Iterable[str] = (), local_cloud: str | 
     """
     contents = Contents(project)
     for listing in _LISTINGS:
-        _read(contents, listing, "", local_cloud)
-    for zone in contents.of(register.MANAGED_ZONE):
-        _read(contents, _RECORDS, zone, local_cloud)
+        _read(contents, listing, local_cloud)
+    for path in contents.of(register.MANAGED_ZONE):
+        _read(contents, _RECORDS, local_cloud, zone=path.rpartition("/")[2])
     _read_policies(contents, local_cloud)
     for region in sorted({*regions, *_regions(contents)}):
         for listing in _IN_REGIONS:
-            _read(contents, listing, region, local_cloud)
+            _read(contents, listing, local_cloud, region=region)
     return contents
 
 
-def _read(contents: Contents, listing: Listing, region: str, local_cloud: str | None) -> None:
-    """Read a list; of records, ``region`` is the path of their zone."""
-    values = {"project": contents.project, "region": region, "zone": region.rpartition("/")[2]}
-    arguments = {key: value.format(**values) for key, value in listing.arguments.items()}
+def _read(contents: Contents, listing: Listing, local_cloud: str | None, *, region: str = "", zone: str = "") -> None:
+    asked = {"project": contents.project, "region": region, "zone": zone}
+    arguments = {key: value.format(**asked) for key, value in listing.arguments.items()}
     rows = contents.bodies.setdefault(listing.type, {})
     try:
-        at_region = "" if listing.type == register.RECORD_SET else region
-        reader = _Reader(_APIS[listing.api], contents.project, at_region, local_cloud)
-        for body in reader.items(listing, arguments):
-            path = _NUMBER.sub(f"projects/{contents.project}/", listing.path(body))
-            if listing.type == register.MANAGED_ZONE:
-                path = f"projects/{contents.project}/managedZones/{path}"
-            elif listing.type == register.RECORD_SET:
-                path = f"{region}/rrsets/{path}"
+        for body in _Reader(_APIS[listing.api], contents.project, region, local_cloud).items(listing, arguments):
+            path = _START.sub("", listing.path.format_map({**body, **asked}))
+            path = _NUMBER.sub(f"projects/{contents.project}/", path)
+            rows[path] = body
             if listing.type == register.CLUSTER:
-                path = f"projects/{contents.project}/locations/{body['location']}/clusters/{path}"
                 pools = contents.bodies.setdefault(register.NODE_POOL, {})
                 pools |= {f"{path}/nodePools/{pool['name']}": pool for pool in body.get("nodePools") or ()}
-            rows[path] = body
     except GoogleError as error:
         _refused(contents, listing.type, error)
 
@@ -246,6 +241,7 @@ def _items(page: Json, listing: Listing) -> Iterator[Json]:
         yield from page.get(listing.items) or ()
 
 
+_START = re.compile(r"^https?://.+?/(?=projects/)")  # of a link
 _NUMBER = re.compile(r"^projects/[0-9]+/")  # some APIs name a project by its number
 
 
