@@ -14,6 +14,7 @@ from types import TracebackType
 
 import cloudpickle  # type: ignore[import-untyped] # has no types
 from distributed import Client, Future, as_completed
+from distributed.comm.addressing import get_address_host_port
 
 from training_platform.checks.planning.remote import plugin
 from training_platform.checks.planning.remote.content import content_of
@@ -38,6 +39,7 @@ class Scheduler:
             logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters is said in the report
         cloudpickle.register_pickle_by_value(plugin)
         try:
+            get_address_host_port(address)  # a Client refuses a wrong one too, and leaves a thread that never ends
             self._client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
         except (OSError, ValueError) as error:
             raise SchedulerError(f"The scheduler {address} cannot be reached: {error}.") from error

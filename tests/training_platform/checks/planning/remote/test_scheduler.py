@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import signal
+import subprocess
+import sys
 import time
 import zipfile
 from collections.abc import Callable, Iterator
@@ -157,6 +159,16 @@ def test_no_scheduler_and_no_worker_are_a_sentence_each(
     assert "The scheduler tcp://127.0.0.1:1 cannot be reached" in nobody.stderr
     assert "The scheduler nonsense://x cannot be reached" in nonsense.stderr
     assert idle.stderr.strip().endswith(f"The scheduler {empty.address} has no worker after 1 s.")
+
+
+@pytest.mark.parametrize("address", ["nonsense", "http://127.0.0.1:9", "tcp://127.0.0.1"])
+def test_an_address_of_no_scheduler_ends_the_command(copy: Path, address: str) -> None:
+    command = [sys.executable, "-m", "training_platform.cli.main", "check", "dev", "--no-cache", "--scheduler", address]
+
+    done = subprocess.run(command, cwd=copy, capture_output=True, text=True, timeout=60, check=False)
+
+    assert done.returncode == 2
+    assert re.fullmatch(rf"training-platform: The scheduler {address} cannot be reached: .+\.\n", done.stderr)
 
 
 def test_the_content_is_what_planning_needs_and_nothing_else(copy: Path) -> None:
