@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.kube.clusters import SCHEMAS
 from tests.kube.controllers import Binaries, Controllers
 from tests.kube.server import Json, Server
 from tests.places import ORGANISATION
@@ -23,7 +24,6 @@ from training_platform.jobs.render import render_job
 from training_platform.resources.planned import Planned
 from training_platform.sandbox.kubernetes.api_servers.control_plane import ControlPlanes
 
-SCHEMAS = Path(__file__).parents[2].parent / "shared" / "schemas"
 START_SECONDS = 30.0
 # In the order in which the next needs them; team vision has flavors with GPUDirect there, and nlp only TPUs here.
 NAMESPACES = {"prod-vision": "share-us-central1", "prod-nlp": "share-us-west4"}

@@ -2,37 +2,24 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.kube.conftest import SCHEMAS
-from tests.kube.controllers import Binaries, Controllers
+from tests.kube.clusters import kueue_cluster
 from tests.kube.queues import Queues, until
 from training_platform.config.spec.node_pool import BLOCK_LEVELS
 from training_platform.resources.kueue.configuration import configuration
-from training_platform.sandbox.kubernetes.api_servers.control_plane import ControlPlanes
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Queues]:
-    folder = Path(os.environ["KUBEBUILDER_ASSETS"])
-    binaries = Binaries.of_settings(folder)._replace(jobset=None)
-    missing = [name for name, path in binaries._asdict().items() if path is None and name != "jobset"]
-    if missing or not SCHEMAS.is_dir():
-        pytest.skip(f"not named by settings: {', '.join(missing) or '../shared/schemas'}")
-    definitions = [file for name in ("jobset", "kueue", "autoscaler") for file in (SCHEMAS / name).glob("*.yaml")]
-    place = tmp_path_factory.mktemp("queues")
-    with ControlPlanes(folder, place) as planes:
-        access = planes.access("main")
-        settings = configuration(["reservation", "spot", "queued-provisioning"])
-        with Controllers(access, binaries, place / "controllers", definitions, settings), access.client() as client:
-            yield Queues(client)
+    settings = configuration(["reservation", "spot", "queued-provisioning"])
+    with kueue_cluster(tmp_path_factory.mktemp("queues"), settings) as cluster:
+        yield Queues(cluster.client)
 
 
 @pytest.fixture

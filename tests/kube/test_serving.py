@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -14,14 +12,12 @@ import pulumi_kubernetes as kubernetes
 import pytest
 
 from modules.serving.metrics_adapter import MetricsAdapter, MetricsAdapterArgs
-from tests.kube.conftest import SCHEMAS
-from tests.kube.controllers import Binaries, Controllers
+from tests.kube.clusters import KINDS, kueue_cluster
 from tests.kube.metrics_api import MetricsApi
 from tests.kube.queues import PATHS, Json, Queues, until
 from training_platform.checks.planning.recorder import record
 from training_platform.resources.kueue.configuration import configuration
 from training_platform.resources.scope import Scope
-from training_platform.sandbox.kubernetes.api_servers.control_plane import ControlPlanes
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 
@@ -74,25 +70,15 @@ class Servers(Queues):
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Servers, MetricsApi]]:
-    folder = Path(os.environ["KUBEBUILDER_ASSETS"])
-    binaries = Binaries.of_settings(folder)._replace(jobset=None)
-    missing = [name for name, path in binaries._asdict().items() if path is None and name != "jobset"]
-    if missing or not SCHEMAS.is_dir():
-        pytest.skip(f"not named by settings: {', '.join(missing) or '../shared/schemas'}")
-    names = ("jobset", "kueue", "autoscaler", "gmp")
-    definitions = [file for name in names for file in (SCHEMAS / name).glob("*.yaml")]
-    place = tmp_path_factory.mktemp("serving")
-    with ControlPlanes(folder, place) as planes:
-        access = planes.access("main")
-        settings = configuration(["reservation"], pods=True)
-        with Controllers(access, binaries, place / "controllers", definitions, settings), access.client() as client:
-            servers = Servers(client)
+    settings = configuration(["reservation"], pods=True)
+    with kueue_cluster(tmp_path_factory.mktemp("serving"), settings, (*KINDS, "gmp")) as cluster:
+        servers = Servers(cluster.client)
 
-            def running(team: str) -> list[str]:
-                return [each["metadata"]["name"] for each in servers.pods(team, running=True)]
+        def running(team: str) -> list[str]:
+            return [each["metadata"]["name"] for each in servers.pods(team, running=True)]
 
-            with MetricsApi(access, running) as metrics:
-                yield servers, metrics
+        with MetricsApi(cluster.access, running) as metrics:
+            yield servers, metrics
 
 
 @pytest.fixture

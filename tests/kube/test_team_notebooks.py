@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.kube.conftest import SCHEMAS
-from tests.kube.controllers import Binaries, Controllers
+from tests.kube.clusters import kueue_cluster
 from tests.kube.queues import HOMES, Json, Queues, until
 from training_platform.config.spec.workloads.notebooks import Notebooks
 from training_platform.resources.jupyterhub.profiles import in_namespace
 from training_platform.resources.kueue.configuration import configuration
-from training_platform.sandbox.kubernetes.api_servers.control_plane import ControlPlanes
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 
@@ -65,18 +61,9 @@ class Hub(Queues):
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
-    folder = Path(os.environ["KUBEBUILDER_ASSETS"])
-    binaries = Binaries.of_settings(folder)._replace(jobset=None)
-    missing = [name for name, path in binaries._asdict().items() if path is None and name != "jobset"]
-    if missing or not SCHEMAS.is_dir():
-        pytest.skip(f"not named by settings: {', '.join(missing) or '../shared/schemas'}")
-    definitions = [file for name in ("jobset", "kueue", "autoscaler") for file in (SCHEMAS / name).glob("*.yaml")]
-    place = tmp_path_factory.mktemp("notebooks")
-    with ControlPlanes(folder, place) as planes:
-        access = planes.access("main")
-        settings = configuration(["reservation"], pods=True)
-        with Controllers(access, binaries, place / "controllers", definitions, settings), access.client() as client:
-            yield Hub(client)
+    settings = configuration(["reservation"], pods=True)
+    with kueue_cluster(tmp_path_factory.mktemp("notebooks"), settings) as cluster:
+        yield Hub(cluster.client)
 
 
 @pytest.fixture

@@ -1,0 +1,48 @@
+"""A cluster with Kueue on real controllers, for as long as a module's tests run; nodes are objects only."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import httpx
+import pytest
+
+from tests.kube.controllers import Binaries, Controllers, Json
+from training_platform.sandbox.kubernetes.api_servers.control_plane import Access, ControlPlanes
+
+SCHEMAS = Path(__file__).parents[2].parent / "shared" / "schemas"
+KINDS = ("jobset", "kueue", "autoscaler")  # folders of definitions
+NEEDED = ("kueue", "controller_manager", "scheduler")
+
+
+class KueueCluster(NamedTuple):
+    """How to reach a cluster's API server, and the metrics of its Kueue."""
+
+    access: Access
+    client: httpx.Client
+    metrics_url: str
+
+
+@contextmanager
+def kueue_cluster(
+    folder: Path, settings: Json, kinds: Sequence[str] = KINDS, needed: Sequence[str] = NEEDED
+) -> Iterator[KueueCluster]:
+    """Run all controllers but JobSet's, with ``settings`` as Kueue's configuration.
+
+    ``folder`` keeps data and logs. Tests are skipped where a program that they need, or the definitions, are missing.
+    """
+    programs = Path(os.environ["KUBEBUILDER_ASSETS"])
+    binaries = Binaries.of_settings(programs)._replace(jobset=None)
+    missing = [name for name in needed if getattr(binaries, name) is None]
+    if missing or not SCHEMAS.is_dir():
+        pytest.skip(f"not named by settings: {', '.join(missing) or '../shared/schemas'}")
+    definitions = [file for name in kinds for file in (SCHEMAS / name).glob("*.yaml")]
+    with ControlPlanes(programs, folder) as planes:
+        access = planes.access("main")
+        controllers = Controllers(access, binaries, folder / "controllers", definitions, settings)
+        with controllers, access.client() as client:
+            yield KueueCluster(access, client, controllers.metrics_url)
