@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 from training_platform.catalog.locations import region_of
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.conflicts import Conflict, refuse_conflicts
+from training_platform.config.reading.finding import Path
 from training_platform.config.reading.section import (
     ChartName,
     Cidr,
@@ -271,15 +272,17 @@ class Environment(Section):
         """Yield what would be left to Google's keys where the environment has its own."""
         if self.encryption is None:
             return
-        places: dict[tuple[str, ...], str] = {("clusters", name): each.location for name, each in self.clusters.items()}
-        places |= {("filestore", name): each.location for name, each in self.filestore.items()}
-        places |= {("lustre", name): each.location for name, each in self.lustre.items()}
-        places |= {("images",): self.images.location} if self.images else {}
-        places |= {("metadata_stores", str(index)): each for index, each in enumerate(self.metadata_stores)}
+        places: dict[Path, str] = {
+            **{("clusters", name, "location"): each.location for name, each in self.clusters.items()},
+            **{("filestore", name, "location"): each.location for name, each in self.filestore.items()},
+            **{("lustre", name, "location"): each.location for name, each in self.lustre.items()},
+        }
+        places |= {("images", "location"): self.images.location} if self.images else {}
+        places |= {("metadata_stores", index): each for index, each in enumerate(self.metadata_stores)}
         for path, location in places.items():
             if region_of(location) not in self.encryption.by_region:
                 message = f"is in {region_of(location)}, for which encryption.keys has no key"
-                yield Conflict((*path, "location"), message, f"a region of {enumeration(self.encryption.by_region)}")
+                yield Conflict(path, message, f"a region of {enumeration(self.encryption.by_region)}")
 
     def _data_set_conflicts(self) -> Iterator[Conflict]:
         """Yield data sets on instances that are not there, or that hold what their readers must not see."""
