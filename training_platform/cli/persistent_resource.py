@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from training_platform.cli.job.run_access import LocalCloud, local_endpoint
+from training_platform.cli.job.run_access import LocalCloud, local_endpoint, one_sentence
 from training_platform.cli.options import RootOption
 from training_platform.cli.root import complete_stacks, fail, need, repository, say
 
@@ -35,7 +35,6 @@ def list_resources(stack: _Stacks = None, *, local_cloud: LocalCloud = None, roo
     """
     from datetime import UTC, datetime
 
-    from training_platform.clients.google_api import GoogleError
     from training_platform.jobs.vertex.kept_machines import kept_machines
 
     teams = _teams(root)
@@ -43,11 +42,9 @@ def list_resources(stack: _Stacks = None, *, local_cloud: LocalCloud = None, roo
     for team in teams if stack is None else (stack,):
         scope, resources = _team(team, teams)
         for name, spec in resources.items():
-            client, resource_id = _client(scope, name, spec, local_cloud)
-            try:
+            with one_sentence():
+                client, resource_id = _client(scope, name, spec, local_cloud)
                 kept = kept_machines(spec, client.get(resource_id), datetime.now(UTC))
-            except GoogleError as error:
-                fail(str(error))
             wrong = wrong or kept.idle or kept.old
             say(f"{name if stack else f'{team} {name}'}: {kept}")
     raise typer.Exit(int(wrong))
@@ -66,17 +63,14 @@ def reboot(
     Exit code 2: Vertex AI refuses it, or could not be asked.
     """
     from training_platform.catalog.nearest import find_nearest
-    from training_platform.clients.google_api import GoogleError
 
     scope, resources = _team(stack, _teams(root))
     if name not in resources:
         nearest = find_nearest(name, resources)
         fail(f"{stack} has no persistent resource {name}.{f' Nearest: {nearest}.' if nearest else ''}")
-    client, resource_id = _client(scope, name, resources[name], local_cloud)
-    try:
+    with one_sentence():
+        client, resource_id = _client(scope, name, resources[name], local_cloud)
         operation = client.reboot(resource_id)
-    except GoogleError as error:
-        fail(str(error))
     say(f"{name} restarts: {operation}")
 
 
