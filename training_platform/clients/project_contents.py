@@ -19,7 +19,7 @@ from training_platform.resources import register
 ENABLED_APIS: Final = "enabled APIs"
 POLICY: Final = "IAM policy"
 _DISABLED = ("is disabled", "has not been used")  # as Google words it, beside 403
-_JOBS = "-jobs"  # what ids of accounts end in that jobs of teams run as
+_JOBS = re.compile(r"-(jobs|[0-9a-f]{6})@")  # ends the ids of accounts that jobs of teams run as; cut ones in a hash
 
 
 class _Api(NamedTuple):
@@ -215,7 +215,7 @@ def _read(contents: Contents, listing: Listing, local_cloud: str | None, *, regi
 def _read_policies(contents: Contents, local_cloud: str | None) -> None:
     """Read who may do what in the project, and who may act as the accounts of jobs."""
     policies = contents.bodies.setdefault(POLICY, {})
-    jobs = [path for path in contents.of(register.SERVICE_ACCOUNT) if path.partition("@")[0].endswith(_JOBS)]
+    jobs = [path for path in contents.of(register.SERVICE_ACCOUNT) if _JOBS.search(path)]
     try:
         found = _Reader(_APIS["cloudresourcemanager"], contents.project, "", local_cloud).policy(contents.project)
         policies[contents.project] = found

@@ -27,7 +27,6 @@ pytestmark = pytest.mark.timeout(300)  # each plans several stacks
 
 WORKSPACE = read_workspace(ORGANISATION)
 TEAMS = {stack.name: team for stack, team, _ in WORKSPACE.teams()}
-ADDS = {"gcp:projects/iAMMember:IAMMember", "gcp:projects/serviceIdentity:ServiceIdentity"}
 HOME = """\
 config:
   training-platform:environment:
@@ -158,6 +157,22 @@ def test_without_queues_a_team_has_what_the_project_shows(repository: Repository
     section = yaml.safe_load(found.text)["config"]["training-platform:team"]
     assert "shares" not in section
     assert sorted(section["buckets"]) == ["data", "plain"]
+
+
+def test_members_are_read_of_an_account_whose_name_is_cut(repository: Repository) -> None:
+    stacks = {
+        "lab": HOME,
+        "lab-vision-and-language-models": TEAM.replace("vision\n", "vision-and-language-models\n", 1),
+    }
+    root = repository(stacks)
+    plans = {name: planned(root, name) for name in stacks}
+    contents = contents_of(standing([each for plan in plans.values() for each in plan]))
+
+    found = adopted(repository({}), "lab", contents, queues_of(plans, ["main"]), production=False)
+
+    assert list(found) == list(stacks)
+    section = yaml.safe_load(found["lab-vision-and-language-models"].text)["config"]["training-platform:team"]
+    assert section["members"] == ["group:vision@example.com", "user:ada@example.com"]
 
 
 def test_what_is_no_team_s_is_left_out_by_name(repository: Repository) -> None:

@@ -14,6 +14,7 @@ from training_platform.adopt.sections.values import Inexpressible, Json, at, lab
 from training_platform.clients.project_contents import POLICY, Contents
 from training_platform.config.spec.environment import Environment
 from training_platform.resources import register
+from training_platform.resources.storage.images import repository_id
 
 _NAME = re.compile(r"[a-z]([a-z0-9-]{0,28}[a-z0-9])?")
 MEMBER = re.compile(r"(user|group|serviceAccount):[^\s:@]+@[a-z0-9.-]+\.[a-z]{2,}")
@@ -191,7 +192,7 @@ def _titles(bodies: Iterable[Json]) -> list[str]:
 
 def _images(stack: str, contents: Contents) -> dict[str, Any] | None:
     for path, body in contents.of(register.REPOSITORY).items():
-        if path.endswith(f"/repositories/{stack}-images"):
+        if path.endswith(f"/repositories/{repository_id(stack)}"):
             policies = (body.get("cleanupPolicies") or {}).values()
             kept = [at(each, "mostRecentVersions.keepCount") for each in policies]
             count = next((int(each) for each in kept if each), 20)

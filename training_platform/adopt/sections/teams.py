@@ -11,6 +11,7 @@ from training_platform.adopt.sections.values import Inexpressible, Json, at, lab
 from training_platform.clients.project_contents import POLICY, Contents
 from training_platform.config.spec.team import FIRST_POOL, BucketSpec, PersistentResourceSpec, Team
 from training_platform.resources import register
+from training_platform.resources.cloud_names import account_id
 
 _USER = "roles/iam.serviceAccountUser"
 _DAYS = {"age"}  # the one condition of a rule that a section says
@@ -57,7 +58,7 @@ def team_section(name: str, platform: Platform, common: Mapping[str, str]) -> Fo
         "vertex": {"persistent_resources": resources, "tensorboards": _tensorboards(stack, name, contents)},
     }
     if not fields["members"]:
-        raise Inexpressible(f"nobody may act as {stack}-{name}-jobs, and a team has members")
+        raise Inexpressible(f"nobody may act as {account_id(stack, name, 'jobs')}, and a team has members")
     found.section = shortest(Team, fields)
     return found
 
@@ -107,7 +108,7 @@ def _sections(rows: Any, found: Found, section: Any) -> Iterator[tuple[str, dict
 
 def _members(stack: str, name: str, contents: Contents) -> list[str]:
     """Return who may act as the account of the team's jobs."""
-    account = f"/serviceAccounts/{stack}-{name}-jobs@"
+    account = f"/serviceAccounts/{account_id(stack, name, 'jobs')}@"
     policies = (policy for path, policy in contents.of(POLICY).items() if account in path)
     bindings = (each for policy in policies for each in policy.get("bindings", ()) if each["role"] == _USER)
     return sorted({member for each in bindings for member in each["members"] if MEMBER.fullmatch(member)})
