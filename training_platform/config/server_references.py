@@ -21,7 +21,7 @@ def server_references(stack: Stack, team: Team, home: Environment) -> Iterator[F
             yield stack.dangling(path, cluster, "cluster that the team has a share of", team.shares)
             continue
         if not home.clusters[cluster].serving:
-            message = f"{cluster} of {team.environment} takes no model servers"
+            message = f"{cluster} of {team.environment} is not set up for model servers"
             others = [each for each, spec in home.clusters.items() if spec.serving and each in team.shares]
             allowed = enumeration(others) or f"a cluster with serving: true in {team.environment}"
             yield stack.finding(RULE, path, message, allowed=allowed, nearest=min(others, default=None))

@@ -306,7 +306,7 @@ def test_a_host_that_a_cluster_cannot_hold_pods_to_is_found_at_its_line(copy: Pa
     [
         ("egress: [{host: api.example.com}]", "egress[0].host", "needs fqdn_policies of clusters us-central1"),
         ("google_apis: public", "google_apis", "would not reach Google's APIs"),
-        ("egress: [{ports: [443]}]", "egress[0]", "says nowhere what it is"),
+        ("egress: [{ports: [443]}]", "egress[0]", "gives neither cidr nor host"),
         ("egress: [{cidr: 10.0.0.0/8, host: a.example.com}]", "egress[0]", "cidr and host are both given"),
         ("egress: [{host: api_one}]", "egress[0].host", "'api_one'"),
         ("egress: [{cidr: 203.0.113.1/24}]", "egress[0].cidr", "bits set to the right"),

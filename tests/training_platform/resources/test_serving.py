@@ -163,7 +163,9 @@ def test_what_a_server_cannot_be_is_found_at_its_field(server: Json, path: str, 
         assert finding.nearest == nearest
 
 
-@pytest.mark.parametrize(("cluster", "said"), [("mian", "is not a cluster"), ("other", "takes no model servers")])
+@pytest.mark.parametrize(
+    ("cluster", "said"), [("mian", "is not a cluster"), ("other", "is not set up for model servers")]
+)
 def test_a_cluster_without_model_servers_is_found(cluster: str, said: str) -> None:
     (finding,) = workspace({"chat": SERVER}, cluster=cluster).stacks["dev-vision"].findings
 

@@ -229,7 +229,7 @@ class Environment(Section):
             message = "is true, and the network is not of another project"
             yield Conflict(("network", "grant_roles"), message, "false, or project with the host project", "false")
         if shared and self.network_attachments:
-            message = f"are subnets, and those of the network are project {self.host_project}'s"
+            message = f"need subnets of the network, which belong to its host project {self.host_project}"
             yield Conflict(("network_attachments",), message, "the field left out, or attachments of its owner")
         for name, cluster in self.clusters.items():
             named = cluster.subnet.name if cluster.subnet else None

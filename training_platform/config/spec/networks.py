@@ -39,7 +39,7 @@ class Destination(Section):
     @model_validator(mode="after")
     def _one_of_two(self) -> Destination:
         if (self.cidr is None) == (self.host is None):
-            said = "says nowhere what it is" if self.cidr is None else "cidr and host are both given"
+            said = "gives neither cidr nor host" if self.cidr is None else "cidr and host are both given"
             raise PydanticCustomError("one_place", said, {"allowed": "one of cidr and host"})
         return self
 

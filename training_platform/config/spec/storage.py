@@ -264,7 +264,7 @@ class LustreData(Section):
         fields = ("location", "address", "filesystem")
         missing = [field for field in fields if getattr(self, field) is None]
         if missing and len(missing) < len(fields):
-            raise ValueError(f"lacks {' and '.join(missing)}, which an instance of nobody's stack file needs")
+            raise ValueError(f"lacks {' and '.join(missing)}, which an instance that no stack file creates needs")
         return self
 
     @property

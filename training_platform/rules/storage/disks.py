@@ -107,10 +107,10 @@ def local_ssd_count(pool: NodePoolView) -> Iterator[Draft]:
 )
 def local_ssd_forms(pool: NodePoolView) -> Iterator[Draft]:
     """Find local SSDs in two forms (ephemeral storage, raw blocks, the older count), of which a pool has one."""
-    forms = [name for name in ("ephemeral_ssds", "block_ssds", "legacy_ssds") if getattr(pool, name)]
+    forms = [name for name in _FORMS if getattr(pool, name)]
     if len(forms) > 1:
         said = " and ".join(_FORMS[name] for name in forms)
-        message = f"local SSDs are asked for as {said}, and a pool has them in one form"
+        message = f"local SSDs are asked for as {said}, but a pool has them in one form"
         yield finding(pool, forms[1], message, allowed="one form", nearest=_FORMS[forms[0]])
     if pool.data_cache_ssds and pool.data_cache_ssds > (pool.ephemeral_ssds or pool.data_cache_ssds):
         message = f"{pool.data_cache_ssds} local SSDs are for the data cache, and the nodes have {pool.ephemeral_ssds}"
