@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
 from pulumi.errors import InputPropertiesError, InputPropertyErrorDetails
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from components.models import Place
 from training_platform.config.reading.finding import Path, dotted
 from training_platform.config.reading.rejection import rejections
-from training_platform.config.reading.section import Name
+from training_platform.config.reading.section import Name, fits
 from training_platform.config.reading.source import Source
 from training_platform.resources.scope import MANAGED_BY, Scope
 from training_platform.resources.spelling import camel_case
@@ -57,9 +57,7 @@ def _sections(name: str, args: Any, models: Mapping[str, type[BaseModel]]) -> di
 
 def _of_name(name: str) -> Iterator[InputPropertyErrorDetails]:
     """Yield what is wrong with a resource's name, which becomes part of names in Google Cloud."""
-    try:
-        TypeAdapter(Name).validate_python(name)
-    except ValidationError:
+    if not fits(Name, name):
         reason = (
             f"the resource's name {name!r} is not lower-case letters, digits and dashes, a letter first, at most 30"
         )

@@ -219,15 +219,11 @@ def overview_of(root: Path | None, today: str | None) -> Overview:
 
 def _projects(given: Iterable[str], overview: Overview) -> list[str]:
     """Return the projects to read; one that no stack has may be asked for, if its name can be one."""
-    from pydantic import TypeAdapter, ValidationError
-
-    from training_platform.config.reading.section import ProjectId
+    from training_platform.config.reading.section import ProjectId, fits
 
     names = list(dict.fromkeys(given)) or [ledger.project for ledger in overview.ledgers]
     for name in names:
-        try:
-            TypeAdapter(ProjectId).validate_python(name)
-        except ValidationError:
+        if not fits(ProjectId, name):
             fail(f"{name!r} is not a project id: 6 to 30 lower-case letters, digits and dashes.")
     if not names:
         fail("No stack file names a project that could be read; name one: training-platform quota pull PROJECT")

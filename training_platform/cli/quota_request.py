@@ -64,13 +64,9 @@ def request(
 
 
 def _check_contact(contact: str | None) -> None:
-    from pydantic import TypeAdapter, ValidationError
+    from training_platform.config.reading.section import Email, fits
 
-    from training_platform.config.reading.section import Email
-
-    try:
-        TypeAdapter(Email | None).validate_python(contact)
-    except ValidationError:
+    if not fits(Email | None, contact):
         fail(f"--contact {contact}: that is not an address such as ml-platform@example.com.")
 
 

@@ -12,12 +12,11 @@ from training_platform.adopt.sections.filestore import filestore_section
 from training_platform.adopt.sections.queues import Queues, environment_fields
 from training_platform.adopt.sections.values import Inexpressible, Json, at, labels_of, own_labels
 from training_platform.clients.project_contents import POLICY, Contents
+from training_platform.config.reading.section import Member, Name, fits
 from training_platform.config.spec.environment import Environment
 from training_platform.resources import register
 from training_platform.resources.storage.images import repository_id
 
-_NAME = re.compile(r"[a-z]([a-z0-9-]{0,28}[a-z0-9])?")
-MEMBER = re.compile(r"(user|group|serviceAccount):[^\s:@]+@[a-z0-9.-]+\.[a-z]{2,}")
 _ADMIN = "roles/container.admin"
 _GROUPS = "gke-security-groups@"
 _POOLS = "/nodePools/"
@@ -71,13 +70,13 @@ def environment_section(stack: str, contents: Contents, queues: Queues, *, produ
 
 def stack_can_be_called(name: str) -> bool:
     """Whether the teams of a stack can name it, as a key is named."""
-    return _NAME.fullmatch(name) is not None
+    return fits(Name, name)
 
 
 def key_of(stack: str, name: str) -> str:
     """Return the key under which a stack file has something by its name. Raises Inexpressible."""
     key = name.removeprefix(f"{stack}-")
-    if key == name or not _NAME.fullmatch(key):
+    if key == name or not fits(Name, key):
         raise Inexpressible(f"stack {stack} calls what it has {stack}-KEY, with a key of at most 30 characters")
     return key
 
@@ -123,7 +122,7 @@ def _groups_domain(contents: Contents) -> str | None:
 def _admins(contents: Contents) -> list[str]:
     bindings = contents.of(POLICY).get(contents.project, {}).get("bindings", ())
     members = (m for each in bindings if each["role"] == _ADMIN and not each.get("condition") for m in each["members"])
-    return sorted({member for member in members if MEMBER.fullmatch(member)})
+    return sorted({member for member in members if fits(Member, member)})
 
 
 def _nat_addresses(stack: str, contents: Contents) -> int:

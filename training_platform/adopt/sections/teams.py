@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from training_platform.adopt.sections.environment import MEMBER, Found
+from training_platform.adopt.sections.environment import Found
 from training_platform.adopt.sections.queues import Queues, queue_fields
 from training_platform.adopt.sections.values import Inexpressible, Json, at, labels_of, own_labels, shortest, whole
 from training_platform.clients.project_contents import POLICY, Contents
+from training_platform.config.reading.section import Member, fits
 from training_platform.config.spec.team import FIRST_POOL, BucketSpec, PersistentResourceSpec, Team
 from training_platform.resources import register
 from training_platform.resources.cloud_names import account_id
@@ -111,7 +112,7 @@ def _members(stack: str, name: str, contents: Contents) -> list[str]:
     account = f"/serviceAccounts/{account_id(stack, name, 'jobs')}@"
     policies = (policy for path, policy in contents.of(POLICY).items() if account in path)
     bindings = (each for policy in policies for each in policy.get("bindings", ()) if each["role"] == _USER)
-    return sorted({member for each in bindings for member in each["members"] if MEMBER.fullmatch(member)})
+    return sorted({member for each in bindings for member in each["members"] if fits(Member, member)})
 
 
 def _bucket(_path: str, body: Json) -> dict[str, Any]:

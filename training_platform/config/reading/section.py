@@ -7,7 +7,16 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    TypeAdapter,
+    ValidationError,
+)
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from training_platform.catalog import CHARTS, DISK_TYPES, FILESTORE_TIERS, IMAGES, MACHINE_TYPES, REGIONS, ZONES
@@ -78,6 +87,15 @@ def unique(values: tuple[str, ...]) -> tuple[str, ...]:
     if twice:
         raise PydanticCustomError("twice", f"has {', '.join(twice)} twice".replace("{", "{{"), {"allowed": "each once"})
     return values
+
+
+def fits(kind: Any, value: object) -> bool:
+    """Whether a value is one that a field of a type takes, such as ``Name`` or ``Member``."""
+    try:
+        TypeAdapter(kind).validate_python(value)
+    except ValidationError:
+        return False
+    return True
 
 
 def _cidr(value: str) -> str:
