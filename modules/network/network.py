@@ -9,7 +9,7 @@ from pulumi_gcp import compute, dns, servicenetworking
 
 from modules.register import register
 from training_platform.resources.network import network as resources
-from training_platform.resources.network.google_apis import Entrance, api_records, api_zone, zone_domains
+from training_platform.resources.network.google_apis import DOMAINS, Entrance, api_records, api_zone
 from training_platform.resources.scope import Scope
 from training_platform.resources.storage.lustre import lustre_firewall
 
@@ -79,7 +79,7 @@ class Network(pulumi.ComponentResource):
     def _google_apis(self, name: str, found: Entrance, scope: Scope, network: pulumi.Output[str]) -> None:
         """Let names of Google's APIs lead to addresses that policies can name."""
         ids = []
-        for domain in zone_domains(found):
+        for domain in DOMAINS:
             zone = register(dns.ManagedZone, api_zone(name, domain, scope, network), self)
             records = api_records(name, domain, found, scope, zone.name)
             ids += [register(dns.RecordSet, record, self).id for record in records]

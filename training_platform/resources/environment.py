@@ -26,7 +26,7 @@ from training_platform.resources.gke.workload_policies import workload_policies
 from training_platform.resources.kueue.quota_objects import cohort_objects, flavor_object, topology_objects
 from training_platform.resources.monitoring.alerts import alert_policies, channels
 from training_platform.resources.network.cluster_subnet import cluster_subnet, existing_subnet, webhook_firewall
-from training_platform.resources.network.google_apis import api_records, api_zone, entrance, zone_domains
+from training_platform.resources.network.google_apis import DOMAINS, api_records, api_zone, entrance
 from training_platform.resources.network.gpu_networks import cloud_name, gpu_firewall, gpu_subnet, gpu_vpc
 from training_platform.resources.network.network import (
     existing_network,
@@ -101,11 +101,11 @@ def _network(environment: Environment, scope: Scope) -> Generator[Declared, None
         addresses = list(nat_addresses("network", region, scope, environment.nat_addresses))
         yield from addresses
         yield nat("network", region, scope, _later(own), [_later(address) for address in addresses])
-    apis = entrance(environment)
-    for domain in zone_domains(apis):
-        zone = api_zone("network", domain, scope, _later(network))
-        yield zone
-        yield from api_records("network", domain, apis, scope, zone.inputs["name"]) if apis else ()
+    if apis := entrance(environment):
+        for domain in DOMAINS:
+            zone = api_zone("network", domain, scope, _later(network))
+            yield zone
+            yield from api_records("network", domain, apis, scope, zone.inputs["name"])
     return _later(network)
 
 

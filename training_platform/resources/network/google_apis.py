@@ -35,7 +35,7 @@ ENTRANCES: Final[Mapping[str, Entrance]] = {
     ),
 }
 APIS: Final = "googleapis.com."
-REGISTRIES: Final = ("gcr.io.", "pkg.dev.")
+DOMAINS: Final = (APIS, "gcr.io.", "pkg.dev.")  # each has a private zone: APIs, and registries of images
 TTL_SECONDS: Final = 300
 # The names are fixed, and the new zone or record is where the old one is.
 _OPTIONS: Final = Options(delete_before_replace=True)
@@ -67,11 +67,6 @@ class RecordInputs(TypedDict):
 def entrance(environment: Environment) -> Entrance | None:
     """Return where an environment's clusters reach Google's APIs; None where names lead to public addresses."""
     return ENTRANCES.get(environment.google_apis) if environment.clusters else None
-
-
-def zone_domains(found: Entrance | None) -> tuple[str, ...]:
-    """Return the domains that have a private zone."""
-    return (APIS, *REGISTRIES) if found else ()
 
 
 def api_zone(name: str, domain: str, scope: Scope, network: Any) -> Declared:
