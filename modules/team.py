@@ -29,7 +29,7 @@ from modules.vertex.persistent_resource import PersistentResource, PersistentRes
 from modules.vertex.tensorboard import Tensorboard, TensorboardArgs
 from modules.vertex.workbench import Workbench, WorkbenchArgs
 from training_platform.catalog.locations import region_of
-from training_platform.config.data_sets import access_mode, reaches, with_own_data
+from training_platform.config.data_sets import reaches, with_own_data
 from training_platform.config.expansion.flavors import Flavor
 from training_platform.config.names import (
     agent_name,
@@ -67,7 +67,7 @@ from training_platform.resources.operators.charts import job_kinds
 from training_platform.resources.operators.launch_agent import CHART
 from training_platform.resources.scope import Scope, environment_scope, team_scope
 from training_platform.resources.serving.server import gated_chips
-from training_platform.resources.storage.data_sets import mounted_in
+from training_platform.resources.storage.data_sets import team_mode
 from training_platform.resources.storage.images import repository_id
 from training_platform.resources.tenancy import namespace_labels, resource_quota, shared_claims
 
@@ -304,8 +304,7 @@ class TeamCluster(pulumi.ComponentResource):
         for key, directory in directories_near(team, args.environment, cluster):
             self._volume(key, directory, args, namespace, inside)
         for key, data in args.environment.data_sets.items():
-            mode = access_mode(data, team.name)
-            if mode and data.readable_by(team.name) and mounted_in(data, args.environment, cluster):
+            if mode := team_mode(data, args.environment, cluster, team.name):
                 DataVolume(
                     data_set_name(key, cluster),
                     DataVolumeArgs(

@@ -71,12 +71,18 @@ def reads_lustre(environment: Environment, cluster: str) -> bool:
     return any(each.lustre and mounted_in(each, environment, cluster) for each in environment.data_sets.values())
 
 
+def team_mode(spec: DataSetSpec, environment: Environment, cluster: str, team: str) -> str | None:
+    """Return how pods of a team mount a data set in a cluster; None where they do not."""
+    mounted = spec.readable_by(team) and mounted_in(spec, environment, cluster)
+    return access_mode(spec, team) if mounted else None
+
+
 def team_data_sets(environment: Environment, cluster: str, team: str) -> dict[str, bool]:
     """Return the data sets that pods of a team mount in a cluster, and whether each is a bucket."""
     return {
         key: data.bucket is not None
         for key, data in environment.data_sets.items()
-        if access_mode(data, team) and data.readable_by(team) and mounted_in(data, environment, cluster)
+        if team_mode(data, environment, cluster, team)
     }
 
 
