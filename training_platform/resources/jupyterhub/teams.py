@@ -51,9 +51,11 @@ def waiting_chips(cluster_name: str, cluster: ClusterSpec, team: str, flavors: M
     """Return by flavor what notebooks of a team may ask for while they wait: one of each user, on the largest VM."""
     asked: Counter[str] = Counter()
     notebooks = notebooks_of(cluster, team)
-    for pool in cluster_pools(cluster_name, cluster) if notebooks else ():
-        if notebooks and pool.name in notebooks.teams[team].pools and holds_notebooks(pool):
-            name = flavor_name(pool)
-            if name in flavors:
-                asked[name] = max(asked[name], len(notebooks.teams[team].users) * pool.machine.chips)
+    if notebooks is None:
+        return asked
+    profile = notebooks.teams[team]
+    for pool in cluster_pools(cluster_name, cluster):
+        name = flavor_name(pool)
+        if pool.name in profile.pools and name in flavors and holds_notebooks(pool):
+            asked[name] = max(asked[name], len(profile.users) * pool.machine.chips)
     return asked
