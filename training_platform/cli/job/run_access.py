@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -31,8 +32,23 @@ Team = Annotated[str | None, typer.Option("--team", help="The team that owns the
 Kubeconfig = Annotated[
     str | None, typer.Option("--kubeconfig", help="The kubeconfig; default: KUBECONFIG, else kubectl's own.")
 ]
+_ON_THIS_MACHINE = re.compile(r"http://(127\.0\.0\.1|localhost|\[::1\]):\d{1,5}/?")
+
+
+def _on_this_machine(address: str | None) -> str | None:
+    """Return a local cloud's address; ends the command for any other, which would be sent the user's credentials."""
+    if address is not None and not _ON_THIS_MACHINE.fullmatch(address):
+        fail(f"--local-cloud {address!r} is not a server of this machine: write http://127.0.0.1:PORT.")
+    return address
+
+
 LocalCloud = Annotated[
-    str | None, typer.Option("--local-cloud", help="A local cloud to ask instead of Google, http://127.0.0.1:PORT.")
+    str | None,
+    typer.Option(
+        "--local-cloud",
+        help="A local cloud to ask instead of Google, http://127.0.0.1:PORT.",
+        callback=_on_this_machine,
+    ),
 ]
 
 

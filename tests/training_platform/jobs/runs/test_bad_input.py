@@ -282,3 +282,11 @@ def test_a_namesake_on_vertex_ai_is_refused(vertex: tuple[vertex_cloud.Cloud, ve
 
     one_sentence(job("submit", str(file), "--run", "train-again"), "Vertex AI has a run train-again in projects/")
     assert jobs_of(cloud) == 1
+
+
+@pytest.mark.parametrize("command", [("job", "list"), ("persistent-resource", "list"), ("adopt", "p", "--stack", "s")])
+@pytest.mark.parametrize("address", ["nonsense", "https://cloud.example.com", "http://[::1", ""])
+def test_a_local_cloud_elsewhere_is_sent_no_credentials(tmp_path: Path, command: tuple[str, ...], address: str) -> None:
+    result = CliRunner().invoke(app, [*command, "--local-cloud", address, "--root", str(write_lab(tmp_path / "lab"))])
+
+    one_sentence(result, f"--local-cloud {address!r} is not a server of this machine: write http://127.0.0.1:PORT.")
