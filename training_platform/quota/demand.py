@@ -177,8 +177,7 @@ def _gateways(stack: str, project: str, environment: Environment) -> Iterator[Ch
         addresses = environment.nat_addresses or nat_addresses(vms[region], NAT_MAX_PORTS)
         holder = Holder(stack, ("clusters", name), f"NAT of {region}")
         yield from (usage.by(holder) for usage in nat_usage(project, region, addresses))
-        yield from _counted(project, holder, {"routers": 1})
-        yield from _counted(project, holder, {"static-addresses": environment.nat_addresses}, region)
+        yield from _counted(project, holder, {"routers": 1, "static-addresses": environment.nat_addresses}, region)
 
 
 def _team(stack: str, project: str, team: Team) -> Iterator[Charge]:
