@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-
 import pytest
 import yaml
 
-from tests.places import ORGANISATION, ROOT
+from tests.stacks.edited import plans_of_dev
 from training_platform.catalog import CHARTS, IMAGES
 from training_platform.checks.planning.recorder import Plan
-from training_platform.checks.planning.stack_plan import plan_stacks
-from training_platform.config.workspace import read_workspace
 
 RELEASE = "kubernetes:helm.sh/v3:Release"
 RBAC = "kubernetes:rbac.authorization.k8s.io/v1:"
@@ -21,23 +17,12 @@ LAUNCH = "    wandb_launch: {us-central1: {entity: example-vision, queues: [gpus
 @pytest.fixture(scope="module")
 def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
     """Plan dev's team with an agent in its cluster for GPUs, whose chart comes from a mirror."""
-    root = tmp_path_factory.mktemp("repository")
-    shutil.copytree(ORGANISATION / "stacks", root / "stacks")
-    for name in ("Pulumi.yaml", "__main__.py"):
-        shutil.copy(ROOT / name, root / name)
-    added = {
-        "dev": ("    clusters:\n", "    charts: {wandb-launch: {repository: https://charts.example.com}}\n"),
-        "dev-vision": ("    name: vision\n", LAUNCH),
+    charts = "    charts: {wandb-launch: {repository: https://charts.example.com}}\n"
+    edits = {
+        "dev": ("    clusters:\n", f"{charts}    clusters:\n"),
+        "dev-vision": ("    name: vision\n", f"{LAUNCH}    name: vision\n"),
     }
-    for name, (before, text) in added.items():
-        file = root / "stacks" / f"Pulumi.{name}.yaml"
-        old = file.read_text(encoding="utf-8")
-        assert before in old
-        file.write_text(old.replace(before, f"{text}{before}", 1), encoding="utf-8")
-    workspace = read_workspace(root)
-    wanted = [workspace.stacks[name] for name in added]
-    assert not any(stack.findings for stack in wanted)
-    return {stack.name: plan for stack, plan in plan_stacks(workspace, wanted)}["dev-vision"]
+    return plans_of_dev(tmp_path_factory.mktemp("repository"), edits)["dev-vision"]
 
 
 def test_the_agent_comes_from_its_chart_without_a_key(plan: Plan) -> None:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
-
 import pytest
 import yaml
 
-from tests.places import ORGANISATION, ROOT
+from tests.stacks.edited import plans_of_dev
 from training_platform.checks.planning.recorder import Plan
-from training_platform.checks.planning.stack_plan import plan_stacks
-from training_platform.config.workspace import read_workspace
 
 RELEASE = "kubernetes:helm.sh/v3:Release"
 OPERATORS = "[ray, trainer, leader-worker-set, slice-controller, ml-diagnostics]"
@@ -19,19 +15,9 @@ OPERATORS = "[ray, trainer, leader-worker-set, slice-controller, ml-diagnostics]
 @pytest.fixture(scope="module")
 def plans(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Plan]:
     """Plan dev and its team, with every operator in its cluster for GPUs."""
-    root = tmp_path_factory.mktemp("repository")
-    shutil.copytree(ORGANISATION / "stacks", root / "stacks")
-    for name in ("Pulumi.yaml", "__main__.py"):
-        shutil.copy(ROOT / name, root / name)
-    dev = root / "stacks" / "Pulumi.dev.yaml"
     before = "      us-central1:\n        location: us-central1\n"
-    text = dev.read_text(encoding="utf-8")
-    assert before in text
-    dev.write_text(text.replace(before, f"{before}        operators: {OPERATORS}\n", 1), encoding="utf-8")
-    workspace = read_workspace(root)
-    wanted = [workspace.stacks[name] for name in ("dev", "dev-vision")]
-    assert not any(stack.findings for stack in wanted)
-    return {stack.name: plan for stack, plan in plan_stacks(workspace, wanted)}
+    edits = {"dev": (before, f"{before}        operators: {OPERATORS}\n")}
+    return plans_of_dev(tmp_path_factory.mktemp("repository"), edits)
 
 
 @pytest.mark.parametrize(
