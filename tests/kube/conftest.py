@@ -61,7 +61,8 @@ def server(
         for each in (*map(administrator, CONTROLLERS), *_planned(plans)):
             assert made.ask(each["kind"], each, keep=True) == "", each["metadata"]
         _wait_for_policies(made)
-        _wait_for_quotas(made)
+        for team_stack in NAMESPACES:
+            made.wait_for_quota(team_stack.removeprefix("prod-"), START_SECONDS)
         yield made
 
 
@@ -112,17 +113,6 @@ def _wait_for_policies(server: Server) -> None:
         while "ValidatingAdmissionPolicy" not in server.ask("Pod", pod):
             assert time.monotonic() < deadline, f"a pod with {field} is still let in"
             time.sleep(0.2)
-
-
-def _wait_for_quotas(server: Server) -> None:
-    """Wait until the controller has counted what the namespaces hold: before that, nothing is refused."""
-    deadline = time.monotonic() + START_SECONDS
-    for stack in NAMESPACES:
-        (quota,) = server.read("ResourceQuota", stack.removeprefix("prod-"))
-        while quota["status"].get("used", {}).keys() != quota["spec"]["hard"].keys():
-            assert time.monotonic() < deadline, "the quota is not counted"
-            time.sleep(0.2)
-            (quota,) = server.read("ResourceQuota", stack.removeprefix("prod-"))
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import httpx
@@ -28,6 +30,7 @@ PLURALS = {
 MEMBER = {"Impersonate-User": "ada@example.com", "Impersonate-Group": "vision@example.com"}
 JOB_CONTROLLER = {"Impersonate-User": "system:serviceaccount:kube-system:job-controller"}
 JOBSET_CONTROLLER = {"Impersonate-User": "system:serviceaccount:jobset-system:jobset-controller"}
+RBAC = "rbac.authorization.k8s.io"
 KUEUE = {"Impersonate-User": "system:serviceaccount:kueue-system:kueue-controller-manager"}
 
 
@@ -64,6 +67,15 @@ class Server:
         """Return the objects of a kind in a namespace."""
         return list(self._http.get(PLURALS[kind].format(namespace)).json()["items"])
 
+    def wait_for_quota(self, namespace: str, seconds: float) -> None:
+        """Wait until a controller has counted what a namespace with one quota holds: nothing is refused before."""
+        deadline = time.monotonic() + seconds
+        (quota,) = self.read("ResourceQuota", namespace)
+        while quota["status"].get("used", {}).keys() != quota["spec"]["hard"].keys():
+            assert time.monotonic() < deadline, "the quota is not counted"
+            time.sleep(0.2)
+            (quota,) = self.read("ResourceQuota", namespace)
+
     def find(self, kind: str, obj: Json, who: dict[str, str]) -> str:
         """Read an object, as somebody; return the refusal, or an empty text."""
         path = f"{PLURALS[kind].format(obj['metadata']['namespace'])}/{obj['metadata']['name']}"
@@ -82,3 +94,11 @@ class Server:
     def _answer(self, method: str, path: str, body: Json | None, headers: dict[str, str], options: Json) -> str:
         answer = self._http.request(method, path, json=body, headers=headers, params=options)
         return "" if answer.is_success else str(answer.json()["message"])
+
+
+def role_objects(name: str, namespace: str, rules: Sequence[Mapping[str, Any]], subject: Json) -> Iterator[Json]:
+    """Yield a Role and the binding by which a subject has it."""
+    about = {"apiVersion": f"{RBAC}/v1", "metadata": {"name": name, "namespace": namespace}}
+    ref = {"apiGroup": RBAC, "kind": "Role", "name": name}
+    yield {**about, "kind": "Role", "rules": list(rules)}
+    yield {**about, "kind": "RoleBinding", "roleRef": ref, "subjects": [subject]}

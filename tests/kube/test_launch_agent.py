@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import copy
-import time
 from collections.abc import Callable
 
 import pytest
 
-from tests.kube.server import Json, Server
+from tests.kube.server import Json, Server, role_objects
 from tests.kube.test_admission import GPU_JOB, job
 from training_platform.resources.operators.launch_agent import (
     AGENT_LABELS,
@@ -24,7 +23,6 @@ pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 TEAM = "vision"
 OWN = agent_namespace(TEAM)
 AGENT = {"Impersonate-User": f"system:serviceaccount:{OWN}:{agent_account(TEAM)}"}
-GROUP = "rbac.authorization.k8s.io"
 # What the chart grants it in its own namespace: wandb/helm-charts 82d5626, launch-agent, rbac.yaml, read 2026-11-22.
 OF_THE_CHART = [
     {"apiGroups": [""], "resources": ["pods", "configmaps", "secrets"], "verbs": ["create", "get", "list"]},
@@ -40,25 +38,13 @@ def agent(server: Server) -> Server:
         "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "agent", "namespace": OWN},
         "spec": {"hard": AGENT_QUOTA},
     }  # fmt: skip
-    grants = [each for where, rules in ((TEAM, agent_rules(TEAM)), (OWN, OF_THE_CHART)) for each in role(where, rules)]
+    account = {"kind": "ServiceAccount", "name": agent_account(TEAM), "namespace": OWN}
+    rights = {TEAM: agent_rules(TEAM), OWN: OF_THE_CHART}
+    grants = [each for where, rules in rights.items() for each in role_objects("agent", where, rules, account)]
     for made in (namespace, quota, *grants):
         assert server.ask(str(made["kind"]), made, keep=True) == ""
-    deadline = time.monotonic() + 60
-    while server.read("ResourceQuota", OWN)[0]["status"].get("used", {}).keys() != AGENT_QUOTA.keys():
-        assert time.monotonic() < deadline, "the quota is not counted"
-        time.sleep(0.2)
+    server.wait_for_quota(OWN, 60)
     return server
-
-
-def role(namespace: str, rules: list[dict[str, list[str]]]) -> list[Json]:
-    """Return a Role for the agent's account, and its binding."""
-    about = {"apiVersion": f"{GROUP}/v1", "metadata": {"name": "agent", "namespace": namespace}}
-    subject = {"kind": "ServiceAccount", "name": agent_account(TEAM), "namespace": OWN}
-    ref = {"apiGroup": GROUP, "kind": "Role", "name": "agent"}
-    return [
-        {**about, "kind": "Role", "rules": rules},
-        {**about, "kind": "RoleBinding", "roleRef": ref, "subjects": [subject]},
-    ]
 
 
 def secret(name: str) -> Json:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.kube.server import PLURALS, Json, Server
+from tests.kube.server import PLURALS, RBAC, Json, Server, role_objects
 from training_platform.resources.admission.jobs import PODSET_LABEL, JobKind, queued_operator_jobs
 from training_platform.resources.admission.policy import API_VERSION
 from training_platform.resources.operators.charts import OPERATORS
@@ -19,7 +19,6 @@ from training_platform.resources.tenancy import rules_of
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 
 GRACE = {"Impersonate-User": "grace@example.com"}
-ABOUT = {"group": "rbac.authorization.k8s.io", "name": "operator-jobs"}
 NAMES = {
     "rayclusters": "RayCluster", "rayjobs": "RayJob", "trainjobs": "TrainJob", "leaderworkersets": "LeaderWorkerSet",
 }  # fmt: skip
@@ -60,14 +59,9 @@ def members(server: Server) -> Server:
         {"apiGroups": [rule.api_group], "resources": list(rule.resources), "verbs": list(rule.verbs)}
         for rule in rules_of(KINDS.values())
     ]
-    metadata = {"name": ABOUT["name"], "namespace": "vision"}
-    role = {"apiVersion": f"{ABOUT['group']}/v1", "kind": "Role", "metadata": metadata, "rules": rules}
-    subject = {"kind": "User", "name": "grace@example.com", "apiGroup": ABOUT["group"]}
-    ref = {"kind": "Role", "name": ABOUT["name"], "apiGroup": ABOUT["group"]}
-    binding = {**role, "kind": "RoleBinding", "roleRef": ref, "subjects": [subject]}
-    del binding["rules"]
-    assert server.ask("Role", role, keep=True) == ""
-    assert server.ask("RoleBinding", binding, keep=True) == ""
+    grace = {"kind": "User", "name": "grace@example.com", "apiGroup": RBAC}
+    for each in role_objects("operator-jobs", "vision", rules, grace):
+        assert server.ask(each["kind"], each, keep=True) == ""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         if all("queue" in server.ask(NAMES[kind], job(kind, labels={}), GRACE) for kind in KINDS):
