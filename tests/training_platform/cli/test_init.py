@@ -68,12 +68,14 @@ def test_nothing_that_is_there_is_written_over(root: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("environment", "dev", "--no-production"), "--project is missing: google cloud project id."),
+        (("environment", "dev", "--no-production"), "--project is missing: Google Cloud project id."),
         (("environment", "dev", "--project", "example-lab"), "--production or --no-production is missing."),
         ((*ENVIRONMENT, "--machine-type", "a3-higpu-8g"), "Nearest: a3-highgpu-8g."),
+        ((*ENVIRONMENT, "--machine-type", "x"), "'x' is not a machine type with TPUs or GPUs.\n"),
         (("environment", "dev", "--project", "EXAMPLE", "--production"), "project: 'EXAMPLE' is not in the right form"),
         ((*TEAM, "--environment", "dev"), "'dev' is not an environment"),
         (("job", "vision/train", "--environment", "dev", "--image", "i"), "is not TEAM/NAME of a team of dev"),
+        ((*JOB, "--environment", "dev"), "a team of dev, which is not an environment."),
     ],
 )
 def test_what_cannot_be_written_is_said_and_nothing_is_written(

@@ -45,7 +45,8 @@ def environment(
     chosen = _asked(machine_type, "--machine-type", "Machine type of the first node pool", "a3-highgpu-8g")
     if chosen not in MACHINE_TYPES or MACHINE_TYPES[chosen].accelerator is None:
         names = [each for each, row in MACHINE_TYPES.items() if row.accelerator is not None]
-        fail(f"{chosen!r} is not a machine type with TPUs or GPUs. Nearest: {find_nearest(chosen, names)}.")
+        nearest = find_nearest(chosen, names)
+        fail(f"{chosen!r} is not a machine type with TPUs or GPUs.{f' Nearest: {nearest}.' if nearest else ''}")
     text = environment_text(
         project=_asked(project, "--project", "Google Cloud project id"),
         production=decided(production),
@@ -108,7 +109,9 @@ def job(
     parts = name.split("/")
     owners = {team.name: team for _, team, _ in workspace.teams() if team.environment == home}
     if len(parts) != JOB_NAME_PARTS or parts[0] not in owners:
-        fail(f"{name!r} is not TEAM/NAME of a team of {home}, which has {', '.join(sorted(owners)) or 'no team'}.")
+        teams = f"has {', '.join(sorted(owners)) or 'no team'}"
+        declared = any(stack.name == home for stack, _ in workspace.environments())
+        fail(f"{name!r} is not TEAM/NAME of a team of {home}, which {teams if declared else 'is not an environment'}.")
     owner = owners[parts[0]]
     text = first_file.head(home, _asked(image, "--image", "Container image with its tag"))
     if where != "vertex":
@@ -152,7 +155,7 @@ def _asked(given: str | None, option: str, question: str, default: str | None = 
         return given
     if sys.stdin.isatty():
         return str(typer.prompt(question, default=default))
-    return default if default is not None else fail(f"{option} is missing: {question.lower()}.")
+    return default if default is not None else fail(f"{option} is missing: {question}.")
 
 
 def decided(production: bool | None) -> bool:
