@@ -14,7 +14,7 @@ from training_platform.resources.register import KUBERNETES, REGISTER
 
 def lines(stacks: Sequence[AdoptedStack], unread: Mapping[str, str]) -> Iterator[str]:
     """Yield the report, a line at a time; ``unread`` says which lists could not be had."""
-    yield from (f"not read, so that what stands of it is planned as new: {why}" for why in unread.values())
+    yield from (f"could not be listed, so that all of its kind is planned as new: {why}" for why in unread.values())
     for stack in stacks:
         yield from _lines(stack)
 
@@ -23,8 +23,8 @@ def _lines(stack: AdoptedStack) -> Iterator[str]:
     yield f"{stack.name}: {len(stack.found)} resources to import, {len(stack.new)} new"
     yield from _section("left out, and stays as it is", (f"{_short(p)}: {why}" for p, why in stack.left_out.items()))
     yield from _section("the first update changes", _fields(stack.changes))
-    yield from _section("stands there, and no stack file says it", _fields(stack.unsaid))
-    yield from _section("new, since nothing in the project is it", _new(stack.new))
+    yield from _section("is there, and no stack file can say it", _fields(stack.unsaid))
+    yield from _section("new, since nothing in the project matches it", _new(stack.new))
 
 
 def as_json(stack: AdoptedStack) -> dict[str, Any]:

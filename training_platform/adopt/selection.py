@@ -70,6 +70,6 @@ def _refuse_twins(contents: Contents) -> None:
             if len(paths) > 1:
                 ends = [each.split("/locations/")[-1] for each in sorted(paths)]
                 raise SelectionError(
-                    f"{name} is there {len(paths)} times, and a stack has one of a name: leave the others out, such as "
-                    f"--leave-out {ends[-1]} (there are {', '.join(ends)})."
+                    f"{name} is there {len(paths)} times, and a stack can have only one of that name: leave the others "
+                    f"out, such as --leave-out {ends[-1]} (there are {', '.join(ends)})."
                 )

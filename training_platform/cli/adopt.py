@@ -46,7 +46,8 @@ def adopt(
         typer.Option("--region", help="Ask Vertex AI here too; default: where clusters and instances are. Repeatable."),
     ] = None,
     keep_replaced: Annotated[
-        bool, typer.Option("--keep-replaced", help="Write what the stack would replace too, which is left out else.")
+        bool,
+        typer.Option("--keep-replaced", help="Write what the stack would replace too, which is otherwise left out."),
     ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Write over files that are there.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be written, and write nothing.")] = False,
@@ -71,7 +72,9 @@ def adopt(
     need("jobs", "Reading a project")
     need("deploy", "Planning what is adopted")
     if not stack_can_be_called(stack):
-        fail(f"--stack {stack!r} is no stack name: at most 30 lower-case letters, digits and dashes, a letter first.")
+        fail(
+            f"--stack {stack!r} is not a stack name: at most 30 lower-case letters, digits and dashes, a letter first."
+        )
     folder = repository(root)
     says_production = decided(production)
     contents = _contents(project, regions or [], only or [], leave_out or [], local_cloud)
@@ -134,7 +137,7 @@ def planner(folder: Path) -> Plan:
             if wrong := workspace.stacks[name].findings:
                 for finding in wrong:
                     say(str(finding), err=True)
-                fail("what stands in the project makes no stack file; nothing was written.")
+                fail("no valid stack file describes what is in the project; nothing was written.")
             plans = {each.name: found for each, found in plan_stacks(workspace, plan_order(workspace, [name]))}
         return plans[name].resources
 
@@ -163,7 +166,7 @@ def _write(folder: Path, stacks: Sequence[AdoptedStack], *, overwrite: bool, qui
     texts |= {_imports(each): json.dumps(each.imports, indent=2) for each in stacks}
     there = [name for name in texts if (folder / name).exists()]
     if there and not overwrite and not _agreed(there):
-        fail(f"{' and '.join(there)}: there already, and not changed; --overwrite writes over, --dry-run only says.")
+        fail(f"{' and '.join(there)}: there already, and not changed; --overwrite replaces, --dry-run only reports.")
     try:
         write_files({folder / name: text for name, text in texts.items()})
     except OutputError as error:
@@ -190,7 +193,7 @@ def adopt_state(
     """Put right what an import leaves in a state: from `pulumi stack export` to `pulumi stack import`.
 
     Takes out inputs that the program ignores and the provider would refuse, and fills in what no API tells. Reads
-    standard input, prints the state. Exit code 2: one of both cannot be read.
+    standard input, prints the state. Exit code 2: one of the two cannot be read.
     """
     from training_platform.adopt.state import settled
 
@@ -200,6 +203,6 @@ def adopt_state(
     except OSError as error:
         fail(f"{imports} cannot be read: {error.strerror}.")
     except (ValueError, KeyError, TypeError, AttributeError):
-        fail(f"standard input is no export of a stack, or {imports} not what adopt wrote.")
+        fail(f"standard input is not an export of a stack, or {imports} is not what adopt wrote.")
     print_json(found)
     say(f"{len(changed)} resources put right: {', '.join(changed) or 'none'}", err=True)

@@ -119,7 +119,7 @@ def test_an_address_where_nothing_listens_is_one_sentence(root: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "why"),
-    [("Lab", "no stack name"), ("../lab", "no stack name"), ("a" * 40, "no stack name")],
+    [("Lab", "is not a stack name"), ("../lab", "is not a stack name"), ("a" * 40, "is not a stack name")],
 )
 def test_a_stack_s_name_that_cannot_be_one_is_refused_before_anything_is_read(name: str, why: str, root: Path) -> None:
     options = ["--no-production", "--local-cloud", "http://127.0.0.1:9", "--root", str(root)]
@@ -139,7 +139,9 @@ def test_two_clusters_of_one_name_are_told_apart_by_their_location(seeded: Seede
     twin(seeded)
 
     said = sentence(run(root, address))
-    assert said.startswith("lab-main is there 2 times, and a stack has one of a name: leave the others out")
+    assert said.startswith(
+        "lab-main is there 2 times, and a stack can have only one of that name: leave the others out"
+    )
     assert "--leave-out us-central1-b/clusters/lab-main" in said
     ran = run(root, address, "--leave-out", "us-central1-b/clusters/lab-main")
     assert ran.exit_code == 0, ran.output
@@ -260,7 +262,7 @@ def test_what_an_api_did_tell_is_not_written_over(root: Path, address: str) -> N
 def test_a_state_that_is_none_is_one_sentence(state: str, root: Path, address: str) -> None:
     run(root, address)
 
-    assert "is no export of a stack" in sentence(settle(state, root / "import-lab.json"))
+    assert "is not an export of a stack" in sentence(settle(state, root / "import-lab.json"))
 
 
 def test_an_import_file_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:

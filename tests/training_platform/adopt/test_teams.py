@@ -183,7 +183,7 @@ def test_what_is_no_team_s_is_left_out_by_name(repository: Repository) -> None:
     found = adopted(repository({}), "lab", contents_of(seeded), Queues(), production=False)
 
     assert list(found) == ["lab"]
-    reason = "it is no team's: a team's stack calls what it has example-lab-lab-TEAM-KEY"
+    reason = "it belongs to no team: a team's stack calls what it has example-lab-lab-TEAM-KEY"
     assert found["lab"].left_out == {"images-of-all": reason}
 
 
@@ -193,7 +193,7 @@ def test_a_team_of_which_nobody_is_a_member_is_left_out(repository: Repository) 
 
     found = adopted(repository({}), "lab", contents, Queues({"main": {QUEUES: [queue]}}), production=False)
 
-    assert found["lab"].left_out == {"team nlp": "nobody may act as lab-nlp-jobs, and a team has members"}
+    assert found["lab"].left_out == {"team nlp": "nobody may act as lab-nlp-jobs, and a team needs members"}
 
 
 class Cluster(ApiStub):

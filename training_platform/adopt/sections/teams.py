@@ -59,7 +59,7 @@ def team_section(name: str, platform: Platform, common: Mapping[str, str]) -> Fo
         "vertex": {"persistent_resources": resources, "tensorboards": _tensorboards(stack, name, contents)},
     }
     if not fields["members"]:
-        raise Inexpressible(f"nobody may act as {account_id(stack, name, 'jobs')}, and a team has members")
+        raise Inexpressible(f"nobody may act as {account_id(stack, name, 'jobs')}, and a team needs members")
     found.section = shortest(Team, fields)
     return found
 
@@ -70,7 +70,7 @@ def without_team(stack: str, teams: Sequence[str], contents: Contents) -> Iterat
     for kind, start in forms.items():
         for path in contents.of(kind):
             if _owner(path.rpartition("/")[2], start, teams) is None:
-                yield path, f"it is no team's: a team's stack calls what it has {start}TEAM-KEY"
+                yield path, f"it belongs to no team: a team's stack calls what it has {start}TEAM-KEY"
 
 
 class _Owned:
