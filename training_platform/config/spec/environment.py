@@ -193,14 +193,8 @@ class Environment(Section):
             if cluster.notebooks:
                 at = ("clusters", name, "notebooks", "filestore")
                 yield from self._conflicts_of_homes(at, cluster.notebooks.filestore, region_of(cluster.location))
-        for name, instance in self.filestore.items():
-            alone = self.private_services_range is None and self.network is None
-            if instance.connection == "private-service-access" and alone:
-                message = "needs private_services_range of the environment, which is not set"
-                yield Conflict(("filestore", name, "connection"), message, "direct-peering, or such a range")
-        if self.lustre and self.private_services_range is None and self.network is None:
-            message = "needs private_services_range of the environment, which is not set"
-            yield Conflict(("lustre",), message, "such a range, a /23 or larger for each instance", "10.200.0.0/20")
+        if self.private_services_range is None and self.network is None:
+            yield from self._without_services_range()
         if self.google_apis == "public" and self.clusters and not self.open_egress:
             message = "is public: pods of teams would not reach Google's APIs, whose public addresses change"
             yield Conflict(("google_apis",), message, "private, restricted, or open_egress: true", "private")
@@ -217,6 +211,15 @@ class Environment(Section):
         if slices > MOST_SLICES:
             message = f"has {slices:,} slices and node pools in all clusters together"
             yield Conflict(("clusters",), message, f"at most {MOST_SLICES:,}")
+
+    def _without_services_range(self) -> Iterator[Conflict]:
+        """Yield what needs private service access, of an environment that has neither a range for it nor a network."""
+        message = "needs private_services_range of the environment, which is not set"
+        for name, instance in self.filestore.items():
+            if instance.connection == "private-service-access":
+                yield Conflict(("filestore", name, "connection"), message, "direct-peering, or such a range")
+        if self.lustre:
+            yield Conflict(("lustre",), message, "such a range, a /23 or larger for each instance", "10.200.0.0/20")
 
     def _conflicts_of_network(self) -> Iterator[Conflict]:
         """Yield what an existing network's owner decides, and subnets that are nowhere to be found."""
