@@ -214,23 +214,22 @@ class TeamCluster(pulumi.ComponentResource):
     def __init__(self, name: str, args: TeamClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:team:Cluster", name, {}, opts)
         cluster, team = args.cluster, args.team
-        home = environment_scope(team.environment, args.environment)
+        spec, home = args.environment.clusters[cluster], environment_scope(team.environment, args.environment)
         provider = cluster_provider(
             f"{name}-kubernetes",
             endpoint=_read(args.outputs, lambda outputs: _endpoint(outputs, args)),
             project=home.project,
-            location=args.environment.clusters[cluster].location,
-            cluster_name=cluster_name(home, cluster, args.environment.clusters[cluster]),
+            location=spec.location,
+            cluster_name=cluster_name(home, cluster, spec),
             opts=pulumi.ResourceOptions(parent=self),
         )
         inside = pulumi.ResourceOptions(parent=self, providers=[provider])
-        spec = args.environment.clusters[cluster]
         notebooks, egress = notebooks_of(spec, team.name), egress_spec(team, args.environment)
         waiting = gated_chips(team, cluster, args.flavors) + waiting_chips(cluster, spec, team.name, args.flavors)
         namespace = TeamNamespace(
             f"{name}-tenancy",
             TeamNamespaceArgs(
-                scope=args.scope.within(args.environment.clusters[cluster]),
+                scope=args.scope.within(spec),
                 team=team.name,
                 members=team.members,
                 google_service_account=args.service_account,
@@ -244,11 +243,11 @@ class TeamCluster(pulumi.ComponentResource):
                 ),
                 quota={
                     **resource_quota(team.shares[cluster], args.flavors, waiting),
-                    **claim_limits(args.environment.clusters[cluster].storage_classes, team.name),
+                    **claim_limits(spec.storage_classes, team.name),
                 },
                 egress=egress,
                 hosts=host_spec(team, args.environment),
-                kinds=job_kinds(args.environment.clusters[cluster]),
+                kinds=job_kinds(spec),
             ),
             inside,
         )
