@@ -47,12 +47,13 @@ def _pools(
     shares = team.shares.get(cluster, {})
     good = [name for name, pool in pools.items() if flavor_name(pool) in shares and holds_notebooks(pool)]
     for number, name in enumerate(spec.pools):
-        flavor = flavor_name(pools[name])
         if name in good:
             continue
-        message = f"team {team.name} has no share of {flavor} in {cluster}: its notebooks would wait for ever"
-        if not holds_notebooks(pools[name]):
-            message = f"{name} has no notebooks: a notebook is one pod, on a VM that comes for it alone"
+        if holds_notebooks(pools[name]):
+            flavor = flavor_name(pools[name])
+            message = f"team {team.name} has no share of {flavor} in {cluster}: its notebooks would wait for ever"
+        else:
+            message = f"{name} has no notebooks: its VMs do not start for a notebook, which is a single pod"
         allowed = enumeration(good) or "a pool of single VMs of whose flavor the team has a share"
         yield stack.finding(RULE, (*path, "pools", number), message, allowed=allowed, nearest=min(good, default=None))
 
