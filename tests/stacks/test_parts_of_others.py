@@ -266,7 +266,7 @@ def test_settings_of_what_is_somebody_elses_are_refused_all_at_once() -> None:
         (environment({"location": "us-central1"}), "clusters.main.subnet", "nodes, pods and services"),
         (environment(NAMED), "clusters.main.subnet.name", "makes the network"),
         (environment(network=HOST), "clusters.main.subnet.name", "is of project example-host"),
-        (environment(NAMED, network=HOST, **ATTACHMENTS), "network_attachments", "project example-host's"),
+        (environment(NAMED, network=HOST, **ATTACHMENTS), "network_attachments", "host project example-host"),
         (environment(NAMED, network={**OWN_HOST, "grant_roles": True}), "network.grant_roles", "Nearest: false"),
     ],
 )
