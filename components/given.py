@@ -17,7 +17,7 @@ from training_platform.config.reading.finding import Path, dotted
 from training_platform.config.reading.rejection import rejections
 from training_platform.config.reading.section import Name, fits
 from training_platform.config.reading.source import Source
-from training_platform.resources.scope import MANAGED_BY, Scope
+from training_platform.resources.scope import Scope, complete_labels
 from training_platform.resources.spelling import camel_case
 
 Spec = TypeVar("Spec", bound=BaseModel)
@@ -83,12 +83,11 @@ def _whole(value: Any) -> Any:
 
 
 def _scope(place: Place) -> Scope:
-    team = {"team": place.team} if place.team else {}
     return Scope(
         environment=place.environment,
         team=place.team,
         project=place.project,
-        labels={**place.labels, "environment": place.environment, **team, "managed-by": MANAGED_BY},
+        labels=complete_labels(place.labels, place.environment, place.team),
         deletion_protection=place.deletion_protection,
         keys=place.keys,
     )

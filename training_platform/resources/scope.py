@@ -51,7 +51,7 @@ def environment_scope(name: str, environment: Environment) -> Scope:
         environment=name,
         team=None,
         project=environment.project,
-        labels={**environment.labels, "environment": name, "managed-by": MANAGED_BY},
+        labels=complete_labels(environment.labels, name),
         deletion_protection=environment.deletion_protection,
         keys=_keys(environment),
     )
@@ -63,16 +63,16 @@ def team_scope(team: Team, environment: Environment) -> Scope:
         environment=team.environment,
         team=team.name,
         project=team.project or environment.project,
-        labels={
-            **environment.labels,
-            **team.labels,
-            "environment": team.environment,
-            "team": team.name,
-            "managed-by": MANAGED_BY,
-        },
+        labels=complete_labels({**environment.labels, **team.labels}, team.environment, team.name),
         deletion_protection=environment.deletion_protection,
         keys=_keys(environment),
     )
+
+
+def complete_labels(own: Mapping[str, str], environment: str, team: str | None = None) -> dict[str, str]:
+    """Return labels as resources have them: ours win over those that somebody chose."""
+    of_team = {"team": team} if team else {}
+    return {**own, "environment": environment, **of_team, "managed-by": MANAGED_BY}
 
 
 def _keys(environment: Environment) -> dict[str, str]:
