@@ -198,8 +198,8 @@ def adopt_state(
     from training_platform.adopt.state import settled
 
     try:
-        state, said = json.loads(sys.stdin.read()), json.loads(imports.read_text(encoding="utf-8"))
-        found, changed = settled(state, said)
+        said = json.loads(imports.read_text(encoding="utf-8"))
+        found, changed = settled(json.loads(sys.stdin.read()), said)
     except OSError as error:
         fail(f"{imports} cannot be read: {error.strerror}.")
     except (ValueError, KeyError, TypeError, AttributeError):

@@ -265,5 +265,6 @@ def test_a_state_that_is_none_is_one_sentence(state: str, root: Path, address: s
     assert "is not an export of a stack" in sentence(settle(state, root / "import-lab.json"))
 
 
-def test_an_import_file_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
-    assert "cannot be read: No such file or directory" in sentence(settle(exported(), tmp_path / "none.json"))
+@pytest.mark.parametrize("state", [exported(), ""])  # a pulumi that failed prints nothing
+def test_an_import_file_that_is_not_there_is_one_sentence(state: str, tmp_path: Path) -> None:
+    assert "cannot be read: No such file or directory" in sentence(settle(state, tmp_path / "none.json"))
