@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -12,6 +13,8 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+from tests.releases import releases
 
 ROOT = Path(__file__).parents[2]
 LOCKS = {
@@ -164,15 +167,25 @@ def test_changelog_fragments_are_named_by_kind() -> None:
     assert [name for name in names if not re.fullmatch(r"[a-z0-9-]+\.(?:added|changed|fixed|removed)\.md", name)] == []
 
 
-def test_a_release_says_what_every_fragment_says() -> None:
-    command = [sys.executable, "-m", "towncrier", "build", "--draft", "--version", "9.9.9"]
-    draft = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    said = " ".join(draft.split())
-    fragments = list((ROOT / "changelog.d").glob("*.*.md"))
+def test_a_release_says_what_every_fragment_says(tmp_path: Path) -> None:
+    for name in ("pyproject.toml", "CHANGELOG.md", "changelog.d"):
+        (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, tmp_path / name)
+    for kind in ("removed", "changed", "added", "fixed"):  # right after a release there are none
+        (tmp_path / "changelog.d" / f"planted.{kind}.md").write_text(f"What was {kind}: [page](../docs/start.md).\n")
+    command = [sys.executable, "-m", "towncrier", "build", "--draft", "--version", "9.9.9", "--dir", str(tmp_path)]
+    draft = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+    said = " ".join(draft.replace("](", "](../").split())  # the changelog stands a folder higher
+    fragments = list((tmp_path / "changelog.d").glob("*.*.md"))
 
-    assert fragments
     assert "## 9.9.9, 20" in draft
+    assert re.findall(r"^### (\w+)$", draft, re.MULTILINE) == ["Removed", "Changed", "Added", "Fixed"]
     assert [path.name for path in fragments if " ".join(path.read_text(encoding="utf-8").split()) not in said] == []
+
+
+def test_the_newest_release_is_the_version_that_is_installed() -> None:
+    (version, _), *_ = releases()
+
+    assert version == tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 
 
 def test_the_changelog_has_the_line_that_releases_go_below() -> None:
