@@ -46,10 +46,11 @@ SECONDS = 240  # for one command; an up takes about 30 on two idle cores
 class Sandbox:
     """The sandbox of a small repository; ``folder`` is where everything of it is."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, program: Path = ROOT) -> None:
+        """With ``program``, the checkout of another version, that version's command and program run."""
         self.folder = Folder(root, root / ".sandbox")
         self._command = [sys.executable, "-m", "training_platform.cli.main", "sandbox"]
-        self._environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        self._environment = {**os.environ, "PYTHONPATH": str(program)}
 
     def __call__(self, *args: str) -> subprocess.CompletedProcess[str]:
         """Run a command to its end, whatever its exit code."""
