@@ -1,20 +1,22 @@
-"""Every accepted and every refused configuration under the real provider, by whole previews.
+"""Every accepted and every refused configuration under the real provider, by whole previews where one holds many.
 
-The program registers resources as their inputs are written. What owners deploy passes in one preview; of what is known
-to be refused, the test says what the provider refuses by itself, and counts what it lets pass, which is the rules'.
+The program registers resources as their inputs are written. What owners deploy passes in one preview, and so does what
+only Google's APIs are recorded to refuse, which is the rules' to find. What the provider refuses by itself ends a
+preview at once: the released plugin is asked of each as the engine asks it, and one of each kind is previewed.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import pytest
 
 from tests.engine.workspace import Json, Preview, Workspace
 from tests.training_platform.rules.corpus import accepted
 from tests.violations.draw import damaged
+from tests.violations.refusers import Provider, provider
 from tests.violations.test_found import RECORDED, VALID, change, found
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1500)]
@@ -44,6 +46,8 @@ _KNOWN = {"enableAutopilot": True}
 _AUTOPILOT = "Conflicting configuration arguments"
 BY_ITSELF = [{"says": _AUTOPILOT, **row} for row in OF_GOOGLE if row.get("by") == "provider" or row["values"] == _KNOWN]
 """What the provider refuses by itself, with what it says; the last is the one of the API's that it knows, too."""
+LET_PASS = [row for row in OF_GOOGLE if row.get("by") != "provider" and row["values"] != _KNOWN]
+OF_EACH_KIND = {row["constraint"]: row for row in BY_ITSELF}
 Resources = Mapping[str, tuple[str, Json]]
 
 
@@ -77,22 +81,40 @@ def test_one_preview_takes_every_accepted_configuration(place: Workspace) -> Non
 
 def test_one_preview_lets_pass_what_only_rules_find(place: Workspace) -> None:
     """What Google's APIs are recorded to refuse, and nothing before them does: it is the rules' to find."""
-    rows = [row for row in OF_GOOGLE if row.get("by") != "provider" and row["values"] != _KNOWN]
-
-    seen = preview(place, {f"{number:03}-{row['of']}": _resource(row) for number, row in enumerate(rows)})
+    seen = preview(place, {f"{number:03}-{row['of']}": _resource(row) for number, row in enumerate(LET_PASS)})
 
     assert seen.errors == []
-    assert len(seen.resources) == len(rows) >= 65
-    assert sum(bool(found(row)) for row in rows) >= 0.95 * len(rows)
+    assert len(seen.resources) == len(LET_PASS) >= 65
+    assert sum(bool(found(row)) for row in LET_PASS) >= 0.95 * len(LET_PASS)
+
+
+@pytest.fixture(scope="module")
+def plugin() -> Iterator[Provider]:
+    with provider() as running:
+        yield running
 
 
 @pytest.mark.parametrize("row", BY_ITSELF, ids=[f"{row['of']}-{number}" for number, row in enumerate(BY_ITSELF)])
-def test_a_preview_stops_at_what_the_provider_refuses_by_itself(place: Workspace, row: Json) -> None:
-    """One at a time, since the engine ends a preview at the first resource that is refused."""
-    seen = preview(place, {"damaged": _resource(row)})
+def test_the_provider_refuses_by_itself_what_is_recorded_of_it(plugin: Provider, row: Json) -> None:
+    assert _beginning(row) in _words(plugin.refusal(*_resource(row)))
+
+
+@pytest.mark.parametrize("constraint", OF_EACH_KIND)
+def test_a_preview_stops_at_what_the_provider_refuses_by_itself(place: Workspace, constraint: str) -> None:
+    seen = preview(place, {"damaged": _resource(OF_EACH_KIND[constraint])})
 
     assert seen.code != 0
-    assert _words(row["says"])[:40] in _words(" ".join(seen.errors))
+    assert _beginning(OF_EACH_KIND[constraint]) in _words(" ".join(seen.errors))
+
+
+def test_every_refusal_of_google_s_is_the_provider_s_or_passes_it() -> None:
+    """No row is left out: each is asked of the plugin above, or passes in one preview."""
+    assert len(BY_ITSELF) + len(LET_PASS) == len(OF_GOOGLE)
+    assert len(BY_ITSELF) >= 118
+
+
+def _beginning(row: Json) -> str:
+    return _words(row["says"])[:40]
 
 
 def _resource(row: Json) -> tuple[str, Json]:
