@@ -12,6 +12,9 @@ from google.cloud.aiplatform import hyperparameter_tuning as hpt
 from google.cloud.aiplatform_v1 import JobState
 from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
 from google.cloud.aiplatform_v1.services.job_service.transports import JobServiceRestTransport
+from google.cloud.aiplatform_v1.services.pipeline_service import PipelineServiceClient
+from google.cloud.aiplatform_v1.services.pipeline_service.transports import PipelineServiceRestTransport
+from google.cloud.aiplatform_v1.types import CustomJobSpec
 from google.cloud.aiplatform_v1.types import custom_job as custom_job_types
 
 PROJECT, REGION = "example-lab", "us-central1"
@@ -48,6 +51,7 @@ def main(url: str) -> None:
                 "tuned": tuned(client, spec),
                 "refused": refused(client),
                 "sdk": by_the_sdk(client),
+                "pipeline": pipeline(client, url, spec),
             }
         )
     )
@@ -79,6 +83,28 @@ def tuned(client: JobServiceClient, spec: dict[str, Any]) -> dict[str, Any]:
         "most": parameter.double_value_spec.max_value,
         "trials": read.max_trial_count,
         "cancelled": client.get_hyperparameter_tuning_job(name=made.name).state.name,
+    }
+
+
+def pipeline(client: JobServiceClient, url: str, spec: dict[str, Any]) -> dict[str, Any]:
+    """Create a training pipeline, and read the job that it names, where the SDK's own classes look for it."""
+    transport = PipelineServiceRestTransport(
+        host=f"{url}/aiplatform", credentials=AnonymousCredentials(), url_scheme="http"
+    )
+    pipelines = PipelineServiceClient(transport=transport)
+    definition = "gs://google-cloud-aiplatform/schema/trainingjob/definition/custom_task_1.0.0.yaml"
+    inputs = CustomJobSpec.to_dict(CustomJobSpec(spec), preserving_proto_field_name=False)
+    body = {"display_name": "vit", "training_task_definition": definition, "training_task_inputs": inputs}
+    made = pipelines.create_training_pipeline(parent=PARENT, training_pipeline=body)
+    read = pipelines.get_training_pipeline(name=made.name)
+    job = client.get_custom_job(name=read.training_task_metadata["backingCustomJob"])
+    pipelines.cancel_training_pipeline(name=made.name)
+    return {
+        "state": read.state.name,
+        "job": job.state.name,
+        "strategy": job.job_spec.scheduling.strategy.name,
+        "cancelled": pipelines.get_training_pipeline(name=made.name).state.name,
+        "with it": client.get_custom_job(name=job.name).state.name,
     }
 
 

@@ -55,4 +55,11 @@ def test_the_generated_client_takes_jobs_through_their_life(url: str, tmp_path: 
             "cancelled": "JOB_STATE_CANCELLED",
         },
         "sdk": "sdk-tune 2",
+        "pipeline": {
+            "state": "PIPELINE_STATE_RUNNING",
+            "job": "JOB_STATE_PENDING",
+            "strategy": "FLEX_START",
+            "cancelled": "PIPELINE_STATE_CANCELLED",
+            "with it": "JOB_STATE_CANCELLED",
+        },
     }

@@ -136,10 +136,10 @@ def find_run(run: str, options: Options) -> tuple[Run, Place, Any]:
 def _named(api: Any, place: Place, run: str) -> Run | None:
     from training_platform.clients.kubernetes_api import JOBSETS, WORKLOADS
     from training_platform.jobs.runs.on_gke import gke_run, workload_of
-    from training_platform.jobs.runs.watching import vertex_runs
+    from training_platform.jobs.runs.watching import vertex_named
 
     if place.target == "vertex":
-        return next((each for each in vertex_runs(api, place) if each.name == run), None)
+        return vertex_named(api, place, run)
     jobset = api.get(JOBSETS, place.team.name, run)
     if jobset is None:
         return None
@@ -148,9 +148,9 @@ def _named(api: Any, place: Place, run: str) -> Run | None:
 
 def read_again(api: Any, place: Place, run: Run) -> Run | None:
     """Return a run as it is now; None where it has gone. Raises ClusterError and GoogleError."""
-    from training_platform.jobs.runs.on_vertex import vertex_run
+    from training_platform.jobs.runs.watching import vertex_now
 
-    return vertex_run(api.get(run.identity)) if place.target == "vertex" else _named(api, place, run.name)
+    return vertex_now(api, run.identity) if place.target == "vertex" else _named(api, place, run.name)
 
 
 def runs_of(api: Any, place: Place) -> Iterator[Run]:

@@ -214,12 +214,14 @@ def logs(
     """
     from training_platform.jobs.runs.kept_logs import pod_lines, vertex_lines
     from training_platform.jobs.runs.logs import gke_logs
+    from training_platform.jobs.runs.watching import vertex_log_ids
 
     lines: Iterator[tuple[str, str]]
     with one_sentence():
         found, place, api = find_run(run, options)
         if place.target == "vertex":
-            lines = vertex_lines(options.log(place), found, ended=_ends(api, place, found) if follow else None)
+            ids = partial(vertex_log_ids, api, found.identity)
+            lines = vertex_lines(options.log(place), found, ids, ended=_ends(api, place, found) if follow else None)
         elif found.gone:
             lines = pod_lines(options.log(place), place, found.name)
         else:

@@ -1,13 +1,13 @@
 """What Cloud Logging has of runs: lines of Vertex AI's replicas, and of pods that are gone, and how a gone run ended.
 
-Sources: Vertex AI docs, "View training logs"; GKE docs, "View your GKE logs"; event reasons of JobSet 0.12,
-pkg/constants; read 2026-11-22. Never seen with Google's service.
+Sources: Vertex AI docs, "View training logs"; gcloud's command_lib, the label of a trial; GKE docs, "View your GKE
+logs"; event reasons of JobSet 0.12, pkg/constants; read 2026-11-22. Never seen with Google's service.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from training_platform.clients.cloud_logging import CloudLogging
@@ -19,6 +19,7 @@ from training_platform.jobs.runs.places import Place
 from training_platform.jobs.runs.state import Run, State
 
 _POLL_SECONDS = 5.0
+_TRIAL_LABEL = "ml.googleapis.com/trial_id"
 _ENDS: dict[str, State] = {
     "AllJobsCompleted": "succeeded",
     "FailedJobs": "failed",
@@ -34,19 +35,27 @@ class Line(NamedTuple):
     text: str
 
 
-def vertex_lines(log: CloudLogging, run: Run, *, ended: Callable[[], bool] | None = None) -> Iterator[Line]:
-    """Yield what the replicas of a run wrote; with ``ended`` also what they still write, until that is true."""
-    identity = run.identity.rpartition("/")[2]
-    query = f'resource.type="ml_job" AND resource.labels.job_id="{identity}"'
-    since = f' AND timestamp>="{run.created}"' if run.created else ""
+def vertex_lines(
+    log: CloudLogging, run: Run, ids: Callable[[], Mapping[str, str]], *, ended: Callable[[], bool] | None = None
+) -> Iterator[Line]:
+    """Yield what the replicas of a run wrote; with ``ended`` also what they still write, until that is true.
+
+    ``ids`` are those of its jobs as they are now, with the trial that an id belongs to. A trial that begins is asked
+    from the run's beginning: its lines may be older than the last one of another.
+    """
+    begin = since = f' AND timestamp>="{run.created}"' if run.created else ""
     seen: set[str] = set()
+    trials: Mapping[str, str] = {}
     while True:
         last = ended is None or ended()
-        for entry in log.entries(query + since):
+        if trials.keys() != (now := ids()).keys():
+            trials, since = now, begin
+        either = " OR ".join(f'"{each}"' for each in trials)
+        for entry in log.entries(f'resource.type="ml_job" AND resource.labels.job_id=({either})' + since):
             if (key := str(entry.get("insertId"))) not in seen:
                 seen.add(key)
                 since = f' AND timestamp>="{entry["timestamp"]}"'
-                yield Line(_replica(entry), _text(entry))
+                yield Line(_replica(entry, trials), _text(entry))
         if last:
             return
         time.sleep(_POLL_SECONDS)
@@ -94,8 +103,12 @@ def _event(entry: Json) -> Json:
     return dict(entry.get("jsonPayload") or {})
 
 
-def _replica(entry: Json) -> str:
-    return str(((entry.get("resource") or {}).get("labels") or {}).get("task_name") or "service")
+def _replica(entry: Json, trials: Mapping[str, str]) -> str:
+    """Return which replica wrote a line, after its trial if it is of one."""
+    labels = (entry.get("resource") or {}).get("labels") or {}
+    trial = (entry.get("labels") or {}).get(_TRIAL_LABEL) or trials.get(str(labels.get("job_id")))
+    task = str(labels.get("task_name") or "service")
+    return f"trial-{trial} {task}" if trial else task
 
 
 def _text(entry: Json) -> str:

@@ -6,12 +6,12 @@ Source: Vertex AI v1, CustomJob and JobState of the discovery document that goog
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.jobs.runs.naming import job_of
-from training_platform.jobs.runs.state import Run, State
+from training_platform.jobs.runs.state import ENDED, Run, State
 from training_platform.jobs.vertex.body import job_spec
 
 Json = Mapping[str, Any]
@@ -33,10 +33,39 @@ _STATES: Mapping[str, State] = {
 _EXHAUSTED, _UNAVAILABLE = 8, 14  # google.rpc.Code
 
 
-def vertex_run(body: Json) -> Run:
-    """Return the run that a custom job, a tuning job or a training pipeline is."""
+def working_job(pipeline: Json) -> str:
+    """Return the full name of the job that works for a training pipeline; empty before it is there, and for a job.
+
+    Source: google-cloud-aiplatform, training_jobs.py, and the discovery document, CustomJobMetadata and
+    HyperparameterTuningJobMetadata, read 2026-11-22.
+    """
+    said = pipeline.get("trainingTaskMetadata") or {}
+    return str(said.get("backingCustomJob") or said.get("backingHyperparameterTuningJob") or "")
+
+
+def log_ids(bodies: Iterable[Json]) -> dict[str, str]:
+    """Return the ids under which Cloud Logging may have lines of a run's jobs, with the trial that an id belongs to.
+
+    ``gcloud ai hp-tuning-jobs stream-logs`` asks by the tuning job's id; a trial names a custom job besides.
+    """
+    ids: dict[str, str] = {}
+    for body in bodies:
+        ids[_last(body["name"])] = ""
+        ids |= {_last(each["customJob"]): str(each["id"]) for each in body.get("trials") or () if "customJob" in each}
+    return ids
+
+
+def vertex_run(body: Json, working: Json | None = None) -> Run:
+    """Return the run that a custom job, a tuning job or a training pipeline is.
+
+    ``working`` is the job that works for a pipeline, which runs by its own account while that job waits.
+    """
     _, _, _, region, _, _ = str(body["name"]).split("/")
     state = _STATES.get(_phase(body), "unknown")
+    if working and state in ("waiting", "running"):
+        job_state = _STATES.get(_phase(working), "unknown")
+        state = "running" if job_state in ENDED else job_state
+    error = body.get("error") or (working or {}).get("error") or {}
     name = str(body.get("displayName") or "")
     return Run(
         name=name,
@@ -47,14 +76,18 @@ def vertex_run(body: Json) -> Run:
         identity=str(body["name"]),
         state=state,
         created=str(body.get("createTime") or ""),
-        reason=str((body.get("error") or {}).get("message") or ""),
-        started=str(body.get("startTime") or ""),
+        reason=str(error.get("message") or ""),
+        started=str((working or body).get("startTime") or ""),
         ended=str(body.get("endTime") or ""),
     )
 
 
-def why_on_vertex(run: Run, body: Json) -> Iterator[str]:
-    """Yield sentences, the cause first."""
+def why_on_vertex(run: Run, body: Json, working: Json | None = None) -> Iterator[str]:
+    """Yield sentences, the cause first; of a pipeline it is that of the job that works for it, until that has ended."""
+    if working and _phase(working) != "SUCCEEDED":
+        body = working
+    elif working and run.state == "running":
+        yield "Its training has ended, and its pipeline goes on, such as with the upload of the model."
     scheduling = job_spec(dict(body)).get("scheduling") or {}
     if run.reason:
         yield f'Vertex AI says: "{" ".join(run.reason.split()).rstrip(".")}".'
@@ -126,6 +159,10 @@ def _elsewhere(machine: str, region: str) -> str:
 def _machine(body: Json) -> str:
     pools = job_spec(dict(body)).get("workerPoolSpecs") or [{}]
     return str((pools[0].get("machineSpec") or {}).get("machineType", "its machines"))
+
+
+def _last(name: str) -> str:
+    return name.rpartition("/")[2]
 
 
 def _phase(body: Json) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from http import HTTPStatus
 from typing import Any
 
+from training_platform.clients.google_api import GoogleError, Json
 from training_platform.clients.kubernetes_api import (
     EVENTS,
     JOBSETS,
@@ -16,7 +18,7 @@ from training_platform.clients.kubernetes_api import (
     ClusterApi,
     ClusterError,
 )
-from training_platform.clients.vertex_ai import VertexJobs
+from training_platform.clients.vertex_ai import PIPELINES, VertexJobs
 from training_platform.jobs.gke.jobset import jobset as jobset_of
 from training_platform.jobs.gke.layout import gke_target, layout
 from training_platform.jobs.gke.pod import CONTAINER
@@ -24,7 +26,14 @@ from training_platform.jobs.gke.rules import demand, reach
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.jobs.runs.naming import point_runs
 from training_platform.jobs.runs.on_gke import JOBSET_LABEL, gke_run, workload_of
-from training_platform.jobs.runs.on_vertex import ENVIRONMENT_LABEL, TEAM_LABEL, vertex_run, why_on_vertex
+from training_platform.jobs.runs.on_vertex import (
+    ENVIRONMENT_LABEL,
+    TEAM_LABEL,
+    log_ids,
+    vertex_run,
+    why_on_vertex,
+    working_job,
+)
 from training_platform.jobs.runs.places import Place
 from training_platform.jobs.runs.state import Run
 from training_platform.jobs.runs.why_on_gke import Seen, why
@@ -44,8 +53,41 @@ def gke_runs(cluster: ClusterApi, place: Place) -> Iterator[Run]:
 def vertex_runs(vertex: VertexJobs, place: Place) -> Iterator[Run]:
     """Yield the runs of a team in a region, newest first. Raises GoogleError."""
     labels = {ENVIRONMENT_LABEL: place.team.environment, TEAM_LABEL: place.team.name}
-    for body in vertex.jobs(" AND ".join(f'labels.{name}="{value}"' for name, value in labels.items())):
-        yield vertex_run(body)
+    bodies = list(vertex.jobs(" AND ".join(f'labels.{name}="{value}"' for name, value in labels.items())))
+    by_name = {str(body["name"]): body for body in bodies}
+    working = set(map(working_job, bodies))
+    for body in bodies:
+        if body["name"] not in working:  # a pipeline's job is no run of its own
+            yield vertex_run(body, by_name.get(working_job(body)))
+
+
+def vertex_named(vertex: VertexJobs, place: Place, name: str) -> Run | None:
+    """Return a team's run in a region by its name, None where it has none. Raises GoogleError."""
+    found = next((run for run in vertex_runs(vertex, place) if run.name == name), None)
+    # A list shows a pipeline's job only where that has the team's labels.
+    return vertex_now(vertex, found.identity) if found and PIPELINES in found.identity else found
+
+
+def vertex_now(vertex: VertexJobs, name: str) -> Run:
+    """Return a run as it is now, by the full name of its job or pipeline. Raises GoogleError."""
+    return vertex_run(*vertex_bodies(vertex, name))
+
+
+def vertex_log_ids(vertex: VertexJobs, name: str) -> dict[str, str]:
+    """Return the ids under which a run's lines may stand now, with the trial that an id belongs to. GoogleError."""
+    body, working = vertex_bodies(vertex, name)
+    return log_ids([body, *([working] if working else [])])
+
+
+def vertex_bodies(vertex: VertexJobs, name: str) -> tuple[Json, Json | None]:
+    """Return a job or pipeline, and the job that works for a pipeline. Raises GoogleError."""
+    body = vertex.get(name)
+    try:
+        return body, vertex.get(job) if (job := working_job(body)) else None
+    except GoogleError as error:
+        if error.status == HTTPStatus.NOT_FOUND:  # somebody has deleted the job alone
+            return body, None
+        raise
 
 
 def why_gke(cluster: ClusterApi, place: Place, run: Run, job: ResolvedJob | None) -> list[str]:
@@ -109,7 +151,7 @@ def _within(part: Any, whole: Any) -> bool:
 
 def why_vertex(vertex: VertexJobs, place: Place, run: Run) -> list[str]:
     """Return why a run on Vertex AI waits or failed, and beside which runs of its team. Raises GoogleError."""
-    sentences = list(why_on_vertex(run, vertex.get(run.identity)))
+    sentences = list(why_on_vertex(run, *vertex_bodies(vertex, run.identity)))
     if run.state == "waiting":
         holding = [
             each.name for each in vertex_runs(vertex, place) if each.state == "running" and each.name != run.name

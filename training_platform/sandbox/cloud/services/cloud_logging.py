@@ -1,7 +1,7 @@
 """Cloud Logging: entries are written and listed; training jobs of Vertex AI write when they begin, run and end.
 
 No program runs here, so what a job writes are Vertex AI's own lines, those of task ``service`` (inferred), and whatever
-somebody writes by ``entries.write``.
+somebody writes by ``entries.write``. A training pipeline has no lines: those of its job are under the job's id.
 """
 
 from __future__ import annotations
@@ -13,11 +13,14 @@ from typing import Any, Final
 from training_platform.sandbox.cloud.requests.errors import ApiError
 from training_platform.sandbox.cloud.resources.model import Call, Json, Service
 from training_platform.sandbox.cloud.services.vertex.job_states import JOB_KINDS
+from training_platform.sandbox.cloud.services.vertex.pipelines import PIPELINES
 from training_platform.sandbox.cloud.state.cloud import Cloud
 from training_platform.sandbox.cloud.state.store import Record
 
 _FOLDER: Final = "logging/entries"
-_TERM: Final = re.compile(r'(?:(?P<path>[\w.]+)\s*(?P<operator>=~|>=|=|:)|log_id\()\s*"(?P<value>[^"]*)"\)?')
+_VALUES: Final = r'"[^"]*"|\("[^"]*"(?: OR "[^"]*")*\)'
+_TERM: Final = re.compile(rf"(?:(?P<path>[\w.]+)\s*(?P<operator>=~|>=|=|:)|log_id(?=\())\s*(?P<values>{_VALUES})")
+_VALUE: Final = re.compile(r'"([^"]*)"')
 _OPERATORS: Final[dict[str, Callable[[str, str], bool]]] = {
     "=": lambda value, wanted: value == wanted,
     ":": lambda value, wanted: wanted in value,
@@ -61,7 +64,7 @@ def _entries(cloud: Cloud, projects: set[str]) -> Iterator[Json]:
             continue
         if record.name.startswith(f"{_FOLDER}/"):
             yield record.body
-        elif record.name.split("/")[-2] in JOB_KINDS:
+        elif record.name.split("/")[-2] in JOB_KINDS and PIPELINES not in record.name:
             yield from _of_job(record)
 
 
@@ -77,22 +80,28 @@ def _of_job(record: Record) -> Iterator[Json]:
 
 
 def _terms(text: str) -> Iterator[Callable[[Json], bool]]:
-    """Yield the comparisons of a filter, which AND joins. Raises ApiError for anything else of Logging's language."""
+    """Yield the comparisons of a filter, which AND joins, each with a value or several in brackets, which OR joins.
+
+    Raises ApiError for anything else of Logging's language.
+    """
     for part in text.split(" AND ") if text else ():
         found = _TERM.fullmatch(part.strip())
         if found is None:
             raise ApiError(400, f"Unparseable filter: {part}")
+        values = _VALUE.findall(found["values"])
         if found["path"]:
-            yield _comparison(found["path"], _OPERATORS[found["operator"]], found["value"])
+            yield _comparison(found["path"], _OPERATORS[found["operator"]], values)
         else:
-            yield _comparison("logName", lambda value, wanted: value.endswith(f"/logs/{wanted}"), found["value"])
+            yield _comparison("logName", lambda value, wanted: value.endswith(f"/logs/{wanted}"), values)
 
 
-def _comparison(path: str, fits: Callable[[str, str], bool], wanted: str) -> Callable[[Json], bool]:
+def _comparison(path: str, fits: Callable[[str, str], bool], values: list[str]) -> Callable[[Json], bool]:
+    """Return what compares a field with values, of which any may fit."""
+
     def compare(entry: Any) -> bool:
         for part in path.split("."):
             entry = entry.get(part) if isinstance(entry, dict) else None
-        return entry is not None and fits(str(entry), wanted)
+        return entry is not None and any(fits(str(entry), wanted) for wanted in values)
 
     return compare
 

@@ -110,11 +110,16 @@ def test_a_line_that_two_polls_see_is_printed_once(monkeypatch: pytest.MonkeyPat
         name="train-bcdfg", job="train", team="vision", target="vertex", place="us-central1",
         identity="projects/1/locations/us-central1/customJobs/7", state="running", created="2026-11-22T09:00:00Z",
     )  # fmt: skip
-    lines = list(kept_logs.vertex_lines(cast("CloudLogging", Log()), run, ended=lambda: next(ends)))
+    ids = iter([{"7": ""}, {"7": ""}, {"7": "", "8": "1"}])
+    log = cast("CloudLogging", Log())
+    lines = list(kept_logs.vertex_lines(log, run, lambda: next(ids), ended=lambda: next(ends)))
 
     assert [line.text for line in lines] == ["line 1", "line 2"]
     assert 'timestamp>="2026-11-22T09:00:00Z"' in asked[0]
     assert 'timestamp>="2026-11-22T10:00:00Z"' in asked[1]
+    assert asked[2] == (  # a trial that began may have older lines than the last one
+        'resource.type="ml_job" AND resource.labels.job_id=("7" OR "8") AND timestamp>="2026-11-22T09:00:00Z"'
+    )
 
 
 @pytest.fixture

@@ -134,19 +134,15 @@ def _running(cloud: Cloud, record: Record, job: Json, now: float) -> bool:
 
 def _enter(record: Record, phase: str, at: float) -> None:
     record.meta["job"] |= {"phase": phase, "since": at}
-    record.body |= {"state": _state(record, phase), "updateTime": stamp(at)}
+    record.body |= {"state": f"JOB_STATE_{phase}", "updateTime": stamp(at)}
 
 
 def _end(record: Record, phase: str, at: float, code: int = 0, message: str = "") -> None:
-    record.body |= {"state": _state(record, phase), "updateTime": stamp(at), "endTime": stamp(at)}
+    record.body |= {"state": f"JOB_STATE_{phase}", "updateTime": stamp(at), "endTime": stamp(at)}
     if code:
         record.body["error"] = {"code": code, "message": message}
     del record.meta["job"]
     record.meta.pop("charges", None)
-
-
-def _state(record: Record, phase: str) -> str:
-    return ("PIPELINE_STATE_" if record.name.split("/")[-2] == "trainingPipelines" else "JOB_STATE_") + phase
 
 
 def _ask(record: Record) -> JobAsk:

@@ -16,8 +16,9 @@ from training_platform.quota.charges import VERTEX_DEFAULT_DISK, VertexUsage, ve
 from training_platform.quota.keys import QuotaKey
 from training_platform.sandbox.cloud.requests.errors import ApiError, failed_precondition, not_found, required
 from training_platform.sandbox.cloud.resources.model import Call, Handler, Json, Kind
-from training_platform.sandbox.cloud.services.vertex.job_states import JOB_KINDS, cancelled, queued, settle_jobs
+from training_platform.sandbox.cloud.services.vertex.job_states import JOB_KINDS, queued, settle_jobs
 from training_platform.sandbox.cloud.services.vertex.names import name_and_date
+from training_platform.sandbox.cloud.services.vertex.pipelines import PIPELINES, cancel, job_of, working
 from training_platform.sandbox.cloud.state.cloud import Cloud
 from training_platform.sandbox.cloud.state.store import Record
 
@@ -51,14 +52,18 @@ def _create(cloud: Cloud, call: Call) -> Json:
     body = dict(call.body)
     required(body, "displayName", _SCHEMAS[kind])
     spec = job_spec(kind, body)
-    record = Record(name=f"{call.name}/{cloud.number()}", project=call.project, body=body)
+    made = Record(name=f"{call.name}/{cloud.number()}", project=call.project, body=body)
+    record = job_of(cloud, made) if kind == PIPELINES else made
     record.meta["job"] = _asked(cloud, call, kind, spec)
     _hold(cloud, record, list(_charges(cloud, call, record.meta["job"], _at_a_time(body))))
-    name_and_date(cloud, record, {})
+    both = {made.name: made, record.name: record}.values()
+    for each in both:
+        name_and_date(cloud, each, {})
     queued(cloud, record)
-    cloud.store.put(record)
+    for each in both:
+        cloud.store.put(each)
     settle_jobs(cloud)
-    return cloud.existing(record.name).body
+    return cloud.existing(made.name).body
 
 
 def _asked(cloud: Cloud, call: Call, kind: str, spec: Json) -> Json:
@@ -129,13 +134,12 @@ def _hold(cloud: Cloud, record: Record, charges: list[tuple[QuotaKey, float]]) -
 
 
 def _cancel(cloud: Cloud, call: Call) -> Json:
-    record = cloud.existing(call.name)
-    cancelled(cloud, record)
+    cancel(cloud, cloud.existing(call.name))
     return {}
 
 
 def _removable(_cloud: Cloud, call: Call, record: Record) -> None:
-    if "job" in record.meta:
+    if working(record):
         raise failed_precondition(f"The job {call.path} is not in a final state: cancel it first.")
 
 

@@ -7,8 +7,8 @@ from typing import Final
 from training_platform.sandbox.cloud.requests.errors import ApiError, failed_precondition
 from training_platform.sandbox.cloud.resources.model import Call, Json, Kind, Service
 from training_platform.sandbox.cloud.services.vertex import jobs
-from training_platform.sandbox.cloud.services.vertex.job_states import settle_jobs
 from training_platform.sandbox.cloud.services.vertex.names import name_and_date
+from training_platform.sandbox.cloud.services.vertex.pipelines import settle
 from training_platform.sandbox.cloud.state.cloud import Cloud
 from training_platform.sandbox.cloud.state.store import Record
 from training_platform.sandbox.cloud.state.work import Change, Work
@@ -115,5 +115,5 @@ SERVICE = Service(
         *jobs.KINDS,
     ),
     handlers={**jobs.HANDLERS, "persistentResources.reboot": _reboot},
-    settle=settle_jobs,
+    settle=settle,
 )

@@ -83,6 +83,33 @@ def test_tuning_jobs_and_pipelines_go_the_same_way(
     assert vertex("POST", f"{PARENT}/{kind}", {"displayName": "a"}).code == 400
 
 
+@pytest.mark.parametrize(
+    ("inputs", "field", "kind"),
+    [
+        (spec(), "backingCustomJob", "customJobs"),
+        ({"trialJobSpec": spec(), "maxTrialCount": 2}, "backingHyperparameterTuningJob", "hyperparameterTuningJobs"),
+    ],
+)
+def test_a_pipeline_runs_while_the_job_that_it_names_waits(
+    inputs: Json, field: str, kind: str, vertex: Client, time: list[float]
+) -> None:
+    body = {"displayName": "a", "trainingTaskDefinition": "x.yaml", "trainingTaskInputs": inputs, "labels": {"a": "b"}}
+    made = vertex.done("POST", f"{PARENT}/trainingPipelines", body | {"modelToUpload": {"displayName": "vit"}})
+    assert "trainingTaskMetadata" not in made
+
+    (pipeline,) = vertex.done("GET", f"{PARENT}/trainingPipelines")["trainingPipelines"]
+    (job,) = vertex.done("GET", f"{PARENT}/{kind}")[kind]
+
+    assert pipeline["trainingTaskMetadata"] == {field: job["name"]}
+    assert (pipeline["state"], job["state"]) == ("PIPELINE_STATE_RUNNING", "JOB_STATE_PENDING")
+    assert (job.get("jobSpec") or job["trialJobSpec"], job["labels"]) == (spec(), {"a": "b"})
+    assert vertex("DELETE", f"{PARENT}/trainingPipelines/{made['name'].rpartition('/')[2]}").code == 400
+    time[0] += 660
+    (ended,) = vertex.done("GET", f"{PARENT}/trainingPipelines")["trainingPipelines"]
+    assert ended["state"] == "PIPELINE_STATE_SUCCEEDED"
+    assert ended["modelToUpload"]["name"].startswith(f"{job['name'].partition('/' + kind)[0]}/models/")
+
+
 def test_a_job_that_is_cancelled_ends_and_one_that_ended_stays(vertex: Client, time: list[float]) -> None:
     made, other = (vertex.done("POST", JOBS, job(name=name)) for name in ("one", "two"))
     path = f"{JOBS}/{made['name'].rpartition('/')[2]}"
