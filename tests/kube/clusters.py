@@ -17,6 +17,7 @@ from training_platform.sandbox.kubernetes.api_servers.control_plane import Acces
 SCHEMAS = Path(__file__).parents[2].parent / "shared" / "schemas"
 KINDS = ("jobset", "kueue", "autoscaler")  # folders of definitions
 NEEDED = ("kueue", "controller_manager", "scheduler")
+OPERATORS = ("jobset", "lws")  # which most tests do without
 
 
 class KueueCluster(NamedTuple):
@@ -31,18 +32,32 @@ class KueueCluster(NamedTuple):
 def kueue_cluster(
     folder: Path, settings: Json, kinds: Sequence[str] = KINDS, needed: Sequence[str] = NEEDED
 ) -> Iterator[KueueCluster]:
-    """Run all controllers but JobSet's, with ``settings`` as Kueue's configuration.
+    """Run Kubernetes' controllers and those that are ``needed``, with ``settings`` as Kueue's configuration.
 
-    ``folder`` keeps data and logs. Tests are skipped where a program that they need, or the definitions, are missing.
+    ``folder`` keeps data and logs. ``kinds`` are folders of definitions, or variables that name one. Tests are skipped
+    where a program that they need, or the definitions, are missing.
     """
     programs = Path(os.environ["KUBEBUILDER_ASSETS"])
-    binaries = Binaries.of_settings(programs)._replace(jobset=None)
-    missing = [name for name in needed if getattr(binaries, name) is None]
-    if missing or not SCHEMAS.is_dir():
-        pytest.skip(f"not named by settings: {', '.join(missing) or '../shared/schemas'}")
-    definitions = [file for name in kinds for file in (SCHEMAS / name).glob("*.yaml")]
+    binaries = needed_binaries(needed)
+    definitions = [file for name in kinds for file in folder_of(name).glob("*.yaml")]
     with ControlPlanes(programs, folder) as planes:
         access = planes.access("main")
         controllers = Controllers(access, binaries, folder / "controllers", definitions, settings)
         with controllers, access.client() as client:
             yield KueueCluster(access, client, controllers.metrics_url)
+
+
+def needed_binaries(needed: Sequence[str] = NEEDED) -> Binaries:
+    """Return the programs that settings name; a test that needs one which they do not is skipped."""
+    binaries = Binaries.of_settings(Path(os.environ["KUBEBUILDER_ASSETS"]))
+    if missing := [name for name in needed if getattr(binaries, name) is None]:
+        pytest.skip(f"not named by settings: {', '.join(missing)}")
+    return binaries._replace(**{name: None for name in OPERATORS if name not in needed})
+
+
+def folder_of(definitions: str) -> Path:
+    """Return a folder of CustomResourceDefinitions: one of those beside this checkout, or what a variable names."""
+    folder = Path(os.environ.get(definitions, SCHEMAS / definitions))
+    if not folder.is_dir():
+        pytest.skip(f"there are no definitions: {definitions}")
+    return folder

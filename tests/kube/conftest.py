@@ -53,7 +53,7 @@ def server(
 ) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("admission")
     binaries = Path(os.environ["KUBEBUILDER_ASSETS"])
-    manager = Binaries(None, None, binaries / "kube-controller-manager", None)
+    manager = Binaries(None, None, None, binaries / "kube-controller-manager", None)
     with ExitStack() as stack:
         access = stack.enter_context(ControlPlanes(binaries, folder, quotas=True)).access("prod-us-central1")
         stack.enter_context(Controllers(access, manager, folder / "controllers", jobset_crd, {}))

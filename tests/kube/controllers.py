@@ -1,14 +1,15 @@
-"""Real controllers beside a real API server: JobSet's, Kueue's, Kubernetes' own and the scheduler, on the loopback.
+"""Real controllers beside a real API server: JobSet's, Kueue's, LeaderWorkerSet's, Kubernetes' own and the scheduler.
 
 Nodes exist as objects only, so no container ever runs: a test, or a person, says what becomes of a pod. Binaries are
 named by ``Binaries``; a controller without one is left out, with its webhooks. The webhooks are reached by URL,
-with the certificate that the API server made for itself. Paths of webhooks and names of settings: Kueue 0.19.2 and
-JobSet 0.12.0, read 2026-11-22; both follow the rule of controller-runtime for paths.
+on the loopback, with the certificate that the API server made for itself. Paths of webhooks and names of settings:
+Kueue 0.19.2, JobSet 0.12.0 and LeaderWorkerSet 0.10.0, read 2026-11-22; all follow controller-runtime's rule for paths.
 """
 
 from __future__ import annotations
 
 import base64
+import json
 import os
 import shutil
 import time
@@ -26,17 +27,20 @@ from training_platform.sandbox.kubernetes.api_servers.tied_process import TiedPr
 from training_platform.sandbox.kubernetes.store import Refused
 
 Json = dict[str, Any]
-VARIABLES: Final = {"kueue": "TRAINING_PLATFORM_KUEUE", "jobset": "TRAINING_PLATFORM_JOBSET"}
+VARIABLES: Final = {
+    "kueue": "TRAINING_PLATFORM_KUEUE", "jobset": "TRAINING_PLATFORM_JOBSET", "lws": "TRAINING_PLATFORM_LWS",
+}  # fmt: skip
 """The variables that name the binaries of controllers which Kubernetes does not bring."""
 
 _CREATED: Final = ("CREATE",)
 _CHANGED: Final = ("CREATE", "UPDATE")
 _JOBSET_SETTINGS: Final = {"apiVersion": "config.jobset.x-k8s.io/v1alpha1", "kind": "Configuration"}
+_LWS_SETTINGS: Final = {"apiVersion": "config.lws.x-k8s.io/v1alpha1", "kind": "Configuration"}
 _CONTROLLERS: Final = ",".join(
     f"{name}-controller"
     for name in (
         "deployment", "garbage-collector", "horizontal-pod-autoscaler", "job", "namespace", "replicaset",
-        "resourcequota",
+        "resourcequota", "statefulset",
     )
 )  # fmt: skip
 
@@ -46,6 +50,7 @@ class Binaries(NamedTuple):
 
     kueue: Path | None
     jobset: Path | None
+    lws: Path | None
     controller_manager: Path | None
     scheduler: Path | None
 
@@ -81,7 +86,8 @@ def _both(group: str, version: str, plural: str, kind: str) -> tuple[Webhook, We
     return Webhook(group, version, plural, kind, True), Webhook(group, version, plural, kind, False)
 
 
-_KUEUE_GROUP, _JOBSET_GROUP = "kueue.x-k8s.io", "jobset.x-k8s.io"
+_KUEUE_GROUP, _JOBSET_GROUP, _LWS_GROUP = "kueue.x-k8s.io", "jobset.x-k8s.io", "leaderworkerset.x-k8s.io"
+_OF_LWS: Final = {"matchExpressions": [{"key": "leaderworkerset.sigs.k8s.io/name", "operator": "Exists"}]}
 _OF_JOBSETS: Final = {"matchExpressions": [{"key": "jobset.sigs.k8s.io/jobset-name", "operator": "Exists"}]}
 KUEUE_WEBHOOKS: Final = (
     *_both(_KUEUE_GROUP, "v1beta2", "clusterqueues", "ClusterQueue"),
@@ -93,7 +99,11 @@ KUEUE_WEBHOOKS: Final = (
 )
 POD_WEBHOOKS: Final = tuple(
     hook._replace(namespaces=OF_TEAMS)
-    for hook in (*_both("", "v1", "pods", "Pod"), *_both("apps", "v1", "deployments", "Deployment"))
+    for hook in (
+        *_both("", "v1", "pods", "Pod"),
+        *_both("apps", "v1", "deployments", "Deployment"),
+        *_both(_LWS_GROUP, "v1", "leaderworkersets", "LeaderWorkerSet"),
+    )
 )
 """Those of Kueue where it queues pods, as its chart registers them with our configuration."""
 JOBSET_WEBHOOKS: Final = (
@@ -101,13 +111,18 @@ JOBSET_WEBHOOKS: Final = (
     Webhook("", "v1", "pods", "Pod", True, _OF_JOBSETS),
     Webhook("", "v1", "pods", "Pod", False, _OF_JOBSETS),
 )
+LWS_WEBHOOKS: Final = (
+    *_both(_LWS_GROUP, "v1", "leaderworkersets", "LeaderWorkerSet"),
+    Webhook("", "v1", "pods", "Pod", True, _OF_LWS),
+    Webhook("", "v1", "pods", "Pod", False, _OF_LWS),
+)
 
 
 class Controllers:
     """The controllers of one cluster, for as long as the block runs; ``folder`` keeps their settings and logs.
 
     ``definitions`` are files of CustomResourceDefinitions, which are applied first; ``kueue`` is Kueue's configuration
-    as its chart takes it.
+    as its chart takes it. A second block with other binaries or definitions is an upgrade.
     """
 
     def __init__(self, access: Access, binaries: Binaries, folder: Path, definitions: list[Path], kueue: Json) -> None:
@@ -138,6 +153,8 @@ class Controllers:
                 self._kubernetes()
             if self._binaries.jobset:
                 self._operator(client, "jobset", self._binaries.jobset, _JOBSET_SETTINGS, JOBSET_WEBHOOKS)
+            if self._binaries.lws:
+                self._operator(client, "lws", self._binaries.lws, _LWS_SETTINGS, LWS_WEBHOOKS)
             if self._binaries.kueue:
                 pods = POD_WEBHOOKS if "pod" in self._kueue["integrations"]["frameworks"] else ()
                 hooks = (*KUEUE_WEBHOOKS, *pods)
@@ -149,9 +166,7 @@ class Controllers:
         kinds: set[tuple[str, str, str]] = set()
         for file in self._definitions:
             body = yaml.load(file.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)  # a safe loader
-            made = client.post(path, json=body)
-            if made.status_code != httpx.codes.CONFLICT:
-                _taken(made)
+            _apply(client, path, body)
             spec = body["spec"]
             served = (each["name"] for each in spec["versions"] if each["served"])
             kinds.update((spec["group"], version, spec["names"]["plural"]) for version in served)
@@ -194,7 +209,7 @@ class Controllers:
         if process.ended:
             raise Refused(f"{name} did not start; {process.log} ends with: {process.last_words()}")
         for body in webhook_configurations(name, hooks, ports.webhook, source.read_bytes()):
-            _taken(client.post(f"/apis/admissionregistration.k8s.io/v1/{body['kind'].lower()}s", json=body))
+            _apply(client, f"/apis/admissionregistration.k8s.io/v1/{body['kind'].lower()}s", body)
 
     def _kubeconfig(self) -> Path:
         return self._access.certificate.with_name("kubeconfig")
@@ -288,7 +303,11 @@ def _discovered(client: httpx.Client) -> set[tuple[str, str, str]]:
     }
 
 
-def _taken(answer: httpx.Response) -> None:
+def _apply(client: httpx.Client, path: str, body: Json) -> None:
+    """Create an object, or make it what ``body`` says."""
+    headers = {"Content-Type": "application/apply-patch+yaml"}
+    query = {"fieldManager": "controllers", "force": "true"}
+    answer = client.patch(f"{path}/{body['metadata']['name']}", content=json.dumps(body), headers=headers, params=query)
     if not answer.is_success:
         raise Refused(f"the API server refuses a controller's own object: {answer.text[:500]}")
 

@@ -40,6 +40,7 @@ PATHS = {  # in the order in which the next needs them
     "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
     "Service": "/api/v1/namespaces/{}/services",
     "PodMonitoring": "/apis/monitoring.googleapis.com/v1/namespaces/{}/podmonitorings",
+    "LeaderWorkerSet": "/apis/leaderworkerset.x-k8s.io/v1/namespaces/{}/leaderworkersets",
     "HorizontalPodAutoscaler": "/apis/autoscaling/v2/namespaces/{}/horizontalpodautoscalers",
 }
 REPLACED = ("Cohort", "ClusterQueue", "LocalQueue")  # between two tests
@@ -61,6 +62,7 @@ clusters:
         max_nodes: 4
         topology_aware: true
       slices: {machine_type: ct5lp-hightpu-4t, topology: 2x4, slices: 2, min_slices: 2, topology_aware: true}
+      plain: {machine_type: ct5lp-hightpu-4t, topology: 4x4, slices: 2}
       queued: {machine_type: a3-highgpu-8g, capacity: queued-provisioning, max_nodes: 8, max_run_hours: 24}
 """
 HOMES = {"homes": {"location": "us-central1-a", "tier": "ZONAL", "capacity_gib": 1024}}

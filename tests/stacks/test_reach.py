@@ -504,6 +504,8 @@ serving:
       env: {A: one}
       secrets: {TOKEN: token}
       chips: 2
+      vms: 2
+      worker_command: [ray]
       min_replicas: 1
       max_replicas: 2
       metric: some_queue
@@ -595,6 +597,8 @@ TEAM_CHANGES: dict[tuple[str | int, ...], Any] = {
     (*SERVER, "env"): {"A": "two"},
     (*SERVER, "secrets"): {},
     (*SERVER, "chips"): 4,
+    (*SERVER, "vms"): 3,
+    (*SERVER, "worker_command"): ["other"],
     (*SERVER, "min_replicas"): 2,
     (*SERVER, "max_replicas"): 3,
     (*SERVER, "metric"): "other_queue",

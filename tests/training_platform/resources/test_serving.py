@@ -19,6 +19,7 @@ from training_platform.resources.kueue.configuration import configuration
 from training_platform.resources.kueue.objects import priorities
 from training_platform.resources.scope import team_scope
 from training_platform.resources.serving.findings import serving_findings
+from training_platform.resources.serving.leader_worker_set import OPERATOR, leader_worker_set, set_annotations
 from training_platform.resources.serving.server import (
     autoscaler,
     chips_of,
@@ -113,7 +114,15 @@ def test_servers_of_one_share_are_counted_together() -> None:
 @pytest.mark.parametrize(
     ("server", "path", "said"),
     [
-        ({"flavor": "tpu-v5e-4x4"}, "flavor", "slices of tpu-v5e-4x4 have several VMs"),
+        (
+            {"flavor": "tpu-v5e-4x4", "max_replicas": 1},
+            "flavor",
+            "tpu-v5e-4x4 is of 4 VMs, for which its cluster has no",
+        ),
+        ({"vms": 2, "max_replicas": 1}, "flavor", "h100 is of 2 VMs, for which its cluster has no leader-worker-set"),
+        ({"flavor": "tpu-v5e-4x4", "vms": 2, "max_replicas": 1}, "vms", "is 2, and a slice of tpu-v5e-4x4 has 4"),
+        ({"worker_command": ["ray"]}, "worker_command", "has no effect: a replica on h100 is of one VM"),
+        ({"flavor": "tpu-v5e-2x4", "vms": 2}, "vms", "is 2, and a slice of tpu-v5e-2x4 has 1"),
         ({"flavor": "h100-queued-provisioning"}, "flavor", "come for one job"),
         ({"chips": 9, "max_replicas": 1}, "chips", "is 9, and a VM of h100 has 8"),
         ({"flavor": "tpu-v5e-2x4", "chips": 4}, "chips", "is 4, and a VM of tpu-v5e-2x4 has 8, all of which"),
@@ -124,6 +133,69 @@ def test_a_flavor_that_holds_no_such_pod_is_found(server: Json, path: str, said:
 
     assert (finding.rule, finding.path) == ("serving-fits", f"serving.main.chat.{path}")
     assert said in finding.message
+
+
+SEVERAL = {
+    "clusters": {**ENVIRONMENT["clusters"], "main": {**ENVIRONMENT["clusters"]["main"], "operators": [OPERATOR]}}
+}
+
+
+@pytest.mark.parametrize(
+    ("server", "size", "chips"), [({"flavor": "tpu-v5e-4x4"}, 4, 4), ({"vms": 2, "worker_command": ["ray"]}, 2, 8)]
+)
+def test_a_replica_of_several_vms_is_a_group_that_takes_them_whole(server: Json, size: int, chips: int) -> None:
+    assert found({**server, "max_replicas": 1}, SEVERAL) == []
+    (over,) = found({**server, "max_replicas": 2}, SEVERAL)
+    assert (over.rule, over.nearest) == ("serving-over-share", "1")
+    assert f"can have {2 * size * chips} " in over.message
+    chat, flavor, scope = made(server, SEVERAL)
+
+    group = leader_worker_set("chat", chat, flavor, scope)["leaderWorkerTemplate"]
+
+    assert group["size"] == size
+    (leader,), (worker,) = (group[f"{role}Template"]["spec"]["containers"] for role in ("leader", "worker"))
+    assert leader["resources"] == worker["resources"]
+    assert [*worker["resources"]["limits"].values()] == [str(chips)]
+    assert [("readinessProbe" in each) for each in (leader, worker)] == [True, False]
+    assert worker.get("command", []) == server.get("worker_command", [])
+    # The Service, the scrape and the autoscaler ask the pod that answers alone.
+    selector = service("chat", chat)["selector"]
+    assert selector.items() <= group["leaderTemplate"]["metadata"]["labels"].items()
+    assert "labels" not in group["workerTemplate"].get("metadata", {})
+    assert autoscaler("chat", chat, flavor)["scaleTargetRef"]["kind"] == "LeaderWorkerSet"
+
+
+def test_a_pod_of_several_takes_all_gpus_of_its_vm() -> None:
+    (finding,) = found({"vms": 2, "chips": 4, "max_replicas": 1}, SEVERAL)
+
+    assert (finding.path, finding.nearest) == ("serving.main.chat.chips", "8")
+
+
+@pytest.mark.parametrize("aware", [True, False])
+def test_a_group_has_a_slice_for_itself_by_its_controller_or_by_kueue(aware: bool) -> None:
+    pool = {
+        "machine_type": "ct5lp-hightpu-4t",
+        "topology": "4x4",
+        "slices": 2,
+        "min_slices": 2,
+        "topology_aware": aware,
+    }
+    main = {**SEVERAL["clusters"]["main"], "node_pools": {"slice": pool}}
+    shares = {"main": {"tpu-v5e-4x4": {"nominal_quota": 16}}}
+    chat, flavor, scope = made({"flavor": "tpu-v5e-4x4"}, {"clusters": {"main": main}}, shares=shares)
+
+    group = leader_worker_set("chat", chat, flavor, scope)["leaderWorkerTemplate"]
+
+    exclusive = set_annotations(flavor).get("leaderworkerset.sigs.k8s.io/exclusive-topology")
+    required = [
+        group[f"{role}Template"]
+        .get("metadata", {})
+        .get("annotations", {})
+        .get("kueue.x-k8s.io/podset-required-topology")
+        for role in ("leader", "worker")
+    ]
+    node_pool = "cloud.google.com/gke-nodepool"
+    assert (exclusive, required) == ((None, [node_pool] * 2) if aware else (node_pool, [None] * 2))
 
 
 def test_an_image_from_elsewhere_is_found() -> None:
@@ -182,8 +254,8 @@ def test_two_servers_of_one_name_and_a_name_that_is_too_long_are_found() -> None
     assert workspace({"a" * 31: SERVER}).stacks["dev-vision"].findings
 
 
-def made(server: Json, **team: Any) -> tuple[Any, Any, Any]:
-    stacks = workspace({"chat": {**SERVER, **server}}, **team)
+def made(server: Json, environment: Json | None = None, **team: Any) -> tuple[Any, Any, Any]:
+    stacks = workspace({"chat": {**SERVER, **server}}, environment, **team)
     assert not stacks.stacks["dev-vision"].findings
     ((_, spec, home),) = stacks.teams()
     chat = spec.serving["main"]["chat"]
@@ -224,9 +296,9 @@ def test_a_secret_is_fetched_by_the_launcher_and_is_nowhere_in_the_pod() -> None
 
 
 def test_the_autoscaler_asks_for_the_servers_queue_as_the_adapter_calls_it() -> None:
-    server, *_ = made({})
+    server, flavor, _ = made({})
 
-    spec = autoscaler("chat", server)
+    spec = autoscaler("chat", server, flavor)
 
     (metric,) = spec["metrics"]
     assert (spec["minReplicas"], spec["maxReplicas"]) == (1, 2)

@@ -8,13 +8,15 @@ from collections.abc import Iterator, Mapping
 from training_platform.config.expansion.flavors import Flavor
 from training_platform.config.reading.finding import Finding, Path, Severity
 from training_platform.config.reading.section import enumeration
+from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.stack import Stack
 from training_platform.config.spec.team import Team
 from training_platform.config.spec.workloads.serving import ServerSpec
 from training_platform.config.workspace import Workspace
 from training_platform.resources.kueue.objects import priorities
-from training_platform.resources.serving.server import chips_of, most_chips
+from training_platform.resources.serving.leader_worker_set import OPERATOR
+from training_platform.resources.serving.server import chips_of, most_chips, replica_chips, slice_vms, vms_of
 
 
 def serving_findings(workspace: Workspace) -> Iterator[Finding]:
@@ -27,6 +29,7 @@ def serving_findings(workspace: Workspace) -> Iterator[Finding]:
                 if server.flavor in known and server.flavor in team.shares.get(cluster, ()):
                     path: Path = ("serving", cluster, name)
                     yield from _unfit(stack, path, server, known[server.flavor])
+                    yield from _several(stack, (*path, "vms"), server, known[server.flavor], home.clusters[cluster])
                     yield from _elsewhere(stack, path, server, home)
                     yield from _yields_nothing(stack, path, server, team, home)
                     by_flavor[server.flavor][name] = server
@@ -42,7 +45,7 @@ def _over_share(
     asked = {name: most_chips(server, flavor) for name, server in servers.items()}
     total = sum(asked.values())
     for name, server in servers.items() if total > nominal else ():
-        fits = max(0, nominal - (total - asked[name])) // chips_of(server, flavor)
+        fits = max(0, nominal - (total - asked[name])) // replica_chips(server, flavor)
         each = ", ".join(f"{other} {chips}" for other, chips in asked.items())
         message = f"model servers on {flavor.name} can have {total} {flavor.accelerator.resource} ({each})"
         yield stack.finding(
@@ -53,20 +56,30 @@ def _over_share(
 
 
 def _unfit(stack: Stack, path: Path, server: ServerSpec, flavor: Flavor) -> Iterator[Finding]:
-    """Find a flavor on which no pod of a server is by itself, and chips that no VM gives it."""
-    if any(pool.multi_host for pool in flavor.pools):
-        message = f"slices of {flavor.name} have several VMs, and a replica is one pod"
-        yield _wrong(stack, (*path, "flavor"), message, "a flavor of single VMs")
-        return
+    """Find a flavor whose VMs are one job's, and chips that no VM gives a pod."""
     if flavor.by_request:
         message = f"VMs of {flavor.name} come for one job and are deleted after its longest run"
         yield _wrong(stack, (*path, "flavor"), message, "a flavor without queued provisioning")
     places = min(pool.machine.chips * pool.places_per_gpu for pool in flavor.pools)
-    chips, tpu = chips_of(server, flavor), flavor.accelerator.kind == "tpu"
-    if chips > places or (tpu and chips != places):
+    chips = chips_of(server, flavor)
+    whole = flavor.accelerator.kind == "tpu" or vms_of(server, flavor) > 1
+    if chips > places or (whole and chips != places):
         message = f"is {chips}, and a VM of {flavor.name} has {places}"
-        message += ", all of which a pod takes" if tpu else ""
-        yield _wrong(stack, (*path, "chips"), message, str(places) if tpu else f"at most {places}", places)
+        message += ", all of which a pod takes" if whole else ""
+        yield _wrong(stack, (*path, "chips"), message, str(places) if whole else f"at most {places}", places)
+
+
+def _several(stack: Stack, path: Path, server: ServerSpec, flavor: Flavor, spec: ClusterSpec) -> Iterator[Finding]:
+    """Find VMs that are no slice, and replicas of several VMs where nothing makes their pods."""
+    vms, own = vms_of(server, flavor), slice_vms(flavor)
+    if flavor.accelerator.kind == "tpu" and (server.vms or own) != own:
+        yield _wrong(stack, path, f"is {server.vms}, and a slice of {flavor.name} has {own}", str(own), own)
+    elif vms > 1 and OPERATOR not in spec.operators:
+        message = f"a replica on {flavor.name} is of {vms} VMs, for which its cluster has no {OPERATOR}"
+        yield _wrong(stack, (*path[:-1], "flavor"), message, f"a cluster with {OPERATOR} among its operators")
+    elif vms == 1 and server.worker_command:
+        message = f"has no effect: a replica on {flavor.name} is of one VM"
+        yield _wrong(stack, (*path[:-1], "worker_command"), message, "vms of at least 2, or the field left out")
 
 
 def _elsewhere(stack: Stack, path: Path, server: ServerSpec, home: Environment) -> Iterator[Finding]:

@@ -1,7 +1,8 @@
-"""A model server as Kubernetes' objects: Deployment, Service, HorizontalPodAutoscaler, and the scrape of its metrics.
+"""A model server as Kubernetes' objects: its pods, a Service, a HorizontalPodAutoscaler, and the scrape of its metrics.
 
-Kueue's integration of Deployments gates each pod until the team's queue has room for it, and deletes pods that it
-preempts. Managed Prometheus scrapes the metric, and the adapter gives it from Cloud Monitoring to the autoscaler.
+Replicas of one VM are pods of a Deployment, those of several are groups of a LeaderWorkerSet (``leader_worker_set``).
+Kueue's integrations gate each pod or group until the team's queue has room for it, and delete pods that it preempts.
+Managed Prometheus scrapes the metric, and the adapter gives it from Cloud Monitoring to the autoscaler.
 Sources: kubernetes-sigs/kueue v0.19.2, pkg/controller/jobs/deployment and pod; GKE docs, configure autoscaling for LLM
 workloads, read 2026-11-22.
 """
@@ -23,6 +24,7 @@ from training_platform.resources.kueue.objects import PRIORITY_LABEL, QUEUE_LABE
 from training_platform.resources.scope import MANAGED_BY, Scope
 
 SERVER_LABEL = f"{MANAGED_BY}/server"
+LEADER_WORKER_SET = ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet")
 # Pods come and go with quota, VMs and load, which no deployment waits for.
 SKIP_AWAIT = {"pulumi.com/skipAwait": "true"}
 _PLAN_VARIABLE = "TRAINING_LAUNCH"  # what the launcher of jobs reads its orders from
@@ -49,9 +51,24 @@ def chips_of(server: ServerSpec, flavor: Flavor) -> int:
     return server.chips or min(flavor.chips_per_slice, max(pool.machine.chips for pool in flavor.pools))
 
 
+def vms_of(server: ServerSpec, flavor: Flavor) -> int:
+    """Return the VMs of one replica, each with a pod: those of a TPU slice, or as many as the server says."""
+    return slice_vms(flavor) if flavor.accelerator.kind == "tpu" else server.vms or 1
+
+
+def slice_vms(flavor: Flavor) -> int:
+    """Return the VMs of one TPU slice, 1 for GPUs."""
+    return max(pool.hosts for pool in flavor.pools)
+
+
+def replica_chips(server: ServerSpec, flavor: Flavor) -> int:
+    """Return the chips or GPUs of one replica."""
+    return vms_of(server, flavor) * chips_of(server, flavor)
+
+
 def most_chips(server: ServerSpec, flavor: Flavor) -> int:
-    """Return the chips or GPUs of all pods that a server can have."""
-    return server.max_replicas * chips_of(server, flavor)
+    """Return the chips or GPUs of all replicas that a server can have."""
+    return server.max_replicas * replica_chips(server, flavor)
 
 
 def gated_chips(team: Team, cluster: str, flavors: Mapping[str, Flavor]) -> Counter[str]:
@@ -68,41 +85,45 @@ def gated_chips(team: Team, cluster: str, flavors: Mapping[str, Flavor]) -> Coun
 def deployment(name: str, server: ServerSpec, flavor: Flavor, scope: Scope) -> dict[str, Any]:
     """Return the spec of a Deployment; how many pods it has is the autoscaler's to say."""
     labels = {SERVER_LABEL: name}
-    nodes = resource_flavor(flavor)
-    shared = chips_of(server, flavor) > 1  # whose processes speak to each other through it
-    volume = {"name": _SHARED_MEMORY["name"], "emptyDir": {"medium": "Memory"}}
     return {
         "selector": {"matchLabels": labels},
         # No pod more than the most that the share is counted for, during updates either.
         "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
-        "template": {
-            "metadata": {"labels": labels},
-            "spec": {
-                "serviceAccountName": SERVICE_ACCOUNT,
-                "nodeSelector": nodes["nodeLabels"],
-                "tolerations": nodes["tolerations"],
-                "containers": [_container(server, flavor, scope)],
-                **({"volumes": [volume]} if shared else {}),
-            },
-        },
+        "template": {"metadata": {"labels": labels}, "spec": pod(server, flavor, scope)},
     }
 
 
-def _container(server: ServerSpec, flavor: Flavor, scope: Scope) -> dict[str, Any]:
+def pod(server: ServerSpec, flavor: Flavor, scope: Scope, *, answers: bool = True) -> dict[str, Any]:
+    """Return the spec of a pod, one that ``answers`` requests or another one of its replica."""
+    nodes = resource_flavor(flavor)
+    shared = chips_of(server, flavor) > 1  # whose processes speak to each other through it
+    volume = {"name": _SHARED_MEMORY["name"], "emptyDir": {"medium": "Memory"}}
+    return {
+        "serviceAccountName": SERVICE_ACCOUNT,
+        "nodeSelector": nodes["nodeLabels"],
+        "tolerations": nodes["tolerations"],
+        "containers": [_container(server, flavor, scope, answers)],
+        **({"volumes": [volume]} if shared else {}),
+    }
+
+
+def _container(server: ServerSpec, flavor: Flavor, scope: Scope, answers: bool) -> dict[str, Any]:
     chips = chips_of(server, flavor)
     amount = {flavor.accelerator.resource: str(chips)}
-    command = ["python3", "-c", _launcher()] if server.secrets else list(server.command)
-    args = [*server.command, *server.args] if server.secrets else list(server.args)
+    own = server.command, server.args
+    program, given = own if answers or not server.worker_command else (server.worker_command, ())
+    command = ["python3", "-c", _launcher()] if server.secrets else list(program)
+    args = [*program, *given] if server.secrets else list(given)
+    asked = {"startupProbe": {**_probe(server), "failureThreshold": _START_PROBES}, "readinessProbe": _probe(server)}
     return {
         "name": "server",
         "image": server.image,
         **({"command": command} if command else {}),
         **({"args": args} if args else {}),
         "env": [{"name": key, "value": value} for key, value in {**server.env, **_orders(server, scope)}.items()],
-        "ports": [{"name": key, "containerPort": port} for key, port in _ports(server).items()],
+        "ports": [{"name": key, "containerPort": port} for key, port in _ports(server).items()] if answers else [],
         "resources": {"requests": amount, "limits": amount},
-        "startupProbe": {**_probe(server), "failureThreshold": _START_PROBES},
-        "readinessProbe": _probe(server),
+        **(asked if answers else {}),
         **({"volumeMounts": [dict(_SHARED_MEMORY)]} if chips > 1 else {}),
     }
 
@@ -141,11 +162,20 @@ def service(name: str, server: ServerSpec) -> dict[str, Any]:
     return {"selector": {SERVER_LABEL: name}, "ports": [{"name": "serve", "port": port, "targetPort": "serve"}]}
 
 
-def autoscaler(name: str, server: ServerSpec) -> dict[str, Any]:
-    """Return the spec of a HorizontalPodAutoscaler, on a metric as the adapter of Cloud Monitoring calls it."""
+def pods_kind(server: ServerSpec, flavor: Flavor) -> tuple[str, str]:
+    """Return API version and kind of what makes a server's pods."""
+    return LEADER_WORKER_SET if vms_of(server, flavor) > 1 else ("apps/v1", "Deployment")
+
+
+def autoscaler(name: str, server: ServerSpec, flavor: Flavor) -> dict[str, Any]:
+    """Return the spec of a HorizontalPodAutoscaler, on a metric as the adapter of Cloud Monitoring calls it.
+
+    Of a LeaderWorkerSet it counts groups, and asks their first pods for the metric.
+    """
     metric, target = server.metric or server.known.metric, server.target or server.known.target
+    version, kind = pods_kind(server, flavor)
     return {
-        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": object_name(name)},
+        "scaleTargetRef": {"apiVersion": version, "kind": kind, "name": object_name(name)},
         "minReplicas": server.min_replicas,
         "maxReplicas": server.max_replicas,
         "metrics": [

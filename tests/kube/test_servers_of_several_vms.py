@@ -1,0 +1,133 @@
+"""Model servers on several VMs played by the real controllers: LeaderWorkerSet's, Kueue's, autoscaler, scheduler.
+
+``TRAINING_PLATFORM_LWS`` names LeaderWorkerSet's controller, ``TRAINING_PLATFORM_LWS_DEFINITIONS`` the folder of its
+CustomResourceDefinitions (``config/crd/bases`` of its source).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.kube.clusters import KINDS, NEEDED, kueue_cluster
+from tests.kube.metrics_api import MetricsApi
+from tests.kube.queues import KUEUE, PATHS, Json, until
+from tests.kube.test_serving import H100, SERVER, Servers
+from training_platform.resources.kueue.configuration import configuration
+
+pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
+
+DEFINITIONS = (*KINDS, "gmp", "TRAINING_PLATFORM_LWS_DEFINITIONS")
+OF_SERVER, NODE_POOL = "leaderworkerset.sigs.k8s.io/name=serve-chat", "cloud.google.com/gke-nodepool"
+GROUP, WORKER = "leaderworkerset.sigs.k8s.io/group-index", "leaderworkerset.sigs.k8s.io/worker-index"
+TPU, PLACED = "tpu-v5e-4x4", "tpu-v5e-2x4"  # of slices with 4 VMs, and with 2 that Kueue places jobs on
+
+
+class Groups(Servers):
+    """A cluster with model servers whose replicas are groups of pods."""
+
+    def pods(self, team: str, *, running: bool = False) -> list[Json]:
+        """Return the pods of all groups."""
+        every = self.get(f"/api/v1/namespaces/{team}/pods?labelSelector={OF_SERVER}")["items"]
+        alive = [each for each in every if not each["metadata"].get("deletionTimestamp")]
+        return [each for each in alive if not running or each.get("status", {}).get("phase") == "Running"]
+
+    def nodes(self, team: str) -> dict[str, set[str]]:
+        """Return by group the nodes of its pods that run, after those with a node were said to."""
+        self.run(team)
+        found: dict[str, set[str]] = {}
+        for pod in self.pods(team, running=True):
+            found.setdefault(pod["metadata"]["labels"][GROUP], set()).add(pod["spec"]["nodeName"])
+        return found
+
+    def slices(self, count: int, hosts: int, flavor: str, topology: str) -> None:
+        """Add the nodes of TPU slices, each a node pool."""
+        labels = {"training-platform/flavor": flavor, "cloud.google.com/gke-tpu-topology": topology}
+        labels |= {"cloud.google.com/gke-tpu-accelerator": "tpu-v5-lite-podslice"}
+        for index in range(count * hosts):
+            pool = {NODE_POOL: f"slice-{index // hosts}"}
+            self.node(f"slice-{index // hosts}-{index % hosts}", {**labels, **pool}, "google.com/tpu", 4)
+
+    def clear(self) -> None:
+        for namespace in (each["metadata"]["name"] for each in self.get("/api/v1/namespaces")["items"]):
+            self.delete(PATHS["LeaderWorkerSet"].format(namespace))
+        super().clear()
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Groups, MetricsApi]]:
+    settings = configuration(["reservation"], pods=True)
+    with kueue_cluster(tmp_path_factory.mktemp("groups"), settings, DEFINITIONS, (*NEEDED, "lws")) as cluster:
+        groups = Groups(cluster.client)
+
+        def leaders(team: str) -> list[str]:
+            about = (each["metadata"] for each in groups.pods(team, running=True))
+            return [each["name"] for each in about if each["labels"][WORKER] == "0"]
+
+        with MetricsApi(cluster.access, leaders) as metrics:
+            yield groups, metrics
+
+
+@pytest.fixture
+def groups(cluster: tuple[Groups, MetricsApi]) -> Iterator[Groups]:
+    groups, metrics = cluster
+    metrics.load = 0
+    yield groups
+    groups.clear()
+
+
+def team(flavor: str, chips: int, most: int, **server: object) -> dict[str, Json]:
+    chat = {**SERVER, "flavor": flavor, "max_replicas": most, **server}
+    shares = {"main": {flavor: {"nominal_quota": chips}}}
+    return {"vision": {"shares": shares, "serving": {"main": {"chat": chat}}}}
+
+
+def whole(count: int, hosts: int) -> list[set[str]]:
+    return [{f"slice-{number}-{host}" for host in range(hosts)} for number in range(count)]
+
+
+@pytest.mark.parametrize(("flavor", "topology", "hosts"), [(TPU, "4x4", 4), (PLACED, "2x4", 2)])
+def test_each_group_has_a_slice_for_itself(groups: Groups, flavor: str, topology: str, hosts: int) -> None:
+    groups.slices(2, hosts, flavor, topology)
+
+    groups.deploy(team(flavor, 2 * hosts * 4, 2, min_replicas=2))
+
+    found = until(lambda: groups.nodes("vision"), lambda now: sum(map(len, now.values())) == 2 * hosts)
+    assert sorted(found.values(), key=min) == whole(2, hosts)
+    (asked,) = {each["spec"]["queueName"] for each in groups.get(f"{KUEUE}/namespaces/vision/workloads")["items"]}
+    assert asked == "vision"
+
+
+def test_groups_follow_the_load_and_training_yields_to_a_whole_one(
+    groups: Groups, cluster: tuple[Groups, MetricsApi]
+) -> None:
+    for index in range(4):
+        groups.node(f"h100-{index}", H100, "nvidia.com/gpu", 8)
+    groups.deploy(team("h100-reservation", 32, 2, vms=2, worker_command=["ray"]))
+    until(lambda: groups.nodes("vision"), lambda now: [*map(len, now.values())] == [2])
+    groups.submit("vision", "train", 16, priority="high")
+    groups.runs("vision", "train")
+
+    cluster[1].load = 10  # of which each group is to have 5
+
+    until(lambda: groups.nodes("vision"), lambda now: [*map(len, now.values())] == [2, 2])
+    groups.waits("vision", "train")
+    assert cluster[1].asked == {"prometheus.googleapis.com|vllm:num_requests_waiting|gauge"}
+
+
+def test_no_pod_of_a_group_starts_before_there_is_room_for_all(groups: Groups) -> None:
+    for index in range(4):
+        groups.node(f"h100-{index}", H100, "nvidia.com/gpu", 8)
+    teams = team("h100-reservation", 16, 1, vms=2)
+    teams["vision"]["preemption"] = {"within_queue": "Never"}
+    groups.deploy({"vision": {key: each for key, each in teams["vision"].items() if key != "serving"}})
+    groups.submit("vision", "train", 8)
+    groups.runs("vision", "train")
+
+    groups.deploy(teams)
+
+    until(lambda: len(groups.pods("vision")), lambda pods: pods == 2)
+    assert all(each["spec"]["schedulingGates"] for each in groups.pods("vision"))
+    groups.delete("/apis/batch/v1/namespaces/vision/jobs/train")
+    until(lambda: groups.nodes("vision"), lambda now: [*map(len, now.values())] == [2])
