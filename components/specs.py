@@ -516,6 +516,9 @@ class BucketSpec(TypedDict):
     storage_class: NotRequired[str]
     """Storage class. One of STANDARD, NEARLINE, COLDLINE, ARCHIVE."""
 
+    size_gib: NotRequired[int]
+    """GiB that it will hold, for its cost; default: not known, and not priced."""
+
     delete_after_days: NotRequired[int]
     """Days after which objects are deleted; default: never."""
 

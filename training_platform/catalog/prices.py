@@ -9,7 +9,7 @@ from datetime import date
 from training_platform.catalog.loader import default
 from training_platform.catalog.types import Capacity, MachineType, Price
 
-LEFT_OUT = ("traffic", "what buckets and backups hold", "Vertex AI's own fee and disks")
+LEFT_OUT = ("traffic", "backups", "buckets without size_gib", "Vertex AI's own fee and disks")
 """What no sum holds, so that every sum is a least one."""
 HOURS_OF_MONTH = 730  # as Google's pages on prices count
 LOCAL_SSD = "local SSD"  # how a machine's price says that it leaves it out
@@ -96,7 +96,7 @@ def service_cost(name: str, region: str, least: float, most: float, book: PriceB
         return Cost(unpriced=(f"{name} in {region}",))
     usd *= book.share(name, "services") if own is None else 1
     # What has no list price is counted by GiB and month, as all storage is.
-    usd /= HOURS_OF_MONTH if listed is None or listed.per == "GiB-month" else 1
+    usd /= HOURS_OF_MONTH if listed is None or listed.per != "hour" else 1
     read = book.read if own is not None or listed is None else listed.read
     return Cost(least=least * usd, most=most * usd, read=read)
 

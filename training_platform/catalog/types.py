@@ -62,13 +62,17 @@ class Price:
 
 @dataclass(frozen=True, kw_only=True)
 class ServicePrice:
-    """The list price in USD of what is not a machine, by region, as read on ``read``; ``name`` is what it is of."""
+    """The list price in USD of what is not a machine, by region, as read on ``read``; ``name`` is what it is of.
+
+    A price with ``usd`` in ``unverified`` is one that somebody else read from Google's billing catalogue.
+    """
 
     name: str
-    per: Literal["GiB-month", "hour"]
+    per: Literal["GiB-month", "MiBps-month", "hour"]
     read: date
     source: str
     usd: dict[str, float]  # "*" is any other region
+    unverified: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -340,6 +344,7 @@ class LustreTier:
 
     name: str
     bands: tuple[Band, ...]
+    quota: QuotaId
     source: str
     unverified: tuple[str, ...] = ()
 

@@ -37,6 +37,12 @@ def _environment(environment: Environment, book: PriceBook) -> Iterable[Cost]:
     for data in environment.data_sets.values():
         if disk := data.hyperdisk_ml:
             yield service_cost("hyperdisk-ml", region_of(disk.zone), disk.size_gib, disk.size_gib, book)
+            mibps = disk.throughput_mibps
+            yield (
+                service_cost("hyperdisk-ml-throughput", region_of(disk.zone), mibps, mibps, book)
+                if mibps
+                else Cost(unpriced=("throughput of Hyperdisk ML by default",))
+            )
 
 
 def _pool(pool: ExpandedPool, book: PriceBook) -> Iterator[Cost]:
@@ -70,6 +76,9 @@ def _disks(kind: str, size_gb: int, region: str, least: int, most: int, *, book:
 
 
 def _team(team: Team, book: PriceBook) -> Iterable[Cost]:
+    for bucket in team.buckets.values():
+        if size := bucket.size_gib:
+            yield service_cost(f"bucket-{bucket.storage_class}", bucket.location, size, size, book)
     for resource in team.vertex.persistent_resources.values():
         for pool in resource.pools.values():
             machine, counts = MACHINE_TYPES[pool.machine_type], (pool.replicas, pool.most)

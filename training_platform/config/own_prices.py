@@ -22,11 +22,8 @@ from training_platform.config.reading.source import read_source
 FILE = "stacks/prices.yaml"
 RULE = "own-prices"
 _SERVICES = (
-    *(name for name in default().service_prices if not name.startswith("filestore-")),
+    *(name for name in default().service_prices if not name.startswith("filestore-")),  # Lustre, Hyperdisk, buckets...
     *(f"filestore-{tier}" for tier in default().filestore_tiers),
-    *default().lustre_tiers,
-    "hyperdisk-balanced",
-    "hyperdisk-ml",
 )
 _ALL = ("machines", "services")
 Usd = Annotated[float, Field(ge=0)]

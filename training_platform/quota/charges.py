@@ -11,7 +11,14 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from training_platform.catalog import ACCELERATORS, DISK_TYPES, FILESTORE_TIERS, GENERAL_QUOTAS, MACHINE_TYPES
+from training_platform.catalog import (
+    ACCELERATORS,
+    DISK_TYPES,
+    FILESTORE_TIERS,
+    GENERAL_QUOTAS,
+    LUSTRE_TIERS,
+    MACHINE_TYPES,
+)
 from training_platform.catalog.attachments import with_gpus
 from training_platform.catalog.types import Capacity, MachineType, QuotaId
 from training_platform.quota.keys import Charge, Holder, QuotaKey, quota_key
@@ -101,6 +108,12 @@ def filestore_usage(project: str, tier: str, capacity_gib: int, location: str) -
         return []
     quota = FILESTORE_TIERS[tier].quota_for(capacity_gib)
     return [_usage(project, location, capacity_gib, quota)]
+
+
+def lustre_usage(project: str, mbps_per_tib: int | None, capacity_gib: int, zone: str) -> list[Usage]:
+    """Return what a Managed Lustre instance charges; a throughput outside the catalogue charges nothing."""
+    tier = LUSTRE_TIERS.get(f"lustre-{mbps_per_tib}")
+    return [_usage(project, zone, capacity_gib, tier.quota)] if tier else []
 
 
 def nat_usage(project: str, region: str, addresses: int = 1) -> list[Usage]:

@@ -25,6 +25,7 @@ from training_platform.quota.charges import (
     VmUsage,
     accelerator_usage,
     filestore_usage,
+    lustre_usage,
     nat_addresses,
     nat_usage,
     network_usage,
@@ -69,6 +70,10 @@ def _environment(stack: str, project: str, environment: Environment) -> Iterator
         path: Path = ("filestore", name)
         holder = Holder(stack, path, name, (*path, "capacity_gib"), 1, instance.capacity_gib)
         for usage in filestore_usage(project, instance.tier, instance.capacity_gib, instance.location):
+            yield usage.by(holder)
+    for name, lustre in environment.lustre.items():
+        holder = Holder(stack, ("lustre", name), name, ("lustre", name, "capacity_gib"), 1, lustre.capacity_gib)
+        for usage in lustre_usage(project, lustre.mbps_per_tib, lustre.capacity_gib, lustre.location):
             yield usage.by(holder)
 
 

@@ -15,6 +15,7 @@ from training_platform.quota.charges import (
     VmUsage,
     accelerator_usage,
     filestore_usage,
+    lustre_usage,
     nat_addresses,
     nat_usage,
     network_usage,
@@ -73,8 +74,6 @@ def demand_of_views(views: Iterable[View], project: str = "") -> tuple[list[Char
     for view in listed:
         try:
             charges.extend(_charges(view, listed, project))
-            if isinstance(view, LustreView):
-                notes.append(_not_counted(view, "capacity_gib", "no source that was read has the id of its quota"))
         except NeedsUnknown as unknown:
             notes.append(_not_counted(unknown.view, unknown.field, f"{unknown.field} is not known before deployment"))
     return charges, notes
@@ -93,6 +92,10 @@ def _charges(view: View, views: list[View], project: str) -> Iterator[Charge]:
         holder = _holder(view, "capacity_gib", 1, view.capacity_gib)
         usages = filestore_usage(view.project or project, view.tier, view.capacity_gib, view.location)
         yield from (usage.by(holder) for usage in usages)
+    elif isinstance(view, LustreView):
+        holder = _holder(view, "capacity_gib", 1, view.capacity_gib)
+        used = lustre_usage(view.project or project, view.mbps_per_tib, view.capacity_gib, view.location)
+        yield from (usage.by(holder) for usage in used)
     elif isinstance(view, CountedView) and view.quota:
         region = view.region if GENERAL_QUOTAS[view.quota].per == "region" else ""
         yield network_usage(view.project or project, view.quota, 1, region).by(

@@ -8,11 +8,13 @@ import pytest
 
 from tests.places import ORGANISATION
 from training_platform.catalog import MACHINE_TYPES
-from training_platform.catalog.prices import HOURS_OF_MONTH, LIST, PriceBook, machines_cost, service_cost
+from training_platform.catalog.loader import default
+from training_platform.catalog.prices import HOURS_OF_MONTH, LIST, Cost, PriceBook, machines_cost, service_cost
 from training_platform.checks.cost import stack_cost
 from training_platform.checks.reports.wording import price, price_note
 from training_platform.config.own_prices import read_own_prices
 from training_platform.config.spec.environment import Environment
+from training_platform.config.spec.team import Team
 from training_platform.config.workspace import read_workspace
 
 H100 = MACHINE_TYPES["a3-highgpu-8g"]
@@ -41,7 +43,7 @@ def test_every_sum_is_a_least_one_and_says_what_it_leaves_out() -> None:
     cost = machines_cost(MACHINE_TYPES["ct5lp-hightpu-4t"], "on-demand", "us-west4", 1, 1)
 
     assert price(cost).startswith("at least $")
-    assert "without traffic, what buckets and backups hold" in price_note(cost)
+    assert "without traffic, backups, buckets without size_gib, Vertex AI's own fee" in price_note(cost)
 
 
 def test_what_is_around_machines_is_in_the_sum() -> None:
@@ -75,6 +77,7 @@ def test_what_no_source_prices_is_named_and_makes_the_sum_a_least_one() -> None:
 
     assert cost.unpriced == (
         "filestore-ZONAL in us-central1", "IOPS of Filestore", "hyperdisk-ml in us-central1",
+        "throughput of Hyperdisk ML by default",
     )  # fmt: skip
     assert "no price known: filestore-ZONAL in us-central1" in price_note(cost)
 
@@ -82,16 +85,56 @@ def test_what_no_source_prices_is_named_and_makes_the_sum_a_least_one() -> None:
 def test_managed_lustre_is_named_by_its_throughput_and_takes_an_own_price(tmp_path: Path) -> None:
     lustre = {"x": {"location": "us-central1-a", "capacity_gib": 36000, "mbps_per_tib": 500}}
     having = environment(lustre=lustre, private_services_range="10.200.0.0/20")
-    own = book(tmp_path, "read: 2026-11-01\nservices: {lustre-500: {us-central1: 0.34}}\n")
+    own = book(tmp_path, "read: 2026-11-01\nservices: {lustre-500: {us-central1: 0.3}}\n")
 
-    assert stack_cost(having).unpriced == ("lustre-500 in us-central1",)
+    listed = stack_cost(having).least - stack_cost(environment()).least
+    assert listed == pytest.approx(36000 * 0.34 / HOURS_OF_MONTH)
     more = stack_cost(having, own).least - stack_cost(environment(), own).least
-    assert more == pytest.approx(36000 * 0.34 / HOURS_OF_MONTH)
+    assert more == pytest.approx(36000 * 0.3 / HOURS_OF_MONTH)
 
 
-def test_basic_hdd_has_a_price_in_the_one_region_of_its_source() -> None:
-    assert service_cost("filestore-BASIC_HDD", "us-west1", 1, 1).least == pytest.approx(0.000274, rel=0.001)
-    assert service_cost("filestore-BASIC_HDD", "us-central1", 1, 1).unpriced
+@pytest.mark.parametrize(
+    ("name", "region", "month", "elsewhere"),
+    [
+        ("filestore-BASIC_HDD", "us-west1", 0.000274 * HOURS_OF_MONTH, "europe-west4"),
+        ("lustre-125", "us-central1", 0.145, "us-east1"),
+        ("lustre-1000", "us-central1", 0.6, "us-east1"),
+        ("hyperdisk-balanced", "southamerica-east1", 0.127, "us-central1"),
+        ("hyperdisk-ml", "southamerica-east1", 0.127, "us-central1"),
+        ("hyperdisk-ml-throughput", "southamerica-east1", 0.191, "us-central1"),
+        ("pd-ssd", "us-central1", 0.17, "us-central9"),
+        ("bucket-STANDARD", "us-central1", 0.000027397 * HOURS_OF_MONTH, "us-central9"),
+        ("bucket-ARCHIVE", "us-east4", 0.0025, "us-central9"),
+    ],
+)
+def test_storage_has_the_price_of_its_source_there_alone(name: str, region: str, month: float, elsewhere: str) -> None:
+    assert service_cost(name, region, 1, 1).least * HOURS_OF_MONTH == pytest.approx(month, rel=0.001)
+    assert service_cost(name, elsewhere, 1, 1).unpriced == (f"{name} in {elsewhere}",)
+
+
+def test_what_somebody_else_read_in_the_billing_catalogue_is_marked() -> None:
+    marked = {name for name, row in default().service_prices.items() if row.unverified}
+
+    assert {name.partition("-")[0] for name in marked} == {"lustre", "hyperdisk"}
+
+
+def test_hyperdisk_ml_pays_for_the_throughput_that_it_was_given() -> None:
+    disk = {"zone": "southamerica-east1-a", "size_gib": 1000, "throughput_mibps": 1200}
+    cost = stack_cost(environment(data_sets={"d": {"hyperdisk_ml": disk}}))
+
+    assert cost.unpriced == ()
+    more = (cost.least - stack_cost(environment()).least) * HOURS_OF_MONTH
+    assert more == pytest.approx(1000 * 0.127 + 1200 * 0.191)
+
+
+def test_a_bucket_is_priced_by_class_and_size_and_left_out_without() -> None:
+    def team(**fields: object) -> Team:
+        bucket = {"location": "us-central1", "storage_class": "NEARLINE", **fields}
+        named = {"environment": "dev", "name": "vision", "members": ["group:a@example.com"]}
+        return Team.model_validate({**named, "buckets": {"b": bucket}}, strict=False)
+
+    assert stack_cost(team(size_gib=5000)).least == pytest.approx(5000 * 0.01 / HOURS_OF_MONTH)
+    assert stack_cost(team()) == Cost()
 
 
 def book(root: Path, text: str) -> PriceBook:

@@ -11,6 +11,7 @@ from training_platform.config.spec.stack import parse_stack
 from training_platform.config.workspace import Workspace
 from training_platform.quota.demand import stack_demand
 from training_platform.quota.keys import Charge
+from training_platform.quota.quota_ids import is_guess
 from training_platform.resources.model import planned_of_model
 from training_platform.rules import planned_demand
 
@@ -81,6 +82,25 @@ def test_system_pool_is_counted_over_all_zones(build: Build) -> None:
     assert found["CPUS-per-project-region"].amount == 3 * 4
     assert found["SSD-TOTAL-GB-per-project-region"].amount == 3 * 50
     assert found["INSTANCES-per-project-region"].amount == 3
+
+
+def test_managed_lustre_is_counted_in_its_zone() -> None:
+    text = """\
+config:
+  training-platform:environment:
+    project: example-train
+    private_services_range: 10.200.0.0/20
+    lustre:
+      scratch: {location: us-central1-a, capacity_gib: 36000}
+      more: {location: us-central1-a, capacity_gib: 18000}
+"""
+    stack = parse_stack("dev", parse_source(text, "stacks/Pulumi.dev.yaml"))
+    found = [each for each in stack_demand(stack, Workspace(Path(), {"dev": stack})) if "lustre" in each.key.service]
+
+    assert {str(each.key) for each in found} == {"Capacity in us-central1-a"}
+    assert {each.holder.label: each.amount for each in found} == {"scratch": 36000, "more": 18000}
+    assert found[0].holder.field == ("lustre", "scratch", "capacity_gib")
+    assert is_guess(found[0].key, listed=True)  # a warning, whatever the snapshot lists
 
 
 def test_filestore_and_one_address_for_each_region_are_counted() -> None:

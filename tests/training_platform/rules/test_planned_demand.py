@@ -135,12 +135,15 @@ def test_project_is_the_stacks_where_a_resource_names_none() -> None:
     assert {charge.key.project for charge in charges} == {"example-train"}
 
 
-def test_managed_lustre_is_said_to_be_in_no_ledger(flawless: dict[str, Callable[..., View]]) -> None:
-    charges, notes = demand_of_views([flawless["lustre"](capacity_gib=18_000)])
+def test_managed_lustre_is_counted_in_its_zone(flawless: dict[str, Callable[..., View]]) -> None:
+    charges, notes = demand_of_views([flawless["lustre"](capacity_gib=18_000)], project="p")
 
-    assert charges == []
-    assert [(note.severity, note.rule) for note in notes] == [("note", "quota-not-counted")]
-    assert "the id of its quota" in notes[0].message
+    assert notes == []
+    assert [(str(charge.key), charge.amount) for charge in charges] == [("Capacity in us-central1-a", 18_000)]
+
+
+def test_a_throughput_of_lustre_outside_the_catalogue_charges_nothing(flawless: dict[str, Callable[..., View]]) -> None:
+    assert demand_of_views([flawless["lustre"](mbps_per_tib=40)]) == ([], [])
 
 
 def test_parts_of_networks_are_counted_by_kind() -> None:

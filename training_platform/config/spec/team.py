@@ -53,6 +53,9 @@ class BucketSpec(Section):
     storage_class: Literal["STANDARD", "NEARLINE", "COLDLINE", "ARCHIVE"] = Field(
         default="STANDARD", description="Storage class."
     )
+    size_gib: int | None = Field(
+        default=None, ge=1, description="GiB that it will hold, for its cost; default: not known, and not priced."
+    )
     delete_after_days: int | None = Field(
         default=None, ge=1, description="Days after which objects are deleted; default: never."
     )

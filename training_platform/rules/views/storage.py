@@ -70,6 +70,7 @@ class LustreView(View):
 
     TYPES = (LUSTRE,)
 
+    project = fields.project()
     location = fields.said("location")
     capacity_gib = fields.size("capacityGib")
     mbps_per_tib = fields.whole("perUnitStorageThroughput", place="mbps_per_tib")
