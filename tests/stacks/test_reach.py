@@ -532,6 +532,9 @@ vertex:
     w:
       {zone: us-central1-a, machine_type: n2-standard-8, owner: a@example.com,
        subnet: projects/example-team/regions/us-central1/subnetworks/one}
+    gpus:
+      {zone: us-central1-a, machine_type: n1-standard-8, accelerator: t4, accelerator_count: 1, owner: b@example.com,
+       subnet: projects/example-team/regions/us-central1/subnetworks/one}
 """)
 SERVER = ("serving", "c", "s")
 AGENT = ("wandb_launch", "c")
@@ -634,6 +637,8 @@ TEAM_CHANGES: dict[tuple[str | int, ...], Any] = {
     (*BENCH, "machine_type"): "g2-standard-8",
     (*BENCH, "subnet"): "projects/example-team/regions/us-central1/subnetworks/two",
     (*BENCH, "owner"): "b@example.com",
+    ("vertex", "workbench", "gpus", "accelerator"): "v100",
+    ("vertex", "workbench", "gpus", "accelerator_count"): 2,
     (*BENCH, "disk_type"): "pd-ssd",
     (*BENCH, "boot_disk_gb"): 200,
     (*BENCH, "data_disk_gb"): 300,

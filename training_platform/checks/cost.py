@@ -84,6 +84,6 @@ def _team(team: Team, book: PriceBook) -> Iterable[Cost]:
             machine, counts = MACHINE_TYPES[pool.machine_type], (pool.replicas, pool.most)
             yield machines_cost(machine, "on-demand", resource.region, *counts, book=book)
     for instance in team.vertex.workbench.values():  # an idle one stops, and its disks stay
-        machine, region = MACHINE_TYPES[instance.machine_type], region_of(instance.zone)
-        yield machines_cost(machine, "on-demand", region, 0, 1, book=book)
+        region = region_of(instance.zone)
+        yield machines_cost(instance.machine, "on-demand", region, 0, 1, book=book)
         yield _disks(instance.disk, instance.disks_gb, region, 1, 1, book=book)

@@ -201,6 +201,8 @@ def _team(stack: str, project: str, team: Team) -> Iterator[Charge]:
             location=instance.zone,
             disk_type=instance.disk,
             disk_gb=instance.disks_gb,
+            accelerator_type=instance.machine.accelerator.gke_label if instance.machine.accelerator else None,
+            accelerator_count=instance.machine.chips,
         )
         yield from (usage.by(Holder(stack, path, name, (*path, "machine_type"))) for usage in vm_usage(vm))
 

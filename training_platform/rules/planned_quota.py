@@ -188,6 +188,8 @@ def _workbench(instance: WorkbenchView, project: str) -> Iterator[Charge]:
         location=instance.zone,
         disk_type=instance.disk_type,
         disk_gb=instance.boot_disk_gb + instance.data_disk_gb,
+        accelerator_type=instance.gke_label,
+        accelerator_count=instance.accelerator_count,
     )
     yield from (usage.by(_holder(instance, "machine_type", 0, 0)) for usage in vm_usage(vm))
 

@@ -120,6 +120,44 @@ def test_it_costs_its_disks_while_it_is_stopped_and_its_machine_beside_them_whil
     assert machine.most > 0
 
 
+T4: dict[str, Any] = {"machine_type": "n1-standard-8", "accelerator": "t4", "accelerator_count": 2}
+
+
+def test_attached_gpus_are_made_counted_and_priced() -> None:
+    workspace = checked(team(**T4))
+    stack = workspace.stacks["team"]
+    assert stack.team
+    found = [
+        {charge.key.quota_id: charge.amount for charge in charges}
+        for charges in (stack_demand(stack, workspace), planned_demand(planned_of_model(stack, workspace)))
+    ]
+    bare = checked(team(machine_type="n1-standard-8")).stacks["team"].team
+    assert bare
+
+    assert plan(**T4).one(WORKBENCH).inputs["gceSetup"]["acceleratorConfigs"] == [
+        {"type": "NVIDIA_TESLA_T4", "coreCount": "2"}
+    ]
+    assert found[0] == found[1]
+    assert found[0]["NVIDIA-T4-GPUS-per-project-region"] == found[0]["GPUS-ALL-REGIONS-per-project"] == 2
+    assert stack_cost(stack.team).most - stack_cost(bare).most == pytest.approx(2 * 0.35)
+    assert stack_cost(stack.team).least == stack_cost(bare).least
+
+
+@pytest.mark.parametrize(
+    ("changes", "path", "said"),
+    [
+        ({"machine_type": "g2-standard-8", "accelerator": "t4"}, "accelerator", "which includes GPUs"),
+        ({**T4, "accelerator": "h100"}, "accelerator", "t4, v100"),
+        ({**T4, "accelerator": None}, "", "accelerator_count needs accelerator"),
+    ],
+)
+def test_gpus_that_cannot_be_attached_are_refused_at_their_line(changes: dict[str, Any], path: str, said: str) -> None:
+    (found,) = checked(team(**changes)).stacks["team"].findings
+
+    assert (found.path or "").endswith(path)
+    assert said in f"{found.message} {found.allowed}"
+
+
 def test_a_machine_with_tpus_is_refused() -> None:
     (found,) = checked(team(machine_type="ct5lp-hightpu-1t")).stacks["team"].findings
 

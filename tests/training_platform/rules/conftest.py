@@ -30,7 +30,7 @@ from training_platform.rules.views.storage import (
     StorageClassView,
     VolumeClaimView,
 )
-from training_platform.rules.views.vertex import PersistentPoolView
+from training_platform.rules.views.vertex import PersistentPoolView, WorkbenchView
 
 Make = Callable[..., View]
 Check = Callable[..., list[Finding]]
@@ -130,6 +130,13 @@ FLAWLESS: dict[str, tuple[type[View], dict[str, Any]]] = {
         },
     ),
     "volume_claim": (VolumeClaimView, {"class_name": "zonal"}),
+    "workbench": (
+        WorkbenchView,
+        {
+            **PROJECT, "zone": "us-central1-a", "machine_type": "n1-standard-8", "accelerator_type": "NVIDIA_TESLA_T4",
+            "accelerator_count": 1,
+        },
+    ),
     "persistent_pool": (
         PersistentPoolView,
         {

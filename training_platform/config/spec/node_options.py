@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from training_platform.catalog import ACCELERATORS
+from training_platform.catalog.types import MachineType
+from training_platform.config.reading.conflicts import Conflict
 from training_platform.config.reading.section import DISK_IMAGE, OneOf, Section
 
 _ATTACHED = {name: gpu for name, gpu in ACCELERATORS.items() if gpu.attachment is not None}
 _INCLUDED = "leave it out where the machine type includes its GPUs"
 AttachedGpuName = Annotated[str, OneOf("GPU that is attached to other machines", _ATTACHED, instead=_INCLUDED)]
 GPU_ONLY = frozenset({"compact", "driver", "gpu_direct", "partition", "sharing"})
+
+
+def included_gpus(own: MachineType, written: set[str]) -> Iterator[Conflict]:
+    """Yield GPUs that a file attaches to a machine with chips of its own; ``written`` are the fields that it has."""
+    if own.kind != "cpu":
+        chips = "TPUs" if own.kind == "tpu" else "GPUs"
+        for field in sorted({"accelerator", "accelerator_count"} & written):
+            message = f"does not go with {own.name}, which includes {chips}"
+            yield Conflict((field,), message, "the field left out", "leave it out")
 
 
 class TaintSpec(Section):

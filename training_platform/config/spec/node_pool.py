@@ -16,7 +16,7 @@ from training_platform.catalog.types import MachineType
 from training_platform.config.reading.conflicts import Conflict, above, refuse_conflicts
 from training_platform.config.reading.section import DiskTypeName, MachineTypeName, OneOf, Section, Zone
 from training_platform.config.spec.capacity import Capacity, ReservationRef, charged_as, reservation_conflicts
-from training_platform.config.spec.node_options import GPU_ONLY, NodeOptions
+from training_platform.config.spec.node_options import GPU_ONLY, NodeOptions, included_gpus
 
 _GPUS = tuple(gpu for gpu in ACCELERATORS.values() if gpu.attachment is not None)
 _WITH_CHIPS = {
@@ -150,10 +150,7 @@ class NodePoolSpec(NodeOptions):
             names = [gpu.name for gpu in _GPUS]
             message = f"is missing: {own.name} does not include GPUs"
             yield Conflict(("accelerator",), message, ", ".join(names), f"accelerator: {names[0]}")
-        if own.kind != "cpu":
-            chips = "TPUs" if own.kind == "tpu" else "GPUs"
-            for field in sorted({"accelerator", "accelerator_count"} & self.model_fields_set):
-                yield Conflict((field,), f"does not go with {own.name}, which includes {chips}", _NO_FIELD, _LEAVE_OUT)
+        yield from included_gpus(own, self.model_fields_set)
 
     def _conflicts_of_counts(self, own: MachineType) -> Iterator[Conflict]:
         """Yield counts of VMs for TPUs, and of slices for GPUs, with the counts that they would be."""

@@ -8,6 +8,8 @@ from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from training_platform.catalog import MACHINE_TYPES
+from training_platform.catalog.attachments import as_asked
+from training_platform.catalog.types import MachineType
 from training_platform.config.reading.conflicts import above, refuse_conflicts
 from training_platform.config.reading.section import (
     BUCKET_NAME,
@@ -26,6 +28,7 @@ from training_platform.config.reading.section import (
 )
 from training_platform.config.spec.capacity import Capacity
 from training_platform.config.spec.networks import Destinations
+from training_platform.config.spec.node_options import AttachedGpuName, included_gpus
 from training_platform.config.spec.node_pool import BootDiskSpec
 from training_platform.config.spec.queues import Fallback, Preemption, Share, Weight, check_order
 from training_platform.config.spec.quota_request import BudgetSpec
@@ -153,6 +156,10 @@ class WorkbenchSpec(Section):
     machine_type: MachineTypeName = Field(
         default="n2-standard-8", description="Machine type; its GPUs come with it.", examples=["g2-standard-8"]
     )
+    accelerator: AttachedGpuName | None = Field(
+        default=None, description="GPU that is attached to an N1 machine type; default: none.", examples=["t4"]
+    )
+    accelerator_count: int = Field(default=1, ge=1, description="GPUs that are attached to the machine.")
     owner: Email = Field(
         description="Whose notebooks they are: nobody else opens them. Changing it replaces the instance.",
         examples=["ada@example.com"],
@@ -182,10 +189,21 @@ class WorkbenchSpec(Section):
     )
 
     @model_validator(mode="after")
-    def _no_tpu(self) -> Self:
-        if MACHINE_TYPES[self.machine_type].kind == "tpu":
+    def _chips_go_together(self) -> Self:
+        own = MACHINE_TYPES[self.machine_type]
+        if own.kind == "tpu":
             raise ValueError(f"machine_type {self.machine_type} has TPUs, which Workbench does not offer")
+        refuse_conflicts(included_gpus(own, self.model_fields_set))
+        if self.accelerator is None and "accelerator_count" in self.model_fields_set:
+            raise ValueError("accelerator_count needs accelerator")
         return self
+
+    @property
+    def machine(self) -> MachineType:
+        """The machine type's row in the catalogue, with the GPUs that are attached to it."""
+        if self.accelerator is None:
+            return MACHINE_TYPES[self.machine_type]
+        return as_asked(self.machine_type, self.accelerator, self.accelerator_count)
 
     @property
     def disk(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
-from training_platform.catalog import MACHINE_TYPES
+from training_platform.catalog.types import MachineType
 from training_platform.config.names import workbench_name
 from training_platform.config.spec.team import WorkbenchSpec
 from training_platform.resources.cloud_names import jobs_account_email, workbench_id
@@ -46,7 +46,7 @@ def workbench(key: str, spec: WorkbenchSpec, scope: Scope, network: Any, subnet:
         "enable_deletion_protection": protected,
         "gce_setup": {
             "machine_type": spec.machine_type,
-            "accelerator_configs": _accelerators(spec.machine_type),
+            "accelerator_configs": _accelerators(spec.machine),
             "disable_public_ip": True,
             "network_interfaces": [{"subnet": spec.subnet} if spec.subnet else {"network": network, "subnet": subnet}],
             "service_accounts": [{"email": jobs_account_email(scope)}],
@@ -65,9 +65,8 @@ def workbench(key: str, spec: WorkbenchSpec, scope: Scope, network: Any, subnet:
     return Declared(type=WORKBENCH, name=f"{workbench_name(key)}-instance", inputs=inputs, options=options)
 
 
-def _accelerators(machine_type: str) -> list[Accelerator]:
-    """Return the GPUs that come with a machine type, by the names that Vertex AI has for them."""
-    machine = MACHINE_TYPES[machine_type]
+def _accelerators(machine: MachineType) -> list[Accelerator]:
+    """Return the GPUs of a machine, its own or attached, by the names that Vertex AI has for them."""
     support = machine.accelerator.vertex if machine.accelerator and machine.kind == "gpu" else None
     if support is None:
         return []

@@ -50,12 +50,12 @@ def machine_zone(pool: NodePoolView) -> Iterator[Draft]:
     if machine is None:
         return
     for zone in pool.zones or ((pool.location,) if is_zone(pool.location) else ()):
-        if not _listed(machine, zone):
+        if not listed(machine, zone):
             gpus = f" with {pool.accelerator_type}" if MACHINE_TYPES[machine.name].kind != machine.kind else ""
             message = (
                 f"{machine.name}{gpus} is not listed in {zone}; the list may be older than the zone ({machine.source})"
             )
-            allowed = _offered(machine, region_of(zone)) or None
+            allowed = where_offered(machine, region_of(zone)) or None
             nearest = next(iter(nearest_first(zone, machine.zones)), None)
             yield finding(pool, "zones", message, allowed=allowed, nearest=nearest)
 
@@ -78,7 +78,7 @@ def pool_zone(pool: NodePoolView) -> Iterator[Draft]:
     allowed = enumeration(offered) or f"no zone of {region}, as far as we know"
     nearest = next(iter(sorted(offered)), None)
     if not offered and machine.zones:
-        allowed += f"; {_offered(machine, region)}"
+        allowed += f"; {where_offered(machine, region)}"
     if not pool.zones and not is_zone(pool.location):
         message = (
             f"is missing: GKE would put {machine.name} into every zone of {region}, and count every number per zone"
@@ -90,14 +90,14 @@ def pool_zone(pool: NodePoolView) -> Iterator[Draft]:
             yield finding(pool, "zones", message, allowed=allowed, nearest=nearest)
 
 
-def _listed(machine: MachineType, zone: str) -> bool:
+def listed(machine: MachineType, zone: str) -> bool:
     """Whether a zone has the machine as far as we know; where no zones are known, whether its region has."""
     if machine.zones or not machine.regions:
         return zone not in machine.missing_zones and (not machine.zones or zone in machine.zones)
     return region_of(zone) in machine.regions
 
 
-def _offered(machine: MachineType, region: str) -> str:
+def where_offered(machine: MachineType, region: str) -> str:
     """Return where a machine is: the zones of a region if it has any there, and the other regions."""
     here = enumeration([zone for zone in machine.zones if region_of(zone) == region])
     elsewhere = enumeration({*map(region_of, machine.zones), *machine.regions} - {region}, most=40)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from training_platform.catalog import MACHINE_TYPES
+from training_platform.catalog import ACCELERATORS, MACHINE_TYPES
+from training_platform.catalog.attachments import with_gpus
 from training_platform.catalog.types import MachineType
 from training_platform.config.reading.finding import Path
 from training_platform.config.spec.team import pool_path
@@ -69,14 +70,23 @@ class WorkbenchView(View):
     project = fields.project()
     zone = fields.said("location")
     machine_type = fields.text("gceSetup.machineType")
+    accelerator_type = fields.text("gceSetup.acceleratorConfigs.type", place="accelerator")
+    accelerator_count = fields.whole("gceSetup.acceleratorConfigs.coreCount")
     boot_type = fields.text("gceSetup.bootDisk.diskType", place="disk_type")
     boot_disk_gb = fields.size("gceSetup.bootDisk.diskSizeGb")
     data_disk_gb = fields.size("gceSetup.dataDisks.diskSizeGb")
 
     @property
+    def gke_label(self) -> str | None:
+        """GKE's name of its GPUs, None where it has none or the catalogue does not know them."""
+        named = {each.vertex.accelerator_type: each.gke_label for each in ACCELERATORS.values() if each.vertex}
+        return named.get(self.accelerator_type) if self.accelerator_type else None
+
+    @property
     def machine(self) -> MachineType | None:
-        """The machine type's row in the catalogue; None where it has none, which a rule of its own finds."""
-        return MACHINE_TYPES.get(self.machine_type or "")
+        """The machine type's row in the catalogue, with GPUs that are attached; None where it has none."""
+        known = self.machine_type in MACHINE_TYPES
+        return with_gpus(self.machine_type or "", self.gke_label, self.accelerator_count) if known else None
 
     @property
     def disk_type(self) -> str:
