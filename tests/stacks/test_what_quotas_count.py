@@ -21,7 +21,6 @@ NAMED: Mapping[str, str] = {
     "compute/globalAddress:GlobalAddress": "ranges for private services",
     "compute/networkAttachment:NetworkAttachment": "network attachments",
     "dns/managedZone:ManagedZone": "DNS zones",
-    "lustre/instance:Instance": "Managed Lustre instances",
     "monitoring/alertPolicy:AlertPolicy": "alert policies",
     "monitoring/dashboard:Dashboard": "dashboards",
     "monitoring/notificationChannel:NotificationChannel": "notification channels",
