@@ -12,7 +12,7 @@ import pulumi_kubernetes as kubernetes
 from modules.accelerator_pools import ClusterPools, ClusterPoolsArgs
 from modules.cloudquota.requests import QuotaRequests, QuotaRequestsArgs
 from modules.filestore.instance import FilestoreInstance, FilestoreInstanceArgs
-from modules.filestore.storage_class import FilestoreClass, FilestoreClassArgs, class_name, tiers
+from modules.filestore.storage_class import FilestoreClass, FilestoreClassArgs
 from modules.filestore.volume import FilestoreVolume, FilestoreVolumeArgs
 from modules.gke.access import ClusterAccess, ClusterAccessArgs
 from modules.gke.cluster import ExistingCluster, ExistingClusterArgs, GkeCluster, GkeClusterArgs
@@ -75,7 +75,13 @@ from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.storage import DataSetSpec
 from training_platform.resources.budget import BUDGET_NAME
-from training_platform.resources.filestore.classes import kubernetes_class, share_parameters
+from training_platform.resources.filestore.classes import (
+    class_annotations,
+    class_tiers,
+    kubernetes_class,
+    share_parameters,
+    tier_class,
+)
 from training_platform.resources.gke.cluster import cluster_name
 from training_platform.resources.kueue.objects import priorities
 from training_platform.resources.monitoring.dashboards import NAME, platform_dashboard
@@ -405,9 +411,9 @@ class EnvironmentCluster(pulumi.ComponentResource):
                 ControllerMonitoringArgs(scope=args.scope, controller=controller),
                 after(release),
             )
-        for tier in tiers(args.environment, args.spec):
+        for tier in class_tiers(args.environment, args.spec):
             FilestoreClass(
-                f"{name}-{class_name(tier)}",
+                f"{name}-{tier_class(tier)}",
                 FilestoreClassArgs(
                     scope=args.scope,
                     tier=tier,
@@ -433,6 +439,7 @@ class EnvironmentCluster(pulumi.ComponentResource):
                     key=args.scope.key(args.spec.location),
                     name=kubernetes_class(key),
                     shares=share_parameters(key, spec),
+                    annotations=class_annotations(spec, args.spec.location),
                     private=args.environment.host_project is not None,
                 ),
                 after(),

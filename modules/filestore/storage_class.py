@@ -10,9 +10,7 @@ from pulumi_kubernetes import storage
 
 from modules.manifest import metadata
 from training_platform.catalog import FILESTORE_TIERS
-from training_platform.config.data_sets import reaches
-from training_platform.config.spec.cluster import ClusterSpec
-from training_platform.config.spec.environment import Environment
+from training_platform.resources.filestore.classes import tier_class
 from training_platform.resources.scope import Scope
 
 PROVISIONER = "filestore.csi.storage.gke.io"
@@ -31,6 +29,7 @@ class FilestoreClassArgs:
     key: str | None = None  # of Cloud KMS, for instances that claims make
     name: str | None = None
     shares: Mapping[str, str] = field(default_factory=dict)  # parameters of shares of an instance
+    annotations: Mapping[str, str] | None = None
     private: bool = False  # joins by private service access, as a Shared VPC wants it
 
 
@@ -44,10 +43,10 @@ class FilestoreClass(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: FilestoreClassArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:filestore:FilestoreClass", name, {}, opts)
-        self.class_name = args.name or class_name(args.tier)
+        self.class_name = args.name or tier_class(args.tier)
         storage.v1.StorageClass(
             f"{name}-class",
-            metadata=metadata(args.scope, self.class_name),
+            metadata=metadata(args.scope, self.class_name, annotations=args.annotations),
             provisioner=PROVISIONER,
             parameters={
                 "tier": FILESTORE_TIERS[args.tier].csi_tier,
@@ -72,19 +71,9 @@ class FilestoreClass(pulumi.ComponentResource):
         self.register_outputs({"class_name": self.class_name})
 
 
-def class_name(tier: str) -> str:
-    """Return the name of a tier's StorageClass: ``filestore-basic-hdd``."""
-    return f"filestore-{tier.lower().replace('_', '-')}"
-
-
 def instance_labels(scope: Scope) -> str:
     """Return the labels of instances that claims make, as the driver takes them: ``a=1,b=2``.
 
     Source: Filestore CSI driver 2edb466 (2026-06-24), ``ConvertLabelsStringToMap``.
     """
     return ",".join(f"{key}={value}" for key, value in sorted(scope.labels.items()))
-
-
-def tiers(environment: Environment, cluster: ClusterSpec) -> tuple[str, ...]:
-    """Return the tiers that a cluster gets a class for: those of the environment's instances that its pods mount."""
-    return tuple(sorted({spec.tier for spec in environment.filestore.values() if reaches(spec, cluster)}))

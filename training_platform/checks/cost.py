@@ -10,7 +10,9 @@ from training_platform.catalog.prices import LIST, Cost, PriceBook, local_ssd_co
 from training_platform.config.expansion.pools import ExpandedPool, pools
 from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.environment import Environment
+from training_platform.config.spec.storage import DataSetSpec
 from training_platform.config.spec.team import Team
+from training_platform.resources.filestore.classes import most_gib
 
 
 def stack_cost(section: Environment | Team, book: PriceBook = LIST) -> Cost:
@@ -26,23 +28,35 @@ def _environment(environment: Environment, book: PriceBook) -> Iterable[Cost]:
         yield from _cluster(cluster, book)
     if environment.network is None:
         yield from _network(environment, book)
+    yield from _files(environment, book)
+    for data in environment.data_sets.values():
+        yield from _data_set(data, book)
+
+
+def _files(environment: Environment, book: PriceBook) -> Iterator[Cost]:
+    """Yield the costs of Filestore and Lustre; what claims may make of a class at its most."""
     for instance in environment.filestore.values():
         name = f"filestore-{instance.tier}"
         yield service_cost(name, region_of(instance.location), instance.capacity_gib, instance.capacity_gib, book)
         if instance.iops or instance.iops_per_tib:
             yield Cost(unpriced=("IOPS of Filestore",))
+    for cluster in environment.clusters.values():
+        for spec in cluster.storage_classes.values():
+            yield service_cost(f"filestore-{spec.tier}", region_of(cluster.location), 0, most_gib(spec), book)
     for lustre in environment.lustre.values():
         gib = lustre.capacity_gib
         yield service_cost(f"lustre-{lustre.mbps_per_tib}", region_of(lustre.location), gib, gib, book)
-    for data in environment.data_sets.values():
-        if disk := data.hyperdisk_ml:
-            yield service_cost("hyperdisk-ml", region_of(disk.zone), disk.size_gib, disk.size_gib, book)
-            mibps = disk.throughput_mibps
-            yield (
-                service_cost("hyperdisk-ml-throughput", region_of(disk.zone), mibps, mibps, book)
-                if mibps
-                else Cost(unpriced=("throughput of Hyperdisk ML by default",))
-            )
+
+
+def _data_set(data: DataSetSpec, book: PriceBook) -> Iterator[Cost]:
+    """Yield the costs of a disk for a data set; a bucket or an instance is paid for elsewhere."""
+    if disk := data.hyperdisk_ml:
+        region, mibps = region_of(disk.zone), disk.throughput_mibps
+        yield service_cost("hyperdisk-ml", region, disk.size_gib, disk.size_gib, book)
+        if mibps:
+            yield service_cost("hyperdisk-ml-throughput", region, mibps, mibps, book)
+        else:
+            yield Cost(unpriced=("throughput of Hyperdisk ML by default",))
 
 
 def _pool(pool: ExpandedPool, book: PriceBook) -> Iterator[Cost]:

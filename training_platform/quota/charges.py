@@ -110,6 +110,12 @@ def filestore_usage(project: str, tier: str, capacity_gib: int, location: str) -
     return [_usage(project, location, capacity_gib, quota)]
 
 
+def class_usage(project: str, csi_tier: str, most_gib: int, location: str) -> list[Usage]:
+    """Return what claims on a StorageClass may come to charge; ``csi_tier`` is the tier as the driver spells it."""
+    found = (name for name, tier in FILESTORE_TIERS.items() if tier.csi_tier == csi_tier)
+    return filestore_usage(project, next(found, ""), most_gib, location) if most_gib else []
+
+
 def lustre_usage(project: str, mbps_per_tib: int | None, capacity_gib: int, zone: str) -> list[Usage]:
     """Return what a Managed Lustre instance charges; a throughput outside the catalogue charges nothing."""
     tier = LUSTRE_TIERS.get(f"lustre-{mbps_per_tib}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from training_platform.catalog import MACHINE_TYPES
+from training_platform.catalog import FILESTORE_TIERS, MACHINE_TYPES
 from training_platform.catalog.locations import region_of
 from training_platform.config.expansion.gpu_fabric import gpu_fabrics
 from training_platform.config.expansion.pools import (
@@ -24,6 +24,7 @@ from training_platform.quota.charges import (
     VertexUsage,
     VmUsage,
     accelerator_usage,
+    class_usage,
     filestore_usage,
     lustre_usage,
     nat_addresses,
@@ -34,6 +35,7 @@ from training_platform.quota.charges import (
     vm_usage,
 )
 from training_platform.quota.keys import Charge, Holder, upgrade_label
+from training_platform.resources.filestore.classes import most_gib
 from training_platform.resources.network.cluster_subnet import own_ranges
 from training_platform.resources.network.network import NAT_MAX_PORTS
 
@@ -60,6 +62,7 @@ def _environment(stack: str, project: str, environment: Environment) -> Iterator
         for pool in cluster_pools(name, cluster):
             yield from _pool(stack, project, pool)
         yield from _gpu_networks(stack, project, name, cluster)
+        yield from _claims(stack, project, name, cluster)
         yield from _auto_provisioning(stack, project, name, cluster)
     if environment.network is None:
         yield from _network(stack, project, environment)
@@ -75,6 +78,15 @@ def _environment(stack: str, project: str, environment: Environment) -> Iterator
         holder = Holder(stack, ("lustre", name), name, ("lustre", name, "capacity_gib"), 1, lustre.capacity_gib)
         for usage in lustre_usage(project, lustre.mbps_per_tib, lustre.capacity_gib, lustre.location):
             yield usage.by(holder)
+
+
+def _claims(stack: str, project: str, name: str, cluster: ClusterSpec) -> Iterator[Charge]:
+    """Yield what claims of teams may make of the StorageClasses that a cluster declares."""
+    for key, spec in cluster.storage_classes.items():
+        path: Path = ("clusters", name, "storage_classes", key)
+        tier = FILESTORE_TIERS[spec.tier].csi_tier
+        holder = Holder(stack, path, key, (*path, "teams"))
+        yield from (usage.by(holder) for usage in class_usage(project, tier, most_gib(spec), cluster.location))
 
 
 def pool_vms(project: str, pool: ExpandedPool) -> VmUsage:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,12 +13,14 @@ from training_platform.catalog import FILESTORE_TIERS
 from training_platform.catalog.types import FilestoreTier, Throughput
 from training_platform.config.expansion.flavors import Flavor
 from training_platform.config.reading.finding import Path
+from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.queues import Share
 from training_platform.config.spec.stack import Stack
 from training_platform.config.spec.storage import FilestoreSpec
 from training_platform.config.workspace import Workspace
 from training_platform.quota.demand import stack_demand
 from training_platform.quota.keys import Charge, Holder, QuotaKey
+from training_platform.resources.filestore.classes import class_tiers, kubernetes_class, most_gib, tier_class
 
 if TYPE_CHECKING:
     from training_platform.quota.snapshot import Snapshot, Snapshots
@@ -89,7 +92,7 @@ class _Shared(ABC):
 
     @property
     @abstractmethod
-    def capacity(self) -> int:
+    def capacity(self) -> float:
         """What there is to promise."""
 
     @property
@@ -145,7 +148,7 @@ class FileLine(_Shared):
     spec: FilestoreSpec
 
     @property
-    def capacity(self) -> int:
+    def capacity(self) -> float:
         """Its GiB."""
         return self.spec.capacity_gib
 
@@ -162,13 +165,33 @@ class FileLine(_Shared):
     @property
     def grows_to(self) -> int | None:
         """The most that it can become, which is its band's; None outside of all bands."""
-        band = self.tier.band_of(self.capacity) if self.tier else None
+        band = self.tier.band_of(self.spec.capacity_gib) if self.tier else None
         return band.high_gib if band else None
 
     @property
     def throughput(self) -> Throughput | None:
         """What it is expected to give at most, None where no source says so."""
-        return self.tier.throughput(self.capacity) if self.tier and not self.custom else None
+        return self.tier.throughput(self.spec.capacity_gib) if self.tier and not self.custom else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimLine(FileLine):
+    """Instances that claims on a StorageClass make while a cluster runs, of ``bound`` GiB together or without one."""
+
+    bound: int | None
+
+    @property
+    def capacity(self) -> float:
+        """The GiB that claims come to at most."""
+        return math.inf if self.bound is None else self.bound
+
+    @property
+    def grows_to(self) -> None:
+        """Nothing: each claim makes what it asks for."""
+
+    @property
+    def throughput(self) -> None:
+        """Nothing: it is that of each instance."""
 
 
 def workspace_demand(workspace: Workspace) -> list[Charge]:
@@ -239,7 +262,24 @@ def file_ledger(workspace: Workspace) -> list[FileLine]:
         FileLine(environment=stack.name, instance=name, spec=spec, shares=_sorted(shares[stack.name, name]))
         for stack, environment in workspace.environments()
         for name, spec in environment.filestore.items()
-    ]
+    ] + [line for stack, environment in workspace.environments() for line in _claims(stack.name, environment)]
+
+
+def _claims(stack: str, environment: Environment) -> Iterator[ClaimLine]:
+    """Yield a line for every StorageClass of Filestore that teams may claim of."""
+
+    def line(cluster: str, name: str, tier: str, bound: int | None, shares: Iterable[Held] = ()) -> ClaimLine:
+        spec = FilestoreSpec(location=environment.clusters[cluster].location, tier=tier, capacity_gib=bound or 1)
+        claims = f"claims of {name} in {cluster}"
+        return ClaimLine(environment=stack, instance=claims, spec=spec, bound=bound, shares=_sorted(shares))
+
+    for cluster, spec in environment.clusters.items():
+        for tier in class_tiers(environment, spec):
+            yield line(cluster, tier_class(tier), tier, None)
+        for key, each in spec.storage_classes.items():
+            path: Path = ("clusters", cluster, "storage_classes", key)
+            held = [Held(Holder(stack, path, team, (*path, "teams", team), 1), gib) for team, gib in each.teams.items()]
+            yield line(cluster, kubernetes_class(key), each.tier, most_gib(each), held)
 
 
 class _Totals:

@@ -14,6 +14,7 @@ from training_platform.quota.charges import (
     VertexUsage,
     VmUsage,
     accelerator_usage,
+    class_usage,
     filestore_usage,
     lustre_usage,
     nat_addresses,
@@ -36,7 +37,7 @@ from training_platform.rules.network.gateways import vms_behind
 from training_platform.rules.views.cluster import AutoProvisioningView
 from training_platform.rules.views.network import CountedView, GatewayView
 from training_platform.rules.views.node_pool import NodePoolView
-from training_platform.rules.views.storage import FilestoreView, LustreView
+from training_platform.rules.views.storage import FilestoreView, LustreView, StorageClassView
 from training_platform.rules.views.vertex import PersistentPoolView, WorkbenchView
 from training_platform.rules.views.view import NeedsUnknown, View
 
@@ -92,6 +93,9 @@ def _charges(view: View, views: list[View], project: str) -> Iterator[Charge]:
         holder = _holder(view, "capacity_gib", 1, view.capacity_gib)
         usages = filestore_usage(view.project or project, view.tier, view.capacity_gib, view.location)
         yield from (usage.by(holder) for usage in usages)
+    elif isinstance(view, StorageClassView) and view.most_gib:
+        usages = class_usage(project, view.tier or "", view.most_gib, view.location)
+        yield from (usage.by(_holder(view, "most_gib", 0, 0)) for usage in usages)
     elif isinstance(view, LustreView):
         holder = _holder(view, "capacity_gib", 1, view.capacity_gib)
         used = lustre_usage(view.project or project, view.mbps_per_tib, view.capacity_gib, view.location)

@@ -1,19 +1,33 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pulumi
 import pulumi_kubernetes as kubernetes
 import pytest
+import yaml
 
-from modules.filestore.storage_class import FilestoreClass, FilestoreClassArgs, class_name, tiers
+from modules.filestore.storage_class import FilestoreClass, FilestoreClassArgs
 from tests.stacks.test_reach import ENVIRONMENT, TEAM, planned
 from training_platform.catalog import FILESTORE_TIERS
+from training_platform.catalog.prices import HOURS_OF_MONTH, PriceBook
+from training_platform.checks.cost import stack_cost
 from training_platform.checks.planning.recorder import Plan, record
+from training_platform.checks.reports.json_report import file_document
+from training_platform.checks.reports.wording import FILE_NOTE, file_row
+from training_platform.config.reading.source import parse_source
 from training_platform.config.spec.cluster import ClusterSpec, SubnetSpec
 from training_platform.config.spec.environment import Environment
+from training_platform.config.spec.stack import parse_stack
 from training_platform.config.spec.storage import FileClassSpec, FilestoreSpec
+from training_platform.config.workspace import Workspace
+from training_platform.quota.demand import stack_demand
+from training_platform.quota.ledger import file_ledger
+from training_platform.resources.filestore.classes import claim_limits, class_tiers, most_gib, tier_class
 from training_platform.resources.scope import Scope
+from training_platform.rules import views_of_plan
+from training_platform.rules.planned_quota import demand_of_views
 
 CLASS = "kubernetes:storage.k8s.io/v1:StorageClass"
 LABELS = {"managed-by": "training-platform", "environment": "prod"}
@@ -70,7 +84,7 @@ def test_a_tier_is_called_what_the_driver_calls_it(tier: str) -> None:
 
 
 def test_no_two_tiers_share_a_class() -> None:
-    assert len({class_name(tier) for tier in FILESTORE_TIERS}) == len(FILESTORE_TIERS)
+    assert len({tier_class(tier) for tier in FILESTORE_TIERS}) == len(FILESTORE_TIERS)
 
 
 def test_what_kubernetes_will_not_change_makes_the_class_anew() -> None:
@@ -97,8 +111,8 @@ def test_a_cluster_gets_a_class_for_each_tier_of_its_region_once() -> None:
         },
     )
 
-    assert tiers(environment, near) == ("REGIONAL", "ZONAL")
-    assert tiers(environment, environment.clusters["far"]) == ()
+    assert class_tiers(environment, near) == ("REGIONAL", "ZONAL")
+    assert class_tiers(environment, environment.clusters["far"]) == ()
 
 
 SHARED = {"tier": "ENTERPRISE", "multishare": True, "largest_share_gib": 256, "teams": {"team": 2048}}
@@ -123,7 +137,73 @@ def test_a_team_claims_of_a_class_what_it_is_given_and_else_nothing() -> None:
     hard = quota.inputs["spec"]["hard"]
 
     assert hard["files-shared.storageclass.storage.k8s.io/requests.storage"] == "2048Gi"
+    assert hard["files-shared.storageclass.storage.k8s.io/persistentvolumeclaims"] == str(2048 // 10)
     assert hard["files-plain.storageclass.storage.k8s.io/requests.storage"] == "0Gi"
+    assert hard["files-plain.storageclass.storage.k8s.io/persistentvolumeclaims"] == "0"
+
+
+@pytest.mark.parametrize(
+    ("section", "most", "claims"),
+    [
+        ({"tier": "ZONAL"}, 0, "0"),
+        ({"tier": "ZONAL", "teams": {"team": 100}}, 1024, "1"),  # one instance, as large as the smallest
+        ({"tier": "ZONAL", "teams": {"team": 2500, "other": 1024}}, 2560 + 1024, "2"),  # in steps of 256
+        ({"tier": "BASIC_HDD", "teams": {"team": 2500}}, 2500, "2"),
+        (
+            {"tier": "ENTERPRISE", "multishare": True, "teams": {"team": 300, "other": 300}},
+            1024,
+            "3",
+        ),  # on one instance
+        ({"tier": "ENTERPRISE", "multishare": True, "teams": {"team": 1300}}, 1536, "13"),
+    ],
+)
+def test_a_class_comes_to_what_its_teams_may_claim_of_it(section: dict[str, object], most: int, claims: str) -> None:
+    spec = FileClassSpec.model_validate(section, strict=False)
+
+    assert most_gib(spec) == most
+    assert claim_limits({"x": spec}, "team")["files-x.storageclass.storage.k8s.io/persistentvolumeclaims"] == claims
+
+
+def test_what_claims_come_to_is_counted_alike_from_the_file_and_from_the_plan() -> None:
+    files = {"env": {"training-platform:environment": DECLARED}}
+    stacks = {
+        name: parse_stack(name, parse_source(yaml.safe_dump({"config": section}), f"stacks/Pulumi.{name}.yaml"))
+        for name, section in files.items()
+    }
+    workspace = Workspace(Path(), stacks)
+    of_model = [each for each in stack_demand(stacks["env"], workspace) if each.holder.label == "shared"]
+    classes = [each for each in planned(DECLARED, TEAM, "env").resources if each.type == CLASS]
+    of_plan, _ = demand_of_views(views_of_plan(classes), project="example-reach")
+
+    assert [(str(each.key), each.amount) for each in of_model] == [
+        ("EnterpriseStorageGibPerRegion in us-central1", 2048)
+    ]
+    assert [(each.keys, each.amount) for each in of_plan] == [(each.keys, each.amount) for each in of_model]
+    assert of_model[0].holder.field == ("clusters", "c", "storage_classes", "shared", "teams")
+
+
+def test_the_ledger_of_files_has_a_line_for_claims_and_says_which_have_no_bound() -> None:
+    section = parse_source(
+        yaml.safe_dump({"config": {"training-platform:environment": DECLARED}}), "stacks/Pulumi.env.yaml"
+    )
+    lines = {line.instance: line for line in file_ledger(Workspace(Path(), {"env": parse_stack("env", section)}))}
+    shared, zonal = lines["claims of files-shared in c"], lines["claims of filestore-zonal in c"]
+
+    assert (shared.capacity, shared.promised, shared.over) == (2048, 2048, False)
+    assert file_row(shared)[1:4] == ("2,048", "2,048", "0")
+    assert file_row(zonal)[1:4] == ("unlimited", "0", "unlimited")
+    assert file_document(zonal)["capacity_gib"] is None
+    assert "at least what is counted" in FILE_NOTE
+
+
+def test_claims_cost_nothing_at_the_least_and_all_that_teams_may_claim_at_the_most() -> None:
+    book = PriceBook(services={"filestore-ENTERPRISE": {"us-central1": 0.5}})
+    cost, without = (
+        stack_cost(Environment.model_validate(each, strict=False), book) for each in (DECLARED, ENVIRONMENT)
+    )
+
+    assert cost.least == without.least
+    assert cost.most - without.most == pytest.approx((2048 - 1024) * 0.5 / HOURS_OF_MONTH)
 
 
 def test_a_largest_share_without_shares_is_refused() -> None:

@@ -43,7 +43,7 @@ def test_every_sum_is_a_least_one_and_says_what_it_leaves_out() -> None:
     cost = machines_cost(MACHINE_TYPES["ct5lp-hightpu-4t"], "on-demand", "us-west4", 1, 1)
 
     assert price(cost).startswith("at least $")
-    assert "without traffic, backups, buckets without size_gib, Vertex AI's own fee" in price_note(cost)
+    assert "without traffic, backups, buckets without size_gib, claims on classes" in price_note(cost)
 
 
 def test_what_is_around_machines_is_in_the_sum() -> None:

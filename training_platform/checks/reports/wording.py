@@ -137,14 +137,17 @@ def held_by(line: Line, most: int = 3) -> str:
 
 
 FILE_COLUMNS = ("instance", ">holds", ">promised", ">free", ">up to", ">read/write", "held by")
-FILE_NOTE = "GiB, and MiB/s as Filestore's page on performance estimates them, read 2026-11-22"
+FILE_NOTE = (
+    "GiB, and MiB/s as Filestore's page on performance estimates them, read 2026-11-22; where claims are unlimited, "
+    "quota and cost are at least what is counted"
+)
 
 
 def file_row(line: FileLine) -> tuple[str, ...]:
     """Return a line of the ledger of files as the columns of ``FILE_COLUMNS``; up to is how far it can grow."""
     up_to = "?" if line.grows_to is None else f"{line.grows_to:,}"
     name = f"{line.environment} {line.instance}, {line.tier.name if line.tier else '?'}"
-    numbers = (f"{line.capacity:,}", shown(line.promised), shown(line.headroom), up_to)
+    numbers = (shown(line.capacity), shown(line.promised), shown(line.headroom), up_to)
     return (name, *numbers, file_throughput(line), shares_of(line))
 
 

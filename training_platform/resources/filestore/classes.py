@@ -1,10 +1,22 @@
-"""StorageClasses of Filestore that a stack file declares, and how much of each a team may claim."""
+"""StorageClasses of Filestore: what a team may claim of those that a stack file declares, and those without a bound.
+
+A claim below the smallest of its tier is made as large as that, so the number of claims is limited beside their GiB.
+Even so, claims that are too small can take up to twice what is counted. Source: Filestore CSI driver 2edb466
+(2026-06-24).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from training_platform.catalog import FILESTORE_TIERS
+from training_platform.config.data_sets import reaches
+from training_platform.config.spec.cluster import ClusterSpec
+from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.storage import FileClassSpec
+
+MOST, LOCATION = "training-platform/most-gib", "training-platform/location"  # annotations, for who counts a plan
+_SHARE_GIB, _SMALL_SHARE_GIB = 100, 10  # the smallest claim on a share, without and with a largest one
 
 
 def kubernetes_class(key: str) -> str:
@@ -25,7 +37,40 @@ def share_parameters(key: str, spec: FileClassSpec) -> dict[str, str]:
 
 def claim_limits(classes: Mapping[str, FileClassSpec], team: str) -> dict[str, str]:
     """Return what a team may claim of each class in all, as the ``hard`` part of a ResourceQuota has it."""
-    return {
-        f"{kubernetes_class(key)}.storageclass.storage.k8s.io/requests.storage": f"{spec.teams.get(team, 0)}Gi"
-        for key, spec in classes.items()
-    }
+    limits: dict[str, str] = {}
+    for key, spec in classes.items():
+        of_class, gib = f"{kubernetes_class(key)}.storageclass.storage.k8s.io", spec.teams.get(team, 0)
+        limits[f"{of_class}/requests.storage"] = f"{gib}Gi"
+        limits[f"{of_class}/persistentvolumeclaims"] = str(max(1, gib // _smallest_claim(spec)) if gib else 0)
+    return limits
+
+
+def most_gib(spec: FileClassSpec) -> int:
+    """Return the GiB of the instances that claims of all teams make together, in the steps of the tier."""
+    smallest, _, step = FILESTORE_TIERS[spec.tier].bands[0]
+    wholes = [sum(spec.teams.values())] if spec.multishare else list(spec.teams.values())
+    return sum(max(smallest, -(-gib // step) * step) for gib in wholes if gib)
+
+
+def class_annotations(spec: FileClassSpec, location: str) -> dict[str, str]:
+    """Return what a class says of the instances that claims make of it."""
+    return {MOST: str(most_gib(spec)), LOCATION: location}
+
+
+def tier_class(tier: str) -> str:
+    """Return the name of a tier's own StorageClass: ``filestore-basic-hdd``."""
+    return f"filestore-{tier.lower().replace('_', '-')}"
+
+
+def class_tiers(environment: Environment, cluster: ClusterSpec) -> tuple[str, ...]:
+    """Return the tiers that a cluster gets a class for: those of the environment's instances that its pods mount.
+
+    Nothing bounds what is claimed of these.
+    """
+    return tuple(sorted({each.tier for each in environment.filestore.values() if reaches(each, cluster)}))
+
+
+def _smallest_claim(spec: FileClassSpec) -> int:
+    if spec.multishare:
+        return _SMALL_SHARE_GIB if spec.largest_share_gib else _SHARE_GIB
+    return FILESTORE_TIERS[spec.tier].bands[0].low_gib

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from training_platform.resources.filestore.classes import LOCATION, MOST
 from training_platform.resources.register import (
     BUCKET,
     CLUSTER,
@@ -133,6 +134,8 @@ class StorageClassView(Settings):
     parameters = fields.texts_by_key("parameters")
     tier = fields.text("parameters.tier")
     largest_share = fields.text("parameters.max-volume-size", place="largest_share_gib")
+    most_gib = fields.whole(f"metadata.annotations.{MOST}", place="teams")
+    location = fields.said(f"metadata.annotations.{LOCATION}", place="")
 
 
 class VolumeClaimView(Settings):

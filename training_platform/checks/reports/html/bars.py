@@ -56,7 +56,7 @@ def _files(line: FileLine) -> Html:
         "li",
         el("span", line.instance, " ", el("em", "over") if line.over else "", cls="name"),
         _bar(parts, line.capacity),
-        el("span", f"{shown(line.promised)} of {line.capacity:,} GiB promised, {free}{grows}", cls="numbers"),
+        el("span", f"{shown(line.promised)} of {shown(line.capacity)} GiB promised, {free}{grows}", cls="numbers"),
         el("span", f"{file_throughput(line)} MiB/s read/write; {shares_of(line)}", cls="held"),
         cls="over" if line.over else "fits",
     )
