@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -13,6 +14,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.examples.jobs.conftest import EXAMPLES
+from tests.examples.jobs.test_job_files import GKE
 from tests.kube.clusters import SCHEMAS
 from tests.kube.controllers import Binaries, Controllers
 from tests.kube.server import Json, Server
@@ -20,7 +23,7 @@ from tests.places import ORGANISATION
 from training_platform.checks.planning.recorder import Plan
 from training_platform.checks.planning.stack_plan import plan_stacks
 from training_platform.config.workspace import read_workspace
-from training_platform.jobs.render import render_job
+from training_platform.jobs.render import job_files, render_job
 from training_platform.resources.planned import Planned
 from training_platform.sandbox.kubernetes.api_servers.control_plane import ControlPlanes
 
@@ -115,12 +118,35 @@ def _wait_for_policies(server: Server) -> None:
             time.sleep(0.2)
 
 
+def example_file(example: str, team: str) -> str:
+    """Return where an example's job file is once its team has copied it."""
+    return f"jobs/{team}/{example.replace('_', '-')}.yaml"
+
+
+JOBS_ON_GKE = [
+    *(path.relative_to(ORGANISATION).as_posix() for path in job_files(ORGANISATION)),
+    *(example_file(example, team) for example, team in GKE.items()),
+]
+
+
 @pytest.fixture(scope="session")
-def rendered() -> Callable[[str], Json]:
-    """Return a function that renders a job of the samples for GKE."""
+def organisation(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tests' organisation, with every example for GKE among the jobs of its team."""
+    root = tmp_path_factory.mktemp("organisation")
+    for name in ("stacks", "jobs"):
+        shutil.copytree(ORGANISATION / name, root / name)
+    shutil.copy(ORGANISATION / "Pulumi.yaml", root)
+    for example, team in GKE.items():
+        shutil.copy(EXAMPLES / example / "job.yaml", root / example_file(example, team))
+    return root
+
+
+@pytest.fixture(scope="session")
+def rendered(organisation: Path) -> Callable[[str], Json]:
+    """Return a function that renders a job of the samples, or an example, for GKE."""
 
     def render(file: str) -> Json:
-        found = render_job(ORGANISATION / file, ORGANISATION, "gke", date(2026, 11, 21))
+        found = render_job(organisation / file, organisation, "gke", date(2026, 11, 21))
         loaded: Json = yaml.safe_load(found.text)
         return loaded
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -68,8 +68,8 @@ clusters:
 HOMES = {"homes": {"location": "us-central1-a", "tier": "ZONAL", "capacity_gib": 1024}}
 
 
-def planned(environment: Json, teams: Mapping[str, Json]) -> list[Json]:
-    """Return objects of Kueue and of model servers, from stack files, as the components register them."""
+def stacks(environment: Json, teams: Mapping[str, Json]) -> Workspace:
+    """Return the stack files of an environment ``lab`` and its teams; the test fails where they say something wrong."""
     whole = {**yaml.safe_load(ENVIRONMENT), **environment}
     whole["clusters"]["main"]["notebooks"] = whole.pop("notebooks", None)
     whole["clusters"]["main"]["serving"] = any("serving" in fields for fields in teams.values())
@@ -77,28 +77,35 @@ def planned(environment: Json, teams: Mapping[str, Json]) -> list[Json]:
     for name, fields in teams.items():
         section = {"environment": "lab", "name": name, "members": ["group:a@example.com"], **fields}
         files[f"lab-{name}"] = {"training-platform:team": section}
-    stacks = {
+    parsed = {
         name: parse_stack(name, parse_source(yaml.safe_dump({"config": section}), f"stacks/Pulumi.{name}.yaml"))
         for name, section in files.items()
     }
-    workspace = cross_check(Workspace(Path(), stacks))
+    workspace = cross_check(Workspace(Path(), parsed))
     assert not [str(finding) for stack in workspace.stacks.values() for finding in stack.findings]
-    home = lending(workspace, "lab")
-    spec, flavors = home.clusters["main"], workspace.flavors("lab", "main")
+    return workspace
+
+
+def planned(workspace: Workspace, environment: str = "lab", cluster: str = "main") -> list[Json]:
+    """Return a cluster's objects of Kueue and of model servers, from stack files, as the components register them."""
+    home = lending(workspace, environment)
+    spec, flavors = home.clusters[cluster], workspace.flavors(environment, cluster)
+    scope = environment_scope(environment, home)
 
     def program() -> None:
         opts = pulumi.ResourceOptions(provider=kubernetes.Provider("cluster", kubeconfig="{}"))
-        scope = environment_scope("lab", home)
         args = FlavorsArgs(
-            scope=scope, cluster_name="main", cluster=spec, priorities=priorities(home), cohorts=home.cohorts
+            scope=scope, cluster_name=cluster, cluster=spec, priorities=priorities(home), cohorts=home.cohorts
         )
         Flavors("main-flavors", args, opts)
         for _, team, _ in workspace.teams():
+            if team.environment != environment or cluster not in team.shares:
+                continue
             own = TeamQueuesArgs(
-                scope=team_scope(team, home), team=team, cluster="main", flavors=flavors, namespace=team.name
+                scope=team_scope(team, home), team=team, cluster=cluster, flavors=flavors, namespace=team.name
             )
             TeamQueues(f"{team.name}-queues", own, opts)
-            for name, server in team.serving.get("main", {}).items():
+            for name, server in team.serving.get(cluster, {}).items():
                 about = ModelServerArgs(
                     scope=team_scope(team, home), key=name, team=team.name, spec=server,
                     flavor=flavors[server.flavor], namespace=team.name,
@@ -117,7 +124,11 @@ class Queues:
 
     def deploy(self, teams: Mapping[str, Json], **environment: Any) -> None:
         """Apply the objects of an environment and its teams, and wait until all queues are active or held."""
-        bodies = planned(environment, teams)
+        self.deploy_all(planned(stacks(environment, teams)))
+
+    def deploy_all(self, bodies: Sequence[Json]) -> None:
+        """Apply objects, and wait until all queues among them are active or held; namespaces are made for them."""
+        teams = [body["metadata"]["name"] for body in bodies if body["kind"] == "ClusterQueue"]
         for team in teams:
             self._client.post("/api/v1/namespaces", json={"metadata": {"name": team, "labels": {TEAM_LABEL: team}}})
         for kind in PATHS:
@@ -205,7 +216,14 @@ class Queues:
         answer = self._client.patch(f"{path}/status", content=json.dumps({"status": status}), headers=headers)
         assert answer.is_success, answer.text
 
-    def node(self, name: str, labels: Mapping[str, str], resource: str, count: int) -> None:
+    def create(self, path: str, body: Json) -> None:
+        """Create an object, of which the API server has to know every field."""
+        answer = self._client.post(path, json=body, params={"fieldValidation": "Strict"})
+        assert answer.is_success, answer.text
+
+    def node(
+        self, name: str, labels: Mapping[str, str], resource: str, count: int, taints: Sequence[Json] = ()
+    ) -> None:
         """Add a node that is ready."""
         every = {**labels, "kubernetes.io/hostname": name}
         self._client.post("/api/v1/nodes", json={"metadata": {"name": name, "labels": every}}).raise_for_status()
@@ -213,11 +231,22 @@ class Queues:
         ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
         for path, body in (
             ("/status", {"status": {"capacity": room, "allocatable": room, "conditions": [ready]}}),
-            ("", {"spec": {"taints": []}}),  # not ready, until a controller looks
+            ("", {"spec": {"taints": list(taints)}}),  # not ready, until a controller looks
         ):
             headers = {"Content-Type": "application/merge-patch+json"}
             answer = self._client.patch(f"/api/v1/nodes/{name}{path}", content=json.dumps(body), headers=headers)
             answer.raise_for_status()
+
+    def claim(self, team: str, name: str) -> None:
+        """Add a claim that is bound to a volume, if it is not there; no controller binds them here."""
+        room = {"accessModes": ["ReadWriteMany"], "storageClassName": ""}
+        share = {"nfs": {"server": "192.0.2.1", "path": "/share"}, "capacity": {"storage": "1Gi"}}
+        claim = {"volumeName": f"{team}-{name}", "resources": {"requests": {"storage": "1Gi"}}}
+        bound = {"name": name, "annotations": {"pv.kubernetes.io/bind-completed": "yes"}}
+        volume = {"metadata": {"name": f"{team}-{name}"}, "spec": room | share}
+        self._client.post("/api/v1/persistentvolumes", json=volume)
+        path = f"/api/v1/namespaces/{team}/persistentvolumeclaims"
+        self._client.post(path, json={"metadata": bound, "spec": room | claim})
 
     def runs(self, team: str, name: str, flavor: str = "h100-reservation") -> None:
         """Wait until a job runs on a flavor."""
@@ -239,9 +268,9 @@ class Queues:
         assert answer.is_success, answer.text
         return dict(answer.json())
 
-    def delete(self, path: str) -> None:
+    def delete(self, path: str, **options: int) -> None:
         """Delete an object, or all of a list, with what they own."""
-        self._client.request("DELETE", path, json={"propagationPolicy": "Background"})
+        self._client.request("DELETE", path, json={"propagationPolicy": "Background", **options})
 
     def clear(self) -> None:
         """Delete all jobs and queues, and wait until they are gone."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.kube.conftest import administrator
+from tests.kube.conftest import JOBS_ON_GKE, administrator
 from tests.kube.server import JOB_CONTROLLER, JOBSET_CONTROLLER, KUEUE, MEMBER, Json, Server
 from training_platform.catalog import IMAGES
 from training_platform.checks.planning.recorder import Plan
@@ -64,9 +64,13 @@ def job(labels: Json | None = None, *, suspend: bool = True, **metadata: Any) ->
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("file", [GPU_JOB, TPU_JOB])
-def test_pods_of_the_samples_are_let_in(server: Server, rendered: Render, file: str) -> None:
-    assert server.ask("Pod", pod_of(rendered(file)), JOB_CONTROLLER) == ""
+@pytest.mark.parametrize("file", JOBS_ON_GKE)
+def test_every_sample_and_example_is_let_in_with_its_pods(server: Server, rendered: Render, file: str) -> None:
+    held = rendered(file)
+    assert server.ask("Pod", pod_of(held), JOB_CONTROLLER) == ""
+    held["spec"]["suspend"] = True  # as Kueue's webhook leaves it
+    member = MEMBER | {"Impersonate-Group": f"{held['metadata']['namespace']}@example.com"}
+    assert server.ask("JobSet", held, member) == ""
 
 
 def test_a_pod_with_the_daemon_of_tcpxo_is_let_in_as_it_is_rendered(server: Server) -> None:

@@ -15,10 +15,14 @@ Json = dict[str, Any]
 
 
 class ApiStub:
-    """``lists`` are the objects below a path; ``refusals`` what is answered instead, by method and end of the path."""
+    """``lists`` are the objects below a path, ``texts`` what else a path answers.
+
+    ``refusals`` are answered instead, by method and end of the path.
+    """
 
     def __init__(self) -> None:
         self.lists: dict[str, list[Json]] = {}
+        self.texts: dict[str, str] = {}
         self.refusals: dict[tuple[str, str], tuple[int, str]] = {}
         self.asked: list[str] = []
         self.created: list[Json] = []
@@ -35,6 +39,8 @@ class ApiStub:
             return 201, body
         if method == "DELETE":
             return 200, {}
+        if path in self.texts:
+            return 200, self.texts[path]
         if path in self.lists:
             return self._page(self.lists[path], query)
         parent, _, name = path.rpartition("/")

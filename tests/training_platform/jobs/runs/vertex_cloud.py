@@ -30,14 +30,14 @@ Command = Callable[..., Result]
 class Cloud:
     """A local cloud with a clock that a test moves on, and where it answers."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, project: str = PROJECT) -> None:
         self.now = 1_800_000_000.0
         projects = Projects(read_snapshots(root, TODAY).by_project, [])
         self.cloud = LocalCloud(projects, store=Store(None), clock=Clock(lambda: self.now))
         self.cloud.settings = Settings(durations={"aiplatform.jobs.pending": 60.0, "aiplatform.jobs.running": 600.0})
         apis = {"serviceIds": ["aiplatform.googleapis.com", "iam.googleapis.com"]}
         code, answer = self.cloud.handle(
-            "serviceusage", "POST", f"v1/projects/{PROJECT}/services:batchEnable", [], apis
+            "serviceusage", "POST", f"v1/projects/{project}/services:batchEnable", [], apis
         )
         assert code == 200, answer
 

@@ -1,0 +1,189 @@
+"""Every kind of job for GKE, as it is rendered, under the real JobSet and Kueue: admitted, and its pods get nodes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, get_args
+
+import pytest
+
+from tests.kube.clusters import KINDS, NEEDED, kueue_cluster
+from tests.kube.conftest import JOBS_ON_GKE
+from tests.kube.queues import KUEUE, Json, Queues, planned, stacks, until
+from training_platform.catalog import MACHINE_TYPES
+from training_platform.catalog.topologies import hosts, legal_topologies
+from training_platform.catalog.types import MachineType
+from training_platform.config.expansion.pools import QUEUED_LABEL
+from training_platform.config.reading.source import parse_source, read_source
+from training_platform.config.spec.capacity import Capacity
+from training_platform.config.workspace import Workspace, read_workspace
+from training_platform.jobs.gke.gpu_direct import usable_pools
+from training_platform.jobs.gke.jobset import jobset
+from training_platform.jobs.gke.layout import gke_target, layout
+from training_platform.jobs.resolve import ResolvedJob, parse_job
+from training_platform.jobs.rules import job_findings
+from training_platform.jobs.runs.naming import as_run
+from training_platform.resources.kueue.configuration import configuration
+
+pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
+
+TEAM: Final = "vision"
+RUN: Final = "train-bcdfg"
+SUBNET = {"nodes": "10.0.0.0/20", "pods": "10.64.0.0/14", "services": "10.1.0.0/20"}
+LARGEST = {machine.accelerator.name: machine for machine in MACHINE_TYPES.values() if machine.accelerator}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Queues]:
+    settings = configuration(get_args(Capacity))
+    needed = (*NEEDED, "jobset")
+    with kueue_cluster(tmp_path_factory.mktemp("jobs"), settings, KINDS, needed) as cluster:
+        yield Queues(cluster.client)
+
+
+@pytest.fixture
+def queues(cluster: Queues) -> Iterator[Queues]:
+    yield cluster
+    for namespace in ("vision", "nlp"):
+        cluster.delete(f"/apis/jobset.x-k8s.io/v1alpha2/namespaces/{namespace}/jobsets")
+        until(partial(left, cluster, namespace), lambda pods: not pods)
+    cluster.clear()
+    flavors = f"{KUEUE}/resourceflavors"  # of one name in two organisations; one that has a topology keeps it
+    cluster.delete(flavors)
+    until(lambda: cluster.get(flavors)["items"], lambda items: not items)
+
+
+def left(queues: Queues, namespace: str) -> list[Json]:
+    """Delete a namespace's pods at once, as no kubelet does here, and return those that are there still."""
+    pods = f"/api/v1/namespaces/{namespace}/pods"
+    queues.delete(pods, gracePeriodSeconds=0)
+    jobs = f"/apis/batch/v1/namespaces/{namespace}/jobs"
+    return [*queues.get(pods)["items"], *queues.get(jobs)["items"]]
+
+
+def case(machine: MachineType | str, job: Json, **pool: Any) -> tuple[Json, Json]:
+    """Return a pool for a job, and the job's target, with what follows from the machine filled in."""
+    machine = MACHINE_TYPES[machine] if isinstance(machine, str) else machine
+    capacity = pool.get("capacity") or ("on-demand" if "on-demand" in machine.capacities else machine.capacities[0])
+    reserved = {"reservation": "own"} if capacity == "reservation" else {}
+    return {
+        "machine_type": machine.name,
+        "zone": next(iter(machine.zones), "us-central1-a"),
+        "capacity": capacity,
+        **reserved,
+        **pool,
+    }, job
+
+
+def gpus() -> Iterator[tuple[str, tuple[Json, Json]]]:
+    for name, machine in LARGEST.items():
+        for nodes in (1, 2) if machine.kind == "gpu" else ():
+            yield f"{name} {nodes} VMs", case(machine, {"nodes": nodes}, max_nodes=2)
+
+
+def tpus() -> Iterator[tuple[str, tuple[Json, Json]]]:
+    """Yield a slice of one VM, one of several, and two of several, of each machine type that has them."""
+    for name, machine in MACHINE_TYPES.items():
+        if machine.kind != "tpu" or machine.accelerator is None or machine.accelerator.topologies is None:
+            continue
+        if machine.single_host:
+            yield f"{name} one VM", case(machine, {"slices": 1}, topology=machine.single_host, slices=2)
+        several = (each for each in legal_topologies(machine) if (hosts(machine, each) or 1) > 1)
+        whole = min(several, key=lambda each: hosts(machine, each) or 0, default=None)
+        for slices in (1, 2) if machine.multi_host and whole else ():
+            yield f"{name} {slices} slices", case(machine, {"slices": slices}, topology=whole, slices=2)
+
+
+H100, MEGA, V5E = "a3-highgpu-8g", "a3-megagpu-8g", "ct5lp-hightpu-4t"
+PLACED = {"topology_aware": True, "max_nodes": 4}
+OTHERS = {
+    **{f"h100 {capacity}": case(H100, {"nodes": 2}, capacity=capacity, max_nodes=2) for capacity in get_args(Capacity)},
+    "a part of the VMs of a flavor": case("a2-highgpu-1g", {"nodes": 3}, max_nodes=4),
+    "blocks, as near as it goes": case(MEGA, {"nodes": 2}, **PLACED),
+    "blocks, one preferred": case(MEGA, {"nodes": 2, "placement": {"level": "block"}}, **PLACED),
+    "blocks, one required": case(MEGA, {"nodes": 4, "placement": {"level": "block", "required": True}}, **PLACED),
+    "subblocks, one required": case(MEGA, {"nodes": 2, "placement": {"level": "subblock", "required": True}}, **PLACED),
+    "slices that Kueue picks": case(V5E, {"slices": 2}, topology="2x4", slices=2, min_slices=2, topology_aware=True),
+    "the host's network": case(H100, {"nodes": 2, "host_network": True}, max_nodes=2),
+}
+CASES = {**dict(gpus()), **dict(tpus()), **OTHERS}
+
+
+def test_every_accelerator_of_the_catalogue_is_here() -> None:
+    used = (MACHINE_TYPES[pool["machine_type"]].accelerator for pool, _ in CASES.values())
+
+    assert {each.name for each in used if each} == LARGEST.keys()
+    assert {pool["capacity"] for pool, _ in CASES.values()} == set(get_args(Capacity))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_job_of_each_kind_is_admitted_and_gets_its_nodes(queues: Queues, name: str) -> None:
+    workspace, job = lab(*CASES[name])
+    queues.deploy_all(planned(workspace))
+
+    runs(queues, job)
+
+
+def lab(pool: Json, target: Json) -> tuple[Workspace, ResolvedJob]:
+    """Return stacks with the pool, of whose flavor the team has all, and a job on it."""
+    clusters = {"main": {"location": pool["zone"], "subnet": SUBNET, "node_pools": {"pool": pool}}}
+    ((flavor, found),) = stacks({"clusters": clusters}, {}).flavors("lab", "main").items()
+    share = {"main": {flavor: {"nominal_quota": found.capacity_chips}}}
+    workspace = stacks({"clusters": clusters}, {TEAM: {"shares": share, "host_network": True}})
+    gke = {"cluster": "main", "flavor": flavor, **target}
+    text = json.dumps({"environment": "lab", "image": "registry.example.com/train:1", "cpu": 1, "gke": gke})
+    job, findings = parse_job(parse_source(text, f"jobs/{TEAM}/train.yaml"), workspace)
+    assert job is not None, [str(finding) for finding in findings]
+    return workspace, job
+
+
+def runs(queues: Queues, job: ResolvedJob) -> None:
+    """Submit a run of a job, give it the nodes that it would get, and wait until each of its pods has one."""
+    gke, flavor = gke_target(job)
+    jobs, vms = layout(gke, flavor)
+    team, body = job.team.name, jobset(as_run(job, RUN))
+    pool = usable_pools(flavor, vms)[0]
+    for index in range(jobs * vms):
+        node(queues, job, index, f"{pool.name}-{index // pool.hosts if flavor.topology else 0}")
+    queues.create(f"/apis/jobset.x-k8s.io/v1alpha2/namespaces/{team}/jobsets", body)
+    if flavor.by_request:
+        queues.says(queues.request(team, RUN), "Provisioned", ResizeRequestName="resize-1")
+
+    until(lambda: queues.flavor(team, RUN), lambda now: now == flavor.name)
+    pods = f"/api/v1/namespaces/{team}/pods?labelSelector=jobset.sigs.k8s.io/jobset-name={RUN}"
+    placed = until(
+        lambda: [pod["spec"].get("nodeName") for pod in queues.get(pods)["items"]],
+        lambda nodes: len(nodes) == jobs * vms and all(nodes),
+    )
+    assert len(set(placed)) == jobs * vms  # a VM each
+
+
+def node(queues: Queues, job: ResolvedJob, index: int, node_pool: str) -> None:
+    """Add a VM of a job's flavor as GKE labels and taints it; all are in one block and one subblock."""
+    _, flavor = gke_target(job)
+    machine = flavor.pools[0].machine
+    labels = {**flavor.node_labels, "cloud.google.com/gke-nodepool": node_pool}
+    labels |= {level: level.rpartition("-")[2] for level in flavor.topology_levels[:-1] if level not in labels}
+    if "cloud.google.com/gce-topology-host" in labels:
+        labels["cloud.google.com/gce-topology-host"] = f"host-{index}"
+    if flavor.by_request:
+        labels |= {"autoscaling.gke.io/provisioning-request": "resize-1", QUEUED_LABEL: "true"}
+    taints = [{"key": key, "value": value, "effect": "NoSchedule"} for key, value in flavor.tolerated.items()]
+    queues.node(f"vm-{index}", labels, flavor.accelerator.resource, machine.chips, taints=taints)
+
+
+@pytest.mark.parametrize("file", JOBS_ON_GKE)
+def test_every_sample_and_example_is_admitted_and_gets_its_nodes(queues: Queues, organisation: Path, file: str) -> None:
+    workspace = read_workspace(organisation)
+    job, findings = parse_job(read_source(organisation / file, file), workspace)
+    assert job is not None, [str(finding) for finding in findings]
+    assert [str(finding) for finding in job_findings(job)] == []
+    gke, _ = gke_target(job)
+    queues.deploy_all(planned(workspace, job.spec.environment, gke.cluster))
+    for directory in job.team.directories:
+        queues.claim(job.team.name, directory)
+
+    runs(queues, job)
