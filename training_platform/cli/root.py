@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tomllib
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, Literal, NoReturn
@@ -33,7 +31,7 @@ def repository(given: Path | None) -> Path:
     root = root_around(given) or fail(
         f"{given or 'This folder'} is not a training-platform repository: there is no Pulumi.yaml beside stacks/."
     )
-    if (of_root := _version(root)) not in {None, installed()}:
+    if (of_root := _version(root)) is not None and of_root != installed():
         fail(
             f"{root} is version {of_root}, and the training-platform that is installed is {installed()}: install "
             f"{DISTRIBUTION}=={of_root}, or run `make setup` there and use its .venv/bin/training-platform."
@@ -81,13 +79,20 @@ def complete_runs(incomplete: str) -> list[str]:
 
 def installed() -> str:
     """Return the version of the package that runs."""
+    from importlib.metadata import version  # it brings the parser of mails along
+
     return version(DISTRIBUTION)
 
 
 def _version(root: Path) -> str | None:
     """Return the version of a clone of this project, None for a folder that holds stacks alone."""
+    path = root / "pyproject.toml"
+    if not path.is_file():
+        return None
+    import tomllib
+
     try:
-        project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        project = tomllib.loads(path.read_text(encoding="utf-8"))["project"]
         return str(project["version"]) if project["name"] == DISTRIBUTION else None
     except (OSError, ValueError, KeyError):
         return None
