@@ -23,6 +23,7 @@ SOURCE = {
     "jobset": "0.12.0",
     "gmp": "0.19.0-rc.1",
     "autoscaler": "55c37cd5eb55",
+    "gke-networking-api": "34c617f",
 }
 """What is read, in which versions: an API server's OpenAPI, and the CustomResourceDefinitions of the rest."""
 _QUANTITY = ".resource.Quantity"

@@ -1,7 +1,7 @@
 """Objects of kinds that GKE itself brings: only fields that their published types have, with values that these take.
 
-GKE publishes the Go types of these kinds and no CRD that could stand here. What the tests hold of them is said in a
-table: the path of each field that we may write, and what its value is.
+GKE publishes the Go types of these kinds, and no CRD of ComputeClass. What the tests hold of them is said in a table:
+the path of each field that we may write, and what its value is. Networks are held to the documents of their CRDs too.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ from tests.stacks.test_pools_in_depth import NATURES, PARAMETERS, plan_of, stack
 from training_platform.config.expansion.pools import cluster_pools
 from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.resources.gke.compute_class import compute_class
+from training_platform.resources.planned import Planned
+from training_platform.rules.documents.problems import Problem
+from training_platform.rules.documents.shapes import check_of
 
 Takes = Callable[[Any], bool]
 RANGES = {"nodes": "10.0.0.0/20", "pods": "10.64.0.0/16", "services": "10.1.0.0/20"}
@@ -112,6 +115,15 @@ def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield path, value
 
 
+def judged(one: Planned) -> list[Problem]:
+    """Return what the document of an object's kind refuses."""
+    check = check_of(one.type)
+    assert check is not None
+    found: list[Problem] = []
+    check(one.inputs, (), found.append)
+    return found
+
+
 def refused(spec: Mapping[str, Any], known: Mapping[str, Takes]) -> list[str]:
     """Return what of an object its type does not have, or not so."""
     return [f"{path}: {value!r}" for path, value in leaves(spec) if path not in known or not known[path](value)]
@@ -149,5 +161,6 @@ def test_networks_have_only_fields_that_their_types_have(nature: str) -> None:
     assert networks
     assert [each for one in networks for each in refused(one.inputs["spec"], NETWORK)] == []
     assert [each for one in parameters for each in refused(one.inputs["spec"], PARAM_SET)] == []
+    assert [each for one in (*networks, *parameters) for each in judged(one)] == []
     assert len({one.inputs["spec"]["vpcSubnet"] for one in parameters}) == len(parameters) == len(networks)
     assert all(re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", one.inputs["metadata"]["name"]) for one in networks)

@@ -15,6 +15,9 @@ from training_platform.rules import RULES, evaluate, program, views_of_plan
 POOL = "gcp:container/nodePool:NodePool"
 QUEUE = "kubernetes:kueue.x-k8s.io/v1beta2:ClusterQueue"
 JOB = "kubernetes:batch/v1:Job"
+NETWORK = "kubernetes:networking.gke.io/v1:Network"
+NETWORK_PARAMETERS = "kubernetes:networking.gke.io/v1:GKENetworkParamSet"
+REFERENCE = {"group": "networking.gke.io", "kind": "GKENetworkParamSet", "name": "rdma-0"}
 DOCUMENTS = [rule for rule in RULES.values() if rule.ruleset == "documents"]
 
 
@@ -27,6 +30,8 @@ def found(kind: str, **inputs: Any) -> list[Finding]:
 def of(kind: str, path: str, value: Any) -> dict[str, Any]:
     """Return inputs that nothing is wrong with but the value at a path; a number in it is a place in a list."""
     inputs: Any = {"cluster": "main"} if kind == POOL else {}
+    if kind == NETWORK:
+        inputs = {"spec": {"type": "L2"}}
     if kind == JOB:
         container = {"name": "train", "image": "registry.example.com/train"}
         inputs = {"spec": {"template": {"spec": {"containers": [container], "restartPolicy": "OnFailure"}}}}
@@ -85,6 +90,13 @@ CASES = [
     (JOB, "metadata.labels", "type", [{"a": "b"}], [{"a": 5}, ["a"]]),
     (JOB, "metadata.creationTimestamp", "format", ["2026-01-03T06:00:00Z"], ["yesterday", "2026-01-03"]),
     ("kubernetes:core/v1:Secret", "data", "format", [{"key": "c2VjcmV0"}], [{"key": "secret!"}]),
+    (NETWORK, "spec", "required", [{"type": "Device"}], [{"parametersRef": REFERENCE}]),
+    (NETWORK, "spec.type", "enum", ["L2", "L3", "Device"], ["device", "L4"]),
+    (NETWORK, "spec.subnet", "unknown-field", [None], ["a"]),
+    (NETWORK, "spec.l2NetworkConfig.vlanID", "range", [1, 4094], [0, 4095]),
+    (NETWORK_PARAMETERS, "spec.deviceMode", "enum", ["RDMA", "NetDevice", UNKNOWN], ["Rdma"]),
+    (NETWORK_PARAMETERS, "spec.vpcSubnet", "type", ["rdma-0", UNKNOWN], [["rdma-0"]]),
+    (NETWORK_PARAMETERS, "spec.podIPv4Ranges", "range", [{"rangeNames": ["pods"]}], [{"rangeNames": []}]),
     ("kubernetes:rbac.authorization.k8s.io/v1:RoleBinding", "roleRef", "required",
      [{"kind": "Role", "name": "a"}], [{"kind": "Role"}]),
 ]  # fmt: skip
@@ -152,3 +164,8 @@ def test_a_kind_that_is_newer_than_its_group_is_said_once() -> None:
     whole = program(views_of_plan([*newer, other]), stack="dev", environment="dev", team=None, production=False)
 
     assert [(each.rule, each.severity) for each in evaluate(whole, DOCUMENTS)] == [("document-missing", "note")]
+
+
+def test_a_kind_of_a_group_that_is_published_in_part_is_not_called_newer() -> None:
+    assert found("kubernetes:networking.gke.io/v1:HealthCheckPolicy", spec={"default": {}}) == []
+    assert found(NETWORK, spec={"type": "L4"})

@@ -1,7 +1,9 @@
 """What GKE itself puts into every cluster, without which objects of the platform are refused.
 
-No published definition of these kinds was found (2026-11-21; their plurals and scopes are unverified), so any field is
-taken. ``--crds`` may bring a real definition, which goes before.
+Their definitions are not ours to bring, so any field is taken here; ``--crds`` may bring a real one, which goes before.
+Those of networks are published (GoogleCloudPlatform/gke-networking-api 34c617f, read 2026-11-22, for plurals and scopes
+too). Of ComputeClass only the name was found, computeclasses.cloud.google.com, in public repositories searched on
+2026-11-22; its scope is unverified.
 """
 
 from __future__ import annotations
