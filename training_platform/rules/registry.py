@@ -130,10 +130,10 @@ def evaluate(program: Program, rules: Iterable[Rule] | None = None, file: Stack 
 
     for each in RULES.values() if rules is None else rules:
         views: Iterable[View] = [program] if each.reads is Program else program.all(each.reads)
-        check, rest = each.check, (program,) if each.whole else ()  # looked up once, not for each of a fleet's pools
+        check, whole = each.check, each.whole  # looked up once, not for each of a fleet's pools
         for view in views:
             try:
-                for draft in check(view, *rest):
+                for draft in check(view, program) if whole else check(view):
                     keep(each, draft)
             except NeedsUnknown as unknown:
                 keep(each, _undecided(each, unknown))

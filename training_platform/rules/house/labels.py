@@ -18,13 +18,16 @@ _VALUE = re.compile(r"[a-z0-9_-]{0,63}\Z")
 @rule("labels", ruleset="labels", owner="house", source="house rule: costs are told by environment and team")
 def labels(resource: LabelledView, program: Program) -> Iterator[Draft]:
     """Find a resource that supports labels but lacks those of its environment and team."""
-    wanted = {"environment": program.environment} | ({"team": program.team} if program.team else {})
     found = resource.labels or {}
-    for key, value in wanted.items():
+    for key, value in program.once(_wanted).items():
         if found.get(key) != value:
             said = f"is {found[key]!r}" if key in found else "is missing"
             message = f"label {key} {said} on {resource.type.rpartition(':')[2]} {resource.name}"
             yield finding(resource, "labels", message, allowed=value, nearest=f"{key}: {value}")
+
+
+def _wanted(program: Program) -> dict[str, str]:
+    return {"environment": program.environment} | ({"team": program.team} if program.team else {})
 
 
 @rule("label-form", ruleset="labels", facts=("NAM-03",), source="Resource Manager docs, labels; GKE resource_labels")

@@ -162,6 +162,4 @@ def is_written(value: Any) -> Any:
 
 def any_of(*flags: Any) -> Any:
     """Whether one of several flags is set; unknown where none is and one is not known."""
-    if any(flag is True for flag in flags):
-        return True
-    return UNKNOWN if UNKNOWN in flags else False
+    return True if True in flags else UNKNOWN if UNKNOWN in flags else False

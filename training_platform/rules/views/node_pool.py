@@ -52,7 +52,7 @@ class Nic(NamedTuple):
 
 
 def _spot_twice(config: Any) -> bool:
-    return all(at(config, (key,)) is True for key in ("spot", "preemptible"))
+    return at(config, ("spot",)) is True and at(config, ("preemptible",)) is True
 
 
 def _disk_twice(config: Any) -> bool:
@@ -66,7 +66,7 @@ def _disk_twice(config: Any) -> bool:
 
 def _provisioned(disk: Any) -> bool:
     """Whether IOPS or throughput of the boot disk are written."""
-    return any(at(disk, (key,)) not in (None, 0) for key in ("provisionedIops", "provisionedThroughput"))
+    return at(disk, ("provisionedIops",)) not in (None, 0) or at(disk, ("provisionedThroughput",)) not in (None, 0)
 
 
 def _nics(value: Any) -> Any:
