@@ -166,14 +166,21 @@ def test_what_is_inside_a_cluster_is_no_input(field: str, provider: Provider) ->
     assert field not in cluster
 
 
-def test_the_program_of_the_page_makes_what_it_says() -> None:
+def test_the_programs_of_the_page_make_what_they_say() -> None:
     page = (ROOT / "docs" / "components.md").read_text(encoding="utf-8")
-    (program,) = re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    cloud, inside = re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
 
-    plan = record(lambda: exec(program, {}), project="other", stack_name="dev")  # noqa: S102, the page's own
+    plan = record(lambda: exec(cloud, {}), project="other", stack_name="dev")  # noqa: S102, the page's own
+    objects = record(
+        lambda: exec(inside, {}),  # noqa: S102, the page's own
+        project="other", stack_name="dev", config={"other:kubeconfig": "{}"},
+    )  # fmt: skip
 
     assert plan.one("gcp:filestore/instance:Instance").inputs["name"] == "dev-homes"
     assert plan.outputs.keys() == {"address"}
+    assert [each.inputs["name"] for each in objects.of("kubernetes:helm.sh/v3:Release")] == ["jobset", "kueue"]
+    assert objects.one("kubernetes:kueue.x-k8s.io/v1beta2:ResourceFlavor").inputs["metadata"]["name"] == "h100"
+    assert not [each for each in objects.resources if each.type.startswith("gcp:")]
 
 
 def test_the_package_has_the_version_and_the_name_of_its_project_file() -> None:
