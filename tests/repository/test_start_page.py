@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.measure import BIN
+from benchmarks.measure import BIN, ROOT
 from benchmarks.start import CLOUD, FILES, REHEARSAL, clone, commands
 from training_platform.config.workspace import read_workspace
 
@@ -59,6 +59,14 @@ def walk(tmp_path_factory: pytest.TempPathFactory) -> Walk:
 
 def test_the_sections_have_commands() -> None:
     assert {title: len(typed) for title, typed in STEPS.items() if typed} == {FILES: 6, REHEARSAL: 3, CLOUD: 14}
+
+
+@pytest.mark.parametrize("page", ["start.md", "start.ja.md"])
+def test_a_page_begins_with_the_target_that_installs_the_extras_of_its_commands(page: str) -> None:
+    beginning = (ROOT / "docs" / page).read_text(encoding="utf-8").partition("\n## ")[0]
+
+    # `make check` installs no extra: `sandbox up` and `quota pull` would refuse.
+    assert re.findall(r"`(make \w+)`", beginning) == ["make setup"]
 
 
 def test_own_files_are_all_there_is(walk: Walk) -> None:

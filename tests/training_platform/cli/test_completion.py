@@ -37,6 +37,11 @@ def test_machines_are_offered() -> None:
     assert offered("catalog", "show", "a3-highgpu") == [f"a3-highgpu-{count}g" for count in (1, 2, 4, 8)]
 
 
+def test_rules_and_their_sets_are_offered() -> None:
+    assert offered("explain", "tpu-topo") == ["tpu-topology"]
+    assert offered("rules", "list", "addr") == ["addresses"]
+
+
 def test_outside_a_repository_no_stack_is_offered(tmp_path: Path) -> None:
     assert offered("check", "p", cwd=tmp_path) == []
 
