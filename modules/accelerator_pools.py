@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pulumi
 
@@ -15,10 +14,8 @@ from training_platform.config.expansion.gpu_fabric import fabric_name, gpu_fabri
 from training_platform.config.expansion.pools import ExpandedPool, cluster_pools
 from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.resources.gke.workload_policies import workload_policies
+from training_platform.resources.network.gpu_networks import gpu_nics
 from training_platform.resources.scope import Scope
-
-if TYPE_CHECKING:
-    from pulumi_gcp.container import NodePoolNetworkConfigAdditionalNodeNetworkConfigArgsDict as Nic
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,24 +50,27 @@ class ClusterPools:
                         scope=args.scope,
                         pool=pool,
                         gke_pool=gke_pool,
-                        cluster=args.cluster,
+                        cluster=self._cluster(args.cluster, pool),
                         location=args.spec.location,
                         service_account=args.nodes,
-                        nics=self._nics(pool),
+                        nics=gpu_nics(args.scope, args.key, self.fabrics, pool),
                         workload_policy=policies.get(pool.policy_topology or ""),
                     ),
                     opts,
                 )
 
-    def _nics(self, pool: ExpandedPool) -> list[Nic]:
+    def _cluster(self, cluster: pulumi.Input[str], pool: ExpandedPool) -> pulumi.Input[str]:
+        """Return the name of the cluster, known once the networks of a pool's cards are there.
+
+        A subnet that is replaced takes its pools along by it: with the names in ``networkConfig`` unknown instead, as
+        the engine asks then, the provider (10.2.0) ends in a panic.
+        """
         name = fabric_name(pool)
         if name is None:
-            return []
-        created = self.networks[name]
-        return [
-            {"network": created.networks[vpc.name], "subnetwork": created.subnetworks[nic.name]}
-            for vpc, nic in self.fabrics[name].nics(pool)
-        ]
+            return cluster
+        subnets = self.networks[name].subnetworks
+        joined = [subnets[nic.name] for _, nic in self.fabrics[name].nics(pool)]
+        return pulumi.Output.all(cluster, *joined).apply(lambda known: str(known[0]))
 
 
 def _policies(

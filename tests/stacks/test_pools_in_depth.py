@@ -216,6 +216,22 @@ def test_further_cards_are_in_networks_that_kubernetes_knows_by_name() -> None:
     assert {each["hostPath"]["path"] for each in template["volumes"]} == {"/dev", "/var/run/nri"}
 
 
+def test_a_pool_goes_with_its_cards_subnets_by_the_cluster_s_name() -> None:
+    """Not by ``networkConfig``: the provider (10.2.0) ends in a panic where the engine asks with that unknown."""
+    (pool,) = [each for each in plan_of(stack_of(H100)).of(NODE_POOL) if each.name == "west-train-pool"]
+    subnets = {("gcp:compute/subnetwork:Subnetwork", f"west-gpu-networks-tcpx-{n}-subnet") for n in (1, 2, 3, 4)}
+
+    assert "networkConfig" not in pool.inputs_from
+    assert subnets <= set(pool.inputs_from["cluster"])
+
+
+def test_a_rule_of_gpus_goes_with_its_vpc() -> None:
+    """To the provider its network is an update, and Google keeps a VPC that a rule is in."""
+    rules = [each for each in plan_of(stack_of(H100)).of("gcp:compute/firewall:Firewall") if "gpu-net" in each.name]
+
+    assert [each.options["replaceOnChanges"] for each in rules] == [["network"]] * 4
+
+
 def test_rdma_takes_no_firewall_rule_and_its_devices_say_so() -> None:
     plan = plan_of(stack_of(NATURES["RDMA"]))
     networks = {each.name: each.inputs for each in plan.of("gcp:compute/network:Network")}

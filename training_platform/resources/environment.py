@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from training_platform.catalog.locations import region_of
 from training_platform.config.expansion.flavors import Flavor
-from training_platform.config.expansion.gpu_fabric import GpuFabric, fabric_name, gpu_fabrics
-from training_platform.config.expansion.pools import ExpandedPool, cluster_pools
+from training_platform.config.expansion.gpu_fabric import GpuFabric, gpu_fabrics
+from training_platform.config.expansion.pools import cluster_pools
 from training_platform.config.names import system_pool_name
 from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.environment import Environment
@@ -27,7 +27,7 @@ from training_platform.resources.kueue.quota_objects import cohort_objects, flav
 from training_platform.resources.monitoring.alerts import alert_policies, channels
 from training_platform.resources.network.cluster_subnet import cluster_subnet, existing_subnet, webhook_firewall
 from training_platform.resources.network.google_apis import DOMAINS, api_records, api_zone, entrance
-from training_platform.resources.network.gpu_networks import cloud_name, gpu_firewall, gpu_subnet, gpu_vpc
+from training_platform.resources.network.gpu_networks import gpu_firewall, gpu_nics, gpu_subnet, gpu_vpc
 from training_platform.resources.network.network import (
     existing_network,
     nat,
@@ -47,7 +47,7 @@ from training_platform.resources.storage.lustre import lustre_firewall, lustre_i
 from training_platform.resources.vertex.metadata_store import metadata_store
 
 if TYPE_CHECKING:
-    from pulumi_gcp.container import NodePoolNetworkConfigAdditionalNodeNetworkConfigArgsDict as Nic
+    pass
 
 
 def environment_resources(
@@ -166,7 +166,7 @@ def _accelerators(key: str, cluster: ClusterSpec, place: PoolPlace) -> Iterator[
         yield from _gpu_networks(key, fabric, place.scope)
     for pool in pools:
         policy = policies.get(pool.policy_topology or "")
-        nics, joined = _nics(key, pool, fabrics, place.scope), policy.inputs["name"] if policy else None
+        nics, joined = gpu_nics(place.scope, key, fabrics, pool), policy.inputs["name"] if policy else None
         own = dataclasses.replace(place, nics=nics, workload_policy=joined) if nics or joined else place
         yield from accelerator_pools(pool, own)
 
@@ -179,14 +179,6 @@ def _gpu_networks(key: str, fabric: GpuFabric, scope: Scope) -> Iterator[Declare
             yield firewall
         for nic in part.nics:
             yield gpu_subnet(scope, key, fabric, nic, _later(network))
-
-
-def _nics(key: str, pool: ExpandedPool, fabrics: Mapping[str, GpuFabric], scope: Scope) -> list[Nic]:
-    fabric = fabrics.get(fabric_name(pool) or "")
-    return [
-        {"network": cloud_name(scope, key, part.name), "subnetwork": cloud_name(scope, key, nic.name)}
-        for part, nic in (fabric.nics(pool) if fabric else ())
-    ]
 
 
 def _alerts(environment: Environment, scope: Scope) -> Iterator[Declared]:

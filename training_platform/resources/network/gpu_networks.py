@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from training_platform.config.expansion.gpu_fabric import GpuFabric, GpuVpc, Nic
+from training_platform.config.expansion.gpu_fabric import GpuFabric, GpuVpc, Nic, fabric_name
+from training_platform.config.expansion.pools import ExpandedPool
 from training_platform.resources.cloud_names import NAME_LIMIT, short_name
 from training_platform.resources.declared import Declared, Options
 from training_platform.resources.network.cluster_subnet import FirewallInputs, SubnetworkInputs
@@ -12,10 +15,15 @@ from training_platform.resources.network.network import NetworkInputs
 from training_platform.resources.register import FIREWALL, NETWORK, SUBNETWORK
 from training_platform.resources.scope import Scope
 
+if TYPE_CHECKING:
+    from pulumi_gcp.container import NodePoolNetworkConfigAdditionalNodeNetworkConfigArgsDict as CardInputs
+
 PROTOCOLS = ("tcp", "udp", "icmp")
 # Of all three the name is taken while the old one is there; a VPC's subnets would keep it from going first, and a
 # subnet's range is taken, too.
 _OPTIONS = Options(delete_before_replace=True)
+# To the provider a rule's network is an update, so that the old rule would keep a VPC that is replaced.
+_OF_A_NETWORK = replace(_OPTIONS, replace_on_changes=("network",))
 
 
 def gpu_vpc(scope: Scope, cluster: str, fabric: GpuFabric, vpc: GpuVpc) -> Declared:
@@ -56,7 +64,17 @@ def gpu_firewall(scope: Scope, cluster: str, fabric: GpuFabric, vpc: GpuVpc, net
         "source_ranges": [nic.cidr for nic in vpc.nics],
         "allows": [{"protocol": protocol} for protocol in PROTOCOLS],
     }
-    return Declared(type=FIREWALL, name=f"{_logical(fabric, vpc.name)}-internal", inputs=inputs, options=_OPTIONS)
+    name = f"{_logical(fabric, vpc.name)}-internal"
+    return Declared(type=FIREWALL, name=name, inputs=inputs, options=_OF_A_NETWORK)
+
+
+def gpu_nics(scope: Scope, cluster: str, fabrics: Mapping[str, GpuFabric], pool: ExpandedPool) -> list[CardInputs]:
+    """Return which networks the further cards of a pool's VMs are in; none where its GPUs have no such cards."""
+    fabric = fabrics.get(fabric_name(pool) or "")
+    return [
+        {"network": cloud_name(scope, cluster, vpc.name), "subnetwork": cloud_name(scope, cluster, nic.name)}
+        for vpc, nic in (fabric.nics(pool) if fabric else ())
+    ]
 
 
 def cloud_name(scope: Scope, cluster: str, name: str) -> str:
