@@ -478,6 +478,7 @@ class EnvironmentCluster(pulumi.ComponentResource):
                 chart=args.environment.charts.get("jupyterhub"),
                 data_sets=data_sets,
                 team_data={team: team_data_sets(args.environment, name, team) for team in notebooks.teams},
+                environment_data=tuple(args.environment.data_sets),
             ),
             opts,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pulumi
@@ -12,6 +13,7 @@ from pulumi_kubernetes.helm import v3 as helm
 from modules.helm import chart_ref, release_args
 from modules.manifest import metadata
 from modules.register import register
+from modules.storage.grants import grant_bucket
 from modules.storage.service_account import KubernetesAccount, workload_member
 from training_platform.catalog import CHARTS
 from training_platform.config.spec.cluster import ClusterSpec
@@ -19,8 +21,17 @@ from training_platform.config.spec.environment import ChartOverride
 from training_platform.config.spec.workloads.notebooks import Notebooks
 from training_platform.resources.jupyterhub.profiles import HUB_NAMESPACE
 from training_platform.resources.jupyterhub.teams import HUB_ACCOUNT
-from training_platform.resources.jupyterhub.values import HubSecret, TeamData, hub_account_id, hub_secret, values
+from training_platform.resources.jupyterhub.values import (
+    READER,
+    HubSecret,
+    TeamData,
+    hub_account_id,
+    hub_secret,
+    reader_account_id,
+    values,
+)
 from training_platform.resources.scope import Scope
+from training_platform.resources.storage.data_sets import NotebookDataSets
 from training_platform.resources.storage.secret import ACCESS_ROLE, team_secret
 from training_platform.resources.tenancy import POD_SECURITY
 
@@ -35,8 +46,9 @@ class JupyterHubArgs:
     notebooks: Notebooks
     home_claim: str
     chart: ChartOverride | None = None
-    data_sets: tuple[str, ...] = ()  # whose claims are in that namespace, too
+    data_sets: NotebookDataSets = field(default_factory=dict)  # whose claims are in that namespace, too
     team_data: TeamData = field(default_factory=dict)
+    environment_data: tuple[str, ...] = ()
 
 
 class JupyterHub(pulumi.ComponentResource):
@@ -70,6 +82,7 @@ class JupyterHub(pulumi.ComponentResource):
                     args.home_claim,
                     args.data_sets,
                     team_data=args.team_data,
+                    environment_data=args.environment_data,
                     secret=self._secret(name, args),
                 ),
                 timeout_seconds=600,
@@ -79,6 +92,8 @@ class JupyterHub(pulumi.ComponentResource):
             # The namespace is given by name, so nothing else says that it comes first.
             opts=pulumi.ResourceOptions(parent=self, depends_on=[namespace]),
         )
+        if buckets := {key: each.bucket for key, each in args.data_sets.items() if each.bucket}:
+            self._reader(f"{name}-reader", args, buckets, namespace)
         self.namespace = namespace.metadata.apply(lambda found: str(found.name))
         self.register_outputs({"namespace": self.namespace})
 
@@ -104,12 +119,37 @@ class JupyterHub(pulumi.ComponentResource):
             member=account.member,
             opts=child,
         )
-        pod = KubernetesAccount(project=scope.project, namespace=HUB_NAMESPACE, name=HUB_ACCOUNT)
+        self._act_as(f"{name}-workload", account, HUB_ACCOUNT, scope)
+        return hub_secret(scope, args.cluster_name, args.notebooks)
+
+    def _reader(self, name: str, args: JupyterHubArgs, buckets: Mapping[str, str], namespace: pulumi.Resource) -> None:
+        """Make the account by which notebooks of everybody read buckets, and nothing else."""
+        scope = args.scope
+        account = serviceaccount.Account(
+            f"{name}-account",
+            account_id=reader_account_id(scope, args.cluster_name),
+            project=scope.project,
+            display_name=f"Notebooks of everybody in {args.cluster_name} of {scope.prefix}",
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        core.v1.ServiceAccount(
+            f"{name}-kubernetes-account",
+            metadata=metadata(scope, READER, HUB_NAMESPACE, {"iam.gke.io/gcp-service-account": account.email}),
+            automount_service_account_token=False,
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[namespace]),
+        )
+        self._act_as(f"{name}-workload", account, READER, scope)
+        for key, bucket in buckets.items():
+            child = pulumi.ResourceOptions(parent=self)
+            grant_bucket(f"{name}-bucket-{key}", bucket, "roles/storage.objectViewer", account.member, child)
+
+    def _act_as(self, name: str, account: serviceaccount.Account, kubernetes_account: str, scope: Scope) -> None:
+        """Let a Kubernetes account of the hub's namespace act as an account of Google Cloud."""
+        pod = KubernetesAccount(project=scope.project, namespace=HUB_NAMESPACE, name=kubernetes_account)
         serviceaccount.IAMMember(
-            f"{name}-workload",
+            name,
             service_account_id=account.name,
             role="roles/iam.workloadIdentityUser",
             member=workload_member(pod),
-            opts=child,
+            opts=pulumi.ResourceOptions(parent=self),
         )
-        return hub_secret(scope, args.cluster_name, args.notebooks)

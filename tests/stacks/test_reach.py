@@ -384,6 +384,7 @@ ENVIRONMENT_CHANGES: dict[tuple[str | int, ...], Any] = {
     (*HUB, "image"): "us-docker.pkg.dev/example-reach/images/notebook:2",
     (*HUB, "oauth_secret", "secret_manager"): True,
     (*HUB, "idle_minutes"): 30,
+    (*HUB, "buckets"): True,
     (*HUB, "gateway"): None,
     (*HUB, "gateway", "address"): "two",
     (*HUB, "gateway", "certificate_map"): "two",

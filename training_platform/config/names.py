@@ -79,6 +79,11 @@ def data_claim(data_set: str) -> str:
     return f"data-set.{data_set}"
 
 
+def data_variable(data_set: str) -> str:
+    """Name the variable that says where a data set is, in jobs and in notebooks."""
+    return f"DATA_SET_{data_set.upper().replace('-', '_')}"
+
+
 def directory_name(directory: str, cluster: str | None = None) -> str:
     """Name a team's directory on Filestore, or its volume in one cluster."""
     return f"directory-{directory}" if cluster is None else f"directory-{directory}-{cluster}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from training_platform.config.names import data_variable
 from training_platform.config.spec.storage import DataSetSpec
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.jobs.spec.mount import Mount
@@ -56,10 +57,12 @@ def share_folder(job: ResolvedJob, directory: str) -> str:
 
 
 def mount_variables(job: ResolvedJob) -> dict[str, str]:
-    """Return ``MOUNT_<NAME>`` for every mount, and the variables of caches for those that keep them."""
+    """Return ``MOUNT_<NAME>`` for every mount, ``DATA_SET_<NAME>`` as notebooks have it, and variables of caches."""
     paths = {mount.name: mount_path(job, mount) for mount in job.spec.mounts}
     named = {f"MOUNT_{name.upper().replace('-', '_')}": path for name, path in paths.items()}
     for mount in job.spec.mounts:
+        if data_set := mount.source.data_set:
+            named[data_variable(data_set)] = paths[mount.name]
         if mount.caches:
             named |= {name: f"{paths[mount.name]}/{folder}" for name, folder in CACHES.items()}
     return named

@@ -17,6 +17,7 @@ from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.workloads.notebooks import Notebooks
 from training_platform.resources.jupyterhub.programs import hub as program
 from training_platform.resources.jupyterhub.values import HubSecret, values
+from training_platform.resources.storage.data_sets import NotebookData
 
 Build = Callable[..., ClusterSpec]
 Section = Callable[..., Notebooks]
@@ -114,7 +115,10 @@ def test_kubespawner_makes_the_teams_pod_of_a_profile(
 
     for name in ("load_config", "shared_client"):  # there is no cluster
         monkeypatch.setattr(kubespawner, name, lambda *_args, **_settings: None)
-    found = values("main", cluster(gpus=GPUS), section, "homes")
+    data = {"images": NotebookData(bucket="example-images")}
+    found = values(
+        "main", cluster(gpus=GPUS), section, "homes", team_data={"vision": data}, environment_data=("images", "disk")
+    )
     config = loaded(found, Config())
     spawner = kubespawner.KubeSpawner(
         _mock=True, config=config, user=SimpleNamespace(name="ada", id=1, url="/", server=None, spawners={}),
@@ -122,9 +126,17 @@ def test_kubespawner_makes_the_teams_pod_of_a_profile(
     )  # fmt: skip
     spawner.user_options = {"profile": "team-vision-pool-gpus"}
 
+    async def claims(namespace: str) -> Any:
+        assert namespace == "vision"
+        names = ("notebooks.homes", "datasets", "data-set.images", "data-set.disk", "data-set.own-crops")
+        return SimpleNamespace(items=[SimpleNamespace(metadata=SimpleNamespace(name=name)) for name in names])
+
+    spawner.api = SimpleNamespace(list_namespaced_persistent_volume_claim=claims)
+
     async def manifest() -> Any:
         await spawner.load_user_options()
-        return await spawner.get_pod_manifest()
+        pod = await spawner.get_pod_manifest()
+        return await spawner.modify_pod_hook(spawner, pod)
 
     pod = asyncio.run(manifest()).to_dict()
 
@@ -136,3 +148,15 @@ def test_kubespawner_makes_the_teams_pod_of_a_profile(
     assert container["resources"]["limits"]["nvidia.com/gpu"] == "1"
     assert {"vision/ada"} == {each["sub_path"] for each in container["volume_mounts"] if each["name"] == "home"}
     assert pod["spec"]["service_account_name"] == "training"
+    mounted = {each.get("mount_path") or each["mountPath"] for each in container["volume_mounts"]}
+    assert mounted >= {"/data/images", "/data/own-crops"}  # the team's own one too, by its claim
+    assert "/data/disk" not in mounted  # the environment's, and in another zone
+    variables = {each["name"]: each["value"] for each in container["env"]}
+    assert (variables["DATA_SET_IMAGES"], variables["DATA_SET_OWN_CROPS"]) == ("/data/images", "/data/own-crops")
+    assert pod["metadata"]["annotations"]["gke-gcsfuse/volumes"] == "true"
+
+
+def test_a_notebook_of_everybody_is_left_as_it_is() -> None:
+    pod = SimpleNamespace()
+
+    assert asyncio.run(program.add_own_data(SimpleNamespace(namespace="jupyterhub"), pod, [])) is pod

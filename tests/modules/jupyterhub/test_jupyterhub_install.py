@@ -16,6 +16,7 @@ from training_platform.config.spec.environment import ChartOverride
 from training_platform.config.spec.workloads.notebooks import Notebooks
 from training_platform.resources.jupyterhub.values import values
 from training_platform.resources.scope import Scope
+from training_platform.resources.storage.data_sets import NotebookData
 
 RELEASE = "kubernetes:helm.sh/v3:Release"
 NAMESPACE = "kubernetes:core/v1:Namespace"
@@ -33,6 +34,32 @@ def plan(scope: Scope, cluster: ClusterSpec, notebooks: Notebooks, chart: ChartO
         pulumi.export("namespace", hub.namespace)
 
     return record(program, project="training-platform", stack_name="prod")
+
+
+def test_an_account_reads_the_buckets_that_notebooks_of_everybody_mount(
+    scope: Scope, cluster: Build, notebooks: Section
+) -> None:
+    def program() -> None:
+        provider = kubernetes.Provider("cluster", kubeconfig="{}")
+        args = JupyterHubArgs(
+            scope=scope, cluster_name="main", cluster=cluster(), notebooks=notebooks(), home_claim="homes",
+            data_sets={"images": NotebookData(bucket="example-images"), "files": NotebookData()},
+        )  # fmt: skip
+        JupyterHub("main-notebooks", args, pulumi.ResourceOptions(provider=provider))
+
+    made = record(program, project="training-platform", stack_name="prod")
+    account = made.one("gcp:serviceaccount/account:Account").inputs
+    grant = made.one("gcp:storage/bucketIAMMember:BucketIAMMember").inputs
+    pod = made.one("kubernetes:core/v1:ServiceAccount").inputs
+
+    assert account["accountId"] == "prod-main-notebooks"
+    assert (grant["bucket"], grant["role"]) == ("example-images", "roles/storage.objectViewer")
+    assert (pod["metadata"]["namespace"], pod["metadata"]["name"]) == ("jupyterhub", "notebooks")
+    assert pod["automountServiceAccountToken"] is False
+    workload = made.one("gcp:serviceaccount/iAMMember:IAMMember").inputs
+    assert workload["member"].endswith(".svc.id.goog[jupyterhub/notebooks]")
+    without = plan(scope, cluster(), notebooks())
+    assert without.of("gcp:serviceaccount/account:Account") == []
 
 
 @pytest.fixture

@@ -51,7 +51,7 @@ LEFT: dict[type[BaseModel], dict[str, str]] = {
         "lend_unpromised": "worked out from all teams' shares",
         "lustre": "Google's client has no document of its API",
     },
-    BucketSpec: {},
+    BucketSpec: {"size_gib": "what it will hold, which is only said"},
     PersistentResourceSpec: {"deletion_protection": "Pulumi's own"},
     Team: {
         "renamed_from": "what a stack was called is in no project",

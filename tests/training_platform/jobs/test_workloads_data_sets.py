@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.training_platform.jobs.conftest import Read, Take
+from training_platform.config.names import data_variable
 from training_platform.jobs.data_sets import data_set_findings
 from training_platform.jobs.gke.volumes import volumes
 from training_platform.jobs.mounts import mount_variables
@@ -42,6 +43,7 @@ def test_one_variable_says_where_it_is_on_both_targets(take: Take, data_set: str
     job = take(JOB.replace("SET", data_set))
 
     assert mount_variables(job)["MOUNT_DATA"] == path
+    assert mount_variables(job)[data_variable(data_set)] == path  # as in notebooks
     assert volumes(job, 1).mounts[0]["mountPath"] == path
 
 

@@ -21,7 +21,7 @@ from training_platform.resources.jupyterhub.teams import network_policy, waiting
 from training_platform.resources.jupyterhub.values import hub_secret, values
 from training_platform.resources.kueue.objects import priorities
 from training_platform.resources.scope import environment_scope
-from training_platform.resources.storage.data_sets import team_data_sets
+from training_platform.resources.storage.data_sets import notebook_data_sets, team_data_sets
 from training_platform.resources.tenancy import shared_claims
 
 Json = dict[str, Any]
@@ -34,6 +34,10 @@ data_sets:
   files: {filestore: {instance: other, path: a}}
   images: {bucket: {name: example-images, location: us-central1}}
   foreign: {teams: [nlp], bucket: {name: example-nlp, location: us-central1}}
+  weights: {hyperdisk_ml: {zone: us-central1-a, size_gib: 100, filled: true}}
+  elsewhere: {hyperdisk_ml: {zone: us-central1-b, size_gib: 100, filled: true}}
+  filling: {hyperdisk_ml: {zone: us-central1-a, size_gib: 100}, writer: vision}
+  far: {lustre: {instance: one, location: europe-west4-a, address: 10.90.0.2, filesystem: lustre}}
 clusters:
   main:
     location: us-central1-a
@@ -115,10 +119,30 @@ def test_it_mounts_the_data_sets_that_the_team_reads_and_no_others() -> None:
     override = profile()["kubespawner_override"]
 
     mounted = {each["mountPath"] for each in override["volume_mounts"] if each.get("readOnly")}
-    assert mounted == {"/data/files", "/data/images"}
+    assert mounted == {"/data/files", "/data/images", "/data/weights"}
     claims = [each["persistentVolumeClaim"] for each in override["volumes"]]
     assert {"claimName": "data-set.images", "readOnly": True} in claims
     assert override["extra_annotations"] == {"gke-gcsfuse/volumes": "true"}
+
+
+def test_the_variable_of_a_data_set_is_that_of_jobs() -> None:
+    variables = profile()["kubespawner_override"]["environment"]
+
+    assert variables == {f"DATA_SET_{name.upper()}": f"/data/{name}" for name in ("files", "images", "weights")}
+
+
+@pytest.mark.parametrize("buckets", [False, True])
+def test_notebooks_of_everybody_mount_buckets_where_they_have_an_account(buckets: bool) -> None:
+    home = home_of(workspace({"buckets": buckets}))
+    cluster = home.clusters["main"]
+    assert cluster.notebooks is not None
+    data = notebook_data_sets(home, "main")
+    single = values("main", cluster, cluster.notebooks, "homes", data)["singleuser"]
+
+    assert set(data) == ({"files", "images"} if buckets else {"files"})  # no disk, and nothing of one team
+    assert set(single["extraEnv"]) == {f"DATA_SET_{name.upper()}" for name in data}
+    assert single.get("serviceAccountName") == ("notebooks" if buckets else None)
+    assert ("extraAnnotations" in single) is buckets
 
 
 def test_it_says_when_it_ends() -> None:

@@ -11,16 +11,18 @@ from typing import Any, Final
 from training_platform.catalog import CHARTS, IMAGES
 from training_platform.config.expansion.flavors import flavors
 from training_platform.config.expansion.pools import ExpandedPool, cluster_pools, flavor_name
-from training_platform.config.names import data_claim
+from training_platform.config.names import data_claim, data_variable
 from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.workloads.notebooks import NOTEBOOK_PRIORITY, Notebooks
 from training_platform.resources.cloud_names import SERVICE_ACCOUNT
 from training_platform.resources.kueue.objects import PRIORITY_LABEL, QUEUE_LABEL, local_queue_names
+from training_platform.resources.storage.data_sets import NotebookDataSets
 
 Profile = dict[str, Any]  # an entry of KubeSpawner's profile_list
 HUB_NAMESPACE: Final = CHARTS["jupyterhub"].namespace
 TEAM_HOMES: Final = "notebooks.homes"  # the claim in a team's namespace; no directory's name can be its own
 HOME: Final = "/home/jovyan"
+FUSE_ANNOTATION: Final = {"gke-gcsfuse/volumes": "true"}  # GKE adds the container that mounts buckets
 _USER_ID, _GROUP_ID = 1000, 100  # of the user in Jupyter's images, and the chart's own defaults
 
 
@@ -35,40 +37,55 @@ def profiles(cluster_name: str, cluster: ClusterSpec, notebooks: Notebooks) -> l
 
 
 def team_profiles(
-    cluster_name: str, cluster: ClusterSpec, notebooks: Notebooks, team: str, data_sets: Mapping[str, bool]
+    cluster_name: str, cluster: ClusterSpec, notebooks: Notebooks, team: str, data_sets: NotebookDataSets
 ) -> list[Profile]:
-    """Return the profiles of a team; ``data_sets`` are what it reads, and whether each is a bucket."""
+    """Return the profiles of a team; ``data_sets`` are what it reads, disks in a zone for VMs of that zone alone."""
     found = _of_pools(cluster_name, cluster, notebooks, notebooks.teams[team].pools)
+    zones = {f"pool-{pool.name}": pool.zone for pool in cluster_pools(cluster_name, cluster)}
     for profile in found:
+        here = zones[profile["slug"]]
         profile["display_name"] += f", {team}"
         profile["slug"] = f"team-{team}-{profile['slug']}"
         profile["description"] += (
             f" On the share of {team}: it waits for quota, ends when jobs of the team need its accelerators, and after "
             f"{notebooks.idle_minutes} idle minutes."
         )
-        profile["kubespawner_override"] |= in_namespace(notebooks, team, data_sets)
+        profile["kubespawner_override"] |= in_namespace(
+            notebooks, team, {key: each for key, each in data_sets.items() if each.zone in (None, here)}
+        )
     return found
 
 
-def in_namespace(notebooks: Notebooks, team: str, data_sets: Mapping[str, bool]) -> Profile:
+def in_namespace(notebooks: Notebooks, team: str, data_sets: NotebookDataSets) -> Profile:
     """Return what makes a notebook one of a team: its namespace, queue, account, home and data."""
     queue, *_ = local_queue_names(team)
     home = {"name": "home", "mountPath": HOME, "subPath": f"{team}/{{username}}"}  # a folder that admission allows
     claims: dict[str, dict[str, Any]] = {"home": {"claimName": TEAM_HOMES}}
     claims |= {f"data-set-{name}": {"claimName": data_claim(name), "readOnly": True} for name in data_sets}
-    buckets = {"gke-gcsfuse/volumes": "true"} if any(data_sets.values()) else {}
+    buckets = FUSE_ANNOTATION if any(each.bucket for each in data_sets.values()) else {}
     return {
         "namespace": team,
         "service_account": SERVICE_ACCOUNT,
         "extra_labels": {QUEUE_LABEL: queue, PRIORITY_LABEL: NOTEBOOK_PRIORITY},
         **({"extra_annotations": buckets} if buckets else {}),
+        "environment": data_variables(data_sets),
         "volumes": [{"name": name, "persistentVolumeClaim": claim} for name, claim in claims.items()],
         "volume_mounts": [
             home,
-            *({"name": f"data-set-{name}", "mountPath": f"/data/{name}", "readOnly": True} for name in data_sets),
+            *({"name": f"data-set-{name}", "mountPath": data_path(name), "readOnly": True} for name in data_sets),
         ],
         "init_containers": [home_owner(notebooks.image or IMAGES["notebook"], home)],
     }
+
+
+def data_path(name: str) -> str:
+    """Return where a data set is in a notebook."""
+    return f"/data/{name}"
+
+
+def data_variables(data_sets: Collection[str]) -> dict[str, str]:
+    """Return the variables that say where data sets are, as a job's do."""
+    return {data_variable(name): data_path(name) for name in data_sets}
 
 
 def home_owner(image: str, home: Mapping[str, str]) -> dict[str, Any]:

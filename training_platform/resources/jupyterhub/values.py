@@ -5,7 +5,7 @@ Source: jupyterhub/zero-to-jupyterhub-k8s 4.4.0 (values and their schema), oauth
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,14 +15,25 @@ from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.workloads.notebooks import Notebooks
 from training_platform.resources.cloud_names import account_id, secret_id
 from training_platform.resources.jupyterhub.image import split_image
-from training_platform.resources.jupyterhub.profiles import HOME, HUB_NAMESPACE, home_owner, profiles, team_profiles
+from training_platform.resources.jupyterhub.profiles import (
+    FUSE_ANNOTATION,
+    HOME,
+    HUB_NAMESPACE,
+    data_path,
+    data_variables,
+    home_owner,
+    profiles,
+    team_profiles,
+)
 from training_platform.resources.scope import Scope
+from training_platform.resources.storage.data_sets import NotebookDataSets
 
 START_SECONDS = 1800  # the autoscaler starts a VM, which installs drivers and pulls an image of several GB
+READER = "notebooks"  # the Kubernetes account of notebooks that read buckets
 LOCAL_PORT = 8000  # of `kubectl port-forward`, where no host name leads to the hub
 _PROGRAM = Path(__file__).parent / "programs" / "hub.py"
 _HOME_MOUNT = {"name": "home", "mountPath": HOME, "subPath": "{username}"}
-TeamData = Mapping[str, Mapping[str, bool]]  # the data sets of each team, and whether one is a bucket
+TeamData = Mapping[str, NotebookDataSets]  # the data sets of each team
 
 
 class HubSecret(NamedTuple):
@@ -37,14 +48,16 @@ def values(
     cluster: ClusterSpec,
     notebooks: Notebooks,
     home_claim: str,
-    data_sets: Sequence[str] = (),
+    data_sets: NotebookDataSets | None = None,
     *,
     team_data: TeamData | None = None,
+    environment_data: Collection[str] = (),
     secret: HubSecret | None = None,
 ) -> dict[str, Any]:
     """Return the chart's values; ``home_claim`` is the PersistentVolumeClaim that holds all homes.
 
-    ``data_sets`` are mounted read-only at ``/data/NAME``, by notebooks of teams those of ``team_data``.
+    ``data_sets`` are mounted read-only at ``/data/NAME``, by notebooks of teams those of ``team_data`` and what their
+    namespace has claims of that are not of ``environment_data``, all data sets of the environment.
     ``secret`` is the OAuth client's, where Secret Manager has it.
     """
     teams = {
@@ -56,12 +69,13 @@ def values(
         "custom": {
             "hubUrl": f"http://hub.{HUB_NAMESPACE}:8081",
             "teamProfiles": [{"users": _names(notebooks, team), "profiles": each} for team, each in teams.items()],
+            "environmentClaims": [data_claim(name) for name in environment_data],
             **({"oauthSecret": secret.version} if secret else {}),
         },
         # Reached through whatever the organisation puts before it; a LoadBalancer would be on the internet.
         "proxy": {"service": {"type": "ClusterIP"}},
         "singleuser": {
-            **single_user(notebooks, home_claim, data_sets),
+            **single_user(notebooks, home_claim, data_sets or {}),
             "profileList": profiles(cluster_name, cluster, notebooks),
         },
         # GKE's own scheduler decides, with the autoscaler; the chart's would name itself in every notebook's pod.
@@ -102,6 +116,11 @@ def hub_account_id(scope: Scope, cluster: str) -> str:
     return account_id(scope.prefix, cluster, "hub")
 
 
+def reader_account_id(scope: Scope, cluster: str) -> str:
+    """Return the id of the account by which notebooks of everybody read buckets."""
+    return account_id(scope.prefix, cluster, "notebooks")
+
+
 def hub_secret(scope: Scope, cluster: str, notebooks: Notebooks) -> HubSecret:
     """Return the OAuth client's secret in Secret Manager, by names that are known before any deployment."""
     version = f"projects/{scope.project}/secrets/{secret_id(scope, notebooks.oauth_secret.name)}/versions/latest"
@@ -124,20 +143,21 @@ def _names(notebooks: Notebooks, team: str) -> list[str]:
     return [user.partition("@")[0] for user in notebooks.teams[team].users]
 
 
-def _data_volumes(data_sets: Sequence[str]) -> dict[str, Any]:
+def _data_volumes(data_sets: NotebookDataSets) -> dict[str, Any]:
     """Return the volumes of data sets, as the chart adds them to every notebook."""
     claims = {f"data-set-{name}": {"claimName": data_claim(name), "readOnly": True} for name in data_sets}
     return {
         "extraVolumes": [{"name": name, "persistentVolumeClaim": claim} for name, claim in claims.items()],
         "extraVolumeMounts": [
-            {"name": f"data-set-{name}", "mountPath": f"/data/{name}", "readOnly": True} for name in data_sets
+            {"name": f"data-set-{name}", "mountPath": data_path(name), "readOnly": True} for name in data_sets
         ],
     }
 
 
-def single_user(notebooks: Notebooks, home_claim: str, data_sets: Sequence[str] = ()) -> dict[str, Any]:
+def single_user(notebooks: Notebooks, home_claim: str, data_sets: NotebookDataSets) -> dict[str, Any]:
     """Return what all notebooks have in common."""
     image = notebooks.image or IMAGES["notebook"]
+    buckets = {"serviceAccountName": READER, "extraAnnotations": FUSE_ANNOTATION}
     return {
         "image": split_image(image)._asdict(),
         "startTimeout": START_SECONDS,
@@ -147,6 +167,8 @@ def single_user(notebooks: Notebooks, home_claim: str, data_sets: Sequence[str] 
             "static": {"pvcName": home_claim, "subPath": _HOME_MOUNT["subPath"]},
             **(_data_volumes(data_sets) if data_sets else {}),
         },
+        **({"extraEnv": data_variables(data_sets)} if data_sets else {}),
+        **(buckets if any(each.bucket for each in data_sets.values()) else {}),
         "initContainers": [home_owner(image, _HOME_MOUNT)],
         # Google credentials come from the metadata server: neither the chart's iptables nor its policy may block it.
         "cloudMetadata": {"blockWithIptables": False},

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypedDict
 
 from training_platform.catalog.locations import region_of
-from training_platform.config.data_sets import access_mode, data_location
+from training_platform.config.data_sets import READ, WRITE, access_mode, data_location
 from training_platform.config.names import data_set_name
 from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.storage import BucketData, DataSetSpec, HyperdiskData, LustreData
@@ -77,24 +78,43 @@ def team_mode(spec: DataSetSpec, environment: Environment, cluster: str, team: s
     return access_mode(spec, team) if mounted else None
 
 
-def team_data_sets(environment: Environment, cluster: str, team: str) -> dict[str, bool]:
-    """Return the data sets that pods of a team mount in a cluster, and whether each is a bucket."""
+class NotebookData(NamedTuple):
+    """A data set that notebooks mount: the bucket that it is in, or the zone of the disk that it is on."""
+
+    bucket: str | None = None
+    zone: str | None = None
+
+
+NotebookDataSets = Mapping[str, NotebookData]  # by name
+
+
+def team_data_sets(environment: Environment, cluster: str, team: str) -> dict[str, NotebookData]:
+    """Return the data sets that notebooks of a team mount in a cluster, all read-only; none that is being filled."""
     return {
-        key: data.bucket is not None
+        key: _notebook_data(data)
         for key, data in environment.data_sets.items()
-        if team_mode(data, environment, cluster, team)
+        if team_mode(data, environment, cluster, team) in (READ, WRITE)
     }
 
 
-def notebook_data_sets(environment: Environment, cluster: str) -> tuple[str, ...]:
-    """Return the data sets that notebooks of a cluster mount: those of all teams, but for buckets and empty disks.
+def notebook_data_sets(environment: Environment, cluster: str) -> dict[str, NotebookData]:
+    """Return the data sets that notebooks of everybody mount in a cluster: those of all teams, but for disks.
 
-    Notebooks are anybody's of the organisation, and have no Google account that reads buckets.
+    A disk would hold every notebook to its zone. Buckets are among them where the notebooks have an account.
     """
-    return tuple(
-        key
-        for key, spec in environment.data_sets.items()
-        if not (spec.bucket or spec.teams) and access_mode(spec, "") and mounted_in(spec, environment, cluster)
+    notebooks = environment.clusters[cluster].notebooks
+    return {
+        key: _notebook_data(data)
+        for key, data in environment.data_sets.items()
+        if not (data.teams or data.hyperdisk_ml)
+        and mounted_in(data, environment, cluster)
+        and (data.bucket is None or (notebooks is not None and notebooks.buckets))
+    }
+
+
+def _notebook_data(data: DataSetSpec) -> NotebookData:
+    return NotebookData(
+        data.bucket.name if data.bucket else None, data.hyperdisk_ml.zone if data.hyperdisk_ml else None
     )
 
 

@@ -78,6 +78,10 @@ class Notebooks(Section):
         description="Teams whose people have notebooks on the team's own share, in its queue, below its jobs.",
         examples=[{"vision": {"users": ["ada@example.com"], "pools": ["a100"]}}],
     )
+    buckets: bool = Field(
+        default=False,
+        description="Gives notebooks of everybody an account that reads the buckets of data sets that all teams read.",
+    )
     idle_minutes: int = Field(default=60, ge=5, description="Minutes after which a notebook that does nothing ends.")
     image: str | None = Field(
         default=None,

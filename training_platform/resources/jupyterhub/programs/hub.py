@@ -13,6 +13,8 @@ from typing import Any
 TOKEN_URL = "http://metadata.google.internal/computeMetadata/v1/instance/service-accounts/default/token"
 SECRETS = "https://secretmanager.googleapis.com/v1"
 SECONDS = 30
+HUB_NAMESPACE = "jupyterhub"
+CLAIM = "data-set."  # what the names of claims on data sets begin with
 
 
 def call(url: str, headers: dict[str, str]) -> Any:
@@ -28,6 +30,30 @@ def secret(version: str) -> str:
     return base64.b64decode(payload["data"]).decode().strip()
 
 
+async def add_own_data(spawner: Any, pod: Any, environment_claims: list[str]) -> Any:
+    """Add a team's own data sets to its notebook: buckets that its deployment made claims of in its namespace.
+
+    The environment's file does not know them; those of its own are in the profile, where the notebook may have them.
+    """
+    if spawner.namespace == HUB_NAMESPACE:
+        return pod
+    found = await spawner.api.list_namespaced_persistent_volume_claim(spawner.namespace)
+    names = [each.metadata.name for each in found.items]
+    own = [name for name in names if name.startswith(CLAIM) and name not in environment_claims]
+    container = pod.spec.containers[0]
+    for claim in own:
+        key = claim.removeprefix(CLAIM)
+        volume, path = f"data-set-{key}", f"/data/{key}"
+        reading = {"claimName": claim, "readOnly": True}
+        pod.spec.volumes = [*(pod.spec.volumes or []), {"name": volume, "persistentVolumeClaim": reading}]
+        mount = {"name": volume, "mountPath": path, "readOnly": True}
+        container.volume_mounts = [*(container.volume_mounts or []), mount]
+        variable = {"name": f"DATA_SET_{key.upper().replace('-', '_')}", "value": path}
+        container.env = [*(container.env or []), variable]
+        pod.metadata.annotations = {**(pod.metadata.annotations or {}), "gke-gcsfuse/volumes": "true"}
+    return pod
+
+
 def configure(c: Any, common: list[dict[str, Any]], custom: dict[str, Any]) -> None:
     """Change the hub's configuration ``c``; ``common`` are everybody's profiles, ``custom`` the values of ours."""
     teams = custom.get("teamProfiles", [])
@@ -36,7 +62,12 @@ def configure(c: Any, common: list[dict[str, Any]], custom: dict[str, Any]) -> N
         own = (each["profiles"] for each in teams if spawner.user.name in each["users"])
         return [*common, *(profile for each in own for profile in each)]
 
+    async def own_data(spawner: Any, pod: Any) -> Any:
+        return await add_own_data(spawner, pod, custom.get("environmentClaims", []))
+
     c.KubeSpawner.profile_list = profiles
+    if teams:
+        c.KubeSpawner.modify_pod_hook = own_data
     # Notebooks of teams are in other namespaces, where the hub's short name is nobody's.
     c.JupyterHub.hub_connect_url = custom["hubUrl"]
     if "oauthSecret" in custom:
