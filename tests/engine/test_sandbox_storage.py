@@ -18,13 +18,27 @@ pytestmark = [pytest.mark.engine, pytest.mark.timeout(1200)]
 CLOUD_PROJECT = "example-train-storage"
 BACKUP = f"projects/{CLOUD_PROJECT}/locations/us-central1/backups/before"
 FILES = {"location": "us-central1-a", "tier": "ZONAL", "capacity_gib": 1024}
+IN_A_ZONE = {"hdd": ("BASIC_HDD", 1024, 1025), "ssd": ("BASIC_SSD", 2560, 2561), "high": ("ZONAL", 10240, 12800)}
+IN_A_REGION = {"regional": ("REGIONAL", 1024, 1280), "enterprise": ("ENTERPRISE", 1024, 1280)}
+
+
+def tiers(*, grown: bool) -> dict[str, Any]:
+    """An instance of every other tier, as small as it can be or a step larger."""
+    return {
+        name: {"location": place, "tier": tier, "capacity_gib": large if grown else small}
+        for place, found in (("us-central1-a", IN_A_ZONE), ("us-central1", IN_A_REGION))
+        for name, (tier, small, large) in found.items()
+    }
+
+
 ENVIRONMENT: dict[str, Any] = {
     "project": CLOUD_PROJECT,
     "production": False,
     "deletion_protection": False,
     "private_services_range": "10.201.0.0/16",
     "filestore": {
-        "files": FILES | {"snapshots": ["one"], "backups": {"keep_days": 3}, "connection": "private-service-access"}
+        "files": FILES | {"snapshots": ["one"], "backups": {"keep_days": 3}, "connection": "private-service-access"},
+        **tiers(grown=False),
     },
     "data_sets": {
         "disk": {"hyperdisk_ml": {"zone": "us-central1-a", "size_gib": 100}, "writer": "vision"},
@@ -77,12 +91,12 @@ class Repository:
         body = {"sourceInstance": instance, "sourceFileShare": "share"}
         self.ask("file", "v1/" + BACKUP.rpartition("/")[0], body, backupId="before")
 
-    def names(self, service: str) -> set[str]:
-        """The resources of a service that are there."""
+    def names(self, service: str, zone: str = "us-central1-a") -> set[str]:
+        """The resources of a service that are there, in a zone or region."""
         store = self.cloud().store
         kinds = {"file": "instances", "lustre": "instances", "compute": "disks", "backupdr": "backupVaults"}
         place = "zones" if service == "compute" else "locations"
-        zone = "us-central1" if service == "backupdr" else "us-central1-a"
+        zone = "us-central1" if service == "backupdr" else zone
         found = store.children(f"{service}/projects/{CLOUD_PROJECT}/{place}/{zone}/{kinds[service]}")
         return {each.name.rpartition("/")[2] for each in found}
 
@@ -92,6 +106,8 @@ def test_a_backup_is_restored_a_disk_filled_and_all_of_it_goes(tmp_path: Path) -
     place.write(ENVIRONMENT)
     made = place.run("up", "files")
     assert made["filestore-files-instance"] == made["data-disk-disk"] == made["filestore-files-plan"] == {"create"}
+    others = [f"filestore-{name}-instance" for name in tiers(grown=False)]
+    assert {name: made[name] for name in others} == {name: {"create"} for name in others}
     place.ask("storage", "v1/b", {"name": "example-images", "location": "US-CENTRAL1"}, project=CLOUD_PROJECT)
     team = place.run("up", "files-vision")
     assert team["data-disk-main-volume"] == team["data-files-main-claim"] == {"create"}
@@ -101,21 +117,25 @@ def test_a_backup_is_restored_a_disk_filled_and_all_of_it_goes(tmp_path: Path) -
     changed = json.loads(json.dumps(ENVIRONMENT))
     changed["filestore"]["restored"] = FILES | {"restore_from": BACKUP}
     changed["data_sets"]["disk"]["hyperdisk_ml"]["filled"] = True
+    changed["filestore"] |= tiers(grown=True)
     place.write(changed)
     restored = place.run("up", "files")
 
     assert restored["filestore-restored-instance"] == {"create"}
     assert restored.get("filestore-files-instance", {"same"}) == {"same"}
     assert restored["data-disk-disk"] == {"update"}
+    assert {name: restored[name] for name in others} == {name: {"update"} for name in others}
     again = place.run("up", "files")
     assert {name for name, ops in again.items() if ops != {"same"}} == set()
     readers = place.run("up", "files-vision")
     assert any("replace" in op for op in readers["data-disk-main-volume"])
-    assert place.names("file") == {"files-files", "files-restored"}
+    assert place.names("file") == {"files-files", "files-restored", *(f"files-{name}" for name in IN_A_ZONE)}
+    assert place.names("file", "us-central1") == {f"files-{name}" for name in IN_A_REGION}
 
     place.run("destroy", "files-vision")
     place.run("destroy", "files")
     assert place.names("file") == place.names("compute") == place.names("backupdr") == set()
+    assert place.names("file", "us-central1") == set()
 
 
 WITHOUT_CLUSTERS: dict[str, Any] = {
