@@ -552,13 +552,32 @@ class ResourcePoolSpec(TypedDict):
     """Machine type."""
 
     replicas: NotRequired[int]
-    """VMs; with max_replicas, the fewest."""
+    """VMs; with max_replicas, the fewest, 0 only for Ray's workers."""
 
     max_replicas: NotRequired[int]
     """Most VMs; turns autoscaling on."""
 
     boot_disk: NotRequired[VertexBootDisk]
     """Boot disks of the VMs."""
+
+
+class RaySpec(TypedDict):
+    """A Ray cluster on the VMs of a persistent resource. All but the sizes of its pools replaces it when it changes."""
+
+    version: NotRequired[str]
+    """Version of Ray in Google's images. One of 2.33, 2.42, 2.47."""
+
+    image: NotRequired[str]
+    """Image of all pools, made from Google's of that version; default: Google's, with CUDA for GPUs."""
+
+    head_pool: NotRequired[str]
+    """Pool whose first VM is the head; default: the first pool, named machines."""
+
+    metrics: NotRequired[bool]
+    """Collects metrics of Ray in Cloud Monitoring."""
+
+    logs: NotRequired[bool]
+    """Writes logs of Ray to Cloud Logging."""
 
 
 class PersistentResourceSpec(TypedDict):
@@ -568,7 +587,7 @@ class PersistentResourceSpec(TypedDict):
     """Machine type."""
 
     replicas: NotRequired[int]
-    """VMs; with max_replicas, the fewest."""
+    """VMs; with max_replicas, the fewest, 0 only for Ray's workers."""
 
     max_replicas: NotRequired[int]
     """Most VMs; turns autoscaling on."""
@@ -584,6 +603,9 @@ class PersistentResourceSpec(TypedDict):
 
     network_attachment: NotRequired[str]
     """Network attachment by which its VMs reach a VPC, environment for that of the environment."""
+
+    ray: NotRequired[RaySpec]
+    """Makes it a Ray cluster, which takes Ray's jobs and none of Vertex AI."""
 
     deletion_protection: NotRequired[bool]
     """false allows a change to delete or replace it, where the environment protects such resources."""

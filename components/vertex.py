@@ -3,6 +3,7 @@
 from typing import TypedDict
 
 import pulumi
+from pulumi.errors import InputPropertiesError, InputPropertyErrorDetails
 
 from components import models
 from components.given import read
@@ -30,6 +31,10 @@ class PersistentResource(pulumi.ComponentResource):
     def __init__(self, name: str, args: PersistentResourceArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:index:PersistentResource", name, {}, opts)
         scope, spec = read(name, args, team.PersistentResourceSpec)
+        if spec.ray:
+            reason = "is for stacks of this repository: the provider of Ray clusters runs in the program's own checkout"
+            rejected = [InputPropertyErrorDetails(property_path="spec.ray", reason=reason)]
+            raise InputPropertiesError("its inputs are not what the component takes", rejected)
         made = persistent_resource.PersistentResource(
             name,
             persistent_resource.PersistentResourceArgs(scope=scope, key=name, spec=spec),

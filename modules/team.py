@@ -126,7 +126,11 @@ def build_team(team: Team, environment: Environment, workspace: Workspace) -> di
             ),
         )
     for key, resource in team.vertex.persistent_resources.items():
-        PersistentResource(persistent_resource_name(key), PersistentResourceArgs(scope=scope, key=key, spec=resource))
+        acts_as = [account] if resource.ray else []
+        PersistentResource(
+            persistent_resource_name(key),
+            PersistentResourceArgs(scope=scope, key=key, spec=resource, account=acts_as),
+        )
     for key, instance in team.vertex.workbench.items():
         near = None if instance.subnet else _near(region_of(instance.zone), outputs)
         Workbench(

@@ -80,6 +80,7 @@ REASONS: Mapping[Path_, str] = {
     (*DEEP, "upgrades", "auto_upgrade"): "check refuses it: every cluster is in a release channel",
     ("environment",): "a team of another environment is another team: its clusters hold nothing of this one",
     (*reach.BENCH, "deletion_protection"): "protects nothing where the environment protects nothing: nothing is sent",
+    reach.RAY: "check --base refuses it: a Ray cluster and a persistent resource cannot both have the name",
     (*reach.RESOURCE, "deletion_protection"): "is Pulumi's own protection, in its state: nothing is sent",
 }
 PROTECTION = "deletion_protection"

@@ -529,6 +529,11 @@ vertex:
           replicas: 1
           max_replicas: 3
           boot_disk: {type: pd-ssd, size_gb: 200}
+    rays:
+      region: us-central1
+      machine_type: n2-standard-8
+      ray: {}
+      more_pools: {h: {machine_type: n1-standard-4, replicas: 1}}
   workbench:
     w:
       {zone: us-central1-a, machine_type: n2-standard-8, owner: a@example.com,
@@ -539,6 +544,7 @@ vertex:
 """)
 SERVER = ("serving", "c", "s")
 AGENT = ("wandb_launch", "c")
+RAY = ("vertex", "persistent_resources", "rays", "ray")
 SHARE, RESOURCE = ("shares", "c", "a100-40-spot"), ("vertex", "persistent_resources", "r")
 POOL = (*RESOURCE, "more_pools", "p")
 BENCH = ("vertex", "workbench", "w")
@@ -633,6 +639,12 @@ TEAM_CHANGES: dict[tuple[str | int, ...], Any] = {
     (*RESOURCE, "boot_disk", "size_gb"): 400,
     (*RESOURCE, "network_attachment"): "projects/example-team/regions/us-central1/networkAttachments/vertex",
     (*RESOURCE, "more_pools"): {},
+    RAY: None,
+    (*RAY, "version"): "2.42",
+    (*RAY, "image"): "us-docker.pkg.dev/example-team/images/ray:1",
+    (*RAY, "head_pool"): "h",
+    (*RAY, "metrics"): False,
+    (*RAY, "logs"): False,
     ("vertex", "workbench"): {},
     (*BENCH, "zone"): "us-central1-c",
     (*BENCH, "machine_type"): "g2-standard-8",

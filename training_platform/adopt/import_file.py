@@ -8,7 +8,7 @@ from typing import Any
 
 from training_platform.adopt.matches import Match
 from training_platform.resources.planned import UNKNOWN, Planned
-from training_platform.resources.register import NODE_POOL, labels_path
+from training_platform.resources.register import NODE_POOL, RAY_CLUSTER, labels_path
 from training_platform.resources.rest.bodies import PLACES
 from training_platform.resources.rest.fields import field_of, root
 
@@ -16,7 +16,11 @@ Key = tuple[str, str]
 
 
 def import_file(resources: Iterable[Planned], found: Mapping[Key, Match]) -> dict[str, Any]:
-    """Return the file's content: the components that are parents first, then every thing with its id."""
+    """Return the file's content: the components that are parents first, then every thing with its id.
+
+    Ray clusters are left out: the engine cannot import what a dynamic provider makes, which takes them when it creates.
+    """
+    found = {key: match for key, match in found.items() if match.planned.type != RAY_CLUSTER}
     plan = {each.key: each for each in resources}
     wanted = {key: plan[key] for key in plan if key in found or not plan[key].custom}
     parents = _parents(wanted.values(), found)

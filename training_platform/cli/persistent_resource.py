@@ -68,6 +68,8 @@ def reboot(
     if name not in resources:
         nearest = find_nearest(name, resources)
         fail(f"{stack} has no persistent resource {name}.{f' Nearest: {nearest}.' if nearest else ''}")
+    if resources[name].ray:
+        fail(f"{name} is a Ray cluster, which Vertex AI does not restart: replace it with pulumi up --replace.")
     with one_sentence():
         client, resource_id = _client(scope, name, resources[name], local_cloud)
         operation = client.reboot(resource_id)

@@ -233,4 +233,4 @@ def _resource_pool(holder: Holder, project: str, region: str, pool: ResourcePool
     field = (*holder.path, "max_replicas" if scales else "replicas")
     least = pool.replicas if scales else 1
     for usage in vertex_usage(vms):
-        yield usage.by(holder._replace(field=field, step=usage.amount / pool.most, base=least))
+        yield usage.by(holder._replace(field=field, step=usage.amount / pool.most if pool.most else 0, base=least))

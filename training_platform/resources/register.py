@@ -41,6 +41,7 @@ NODE_POOL = "gcp:container/nodePool:NodePool"
 NOTIFICATION_CHANNEL = "gcp:monitoring/notificationChannel:NotificationChannel"
 PERSISTENT_RESOURCE = "gcp:vertex/aiPersistentResource:AiPersistentResource"
 QUOTA_PREFERENCE = "gcp:cloudquota/sQuotaPreference:SQuotaPreference"
+RAY_CLUSTER = "pulumi-python:dynamic/vertex:RayCluster"  # our own, of modules/vertex/ray_cluster.py
 RECORD_SET = "gcp:dns/recordSet:RecordSet"
 REPOSITORY = "gcp:artifactregistry/repository:Repository"
 REPOSITORY_MEMBER = "gcp:artifactregistry/repositoryIamMember:RepositoryIamMember"
@@ -210,6 +211,13 @@ REGISTER: Mapping[str, ResourceType] = {
         shown=("resourcePools",),
     ),
     QUOTA_PREFERENCE: ResourceType(kind="quota request"),
+    RAY_CLUSTER: ResourceType(
+        kind="Ray cluster",
+        labels="labels",
+        loses="its jobs are cancelled, and its machines may not be available again",
+        import_id=f"{_LOCAL}/persistentResources/{{name}}",
+        shown=("resourcePools", "resourceRuntimeSpec.raySpec"),
+    ),
     RECORD_SET: ResourceType(
         kind="DNS record",
         import_id=f"{_PROJECT}/managedZones/{{managedZone}}/rrsets/{{name}}/{{type}}",

@@ -177,7 +177,8 @@ def _persistent_pool(pool: PersistentPoolView, project: str) -> Iterator[Charge]
             disk_gb=BOOT_DISK_LIMITS["vertex"].default_gb if pool.disk_gb is None else pool.disk_gb,
         )
     )
-    field, least = ("replica_count", 1) if pool.max_replicas is None else ("max_replicas", pool.min_replicas or 1)
+    scales, fewest = pool.max_replicas is not None, 1 if pool.min_replicas is None else pool.min_replicas
+    field, least = ("max_replicas", fewest) if scales else ("replica_count", 1)
     yield from (usage.by(_holder(pool, field, usage.amount / most if most else 0, least)) for usage in usages)
 
 

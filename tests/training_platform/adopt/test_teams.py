@@ -21,7 +21,7 @@ from training_platform.clients.kubernetes_api import ClusterError
 from training_platform.clients.project_contents import Contents
 from training_platform.config.workspace import read_workspace
 from training_platform.resources.planned import Planned
-from training_platform.resources.register import CLUSTER, CLUSTER_QUEUE, COHORT
+from training_platform.resources.register import CLUSTER, CLUSTER_QUEUE, COHORT, PERSISTENT_RESOURCE, RAY_CLUSTER
 
 pytestmark = pytest.mark.timeout(300)  # each plans several stacks
 
@@ -80,6 +80,18 @@ config:
           boot_disk: {size_gb: 200}
           more_pools:
             cpus: {machine_type: n2-standard-8, replicas: 2, boot_disk: {type: pd-standard}}
+        rays:
+          region: us-central1
+          machine_type: a2-highgpu-1g
+          replicas: 0
+          max_replicas: 4
+          ray: {version: "2.42", head_pool: head, metrics: false}
+          more_pools:
+            head: {machine_type: n2-standard-8}
+        own:
+          region: us-central1
+          machine_type: n2-standard-8
+          ray: {image: us-docker.pkg.dev/example-lab/images/ray:2.47-1, logs: false}
 """
 
 
@@ -146,6 +158,35 @@ def test_every_option_of_a_team_that_an_api_tells_comes_back(repository: Reposit
         assert queue_specs(plans[name]) == queue_specs(found[name].resources)
         (written,), (said,) = (yaml.safe_load(each)["config"].values() for each in (found[name].text, text))
         assert written.keys() == said.keys()
+
+
+def test_ray_clusters_are_found_and_left_to_the_first_deployment(repository: Repository) -> None:
+    root = repository({"lab": HOME, "lab-vision": TEAM})
+    plans = {name: planned(root, name) for name in ("lab", "lab-vision")}
+    contents = contents_of(standing([each for plan in plans.values() for each in plan]))
+
+    vision = adopted(repository({}), "lab", contents, queues_of(plans, ["main"]), production=False)["lab-vision"]
+
+    rays = [match.planned.name for match in vision.found.values() if match.planned.type == RAY_CLUSTER]
+    imported = {row["name"] for row in vision.imports["resources"]}
+    assert sorted(rays) == ["vertex-own-persistent-resource", "vertex-rays-persistent-resource"]
+    assert imported.isdisjoint(rays)
+    assert "vertex-tuning-persistent-resource" in imported
+
+
+def test_a_ray_cluster_with_several_images_is_left_out(repository: Repository) -> None:
+    root = repository({"lab": HOME, "lab-vision": TEAM})
+    plans = {name: planned(root, name) for name in ("lab", "lab-vision")}
+    seeded = standing([each for plan in plans.values() for each in plan])
+    contents = contents_of(seeded)
+    path = "projects/example-lab/locations/us-central1/persistentResources/lab-vision-own"
+    ray = contents.of(PERSISTENT_RESOURCE)[path]["resourceRuntimeSpec"]["raySpec"]
+    ray["resourcePoolImages"] = {"machines": "us-docker.pkg.dev/p/r/one", "workers": "us-docker.pkg.dev/p/r/two"}
+
+    vision = adopted(repository({}), "lab", contents, queues_of(plans, ["main"]), production=False)["lab-vision"]
+
+    assert list(vision.left_out) == [path]
+    assert vision.left_out[path].startswith("its pools have several images of Ray: ")
 
 
 def test_without_queues_a_team_has_what_the_project_shows(repository: Repository) -> None:

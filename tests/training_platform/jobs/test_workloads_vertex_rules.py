@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from training_platform.config.reading.finding import Finding
-from training_platform.config.spec.team import ResourcePoolSpec
+from training_platform.config.spec.team import RaySpec, ResourcePoolSpec
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.jobs.vertex.custom_job import custom_job_spec
 from training_platform.jobs.vertex.rules import vertex_findings
@@ -171,6 +171,18 @@ def test_a_job_runs_on_the_further_pools_of_a_persistent_resource(take: Take) ->
     assert findings(f"{small}, replicas: 2") == []
     assert findings(f"{small}, replicas: 3") == [("vertex.replicas", "2")]
     assert findings(f"{small}, boot_disk: {{size_gb: 200}}") == [("vertex.boot_disk.size_gb", "100")]
+
+
+def test_a_job_does_not_run_on_a_ray_cluster(take: Take) -> None:
+    job = take(f"vertex: {{{TUNING}}}")
+    tuning = job.team.vertex.persistent_resources["tuning"].model_copy(update={"ray": RaySpec()})
+    vertex = job.team.vertex.model_copy(update={"persistent_resources": {"tuning": tuning}})
+    of_ray = dataclasses.replace(job, team=job.team.model_copy(update={"vertex": vertex}))
+
+    (finding,) = vertex_findings(of_ray)
+
+    assert (finding.rule, finding.path) == ("job-vertex-resource", "vertex.persistent_resource")
+    assert "tuning is a Ray cluster, which takes Ray's jobs alone" in finding.message
 
 
 def test_the_environment_s_attachment_is_the_same_by_its_name(take: Take) -> None:

@@ -13,6 +13,7 @@ from training_platform.config.reading.section import Member, fits
 from training_platform.config.spec.team import FIRST_POOL, BucketSpec, PersistentResourceSpec, Team
 from training_platform.resources import register
 from training_platform.resources.cloud_names import account_id
+from training_platform.resources.vertex.ray_cluster import GOOGLES_IMAGE
 
 _USER = "roles/iam.serviceAccountUser"
 _DAYS = {"age"}  # the one condition of a rule that a section says
@@ -143,8 +144,26 @@ def _persistent_resource(path: str, body: Json) -> dict[str, Any]:
         **pools.pop(first),
         "more_pools": pools,
         "network_attachment": at(body, "pscInterfaceConfig.networkAttachment"),
+        "ray": _ray(at(body, "resourceRuntimeSpec.raySpec"), first),
     }
     return shortest(PersistentResourceSpec, section)
+
+
+def _ray(body: Json | None, first: str) -> dict[str, Any] | None:
+    """Return the section of a Ray cluster; of Google's images it says the version alone."""
+    if body is None:
+        return None
+    images = {body.get("imageUri"), *(body.get("resourcePoolImages") or {}).values()} - {None}
+    versions = {found[1].replace("-", ".") for each in images if (found := GOOGLES_IMAGE.fullmatch(each))}
+    if len(versions) > 1 or (not versions and len(images) > 1):
+        raise Inexpressible(f"its pools have several images of Ray: {', '.join(sorted(images))}")
+    head = body.get("headNodeResourcePoolId") or first
+    return {
+        **({"version": versions.pop()} if versions else {"image": images.pop() if images else None}),
+        "head_pool": FIRST_POOL if head == first else head,
+        "metrics": not at(body, "rayMetricSpec.disabled"),
+        "logs": not at(body, "rayLogsSpec.disabled"),
+    }
 
 
 def _pool(body: Json) -> dict[str, Any]:
@@ -152,7 +171,7 @@ def _pool(body: Json) -> dict[str, Any]:
     disk = {"type": at(body, "diskSpec.bootDiskType"), "size_gb": whole(body, "diskSpec.bootDiskSizeGb", 100)}
     return {
         "machine_type": at(body, "machineSpec.machineType"),
-        "replicas": (whole(body, "autoscalingSpec.minReplicaCount") if most else 0) or whole(body, "replicaCount", 1),
+        "replicas": whole(body, "autoscalingSpec.minReplicaCount") if most else whole(body, "replicaCount", 1),
         "max_replicas": most,
         "boot_disk": disk,
     }

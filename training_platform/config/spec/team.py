@@ -88,7 +88,7 @@ class ResourcePoolSpec(Section):
     """VMs of one machine type and disk that a persistent resource keeps."""
 
     machine_type: MachineTypeName = Field(description="Machine type.", examples=["a2-highgpu-1g"])
-    replicas: int = Field(default=1, ge=1, description="VMs; with max_replicas, the fewest.")
+    replicas: int = Field(default=1, ge=0, description="VMs; with max_replicas, the fewest, 0 only for Ray's workers.")
     max_replicas: int | None = Field(default=None, ge=1, description="Most VMs; turns autoscaling on.")
     boot_disk: VertexBootDisk = Field(default=VertexBootDisk(), description="Boot disks of the VMs.")
 
@@ -109,6 +109,23 @@ SUBNET = r"^projects/[^/]+/regions/[^/]+/subnetworks/[^/]+$"
 OWN_ATTACHMENT = "environment"  # the network attachment that the environment has in a region
 
 
+class RaySpec(Section):
+    """A Ray cluster on the VMs of a persistent resource. All but the sizes of its pools replaces it when it changes."""
+
+    version: Literal["2.33", "2.42", "2.47"] = Field(default="2.47", description="Version of Ray in Google's images.")
+    image: str | None = Field(
+        default=None,
+        pattern=r"^[a-z0-9-]+-docker\.pkg\.dev/[^/\s]+/[^/\s]+/\S+$",
+        description="Image of all pools, made from Google's of that version; default: Google's, with CUDA for GPUs.",
+        examples=["us-docker.pkg.dev/example-train/images/ray:2.47-1"],
+    )
+    head_pool: Name = Field(
+        default=FIRST_POOL, description="Pool whose first VM is the head; default: the first pool, named machines."
+    )
+    metrics: bool = Field(default=True, description="Collects metrics of Ray in Cloud Monitoring.")
+    logs: bool = Field(default=True, description="Writes logs of Ray to Cloud Logging.")
+
+
 class PersistentResourceSpec(ResourcePoolSpec):
     """A Vertex AI persistent resource: VMs that keep running between training jobs and are billed all the time."""
 
@@ -122,6 +139,9 @@ class PersistentResourceSpec(ResourcePoolSpec):
         description="Network attachment by which its VMs reach a VPC, environment for that of the environment.",
         examples=["projects/example-train/regions/us-central1/networkAttachments/vertex"],
     )
+    ray: RaySpec | None = Field(
+        default=None, description="Makes it a Ray cluster, which takes Ray's jobs and none of Vertex AI."
+    )
     deletion_protection: bool = Field(
         default=True,
         description="false allows a change to delete or replace it, where the environment protects such resources.",
@@ -131,6 +151,8 @@ class PersistentResourceSpec(ResourcePoolSpec):
     def _pools_have_names(self) -> Self:
         if FIRST_POOL in self.more_pools:
             raise ValueError(f"more_pools has {FIRST_POOL}, which is the name of the first pool")
+        if self.ray and self.ray.head_pool not in self.pools:
+            raise ValueError(f"ray.head_pool {self.ray.head_pool} is none of the pools: {', '.join(self.pools)}")
         return self
 
     @property

@@ -114,6 +114,10 @@ def _resource(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
         return
     rule, resource = "job-vertex-resource", job.team.vertex.persistent_resources[target.persistent_resource]
     there = f"persistent resource {target.persistent_resource}"
+    if resource.ray:
+        message = f"{there} is a Ray cluster, which takes Ray's jobs alone"
+        yield job.finding(("vertex", "persistent_resource"), message, rule=rule, allowed="one without ray, or none")
+        return
     own = resource.pool_for(target.machine_type, target.boot_disk)
     for path, asked, has in (
         (("region",), target.region, resource.region),

@@ -10,19 +10,20 @@ from training_platform.catalog.types import MachineType
 from training_platform.config.reading.finding import Path
 from training_platform.config.spec.team import pool_path
 from training_platform.resources.planned import Planned
-from training_platform.resources.register import PERSISTENT_RESOURCE, WORKBENCH
+from training_platform.resources.register import PERSISTENT_RESOURCE, RAY_CLUSTER, WORKBENCH
 from training_platform.rules.views import fields
 from training_platform.rules.views.inputs import at, keys
 from training_platform.rules.views.view import View
 
 _POOL = "resourcePools"
-_SHARED = ("region", "network_attachment")
+_RAY = "resourceRuntimeSpec.raySpec"
+_SHARED = ("region", "network_attachment", "head_pool")
 
 
 class PersistentPoolView(View):
     """One resource pool of a Vertex AI persistent resource; counts are VMs, the boot disk's size is in GB."""
 
-    TYPES = (PERSISTENT_RESOURCE,)
+    TYPES = (PERSISTENT_RESOURCE, RAY_CLUSTER)
     EACH = (_POOL,)
 
     project = fields.project()
@@ -30,6 +31,9 @@ class PersistentPoolView(View):
     resource_id = fields.text("name", place="")
     network_attachment = fields.text("pscInterfaceConfig.networkAttachment")
     labels = fields.labels("labels")
+    ray = fields.written(_RAY)
+    head_pool = fields.text(f"{_RAY}.headNodeResourcePoolId", place="ray.head_pool")
+    pool_id = fields.text(f"{_POOL}.id", place="")
     machine_type = fields.text(f"{_POOL}.machineSpec.machineType")
     accelerator_type = fields.text(f"{_POOL}.machineSpec.acceleratorType", place="machine_type")
     accelerator_count = fields.whole(f"{_POOL}.machineSpec.acceleratorCount", place="machine_type")
@@ -55,6 +59,11 @@ class PersistentPoolView(View):
     def machine(self) -> MachineType | None:
         """The machine type's row in the catalogue; None where it has none, which a rule of its own finds."""
         return MACHINE_TYPES.get(self.machine_type or "")
+
+    @property
+    def of_workers(self) -> bool:
+        """Whether it has workers of Ray alone, and not the head."""
+        return self.ray and self.pool_id != self.head_pool
 
     @property
     def most_vms(self) -> int:

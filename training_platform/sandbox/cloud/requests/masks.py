@@ -20,7 +20,7 @@ def apply_mask(old: Json, new: Json, paths: list[str]) -> Json:
         return {**old, **new}
     result = copy.deepcopy(old)
     for path in paths:
-        _set(result, path.split("."), _get(new, path.split(".")))
+        _set(result, path.split("."), new)
     return result
 
 
@@ -37,22 +37,21 @@ def merge(old: Json, new: Json) -> Json:
     return result
 
 
-def _get(body: Any, path: list[str]) -> Any:
-    for part in path:
-        body = body.get(part) if isinstance(body, dict) else None
-    return body
-
-
-def _set(body: Json, path: list[str], value: Any) -> None:
-    for part in path[:-1]:
-        inner = body.setdefault(part, {})
-        if not isinstance(inner, dict):
-            inner = body[part] = {}
-        body = inner
-    if value is None:
-        body.pop(path[-1], None)
+def _set(body: Json, path: list[str], new: Any) -> None:
+    """Set a field to that of ``new``; below a list, of each entry to that of the entry at its place."""
+    first, *rest = path
+    value = new.get(first) if isinstance(new, dict) else None
+    if rest and isinstance(body.get(first), list):
+        for entry, given in zip(body[first], value or (), strict=False):
+            _set(entry, rest, given)
+    elif rest:
+        if not isinstance(body.get(first), dict):
+            body[first] = {}
+        _set(body[first], rest, value)
+    elif value is None:
+        body.pop(first, None)
     else:
-        body[path[-1]] = copy.deepcopy(value)
+        body[first] = copy.deepcopy(value)
 
 
 def _camel(path: str) -> str:
