@@ -6,9 +6,10 @@ wants none. Nothing is imported before a command asks for it.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import Any
 from urllib.parse import urlsplit
 from warnings import catch_warnings, simplefilter
@@ -46,7 +47,14 @@ class GoogleApi:
         """Post bytes, and return the status with the beginning of what is said. Raises GoogleError."""
         with _sentences(self._title, self._where), closing(self._service):
             answer, body = self._service._http.request(url, "POST", body=content, headers={"Content-Type": kind})  # noqa: SLF001 # the client's own, with credentials; it uploads to Google alone
-            return int(answer.status), " ".join(body.decode(errors="replace").split())[:300]
+            return int(answer.status), _words(body.decode(errors="replace"))
+
+
+def _words(body: str) -> str:
+    """Return the message of an error, or the beginning of an answer that is none."""
+    with suppress(ValueError, KeyError, TypeError):
+        body = json.loads(body)["error"]["message"]
+    return " ".join(str(body).split())[:300]
 
 
 def _service(api: str, version: str, endpoint: str, title: str) -> Any:

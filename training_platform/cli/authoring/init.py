@@ -76,7 +76,7 @@ def team(
 
     folder = repository(root)
     workspace = read_workspace(folder)
-    home = _asked(environment, "--environment", "Stack of the environment", _only_environment(workspace))
+    home = _asked(environment, "--environment", *_environments(workspace))
     of = members or [_asked(None, "--member", "IAM member, such as group:vision@example.com")]
     text = team_text(environment=home, name=name, members=of, shares=unpromised(workspace, home))
     _write_stack(folder, f"{home}-{name}", text)
@@ -104,7 +104,7 @@ def job(
 
     folder = repository(root)
     workspace = read_workspace(folder)
-    home = _asked(environment, "--environment", "Stack of the environment", _only_environment(workspace))
+    home = _asked(environment, "--environment", *_environments(workspace))
     where = _one_of(target, "--target", "Where it runs: gke, vertex or both", ("gke", "vertex", "both"), "gke")
     parts = name.split("/")
     owners = {team.name: team for _, team, _ in workspace.teams() if team.environment == home}
@@ -165,9 +165,10 @@ def decided(production: bool | None) -> bool:
     return production if production is not None else fail("--production or --no-production is missing.")
 
 
-def _only_environment(workspace: Workspace) -> str | None:
+def _environments(workspace: Workspace) -> tuple[str, str | None]:
+    """Return what is asked of an environment, with those that there are, and the only one if it is that."""
     names = [stack.name for stack, _ in workspace.environments()]
-    return names[0] if len(names) == 1 else None
+    return f"Stack of the environment ({', '.join(names) or 'none is declared'})", names[0] if len(names) == 1 else None
 
 
 def _write_stack(folder: Path, name: str, text: str) -> None:

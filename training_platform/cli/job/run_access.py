@@ -92,6 +92,18 @@ class Options:
         project = place.cluster_project if place.target == "gke" else place.scope.project
         return CloudLogging(project, self.endpoint("logging"))
 
+    def vms(self, place: Place, job: ResolvedJob) -> Iterator[str]:
+        """Yield what the pools are doing that a job's VMs come from."""
+        from training_platform.clients.node_pools import NodePools
+        from training_platform.config.reading.clock import today
+        from training_platform.jobs.runs.why_no_vms import vm_sentences
+
+        def states() -> dict[str, Any]:
+            endpoint = self.endpoint("container")
+            return NodePools(place.cluster_project, place.location, place.cluster, endpoint).states()
+
+        yield from vm_sentences(job, states, today(self.folder(), None))
+
     def endpoint(self, service: str) -> str | None:
         """Return where a local cloud has a service, None for Google's own."""
         return local_endpoint(self.local_cloud, service)

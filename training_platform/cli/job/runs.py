@@ -191,7 +191,7 @@ def why_it_waits(
         if found.gone:
             sentences = [f'{found.name} {found.state}, and its objects are gone. Cloud Logging has: "{found.reason}".']
         elif place.target == "gke":
-            sentences = why_gke(api, place, found, job_now(found, place, options))
+            sentences = why_gke(api, place, found, job_now(found, place, options), partial(options.vms, place))
         else:
             sentences = why_vertex(api, place, found)
     if options.output_format is Format.json:
@@ -226,11 +226,15 @@ def logs(
             lines = pod_lines(options.log(place), place, found.name)
         else:
             lines = gke_logs(api, place.team.name, found.name, follow=follow)
+        wrote = False
         for source, text in lines:
+            wrote = True
             if options.output_format is Format.json:
                 typer.echo(json.dumps({"source": source, "text": text}))
             else:
                 say(f"{source} | {text}")
+        if not wrote:
+            say(f"# {found.name} has no lines yet; training-platform job why {found.name} says what it does.", err=True)
 
 
 def _ends(api: Any, place: Place, run: Run) -> Callable[[], bool]:

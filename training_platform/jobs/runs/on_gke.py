@@ -47,6 +47,14 @@ def workload_of(jobset: Json, workloads: Iterable[Json]) -> Json | None:
     return max(owned, key=lambda each: str(each["metadata"].get("creationTimestamp")), default=None)
 
 
+def flavors_of(workload: Json | None) -> set[str]:
+    """Return the flavors that a Workload holds quota of."""
+    admission = ((workload or {}).get("status") or {}).get("admission") or {}
+    return {
+        str(name) for each in admission.get("podSetAssignments") or () for name in (each.get("flavors") or {}).values()
+    }
+
+
 def condition(obj: Json | None, kind: str) -> Json | None:
     """Return a condition of an object by its type, whatever its status; None where it has none."""
     conditions = ((obj or {}).get("status") or {}).get("conditions") or ()

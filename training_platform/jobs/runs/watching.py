@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -25,7 +25,7 @@ from training_platform.jobs.gke.pod import CONTAINER
 from training_platform.jobs.gke.rules import demand, reach
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.jobs.runs.naming import point_runs
-from training_platform.jobs.runs.on_gke import JOBSET_LABEL, gke_run, workload_of
+from training_platform.jobs.runs.on_gke import JOBSET_LABEL, flavors_of, gke_run, holds, workload_of
 from training_platform.jobs.runs.on_vertex import (
     ENVIRONMENT_LABEL,
     TEAM_LABEL,
@@ -90,18 +90,31 @@ def vertex_bodies(vertex: VertexJobs, name: str) -> tuple[Json, Json | None]:
         raise
 
 
-def why_gke(cluster: ClusterApi, place: Place, run: Run, job: ResolvedJob | None) -> list[str]:
-    """Return why a run on GKE waits or failed; ``job`` is its file's, if that still says GKE. Raises ClusterError."""
+def why_gke(
+    cluster: ClusterApi,
+    place: Place,
+    run: Run,
+    job: ResolvedJob | None,
+    vms: Callable[[ResolvedJob], Iterable[str]] = lambda _: (),
+) -> list[str]:
+    """Return why a run on GKE waits or failed; ``job`` is its file's, if that still says GKE. Raises ClusterError.
+
+    ``vms`` says what a job's pools are doing, and is asked while an admitted run waits for them.
+    """
     namespace = place.team.name
     jobset = cluster.get(JOBSETS, namespace, run.name)
     if jobset is None:
         return [f"{run.name} is not there any more."]
-    workload = workload_of(jobset, cluster.objects(WORKLOADS, namespace))
+    workloads = list(cluster.objects(WORKLOADS, namespace))
+    workload = workload_of(jobset, workloads)
     queue = str(jobset["metadata"].get("labels", {}).get(QUEUE_LABEL, ""))
     names = {run.name, *([workload["metadata"]["name"]] if workload else [])}
     pods = list(cluster.objects(PODS, namespace, f"{JOBSET_LABEL}={run.name}"))
     names.update(pod["metadata"]["name"] for pod in pods)
     changed = job is not None and job.spec.gke is not None and has_changed(job, jobset)
+    asked = None if changed or job is None or job.spec.gke is None else job
+    starting = holds(workload, "Admitted") and not holds(workload, "PodsReady")
+    holders, ahead = _beside(run, place, asked, list(cluster.objects(JOBSETS, namespace)), workloads)
     seen = Seen(
         jobset=jobset,
         workload=workload,
@@ -111,8 +124,10 @@ def why_gke(cluster: ClusterApi, place: Place, run: Run, job: ResolvedJob | None
         requests=_requests(cluster, namespace, workload),
         pods=pods,
         events=[event for event in cluster.objects(EVENTS, namespace) if _about(event) in names],
-        own=list(gke_runs(cluster, place)),
-        **_asked(None if changed else job),
+        vms=list(vms(asked)) if asked and starting else (),
+        holders=holders,
+        ahead=ahead,
+        **_asked(asked),
     )
     file = job.source.file if job else ""
     note = [f"{file} has changed since {run.name} was submitted: what it says now is not what runs."] if changed else []
@@ -192,6 +207,16 @@ def _requests(cluster: ClusterApi, namespace: str, workload: Mapping[str, Any] |
     return [
         each for each in requests if uid in {owner.get("uid") for owner in each["metadata"].get("ownerReferences", ())}
     ]
+
+
+def _beside(
+    run: Run, place: Place, job: ResolvedJob | None, jobsets: list[Json], workloads: list[Json]
+) -> tuple[list[Run], list[Run]]:
+    """Return the team's runs that hold some of a run's flavor, and those that wait and were there before."""
+    flavor = job.spec.gke.flavor if job and job.spec.gke else None
+    runs = [(gke_run(jobset, own, place.key), own) for jobset in jobsets for own in [workload_of(jobset, workloads)]]
+    holders = [each for each, own in runs if flavor in flavors_of(own) and not each.done]
+    return holders, [each for each, _ in runs if each.state == "waiting" and each.created < run.created]
 
 
 def _asked(job: ResolvedJob | None) -> dict[str, Any]:

@@ -7,12 +7,13 @@ read 2026-11-22.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from training_platform.jobs.runs.on_gke import condition, holds, words
 from training_platform.jobs.runs.state import Run
+from training_platform.jobs.runs.why_no_vms import scaling_events
 
 Json = Mapping[str, Any]
 _EVENTS = 5  # the last warnings are the ones that matter
@@ -24,7 +25,8 @@ class Seen:
 
     ``pending`` are the workloads that wait in the run's LocalQueue, first come first, as Kueue shows them.
     ``quota`` is the team's nominal quota of the flavor in chips or GPUs, ``most`` what it reaches with what it borrows
-    (None: no limit), and ``asked`` what the run asks for; ``flavor`` is the flavor's name.
+    (None: no limit), and ``asked`` what the run asks for; ``flavor`` is the flavor's name. ``holders`` are the team's
+    runs that have some of it, ``ahead`` those that wait and were there before; ``vms`` are sentences about its pools.
     """
 
     jobset: Json
@@ -41,7 +43,9 @@ class Seen:
     unit: int = 1
     quota: int | None = None
     most: int | None = None
-    own: Sequence[Run] = field(default=())
+    holders: Sequence[Run] = ()
+    ahead: Sequence[Run] = ()
+    vms: Sequence[str] = ()
 
 
 def why(run: Run, seen: Seen) -> Iterator[str]:
@@ -103,7 +107,7 @@ def _share(run: Run, seen: Seen) -> Iterator[str]:
         f"It asks for {seen.asked:,} {seen.resource} of {seen.flavor}. Team {run.team} holds {used:,} of its "
         f"{seen.quota:,}, and reaches {reach} while other teams lend theirs."
     )
-    if held := [f"{each.name} since {each.started}" for each in seen.own if each.state in ("starting", "running")]:
+    if held := [f"{each.name} since {each.started}" for each in seen.holders]:
         yield f"Runs of the team that hold some: {', '.join(held)}."
     if seen.most is not None and seen.asked > seen.most:
         yield f"It can never start: {seen.asked:,} are more than the {seen.most:,} that the team reaches."
@@ -126,6 +130,8 @@ def _reserved(seen: Seen) -> int:
 
 def _before(seen: Seen) -> Iterator[str]:
     if seen.pending is None:
+        if seen.ahead:
+            yield f"Runs of the team that wait too, and were there before: {', '.join(run.name for run in seen.ahead)}."
         yield "Its place in the queue is not shown: Kueue's visibility API is off, or you may not read it."
         return
     uid = ((seen.workload or {}).get("metadata") or {}).get("name")
@@ -171,7 +177,10 @@ def _starting(run: Run, seen: Seen) -> Iterator[str]:
             said[text] = said.get(text, 0) + 1
     for text, count in sorted(said.items(), key=lambda each: -each[1]):
         yield f"{count} of them: {_said(text)}."
-    yield from _warnings(seen)
+    for event in scaling_events(seen.events):
+        yield f"The autoscaler says: {_said(str(event.get('message') or event['reason']))}."
+    yield from seen.vms
+    yield from _warnings(seen, already=said)
 
 
 def _container_wait(pod: Json) -> str:
@@ -199,12 +208,18 @@ def _evictions(seen: Seen) -> Iterator[str]:
         yield f"It started before and was stopped ({evicted.get('reason')}): {_said(str(evicted.get('message')))}."
 
 
-def _warnings(seen: Seen) -> Iterator[str]:
+def _warnings(seen: Seen, already: Collection[str] = ()) -> Iterator[str]:
+    """Yield the last warnings, each text once, and none that was ``already`` said."""
     warnings = [event for event in seen.events if event.get("type") == "Warning"]
-    for event in sorted(warnings, key=lambda each: str(each.get("lastTimestamp") or each.get("eventTime")))[-_EVENTS:]:
-        about = event.get("involvedObject") or {}
-        message = _said(str(event.get("message") or ""))
-        yield f"Event on {about.get('kind', 'object')} {about.get('name', '')}: {message}."
+    warnings.sort(key=lambda each: str(each.get("lastTimestamp") or each.get("eventTime")))
+    by_text: dict[str, list[Json]] = {}
+    for event in warnings:
+        if (text := str(event.get("message") or "")) not in already:
+            by_text.setdefault(text, []).append(event.get("involvedObject") or {})
+    for text, objects in list(by_text.items())[-_EVENTS:]:
+        names = {str(each.get("name")) for each in objects}
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        yield f"Event on {objects[0].get('kind', 'object')} {objects[0].get('name', '')}{more}: {_said(text)}."
 
 
 def _said(message: str) -> str:

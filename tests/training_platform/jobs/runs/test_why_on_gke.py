@@ -123,3 +123,57 @@ def test_pods_without_a_node_are_counted_by_what_the_scheduler_says() -> None:
         "train-bcdfg is admitted, and 2 of 2 pods wait.",
         '2 of them: "0/8 nodes are available".',
     ]
+
+
+def waiting_pod(name: str, message: str) -> Json:
+    conditions = [condition("PodScheduled", False, message)]
+    return {"metadata": {"name": name}, "status": {"phase": "Pending", "conditions": conditions}}
+
+
+def event(kind: str, reason: str, message: str, name: str = "train-0", hour: int = 1) -> Json:
+    about = {"kind": "Pod", "name": name}
+    return {
+        "type": kind, "reason": reason, "message": message, "involvedObject": about,
+        "lastTimestamp": f"2026-11-22T{hour:02}:00:00Z",
+    }  # fmt: skip
+
+
+ADMITTED = workload(condition("QuotaReserved", True), condition("Admitted", True), condition("PodsReady", False))
+
+
+def test_the_autoscalers_last_word_is_said_though_it_is_no_warning() -> None:
+    events = [
+        event("Normal", "TriggeredScaleUp", "pod triggered scale-up: [{group 0->2 (max: 8)}]"),
+        event("Normal", "NotTriggerScaleUp", "pod didn't trigger scale-up: 1 max node group size reached", hour=3),
+        event("Normal", "NotTriggerScaleUp", "an older word", hour=2),
+        event("Normal", "Scheduled", "Successfully assigned"),
+    ]
+
+    assert said(workload=ADMITTED, events=events)[1:] == [
+        'The autoscaler says: "pod triggered scale-up: [{group 0->2 (max: 8)}]".',
+        'The autoscaler says: "pod didn\'t trigger scale-up: 1 max node group size reached".',
+    ]
+
+
+def test_one_text_about_several_pods_is_said_once() -> None:
+    pods = [waiting_pod(f"train-{index}", "0/8 nodes are available.") for index in range(2)]
+    events = [
+        event("Warning", "FailedScheduling", "0/8 nodes are available.", name=f"train-{index}") for index in (0, 1)
+    ]
+    events += [event("Warning", "FailedMount", "no such claim", name=f"train-{index}") for index in (0, 1)]
+
+    assert said(workload=ADMITTED, pods=pods, events=events)[1:] == [
+        '2 of them: "0/8 nodes are available".',
+        'Event on Pod train-0 and 1 more: "no such claim".',
+    ]
+
+
+def test_runs_that_waited_before_are_said_where_the_queue_is_not_shown() -> None:
+    ahead = [gke_run({**JOBSET, "metadata": {**JOBSET["metadata"], "name": "train-first"}}, None, "gpus")]
+    behind = workload(condition("QuotaReserved", False))
+
+    assert said(workload=behind, ahead=ahead)[-2:] == [
+        "Runs of the team that wait too, and were there before: train-first.",
+        "Its place in the queue is not shown: Kueue's visibility API is off, or you may not read it.",
+    ]
+    assert "were there before" not in " ".join(said(workload=behind, ahead=ahead, pending=[]))

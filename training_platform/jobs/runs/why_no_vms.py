@@ -1,0 +1,96 @@
+"""What stands between an admitted run on GKE and its VMs: the autoscaler, its node pools, their quota.
+
+Sources: cluster-autoscaler, processors/status/eventing_scale_up_processor.go, whose events on pods are Normal but
+for failures; container v1 discovery document, NodePool and StatusCondition; read 2026-11-22.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date
+from typing import Any, Final
+
+from training_platform.clients.google_api import GoogleError
+from training_platform.config.expansion.pools import ExpandedPool
+from training_platform.config.reading.source import UnreadableError
+from training_platform.jobs.gke.gpu_direct import usable_pools
+from training_platform.jobs.gke.layout import gke_target
+from training_platform.jobs.resolve import ResolvedJob
+from training_platform.quota.charges import vm_usage
+from training_platform.quota.demand import pool_vms
+from training_platform.quota.keys import shown
+from training_platform.quota.snapshot import read_snapshots
+from training_platform.resources.gke.node_pool import node_pool_name
+
+Json = Mapping[str, Any]
+_SCALING: Final = ("TriggeredScaleUp", "NotTriggerScaleUp")
+_CALM: Final = ("RUNNING", "RECONCILING")
+
+
+def scaling_events(events: Sequence[Json]) -> list[Json]:
+    """Return the autoscaler's last word of each kind about the pods of a run."""
+    last = {event["reason"]: event for event in sorted(events, key=_time) if event.get("reason") in _SCALING}
+    return list(last.values())
+
+
+def vm_sentences(job: ResolvedJob, states: Callable[[], Mapping[str, Json]], today: date) -> Iterator[str]:
+    """Yield the pools that a job's VMs come from, what GKE says of them, and the quota that they charge.
+
+    ``states`` reads the cluster's node pools. What nobody may read, or no snapshot has, is left out.
+    """
+    gke, flavor = gke_target(job)
+    pools = usable_pools(flavor, gke.nodes or 1)
+    for pool in pools:
+        place = pool.zone or pool.region
+        yield (
+            f"Pool {pool.name} has at most {pool.max_nodes:,} VMs of {pool.machine.name} in {place}, "
+            f"{pool.spec.capacity}{_quota(job, pool, today)}."
+        )
+    try:
+        found = states() if pools else {}
+    except GoogleError as error:
+        yield f"GKE does not show its node pools: {str(error).rstrip('.')}."
+        return
+    for pool in pools:
+        yield from _troubles(pool, found)
+
+
+def _quota(job: ResolvedJob, pool: ExpandedPool, today: date) -> str:
+    """Return what the pool charges for its accelerators at its most, and the limit of the last snapshot."""
+    project = job.environment.project
+    try:
+        snapshot = read_snapshots(job.workspace.root, today).get(project)
+    except UnreadableError:
+        return ""
+    for key, *_ in (usage.keys for usage in vm_usage(pool_vms(project, pool))):
+        limit = snapshot.limit(key) if snapshot else None
+        if snapshot and limit is not None:
+            return f"; quota {key}: limit {shown(limit)} as of {snapshot.taken}"
+    return ""
+
+
+def _troubles(pool: ExpandedPool, found: Mapping[str, Json]) -> Iterator[str]:
+    """Yield what GKE says of a pool's node pools that are not as they should be, each thing once."""
+    said: dict[str, list[str]] = {}
+    for name in (node_pool_name(pool, each) for each in pool.gke_pools):
+        body = found.get(name)
+        texts = ["is not there"] if body is None else [*_state(body)]
+        for text in texts:
+            said.setdefault(text, []).append(name)
+    for text, names in said.items():
+        more = f" (and {len(names) - 1} more)" if len(names) > 1 else ""
+        yield f"Node pool {names[0]}{more} {text}."
+
+
+def _state(body: Json) -> Iterator[str]:
+    if (status := str(body.get("status", "RUNNING"))) not in _CALM:
+        message = " ".join(str(body.get("statusMessage") or "").split()).rstrip(".")
+        yield f"is {status}" + (f': "{message}"' if message else "")
+    for each in body.get("conditions") or ():
+        message = " ".join(str(each.get("message") or "").split()).rstrip(".")
+        code = each.get("canonicalCode") or each.get("code") or ""
+        yield f"has the condition {code}" + (f': "{message}"' if message else "")
+
+
+def _time(event: Json) -> str:
+    return str(event.get("lastTimestamp") or event.get("eventTime") or "")
