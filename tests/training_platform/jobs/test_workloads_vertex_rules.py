@@ -80,6 +80,7 @@ def test_a_right_job_has_no_findings(take: Take, target: str) -> None:
         (f"{H100}, boot_disk: {{type: pd-balanced}}", "vertex-boot-disk-type", "boot_disk.type", "pd-ssd", None),
         (f"{TUNING}, replicas: 5", "job-vertex-resource", "replicas", "at most 4", "4"),
         (f"{TUNING}, capacity: spot", "job-vertex-resource", "capacity", "on-demand", "on-demand"),
+        (f"{TUNING}, capacity: flex-start", "job-vertex-resource", "capacity", "on-demand", "on-demand"),
         (TUNING.replace("200", "201"), "job-vertex-resource", "boot_disk.size_gb", "200", "200"),
         (TUNING.replace("-1g", "-2g"), "job-vertex-resource", "machine_type", "a2-highgpu-1g", "a2-highgpu-1g"),
         (TUNING.replace("us-central1", "europe-west4"), "job-vertex-resource", "region", "us-central1", "us-central1"),
