@@ -30,6 +30,7 @@ class ClaimedVolume:
     nfs: core.v1.NFSVolumeSourceArgs | None = None
     storage_class: str = ""
     mount_options: Sequence[str] | None = None
+    zone: str | None = None  # of the only VMs that mount it
     volume_fields: str = "spec"
     claim_fields: str = "spec"
 
@@ -49,6 +50,7 @@ def register_claimed_volume(name: str, args: ClaimedVolume, parent: pulumi.Resou
             volume_mode="Filesystem",
             claim_ref=core.v1.ObjectReferenceArgs(namespace=args.namespace, name=args.claim),
             mount_options=args.mount_options,
+            node_affinity=_in_zone(args.zone) if args.zone else None,
             csi=args.csi,
             nfs=args.nfs,
         ),
@@ -67,6 +69,13 @@ def register_claimed_volume(name: str, args: ClaimedVolume, parent: pulumi.Resou
         ),
         opts=_replaced(parent, args.claim_fields),
     )
+
+
+def _in_zone(zone: str) -> core.v1.VolumeNodeAffinityArgs:
+    """Return what holds pods to a zone; the label is the Persistent Disk driver's own, which GKE's nodes have."""
+    wanted = core.v1.NodeSelectorRequirementArgs(key="topology.gke.io/zone", operator="In", values=[zone])
+    term = core.v1.NodeSelectorTermArgs(match_expressions=[wanted])
+    return core.v1.VolumeNodeAffinityArgs(required=core.v1.NodeSelectorArgs(node_selector_terms=[term]))
 
 
 def _replaced(parent: pulumi.Resource, fields: str) -> pulumi.ResourceOptions:

@@ -59,6 +59,7 @@ class DataVolume(pulumi.ComponentResource):
             size=data_sets.volume_size(spec),
             storage_class=data_sets.volume_class(spec),
             mount_options=data_sets.mount_options(spec),
+            zone=spec.hyperdisk_ml.zone if spec.hyperdisk_ml else None,
             csi=core.v1.CSIPersistentVolumeSourceArgs(**source["csi"]) if "csi" in source else None,
             nfs=core.v1.NFSVolumeSourceArgs(**source["nfs"]) if "nfs" in source else None,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from training_platform.catalog.locations import region_of
 from training_platform.config.data_sets import access_mode, data_location
@@ -43,6 +43,18 @@ def _mountable(
         message = f"{key} is in {here} and the job in {region}: each pass over it sends {size} between regions, charged"
         allowed = f"a copy in {region}, or a job in {here}"
         yield job.finding(path, message, rule=FAR, severity="warning", allowed=allowed)
+
+
+def disk_findings(job: ResolvedJob, zones: Collection[str | None]) -> Iterator[Finding]:
+    """Find data sets on a disk of another zone than all VMs that the job may get; ``zones`` has None for any zone."""
+    for index, mount in enumerate(job.spec.mounts):
+        data = job.environment.data_sets[mount.source.data_set] if mount.source.data_set else None
+        disk = data.hyperdisk_ml if data else None
+        if disk and zones and not {disk.zone, None} & set(zones):
+            path: Path = ("mounts", index, "source", "data_set")
+            there = enumeration(sorted(zone for zone in zones if zone))
+            message = f"{mount.source.data_set} is on a disk in {disk.zone}, and the job's VMs are in {there}"
+            yield job.finding(path, message, rule=RULE, allowed=f"a flavor with a pool in {disk.zone}, or another copy")
 
 
 def _near(job: ResolvedJob, data: DataSetSpec, region: str) -> bool:

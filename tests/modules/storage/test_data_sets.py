@@ -41,6 +41,7 @@ def test_a_bucket_is_a_volume_of_its_folder() -> None:
     assert "only-dir:food101" in found["mountOptions"]
     assert found["accessModes"] == ["ReadOnlyMany"]
     assert found["storageClassName"] == ""
+    assert "nodeAffinity" not in found
 
 
 def test_a_profile_is_a_class_of_gke() -> None:
@@ -60,6 +61,8 @@ def test_a_disk_that_is_filled_is_read_by_many_and_written_by_nobody() -> None:
     assert found["accessModes"] == ["ReadOnlyMany"]
     assert found["capacity"] == {"storage": "500Gi"}
     assert found["csi"]["volumeHandle"] == "projects/example-reach/zones/us-central1-a/disks/env-data-images"
+    (term,) = found["nodeAffinity"]["required"]["nodeSelectorTerms"]
+    assert term["matchExpressions"] == [{"key": "topology.gke.io/zone", "operator": "In", "values": ["us-central1-a"]}]
 
 
 def test_a_disk_is_filled_by_its_writer_alone() -> None:

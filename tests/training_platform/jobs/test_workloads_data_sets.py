@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
 
 from tests.training_platform.jobs.conftest import Read, Take
 from training_platform.config.names import data_variable
-from training_platform.jobs.data_sets import data_set_findings
+from training_platform.jobs.data_sets import data_set_findings, disk_findings
+from training_platform.jobs.gke.layout import gke_target
+from training_platform.jobs.gke.rules import gke_findings
 from training_platform.jobs.gke.volumes import volumes
 from training_platform.jobs.mounts import mount_variables
 from training_platform.jobs.vertex.deployed import references
@@ -92,6 +95,42 @@ def test_a_volume_of_another_region_is_an_error_that_names_what_is_near(take: Ta
     (found,) = findings(take, data_set, region="europe-west4")
 
     assert (found.severity, found.allowed) == ("error", "far")
+
+
+@pytest.mark.parametrize(
+    ("data_set", "zones", "errors"),
+    [
+        ("disk", {"us-central1-a"}, 0),
+        ("disk", {"us-central1-b", "us-central1-a"}, 0),
+        ("disk", {"us-central1-b", None}, 0),  # GKE chooses the zone
+        ("disk", {"us-central1-b", "us-central1-c"}, 1),
+        ("files", {"us-central1-b"}, 0),
+        ("images", {"us-central1-b"}, 0),
+    ],
+)
+def test_a_disk_in_another_zone_than_the_machines_is_found(
+    take: Take, data_set: str, zones: set[str | None], errors: int
+) -> None:
+    found = list(disk_findings(take(JOB.replace("SET", data_set)), zones))
+
+    assert len(found) == errors
+    for each in found:
+        assert each.path == "mounts[0].source.data_set"
+        assert "is on a disk in us-central1-a, and the job's VMs are in us-central1-b, us-central1-c" in each.message
+
+
+def test_the_rules_of_gke_look_at_the_zones_of_the_flavor(take: Take) -> None:
+    job = take(JOB.replace("SET", "disk").replace("vertex:", "x-vertex:").partition("x-vertex")[0])
+    _, flavor = gke_target(job)
+
+    assert {pool.zone for pool in flavor.pools} == {"us-central1-a"}
+    assert [each for each in gke_findings(job) if each.rule == "job-data-set"] == []
+    data = job.environment.data_sets["disk"]
+    assert data.hyperdisk_ml is not None
+    moved = data.model_copy(update={"hyperdisk_ml": data.hyperdisk_ml.model_copy(update={"zone": "us-central1-b"})})
+    home = job.environment.model_copy(update={"data_sets": {**job.environment.data_sets, "disk": moved}})
+    far = dataclasses.replace(job, environment=home)
+    assert [each.path for each in gke_findings(far) if each.rule == "job-data-set"] == ["mounts[0].source.data_set"]
 
 
 def test_vertex_ai_mounts_no_hyperdisk(take: Take) -> None:

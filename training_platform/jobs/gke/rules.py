@@ -13,7 +13,7 @@ from training_platform.config.lending import lending
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.section import enumeration
 from training_platform.config.spec.team import Share
-from training_platform.jobs.data_sets import data_set_findings
+from training_platform.jobs.data_sets import data_set_findings, disk_findings
 from training_platform.jobs.gke.gpu_direct import fabric_of, usable_pools
 from training_platform.jobs.gke.jobset import ROLE
 from training_platform.jobs.gke.layout import gke_target, layout, shape
@@ -48,6 +48,7 @@ def gke_findings(job: ResolvedJob) -> list[Finding]:
         *resource_findings(job),
         *_names(job),
         *data_set_findings(job, region_of(job.environment.clusters[gke.cluster].location), vertex=False),
+        *disk_findings(job, {pool.zone for pool in flavor.pools}),
     ]
 
 
