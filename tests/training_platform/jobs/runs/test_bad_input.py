@@ -276,6 +276,17 @@ def test_vertex_ai_that_cannot_be_asked_is_one_sentence(
     assert jobs_of(cloud) == 0
 
 
+@pytest.mark.parametrize("command", FOLLOWING)
+def test_a_token_that_expired_after_the_submission_is_one_sentence(
+    command: str, vertex: tuple[vertex_cloud.Cloud, vertex_cloud.Command, Path]
+) -> None:
+    cloud, job, file = vertex
+    run = job("submit", str(file)).stdout.strip()
+    cloud.cloud.faults.add(parse_scenario("expired_tokens: {a: {service: aiplatform}}", "scenario.yaml"))
+
+    one_sentence(job(command, run), "The credentials do not work: ")
+
+
 def test_a_namesake_on_vertex_ai_is_refused(vertex: tuple[vertex_cloud.Cloud, vertex_cloud.Command, Path]) -> None:
     cloud, job, file = vertex
     assert job("submit", str(file), "--run", "train-again").exit_code == 0

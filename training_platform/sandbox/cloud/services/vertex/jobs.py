@@ -53,7 +53,7 @@ def _create(cloud: Cloud, call: Call) -> Json:
     required(body, "displayName", _SCHEMAS[kind])
     spec = job_spec(kind, body)
     made = Record(name=f"{call.name}/{cloud.number()}", project=call.project, body=body)
-    record = job_of(cloud, made) if kind == PIPELINES else made
+    record = job_of(cloud, made, call.api) if kind == PIPELINES else made
     record.meta["job"] = _asked(cloud, call, kind, spec)
     _hold(cloud, record, list(_charges(cloud, call, record.meta["job"], _at_a_time(body))))
     both = {made.name: made, record.name: record}.values()

@@ -3,13 +3,16 @@
 It runs as soon as that job is there, also while the job waits for its VMs: so read in what google-cloud-aiplatform
 printed for others, ``PIPELINE_STATE_RUNNING`` seconds after the creation. It names the job in ``trainingTaskMetadata``:
 discovery document of 2026-11-06, CustomJobMetadata and HyperparameterTuningJobMetadata. Both read 2026-11-22. What the
-job is called, and that it has the pipeline's labels, is inferred.
+job is called, that it has the pipeline's labels, and how inputs are refused that are none of it, is inferred.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
+from training_platform.sandbox.cloud.requests.discovery import Api
+from training_platform.sandbox.cloud.requests.errors import ApiError
+from training_platform.sandbox.cloud.requests.validation import read_body
 from training_platform.sandbox.cloud.resources.model import Json
 from training_platform.sandbox.cloud.services.vertex.job_states import cancelled, settle_jobs
 from training_platform.sandbox.cloud.state.cloud import Cloud
@@ -18,13 +21,17 @@ from training_platform.sandbox.cloud.state.store import Record
 PIPELINES: Final = "trainingPipelines"
 _MADE_BY: Final = "pipeline"  # of a job: the pipeline that made it
 _WORKS: Final = "works"  # of a pipeline that has not ended: the job that works for it
+_UNPARSED: Final = "Unable to parse `training_pipeline.training_task_inputs` into the `inputs` defined in the file:"
 _COPIED: Final = ("labels", "encryptionSpec")
 _ENDED: Final = ("SUCCEEDED", "FAILED", "CANCELLED")
 
 
-def job_of(cloud: Cloud, pipeline: Record) -> Record:
-    """Return the job that works for a new pipeline, without what it asks for."""
-    inputs, about = pipeline.body["trainingTaskInputs"], pipeline.body
+def job_of(cloud: Cloud, pipeline: Record, api: Api) -> Record:
+    """Return the job that works for a new pipeline, without what it asks for.
+
+    Raises ApiError where the inputs, which the document types as anything, are not those of such a job.
+    """
+    about, inputs = pipeline.body, _whole(pipeline.body["trainingTaskInputs"])
     kind = "hyperparameterTuningJobs" if "trialJobSpec" in inputs else "customJobs"
     title = {"customJobs": "custom-job", "hyperparameterTuningJobs": "hyperparameter-tuning-job"}[kind]
     body: Json = {
@@ -32,11 +39,24 @@ def job_of(cloud: Cloud, pipeline: Record) -> Record:
         **{key: about[key] for key in _COPIED if key in about},
         **(inputs if kind == "hyperparameterTuningJobs" else {"jobSpec": inputs}),
     }
+    try:
+        body = read_body(api, api.methods[f"aiplatform.projects.locations.{kind}.create"], body)
+    except ApiError as error:
+        raise ApiError(400, f"{_UNPARSED} {about['trainingTaskDefinition']}: {error}") from error
     parent = pipeline.name.rpartition(f"/{PIPELINES}/")[0]
     job = Record(name=f"{parent}/{kind}/{cloud.number()}", project=pipeline.project, body=body)
     job.meta[_MADE_BY], pipeline.meta[_WORKS] = pipeline.name, job.name
     pipeline.body["state"] = "PIPELINE_STATE_PENDING"
     return job
+
+
+def _whole(part: Any) -> Any:
+    """Return a value in which 8.0 is 8: what is typed as anything has no other numbers than doubles."""
+    if isinstance(part, dict):
+        return {key: _whole(value) for key, value in part.items()}
+    if isinstance(part, list):
+        return [_whole(value) for value in part]
+    return int(part) if isinstance(part, float) and part.is_integer() else part
 
 
 def working(record: Record) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -108,6 +109,36 @@ def test_a_pipeline_runs_while_the_job_that_it_names_waits(
     (ended,) = vertex.done("GET", f"{PARENT}/trainingPipelines")["trainingPipelines"]
     assert ended["state"] == "PIPELINE_STATE_SUCCEEDED"
     assert ended["modelToUpload"]["name"].startswith(f"{job['name'].partition('/' + kind)[0]}/models/")
+
+
+@pytest.mark.parametrize(
+    ("inputs", "said"),
+    [
+        ({**spec(), "workerPools": []}, 'Unknown name "workerPools"'),
+        ({"trialJobSpec": {**spec(), "serviceAcount": "a"}}, 'Unknown name "serviceAcount"'),
+        (spec("SLOW"), "SLOW"),
+    ],
+)
+def test_the_inputs_of_a_pipeline_are_those_of_the_job_that_works_for_it(
+    inputs: Json, said: str, vertex: Client
+) -> None:
+    body = {"displayName": "a", "trainingTaskDefinition": "x.yaml", "trainingTaskInputs": inputs}
+
+    answer = vertex("POST", f"{PARENT}/trainingPipelines", body)
+
+    assert answer.code == 400
+    assert answer.message.startswith("Unable to parse `training_pipeline.training_task_inputs`")
+    assert said in answer.message
+    assert vertex.done("GET", f"{PARENT}/trainingPipelines") == {}
+
+
+def test_an_enum_in_the_inputs_of_a_pipeline_may_be_a_double(vertex: Client) -> None:
+    inputs = json.loads(json.dumps(spec()).replace('"STANDARD"', "6.0"))  # as generated clients send it
+    body = {"displayName": "a", "trainingTaskDefinition": "x.yaml", "trainingTaskInputs": inputs}
+
+    vertex.done("POST", f"{PARENT}/trainingPipelines", body)
+
+    assert vertex.done("GET", JOBS)["customJobs"][0]["jobSpec"]["scheduling"]["strategy"] == "FLEX_START"
 
 
 def test_a_job_that_is_cancelled_ends_and_one_that_ended_stays(vertex: Client, time: list[float]) -> None:
