@@ -27,12 +27,15 @@ SECONDS = 120.0
 _IRREGULAR = {
     "ClusterRules": "clusterrules", "NetworkPolicy": "networkpolicies", "Rules": "rules",
     "StorageClass": "storageclasses", "Topology": "topologies", "WorkloadPriorityClass": "workloadpriorityclasses",
-    "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
+    "ValidatingAdmissionPolicy": "validatingadmissionpolicies", "PriorityClass": "priorityclasses",
+    "MultiKueueCluster": "multikueueclusters", "Service": "services",
 }  # fmt: skip
 CLUSTER_WIDE = frozenset({
     "ResourceFlavor", "ClusterQueue", "Cohort", "Topology", "AdmissionCheck", "ProvisioningRequestConfig",
     "WorkloadPriorityClass", "ClusterPodMonitoring", "ClusterRules", "StorageClass", "PersistentVolume", "Namespace",
-    "ValidatingAdmissionPolicy", "MultiKueueConfig",
+    "ValidatingAdmissionPolicy", "MultiKueueConfig", "MultiKueueCluster", "PriorityClass", "ClusterRole",
+    "ClusterRoleBinding", "ValidatingAdmissionPolicyBinding", "MutatingWebhookConfiguration",
+    "ValidatingWebhookConfiguration", "CustomResourceDefinition",
 })  # fmt: skip
 
 

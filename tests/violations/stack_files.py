@@ -56,6 +56,8 @@ def why_not(row: Json) -> str | None:
         return "programs always write it, or never"
     if any(not moving(VALID[row["of"]]["type"], path) for path in row["values"]):
         return "no field gives it a value"
+    if {"of": row["of"], "values": row["values"]} in TABLE["documents"]:
+        return "judged by documents, which --fast does not read"
     return "put together by the program" if _composed(row) else None
 
 

@@ -57,4 +57,5 @@ def test_the_table_has_no_row_too_many() -> None:
 
     assert [row for row in TABLE["instead"] if (row["of"], row["values"]) not in known] == []
     assert [row for row in TABLE["composed"] if row["of"] not in VALID] == []
+    assert [row for row in TABLE["documents"] if (row["of"], row["values"]) not in known] == []
     assert {(kind, path) for kind, fields in TABLE["fields"].items() for path in fields} <= named

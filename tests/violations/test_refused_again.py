@@ -14,7 +14,8 @@ from tests.violations.test_found import RECORDED, VALID, change, found
 
 UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"  # how Pulumi's engine says that a text is not known yet
 # Those whose CRD is not at hand, and an old version's objects, which no webhook here converts.
-NOT_SERVED = ("ComputeClass", "v1beta1:ClusterQueue")
+NOT_SERVED = ("ComputeClass", "LeaderWorkerSet", "v1beta1:ClusterQueue", "v1beta1:LocalQueue", "v1beta1:AdmissionCheck",
+              "v1beta1:ResourceFlavor", "v1beta1:ProvisioningRequestConfig")  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 def wrongly(refuser: Provider | Server, by: str, kinds: str) -> tuple[list[str], list[dict[str, Any]]]:
     """Return valid objects that are refused, and violations that pass."""
-    refused = {name: refuser.refusal(row["type"], row["inputs"]) for name, row in VALID.items() if kinds in row["type"]}
+    refused = {name: refuser.refusal(row["type"], row["inputs"]) for name, row in VALID.items()
+               if kinds in row["type"] and not row["type"].endswith("ComputeClass")}  # fmt: skip
     passed = [
         row for row in RECORDED if row.get("by") == by
         and not refuser.refusal(VALID[row["of"]]["type"], damaged(VALID[row["of"]]["inputs"], change(row)))

@@ -2,7 +2,9 @@
 
 Google's come from the installed google-api-python-client and pulumi_gcp. Kubernetes' are written where both its sources
 are given: ``--openapi``, a folder with what an API server has at /openapi/v3, as files such as
-``apis__batch__v1_openapi.json``, and ``--crds``, a folder of CustomResourceDefinitions.
+``apis__batch__v1_openapi.json``, and ``--crds``, a folder of CustomResourceDefinitions. GKE's own kinds are written
+with ``--gke``, a folder with the CustomResourceDefinition of ComputeClass, and what Terraform's provider checks with
+``--provider``, the folder google-beta/services of its source.
 """
 
 from __future__ import annotations
@@ -10,8 +12,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from tools.documents import google, kubernetes
-from tools.documents.shapes import Shapes, write
+from tools.documents import google, kubernetes, provider_schemas
+from tools.documents.shapes import Shapes, write, write_rows
 from training_platform.resources.rest.fields import paths
 
 TARGET = Path(__file__).parents[2] / "training_platform" / "rules" / "documents"
@@ -36,13 +38,35 @@ def write_kubernetes(target: Path, openapi: Path, crds: Path) -> None:
     write(target / "kubernetes.json", kubernetes.SOURCE, types, shapes)
 
 
+def write_gke(target: Path, crds: Path) -> None:
+    """Write the documents of GKE's own kinds, which it publishes apart from Kubernetes' versions."""
+    shapes = Shapes()
+    reader = kubernetes.Reader(shapes, {})
+    metadata = shapes.number(kubernetes.ANY)
+    types = {token: reader.kind(schema, metadata) for token, schema in kubernetes.definitions(crds)}
+    write(target / "gke.json", kubernetes.GKE, types, shapes)
+
+
+def write_provider(target: Path, services: Path) -> None:
+    """Write what the provider checks of the same resources, a line for each type."""
+    source = provider_schemas.Provider(services)
+    types = {token: rows for token in sorted(paths()["types"]) if (rows := source.rows(token))}
+    write_rows(target / "provider.json", provider_schemas.SOURCE, types)
+
+
 def main() -> None:
     """Write what can be written."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--openapi", type=Path)
     arguments.add_argument("--crds", type=Path)
+    arguments.add_argument("--gke", type=Path)
+    arguments.add_argument("--provider", type=Path)
     given = arguments.parse_args()
     write_google(TARGET)
+    if given.gke:
+        write_gke(TARGET, given.gke)
+    if given.provider:
+        write_provider(TARGET, given.provider)
     if given.openapi and given.crds:
         write_kubernetes(TARGET, given.openapi, given.crds)
 

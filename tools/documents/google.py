@@ -21,6 +21,10 @@ Json = Mapping[str, Any]
 PATHS: Json = yaml.safe_load(Path(__file__).with_name("paths.yaml").read_text(encoding="utf-8"))
 _OUTPUT = frozenset(PATHS["output"])
 _KINDS: Mapping[str, type] = {"boolean": bool, "integer": int, "number": float, "string": str}
+_WIDTHS: Mapping[str, Shape] = {
+    "int32": {"is": "int32"}, "int64": {"is": "int64"}, "uint32": {"is": "int64", "least": 0, "most": 2**32 - 1},
+    "uint64": {"is": "int64", "least": 0},
+}  # fmt: skip
 
 
 class Reader:
@@ -105,14 +109,13 @@ def _scalar(kind: Any, schema: Json) -> Shape:
     if kind is bool:
         return {"is": "flag"}
     if kind is int:
-        width = 64 if "64" in schema.get("format", "") else 32
-        return {"is": f"int{width}", **limits(schema)}
+        return {**_WIDTHS.get(schema.get("format", ""), _WIDTHS["int32"]), **limits(schema)}
     if kind is float:
         return {"is": "number", **limits(schema)}
     if kind is not str:
         return {"is": "any"}
-    if schema.get("format") in ("int64", "uint64", "int32", "uint32"):
-        return {"is": schema["format"].removeprefix("u"), **limits(schema)}
+    if schema.get("format") in _WIDTHS:
+        return {**_WIDTHS[schema["format"]], **limits(schema)}
     if "enum" in schema:
         return {"is": "text", "enum": sorted(schema["enum"])}
     return {"is": "text", **(limits(schema) if schema.get("type") == "string" else {})}

@@ -27,7 +27,8 @@ SOURCE = {
 }
 """What is read, in which versions: an API server's OpenAPI, and the CustomResourceDefinitions of the rest."""
 _QUANTITY = ".resource.Quantity"
-_ANY = {"is": "any"}
+ANY = {"is": "any"}
+GKE = {"compute-class-api": "8067eaeb319407121f5559b07319f5fda7b6725d, of 2026-08-21"}
 # Fields that a CRD requires and a webhook fills in before they are looked at: JobSet 0.12.0, jobset_webhook.go.
 _BY_WEBHOOK = {"JobSet": (("failurePolicy", "rules"), "name")}
 # Fields that the OpenAPI requires and the server fills in: rbac's defaults, pkg/apis/rbac/v1/defaults.go.
@@ -49,15 +50,22 @@ class Reader:
             for name, each in schema["properties"].items()
             if name != "status"
         }
-        fields["status"] = self.shapes.number(_ANY)
-        return self.shapes.number(_block(fields, schema))
+        fields["status"] = self.shapes.number(ANY)
+        return self.shapes.number(_block(fields, schema, without=self._filled_in(schema, "")))
+
+    def _filled_in(self, schema: Json, name: str) -> set[str]:
+        """Return what the server fills in before it looks: a CRD's defaults; those of its own kinds are Go's zeros."""
+        custom = {} if self.schemas else schema["properties"]
+        return {field for owner, field in _FILLED_IN if owner == name} | {
+            key for key, each in custom.items() if "default" in each
+        }
 
     def number(self, schema: Json, name: str = "") -> int:
         """Return the place of a schema's shape; one that holds itself is anything inside."""
         reference = _reference(schema)
         if reference:
             if reference not in self._met:
-                self._met[reference] = self.shapes.number(_ANY)
+                self._met[reference] = self.shapes.number(ANY)
                 self._met[reference] = self.number(self.schemas[reference], reference)
             return self._met[reference]
         return self.shapes.number(self._shape(schema, name))
@@ -70,10 +78,10 @@ class Reader:
         kind = schema.get("type")
         if "properties" in schema:
             fields = {key: self.number(each) for key, each in schema["properties"].items()}
-            return _block(fields, schema, without={field for owner, field in _FILLED_IN if owner == name})
+            return _block(fields, schema, without=self._filled_in(schema, name))
         if kind == "object":
             inner = schema.get("additionalProperties")
-            return {"is": "map", "of": self.number(inner), **counts(schema)} if isinstance(inner, Mapping) else _ANY
+            return {"is": "map", "of": self.number(inner), **counts(schema)} if isinstance(inner, Mapping) else ANY
         if kind == "array":
             keys = schema.get("x-kubernetes-list-map-keys")
             found: Shape = {"is": "list", "of": self.number(schema["items"]), **counts(schema)}
@@ -83,7 +91,7 @@ class Reader:
         return _scalar(kind, schema)
 
 
-def _block(fields: Mapping[str, int], schema: Json, without: frozenset[str] | set[str] = frozenset()) -> Shape:
+def _block(fields: Mapping[str, int], schema: Json, without: set[str]) -> Shape:
     found: Shape = {"is": "block", "fields": dict(sorted(fields.items()))}
     if required := sorted(set(schema.get("required", ())) - without):
         found["required"] = required
@@ -100,7 +108,7 @@ def _scalar(kind: str | None, schema: Json) -> Shape:
         return {"is": "int32" if schema.get("format") == "int32" else "int64", **limits(schema)}
     if kind == "number":
         return {"is": "number", **limits(schema)}
-    return {"is": "flag"} if kind == "boolean" else _ANY
+    return {"is": "flag"} if kind == "boolean" else ANY
 
 
 def _reference(schema: Json) -> str:

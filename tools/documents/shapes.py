@@ -63,5 +63,17 @@ def write(path: Path, source: Mapping[str, Any], types: Mapping[str, int], shape
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
+def write_rows(path: Path, source: Mapping[str, Any], types: Mapping[str, Mapping[str, Any]]) -> None:
+    """Write what is added to the documents: a line for each input."""
+    rows = [
+        f"{json.dumps(token)}: {{\n"
+        + ",\n".join(f"{json.dumps(name)}: {_compact(row)}" for name, row in inputs.items())
+        + "\n}"
+        for token, inputs in types.items()
+    ]
+    lines = ["{", f'"source": {_compact(source)},', '"types": {', ",\n".join(rows), "}", "}"]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
 def _compact(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

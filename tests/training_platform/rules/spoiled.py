@@ -121,6 +121,7 @@ ROOM = {"room": ("kubernetes:core/v1:ResourceQuota", {"metadata": {"name": "team
 BOUNDS = {"bounds": ("kubernetes:core/v1:LimitRange", {"metadata": {"name": "team"}, "spec": {
     "limits": [{"type": "Container", "default": {"cpu": "2"}, "max": {"cpu": "4"}}],
 }})}  # fmt: skip
+FRONT = {"front": ("kubernetes:core/v1:Service", {"metadata": {"name": "front"}, "spec": {"ports": [{"port": 80.0}]}})}
 QUEUE = "queue.spec.resourceGroups.0.flavors.0.resources.0"
 FLAVOR_OF_QUEUED = {
     "flavor.spec.nodeLabels": {"cloud.google.com/gke-queued": "true"},
@@ -191,6 +192,13 @@ ROWS = [
     Row("toleration-form", "error", {f"{RUN}.tolerations.0.value": "present"}, JOB),
     Row("toleration-form", "error", {"flavor.spec.tolerations.0": {"operator": "Equal"}}),
     Row("job-completion", "error", {f"{REPLICATED}.template.spec.completions": DROP}, JOB),
+    Row("job-policy", "error", {f"{REPLICATED}.template.spec.podFailurePolicy": {
+        "rules": [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": [2.0, 1.0]}}],
+    }}, JOB),
+    Row("topology-request", "error", {f"{REPLICATED}.template.spec.template.metadata": {"annotations": {
+        f"kueue.x-k8s.io/podset-{each}-topology": "own/rack" for each in ("required", "preferred")
+    }}}, JOB),
+    Row("service-ports", "error", {"front.spec.ports": [{"port": 80.0}, {"port": 81.0}]}, FRONT),
     Row("pod-selector", "error", {"daemon.spec.selector.matchLabels.app": "other"}, DAEMON),
     Row("tpu-job-chips", "error", {f"{RUN}.containers.0.resources": {
         "limits": {"google.com/tpu": "8"}, "requests": {"google.com/tpu": "8"},

@@ -26,6 +26,7 @@ BEYOND = {
     "persistent-network",
     "ray-autoscaling",
     "topology-autoscaled",
+    "topology-request",
     "workbench-gpus",
     "workbench-zone",
 }  # read in Google's docs or Kueue's source; in no row of the sheet
@@ -33,7 +34,7 @@ BEYOND = {
 UNREAD = {
     "batch_nodes", "boot_disk_gb", "boot_type", "checks", "cidr", "clashing", "compute_class", "connect_mode", "count",
     "data_disk_gb", "default_machine", "dynamic_ports", "flavor", "gpu_topology", "group", "head_pool", "ignored",
-    "instance", "local_ssds", "makes_pools", "max_ports",
+    "instance", "local_ssds", "makes_pools", "max_ports", "most_gib",
     "min_cpu_platform", "min_ports", "mtu", "network", "pool_id", "pools_inside", "pods_range", "ports",
     "profile", "queue", "ranges", "reservation", "resource", "specific", "tolerated", "versioning",
 }  # fmt: skip

@@ -1,7 +1,11 @@
-"""What ``additions.yaml`` adds to the shapes of the documents: bounds and forms that no document says."""
+"""What is added to the shapes of the documents: bounds, forms, and how inputs go together, which no document says.
+
+``provider.json`` has what the provider checks, by ``python -m tools.documents``; ``additions.yaml`` the rest, by hand.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import cache
@@ -11,11 +15,14 @@ from typing import Any
 import yaml
 
 Shape = dict[str, Any]
-_FILE = Path(__file__).with_name("additions.yaml")
+_FOLDER = Path(__file__).parent
+_LISTS = ("groups", "cases", "orders")  # of a block: what is added stands beside what is there
 
 
 def with_additions(token: str, number: int, shapes: list[Shape]) -> int:
     """Return the number of a type's shape with all that is added to it; shapes are shared, and so never changed."""
+    for path, extra in _provider().get(token, {}).items():
+        number = _added(number, path.split(".") if path else [], extra, shapes, known=True)
     content = _content()
     for wanted, rows in content["types"].items():
         if fnmatchcase(token, wanted):
@@ -36,28 +43,46 @@ def _flat(rows: Any, at: str, content: Mapping[str, Any]) -> Iterator[tuple[str,
             yield here, extra
 
 
-def _added(number: int, path: list[str], extra: Shape, shapes: list[Shape]) -> int:
+def _added(number: int, path: list[str], extra: Shape, shapes: list[Shape], *, known: bool = False) -> int:
+    """Return the number of a shape with something added at a path; what is ``known`` already is not said again."""
     shape = dict(shapes[number])
     if not path:
-        needed = {*shape.get("required", ()), *extra.get("required", ())} - {*extra.get("optional", ())}
-        shape.update({**extra, "required": sorted(needed)} if shape["is"] == "block" else extra)
+        shape.update(_joined(shape, extra, known=known))
+    elif shape["is"] not in ("block", "list", "map"):
+        return number  # the provider's own documents leave what it holds open
     else:
         first, *rest = path
         name, entry = first.removesuffix("[]").removesuffix("{}"), first.endswith(("[]", "{}"))
         inner = shape["fields"][name]
         if entry:
             outer = dict(shapes[inner])
-            outer["of"] = _added(outer["of"], rest, extra, shapes)
+            outer["of"] = _added(outer["of"], rest, extra, shapes, known=known)
             shapes.append(outer)
             made = len(shapes) - 1
         else:
-            made = _added(inner, rest, extra, shapes)
+            made = _added(inner, rest, extra, shapes, known=known)
         shape["fields"] = {**shape["fields"], name: made}
     shapes.append(shape)
     return len(shapes) - 1
 
 
+def _joined(shape: Shape, extra: Shape, *, known: bool) -> Shape:
+    if shape["is"] != "block":
+        return {name: value for name, value in extra.items() if not (known and name in shape)}
+    needed = {*shape.get("required", ()), *extra.get("required", ())} - {*extra.get("optional", ())}
+    lists = {name: [*shape.get(name, ()), *extra[name]] for name in _LISTS if name in extra}
+    return {**extra, **lists, "required": sorted(needed)}
+
+
+@cache
+def _provider() -> Mapping[str, Mapping[str, Shape]]:
+    content: Mapping[str, Any] = json.loads((_FOLDER / "provider.json").read_text(encoding="utf-8"))
+    types: Mapping[str, Mapping[str, Shape]] = content["types"]
+    return types
+
+
 @cache
 def _content() -> Mapping[str, Any]:
-    loaded: Mapping[str, Any] = yaml.load(_FILE.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)  # safe
+    text = (_FOLDER / "additions.yaml").read_text(encoding="utf-8")
+    loaded: Mapping[str, Any] = yaml.load(text, Loader=yaml.CSafeLoader)  # safe
     return loaded

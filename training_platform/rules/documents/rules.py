@@ -13,8 +13,8 @@ from training_platform.rules.views.program import ObjectView, Program
 Found = dict[Kind, list[tuple[ObjectView, Problem]]]
 SOURCE = (
     "Google's discovery documents (google-api-python-client 2.202.0) and pulumi-gcp 10.2.0; OpenAPI of Kubernetes "
-    "1.36.3; CustomResourceDefinitions of Kueue 0.19.2, JobSet 0.12.0, Managed Prometheus 0.19 and GKE's networks "
-    "(gke-networking-api 34c617f); read 2026-11-22"
+    "1.36.3; CustomResourceDefinitions of Kueue 0.19.2, JobSet 0.12.0, Managed Prometheus 0.19, GKE's networks "
+    "(gke-networking-api 34c617f) and ComputeClass; schemas of terraform-provider-google-beta 7.45; read 2026-11-22"
 )
 
 

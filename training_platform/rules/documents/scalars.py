@@ -13,11 +13,12 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final
 
+from training_platform.rules.documents.blocks import measured
 from training_platform.rules.documents.problems import Problem, Report, Where, not_one_of, path_of, refused
 
 Shape = Mapping[str, Any]
 Check = Callable[[Any, Where, Report], None]
-Right = type | set[str] | range | None
+Right = type | set[str] | set[int] | range | None
 """What is right without a check: every value of a class, some texts, the whole numbers of a range."""
 _WIDTHS: Final[Mapping[str, tuple[int, int]]] = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
 _KEPT: Final = 4096  # texts that were right, of each kind of input
@@ -40,7 +41,8 @@ def scalar(shape: Shape, *, strict: bool) -> tuple[Right, Check]:
         return bool, _flag if strict else _flag_or_text
     if kind in _WIDTHS:
         low, high = _bounds(shape)
-        return range(low, high + 1), _whole(shape, strict=strict)
+        right = set(shape["among"]) if "among" in shape else range(low, high + 1)
+        return right, _whole(shape, strict=strict)
     if kind == "number":
         return (float if len(shape) == 1 else None), _number(shape, strict=strict)
     if kind == "quantity":
@@ -74,6 +76,7 @@ def _bounds(shape: Shape) -> tuple[int, int]:
 
 def _whole(shape: Shape, *, strict: bool) -> Check:
     low, high = _bounds(shape)
+    among = shape.get("among", ())
 
     def check(value: Any, where: Where, report: Report) -> None:
         number = value
@@ -83,7 +86,9 @@ def _whole(shape: Shape, *, strict: bool) -> Check:
             elif not (isinstance(value, float) and value.is_integer()):
                 report(refused("type", where, value, "which is not a whole number", "a whole number"))
                 return
-        if not low <= number <= high:
+        if among and number not in among:
+            report(refused("range", where, value, "which is not one of its numbers", ", ".join(map(str, among))))
+        elif not low <= number <= high:
             _outside(where, value, low, high, report)
 
     return check
@@ -170,6 +175,7 @@ def _wrong_choice(values: list[str], *, strict: bool) -> Callable[[str, Where], 
 def _wrong_form(shape: Shape, *, strict: bool) -> Callable[[str, Where], Problem | None]:
     pattern = matched(shape["pattern"], whole=not strict) if "pattern" in shape else None
     shortest, longest = shape.get("shortest", 0), shape.get("longest", float("inf"))
+    span = shape.get("span")
     well_formed, example = _FORMATS.get(shape.get("format", ""), (None, ""))
 
     def wrong(value: str, where: Where) -> Problem | None:
@@ -182,9 +188,18 @@ def _wrong_form(shape: Shape, *, strict: bool) -> Callable[[str, Where], Problem
         if not shortest <= len(value) <= longest:
             allowed = f"{shortest} to {longest} characters" if longest < float("inf") else f"at least {shortest}"
             return refused("range", where, value, f"which has {len(value)} characters", allowed)
-        return None
+        return _outside_span(value, span, where) if span else None
 
     return wrong
+
+
+def _outside_span(value: str, span: list[str], where: Where) -> Problem | None:
+    """Return that a length of time or a quantity is out of its bounds, which are written in the same way."""
+    kind, size = measured(value)
+    (low_kind, low), (_, high) = measured(span[0]), measured(span[1])
+    if not value or (kind == low_kind and low <= size <= high):
+        return None
+    return refused("range", where, value, "which is out of range", f"{span[0]} to {span[1]}")
 
 
 def matched(pattern: str, *, whole: bool) -> Callable[[str], object]:

@@ -6,14 +6,15 @@ A function looks at a value and reports what is wrong with it. What is not known
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from training_platform.resources.planned import UNKNOWN
 from training_platform.rules.documents.additions import with_additions
-from training_platform.rules.documents.problems import Problem, Report, Where, missing, path_of, refused, unknown
+from training_platform.rules.documents.blocks import apart, compared, repeated
+from training_platform.rules.documents.problems import Problem, Report, Where, path_of, refused, unknown
 from training_platform.rules.documents.scalars import Right, matched, scalar
 from training_platform.rules.views.inputs import is_list
 
@@ -21,6 +22,8 @@ Shape = Mapping[str, Any]
 Check = Callable[[Any, Where, Report], None]
 
 
+_FILES = {"gcp": "google.json", "kubernetes": "kubernetes.json", "gke": "gke.json"}
+_OF_GKE = "kubernetes:cloud.google.com/"
 _LISTED = {str: set, int: range}  # how what is right of a class is listed
 _IN_PART = frozenset({"kubernetes:networking.gke.io/"})  # groups with kinds that are published nowhere
 
@@ -35,7 +38,7 @@ class Judged(NamedTuple):
 @cache
 def check_of(token: str) -> Check | None:
     """Return the function that judges the inputs of a type; None for one without a document."""
-    documents = _documents(token.partition(":")[0])
+    documents = _documents("gke" if token.startswith(_OF_GKE) else token.partition(":")[0])
     return documents.check_of(token) if documents else None
 
 
@@ -43,8 +46,8 @@ def check_of(token: str) -> Check | None:
 def known_beside(token: str) -> list[str]:
     """Return the types with documents of a Kubernetes group: one of the group that has none is newer than they are."""
     group = f"{token.partition('/')[0]}/"
-    whole = group.startswith("kubernetes:") and group not in _IN_PART
-    documents = _documents("kubernetes") if whole else None
+    package = "gke" if group.startswith(_OF_GKE) else group.partition(":")[0]
+    documents = _documents(package) if package in ("gke", "kubernetes") and group not in _IN_PART else None
     return [each for each in documents.types if each.startswith(group)] if documents else []
 
 
@@ -85,9 +88,7 @@ class _Documents:
         fields = {name: self.judged(number) for name, number in shape["fields"].items()}
         right = {name: each.right for name, each in fields.items()}.get
         inside = {name: each.check for name, each in fields.items()}.get
-        required, closed, is_open = shape.get("required", ()), self.strict, shape.get("open", False)
-        groups = shape.get("groups", ())
-        counted = bool(required or groups)
+        closed, is_open, together = self.strict, shape.get("open", False), compared(shape)
 
         def check(value: Any, where: Where, report: Report) -> None:
             if value.__class__ is not dict and not isinstance(value, Mapping):
@@ -105,16 +106,16 @@ class _Documents:
                         inner(item, (where, key), report)
                 elif not is_open and item is not None and not key.startswith("__"):
                     report(unknown(where, key, fields, closed=closed))
-            if counted:
-                _present(value, required, groups, where, report)
+            if together:
+                together(value, where, report)
 
         return check
 
     def _list(self, shape: Shape) -> Check:
         right, inner = self.judged(shape["of"])
         sized = _sized(shape, "entries")
-        keys = shape.get("keys")
-        strict = self.strict
+        keys, strict = shape.get("keys"), self.strict
+        excluding = apart(shape["apart"]) if "apart" in shape else None
 
         def check(value: Any, where: Where, report: Report) -> None:
             if not is_list(value):
@@ -129,7 +130,9 @@ class _Documents:
             if sized:
                 sized(value, where, report)
             if keys is not None:
-                _repeated(value, keys, where, report)
+                repeated(value, keys, where, report)
+            if excluding:
+                excluding(value, where, report)
 
         return check
 
@@ -155,10 +158,8 @@ class _Documents:
 
 @cache
 def _documents(package: str) -> _Documents | None:
-    folder = Path(__file__).parent
-    if package == "gcp":
-        return _Documents(folder / "google.json", strict=False)
-    return _Documents(folder / "kubernetes.json", strict=True) if package == "kubernetes" else None
+    file = _FILES.get(package)
+    return _Documents(Path(__file__).with_name(file), strict=package != "gcp") if file else None
 
 
 def _each(value: Any, where: Where, report: Report, check: Check, *, strict: bool) -> None:
@@ -182,36 +183,3 @@ def _sized(shape: Shape, what: str) -> Check | None:
             report(Problem("range", path_of(where), f"there are {len(value)} {what}", f"{bound} {what}"))
 
     return check
-
-
-def _present(
-    value: Mapping[str, Any], required: Sequence[str], groups: Sequence[Shape], where: Where, report: Report
-) -> None:
-    """Report what a block has to have and has not."""
-    for key in required:
-        if value.get(key) is None:
-            report(missing(where, key))
-    for group in groups:
-        _counted(value, group, where, report)
-
-
-def _counted(value: Mapping[str, Any], group: Shape, where: Where, report: Report) -> None:
-    """Report a block that has fewer or more of some inputs than it may."""
-    there = [name for name in group["of"] if value.get(name) is not None]
-    names = ", ".join(group["of"])
-    if len(there) < group.get("least", 0):
-        report(Problem("required", path_of((where, group["of"][0])), f"none of {names} is written", f"one of {names}"))
-    elif len(there) > group.get("most", len(there)):
-        message = f"{' and '.join(there)} are written together"
-        report(Problem("required", path_of((where, there[-1])), message, f"one of {names}"))
-
-
-def _repeated(value: Any, keys: list[str], where: Where, report: Report) -> None:
-    """Report entries that are told apart by their keys, or by themselves where there are none, and are not."""
-    seen: list[Any] = []
-    for index, item in enumerate(value):
-        own = [item.get(key) for key in keys] if keys and isinstance(item, Mapping) else [item]
-        if own in seen and UNKNOWN not in own:
-            name = ", ".join(str(each) for each in own if each is not None)
-            report(Problem("range", path_of((where, index)), f"there are two entries {name}", "each one once"))
-        seen.append(own)

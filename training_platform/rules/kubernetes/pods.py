@@ -1,4 +1,4 @@
-"""Pods within Jobs, JobSets and DaemonSets: what the API server compares, and whether TPU pods fit their machines."""
+"""Pods, and the pods of whatever makes some: what the API server compares in one of them, and in its owner."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ from training_platform.rules.kubernetes.objects import (
     whole,
 )
 
-JOB, JOB_SET, DAEMON_SET = "batch:Job", "jobset.x-k8s.io:JobSet", "apps:DaemonSet"
+JOB, JOB_SET = "batch:Job", "jobset.x-k8s.io:JobSet"
+JOBS: Final = (JOB, JOB_SET, "batch:CronJob")
+SELECTING: Final = ("apps:DaemonSet", "apps:Deployment", "apps:ReplicaSet", "apps:StatefulSet")
+WORKLOADS: Final = (*JOBS, *SELECTING, "core:Pod")
 SERVER: Final = "Kubernetes API server 1.36.3, asked 2026-11-22"
 _QUANTITY: Final = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?\Z")
 _POWERS: Final = {
@@ -31,15 +34,20 @@ Pod = tuple[str, Json]
 
 
 def pods(inputs: Json) -> Iterator[Pod]:
-    """Yield the pod specs of an object with their paths: a Job and a DaemonSet have one, a JobSet one a job."""
+    """Yield the pod specs of an object with their paths: a Pod is one, a JobSet has one a job, and all others one."""
+    if "containers" in block(inputs, "spec"):
+        yield "spec", block(inputs, "spec")
+        return
     for at, job in jobs(inputs):
         yield f"{at}.template.spec", block(job, "template", "spec")
 
 
 def jobs(inputs: Json) -> Iterator[tuple[str, Json]]:
-    """Yield the specs of a JobSet's jobs with their paths; of any other object its own spec."""
+    """Yield the specs of a JobSet's jobs with their paths, and of a CronJob's; of any other object its own spec."""
     spec = block(inputs, "spec")
-    if "replicatedJobs" not in spec:
+    if "jobTemplate" in spec:
+        yield "spec.jobTemplate.spec", block(spec, "jobTemplate", "spec")
+    elif "replicatedJobs" not in spec:
         yield "spec", spec
     for index, job in entries(spec, "replicatedJobs"):
         yield f"spec.replicatedJobs[{index}].template.spec", block(job, "template", "spec")
@@ -53,13 +61,19 @@ def quantity(value: Any) -> Decimal | None:
     return Decimal(match[1]) * _POWERS[match[2] or ""] if match else None
 
 
-@object_rule("pod-resources", JOB, JOB_SET, DAEMON_SET, ruleset="pods", source=SERVER)
+def containers(at: str, pod: Json) -> Iterator[Pod]:
+    """Yield the containers of a pod with their paths, those that run first among them."""
+    for part in ("initContainers", "containers"):
+        for index, container in entries(pod, part):
+            yield f"{at}.{part}[{index}]", container
+
+
+@object_rule("pod-resources", *WORKLOADS, ruleset="pods", source=SERVER)
 def pod_resources(inputs: Json) -> Iterator[Wrong]:
     """Find requests above their limits, and devices without a whole limit that is equal to the request."""
     for at, pod in pods(inputs):
-        for index, container in entries(pod, "containers"):
-            resources = block(container, "resources")
-            here = f"{at}.containers[{index}].resources"
+        for place, container in containers(at, pod):
+            resources, here = block(container, "resources"), f"{place}.resources"
             if not (is_unknown(resources, "limits") or is_unknown(resources, "requests")):
                 yield from _compared(here, block(resources, "requests"), block(resources, "limits"))
 
@@ -82,24 +96,31 @@ def _compared(here: str, requests: Json, limits: Json) -> Iterator[Wrong]:
             yield Wrong(f"{here}.requests", message, f"at most {limits[name]}, its limit", str(limits[name]))
 
 
-@object_rule("pod-parts", JOB, JOB_SET, DAEMON_SET, ruleset="pods", source=SERVER)
+@object_rule("pod-parts", *WORKLOADS, ruleset="pods", source=SERVER)
 def pod_parts(inputs: Json) -> Iterator[Wrong]:
     """Find parts of a pod called alike, mounts of volumes that it does not have, and variables with two values.
 
-    A JobSet gives its pods volumes for the claims of its ``volumeClaimPolicies``. Source: JobSet f22e565,
-    volume_claim_policy.go, and its example, which the API server and the webhook take.
+    A JobSet gives its pods volumes for the claims of its ``volumeClaimPolicies``, and a StatefulSet for those of its
+    ``volumeClaimTemplates``. Source: JobSet f22e565, volume_claim_policy.go, and its example, which the API server and
+    the webhook take.
     """
     spec = block(inputs, "spec")
     policies = entries(spec, "volumeClaimPolicies")
-    claimed = [text(row.get("metadata"), "name") for _, each in policies for _, row in entries(each, "templates")]
+    templates = [row for _, each in policies for row in entries(each, "templates")]
+    claims = [*entries(spec, "volumeClaimTemplates"), *templates]
+    claimed = [text(row.get("metadata"), "name") for _, row in claims]
+    open_end = any(is_unknown(spec, name) for name in ("volumeClaimPolicies", "volumeClaimTemplates"))
     for at, pod in pods(inputs):
-        for part in ("containers", "volumes"):
-            for index, name in twice([text(row, "name") for _, row in entries(pod, part)]):
-                yield Wrong(f"{at}.{part}[{index}].name", f"there are two {part} {name}", "a name for each")
+        parts = {f"{at}.volumes": "volumes", f"{at}.containers": "containers", f"{at}.initContainers": "containers"}
+        rows = [(f"{here}[{index}]", what, text(row, "name")) for here, what in parts.items()
+                for index, row in entries(pod, here.rpartition(".")[2])]  # fmt: skip
+        for what in ("volumes", "containers"):
+            own = [(here, name) for here, kind, name in rows if kind == what]
+            for index, name in twice([name for _, name in own]):
+                yield Wrong(f"{own[index][0]}.name", f"there are two {what} {name}", "a name for each")
         volumes = [*(text(row, "name") for _, row in entries(pod, "volumes")), *claimed]
-        for index, container in entries(pod, "containers"):
-            here = f"{at}.containers[{index}]"
-            if not (is_unknown(pod, "volumes") or is_unknown(spec, "volumeClaimPolicies")):
+        for here, container in containers(at, pod):
+            if not (is_unknown(pod, "volumes") or open_end):
                 yield from _mounts(here, container, volumes)
             for place, variable in entries(container, "env"):
                 if variable.get("value") and variable.get("valueFrom"):
@@ -118,7 +139,7 @@ def _mounts(here: str, container: Json, volumes: list[str | None]) -> Iterator[W
 
 
 @object_rule(
-    "toleration-form", JOB, JOB_SET, DAEMON_SET, "kueue.x-k8s.io:ResourceFlavor", ruleset="pods", facts=("KUE-08",),
+    "toleration-form", *WORKLOADS, "kueue.x-k8s.io:ResourceFlavor", ruleset="pods", facts=("KUE-08",),
     source=f"{SERVER}, and the CRD of Kueue 0.19.2",
 )  # fmt: skip
 def toleration_form(inputs: Json) -> Iterator[Wrong]:
@@ -135,7 +156,7 @@ def toleration_form(inputs: Json) -> Iterator[Wrong]:
                 yield Wrong(f"{here}.effect", "tolerationSeconds goes with NoExecute alone", "NoExecute", "NoExecute")
 
 
-@object_rule("job-completion", JOB, JOB_SET, ruleset="pods", facts=("JBS-05",), source=SERVER)
+@object_rule("job-completion", *JOBS, ruleset="pods", facts=("JBS-05",), source=SERVER)
 def job_completion(inputs: Json) -> Iterator[Wrong]:
     """Find Indexed jobs without completions, and policies that ask for another completion mode or restart policy."""
     for at, job in jobs(inputs):
@@ -150,7 +171,28 @@ def job_completion(inputs: Json) -> Iterator[Wrong]:
             yield Wrong(f"{at}.template.spec.restartPolicy", "podFailurePolicy needs Never", "Never", "Never")
 
 
-@object_rule("pod-selector", DAEMON_SET, ruleset="pods", source=SERVER)
+@object_rule("job-policy", *JOBS, ruleset="pods", source=SERVER)
+def job_policy(inputs: Json) -> Iterator[Wrong]:
+    """Find exit codes of a job's failure policy that are not in order, and indexes of success that it does not have."""
+    for at, job in jobs(inputs):
+        for index, row in entries(block(job, "podFailurePolicy"), "rules"):
+            codes, here = block(row, "onExitCodes"), f"{at}.podFailurePolicy.rules[{index}].onExitCodes.values"
+            values = [each for each in codes.get("values") or () if isinstance(each, (int, float))]
+            if values != sorted(set(values)):
+                yield Wrong(here, "the exit codes are not in ascending order, each one once", str(sorted(set(values))))
+            if 0 in values and codes.get("operator") == "In":
+                yield Wrong(here, "exit code 0 is no failure", "codes from 1 on, or operator NotIn")
+        rules, most = entries(block(job, "successPolicy"), "rules"), whole(job, "completions")
+        if rules and job.get("completionMode") in (None, "NonIndexed"):
+            yield Wrong(f"{at}.successPolicy", "is for Indexed jobs alone", "completionMode Indexed")
+        for index, row in rules:
+            last = max((int(each) for each in re.findall(r"[0-9]+", text(row, "succeededIndexes") or "")), default=-1)
+            if most is not None and last >= most:
+                here = f"{at}.successPolicy.rules[{index}].succeededIndexes"
+                yield Wrong(here, f"there is no index {last} of {most} completions", f"0 to {most - 1}")
+
+
+@object_rule("pod-selector", JOB, *SELECTING, ruleset="pods", source=SERVER)
 def pod_selector(inputs: Json) -> Iterator[Wrong]:
     """Find a selector that its own pods do not match."""
     wanted = block(inputs, "spec", "selector", "matchLabels")
@@ -161,3 +203,15 @@ def pod_selector(inputs: Json) -> Iterator[Wrong]:
             yield Wrong(
                 "spec.selector.matchLabels", f"{key} is {value}, and of the pods {found}", "a label of the pods"
             )
+
+
+@object_rule("service-ports", "core:Service", ruleset="pods", source=SERVER)
+def service_ports(inputs: Json) -> Iterator[Wrong]:
+    """Find ports of a service that have no name, where there are several, or the same one."""
+    rows = entries(block(inputs, "spec"), "ports")
+    names = [text(row, "name") for _, row in rows]
+    for index, row in rows:
+        if len(rows) > 1 and not row.get("name"):
+            yield Wrong(f"spec.ports[{index}].name", "one of several ports has no name", "a name for each")
+    for index, name in twice(names):
+        yield Wrong(f"spec.ports[{index}].name", f"there are two ports {name}", "a name for each")

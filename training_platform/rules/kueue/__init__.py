@@ -5,4 +5,5 @@ from training_platform.rules.kueue import (  # noqa: F401 # importing a module r
     flavors,
     resource_groups,
     time_outs,
+    topology_requests,
 )

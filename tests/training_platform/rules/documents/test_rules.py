@@ -18,6 +18,8 @@ JOB = "kubernetes:batch/v1:Job"
 NETWORK = "kubernetes:networking.gke.io/v1:Network"
 NETWORK_PARAMETERS = "kubernetes:networking.gke.io/v1:GKENetworkParamSet"
 REFERENCE = {"group": "networking.gke.io", "kind": "GKENetworkParamSet", "name": "rdma-0"}
+CLUSTER = "gcp:container/cluster:Cluster"
+SERVICE = "kubernetes:core/v1:Service"
 DOCUMENTS = [rule for rule in RULES.values() if rule.ruleset == "documents"]
 
 
@@ -42,6 +44,7 @@ def of(kind: str, path: str, value: Any) -> dict[str, Any]:
     return dict(inputs)
 
 
+WINDOW = {"startTime": "2026-01-03T06:00:00Z", "recurrence": "FREQ=DAILY"}
 FLAVORS = [{"name": "a", "resources": [{"name": "cpu", "nominalQuota": "1"}]}]
 TEMPLATE = "spec.template.spec"
 CASES = [
@@ -89,6 +92,41 @@ CASES = [
     (JOB, f"{TEMPLATE}.nodeselector", "unknown-field", [None], [{"a": "b"}]),
     (JOB, "metadata.labels", "type", [{"a": "b"}], [{"a": 5}, ["a"]]),
     (JOB, "metadata.creationTimestamp", "format", ["2026-01-03T06:00:00Z"], ["yesterday", "2026-01-03"]),
+    (POOL, "nodeConfig.advancedMachineFeatures.threadsPerCore", "range", [1, 2, "2", UNKNOWN], [3, 0]),
+    (POOL, "nodeConfig.kubeletConfig.podPidsLimit", "range", [1024, 4194304], [1023]),
+    (POOL, "nodeConfig.kubeletConfig.containerLogMaxSize", "range", ["10Mi", "500Mi", UNKNOWN], ["9Mi", "1Gi", "5m"]),
+    (POOL, "nodeConfig.kubeletConfig.cpuCfsQuotaPeriod", "range", ["1ms", "1s", "0.5s"], ["2s", "1m", "100us"]),
+    (POOL, "nodeConfig.kubeletConfig", "range",
+     [{"imageGcLowThresholdPercent": 79, "imageGcHighThresholdPercent": 80}, {"imageGcLowThresholdPercent": 80},
+      {"imageGcLowThresholdPercent": UNKNOWN, "imageGcHighThresholdPercent": 80}],
+     [{"imageGcLowThresholdPercent": 80, "imageGcHighThresholdPercent": 80}]),
+    (POOL, "nodeConfig.ephemeralStorageLocalSsdConfig", "range", [{"localSsdCount": 2, "dataCacheCount": 2}],
+     [{"localSsdCount": 2, "dataCacheCount": 3}]),
+    (POOL, "nodeConfig.sandboxConfig.type", "enum", ["GVISOR", ""], ["GVISSOR"]),
+    (CLUSTER, "maintenancePolicy", "range",
+     [{"recurringWindow": {**WINDOW, "endTime": "2026-01-03T08:00:00+01:00"}}],
+     [{"recurringWindow": {**WINDOW, "endTime": "2026-01-03T07:00:00+01:00"}}]),
+    (CLUSTER, "databaseEncryption", "required", [{"state": "DECRYPTED"}, {"state": "ENCRYPTED", "keyName": UNKNOWN}],
+     [{"state": "ENCRYPTED"}, {"state": "ENCRYPTED", "keyName": ""}]),
+    ("gcp:compute/resourcePolicy:ResourcePolicy", "workloadPolicy", "required",
+     [{"type": "HIGH_THROUGHPUT", "maxTopologyDistance": "BLOCK", "acceleratorTopology": UNKNOWN}],
+     [{"type": "HIGH_THROUGHPUT", "maxTopologyDistance": "BLOCK", "acceleratorTopology": "2x2"}]),
+    ("gcp:compute/router:Router", "bgp", "range", [{"asn": 4294967294}], [{"asn": 4294967296}]),
+    (SERVICE, "spec", "required", [{"type": "ExternalName", "externalName": "a.example.com"}, {"clusterIP": "None"}],
+     [{"type": "ExternalName"}, {"type": "ClusterIP"}]),
+    (SERVICE, "spec", "range", [{"type": "NodePort", "ports": [{"port": 1}]}],
+     [{"type": "NodePort", "ports": [{"port": 1}], "clusterIP": "None"}]),
+    ("kubernetes:core/v1:ResourceQuota", "spec.scopes", "range", [["BestEffort", "Terminating"]],
+     [["BestEffort", "NotBestEffort"]]),
+    ("kubernetes:policy/v1:PodDisruptionBudget", "spec", "required", [{"minAvailable": 1}, {"maxUnavailable": "20%"}],
+     [{"minAvailable": 1, "maxUnavailable": 1}]),
+    ("kubernetes:monitoring.googleapis.com/v1:PodMonitoring", "spec", "range",
+     [{"selector": {}, "endpoints": [{"port": "a", "interval": "1m30s", "timeout": "90s"}]}],
+     [{"selector": {}, "endpoints": [{"port": "a", "interval": "30s", "timeout": "31s"}]}]),
+    ("kubernetes:cloud.google.com/v1:ComputeClass", "spec", "enum",
+     [{"priorities": [{"machineFamily": "n2"}], "whenUnsatisfiable": "DoNotScaleUp"},
+      {"priorities": [{"machineFamily": "n2"}]}],
+     [{"priorities": [{"machineFamily": "n2"}], "whenUnsatisfiable": "Wait"}]),
     ("kubernetes:core/v1:Secret", "data", "format", [{"key": "c2VjcmV0"}], [{"key": "secret!"}]),
     (NETWORK, "spec", "required", [{"type": "Device"}], [{"parametersRef": REFERENCE}]),
     (NETWORK, "spec.type", "enum", ["L2", "L3", "Device"], ["device", "L4"]),
@@ -103,7 +141,9 @@ CASES = [
 
 
 @pytest.mark.parametrize(
-    ("kind", "path", "rule", "right", "wrong"), CASES, ids=[f"{each[2]}-{each[1]}" for each in CASES]
+    ("kind", "path", "rule", "right", "wrong"),
+    CASES,
+    ids=[f"{each[0].rpartition(':')[2]}-{each[2]}-{each[1]}" for each in CASES],
 )
 def test_a_value_is_refused_by_its_document_and_one_beside_it_is_taken(
     kind: str, path: str, rule: str, right: list[Any], wrong: list[Any]

@@ -138,6 +138,59 @@ def test_a_selector_matches_its_own_pods() -> None:
     assert found("other") == ["spec.selector.matchLabels"]
 
 
+@pytest.mark.parametrize("kind", ["apps/v1:Deployment", "apps/v1:StatefulSet", "batch/v1:CronJob", "core/v1:Pod"])
+def test_the_pods_of_every_workload_are_judged(kind: str) -> None:
+    pod = {"containers": [container(volumeMounts=[{"name": "data", "mountPath": "/data"}])]}
+    template = {"template": {"spec": pod}}
+    of_kind = {"core/v1:Pod": pod, "batch/v1:CronJob": {"jobTemplate": {"spec": template}}}
+    at = {"core/v1:Pod": "spec", "batch/v1:CronJob": "spec.jobTemplate.spec.template.spec"}.get(kind, POD)
+
+    assert wrong("pod-parts", kind, spec=of_kind.get(kind, template)) == [f"{at}.containers[0].volumeMounts[0].name"]
+
+
+def test_a_stateful_set_mounts_its_own_claims_and_containers_that_run_first_have_other_names() -> None:
+    mounted = container(volumeMounts=[{"name": "data", "mountPath": "/data"}])
+    claims = {"volumeClaimTemplates": [{"metadata": {"name": "data"}}]}
+
+    assert wrong("pod-parts", "apps/v1:StatefulSet", spec={**job([mounted]), **claims}) == []
+    assert wrong("pod-parts", JOB, spec=job([container()], initContainers=[container()])) == [
+        f"{POD}.initContainers[0].name"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("spec", "path"),
+    [
+        ({"podFailurePolicy": {"rules": [{"onExitCodes": {"operator": "In", "values": [1.0, 2.0]}}]}}, None),
+        ({"podFailurePolicy": {"rules": [{"onExitCodes": {"operator": "NotIn", "values": [0.0]}}]}}, None),
+        ({"podFailurePolicy": {"rules": [{"onExitCodes": {"operator": "In", "values": [2.0, 1.0]}}]}}, "codes"),
+        ({"podFailurePolicy": {"rules": [{"onExitCodes": {"operator": "In", "values": [1.0, 1.0]}}]}}, "codes"),
+        ({"podFailurePolicy": {"rules": [{"onExitCodes": {"operator": "In", "values": [0.0]}}]}}, "codes"),
+        ({"completions": 4.0, "completionMode": "Indexed", "successPolicy": {"rules": [{"succeededIndexes": "0,2-3"}]}},
+         None),
+        ({"completions": 4.0, "completionMode": "Indexed", "successPolicy": {"rules": [{"succeededIndexes": "0-4"}]}},
+         "successPolicy.rules[0].succeededIndexes"),
+        ({"completions": 4.0, "successPolicy": {"rules": [{"succeededIndexes": "0-3"}]}}, "successPolicy"),
+    ],
+)  # fmt: skip
+def test_policies_name_exit_codes_in_order_and_indexes_that_there_are(spec: dict[str, Any], path: str | None) -> None:
+    where = "podFailurePolicy.rules[0].onExitCodes.values" if path == "codes" else path
+
+    assert wrong("job-policy", JOB, spec=spec) == [f"spec.{where}"] * bool(path)
+
+
+def test_several_ports_of_a_service_have_a_name_each() -> None:
+    def found(*names: str | None) -> list[str]:
+        return wrong(
+            "service-ports", "core/v1:Service", spec={"ports": [{"port": 80.0, "name": name} for name in names]}
+        )
+
+    assert found(None) == []
+    assert found("a", "b") == []
+    assert found("a", None) == ["spec.ports[1].name"]
+    assert found("a", "a") == ["spec.ports[1].name"]
+
+
 def test_quantities_are_read_with_their_units() -> None:
     assert quantity("1Ki") == 1024
     assert quantity("1k") == 1000

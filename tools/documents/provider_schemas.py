@@ -1,0 +1,183 @@
+"""What Terraform's provider for Google Cloud checks of its inputs before it asks an API, read from its source.
+
+Pulumi's provider is made of it, and refuses the same: values outside of an enum or of bounds, other forms, and inputs
+that exclude one another. Kept are these facts alone, under the names that Pulumi has for the inputs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple, get_args, get_origin
+
+from pulumi import _types
+
+from tools.documents.go_literals import Call, Literal, Name
+from tools.documents.provider import Block, block, resource
+
+Json = Mapping[str, Any]
+Rows = dict[str, dict[str, Any]]
+SOURCE = {"terraform-provider-google-beta": "93c65b2d60fea598528f2769b5b09de856f8cb8c, of 2026-08-21"}
+_GROUPS = {"ConflictsWith": {"most": 1}, "ExactlyOneOf": {"least": 1, "most": 1}, "AtLeastOneOf": {"least": 1}}
+_BOUNDS = {
+    "IntBetween": ("least", "most"), "FloatBetween": ("least", "most"), "IntAtLeast": ("least",),
+    "FloatAtLeast": ("least",), "IntAtMost": ("most",), "StringLenBetween": ("shortest", "longest"),
+}  # fmt: skip
+_RESOURCE = r"^func Resource\w+\(\) \*schema\.Resource \{.*?return &schema\.Resource"
+_RESOURCE_NAME = "^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$"
+# Files that are not called after Pulumi's module and name.
+_FILES = {
+    "backupdisasterrecovery": "backupdr", "cloudquotasquotapreference": "cloudquotasquotapreference",
+    "projectsservice": "googleprojectservice", "projectsiamcustomrole": "googleprojectiamcustomrole",
+    "serviceaccountaccount": "googleserviceaccount", "cloudquotasquota": "cloudquotasquota",
+}  # fmt: skip
+
+
+class Place(NamedTuple):
+    """A block of a schema: its inputs for Pulumi, its path there, and its path as the schema names it."""
+
+    inputs: Block
+    path: str
+    own: tuple[str, ...]
+
+
+class Provider:
+    """The provider's source, a folder with a folder for each service."""
+
+    def __init__(self, services: Path) -> None:
+        self._services = services
+
+    def rows(self, token: str) -> Rows:
+        """Return what is checked of a type of resource, by path; nothing where the source has no such resource."""
+        module, _, name = token.removeprefix("gcp:").partition("/")
+        wanted = f"{module}{name.partition(':')[2]}".lower()
+        for other, theirs in _FILES.items():
+            wanted = wanted.replace(other, theirs)
+        file = self._files.get(wanted)
+        if file is None:
+            return {}
+        found: Rows = defaultdict(dict)
+        source = _Package(file.parent)
+        _read(source.resource(file), Place(resource(token), "", ()), found, source)
+        return {path: row for path, row in sorted(found.items()) if row}
+
+    @cached_property
+    def _files(self) -> dict[str, Path]:
+        files = (file for file in sorted(self._services.glob("*/resource_*.go")) if not file.stem.endswith("_test"))
+        return {file.stem.removeprefix("resource_").replace("_", ""): file for file in files}
+
+
+class _Package:
+    """The Go files of one service; names are looked up in all of them."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @cached_property
+    def _text(self) -> str:
+        files = sorted(file for file in self._folder.glob("*.go") if not file.stem.endswith("_test"))
+        return "\n".join(file.read_text(encoding="utf-8") for file in files)
+
+    def resource(self, file: Path) -> Json:
+        """Return the schema of the resource in a file."""
+        text = file.read_text(encoding="utf-8")
+        start = re.search(_RESOURCE, text, re.MULTILINE | re.DOTALL)
+        literal = Literal(text, start.end()).value() if start else {}
+        return self.schema(literal.get("Schema"))
+
+    def schema(self, value: Any) -> Json:
+        """Return a mapping of inputs, wherever it is written."""
+        value = self.known(value)
+        if isinstance(value, Call) and value.name.endswith("MergeSchemas"):
+            return {name: each for part in value.arguments for name, each in self.schema(part).items()}
+        return value if isinstance(value, Mapping) else {}
+
+    def known(self, value: Any) -> Any:
+        """Return what a name stands for, or what a function of the package without conditions returns."""
+        if isinstance(value, Name) and re.fullmatch(r"\w+", value.name):
+            return self._literal(rf"^(?:var|\t)?\s*{value.name}\s*:?=\s*(?=[\[&m])") or value
+        if isinstance(value, Call) and re.fullmatch(r"\w+", value.name):
+            return self._literal(rf"^func {value.name}\([^)]*\)[^\n]*\{{\n(?:(?!^\}}).)*?return (?=[&m])") or value
+        return value
+
+    def _literal(self, pattern: str) -> Any:
+        start = re.search(pattern, self._text, re.MULTILINE | re.DOTALL)
+        return Literal(self._text, start.end()).value() if start else None
+
+
+def _read(schema: Json, place: Place, found: Rows, source: _Package) -> None:
+    for name, each in schema.items():
+        attributes = source.known(each)
+        wire = _wire(name, place.inputs)
+        if wire is None or not isinstance(attributes, Mapping):
+            continue
+        path, kind = f"{place.path}.{wire}".removeprefix("."), _types.unwrap_type(place.inputs.inputs[wire])
+        origin = get_origin(kind)
+        many = origin is not None and not issubclass(origin, Mapping)
+        if many:
+            found[path] |= {ours: attributes[theirs] for ours, theirs in (("fewest", "MinItems"), ("most", "MaxItems"))
+                            if isinstance(attributes.get(theirs), int)}  # fmt: skip
+        found[path] |= _facts(attributes.get("ValidateFunc"), source)
+        for group in _groups(attributes, name, place, source):
+            groups = found[place.path].setdefault("groups", [])
+            groups.extend([] if group in groups else [group])
+        inner = _types.unwrap_type(get_args(kind)[-1]) if get_args(kind) else kind
+        element = source.known(attributes.get("Elem"))
+        if not isinstance(element, Mapping):
+            continue
+        entry = f"{path}[]" if many else path
+        if _types.is_input_type(inner):
+            _read(source.schema(element.get("Schema")), Place(block(inner), entry, (*place.own, name)), found, source)
+        elif many:
+            found[entry] |= _facts(element.get("ValidateFunc"), source)
+
+
+def _wire(name: str, inputs: Block) -> str | None:
+    """Return Pulumi's name of an input: in other letters, and of several in the plural."""
+    plain = name.replace("_", "").lower()
+    wanted = (plain, f"{plain}s", f"{plain}es", f"{plain.removesuffix('y')}ies")
+    return next((each for each in inputs.inputs if each.lower() in wanted), None)
+
+
+def _groups(attributes: Json, name: str, place: Place, source: _Package) -> Iterator[dict[str, Any]]:
+    """Yield what an input excludes or stands beside, where all of them are inputs of its own block."""
+    for word, bounds in _GROUPS.items():
+        names = source.known(attributes.get(word)) or []
+        paths = [tuple(each.split(".0.")) for each in names if isinstance(each, str)]
+        if not paths or len(paths) != len(names) or any(path[:-1] != place.own for path in paths):
+            continue
+        own = {_wire(path[-1], place.inputs) for path in paths} | {_wire(name, place.inputs)}
+        if word != "ConflictsWith":
+            yield {"of": sorted(filter(None, own)), **bounds}
+            continue
+        mine = _wire(name, place.inputs)
+        yield from ({"of": sorted((mine, each)), **bounds} for each in own if mine and each and each != mine)
+
+
+def _facts(check: Any, source: _Package) -> dict[str, Any]:
+    """Return what a check of a value asks for; nothing of one that says it in words of Go alone."""
+    if isinstance(check, Name) and check.name == "verify.ValidateGCEName":
+        return {"pattern": _RESOURCE_NAME}
+    if not isinstance(check, Call):
+        return {}
+    word, arguments = check.name.rpartition(".")[2], check.arguments
+    if word in ("ValidateEnum", "StringInSlice") and arguments[1:] != [True]:
+        values = source.known(arguments[0])
+        texts = [each for each in values if isinstance(each, str) and each] if isinstance(values, Sequence) else []
+        return {"enum": sorted(set(texts))} if texts and len(texts) >= len(values) - 1 else {}
+    if word in _BOUNDS:
+        numbers = zip(_BOUNDS[word], arguments, strict=False)
+        return {name: number for name, number in numbers if isinstance(number, (int, float))}
+    if word in ("ValidateRegexp", "StringMatch", "MustCompile"):
+        return _form(arguments[0], source)
+    return {}
+
+
+def _form(pattern: Any, source: _Package) -> dict[str, Any]:
+    if isinstance(pattern, Call):
+        return _facts(pattern, source)
+    whole = isinstance(pattern, str) and pattern.startswith("^") and pattern.endswith("$")
+    return {"pattern": pattern} if whole and "[:" not in pattern and r"\p" not in pattern else {}

@@ -1,0 +1,152 @@
+"""How the inputs of one block go together: which must be there, which exclude each other, and in what order."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from training_platform.resources.planned import UNKNOWN
+from training_platform.rules.documents.problems import Problem, Report, Where, missing, path_of, refused
+
+Shape = Mapping[str, Any]
+Check = Callable[[Mapping[str, Any], Where, Report], None]
+_SUFFIXED: Final = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))([A-Za-zµ]*)\Z")
+_PARTS: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|us|µs|ns|s|m|h)")
+_SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_UNITS: Final = {
+    "": 1.0, **{"kMGTPE"[power - 1]: 1000.0**power for power in range(1, 7)},
+    **{f"{letter}i": 1024.0**power for power, letter in enumerate("KMGTPE", 1)},
+}  # fmt: skip
+
+
+def compared(shape: Shape) -> Check | None:
+    """Return what judges the inputs of a block by each other; None where nothing is said of them."""
+    required, groups = shape.get("required", ()), shape.get("groups", ())
+    cases, orders = shape.get("cases", ()), shape.get("orders", ())
+    if not (required or groups or cases or orders):
+        return None
+
+    def check(value: Mapping[str, Any], where: Where, report: Report) -> None:
+        for key in required:
+            if value.get(key) is None:
+                report(missing(where, key))
+        for group in groups:
+            _counted(value, group, where, report)
+        for case in cases:
+            if all(_is_one(_below(value, key), values) for key, values in case["when"].items()):
+                _in_case(value, case, where, report)
+        for order in orders:
+            _ordered(value, order, where, report)
+
+    return check
+
+
+def _below(value: Any, path: str) -> Any:
+    """Return an input by its path."""
+    for key in path.split("."):
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def _is_one(value: Any, values: Sequence[Any]) -> bool:
+    """Whether a value is one of a case: ``<written>`` is any but an empty one, and null one that is not there."""
+    return value in values or ("<written>" in values and value is not UNKNOWN and bool(value))
+
+
+def _counted(value: Mapping[str, Any], group: Shape, where: Where, report: Report) -> None:
+    """Report a block that has fewer or more of some inputs than it may."""
+    there = [name for name in group["of"] if value.get(name) is not None]
+    names = ", ".join(group["of"])
+    if len(there) < group.get("least", 0):
+        report(Problem("required", path_of((where, group["of"][0])), f"none of {names} is written", f"one of {names}"))
+        return
+    known = [name for name in there if value[name] is not UNKNOWN and value[name] != []]
+    if len(known) > group.get("most", len(known)):
+        message = f"{' and '.join(known)} are written together"
+        report(Problem("required", path_of((where, known[-1])), message, f"one of {names}"))
+
+
+def _in_case(value: Mapping[str, Any], case: Shape, where: Where, report: Report) -> None:
+    """Report what a block has or has not beside the values that make the case."""
+    why = " and ".join(f"{key} is {_said(value, key)}" for key in case["when"])
+    for key in case.get("required", ()):
+        if not _below(value, key) and _below(value, key) != 0:
+            message = f"{key} is not written, and {why}"
+            report(Problem("required", path_of((where, key)), message, f"a {key}"))
+    for key in case.get("without", ()):
+        if _is_one(_below(value, key), ["<written>"]):
+            message = f"{key} is written, and {why}"
+            report(Problem("required", path_of((where, key)), message, f"no {key}"))
+    for key, values in case.get("only", {}).items():
+        found = _below(value, key)
+        if found not in (None, UNKNOWN) and found not in values:
+            report(refused("enum", (where, key), found, f"and {why}", ", ".join(str(each) for each in values)))
+    for key, values in case.get("never", {}).items():
+        if _below(value, key) in values:
+            report(refused("range", (where, key), _below(value, key), f"and {why}", "another value of one of them"))
+
+
+def _said(value: Mapping[str, Any], key: str) -> str:
+    found = _below(value, key)
+    return "not written" if found is None else str(found) if isinstance(found, (str, int, float)) else "written"
+
+
+def _ordered(value: Mapping[str, Any], order: Sequence[str], where: Where, report: Report) -> None:
+    """Report two inputs of which the first is above the second; with ``<``, or equal to it."""
+    small, large, *strictly = order
+    found = [_below(value, each) for each in (small, large)]
+    kinds, sizes = zip(*map(measured, found), strict=True)
+    if kinds[0] is None or kinds[0] != kinds[1] or sizes[0] < sizes[1] or (sizes[0] == sizes[1] and not strictly):
+        return
+    why = f"and {large} is {found[1]}"
+    report(refused("range", (where, small), found[0], why, f"{'below' if strictly else 'at most'} {found[1]}"))
+
+
+def measured(value: Any) -> tuple[str | None, float]:
+    """Return what a value counts, and how much: numbers and quantities, lengths of time, and points in time."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return "number", float(value)
+    if not isinstance(value, str):
+        return None, 0.0
+    parts = list(_lengths(value))
+    if parts:
+        return "time", sum(parts)
+    match = _SUFFIXED.match(value)
+    if match and match[2] in _UNITS:
+        return "number", float(match[1]) * _UNITS[match[2]]
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        return None, 0.0
+    return "moment", moment.replace(tzinfo=moment.tzinfo or UTC).timestamp()
+
+
+def _lengths(value: str) -> Iterator[float]:
+    """Yield the parts of a length of time, such as ``1h30s``; nothing of ``500m``, which may be half a CPU."""
+    if _PARTS.sub("", value) == "" and not value.endswith("m"):
+        yield from (float(number) * _SECONDS[unit] for number, unit in _PARTS.findall(value))
+
+
+def repeated(value: Any, keys: list[str], where: Where, report: Report) -> None:
+    """Report entries that are told apart by their keys, or by themselves where there are none, and are not."""
+    seen: list[Any] = []
+    for index, item in enumerate(value):
+        own = [item.get(key) for key in keys] if keys and isinstance(item, Mapping) else [item]
+        if own in seen and UNKNOWN not in own:
+            name = ", ".join(str(each) for each in own if each is not None)
+            report(Problem("range", path_of((where, index)), f"there are two entries {name}", "each one once"))
+        seen.append(own)
+
+
+def apart(pairs: Sequence[Sequence[str]]) -> Callable[[Any, Where, Report], None]:
+    """Return what finds two entries of a list that exclude each other."""
+
+    def check(value: Any, where: Where, report: Report) -> None:
+        for one, other in pairs:
+            if one in value and other in value:
+                message = f"there are both {one} and {other}"
+                report(Problem("range", path_of((where, value.index(other))), message, f"{one} or {other}"))
+
+    return check
