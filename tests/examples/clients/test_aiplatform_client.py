@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.examples.jobs.conftest import PYTHON
+from tests.examples.jobs.test_first_run import PROJECT, REGION, cloud, root
+from tests.examples.jobs.test_job_files import VERTEX, rendered
 from tests.training_platform.jobs.runs.vertex_cloud import Cloud, write_repository
 from training_platform.sandbox.cloud.http.server import serve
 
 pytestmark = [pytest.mark.examples, pytest.mark.timeout(300)]
 
+__all__ = ["cloud", "root"]  # fixtures
 PROGRAM = Path(__file__).with_name("drive_vertex.py")
 
 
@@ -25,16 +29,39 @@ def url(tmp_path: Path) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}"
 
 
-def test_the_generated_client_takes_jobs_through_their_life(url: str, tmp_path: Path) -> None:
+@pytest.fixture
+def drive(tmp_path: Path) -> Callable[..., dict[str, Any]]:
+    """Return a function that runs the program, and returns what it printed."""
     python = os.environ.get(PYTHON)
     if python is None:
         pytest.skip("google-cloud-aiplatform is installed and used by `make test-examples` alone")
     home = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "GOOGLE_CLOUD_PROJECT": "example-lab"}
 
-    done = subprocess.run([python, str(PROGRAM), url], env=home, check=False, capture_output=True, text=True)
+    def run(*arguments: str) -> dict[str, Any]:
+        done = subprocess.run([python, str(PROGRAM), *arguments], env=home, check=False, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr[-3000:]
+        printed: dict[str, Any] = json.loads(done.stdout)
+        return printed
 
-    assert done.returncode == 0, done.stderr[-3000:]
-    seen = json.loads(done.stdout)
+    return run
+
+
+def test_each_example_is_created_by_the_generated_client(
+    drive: Callable[..., dict[str, Any]], cloud: tuple[Cloud, str], root: Path, tmp_path: Path
+) -> None:
+    files = []
+    for example in VERTEX:
+        files.append(tmp_path / f"{example}.json")
+        files[-1].write_text(rendered(tmp_path / f"of-{example}", example, "vision"))
+
+    made = drive(cloud[1], f"projects/{PROJECT}/locations/{REGION}", *map(str, files))
+
+    names = {example: example.replace("_", "-") for example in VERTEX}
+    assert made == {example: [name, "JOB_STATE_PENDING"] for example, name in names.items()}
+
+
+def test_the_generated_client_takes_jobs_through_their_life(drive: Callable[..., dict[str, Any]], url: str) -> None:
+    seen = drive(url)
     refused = seen.pop("refused")
     assert refused.startswith("BadRequest: 400 POST ")
     assert "alt=json%3Benum-encoding%3Dint: " in refused
