@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import pulumi
 import pulumi_kubernetes as kubernetes
+
+from training_platform.resources.gke.control_plane import cluster_identifier, kubeconfig
 
 
 def cluster_provider(
@@ -26,32 +26,3 @@ def cluster_provider(
         kubeconfig=pulumi.Output.from_input(endpoint).apply(kubeconfig),
         opts=opts,
     )
-
-
-def cluster_identifier(project: str, location: str, cluster_name: str) -> str:
-    """Return what objects belong to: the cluster's name in the GKE API."""
-    return f"projects/{project}/locations/{location}/clusters/{cluster_name}"
-
-
-def kubeconfig(endpoint: str) -> str:
-    """Return a kubeconfig for the host name of a DNS-based endpoint, as JSON.
-
-    It holds no secret: gke-gcloud-auth-plugin gets a token as whoever runs Pulumi. It holds no certificate authority
-    either, since the endpoint shows a certificate that every machine trusts (unverified).
-    """
-    login = {
-        "apiVersion": "client.authentication.k8s.io/v1beta1",
-        "command": "gke-gcloud-auth-plugin",
-        "provideClusterInfo": True,
-        "interactiveMode": "Never",
-        "installHint": "Install gke-gcloud-auth-plugin: gcloud components install gke-gcloud-auth-plugin",
-    }
-    config = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "cluster", "cluster": {"server": f"https://{endpoint}"}}],
-        "users": [{"name": "caller", "user": {"exec": login}}],
-        "contexts": [{"name": "cluster", "context": {"cluster": "cluster", "user": "caller"}}],
-        "current-context": "cluster",
-    }
-    return json.dumps(config, sort_keys=True)

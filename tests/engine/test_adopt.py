@@ -69,16 +69,20 @@ def adopt(sandbox: Sandbox, port: int, *args: str) -> Result:
     return CliRunner().invoke(app, ["adopt", PROJECT, "--stack", "small", "--no-production", *where, *args])
 
 
-def throw_away_state(sandbox: Sandbox) -> None:
+def throw_away_state(sandbox: Sandbox, stack: str = "small") -> None:
     folder = sandbox.folder
-    for path in (folder.state / ".pulumi" / "stacks").rglob("small.json*"):
+    for path in (folder.state / ".pulumi" / "stacks").rglob(f"{stack}.json*"):
         path.unlink()
-    shutil.rmtree(folder.path / "stacks" / "small")
-    (folder.root / "stacks" / "Pulumi.small.yaml").unlink()
+    shutil.rmtree(folder.path / "stacks" / stack)
+    (folder.root / "stacks" / f"Pulumi.{stack}.yaml").unlink()
 
 
-def first_preview(sandbox: Sandbox, file: Path) -> tuple[list[str], dict[str, list[str]]]:
-    """Import a file and preview; returns what was put right in the state, and the names of resources by step."""
+def rows_of(files: list[Path]) -> list[dict[str, Any]]:
+    return [row for file in files for row in json.loads(file.read_text())["resources"]]
+
+
+def first_preview(sandbox: Sandbox, files: list[Path], stack: str = "small") -> tuple[list[str], dict[str, list[str]]]:
+    """Import files and preview; returns what was put right in the state, and the names of resources by step."""
     steps: dict[str, list[str]] = {}
 
     def take(event: EngineEvent) -> None:
@@ -87,13 +91,15 @@ def first_preview(sandbox: Sandbox, file: Path) -> tuple[list[str], dict[str, li
             steps.setdefault(metadata.op.value, []).append(metadata.urn.split("::", 3)[-1])
 
     with (
-        session(sandbox.folder, ["small"], Options(), console=Console(), ask=lambda _: False) as own,
-        own.engine("small") as engine,
+        session(sandbox.folder, [stack], Options(), console=Console(), ask=lambda _: False) as own,
+        own.engine(stack) as engine,
     ):
-        engine.run("import", "--file", str(file), "--yes", "--generate-code=false", "--protect=false", "--skip-preview")
+        for file in files:
+            how = ("--yes", "--generate-code=false", "--protect=false", "--skip-preview")
+            engine.run("import", "--file", str(file), *how)
         exported = engine.stack.export_stack()
         state = {"version": exported.version, "deployment": exported.deployment}
-        fixed, names = settled(state, json.loads(file.read_text()))
+        fixed, names = settled(state, {"resources": rows_of(files)})
         engine.stack.import_stack(Deployment(version=exported.version, deployment=fixed["deployment"]))
         engine.stack.preview(on_event=take, color="never")
     return names, steps
@@ -120,7 +126,7 @@ def _adopted(brought_up: tuple[Sandbox, int]) -> Adopted:
     ran = adopt(sandbox, port, "--format", "json")
     assert ran.exit_code == 0, (ran.output, ran.stderr, ran.exception)
     root = sandbox.folder.root
-    names, steps = first_preview(sandbox, root / "import-small.json")
+    names, steps = first_preview(sandbox, [root / "import-small.json"])
     return Adopted(
         json.loads(ran.stdout)["stacks"][0], (root / "stacks" / "Pulumi.small.yaml").read_text(), names, steps
     )

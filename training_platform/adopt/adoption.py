@@ -9,6 +9,7 @@ from typing import Any
 from training_platform.adopt.comparison import Difference, differences
 from training_platform.adopt.import_file import import_file
 from training_platform.adopt.matches import Match, matches
+from training_platform.adopt.object_matches import object_differences, object_matches
 from training_platform.adopt.sections.environment import Found, environment_section
 from training_platform.adopt.sections.queues import Queues
 from training_platform.adopt.sections.teams import Platform, team_names, team_section, without_team
@@ -19,7 +20,7 @@ from training_platform.config.expansion.flavors import flavors
 from training_platform.config.spec.environment import Environment
 from training_platform.resources.gke.system_pool import POOL_NAME
 from training_platform.resources.planned import Planned
-from training_platform.resources.register import CLUSTER, SUBNETWORK
+from training_platform.resources.register import CLUSTER, KUBERNETES, KUBERNETES_PROVIDER, SUBNETWORK
 
 Plan = Callable[[Mapping[str, str], str], Sequence[Planned]]
 """Plans a stack by the texts of new stack files, by name, and its own name."""
@@ -48,9 +49,18 @@ class AdoptedStack:
         return [each for each in self.resources if each.custom and each.key not in self.found]
 
     @property
-    def imports(self) -> dict[str, Any]:
-        """The content of its file for ``pulumi import``."""
-        return import_file(self.resources, self.found)
+    def imports(self) -> dict[str, dict[str, Any]]:
+        """The content of its files for ``pulumi import``, by name, in the order in which they are imported.
+
+        The engine makes the providers of a file before their parents, so that those have to be there already.
+        """
+        of_objects = {key for key in self.found if key[0].startswith((KUBERNETES, KUBERNETES_PROVIDER))}
+        cloud = {key: match for key, match in self.found.items() if key not in of_objects}
+        objects = {key: self.found[key] for key in of_objects}
+        files = {f"import-{self.name}.json": import_file(self.resources, cloud, objects)}
+        if objects:
+            files[f"import-{self.name}-objects.json"] = import_file(self.resources, objects)
+        return files
 
 
 def adopt_environment(
@@ -140,10 +150,12 @@ def _without(contents: Contents, gone: Collection[str]) -> Contents:
 
 def _compared(name: str, texts: Mapping[str, str], plan: Plan, contents: Contents) -> AdoptedStack:
     resources = plan(texts, name)
-    stack = AdoptedStack(name, texts[name], resources, matches(resources, contents))
+    found = matches(resources, contents)
+    stack = AdoptedStack(name, texts[name], resources, found | object_matches(resources, found, contents))
     for match in stack.found.values():
         if match.body is not None:
-            every = differences(match.planned, match.body)
+            in_cluster = match.planned.type.startswith(KUBERNETES)
+            every = list((object_differences if in_cluster else differences)(match.planned, match.body))
             _keep(stack.changes, match.path, [each for each in every if each.planned is not None])
             _keep(stack.unsaid, match.path, [each for each in every if each.planned is None])
     return stack

@@ -4,37 +4,46 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from importlib.metadata import version
 from typing import Any
 
 from training_platform.adopt.matches import Match
+from training_platform.adopt.object_matches import inputs_as_they_stand
 from training_platform.resources.planned import UNKNOWN, Planned
-from training_platform.resources.register import NODE_POOL, RAY_CLUSTER, labels_path
+from training_platform.resources.register import (
+    KUBERNETES,
+    KUBERNETES_PROVIDER,
+    NODE_POOL,
+    RAY_CLUSTER,
+    labels_path,
+)
 from training_platform.resources.rest.bodies import PLACES
 from training_platform.resources.rest.fields import field_of, root
 
 Key = tuple[str, str]
 
 
-def import_file(resources: Iterable[Planned], found: Mapping[Key, Match]) -> dict[str, Any]:
+def import_file(resources: Iterable[Planned], found: Mapping[Key, Match], below: Iterable[Key] = ()) -> dict[str, Any]:
     """Return the file's content: the components that are parents first, then every thing with its id.
 
-    Ray clusters are left out: the engine cannot import what a dynamic provider makes, which takes them when it creates.
+    The parents of what is ``below`` them are in it too, for files that are imported later. Ray clusters are left out:
+    the engine cannot import what a dynamic provider makes, which takes them when it creates.
     """
     found = {key: match for key, match in found.items() if match.planned.type != RAY_CLUSTER}
     plan = {each.key: each for each in resources}
     wanted = {key: plan[key] for key in plan if key in found or not plan[key].custom}
-    parents = _parents(wanted.values(), found)
+    above = {each.key: each.parent for each in plan.values()}
+    parents = _parents(above, [*found, *below])
     rows = [each for each in wanted.values() if each.custom or each.key in parents]
     often = Counter(each.name for each in rows)
     names = {each.key: each.name if often[each.name] == 1 else f"{each.type}::{each.name}" for each in rows}
     return {"resources": [_entry(each, names, found) for each in rows]}
 
 
-def _parents(wanted: Iterable[Planned], found: Mapping[Key, Match]) -> set[Key]:
-    """Return the components above what is imported, at any height."""
-    above = {each.key: each.parent for each in wanted}
+def _parents(above: Mapping[Key, Key | None], keys: Iterable[Key]) -> set[Key]:
+    """Return the components above resources, at any height."""
     parents: set[Key] = set()
-    for key in found:
+    for key in keys:
         parent = above.get(key)
         while parent is not None and parent not in parents:
             parents.add(parent)
@@ -46,15 +55,21 @@ def _entry(planned: Planned, names: Mapping[Key, str], found: Mapping[Key, Match
     entry: dict[str, Any] = {"type": planned.type, "name": names[planned.key]}
     if names[planned.key] != planned.name:
         entry["logicalName"] = planned.name
-    if planned.custom:
+    if planned.type == KUBERNETES_PROVIDER:
+        entry |= {"inputs": found[planned.key].planned.inputs, "version": version("pulumi-kubernetes")}
+    elif planned.custom:
         entry["id"] = found[planned.key].id
     else:
         entry["component"] = True
     if planned.parent is not None and planned.parent in names:
         entry["parent"] = names[planned.parent]
+    if planned.type.startswith(KUBERNETES):
+        match = found[planned.key]
+        provider = (KUBERNETES_PROVIDER, str(planned.options["provider"]))
+        return {**entry, "provider": names[provider], "inputs": inputs_as_they_stand(match)}
     if properties := _properties(planned):
         entry["properties"] = properties
-    if inputs := untold(planned):
+    if planned.type != KUBERNETES_PROVIDER and (inputs := untold(planned)):
         entry["inputs"] = inputs
     return entry
 

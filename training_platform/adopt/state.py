@@ -10,8 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from training_platform.resources.register import KUBERNETES
+
 _MARK = {"goog-pulumi-provisioned": "true"}  # the label by which the provider knows what Pulumi made
 _DELTA = "__pulumi_raw_state_delta"  # of the outputs as they were; the provider says to remove it where they are edited
+_INPUTS = "__inputs"  # where the Kubernetes provider keeps a program's own (source of 2026-07-01)
 _LABELS = ("labels", "resourceLabels", "userLabels")
 Json = dict[str, Any]
 
@@ -37,6 +40,8 @@ def settled(state: Mapping[str, Any], imports: Mapping[str, Any]) -> tuple[Json,
 
 
 def _settled(resource: Json, row: Mapping[str, Any]) -> Json:
+    if resource["type"].startswith(KUBERNETES):
+        return _as_written(resource, row["inputs"])
     inputs, outputs = dict(resource.get("inputs", {})), dict(resource.get("outputs", {}))
     if "properties" in row:
         inputs = {key: value for key, value in inputs.items() if key in {*row["properties"], "__defaults"}}
@@ -49,6 +54,12 @@ def _settled(resource: Json, row: Mapping[str, Any]) -> Json:
     if outputs != resource.get("outputs"):
         outputs.pop(_DELTA, None)
     return {**resource, "inputs": inputs, "outputs": outputs}
+
+
+def _as_written(resource: Json, written: Mapping[str, Any]) -> Json:
+    """Return an object as if the program had written it; the provider compares no fields but those of ``__inputs``."""
+    outputs = dict(resource.get("outputs", {}))
+    return {**resource, "inputs": written, "outputs": {**outputs, **({_INPUTS: written} if _INPUTS in outputs else {})}}
 
 
 def _filled(outputs: Json, told: Mapping[str, Any]) -> Json:

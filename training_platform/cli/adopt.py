@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
@@ -54,7 +55,7 @@ def adopt(
     to: FormatOption = Format.text,
     kubeconfig: Annotated[
         str | None,
-        typer.Option("--kubeconfig", help="Ask clusters for teams' queues by this kubeconfig; default: do not ask."),
+        typer.Option("--kubeconfig", help="Ask clusters for their objects by this kubeconfig; default: do not ask."),
     ] = None,
     local_cloud: LocalCloud = None,
     root: RootOption = None,
@@ -78,7 +79,8 @@ def adopt(
     folder = repository(root)
     says_production = decided(production)
     contents = _contents(project, regions or [], only or [], leave_out or [], local_cloud)
-    queues, plan = _queues(stack, contents, kubeconfig), planner(folder)
+    contents, queues = _asked(stack, contents, kubeconfig)
+    plan = planner(folder)
     try:
         home = adopt_environment(
             stack, contents, plan, production=says_production, queues=queues, keep_replaced=keep_replaced
@@ -96,13 +98,15 @@ def adopt(
     raise typer.Exit(int(any(each.left_out or each.changes for each in stacks)))
 
 
-def _queues(stack: str, contents: Contents, kubeconfig: str | None) -> Queues | None:
-    """Return Kueue's objects of the clusters that a kubeconfig reaches; None where none is given."""
+def _asked(stack: str, contents: Contents, kubeconfig: str | None) -> tuple[Contents, Queues]:
+    """Return the contents with the clusters that a kubeconfig reaches, and Kueue's objects; neither without one."""
+    from training_platform.adopt.cluster_objects import reach_clusters
     from training_platform.adopt.cluster_queues import read_queues
     from training_platform.clients.kubernetes_api import ClusterError
 
     try:
-        return read_queues(stack, contents, kubeconfig) if kubeconfig else None
+        clusters = reach_clusters(stack, contents, kubeconfig) if kubeconfig else {}
+        return replace(contents, clusters=clusters), read_queues(stack, clusters)
     except ClusterError as error:
         fail(str(error))
 
@@ -159,11 +163,11 @@ def stacks_beside(folder: Path, texts: Mapping[str, str]) -> Iterator[Path]:
 
 
 def _write(folder: Path, stacks: Sequence[AdoptedStack], *, overwrite: bool, quiet: bool) -> None:
-    """Write two files of each stack, all or none; what is there is written over by a flag or a person's yes."""
+    """Write the files of each stack, all or none; what is there is written over by a flag or a person's yes."""
     from training_platform.checks.output import OutputError, write_files
 
     texts = {f"stacks/Pulumi.{each.name}.yaml": each.text for each in stacks}
-    texts |= {_imports(each): json.dumps(each.imports, indent=2) for each in stacks}
+    texts |= {name: json.dumps(content, indent=2) for each in stacks for name, content in each.imports.items()}
     there = [name for name in texts if (folder / name).exists()]
     if there and not overwrite and not _agreed(there):
         fail(f"{' and '.join(there)}: there already, and not changed; --overwrite replaces, --dry-run only reports.")
@@ -172,15 +176,12 @@ def _write(folder: Path, stacks: Sequence[AdoptedStack], *, overwrite: bool, qui
     except OutputError as error:
         fail(str(error))
     for each in [] if quiet else stacks:
-        say(f"stacks/Pulumi.{each.name}.yaml, {_imports(each)}: written. Next, where the stack has no state:")
-        say(f"  pulumi import -s {each.name} --file {_imports(each)} --generate-code=false --protect=false")
-        say(f"  pulumi stack export -s {each.name} | training-platform adopt-state {_imports(each)} > state.json")
+        files = list(each.imports)
+        say(f"{', '.join([f'stacks/Pulumi.{each.name}.yaml', *files])}: written. Next, where the stack has no state:")
+        for file in files:
+            say(f"  pulumi import -s {each.name} --file {file} --generate-code=false --protect=false")
+        say(f"  pulumi stack export -s {each.name} | training-platform adopt-state {' '.join(files)} > state.json")
         say(f"  pulumi stack import -s {each.name} --file state.json && pulumi preview -s {each.name}")
-
-
-def _imports(stack: AdoptedStack) -> str:
-    """Return the name of a stack's file for ``pulumi import``."""
-    return f"import-{stack.name}.json"
 
 
 def _agreed(there: list[str]) -> bool:
@@ -188,21 +189,24 @@ def _agreed(there: list[str]) -> bool:
 
 
 def adopt_state(
-    imports: Annotated[Path, typer.Argument(help="The import file that `adopt` wrote and `pulumi import` took.")],
+    imports: Annotated[
+        list[Path], typer.Argument(help="The import files that `adopt` wrote and `pulumi import` took.")
+    ],
 ) -> None:
     """Put right what an import leaves in a state: from `pulumi stack export` to `pulumi stack import`.
 
     Takes out inputs that the program ignores and the provider would refuse, and fills in what no API tells. Reads
-    standard input, prints the state. Exit code 2: one of the two cannot be read.
+    standard input, prints the state. Exit code 2: one of the files cannot be read.
     """
     from training_platform.adopt.state import settled
 
     try:
-        said = json.loads(imports.read_text(encoding="utf-8"))
-        found, changed = settled(json.loads(sys.stdin.read()), said)
+        rows = [row for file in imports for row in json.loads(file.read_text(encoding="utf-8"))["resources"]]
+        found, changed = settled(json.loads(sys.stdin.read()), {"resources": rows})
     except OSError as error:
-        fail(f"{imports} cannot be read: {error.strerror}.")
+        fail(f"{error.filename} cannot be read: {error.strerror}.")
     except (ValueError, KeyError, TypeError, AttributeError):
-        fail(f"standard input is not an export of a stack, or {imports} is not what adopt wrote.")
+        files = " or ".join(map(str, imports))
+        fail(f"standard input is not an export of a stack, or {files} is not what adopt wrote.")
     print_json(found)
     say(f"{len(changed)} resources put right: {', '.join(changed) or 'none'}", err=True)

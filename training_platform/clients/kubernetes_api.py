@@ -44,6 +44,7 @@ PRIORITIES = Kind("apis/kueue.x-k8s.io/v1beta2", "workloadpriorityclasses")
 PROVISIONING_REQUESTS = Kind("apis/autoscaling.x-k8s.io/v1", "provisioningrequests")
 PODS = Kind("api/v1", "pods")
 EVENTS = Kind("api/v1", "events")
+SECRETS = Kind("api/v1", "secrets")
 
 
 class ClusterApi:
@@ -85,6 +86,21 @@ class ClusterApi:
             if not token:
                 return
             query["continue"] = token
+
+    def kinds(self, api_version: str) -> dict[str, tuple[Kind, bool]]:
+        """Return the kinds of a group's version by name, and whether they have a namespace. Raises ClusterError.
+
+        A cluster that does not know the group has none.
+        """
+        path = f"apis/{api_version}" if "/" in api_version else f"api/{api_version}"
+        try:
+            listed = self._call("GET", path).get("resources") or ()
+        except ClusterError as error:
+            if error.status == 404:
+                return {}
+            raise
+        whole = [each for each in listed if "/" not in each["name"]]  # the others are parts, such as a status
+        return {each["kind"]: (Kind(path, each["name"]), bool(each["namespaced"])) for each in whole}
 
     def delete(self, kind: Kind, namespace: str, name: str) -> bool:
         """Delete an object and, after it, what it owns; False where there is none. Raises ClusterError."""

@@ -9,11 +9,12 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 from training_platform.catalog.locations import region_of
 from training_platform.clients.google_api import GoogleApi, GoogleError, Json
+from training_platform.clients.kubernetes_api import ClusterApi
 from training_platform.resources import register
 
 ENABLED_APIS: Final = "enabled APIs"
@@ -130,11 +131,15 @@ NEEDED: Final = frozenset({register.CLUSTER, register.NETWORK})
 
 @dataclass(frozen=True)
 class Contents:
-    """Bodies by type and path; ``unread`` says of each list that could not be had why, by type."""
+    """Bodies by type and path; ``unread`` says of each list that could not be had why, by type.
+
+    ``clusters`` are those that can be asked for objects, by path.
+    """
 
     project: str
     bodies: dict[str, dict[str, Json]] = field(default_factory=dict)
     unread: dict[str, str] = field(default_factory=dict)
+    clusters: Mapping[str, ClusterApi] = field(default_factory=dict)
 
     def of(self, kind: str) -> Mapping[str, Json]:
         """Return what there is of a type, by path."""
@@ -143,7 +148,7 @@ class Contents:
     def without(self, leave: Callable[[str], bool]) -> Contents:
         """Return the contents without what a function takes by its path."""
         kept = {kind: {p: b for p, b in rows.items() if not leave(p)} for kind, rows in self.bodies.items()}
-        return Contents(self.project, kept, self.unread)
+        return replace(self, bodies=kept)
 
 
 class _Reader(GoogleApi):

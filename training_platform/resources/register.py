@@ -73,6 +73,8 @@ TOPOLOGY = "kubernetes:kueue.x-k8s.io/v1beta2:Topology"
 STORAGE_CLASS = "kubernetes:storage.k8s.io/v1:StorageClass"
 
 KUBERNETES = "kubernetes:"  # what the type of every Kubernetes object starts with
+KUBERNETES_PROVIDER = "pulumi:providers:kubernetes"
+NAMESPACE = "kubernetes:core/v1:Namespace"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,6 +14,7 @@ from tests.training_platform.adopt.conftest import PROJECT, Repository, contents
 from tests.training_platform.adopt.test_round_trip import differing, in_cloud
 from tests.training_platform.jobs.runs.api_stub import ApiStub, served, write_kubeconfig
 from training_platform.adopt.adoption import AdoptedStack, adopt_environment, adopt_teams
+from training_platform.adopt.cluster_objects import reach_clusters
 from training_platform.adopt.cluster_queues import read_queues
 from training_platform.adopt.sections.queues import COHORTS, PRIORITIES, QUEUES, Queues
 from training_platform.cli.adopt import planner
@@ -168,7 +169,7 @@ def test_ray_clusters_are_found_and_left_to_the_first_deployment(repository: Rep
     vision = adopted(repository({}), "lab", contents, queues_of(plans, ["main"]), production=False)["lab-vision"]
 
     rays = [match.planned.name for match in vision.found.values() if match.planned.type == RAY_CLUSTER]
-    imported = {row["name"] for row in vision.imports["resources"]}
+    imported = {row["name"] for row in vision.imports["import-lab-vision.json"]["resources"]}
     assert sorted(rays) == ["vertex-own-persistent-resource", "vertex-rays-persistent-resource"]
     assert imported.isdisjoint(rays)
     assert "vertex-tuning-persistent-resource" in imported
@@ -254,7 +255,7 @@ def holding(cluster: str) -> Contents:
 def test_queues_are_read_by_a_kubeconfig(tmp_path: Path) -> None:
     with served(Cluster()) as server:
         kubeconfig = write_kubeconfig(tmp_path / "config", server, f"gke_{PROJECT}_us-central1_lab-main")
-        found = read_queues("lab", holding("lab-main"), str(kubeconfig))
+        found = read_queues("lab", reach_clusters("lab", holding("lab-main"), str(kubeconfig)))
 
     assert found.teams() == {"nlp"}
     assert found.objects["main"][COHORTS] == []
@@ -264,10 +265,10 @@ def test_a_kubeconfig_without_a_cluster_says_how_to_get_it(tmp_path: Path) -> No
     kubeconfig = write_kubeconfig(tmp_path / "config", "http://127.0.0.1:9", "other")
 
     with pytest.raises(ClusterError, match="gcloud container clusters get-credentials lab-main --location us-central1"):
-        read_queues("lab", holding("lab-main"), str(kubeconfig))
+        read_queues("lab", reach_clusters("lab", holding("lab-main"), str(kubeconfig)))
 
 
 def test_clusters_of_others_are_not_asked(tmp_path: Path) -> None:
     kubeconfig = write_kubeconfig(tmp_path / "config", "http://127.0.0.1:9", "other")
 
-    assert read_queues("lab", holding("others"), str(kubeconfig)).objects == {}
+    assert reach_clusters("lab", holding("others"), str(kubeconfig)) == {}

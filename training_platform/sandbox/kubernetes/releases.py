@@ -5,6 +5,9 @@ The one exception is the namespace that ``createNamespace`` asks for; as with He
 
 from __future__ import annotations
 
+import base64
+import gzip
+import json
 from typing import Any, Final
 
 from pulumi.runtime.rpc import UNKNOWN as UNKNOWN_ON_WIRE
@@ -56,6 +59,7 @@ class Releases(Kept):
         if self._objects.has_namespace(cluster, key.namespace):
             self._store.ensure_namespace(cluster, key.namespace)  # which may be another place
         live = self._store.create(cluster, key, {**plain, "status": _status(plain, 1)}, "releases")
+        self._keep_secret(cluster, live)
         return Made(f"{key.namespace}/{key.name}", _outputs(inputs, live))
 
     @override
@@ -78,11 +82,37 @@ class Releases(Kept):
         plain = readable(inputs)
         status = _status(plain, old["status"]["revision"] + 1)
         live = self._store.update(cluster, key, {**plain, "status": status}, "releases")
+        self._forget_secret(cluster, old)
+        self._keep_secret(cluster, live)
         return Made(identity, _outputs(inputs, live))
 
     @override
     def delete(self, ask: Ask, identity: str) -> None:
-        self._store.delete(ask.settings.cluster, _key(*identity.split("/", 1)))
+        key, cluster = _key(*identity.split("/", 1)), ask.settings.cluster
+        if (old := self._store.read(cluster, key)) is not None:
+            self._forget_secret(cluster, old)
+        self._store.delete(cluster, key)
+
+    def _keep_secret(self, cluster: str, release: Json) -> None:
+        """Write what Helm keeps of a release into an API server, where others look for it."""
+        status = release["status"]
+        if self._objects is self._store or not self._objects.has_namespace(cluster, status["namespace"]):
+            return
+        key = _secret(status)
+        kept = {"chart": {"metadata": {"version": status["version"]}}, "config": release.get("values") or {}}
+        packed = base64.b64encode(base64.b64encode(gzip.compress(json.dumps(kept).encode())))
+        labels = {"owner": "helm", "name": status["name"], "status": "deployed", "version": str(status["revision"])}
+        about = {"name": key.name, "namespace": key.namespace, "labels": labels}
+        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": about, "type": "helm.sh/release.v1"}
+        self._objects.create(cluster, key, {**secret, "data": {"release": packed.decode()}}, "secrets")
+
+    def _forget_secret(self, cluster: str, release: Json) -> None:
+        if self._objects is not self._store:
+            self._objects.delete(cluster, _secret(release["status"]))
+
+
+def _secret(status: Json) -> Key:
+    return Key("", "Secret", status["namespace"], f"sh.helm.release.v1.{status['name']}.v{status['revision']}")
 
 
 def _key(namespace: str, name: str) -> Key:

@@ -1,0 +1,144 @@
+"""An environment and its team lose their states and are adopted, with the objects in real API servers.
+
+Objects reach those by the stand-in for the Kubernetes provider, which imports by the ids that the released one takes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.engine.test_adopt import adopt, first_preview, rows_of, throw_away_state
+from tests.engine.test_sandbox_life import SCHEMAS
+from tests.training_platform.sandbox.run.conftest import Sandbox, small
+from training_platform.sandbox.run.servers import announced, serving
+from training_platform.sandbox.run.session import read_stacks
+
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.kube,
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(not SCHEMAS.is_dir(), reason="the upstream CRDs are not beside this checkout"),
+]
+
+CLUSTER = "projects/example-train-small/locations/us-central1/clusters/small-main"
+STACK = """\
+config:
+  training-platform:environment:
+    project: example-train-small
+    production: false
+    cohorts:
+      research: {weight: 2}
+    clusters:
+      main:
+        location: us-central1
+        subnet: {nodes: 10.12.0.0/20, pods: 10.66.0.0/16, services: 10.12.16.0/20}
+        node_pools:
+          a100: {machine_type: a2-highgpu-8g, zone: us-central1-a, max_nodes: 2}
+"""
+TEAM = """\
+config:
+  training-platform:team:
+    environment: small
+    name: vision
+    members: [group:vision@example.com]
+    shares:
+      main:
+        a100-40: {nominal_quota: 8, borrowing_limit: 8}
+    cohort: research
+    secrets: [hugging-face]
+    buckets:
+      data: {location: us-central1}
+    vertex:
+      tensorboards: [us-central1]
+"""
+STACKS = {"small": STACK, "small-vision": TEAM}
+Steps = dict[str, list[str]]
+
+
+@dataclass
+class Adopted:
+    """What ``adopt`` said of each stack and wrote for it, and what each first preview planned."""
+
+    said: dict[str, dict[str, Any]]
+    texts: dict[str, str]
+    imports: dict[str, list[dict[str, Any]]]
+    steps: dict[str, Steps]
+
+
+def kubeconfig(sandbox: Sandbox) -> Path:
+    """Write a kubeconfig whose context is called as ``gcloud container clusters get-credentials`` calls it."""
+    config = yaml.safe_load((sandbox.folder.api_servers / CLUSTER / "kubeconfig").read_text())
+    _, project, _, location, _, name = CLUSTER.split("/")
+    config["contexts"][0]["name"] = config["current-context"] = f"gke_{project}_{location}_{name}"
+    path = sandbox.folder.root / "clusters.yaml"
+    path.write_text(yaml.safe_dump(config))
+    return path
+
+
+@pytest.fixture(scope="module", name="adopted")
+def _adopted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Adopted]:
+    sandbox = small(tmp_path_factory.mktemp("adopt") / "repository", STACK)
+    folder, root = sandbox.folder, sandbox.folder.root
+    (root / "stacks" / "Pulumi.small-vision.yaml").write_text(TEAM)
+    programs = Path(os.environ["KUBEBUILDER_ASSETS"])
+    with (
+        folder.alone(),
+        serving(folder, read_stacks(root, ()), durations={}, crds=[SCHEMAS], programs=programs) as servers,
+        announced(folder, servers),
+    ):
+        sandbox.steps("up", "small-vision")
+        for stack in STACKS:
+            throw_away_state(sandbox, stack)
+        ran = adopt(sandbox, servers.cloud, "--kubeconfig", str(kubeconfig(sandbox)), "--format", "json")
+        assert ran.exit_code == 0, (ran.output, ran.stderr, ran.exception)
+        files = {stack: [root / f"import-{stack}.json", root / f"import-{stack}-objects.json"] for stack in STACKS}
+        _, home = first_preview(sandbox, files["small"])
+        sandbox.steps("up", "small")  # which exports what the team reads
+        _, team = first_preview(sandbox, files["small-vision"], "small-vision")
+        yield Adopted(
+            {each["stack"]: each for each in json.loads(ran.stdout)["stacks"]},
+            {stack: (root / "stacks" / f"Pulumi.{stack}.yaml").read_text() for stack in STACKS},
+            {stack: rows_of(each) for stack, each in files.items()},
+            {"small": home, "small-vision": team},
+        )
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_nothing_changes_but_what_was_announced(stack: str, adopted: Adopted) -> None:
+    said, steps = adopted.said[stack], adopted.steps[stack]
+    created = {name for name in steps.get("create", ()) if not name.startswith("pulumi:")}
+
+    assert (said["changes"], said["unsaid"], said["left_out"]) == ([], [], {})
+    assert steps.keys() <= {"same", "create", "read"}, steps
+    assert {each["name"] for each in said["new"]} <= created
+    assert len(steps["same"]) > said["imported"]
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_every_object_and_every_release_is_imported(stack: str, adopted: Adopted) -> None:
+    assert [each for each in adopted.said[stack]["new"] if each["type"].startswith("kubernetes:")] == []
+
+
+def test_objects_have_the_ids_that_the_provider_takes(adopted: Adopted) -> None:
+    every = [each for rows in adopted.imports.values() for each in rows]
+    ids = {(each["type"].rpartition(":")[2], each["id"]) for each in every if each["type"].startswith("kubernetes:")}
+
+    assert ids >= {
+        ("ClusterQueue", "vision"), ("Cohort", "research"), ("LocalQueue", "vision/vision"), ("Namespace", "vision"),
+        ("Release", "kueue-system/kueue"), ("ResourceFlavor", "a100-40"), ("ResourceQuota", "vision/team"),
+        ("WorkloadPriorityClass", "high"),
+    }  # fmt: skip
+
+
+def test_the_written_files_say_what_the_thrown_away_ones_said(adopted: Adopted) -> None:
+    written: Mapping[str, Any] = {stack: yaml.safe_load(text) for stack, text in adopted.texts.items()}
+
+    assert written == {stack: yaml.safe_load(text) for stack, text in STACKS.items()}
