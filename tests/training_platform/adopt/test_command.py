@@ -171,14 +171,33 @@ def test_a_pool_can_be_left_to_others(root: Path, address: str) -> None:
     assert "a100" not in (root / "stacks" / "Pulumi.lab.yaml").read_text()
 
 
-def test_what_is_named_otherwise_is_left_out_with_the_reason(seeded: Seeded, root: Path, address: str) -> None:
+def test_what_is_named_otherwise_is_left_out_with_every_field_that_stands_in_the_way(
+    seeded: Seeded, root: Path, address: str
+) -> None:
     body = {"name": "train", "initialNodeCount": 1, "network": "lab-network", "subnetwork": "main-subnet-0a1b2c3"}
     seeded.ask("POST", f"{LOCATIONS}/us-central1-a/clusters", {"cluster": body})
+    instance = {
+        "fileShares": [{"name": "a", "capacityGb": "1024"}],
+        "networks": [{"network": "default"}],
+        "tier": "ZONAL",
+    }
+    where = f"file/v1beta1/projects/{PROJECT}/locations/us-central1-a/instances"
+    seeded.ask("POST", where, instance, instanceId="scratch")
 
-    said = adopted(root, address)
-    (path, why) = next(iter(said["left_out"].items()))
-    assert path.endswith("us-central1-a/clusters/train")
-    assert why == "stack lab calls what it has lab-KEY, with a key of at most 30 characters"
+    said = adopted(root, address)["left_out"]
+
+    train, scratch = (next(why for path, why in said.items() if path.endswith(end)) for end in ("train", "scratch"))
+    assert train == (
+        "name is train, and a stack's is lab-KEY with a key of at most 30 characters; "
+        "nodePools/default-pool: config.serviceAccount is default, and a stack's is "
+        "lab-gke-nodes@example-lab.iam.gserviceaccount.com; "
+        "it is in no release channel. As somebody else's, with pools and queues of the stack in it: "
+        "clusters: {KEY: {location: us-central1-a, existing: train}}"
+    )
+    assert scratch.split("; ") == [
+        "name is scratch, and a stack's is lab-KEY with a key of at most 30 characters",
+        "network is default, and a stack's own is lab-network (for one that is there: network: {name: default})",
+    ]
 
 
 def test_what_the_stack_would_replace_is_left_out_unless_kept(seeded: Seeded, root: Path, address: str) -> None:

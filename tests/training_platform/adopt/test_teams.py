@@ -225,7 +225,10 @@ def test_what_is_no_team_s_is_left_out_by_name(repository: Repository) -> None:
     found = adopted(repository({}), "lab", contents_of(seeded), Queues(), production=False)
 
     assert list(found) == ["lab"]
-    reason = "it belongs to no team: a team's stack calls what it has example-lab-lab-TEAM-KEY"
+    reason = (
+        "name is images-of-all, and a team's is example-lab-lab-TEAM-KEY. For reading it as it is: "
+        "data_sets: {KEY: {bucket: {name: images-of-all, location: us}}}"
+    )
     assert found["lab"].left_out == {"images-of-all": reason}
 
 

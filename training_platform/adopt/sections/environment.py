@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from training_platform.adopt.sections.clusters import cluster_section
 from training_platform.adopt.sections.filestore import filestore_section
+from training_platform.adopt.sections.foreign import foreign_cluster, foreign_instance
 from training_platform.adopt.sections.queues import Queues, environment_fields
 from training_platform.adopt.sections.values import Inexpressible, Json, at, labels_of, own_labels
 from training_platform.clients.project_contents import POLICY, Contents
@@ -35,6 +36,7 @@ def environment_section(stack: str, contents: Contents, queues: Queues, *, produ
     found = Found()
     clusters = _keyed(stack, contents.of(register.CLUSTER), found, _clusters(contents, found))
     filestore = _keyed(stack, contents.of(register.FILESTORE), found, filestore_section)
+    found.left_out |= dict(_foreign(stack, contents))
     protected = [bool(body.get("deletionProtectionEnabled")) for body in contents.of(register.FILESTORE).values()]
     lifted = bool(protected) and not any(protected)
     if lifted or not any(protected):
@@ -81,6 +83,29 @@ def key_of(stack: str, name: str) -> str:
     return key
 
 
+def _foreign(stack: str, contents: Contents) -> Iterator[tuple[str, str]]:
+    """Yield the clusters and instances with names of their own, and each field in which a stack has another value."""
+    for path, body in contents.of(register.CLUSTER).items():
+        if not _is_ours(stack, path):
+            yield path, foreign_cluster(stack, path, body, _pools_of(path, contents), contents)
+    for path, body in contents.of(register.FILESTORE).items():
+        if not _is_ours(stack, path):
+            yield path, foreign_instance(stack, path, body)
+
+
+def _is_ours(stack: str, path: str) -> bool:
+    try:
+        key_of(stack, path.rpartition("/")[2])
+    except Inexpressible:
+        return False
+    return True
+
+
+def _pools_of(cluster: str, contents: Contents) -> dict[str, Json]:
+    below = f"{cluster}{_POOLS}"
+    return {p.removeprefix(below): b for p, b in contents.of(register.NODE_POOL).items() if p.startswith(below)}
+
+
 def _keyed(
     stack: str, bodies: Mapping[str, Json], found: Found, section: Callable[[str, Json], dict[str, Any]]
 ) -> dict[str, Any]:
@@ -96,10 +121,8 @@ def _keyed(
 
 def _clusters(contents: Contents, found: Found) -> Callable[[str, Json], dict[str, Any]]:
     def section(path: str, body: Json) -> dict[str, Any]:
-        below = f"{path}{_POOLS}"
-        pools = {p.removeprefix(below): b for p, b in contents.of(register.NODE_POOL).items() if p.startswith(below)}
-        written, reasons = cluster_section(body, pools, contents.of(register.SUBNETWORK))
-        found.left_out |= {below + name: reason for name, reason in reasons.items()}
+        written, reasons = cluster_section(body, _pools_of(path, contents), contents.of(register.SUBNETWORK))
+        found.left_out |= {f"{path}{_POOLS}{name}": reason for name, reason in reasons.items()}
         return written
 
     return section

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from training_platform.adopt.sections.environment import Found
+from training_platform.adopt.sections.foreign import foreign_bucket
 from training_platform.adopt.sections.queues import Queues, queue_fields
 from training_platform.adopt.sections.values import Inexpressible, Json, at, labels_of, own_labels, shortest, whole
 from training_platform.clients.project_contents import POLICY, Contents
@@ -69,9 +70,11 @@ def without_team(stack: str, teams: Sequence[str], contents: Contents) -> Iterat
     """Yield the buckets and persistent resources that no team's stack would call so, with the reason."""
     forms = {register.BUCKET: f"{contents.project}-{stack}-", register.PERSISTENT_RESOURCE: f"{stack}-"}
     for kind, start in forms.items():
-        for path in contents.of(kind):
-            if _owner(path.rpartition("/")[2], start, teams) is None:
-                yield path, f"it belongs to no team: a team's stack calls what it has {start}TEAM-KEY"
+        for path, body in contents.of(kind).items():
+            name = path.rpartition("/")[2]
+            if _owner(name, start, teams) is None:
+                named = f"name is {name}, and a team's is {start}TEAM-KEY"
+                yield path, foreign_bucket(start, name, body) if kind == register.BUCKET else named
 
 
 class _Owned:
