@@ -44,13 +44,14 @@ LIST = PriceBook()
 class Cost:
     """USD per hour at the fewest and the most machines, of the machines that have a price.
 
-    ``unpriced`` names what has none, so that a sum is never taken for the whole; ``read`` is the date of the oldest
-    price in it. ``LEFT_OUT`` is never in it.
+    ``unpriced`` names what has none, so that a sum is never taken for the whole; ``unverified`` what has a price that
+    somebody else read; ``read`` is the date of the oldest price in it. ``LEFT_OUT`` is never in it.
     """
 
     least: float = 0.0
     most: float = 0.0
     unpriced: tuple[str, ...] = ()
+    unverified: tuple[str, ...] = ()
     read: date | None = None
 
     def __add__(self, other: Cost) -> Cost:
@@ -60,6 +61,7 @@ class Cost:
             least=self.least + other.least,
             most=self.most + other.most,
             unpriced=tuple(dict.fromkeys((*self.unpriced, *other.unpriced))),
+            unverified=tuple(dict.fromkeys((*self.unverified, *other.unverified))),
             read=min(dates, default=None),
         )
 
@@ -100,8 +102,10 @@ def service_cost(name: str, region: str, least: float, most: float, book: PriceB
     usd *= book.share(name, "services") if own is None else 1
     # What has no list price is counted by GiB and month, as all storage is.
     usd /= HOURS_OF_MONTH if listed is None or listed.per != "hour" else 1
-    read = book.read if own is not None or listed is None else listed.read
-    return Cost(least=least * usd, most=most * usd, read=read)
+    if own is not None or listed is None:
+        return Cost(least=least * usd, most=most * usd, read=book.read)
+    unverified = (f"{name} in {region}",) if "usd" in listed.unverified else ()
+    return Cost(least=least * usd, most=most * usd, unverified=unverified, read=listed.read)
 
 
 def local_ssd_cost(gib: int, capacity: Capacity, region: str, least: int, most: int, *, book: PriceBook = LIST) -> Cost:

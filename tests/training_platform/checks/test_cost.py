@@ -131,6 +131,11 @@ def test_what_somebody_else_read_in_the_billing_catalogue_is_marked() -> None:
     marked = {name for name, row in default().service_prices.items() if row.unverified}
 
     assert {name.partition("-")[0] for name in marked} == {"lustre", "hyperdisk"}
+    cost = service_cost("lustre-500", "us-central1", 1, 1) + service_cost("pd-ssd", "us-central1", 1, 1)
+    assert cost.unverified == ("lustre-500 in us-central1",)
+    assert "prices not verified: lustre-500 in us-central1" in price_note(cost)
+    own = PriceBook(services={"lustre-500": {"us-central1": 0.3}})
+    assert service_cost("lustre-500", "us-central1", 1, 1, own).unverified == ()
 
 
 def test_hyperdisk_ml_pays_for_the_throughput_that_it_was_given() -> None:

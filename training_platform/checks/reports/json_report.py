@@ -53,6 +53,7 @@ def _stack(stack: StackReport) -> dict[str, Any]:
             "min": round(stack.cost.least, 4),
             "max": round(stack.cost.most, 4),
             "unpriced": list(stack.cost.unpriced),
+            "unverified": list(stack.cost.unverified),
             "left_out": list(LEFT_OUT),
             "prices_of": stack.cost.read.isoformat() if stack.cost.read else None,
         },

@@ -178,6 +178,8 @@ def price(cost: Cost) -> str:
 def price_note(cost: Cost) -> str:
     """Return what a price rests on and what it leaves out."""
     parts = [f"at prices of {cost.read}, without {', '.join(LEFT_OUT)}"] if cost.read else []
+    if cost.unverified:
+        parts.append(f"prices not verified: {', '.join(cost.unverified)}")
     if cost.unpriced:
         parts.append(f"no price known: {', '.join(cost.unpriced)}")
     return "; ".join(parts)

@@ -39,8 +39,8 @@ class KeptMachines:
 
     def __str__(self) -> str:
         """Return one line."""
-        least = "at least " if self.cost.unpriced else ""
-        price = f"{least}{self.cost.least:.2f} USD an hour"
+        # Disks and Vertex AI's own fee are in no price.
+        price = f"at least {self.cost.least:.2f} USD an hour"
         idle = ", idle" if self.idle else ""
         old = f", made {self.age.days} days ago: make it anew after {ADVISED.days}" if self.old else ""
         vms = f"{self.vms} VMs of Ray" if self.ray else f"{self.used} of {self.vms} VMs in use"
