@@ -91,7 +91,9 @@ def test_backups_are_a_vault_a_plan_and_what_ties_the_instance_to_it() -> None:
         "recurrenceType": "WEEKLY", "daysOfWeeks": ["SUNDAY"], "timeZone": "UTC",
         "backupWindow": {"startHourOfDay": 0, "endHourOfDay": 6},
     }  # fmt: skip
-    assert plan.one(register.BACKUP_PLAN_ASSOCIATION).inputs["resourceType"] == "file.googleapis.com/Instance"
+    association = plan.one(register.BACKUP_PLAN_ASSOCIATION)
+    assert association.inputs["resourceType"] == "file.googleapis.com/Instance"
+    assert association.options["replaceOnChanges"] == ["backupPlan", "resource"]
 
 
 def test_an_instance_without_them_has_no_backups_and_no_snapshots() -> None:

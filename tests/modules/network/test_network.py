@@ -83,6 +83,7 @@ def test_gateways_take_the_addresses_that_are_reserved_for_them(scope: Scope, de
     assert waited == {"network-us-west4-nat-1", "network-us-west4-nat-2"}
     protected = {address.options.get("protect", False) for address in plan.of(ADDRESS)}
     assert protected == {scope.deletion_protection}
+    assert not [address.name for address in plan.of(ADDRESS) if address.options.get("deleteBeforeReplace")]
 
 
 def test_without_reserved_addresses_google_cloud_takes_its_own(scope: Scope, deploy: Deploy) -> None:

@@ -99,7 +99,8 @@ def backup_association(key: str, spec: FilestoreSpec, scope: Scope, instance: An
         "resource": instance,
         "backup_plan": plan,
     }
-    options = Options(delete_before_replace=True)
+    # Updates to the provider; but the API's document calls an instance immutable here, and a plan in use does not go.
+    options = Options(delete_before_replace=True, replace_on_changes=("backupPlan", "resource"))
     name = f"{filestore_name(key)}-association"
     return Declared(type=BACKUP_PLAN_ASSOCIATION, name=name, inputs=inputs, options=options)
 

@@ -136,7 +136,8 @@ def nat_addresses(name: str, region: str, scope: Scope, count: int) -> Iterator[
 
     One that is given up is another project's at once, while others may still let it in.
     """
-    options = Options(protect=scope.deletion_protection, delete_before_replace=True)
+    # The old one goes last, since its gateway keeps it: only another project replaces it, where the name is free.
+    options = Options(protect=scope.deletion_protection)
     for number in range(1, count + 1):
         inputs: AddressInputs = {
             "project": scope.project,

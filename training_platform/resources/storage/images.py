@@ -42,7 +42,7 @@ def image_repository(name: str, spec: environment.ImageRepositorySpec, scope: Sc
         "labels": scope.labels,
     }
     # Running jobs pull from it, and nobody keeps what built the older images.
-    options = Options(protect=scope.deletion_protection)
+    options = Options(protect=scope.deletion_protection, delete_before_replace=True)  # its id is taken until it goes
     return Declared(type=REPOSITORY, name=f"{name}-repository", inputs=inputs, options=options)
 
 
