@@ -13,7 +13,7 @@ from modules.gke.cluster import GkeCluster, GkeClusterArgs
 from modules.gke.system_pool import SystemPool, SystemPoolArgs
 from modules.network.cluster_subnet import ClusterSubnet, ClusterSubnetArgs
 from training_platform.config.expansion.pools import cluster_pools
-from training_platform.config.names import system_pool_name
+from training_platform.config.names import cpu_pool_name
 from training_platform.config.spec import cluster
 from training_platform.resources.gke.node_pool import node_pool_name
 
@@ -102,17 +102,11 @@ class Cluster(pulumi.ComponentResource):
             ),
             child,
         )
-        SystemPool(
-            system_pool_name(name),
-            SystemPoolArgs(
-                scope=scope,
-                spec=spec.system_pool,
-                cluster=made.cluster_name,
-                location=spec.location,
-                service_account=nodes,
-            ),
-            child,
-        )
+        for field, pool in spec.cpu_pools.items():
+            own = SystemPoolArgs(
+                scope=scope, spec=pool, cluster=made.cluster_name, location=spec.location, service_account=nodes
+            )
+            SystemPool(cpu_pool_name(name, field), own, child)
         ClusterPools(ClusterPoolsArgs(scope=scope, key=name, spec=spec, cluster=made.cluster_name, nodes=nodes), child)
         self.cluster_name, self.endpoint = made.cluster_name, made.endpoint
         self.register_outputs({"clusterName": self.cluster_name, "endpoint": self.endpoint})

@@ -138,6 +138,22 @@ class SystemPoolSpec(TypedDict):
     """Boot disks of the VMs."""
 
 
+class PathwaysPoolSpec(TypedDict):
+    """The node pool for heads of Pathways jobs: a head has a VM for itself, and no pod of anything else is there."""
+
+    machine_type: NotRequired[str]
+    """Machine type, without TPUs or GPUs."""
+
+    min_nodes: NotRequired[int]
+    """Fewest VMs over all zones of the cluster."""
+
+    max_nodes: NotRequired[int]
+    """Most VMs over all zones of the cluster, and so most jobs at a time; quota is charged for them."""
+
+    boot_disk: NotRequired[BootDiskSpec]
+    """Boot disks of the VMs."""
+
+
 class GpuSharing(TypedDict):
     """Several pods on one GPU; the team's quota then counts those shares of a GPU."""
 
@@ -366,6 +382,9 @@ class ClusterSpec(TypedDict):
 
     system_pool: NotRequired[SystemPoolSpec]
     """Node pool for everything but training."""
+
+    pathways: NotRequired[PathwaysPoolSpec]
+    """Node pool for heads of Pathways jobs, whose workers are TPU slices; default: none."""
 
     node_pools: NotRequired[dict[str, NodePoolSpec]]
     """Node pools with TPUs or GPUs, by name."""

@@ -63,13 +63,13 @@ from training_platform.catalog.locations import region_of
 from training_platform.config.data_sets import READ
 from training_platform.config.names import (
     attachment_name,
+    cpu_pool_name,
     data_set_name,
     file_class_name,
     filestore_name,
     lustre_name,
     metadata_name,
     notebooks_name,
-    system_pool_name,
 )
 from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.environment import Environment
@@ -278,7 +278,7 @@ class EnvironmentCluster(pulumi.ComponentResource):
         child = pulumi.ResourceOptions(parent=self)
         cluster = self._cluster(name, args, child)
         self.endpoint, self.gke = cluster.endpoint, cluster
-        system = [self._system_pool(name, args, cluster)] if isinstance(cluster, GkeCluster) else []
+        system = self._cpu_pools(name, args, cluster)
         pools = ClusterPools(
             ClusterPoolsArgs(
                 scope=args.scope, key=name, spec=args.spec, cluster=cluster.cluster_name, nodes=args.nodes
@@ -330,18 +330,23 @@ class EnvironmentCluster(pulumi.ComponentResource):
             child,
         )
 
-    def _system_pool(self, name: str, args: EnvironmentClusterArgs, cluster: GkeCluster) -> SystemPool:
-        return SystemPool(
-            system_pool_name(name),
-            SystemPoolArgs(
-                scope=args.scope,
-                spec=args.spec.system_pool,
-                cluster=cluster.cluster_name,
-                location=args.spec.location,
-                service_account=args.nodes,
-            ),
-            pulumi.ResourceOptions(parent=self),
-        )
+    def _cpu_pools(
+        self, name: str, args: EnvironmentClusterArgs, cluster: GkeCluster | ExistingCluster
+    ) -> list[SystemPool]:
+        return [
+            SystemPool(
+                cpu_pool_name(name, field),
+                SystemPoolArgs(
+                    scope=args.scope,
+                    spec=pool,
+                    cluster=cluster.cluster_name,
+                    location=args.spec.location,
+                    service_account=args.nodes,
+                ),
+                pulumi.ResourceOptions(parent=self),
+            )
+            for field, pool in args.spec.cpu_pools.items()
+        ]
 
     def _gpu_direct(self, args: EnvironmentClusterArgs, pools: ClusterPools, opts: pulumi.ResourceOptions) -> None:
         for fabric in pools.fabrics.values():

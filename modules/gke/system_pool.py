@@ -1,4 +1,4 @@
-"""The pool for everything that is not training."""
+"""The pools for what is not training, and for heads of Pathways jobs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from modules.gke.service_account import NodeAccount
 from modules.register import register
 from training_platform.config.spec.node_pool import SystemPoolSpec
 from training_platform.resources.gke.node_pool import PoolPlace
-from training_platform.resources.gke.system_pool import system_pool
+from training_platform.resources.gke.system_pool import cpu_pool
 from training_platform.resources.scope import Scope
 
 
@@ -27,7 +27,7 @@ class SystemPoolArgs:
 
 
 class SystemPool(pulumi.ComponentResource):
-    """The pool without taints or accelerators, where controllers, their admission webhooks and system pods run."""
+    """A pool without accelerators: where controllers, their admission webhooks and system pods run, or heads."""
 
     node_pool_id: pulumi.Output[str]  # projects/*/locations/*/clusters/*/nodePools/*
 
@@ -39,7 +39,7 @@ class SystemPool(pulumi.ComponentResource):
             cluster=args.cluster,
             service_account=args.service_account.email,
         )
-        declared = system_pool(name, args.spec, place)
+        declared = cpu_pool(name, args.spec, place)
         # Nodes without their roles do not join.
         self.node_pool_id = register(container.NodePool, declared, self, args.service_account.bindings).id
         self.register_outputs({"node_pool_id": self.node_pool_id})

@@ -268,6 +268,11 @@ class Queues:
         assert answer.is_success, answer.text
         return dict(answer.json())
 
+    def change(self, path: str, body: Json) -> None:
+        """Patch an object."""
+        headers = {"Content-Type": "application/merge-patch+json"}
+        self._client.patch(path, content=json.dumps(body), headers=headers).raise_for_status()
+
     def delete(self, path: str, **options: int) -> None:
         """Delete an object, or all of a list, with what they own."""
         self._client.request("DELETE", path, json={"propagationPolicy": "Background", **options})

@@ -50,11 +50,6 @@ class Servers(Queues):
                 self._http.patch(path, content=body, headers=headers).raise_for_status()
         return len(self.pods(team, running=True))
 
-    def change(self, path: str, body: Json) -> None:
-        """Patch an object."""
-        headers = {"Content-Type": "application/merge-patch+json"}
-        self._http.patch(path, content=json.dumps(body), headers=headers).raise_for_status()
-
     def clear(self) -> None:
         for namespace in (each["metadata"]["name"] for each in self.get("/api/v1/namespaces")["items"]):
             for kind in ("HorizontalPodAutoscaler", "Deployment"):

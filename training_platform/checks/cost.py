@@ -70,11 +70,11 @@ def _pool(pool: ExpandedPool, book: PriceBook) -> Iterator[Cost]:
 
 
 def _cluster(cluster: ClusterSpec, book: PriceBook) -> Iterator[Cost]:
-    system, region = cluster.system_pool, region_of(cluster.location)
-    machine = MACHINE_TYPES[system.machine_type]
-    counts = (system.min_nodes, system.max_nodes)
-    yield machines_cost(machine, "on-demand", region, *counts, book=book)
-    yield _disks(system.boot_disk.type_on(machine), system.boot_disk.size_gb, region, *counts, book=book)
+    region = region_of(cluster.location)
+    for pool in cluster.cpu_pools.values():
+        machine, counts = MACHINE_TYPES[pool.machine_type], (pool.min_nodes, pool.max_nodes)
+        yield machines_cost(machine, "on-demand", region, *counts, book=book)
+        yield _disks(pool.boot_disk.type_on(machine), pool.boot_disk.size_gb, region, *counts, book=book)
     yield service_cost("cluster-fee", region, 1, 1, book)
 
 

@@ -19,9 +19,9 @@ def pool_name(cluster: str, pool: str, slice_index: int | None = None) -> str:
     return f"{cluster}-{pool}" if slice_index is None else f"{cluster}-{pool}-{slice_index}"
 
 
-def system_pool_name(cluster: str) -> str:
-    """Name a cluster's pool for everything other than training."""
-    return f"{cluster}-system"
+def cpu_pool_name(cluster: str, field: str) -> str:
+    """Name a cluster's pool without TPUs or GPUs by the field that says it, ``system_pool`` or ``pathways``."""
+    return f"{cluster}-{field.removesuffix('_pool')}"
 
 
 def gpu_networks_name(cluster: str) -> str:
@@ -141,8 +141,8 @@ def _environment_sections(environment: Environment) -> Iterator[tuple[str, Path]
     for name, cluster in environment.clusters.items():
         path: Path = ("clusters", name)
         yield name, path
-        if cluster.existing is None:
-            yield system_pool_name(name), (*path, "system_pool")
+        for field in cluster.cpu_pools:
+            yield cpu_pool_name(name, field), (*path, field)
         yield gpu_networks_name(name), (*path, "gpu_networks")
         if cluster.notebooks:
             yield notebooks_name(name), (*path, "notebooks")

@@ -14,9 +14,11 @@ from training_platform.config.expansion.pools import (
     auto_provisioned_chips,
     cluster_pools,
 )
+from training_platform.config.names import cpu_pool_name
 from training_platform.config.reading.finding import Path
 from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.environment import Environment
+from training_platform.config.spec.node_pool import SystemPoolSpec
 from training_platform.config.spec.stack import Stack
 from training_platform.config.spec.team import ResourcePoolSpec, Team, pool_path
 from training_platform.config.workspace import Workspace
@@ -52,8 +54,8 @@ def stack_demand(stack: Stack, workspace: Workspace) -> list[Charge]:
 
 def _environment(stack: str, project: str, environment: Environment) -> Iterator[Charge]:
     for name, cluster in environment.clusters.items():
+        yield from _cpu_pools(stack, project, name, cluster)
         if cluster.existing is None:
-            yield from _system_pool(stack, project, name, cluster)
             counts = {
                 "subnetworks": int(own_ranges(cluster).name is None),
                 "firewalls": int(not environment.host_project),
@@ -127,9 +129,13 @@ def _upgrade(vms: VmUsage, holder: Holder) -> Iterator[Charge]:
         yield from (usage.by(holder._replace(label=upgrade_label(holder.label))) for usage in vm_usage(vms))
 
 
-def _system_pool(stack: str, project: str, cluster_name: str, cluster: ClusterSpec) -> Iterator[Charge]:
-    spec = cluster.system_pool
-    path: Path = ("clusters", cluster_name, "system_pool")
+def _cpu_pools(stack: str, project: str, name: str, cluster: ClusterSpec) -> Iterator[Charge]:
+    for field, spec in cluster.cpu_pools.items():
+        holder = Holder(stack, ("clusters", name, field), cpu_pool_name(name, field))
+        yield from _cpu_pool(project, holder, spec, cluster)
+
+
+def _cpu_pool(project: str, holder: Holder, spec: SystemPoolSpec, cluster: ClusterSpec) -> Iterator[Charge]:
     vms = VmUsage(
         project=project,
         machine_type=spec.machine_type,
@@ -141,9 +147,9 @@ def _system_pool(stack: str, project: str, cluster_name: str, cluster: ClusterSp
     )
     for usage in vm_usage(vms):
         step = usage.amount / spec.max_nodes
-        yield usage.by(Holder(stack, path, f"{cluster_name}-system", (*path, "max_nodes"), step, spec.min_nodes))
+        yield usage.by(holder._replace(field=(*holder.path, "max_nodes"), step=step, base=spec.min_nodes))
     more = upgrade_vms(spec.max_nodes, blue_green=False, max_surge=SYSTEM_POOL_SURGE)
-    yield from _upgrade(vms._replace(nodes=more), Holder(stack, path, f"{cluster_name}-system", path))
+    yield from _upgrade(vms._replace(nodes=more), holder._replace(field=holder.path))
 
 
 def _auto_provisioning(stack: str, project: str, name: str, cluster: ClusterSpec) -> Iterator[Charge]:
@@ -189,7 +195,8 @@ def _gateways(stack: str, project: str, environment: Environment) -> Iterator[Ch
     for name, cluster in environment.own_clusters.items():
         region = region_of(cluster.location)
         first.setdefault(region, name)
-        vms[region] += cluster.system_pool.max_nodes + sum(pool.max_nodes for pool in cluster_pools(name, cluster))
+        vms[region] += sum(pool.max_nodes for pool in cluster.cpu_pools.values())
+        vms[region] += sum(pool.max_nodes for pool in cluster_pools(name, cluster))
     for region, name in first.items():
         addresses = environment.nat_addresses or nat_addresses(vms[region], NAT_MAX_PORTS)
         holder = Holder(stack, ("clusters", name), f"NAT of {region}")

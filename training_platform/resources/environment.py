@@ -10,7 +10,7 @@ from training_platform.catalog.locations import region_of
 from training_platform.config.expansion.flavors import Flavor
 from training_platform.config.expansion.gpu_fabric import GpuFabric, gpu_fabrics
 from training_platform.config.expansion.pools import cluster_pools
-from training_platform.config.names import system_pool_name
+from training_platform.config.names import cpu_pool_name
 from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.environment import Environment
 from training_platform.resources.budget import budget_resources
@@ -21,7 +21,7 @@ from training_platform.resources.gke.accounts import node_account, node_roles
 from training_platform.resources.gke.cluster import cluster_name, gke_cluster
 from training_platform.resources.gke.compute_class import compute_classes
 from training_platform.resources.gke.node_pool import PoolPlace, accelerator_pools
-from training_platform.resources.gke.system_pool import system_pool
+from training_platform.resources.gke.system_pool import cpu_pool
 from training_platform.resources.gke.workload_policies import workload_policies
 from training_platform.resources.kueue.quota_objects import cohort_objects, flavor_object, topology_objects
 from training_platform.resources.monitoring.alerts import alert_policies, channels
@@ -152,7 +152,8 @@ def _cluster(
             google_groups_domain=environment.google_groups_domain,
             lustre=reads_lustre(environment, key),
         )
-        yield system_pool(system_pool_name(key), cluster.system_pool, place)
+    for field, pool in cluster.cpu_pools.items():
+        yield cpu_pool(cpu_pool_name(key, field), pool, place)
     yield from _accelerators(key, cluster, place)
     yield from compute_classes(key, cluster, scope, UNKNOWN)
 

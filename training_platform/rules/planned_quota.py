@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from training_platform.catalog import BOOT_DISK_LIMITS, GENERAL_QUOTAS
 from training_platform.config.data_sets import far_data_sets
-from training_platform.config.names import Locator
+from training_platform.config.names import Locator, cpu_pool_name
 from training_platform.config.reading.finding import Finding, dotted
 from training_platform.config.workspace import Workspace
 from training_platform.quota.charges import (
@@ -202,8 +202,8 @@ def _workbench(instance: WorkbenchView, project: str) -> Iterator[Charge]:
 def _holder(view: View, field: str, step: float, least: int) -> Holder:
     """Return who makes a charge, by the section of the stack file where it is known, else by the resource's name."""
     label = str(view.origin[-1]) if view.origin else view.name
-    if label == "system_pool":
-        label = f"{view.origin[-2]}-system"
+    if label in ("system_pool", "pathways"):
+        label = cpu_pool_name(str(view.origin[-2]), label)
     if view.origin[-2:-1] == ("more_pools",):
         label = f"{view.origin[-3]}-{label}"
     return Holder(view.stack, view.origin, label, view.path(field), step, least)

@@ -10,7 +10,7 @@ import pytest
 from modules.gke.service_account import NodeServiceAccount, NodeServiceAccountArgs
 from modules.gke.system_pool import SystemPool, SystemPoolArgs
 from training_platform.checks.planning.recorder import Plan
-from training_platform.config.spec.node_pool import SystemPoolSpec
+from training_platform.config.spec.node_pool import PathwaysPoolSpec, SystemPoolSpec
 from training_platform.resources.gke.system_pool import initial_nodes_per_zone
 from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.resources.scope import Scope
@@ -69,6 +69,24 @@ def test_a_zone_starts_with_its_part_of_the_minimum(location: str, least: int, m
     spec = SystemPoolSpec(min_nodes=least, max_nodes=most)
 
     assert initial_nodes_per_zone(spec, location) == each
+
+
+def test_the_pool_of_heads_starts_empty_and_takes_nothing_but_heads(scope: Scope, deploy: Deploy) -> None:
+    def program() -> None:
+        nodes = NodeServiceAccount("nodes", NodeServiceAccountArgs(scope=scope))
+        args = SystemPoolArgs(
+            scope=scope, spec=PathwaysPoolSpec(max_nodes=3), cluster="prod-gpu", location="us-west4",
+            service_account=nodes,
+        )  # fmt: skip
+        SystemPool("gpu-pathways", args)
+
+    inputs = deploy(program).one(NODE_POOL, "gpu-pathways-pool").inputs
+
+    assert (inputs["name"], inputs["initialNodeCount"]) == ("cpu-np", 0)
+    assert (inputs["autoscaling"]["totalMinNodeCount"], inputs["autoscaling"]["totalMaxNodeCount"]) == (0, 3)
+    assert inputs["nodeConfig"]["machineType"] == "n2-standard-64"
+    taint = {"key": "training-platform/pathways", "value": "true", "effect": "NO_SCHEDULE"}
+    assert inputs["nodeConfig"]["taints"] == [taint]
 
 
 def test_the_first_size_reaches_gke_and_is_never_compared_again(scope: Scope, deploy: Deploy) -> None:

@@ -48,6 +48,7 @@ config:
       tpus:
         location: us-west4
         subnet: {nodes: 10.10.0.0/20, pods: 10.64.0.0/16, services: 10.10.16.0/20}
+        pathways: {max_nodes: 2}
         node_pools:
           slices: {machine_type: ct5lp-hightpu-4t, zone: us-west4-a, topology: 4x8, slices: 4, min_slices: 2}
           hosts: {machine_type: ct5lp-hightpu-8t, zone: us-west4-a, topology: 2x4, slices: 8}

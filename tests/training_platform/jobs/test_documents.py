@@ -110,7 +110,7 @@ def test_all_fields_are_among_what_is_judged_here() -> None:
     written = COMMON + GKE + GRID + SEARCH + " ".join(VERTEX.values())
     elsewhere = {"environment", "image", "source", "gke", "vertex", "slices", "max_run_hours", "host_network", "path",
                  "file", "package", "module", "requirements", "bucket", "type", "timeout_hours", "split", "training",
-                 "validation", "test", "data_set"}  # fmt: skip
+                 "pathways", "validation", "test", "data_set"}  # fmt: skip
     fields = {name for model in FIELDS if model is not VertexBootDisk for name in model.model_fields}
 
     assert {name for name in fields - elsewhere if f"{name}:" not in written} == set()

@@ -82,6 +82,7 @@ GKE = {
     "max_run_hours": (QUEUED, "max_run_hours: 1", "max_run_hours: 2"),
     "placement": (NEAR, ", placement: {level: block}", ""),
     "grace_seconds": (GPU, "nodes: 1", "nodes: 1, grace_seconds: 60"),
+    "pathways": (TPU, "slices: 1", "slices: 1, pathways: true"),
     "host_network": (GPU, "nodes: 1", "nodes: 1, host_network: true"),
 }
 PLACEMENT = {"level": (NEAR, "block}", "subblock}"), "required": (NEAR, "block}", "block, required: true}")}

@@ -103,6 +103,15 @@ config:
     assert is_guess(found[0].key, listed=True)  # a warning, whatever the snapshot lists
 
 
+def test_the_pool_of_heads_is_charged_for_its_most(build: Build) -> None:
+    workspace = build(dev="        pathways: {machine_type: n2-standard-64, max_nodes: 3, boot_disk: {size_gb: 50}}\n")
+
+    found = charges(workspace, "dev", "clusters", "main", "pathways")
+
+    assert found["N2-CPUS-per-project-region"].amount == 3 * 64
+    assert found["INSTANCES-per-project-region"].amount == 3
+
+
 def test_filestore_and_one_address_for_each_region_are_counted() -> None:
     text = """\
 config:

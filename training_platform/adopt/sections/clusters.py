@@ -10,10 +10,13 @@ from training_platform.adopt.sections.node_pools import pool_sections
 from training_platform.adopt.sections.values import Inexpressible, Json, at, shortest, whole
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.config.expansion.gpu_fabric import PARTS_BITS
+from training_platform.config.expansion.pools import HEADS_NAME
 from training_platform.config.spec.cluster import ClusterSpec
-from training_platform.config.spec.node_pool import SystemPoolSpec
+from training_platform.config.spec.node_pool import PathwaysPoolSpec, SystemPoolSpec
 from training_platform.resources.gke.cluster import BINARY_POLICY, FREEZE
 from training_platform.resources.gke.system_pool import POOL_NAME
+
+_CPU_POOLS = {POOL_NAME: ("system_pool", SystemPoolSpec), HEADS_NAME: ("pathways", PathwaysPoolSpec)}
 
 
 def cluster_section(
@@ -26,20 +29,21 @@ def cluster_section(
     location = body["location"]
     if at(body, "autopilot.enabled"):
         raise Inexpressible("it is an Autopilot cluster: a stack file has clusters with node pools of their own")
-    training = {name: pool for name, pool in pools.items() if name != POOL_NAME}
+    training = {name: pool for name, pool in pools.items() if name not in _CPU_POOLS}
     node_pools, reasons = pool_sections(training, location)
-    system = None
-    try:
-        system = _system_pool(pools[POOL_NAME]) if POOL_NAME in pools else None
-    except Inexpressible as error:
-        reasons[POOL_NAME] = str(error)
+    cpu_pools: dict[str, Any] = {}
+    for name, (field, spec) in _CPU_POOLS.items():
+        try:
+            cpu_pools[field] = _cpu_pool(pools[name], spec) if name in pools else None
+        except Inexpressible as error:
+            reasons[name] = str(error)
     section = {
         "location": location,
         "subnet": _subnet(body, subnets),
         "release_channel": _release_channel(body),
         "maintenance": _maintenance(body, bool(node_pools)),
         "gpu_networks": _gpu_networks(pools, subnets),
-        "system_pool": system,
+        **cpu_pools,
         "node_pools": node_pools,
         "auto_provisioning": _auto_provisioning(body),
         "autoscaling_profile": at(body, "autoscaling.autoscalingProfile") or "BALANCED",
@@ -105,7 +109,7 @@ def _gpu_networks(pools: Mapping[str, Json], subnets: Mapping[str, Json]) -> dic
     return None
 
 
-def _system_pool(body: Json) -> dict[str, Any]:
+def _cpu_pool(body: Json, spec: type[SystemPoolSpec]) -> dict[str, Any]:
     scaling, machine = at(body, "autoscaling") or {}, str(at(body, "config.machineType"))
     zones = len(at(body, "locations") or [""])
     if machine not in MACHINE_TYPES:
@@ -121,7 +125,7 @@ def _system_pool(body: Json) -> dict[str, Any]:
             "type": None if kind == MACHINE_TYPES[machine].boot_disk_types[0] else kind,
         },
     }
-    shortest(SystemPoolSpec, section)
+    shortest(spec, section)
     return section
 
 

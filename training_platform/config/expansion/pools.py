@@ -20,6 +20,9 @@ from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.node_pool import NodePoolSpec
 
 FLAVOR_LABEL = "training-platform/flavor"
+# As Google's own tools call the pool for heads of Pathways jobs, so that their manifests fit. Those do not taint it;
+# here other pods would keep its large VMs. Source: AI-Hypercomputer/xpk, core/kueue_manager.py, read 2026-11-22.
+HEADS_NAME, HEADS_TAINT = "cpu-np", ("training-platform/pathways", "true")
 SYSTEM_POOL_SURGE = 1  # VMs more while a system pool is upgraded
 ZONES_OF_A_REGIONAL_CLUSTER = 3  # GKE's default; counts per zone multiply by it where no zone is named
 GPU_DIRECT_LABEL, GPU_DIRECT_OFF = "training-platform/gpu-direct", "off"

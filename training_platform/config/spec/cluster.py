@@ -22,7 +22,7 @@ from training_platform.config.spec.auto_provisioning import AutoProvisioningSpec
 from training_platform.config.spec.compute_class import ComputeClassSpec, check_classes
 from training_platform.config.spec.maintenance import Maintenance
 from training_platform.config.spec.networks import GpuNetworksSpec
-from training_platform.config.spec.node_pool import NodePoolSpec, SystemPoolSpec
+from training_platform.config.spec.node_pool import NodePoolSpec, PathwaysPoolSpec, SystemPoolSpec
 from training_platform.config.spec.storage import FileClassSpec
 from training_platform.config.spec.workloads.notebooks import Notebooks
 
@@ -100,6 +100,9 @@ class ClusterSpec(Section):
     maintenance: Maintenance = Field(default=Maintenance(), description="When GKE may upgrade the cluster.")
     gpu_networks: GpuNetworksSpec = Field(default=GpuNetworksSpec(), description="Networks for GPUDirect.")
     system_pool: SystemPoolSpec = Field(default=SystemPoolSpec(), description="Node pool for everything but training.")
+    pathways: PathwaysPoolSpec | None = Field(
+        default=None, description="Node pool for heads of Pathways jobs, whose workers are TPU slices; default: none."
+    )
     node_pools: dict[Name, NodePoolSpec] = Field(default={}, description="Node pools with TPUs or GPUs, by name.")
     auto_provisioning: AutoProvisioningSpec | None = Field(
         default=None, description="Limits for node pools that GKE creates by itself; default: it creates none."
@@ -144,6 +147,12 @@ class ClusterSpec(Section):
     def expanded(self) -> dict[str, tuple[Any, ...]]:
         """Its expanded pools by its name, filled by ``expansion.pools``: they live as long as the cluster does."""
         return {}
+
+    @property
+    def cpu_pools(self) -> dict[str, SystemPoolSpec]:
+        """Its pools without TPUs or GPUs, by the fields that say them."""
+        system = {"system_pool": self.system_pool} if self.existing is None else {}
+        return {**system, **({"pathways": self.pathways} if self.pathways else {})}
 
     @property
     def queues_pods(self) -> bool:

@@ -144,7 +144,8 @@ class Environment(Section):
         examples=[["us-central1-docker.pkg.dev/example-train/images/"]],
     )
     node_images: dict[ImageName, str] = Field(
-        default={}, description="Other sources for the images of GPUDirect's node software, such as a mirror."
+        default={},
+        description="Other sources for the images of GPUDirect's node software and of Pathways, such as a mirror.",
     )
     priorities: dict[Name, Annotated[int, Field(ge=-(2**31), lt=2**31)]] = Field(
         default={"low": 100, "normal": 500, "high": 1000},

@@ -31,6 +31,7 @@ SLICE_LEVELS = ("cloud.google.com/gke-nodepool", _HOST)  # a slice over several 
 _NO_FIELD, _LEAVE_OUT = "the field left out", "leave it out"
 _IN_SLICES = {"max_nodes": "slices", "min_nodes": "min_slices"}  # what counts GPU VMs, and what counts slices
 _SYSTEM = "n2-standard-8"
+_HEADS = "n2-standard-64"  # Source: AI Hypercomputer docs, create a GKE cluster with Pathways, read 2026-11-22
 _CPU_ONLY = {name: machine for name, machine in MACHINE_TYPES.items() if machine.kind == "cpu"}
 AcceleratorMachineName = Annotated[str, OneOf("machine type with TPUs or GPUs", _WITH_CHIPS, MACHINE_TYPES)]
 CpuMachineName = Annotated[str, OneOf("machine type without TPUs or GPUs", _CPU_ONLY, MACHINE_TYPES, _SYSTEM)]
@@ -63,6 +64,18 @@ class SystemPoolSpec(Section):
     def _ordered(self) -> SystemPoolSpec:
         refuse_conflicts(above("min_nodes", self.min_nodes, "max_nodes", self.max_nodes))
         return self
+
+
+class PathwaysPoolSpec(SystemPoolSpec):
+    """The node pool for heads of Pathways jobs: a head has a VM for itself, and no pod of anything else is there."""
+
+    machine_type: CpuMachineName = Field(default=_HEADS, description="Machine type, without TPUs or GPUs.")
+    min_nodes: int = Field(default=0, ge=0, description="Fewest VMs over all zones of the cluster.")
+    max_nodes: int = Field(
+        default=1,
+        ge=1,
+        description="Most VMs over all zones of the cluster, and so most jobs at a time; quota is charged for them.",
+    )
 
 
 class NodePoolSpec(NodeOptions):
@@ -176,4 +189,4 @@ class NodePoolSpec(NodeOptions):
             yield Conflict(("topology",), message, topologies_text(own), f"topology: {smallest}" if smallest else None)
 
 
-__all__ = ["BootDiskSpec", "Capacity", "MachineTypeName", "NodePoolSpec", "SystemPoolSpec"]
+__all__ = ["BootDiskSpec", "Capacity", "MachineTypeName", "NodePoolSpec", "PathwaysPoolSpec", "SystemPoolSpec"]

@@ -8,9 +8,11 @@ Source: JobSet 0.12 multislice page and GKE's page on multislice TPUs with Kueue
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from training_platform.config.expansion.flavors import Flavor
+from training_platform.jobs.gke import pathways
 from training_platform.jobs.gke.layout import gke_target, layout, run_hours, shape
 from training_platform.jobs.gke.pod import job_template
 from training_platform.jobs.resolve import ResolvedJob
@@ -39,7 +41,7 @@ def jobset(job: ResolvedJob) -> dict[str, Any]:
     gke, flavor = gke_target(job)
     queue, *_ = local_queue_names(job.team.name)
     priority = {PRIORITY_LABEL: gke.priority} if gke.priority else {}
-    slices, hosts = layout(gke, flavor)
+    leading = leading_role(gke)
     return {
         "apiVersion": "jobset.x-k8s.io/v1alpha2",
         "kind": "JobSet",
@@ -51,25 +53,47 @@ def jobset(job: ResolvedJob) -> dict[str, Any]:
         },
         "spec": {
             "failurePolicy": {"maxRestarts": job.spec.retries, "rules": [dict(INTERRUPTED)]},
-            "successPolicy": {"operator": "All", "targetReplicatedJobs": [ROLE]},
-            **_coordinator(job.name),
+            "successPolicy": {"operator": "All", "targetReplicatedJobs": [leading]},
+            **_coordinator(job.name, leading),
+            # Workers look for the head, and JobSet counts a Job that fails before it is there as a failure of all.
+            **({"startupPolicy": {"startupPolicyOrder": "InOrder"}} if gke.pathways else {}),
             "ttlSecondsAfterFinished": KEPT_HOURS * 3600,
-            "replicatedJobs": [{"name": ROLE, "replicas": slices, "template": job_template(job, hosts)}],
+            "replicatedJobs": list(_replicated_jobs(job, gke, flavor)),
         },
     }
 
 
-def _coordinator(name: str) -> dict[str, Any]:
+def leading_role(gke: GkeTarget) -> str:
+    """Return the replicated job that runs the job's own program, and whose end is the job's."""
+    return pathways.HEAD if gke.pathways else ROLE
+
+
+def _replicated_jobs(job: ResolvedJob, gke: GkeTarget, flavor: Flavor) -> Iterator[dict[str, Any]]:
+    slices, hosts = layout(gke, flavor)
+    if not gke.pathways:
+        yield {"name": ROLE, "replicas": slices, "template": job_template(job, hosts)}
+        return
+    yield pathways.head(job, slices)
+    exclusive = _exclusive(flavor)  # of the slices alone
+    about = {"metadata": {"annotations": exclusive}} if exclusive else {}
+    yield {"name": ROLE, "replicas": slices, "template": {**about, **pathways.worker_template(job, slices, hosts)}}
+
+
+def _coordinator(name: str, role: str) -> dict[str, Any]:
     """Return which pod the others find by the annotation ``jobset.sigs.k8s.io/coordinator``.
 
     JobSet writes its address into a label too, and refuses one that is too long for that: such a job goes without.
     """
-    fits = len(f"{name}-{ROLE}-0-0.{name}") <= LONGEST_LABEL
-    return {"coordinator": {"replicatedJob": ROLE, "jobIndex": 0, "podIndex": 0}} if fits else {}
+    fits = len(f"{name}-{role}-0-0.{name}") <= LONGEST_LABEL
+    return {"coordinator": {"replicatedJob": role, "jobIndex": 0, "podIndex": 0}} if fits else {}
 
 
 def _annotations(gke: GkeTarget, flavor: Flavor) -> dict[str, str]:
     """Return what JobSet and Kueue read beside the spec: a queued job always says the run that it asks for."""
-    exclusive = EXCLUSIVE if shape(flavor).multi_host and not flavor.topology_levels else {}  # else Kueue picks slices
+    exclusive = {} if gke.pathways else _exclusive(flavor)
     hours = run_hours(gke, flavor)
     return {**exclusive, **({MAX_RUN_ANNOTATION: str(hours * 3600)} if hours else {})}
+
+
+def _exclusive(flavor: Flavor) -> dict[str, str]:
+    return dict(EXCLUSIVE) if shape(flavor).multi_host and not flavor.topology_levels else {}  # else Kueue picks slices

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from training_platform.config.expansion.flavors import Flavor
@@ -28,21 +29,29 @@ def job_template(job: ResolvedJob, hosts: int) -> dict[str, Any]:
     """Return the template of a Job with ``hosts`` pods. ValueError for a job without a GKE target."""
     gke, flavor = gke_target(job)
     direct, storage = gpu_direct(job), volumes(job, shape(flavor).machine.chips)
-    annotations = {**(direct.annotations if direct else {}), **storage.annotations, **_placement(gke, flavor, hosts)}
-    metadata = {"metadata": {"annotations": annotations}} if annotations else {}
+    annotations = {**(direct.annotations if direct else {}), **storage.annotations, **placement(gke, flavor, hosts)}
+    return {"spec": job_spec(hosts, pod_template(annotations, _pod(job, gke, flavor, direct, storage)))}
+
+
+def job_spec(pods: int, template: dict[str, Any]) -> dict[str, Any]:
+    """Return the spec of a Job with so many pods, which fails as soon as one of them does."""
     return {
-        "spec": {
-            "parallelism": hosts,
-            "completions": hosts,
-            "completionMode": "Indexed",
-            "backoffLimit": 0,  # a lost host stops its whole slice: the set restarts, never one pod
-            "podFailurePolicy": {"rules": [{"action": "FailJob", "onPodConditions": [dict(DISRUPTED)]}]},
-            "template": {**metadata, "spec": _pod(job, gke, flavor, direct, storage)},
-        }
+        "parallelism": pods,
+        "completions": pods,
+        "completionMode": "Indexed",
+        "backoffLimit": 0,  # a lost host stops its whole slice: the set restarts, never one pod
+        "podFailurePolicy": {"rules": [{"action": "FailJob", "onPodConditions": [dict(DISRUPTED)]}]},
+        "template": template,
     }
 
 
-def _placement(gke: GkeTarget, flavor: Flavor, hosts: int) -> dict[str, str]:
+def pod_template(annotations: Mapping[str, str], spec: dict[str, Any]) -> dict[str, Any]:
+    """Return the template of a pod."""
+    metadata = {"metadata": {"annotations": dict(annotations)}} if annotations else {}
+    return {**metadata, "spec": spec}
+
+
+def placement(gke: GkeTarget, flavor: Flavor, hosts: int) -> dict[str, str]:
     """Return what asks Kueue to place pods near each other: as the job says, else in the narrowest level, if it can.
 
     A flavor that has no topology admits no job that asks for one. Source: Kueue v0.19.2, topology-aware scheduling.
@@ -62,18 +71,25 @@ def _pod(
 ) -> dict[str, Any]:
     # Kueue compares the selector with its flavors: one with all of a flavor's labels is a choice of that flavor.
     nodes = resource_flavor(flavor)
-    network = {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"} if gke.host_network else {}
     every = _merged(direct.access.volumes if direct else (), storage.volumes)
+    return {
+        **bare_pod(gke, nodes["nodeLabels"], nodes["tolerations"]),
+        **({"initContainers": list(direct.access.daemons)} if direct and direct.access.daemons else {}),
+        "containers": [_container(job, flavor, direct, storage)],
+        **({"volumes": every} if every else {}),
+    }
+
+
+def bare_pod(gke: GkeTarget, labels: Mapping[str, str], tolerations: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return what a pod has beside containers and volumes, on nodes with some labels and taints."""
+    network = {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"} if gke.host_network else {}
     return {
         "restartPolicy": "Never",  # a pod failure policy goes with no other
         "serviceAccountName": SERVICE_ACCOUNT,
         "terminationGracePeriodSeconds": gke.grace_seconds,
-        "nodeSelector": nodes["nodeLabels"],
-        "tolerations": nodes["tolerations"],
+        "nodeSelector": dict(labels),
+        "tolerations": list(tolerations),
         **network,
-        **({"initContainers": list(direct.access.daemons)} if direct and direct.access.daemons else {}),
-        "containers": [_container(job, flavor, direct, storage)],
-        **({"volumes": every} if every else {}),
     }
 
 
@@ -82,18 +98,18 @@ def _container(job: ResolvedJob, flavor: Flavor, direct: GpuDirect | None, stora
     ports = [{"containerPort": port} for port in _TPU_PORTS] if flavor.accelerator.kind == "tpu" else []
     mounts = _merged(direct.access.mounts if direct else (), storage.mounts)
     capabilities = list(direct.access.capabilities) if direct else []
-    platform = {**(direct.variables if direct else {}), **output_variables(job), **_experiment(job)}
+    platform = {**(direct.variables if direct else {}), **platform_variables(job)}
     return {
         "name": CONTAINER,
         **container(job, "image", platform),
         **({"ports": ports} if ports else {}),
-        "resources": _resources(job, {flavor.accelerator.resource: str(shape(flavor).machine.chips)}),
+        "resources": resources(job, {flavor.accelerator.resource: str(shape(flavor).machine.chips)}),
         **({"volumeMounts": mounts} if mounts else {}),
         **({"securityContext": {"capabilities": {"add": capabilities}}} if capabilities else {}),
     }
 
 
-def _resources(job: ResolvedJob, chips: dict[str, str]) -> dict[str, Any]:
+def resources(job: ResolvedJob, chips: dict[str, str]) -> dict[str, Any]:
     """Return what the container asks for; a limit on memory keeps its VM alive, one on CPUs would only slow it.
 
     What /dev/shm may hold is memory: where the job says no more of its memory, it asks for that much.
@@ -111,9 +127,12 @@ def _gib(size: int | None) -> str:
     return f"{size}Gi" if size else ""
 
 
-def _experiment(job: ResolvedJob) -> dict[str, str]:
-    """Return what Vertex AI's library reads of the experiment; on Vertex AI the service sets it."""
-    return dict(zip(EXPERIMENT_VARIABLES, (job.spec.experiment, job.name), strict=True)) if job.spec.experiment else {}
+def platform_variables(job: ResolvedJob) -> dict[str, str]:
+    """Return what Vertex AI sets by itself: places of the output, and what its library reads of the experiment."""
+    experiment = (
+        dict(zip(EXPERIMENT_VARIABLES, (job.spec.experiment, job.name), strict=True)) if job.spec.experiment else {}
+    )
+    return {**output_variables(job), **experiment}
 
 
 def _merged(direct: tuple[dict[str, Any], ...], own: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -17,6 +17,7 @@ from training_platform.jobs.data_sets import data_set_findings, disk_findings
 from training_platform.jobs.gke.gpu_direct import fabric_of, usable_pools
 from training_platform.jobs.gke.jobset import ROLE
 from training_platform.jobs.gke.layout import gke_target, layout, shape
+from training_platform.jobs.gke.pathways_rules import pathways_findings
 from training_platform.jobs.gke.resource_rules import resource_findings
 from training_platform.jobs.launching import image
 from training_platform.jobs.resolve import NAME_RULE, ResolvedJob, unknown_stacks
@@ -45,6 +46,7 @@ def gke_findings(job: ResolvedJob) -> list[Finding]:
         *_slices(job, flavor, count),
         *_networks(job, flavor),
         *_run(job),
+        *pathways_findings(job),
         *resource_findings(job),
         *_names(job),
         *data_set_findings(job, region_of(job.environment.clusters[gke.cluster].location), vertex=False),

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from training_platform.clients.cloud_logging import CloudLogging
 from training_platform.clients.google_api import Json
 from training_platform.jobs.gke.jobset import ROLE
+from training_platform.jobs.gke.pathways import HEAD
 from training_platform.jobs.gke.pod import CONTAINER
 from training_platform.jobs.runs.naming import job_of
 from training_platform.jobs.runs.places import Place
@@ -66,7 +67,7 @@ def pod_lines(log: CloudLogging, place: Place, run: str) -> Iterator[Line]:
     query = (
         f'resource.type="k8s_container" AND resource.labels.cluster_name="{place.cluster}" AND '
         f'resource.labels.namespace_name="{place.team.name}" AND resource.labels.container_name="{CONTAINER}" AND '
-        f'resource.labels.pod_name=~"^{run}-{ROLE}-"'
+        f'resource.labels.pod_name=~"^{run}-({ROLE}|{HEAD})-"'
     )
     for entry in log.entries(query):
         pod = str(entry["resource"]["labels"].get("pod_name"))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from queue import Empty, SimpleQueue
 from threading import Thread
+from typing import Any
 
 from training_platform.clients.kubernetes_api import JOBSETS, PODS, ClusterApi, ClusterError
 from training_platform.jobs.gke.pod import CONTAINER
@@ -64,10 +65,15 @@ def _read(cluster: ClusterApi, namespace: str, run: str, pod: str, lines: Simple
 
 
 def _started(cluster: ClusterApi, namespace: str, run: str) -> list[str]:
-    """Return the pods of a run whose containers have started, by name."""
-    pods = cluster.objects(PODS, namespace, f"{JOBSET_LABEL}={run}")
+    """Return the pods of a run whose containers have started, by name; none of those without the job's own program."""
+    every = cluster.objects(PODS, namespace, f"{JOBSET_LABEL}={run}")
+    pods = [pod for pod in every if _has_program(pod)]
     phases = {pod["metadata"]["name"]: (pod.get("status") or {}).get("phase") for pod in pods}
     return sorted(name for name, phase in phases.items() if phase not in (None, "Pending"))
+
+
+def _has_program(pod: Mapping[str, Any]) -> bool:
+    return CONTAINER in [each["name"] for each in pod.get("spec", {}).get("containers") or [{"name": CONTAINER}]]
 
 
 def _short(pod: str, run: str) -> str:

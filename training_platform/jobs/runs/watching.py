@@ -146,13 +146,16 @@ def has_changed(job: ResolvedJob, jobset: Mapping[str, Any]) -> bool:
 
 
 def _said(jobset: Mapping[str, Any]) -> dict[str, Any]:
-    (replicated,) = jobset["spec"]["replicatedJobs"]
-    spec = replicated["template"]["spec"]
-    pod = spec["template"]["spec"]
-    (own,) = [each for each in pod["containers"] if each["name"] == CONTAINER]
+    replicated = jobset["spec"]["replicatedJobs"]
+    specs = [each["template"]["spec"] for each in replicated]
+    pods = [spec["template"]["spec"] for spec in specs]
+    (own,) = [each for pod in pods for each in pod["containers"] if each["name"] == CONTAINER]
     return {
-        "layout": [replicated.get("replicas"), spec.get("parallelism"), spec.get("completions")],
-        "nodes": pod.get("nodeSelector") or {},
+        "layout": [
+            (each.get("replicas"), spec.get("parallelism"), spec.get("completions"))
+            for each, spec in zip(replicated, specs, strict=True)
+        ],
+        "nodes": {index: pod.get("nodeSelector") or {} for index, pod in enumerate(pods)},
         "container": {key: own.get(key) or [] for key in ("image", "command", "args")},
         "variables": {each["name"]: each.get("value", "") for each in own.get("env") or ()},
     }

@@ -41,6 +41,10 @@ class GkeTarget(Section):
         le=3600,
         description="Time between SIGTERM and the end, for a checkpoint; GKE gives spot VMs 25 seconds at most.",
     )
+    pathways: bool = Field(
+        default=False,
+        description="TPU: one program directs all slices, by Pathways, from a VM of the cluster's pathways pool.",
+    )
     host_network: bool = Field(
         default=False,
         description="Use the VM's network: faster between slices, but pods then act as the node's service account.",

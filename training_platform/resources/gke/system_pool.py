@@ -1,11 +1,16 @@
-"""The GKE node pool for everything that is not training."""
+"""The GKE node pools without TPUs or GPUs: for everything that is not training, and for heads of Pathways jobs."""
 
 from __future__ import annotations
 
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.locations import is_zone
-from training_platform.config.expansion.pools import SYSTEM_POOL_SURGE, ZONES_OF_A_REGIONAL_CLUSTER
-from training_platform.config.spec.node_pool import SystemPoolSpec
+from training_platform.config.expansion.pools import (
+    HEADS_NAME,
+    HEADS_TAINT,
+    SYSTEM_POOL_SURGE,
+    ZONES_OF_A_REGIONAL_CLUSTER,
+)
+from training_platform.config.spec.node_pool import PathwaysPoolSpec, SystemPoolSpec
 from training_platform.resources.declared import Declared, Options
 from training_platform.resources.gke.node_config import common_node_config
 from training_platform.resources.gke.node_pool import UPDATE_TIMEOUT, NodePoolInputs, PoolPlace
@@ -23,13 +28,20 @@ _OPTIONS = Options(
 )
 
 
-def system_pool(name: str, spec: SystemPoolSpec, place: PoolPlace) -> Declared:
-    """Return a cluster's system pool; ``name`` is the component's."""
+def cpu_pool(name: str, spec: SystemPoolSpec, place: PoolPlace) -> Declared:
+    """Return a cluster's system pool, or that of heads; ``name`` is the component's."""
+    heads = isinstance(spec, PathwaysPoolSpec)
+    key, value = HEADS_TAINT
+    node = common_node_config(
+        MACHINE_TYPES[spec.machine_type], spec.boot_disk, place.service_account, place.scope, place.location
+    )
+    if heads:
+        node["taints"] = [{"key": key, "value": value, "effect": "NO_SCHEDULE"}]
     inputs: NodePoolInputs = {
         "project": place.scope.project,
         "cluster": place.cluster,
         "location": place.location,
-        "name": POOL_NAME,
+        "name": HEADS_NAME if heads else POOL_NAME,
         "initial_node_count": initial_nodes_per_zone(spec, place.location),
         # Over all zones, so that a minimum of 2 is 2 VMs in a region as in a zone.
         "autoscaling": {
@@ -42,9 +54,7 @@ def system_pool(name: str, spec: SystemPoolSpec, place: PoolPlace) -> Declared:
         # A new VM before an old one goes: webhooks fail closed, and with them every job.
         "upgrade_settings": {"strategy": "SURGE", "max_surge": SYSTEM_POOL_SURGE, "max_unavailable": 0},
         "network_config": {"enable_private_nodes": True},
-        "node_config": common_node_config(
-            MACHINE_TYPES[spec.machine_type], spec.boot_disk, place.service_account, place.scope, place.location
-        ),
+        "node_config": node,
     }
     return Declared(type=NODE_POOL, name=f"{name}-pool", inputs=inputs, options=_OPTIONS)
 

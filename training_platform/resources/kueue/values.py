@@ -15,7 +15,7 @@ POD_LABELS = {"app.kubernetes.io/name": "kueue", "app.kubernetes.io/instance": "
 def values(cluster_name: str, cluster: ClusterSpec, *, fair_sharing: bool = True) -> dict[str, Any]:
     """Return the chart's values; sizes follow the most VMs that the cluster can have."""
     pools = list(cluster_pools(cluster_name, cluster))
-    nodes = cluster.system_pool.max_nodes + sum(pool.max_nodes for pool in pools)
+    nodes = sum(pool.max_nodes for pool in cluster.cpu_pools.values()) + sum(pool.max_nodes for pool in pools)
     return {
         # A ServiceMonitor of the Prometheus operator, which no cluster of ours has: ClusterPodMonitoring instead.
         "enablePrometheus": False,

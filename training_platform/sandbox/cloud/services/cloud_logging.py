@@ -25,7 +25,7 @@ _OPERATORS: Final[dict[str, Callable[[str, str], bool]]] = {
     "=": lambda value, wanted: value == wanted,
     ":": lambda value, wanted: wanted in value,
     ">=": lambda value, wanted: value >= wanted,
-    "=~": lambda value, wanted: value.startswith(wanted.removeprefix("^")),
+    "=~": lambda value, wanted: re.search(wanted, value) is not None,
 }
 _LINES: Final = (
     ("createTime", "Waiting for job to be provisioned."),

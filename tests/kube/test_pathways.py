@@ -1,0 +1,109 @@
+"""Jobs of Pathways as they are rendered, under the real JobSet, Kueue and scheduler; nodes are objects only."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.kube.clusters import KINDS, NEEDED, kueue_cluster
+from tests.kube.queues import Json, Queues, planned, stacks, until
+from tests.kube.test_jobs_admitted import SUBNET, left
+from training_platform.config.expansion.pools import HEADS_NAME, HEADS_TAINT
+from training_platform.config.reading.source import parse_source
+from training_platform.jobs.gke.jobset import jobset
+from training_platform.jobs.resolve import parse_job
+from training_platform.jobs.rules import job_findings
+from training_platform.jobs.runs.naming import as_run
+from training_platform.resources.kueue.configuration import configuration
+
+pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
+
+JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/vision/jobsets"
+SLICES = {"machine_type": "ct5lp-hightpu-4t", "topology": "2x4", "slices": 2, "min_slices": 2}
+NODE_POOL = "cloud.google.com/gke-nodepool"
+
+
+class Heads(Queues):
+    """A cluster with slices and VMs for heads; pods that have a node run, as a kubelet would say."""
+
+    def pods(self, run: str) -> list[Json]:
+        """Return the pods of a run, after those that have a node were said to be ready."""
+        path = f"/api/v1/namespaces/vision/pods?labelSelector=jobset.sigs.k8s.io/jobset-name={run}"
+        pods = [each for each in self.get(path)["items"] if not each["metadata"].get("deletionTimestamp")]
+        for pod in pods:
+            if pod["spec"].get("nodeName") and pod["status"].get("phase") != "Running":
+                ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+                self.change(f"/api/v1/namespaces/vision/pods/{pod['metadata']['name']}/status", {"status": ready})
+        return pods
+
+    def nodes_of_roles(self, run: str) -> dict[str, set[str]]:
+        """Return by replicated job the node pools of a run's pods."""
+        pools = {each["metadata"]["name"]: each["metadata"]["labels"][NODE_POOL] for each in self.nodes()}
+        found: dict[str, set[str]] = {}
+        for pod in self.pods(run):
+            job = pod["metadata"]["labels"]["jobset.sigs.k8s.io/replicatedjob-name"]
+            found.setdefault(job, set()).add(pools.get(pod["spec"].get("nodeName", ""), ""))
+        return found
+
+    def end(self, run: str) -> None:
+        """Take a run's pods away at once, as no kubelet does here."""
+        path = f"/api/v1/namespaces/vision/pods?labelSelector=jobset.sigs.k8s.io/jobset-name={run}"
+
+        def left() -> list[Json]:
+            self.delete(path, gracePeriodSeconds=0)
+            return list(self.get(path)["items"])
+
+        until(left, lambda pods: not pods)
+
+    def nodes(self) -> list[Json]:
+        return list(self.get("/api/v1/nodes")["items"])
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Heads]:
+    settings = configuration(["on-demand"])
+    with kueue_cluster(tmp_path_factory.mktemp("pathways"), settings, KINDS, (*NEEDED, "jobset")) as cluster:
+        yield Heads(cluster.client)
+
+
+@pytest.fixture
+def queues(cluster: Heads) -> Iterator[Heads]:
+    yield cluster
+    cluster.delete(JOBSETS)
+    until(lambda: left(cluster, "vision"), lambda pods: not pods)
+    cluster.clear()
+
+
+def test_a_job_is_admitted_whole_and_a_second_one_waits_whole(queues: Heads) -> None:
+    pools = {"pathways": {"max_nodes": 2}, "node_pools": {"slices": SLICES}}
+    clusters = {"main": {"location": "us-central1-a", "subnet": SUBNET, **pools}}
+    flavor = "tpu-v5e-2x4"
+    team = {"shares": {"main": {flavor: {"nominal_quota": 16}}}, "buckets": {"state": {"location": "us-central1"}}}
+    workspace = stacks({"clusters": clusters}, {"vision": team})
+    gke = {"cluster": "main", "flavor": flavor, "slices": 2, "pathways": True}
+    text = json.dumps({"environment": "lab", "image": "registry.example.com/train:1", "output": "state", "gke": gke})
+    job, findings = parse_job(parse_source(text, "jobs/vision/train.yaml"), workspace)
+    assert job is not None, findings
+    assert [str(each) for each in job_findings(job) if each.severity == "error"] == []
+    queues.deploy_all(planned(workspace))
+    labels = workspace.flavors("lab", "main")[flavor].node_labels
+    for index in range(4):
+        queues.node(f"tpu-{index}", {**labels, NODE_POOL: f"slices-{index // 2}"}, "google.com/tpu", 4)
+    key, value = HEADS_TAINT
+    taints = [{"key": key, "value": value, "effect": "NoSchedule"}]
+    for index in range(2):
+        queues.node(f"head-{index}", {NODE_POOL: HEADS_NAME}, "example.com/none", 1, taints=taints)
+
+    for run in ("train-first", "train-second"):
+        queues.create(JOBSETS, jobset(as_run(job, run)))
+
+    whole = {"head": {HEADS_NAME}, "slice": {"slices-0", "slices-1"}}
+    until(lambda: queues.nodes_of_roles("train-first"), lambda now: now == whole)
+    until(lambda: len(queues.pods("train-first")), lambda pods: pods == 1 + 4)
+    queues.waits("vision", "train-second")
+    assert queues.pods("train-second") == []
+    queues.delete(f"{JOBSETS}/train-first")
+    queues.end("train-first")
+    until(lambda: queues.nodes_of_roles("train-second"), lambda now: now == whole)

@@ -1,0 +1,71 @@
+"""What a job of Pathways cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from training_platform.catalog import MACHINE_TYPES
+from training_platform.config.reading.finding import Finding
+from training_platform.config.reading.section import enumeration
+from training_platform.jobs.gke.layout import gke_target, shape
+from training_platform.jobs.gke.pathways import MANAGER_LIMITS, PROXY_LIMITS, VERSIONS, images
+from training_platform.jobs.resolve import ResolvedJob
+
+RULE = "job-pathways"
+_OWN = [
+    {"cpu": int(each["cpu"]), "memory": int(each["memory"].removesuffix("G"))}
+    for each in (MANAGER_LIMITS, PROXY_LIMITS)
+]
+
+
+def pathways_findings(job: ResolvedJob) -> Iterator[Finding]:
+    """Find a job of Pathways that has no place for its head, or for its state, or slices that it cannot direct."""
+    gke, flavor = gke_target(job)
+    if not gke.pathways:
+        return
+    machine = shape(flavor).machine.name
+    if machine not in VERSIONS:
+        yield job.finding(
+            ("gke", "pathways"), f"Pathways does not direct VMs like {machine}, which {flavor.name} has", rule=RULE,
+            allowed=f"false, or a flavor of {enumeration(VERSIONS)}", nearest="false",
+        )  # fmt: skip
+    elif flavor.by_request:
+        message = f"VMs of {flavor.name} come for one set of pods, and a job of Pathways has two"
+        yield job.finding(("gke", "flavor"), message, rule=RULE, allowed="a flavor without queued provisioning")
+    elif flavor.topology_levels:  # seen with Kueue 0.19.2: "failed to assign flavors to pod set head"
+        message = f"Kueue places the pods of {flavor.name}, and finds no place for a head, which has no TPUs"
+        yield job.finding(("gke", "flavor"), message, rule=RULE, allowed="a flavor of pools without topology_aware")
+    if not job.spec.output:
+        message = "is missing: Pathways keeps its state below the output of a run"
+        yield job.finding(("output",), message, rule=RULE, allowed="a bucket of the team")
+    yield from _images(job)
+    yield from _head(job)
+
+
+def _images(job: ResolvedJob) -> Iterator[Finding]:
+    sources = job.environment.image_sources
+    for name, image in images(job).items():
+        if sources and not image.startswith(sources):
+            message = f"{name} is {image}, which image_sources of {job.spec.environment} do not allow"
+            allowed = f"node_images: {{{name}: ...}} in the environment's stack, below {enumeration(sources)}"
+            yield job.finding(("gke", "pathways"), message, rule="job-image-source", allowed=allowed)
+
+
+def _head(job: ResolvedJob) -> Iterator[Finding]:
+    """Find a cluster without VMs for heads, and a program that asks for more than they have beside Pathways' own."""
+    gke, _ = gke_target(job)
+    pool = job.environment.clusters[gke.cluster].pathways
+    if pool is None:
+        others = [name for name, spec in job.environment.clusters.items() if spec.pathways]
+        message = f"cluster {gke.cluster} has no pool for heads of Pathways jobs"
+        allowed = enumeration(others) or f"pathways: {{}} of the cluster in {job.spec.environment}"
+        yield job.finding(("gke", "pathways"), message, rule=RULE, allowed=allowed, nearest="false")
+        return
+    machine = MACHINE_TYPES[pool.machine_type]
+    for field, asked, has in (
+        ("cpu", job.spec.cpu or 0, machine.vcpus - sum(each["cpu"] for each in _OWN)),
+        ("memory_gib", job.spec.memory_gib or 0, int(machine.memory_gb) - sum(each["memory"] for each in _OWN)),
+    ):
+        if asked >= has:
+            message = f"is {asked}, and {pool.machine_type} of the head has {has} beside Pathways' own"
+            yield job.finding((field,), message, rule=RULE, allowed=f"less than {has}", nearest=max(1, int(has) - 1))
