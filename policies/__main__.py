@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from training_platform.policy.pack import policies
+from training_platform.policy.pack import Pack
 from training_platform.policy.serving import serve
 
-serve(policies(Path(__file__).resolve().parents[1]))
+serve(Pack(Path(__file__).resolve().parents[1]))

@@ -77,8 +77,12 @@ class Checkout:
 
     def views(self, stack: str, planned: Iterable[Planned]) -> list[View]:
         """Return the views of planned resources, each with its section of the stack file where there is one."""
-        file = self.stack_file(stack)
-        return views_of_plan(planned, Locator(file.section) if file and file.section else None)
+        return views_of_plan(planned, self._locators.get(stack))
+
+    @cached_property
+    def _locators(self) -> dict[str, Locator]:
+        stacks = self.workspace.stacks if self.workspace else {}
+        return {name: Locator(stack.section) for name, stack in stacks.items() if stack.section}
 
     def suggested(self, findings: list[Finding]) -> list[Finding]:
         """Return what rules found, with what the limits say of it, by the stack files; as found without them."""

@@ -20,7 +20,6 @@ from pulumi_policy import (
     PolicyResource,
     ReportViolation,
     ResourceValidationArgs,
-    ResourceValidationPolicy,
     Severity,
     StackValidationArgs,
     StackValidationPolicy,
@@ -32,6 +31,7 @@ from training_platform.config.spec.stack import PROJECT
 from training_platform.policy.checkout import Checkout
 from training_platform.policy.planned_resources import options, parse_urn, planned
 from training_platform.policy.remediation import FIXES
+from training_platform.policy.resource_policy import ResourcePolicy
 from training_platform.policy.settings import ADVICE, ADVISORY_RULES, QUOTA, STACK_ADVICE, house_rules_hold, settings
 from training_platform.resources.planned import Planned
 from training_platform.resources.register import labels_path
@@ -59,7 +59,7 @@ def policies(root: Path | None) -> list[Policy]:
 
     ``root`` is the folder that may hold ``stacks/``, whose files say more of our own program's resources.
     """
-    return list(_Pack(Checkout(root)).policies())
+    return Pack(root).policies
 
 
 class _Said(NamedTuple):
@@ -69,19 +69,20 @@ class _Said(NamedTuple):
     urn: str | None = None
 
 
-class _Pack:
-    """The policies of one run of the engine.
+class Pack:
+    """The policies of one run of the engine; ``root`` as in ``policies``.
 
     ``seen`` holds every resource's inputs by URN; ``left`` what is advice, by URN or stack and then by policy, until
     the advisory policies say it. The engine may ask for several resources at once.
     """
 
-    def __init__(self, checkout: Checkout) -> None:
-        self.checkout = checkout
+    def __init__(self, root: Path | None) -> None:
+        self.checkout = Checkout(root)
         self.seen: dict[str, Planned] = {}
         self.left: dict[str, dict[str, list[_Said]]] = {}
+        self.policies: list[Policy] = list(self._policies())
 
-    def policies(self) -> Iterator[Policy]:
+    def _policies(self) -> Iterator[Policy]:
         sets: dict[str, list[Rule]] = {}
         for rule in RULES.values():
             sets.setdefault(rule.ruleset, []).append(rule)
@@ -95,12 +96,15 @@ class _Pack:
     def _of_resources(self, name: str, rules: list[Rule]) -> Policy:
         reads = tuple(ObjectView if rule.reads is Program else rule.reads for rule in rules)
 
+        def concerns(kind: str, _urn: str) -> bool:
+            return any(issubclass(view, reads) for view in kinds_of(kind))
+
         def judge(args: ResourceValidationArgs) -> tuple[list[Finding], list[Finding]]:
             resource = self.seen[args.urn] = planned(args)
             return self._judged(_at(args.urn), [resource], rules, args.get_config())
 
         def validate(args: ResourceValidationArgs, report: ReportViolation) -> None:
-            if any(issubclass(kind, reads) for kind in kinds_of(args.resource_type)):
+            if concerns(args.resource_type, args.urn):
                 home = self._home(_at(args.urn))
                 errors, advice = judge(args)
                 for finding in errors:
@@ -115,10 +119,10 @@ class _Pack:
             program = self._home(place).program(place.stack, [], args.get_config())
             return args.props if fix(args.resource_type, args.props, program) else None  # type: ignore[arg-type]
 
-        return ResourceValidationPolicy(
-            name, TITLES[name], validate,
+        return ResourcePolicy(
+            name, TITLES[name], validate, concerns=concerns,
             config_schema=_schema(name),
-            remediate=remediate if name in FIXES else None,  # type: ignore[arg-type] # the SDK takes results at once too
+            remediate=remediate if name in FIXES else None,
             severity=SEVERITIES.get(name, REFUSED),
         )  # fmt: skip
 
@@ -145,8 +149,11 @@ class _Pack:
         def validate(args: ResourceValidationArgs, report: ReportViolation) -> None:
             self._say(args.urn, report)
 
+        def concerns(_kind: str, urn: str) -> bool:
+            return any(self.left.get(urn, {}).values())
+
         level, severity = EnforcementLevel.ADVISORY, SEVERITIES[ADVICE]
-        return ResourceValidationPolicy(ADVICE, _ADVICE, validate, level, severity=severity)
+        return ResourcePolicy(ADVICE, _ADVICE, validate, concerns=concerns, enforcement_level=level, severity=severity)
 
     def _stack_advice(self) -> Policy:
         def validate(args: StackValidationArgs, report: ReportViolation) -> None:
