@@ -24,6 +24,7 @@ from training_platform.resources.gke.node_pool import node_pool_name
 
 Json = Mapping[str, Any]
 _SCALING: Final = ("TriggeredScaleUp", "NotTriggerScaleUp")
+_ACCELERATORS: Final = ("GPUs", "chips")  # units of quotas
 _CALM: Final = ("RUNNING", "RECONCILING")
 
 
@@ -62,8 +63,9 @@ def _quota(job: ResolvedJob, pool: ExpandedPool, today: date) -> str:
         snapshot = read_snapshots(job.workspace.root, today).get(project)
     except UnreadableError:
         return ""
-    for key, *_ in (usage.keys for usage in vm_usage(pool_vms(project, pool))):
-        limit = snapshot.limit(key) if snapshot else None
+    for usage in vm_usage(pool_vms(project, pool)):
+        key, *_ = usage.keys
+        limit = snapshot.limit(key) if snapshot and usage.unit in _ACCELERATORS else None
         if snapshot and limit is not None:
             return f"; quota {key}: limit {shown(limit)} as of {snapshot.taken}"
     return ""

@@ -24,6 +24,11 @@ LIMIT = """
     GPUS-PER-GPU-FAMILY-per-project-region:
       - {limit: 16, region: us-central1, gpu_family: NVIDIA_H100}
 """
+OTHER_LIMIT = """
+  compute.googleapis.com:
+    INSTANCES-per-project-region:
+      - {limit: 200, region: us-central1}
+"""
 
 
 def sentences(job: ResolvedJob, states: Mapping[str, Json]) -> list[str]:
@@ -73,12 +78,20 @@ def test_node_pools_that_nobody_shows_are_one_sentence(take: Take) -> None:
     ]
 
 
-def test_the_quota_of_the_pool_is_said_with_the_day_of_its_snapshot(take: Take, new_lab: Callable[..., Path]) -> None:
+QUOTA = "GPUS-PER-GPU-FAMILY-per-project-region (NVIDIA_H100) in us-central1"
+
+
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [(LIMIT, f"; quota {QUOTA}: limit 16 as of 2026-11-01"), (OTHER_LIMIT, "")],
+)
+def test_the_quota_of_a_pools_accelerators_is_said_with_the_day_of_its_snapshot(
+    take: Take, new_lab: Callable[..., Path], limits: str, said: str
+) -> None:
     root = new_lab()
     file = root / "stacks" / "quotas" / "example-lab.yaml"
-    file.write_text(file.read_text().rstrip() + LIMIT)
+    file.write_text(file.read_text().rstrip() + limits)
 
     job = take(GPUS, workspace=read_workspace(root))
 
-    quota = "GPUS-PER-GPU-FAMILY-per-project-region (NVIDIA_H100) in us-central1"
-    assert sentences(job, {"h100": {}}) == [f"{POOL}; quota {quota}: limit 16 as of 2026-11-01."]
+    assert sentences(job, {"h100": {}}) == [f"{POOL}{said}."]
