@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.stacks.field_changes import ENV, KINDS, MATES, Kind, Round, files
+from tests.stacks.field_changes import ENV, KINDS, MATES, Kind, Round, files, named
 from tests.training_platform.sandbox.run.conftest import without_stacks
 from training_platform.checks.comparison.changes import resource_changes
 from training_platform.checks.comparison.check_result import result_of
@@ -55,14 +55,28 @@ class Place:
         assert resources is not None, checked.report.failures
         return resources
 
-    def make_buckets(self) -> None:
-        """Make the buckets of data sets, which nobody's stack makes."""
-        project = ENV.section["project"]
-        cloud = LocalCloud(Projects({}, [project]), store=Store(self.sandbox.folder.cloud))
-        for each in ENV.section["data_sets"].values():
-            if "bucket" in each:
-                body = {"name": each["bucket"]["name"], "location": "US-CENTRAL1"}
-                assert cloud.handle("storage", "POST", "v1/b", [("project", project)], body)[0] == 200
+    def make_parts_of_others(self) -> None:
+        """Make what a section names and nobody's stack makes: buckets, a share's backup, subnets of notebook VMs."""
+        project, others = (kind.section["project"] for kind in (ENV, MATES))
+        cloud = LocalCloud(Projects({}, [project, others]), store=Store(self.sandbox.folder.cloud))
+
+        def ask(service: str, path: str, body: dict[str, Any], **query: str) -> None:
+            code, answer = cloud.handle(service, "POST", path, list(query.items()), body)
+            assert code == 200, answer
+
+        for bucket in sorted({each["name"] for each in named("bucket")}):
+            ask("storage", "v1/b", {"name": bucket, "location": "US-CENTRAL1"}, project=project)
+        for backup in sorted(set(named("restore_from"))):
+            path, _, name = backup.rpartition("/")
+            source = f"projects/{project}/locations/us-central1-a/instances/env-a"
+            ask("file", f"v1/{path}", {"sourceInstance": source, "sourceFileShare": "one"}, backupId=name)
+        ask("serviceusage", f"v1/projects/{others}/services/compute.googleapis.com:enable", {})
+        networks = f"projects/{others}/global/networks"
+        ask("compute", f"v1/{networks}", {"name": "others", "autoCreateSubnetworks": False})
+        for number, subnet in enumerate(sorted({each for each in named("subnet") if isinstance(each, str)})):
+            path, _, name = subnet.rpartition("/")
+            body = {"name": name, "network": f"{networks}/others", "ipCidrRange": f"10.8.{number}.0/24"}
+            ask("compute", f"v1/{path}", body)
         cloud.store.flush()
 
     def run(self, command: str, stack: str) -> tuple[dict[str, str], str]:
@@ -104,7 +118,7 @@ def stages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Stage]]:
     place = Place(tmp_path_factory.mktemp("fields") / "repository")
     place.write(ENV, ENV.section)
     assert place.run("up", ENV.stack)[1] == ""
-    place.make_buckets()
+    place.make_parts_of_others()
     return {kind.stack: list(walk(place, kind, tmp_path_factory.mktemp("scratch"))) for kind in (MATES, ENV)}
 
 

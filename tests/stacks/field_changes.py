@@ -180,6 +180,19 @@ MATES = Kind("team", "team", TEAM, reach.TEAM_CHANGES, Team)
 KINDS = (ENV, MATES)
 
 
+def named(key: str) -> Iterator[Any]:
+    """Yield what stands under a key anywhere in a section, before its changes and after each of them."""
+    for kind in KINDS:
+        for section in (kind.section, *(reach.changed(kind.section, *change) for change in kind.changes().items())):
+            yield from _under(section, key)
+
+
+def _under(value: Any, key: str) -> Iterator[Any]:
+    if isinstance(value, dict):
+        for name, part in value.items():
+            yield from [part] if name == key else _under(part, key)
+
+
 def files(kind: Kind, section: Json) -> Iterator[tuple[str, str]]:
     """Yield the names and texts of both stack files, with one section as given."""
     for each in KINDS:
