@@ -23,8 +23,11 @@ BLOCK = 23  # length of the prefix of the addresses that an instance takes; an o
 def lustre_capacity(instance: LustreView) -> Iterator[Draft]:
     """Find a capacity, in GiB, that the throughput does not come with.
 
-    Beyond the largest it is a warning: Google's pages differ, and it has grown.
+    Beyond the largest it is a warning: Google's pages differ, and it has grown. An instance without a throughput is of
+    the dynamic tier, and judged by documents.
     """
+    if instance.mbps_per_tib is None:
+        return
     tier = LUSTRE_TIERS.get(f"lustre-{instance.mbps_per_tib}")
     if tier is None:
         message = f"{instance.mbps_per_tib} MB/s per TiB is not a tier"

@@ -116,6 +116,15 @@ CASES = [
      [{"type": "ExternalName"}, {"type": "ClusterIP"}]),
     (SERVICE, "spec", "range", [{"type": "NodePort", "ports": [{"port": 1}]}],
      [{"type": "NodePort", "ports": [{"port": 1}], "clusterIP": "None"}]),
+    ("kubernetes:networking.k8s.io/v1:NetworkPolicy", "spec", "required",
+     [{"podSelector": {}, "egress": [{"to": [{"namespaceSelector": {}, "podSelector": {}}]}]}],
+     [{"podSelector": {}, "egress": [{"to": [{"ipBlock": {"cidr": "10.0.0.0/8"}, "podSelector": {}}]}]}]),
+    ("kubernetes:networking.k8s.io/v1:NetworkPolicy", "spec", "range",
+     [{"podSelector": {}, "egress": [{"ports": [{"port": 80, "endPort": 80}]}]}],
+     [{"podSelector": {}, "egress": [{"ports": [{"port": 81, "endPort": 80}]}]}]),
+    (JOB, f"{TEMPLATE}.containers", "range",
+     [[{"name": "a", "image": "b", "securityContext": {"privileged": True, "allowPrivilegeEscalation": True}}]],
+     [[{"name": "a", "image": "b", "securityContext": {"privileged": True, "allowPrivilegeEscalation": False}}]]),
     ("kubernetes:core/v1:ResourceQuota", "spec.scopes", "range", [["BestEffort", "Terminating"]],
      [["BestEffort", "NotBestEffort"]]),
     ("kubernetes:policy/v1:PodDisruptionBudget", "spec", "required", [{"minAvailable": 1}, {"maxUnavailable": "20%"}],
@@ -156,6 +165,34 @@ def test_a_value_is_refused_by_its_document_and_one_beside_it_is_taken(
         assert re.sub(r"\[\d+\]", "", finding.path).startswith(path.replace(".0", "")), value
         assert finding.resource == f"{kind} thing"
         assert finding.allowed
+
+
+def test_lustre_has_a_throughput_or_is_of_the_dynamic_tier() -> None:
+    lustre = {
+        "instanceId": "a",
+        "location": "us-central1-a",
+        "filesystem": "a",
+        "network": "n",
+        "capacityGib": "118000",
+    }
+
+    def refused(**inputs: Any) -> list[str]:
+        return [each.path for each in found("gcp:lustre/instance:Instance", **lustre, **inputs)]
+
+    assert refused(dynamicTierOptions={"mode": "DEFAULT_CACHE"}) == []
+    assert refused(perUnitStorageThroughput="1000") == []
+    assert refused() == ["perUnitStorageThroughput"]
+
+
+def test_a_workbench_has_one_interface() -> None:
+    def refused(count: int) -> list[str]:
+        setup = {"networkInterfaces": [{"nicType": "GVNIC"}] * count}
+        return [
+            each.path for each in found("gcp:workbench/instance:Instance", location="us-central1-a", gceSetup=setup)
+        ]
+
+    assert refused(1) == []
+    assert refused(2) == ["gceSetup.networkInterfaces"]
 
 
 def test_every_kind_of_constraint_is_tried() -> None:
