@@ -97,9 +97,7 @@ def _candidates(planned: Planned, contents: Contents) -> Iterator[Match]:
     if identity is not None:
         body = contents.of(_LISTED_AS.get(planned.type, planned.type)).get(identity)
         if body is not None:
-            # By its name alone a bucket is imported without its project, and the first update would replace it.
-            own = f"{contents.project}/{identity}" if planned.type == register.BUCKET else identity
-            yield Match(planned, own, identity, body)
+            yield Match(planned, register.imported_as(planned.type, identity, contents.project), identity, body)
     elif planned.type in _TOLD_BY:
         yield from sorted(_alike(planned, contents), key=lambda match: not _suffixed(match.path, planned.name))
 

@@ -309,6 +309,14 @@ def api_of(resource_type: str) -> str | None:
 
 
 @cache
+def imported_as(kind: str, identity: str, project: object) -> str:
+    """Return the id by which the provider imports a thing: a bucket's with its project.
+
+    By its name alone a bucket is imported without one, and the first update would replace it.
+    """
+    return f"{project}/{identity}" if kind == BUCKET else identity
+
+
 def labels_path(resource_type: str) -> tuple[str, ...] | None:
     """Return the keys under which a type takes the labels that Google Cloud bills by; None where it takes none."""
     row = REGISTER.get(resource_type)

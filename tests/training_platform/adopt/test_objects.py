@@ -15,12 +15,13 @@ from tests.training_platform.adopt.conftest import PROJECT
 from tests.training_platform.jobs.runs.api_stub import ApiStub, served, write_kubeconfig
 from training_platform.adopt.cluster_objects import reach_clusters
 from training_platform.adopt.import_file import import_file
-from training_platform.adopt.matches import Match
+from training_platform.adopt.matches import Match, matches
 from training_platform.adopt.object_matches import as_it_stands, object_differences, object_matches
 from training_platform.adopt.state import settled
 from training_platform.clients.project_contents import Contents
 from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.resources.register import (
+    BUCKET,
     CLUSTER,
     CLUSTER_QUEUE,
     KUBERNETES_PROVIDER,
@@ -247,6 +248,14 @@ def test_a_release_is_imported_with_its_chart_and_the_version_that_stands(conten
     assert release["inputs"] == {
         "name": "kueue", "namespace": "kueue-system", "version": "0.18.0", "values": {"replicas": 2},
     }  # fmt: skip
+
+
+def test_a_bucket_is_imported_with_its_project() -> None:
+    bucket = Planned(stack="lab", type=BUCKET, name="data", inputs={"name": "example-lab-data"})
+
+    match = matches([bucket], Contents(PROJECT, {BUCKET: {"example-lab-data": {}}}))[bucket.key]
+
+    assert (match.id, match.path) == (f"{PROJECT}/example-lab-data", "example-lab-data")
 
 
 def test_a_cluster_that_was_not_asked_has_nothing_to_import() -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from training_platform.resources.register import BUCKET, KUBERNETES, REGISTER, ROUTER_NAT
+from training_platform.resources.register import BUCKET, KUBERNETES, REGISTER, ROUTER_NAT, imported_as
 from training_platform.sandbox.cloud.state.store import Store as CloudStore
 from training_platform.sandbox.kubernetes.store import Store as ObjectStore
 from training_platform.sandbox.run.folder import Folder
@@ -70,7 +70,8 @@ def find_id(resource: Mapping[str, Any], held: Holdings, cluster: str = "") -> s
     row = REGISTER.get(kind)
     if row and row.import_id:
         identity = _filled(row.import_id, inputs)
-        return identity if identity and _is_held(kind, identity, held) else None
+        there = identity and _is_held(kind, identity, held)
+        return imported_as(kind, identity, inputs.get("project")) if identity and there else None
     if row and row.listed_under:
         prefix = _filled(row.listed_under, inputs)
         return _displayed(prefix, inputs, held) if prefix else None

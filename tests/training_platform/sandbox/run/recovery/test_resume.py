@@ -47,7 +47,7 @@ def test_a_create_that_never_reached_the_cloud_has_no_id() -> None:
 @pytest.mark.parametrize(
     ("kind", "inputs", "held", "expected"),
     [
-        ("gcp:storage/bucket:Bucket", {"name": "data"}, "b/data", "data"),
+        ("gcp:storage/bucket:Bucket", {"name": "data", "project": "p"}, "b/data", "p/data"),
         (
             "gcp:serviceaccount/account:Account",
             {"project": "p", "accountId": "nodes"},
