@@ -56,6 +56,9 @@ def _sound(environment: Json) -> Json:
 
 ENVIRONMENT = _sound(reach.ENVIRONMENT)
 TEAM: Json = copy.deepcopy(reach.TEAM)
+for _field in ("vms", "worker_command"):  # of the reach test's server: the share holds no replica of several VMs
+    del TEAM["serving"]["c"]["s"][_field]
+_SEVERAL = "wants the operator and a larger share: tests/kube/test_servers_of_several_vms.py has such servers"
 ELSEWHERE: Mapping[Path_, tuple[Path_, Any]] = {
     ("filestore", "a", "tier"): (("filestore", "tiered", "tier"), "ENTERPRISE"),
     ("filestore", "a", "connection"): (("filestore", "e", "connection"), "private-service-access"),
@@ -80,6 +83,8 @@ REASONS: Mapping[Path_, str] = {
     (*DEEP, "upgrades", "auto_upgrade"): "check refuses it: every cluster is in a release channel",
     ("environment",): "a team of another environment is another team: its clusters hold nothing of this one",
     (*reach.BENCH, "deletion_protection"): "protects nothing where the environment protects nothing: nothing is sent",
+    (*reach.SERVER, "vms"): _SEVERAL,
+    (*reach.SERVER, "worker_command"): _SEVERAL,
     reach.RAY: "check --base refuses it: a Ray cluster and a persistent resource cannot both have the name",
     (*reach.RESOURCE, "deletion_protection"): "is Pulumi's own protection, in its state: nothing is sent",
 }
