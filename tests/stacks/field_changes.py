@@ -150,6 +150,8 @@ class Kind:
             if round_ is None:
                 found.append(round_ := Round())
             round_.changes[path] = self.changes()[path]
+        # A quota request stays in a project that is left; the way back would make it again; the last round has none.
+        found.sort(key=lambda each: ("project",) in each.changes)
         rounds = [*found, *([last] if last.changes else [])]
         for earlier, later in pairwise(rounds):
             later.changes |= {path: new for path, new in earlier.changes.items() if _only_grows(path, later)}
