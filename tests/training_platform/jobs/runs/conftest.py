@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 import pytest
 from typer.testing import CliRunner, Result
 
-from tests.kube.controllers import Binaries, Controllers
+from tests.kube.clusters import KINDS, NEEDED, folder_of, needed_binaries
+from tests.kube.controllers import Controllers
 from tests.training_platform.jobs.conftest import write_lab
 from training_platform.cli.main import app
 from training_platform.config.workspace import read_workspace
@@ -22,7 +23,6 @@ from training_platform.resources.kueue.configuration import configuration
 from training_platform.sandbox.kubernetes.api_servers.control_plane import Access, ControlPlanes
 
 Json = dict[str, Any]
-SCHEMAS = Path(__file__).parents[4].parent / "shared" / "schemas"
 SECONDS = 60.0
 TEAM, CLUSTER = "vision", "gpus"
 PODS = f"/api/v1/namespaces/{TEAM}/pods"
@@ -116,11 +116,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def cluster(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Start a cluster with controllers, flavors, queues of team vision, and 8 nodes of 8 H100."""
     folder = Path(os.environ["KUBEBUILDER_ASSETS"])
-    binaries = Binaries.of_settings(folder)
-    missing = [name for name, path in binaries._asdict().items() if path is None]
-    if missing or not SCHEMAS.is_dir():
-        pytest.skip(f"not named by settings: {', '.join(missing) or '../shared/schemas'}")
-    definitions = [file for name in ("jobset", "kueue", "autoscaler") for file in (SCHEMAS / name).glob("*.yaml")]
+    binaries = needed_binaries((*NEEDED, "jobset"))
+    definitions = [file for name in KINDS for file in folder_of(name).glob("*.yaml")]
     place = tmp_path_factory.mktemp("cluster")
     with ControlPlanes(folder, place) as planes:
         access = planes.access(CLUSTER)
@@ -184,7 +181,8 @@ def job(root: Path, kubeconfig: Path) -> Command:
     """Return a function that runs ``training-platform job``."""
 
     def run(command: str, *arguments: str) -> Result:
-        where = ["--root", str(root), "--kubeconfig", str(kubeconfig)]
+        nobody = "http://127.0.0.1:9"  # what Google would be asked
+        where = ["--root", str(root), "--kubeconfig", str(kubeconfig), "--local-cloud", nobody]
         return CliRunner().invoke(app, ["job", command, *arguments, *where])
 
     return run
