@@ -133,8 +133,9 @@ SLIPS: dict[str, tuple[Change, Change, str, str, str]] = {
         {}, {(*PERSISTENT, "replicas"): 2}, "persistent-replicas", "vertex.persistent_resources.kept.max_replicas",
         "at least 3",
     ),
-    "a minimum of 0": (
-        {}, {(*PERSISTENT, "replicas"): 0}, "stack-model", "vertex.persistent_resources.kept.replicas", "at least 1",
+    "a minimum of 0 but for Ray": (
+        {}, {(*PERSISTENT, "replicas"): 0}, "persistent-replicas", "vertex.persistent_resources.kept.replicas",
+        "at least 1",
     ),
     "TPUs in a persistent resource": (
         {}, {(*PERSISTENT, "machine_type"): "ct5lp-hightpu-1t"}, "vertex-machine-type",
