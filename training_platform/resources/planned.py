@@ -27,6 +27,8 @@ class Unknown:
         return self
 
 
+PROVIDER_TYPES = "pulumi:providers:"
+"""How the type of a provider begins, before the name of its package."""
 PROVIDER_CODE = "__provider"
 """The input of a dynamic resource that holds its provider's pickled code; a plan leaves it out."""
 UNKNOWN: Any = Unknown()  # so that it can stand for a value of any type

@@ -6,7 +6,7 @@ from pulumi._types import input_type_py_to_pulumi_names
 
 from training_platform.catalog import replacements
 from training_platform.checks.comparison.changes import resource_changes
-from training_platform.checks.planning.flat_resource import flat_resource
+from training_platform.checks.planning.flat_resource import FlatResource, flat_resource
 from training_platform.resources.planned import Planned
 
 NODE_POOL = "gcp:container/nodePool:NodePool"
@@ -103,3 +103,20 @@ def test_a_switch_that_cannot_be_turned_off_in_place_is_turned_on_in_place() -> 
     assert changes({"enableFqdnNetworkPolicy": False}, {"enableFqdnNetworkPolicy": True}) == ["changed"]
     assert changes({"enableFqdnNetworkPolicy": True}, {}) == ["replaced"]
     assert changes({"enableAutopilot": False}, {"enableAutopilot": True}) == ["replaced"]
+
+
+def test_objects_go_with_their_provider_which_goes_with_its_cluster() -> None:
+    def plan(identifier: str, kubeconfig: str = "one") -> list[FlatResource]:
+        settings = {"clusterIdentifier": identifier, "kubeconfig": kubeconfig}
+        provider = Planned(stack="dev", type="pulumi:providers:kubernetes", name="k8s", inputs=settings)
+        inside, outside = (
+            Planned(stack="dev", type="kubernetes:core/v1:Namespace", name=name, inputs={}, options=options)
+            for name, options in {"inside": {"provider": "k8s"}, "outside": {"provider": "another"}}.items()
+        )
+        return [flat_resource(each) for each in (inside, outside, provider)]
+
+    def kinds(after: list[FlatResource]) -> dict[str, str]:
+        return {each.name: each.kind for each in resource_changes(plan("clusters/a"), after)}
+
+    assert kinds(plan("clusters/b")) == {"k8s": "replaced", "inside": "replaced"}
+    assert kinds(plan("clusters/a", "two")) == {"k8s": "changed"}

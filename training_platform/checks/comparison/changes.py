@@ -92,8 +92,11 @@ def capacity_changes(before: CheckResult, after: CheckResult) -> tuple[CapacityC
 
 
 def _sources_first(resources: Mapping[_Key, FlatResource]) -> Iterable[_Key]:
-    """Return keys in an order in which what a resource has outputs of comes before it."""
-    graph = {key: chain.from_iterable(each.inputs_from.values()) for key, each in resources.items()}
+    """Return keys in an order in which a resource's provider, and what it has outputs of, come before it."""
+    graph = {
+        key: {*chain.from_iterable(each.inputs_from.values()), *([each.provider] if each.provider else ())}
+        for key, each in resources.items()
+    }
     return TopologicalSorter(graph).static_order()
 
 
@@ -128,10 +131,13 @@ def _inputs(old: FlatResource, new: FlatResource) -> Iterator[InputChange]:
 
 
 def _followed(new: FlatResource, anew: Container[_Key]) -> Iterator[InputChange]:
-    """Yield the inputs by which a resource goes with what is replaced: as the engine has it, even where they are equal.
+    """Yield that by which a resource goes with what is replaced: as the engine has it, even where inputs are equal.
 
-    It takes an input as a whole for unknown where any of it comes from there; one path of each is enough to say so.
+    It goes with its provider. Of inputs the engine takes one as a whole for unknown where any of it comes from what
+    is replaced; one path of each is enough to say so.
     """
+    if new.provider and new.provider in anew:
+        yield InputChange("provider", new.provider[1], "its replacement", True)
     for name, sources in new.inputs_from.items():
         source = next((each for each in sources if each in anew), None)
         paths = (

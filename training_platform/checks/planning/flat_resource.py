@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from training_platform.resources.planned import UNKNOWN, Planned
+from training_platform.resources.planned import PROVIDER_TYPES, UNKNOWN, Planned
 
 LATER = "(known after deployment)"
 TRIGGER = "replacementTrigger"
@@ -18,7 +18,8 @@ class FlatResource(BaseModel):
     """A planned resource: its inputs by path (``nodeConfig.guestAccelerators[0].type``), a list of values as one.
 
     ``ignored`` and ``replacing`` are the paths that the program registers so; ``protected`` resources the engine
-    neither deletes nor replaces. ``inputs_from`` are the resources, by type and name, that an input has outputs of.
+    neither deletes nor replaces. ``inputs_from`` are the resources, by type and name, that an input has outputs of,
+    ``provider`` the one that the program registers it with: None for the default one.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -30,6 +31,7 @@ class FlatResource(BaseModel):
     ignored: tuple[str, ...] = ()
     replacing: tuple[str, ...] = ()
     inputs_from: dict[str, tuple[tuple[str, str], ...]] = {}
+    provider: tuple[str, str] | None = None
 
 
 def flat_resource(planned: Planned) -> FlatResource:
@@ -43,7 +45,13 @@ def flat_resource(planned: Planned) -> FlatResource:
         ignored=tuple(planned.options.get("ignoreChanges", ())),
         replacing=(*planned.options.get("replaceOnChanges", ()), *trigger),
         inputs_from=dict(planned.inputs_from),
+        provider=_provider(planned),
     )
+
+
+def _provider(planned: Planned) -> tuple[str, str] | None:
+    name = planned.options.get("provider")
+    return (f"{PROVIDER_TYPES}{planned.type.partition(':')[0]}", name) if name else None
 
 
 def leaves(inputs: Mapping[str, Any]) -> dict[str, Any]:

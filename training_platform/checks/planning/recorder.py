@@ -23,12 +23,11 @@ from pulumi.runtime import mocks, proto, settings, stack
 
 from training_platform.checks.planning.program_loop import run_in_loop
 from training_platform.checks.planning.wire import holds_unknown, plain, plain_struct, wire_struct
-from training_platform.resources.planned import PROVIDER_CODE, Planned
+from training_platform.resources.planned import PROVIDER_CODE, PROVIDER_TYPES, Planned
 
 ORGANIZATION = "organization"  # what a self-managed backend calls the one organisation it has
 _STACK = "pulumi:pulumi:Stack"
 _REFERENCE = "pulumi:pulumi:StackReference"
-_PROVIDER = "pulumi:providers:"
 
 
 class ProgramError(Exception):
@@ -150,7 +149,7 @@ class Recorder(mocks.MockMonitor):
         self._urns[urn] = (request.type, request.name)
         if request.type != _STACK:
             self._record(request)
-        if request.type.startswith(_PROVIDER) and holds_unknown(self.plan.resources[-1].inputs):
+        if request.type.startswith(PROVIDER_TYPES) and holds_unknown(self.plan.resources[-1].inputs):
             self._blind.add(urn)
         outputs = None if _provider_urn(request) in self._blind else request.object
         return proto.resource_pb2.RegisterResourceResponse(urn=urn, id="", object=outputs)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from training_platform.resources.planned import Planned
+from training_platform.resources.planned import PROVIDER_TYPES, Planned
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +77,6 @@ def _children(
 
 def kind_of(resource_type: str) -> str:
     """Return the short name of a resource type, a Kubernetes provider's said to be one."""
-    if resource_type.startswith("pulumi:providers:"):
+    if resource_type.startswith(PROVIDER_TYPES):
         return f"Provider ({resource_type.rpartition(':')[2]})"
     return resource_type.rpartition(":")[2]
