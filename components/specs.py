@@ -587,7 +587,7 @@ class RaySpec(TypedDict):
     """Version of Ray in Google's images. One of 2.33, 2.42, 2.47."""
 
     image: NotRequired[str]
-    """Image of all pools, made from Google's of that version; default: Google's, with CUDA for GPUs."""
+    """Image of all pools, built on Google's of that version; default: Google's, with CUDA for GPUs."""
 
     head_pool: NotRequired[str]
     """Pool whose first VM is the head; default: the first pool, named machines."""

@@ -57,6 +57,7 @@ class Draft:
     severity: Severity | None = None
 
 
+_REFUSERS: frozenset[Owner] = frozenset({"google", "provider", "kubernetes", "kueue"})
 Check = Callable[..., Iterator[Draft]]
 RULES: dict[str, Rule] = {}
 
@@ -119,14 +120,23 @@ def evaluate(program: Program, rules: Iterable[Rule] | None = None, file: Stack 
     """Run rules over a stack's views and return what they find; a rule that meets an unknown value leaves a note.
 
     ``file`` is the stack as its file says; without it findings have no file and no line. What several resources of one
-    section have wrong alike, such as the slices of a pool, is said once.
+    section have wrong alike, such as the slices of a pool, is said once; so is a value that a rule refuses and its
+    document too, by the rule, which knows more of it.
     """
     found: dict[tuple[object, ...], Finding] = {}
+    refused: set[tuple[object, ...]] = set()
+    of_documents: list[tuple[tuple[object, ...], tuple[object, ...]]] = []
 
     def keep(each: Rule, draft: Draft) -> None:
         same = draft.view.origin or draft.view.name
         path = draft.view.path(draft.field)
-        found.setdefault((each.id, same, path, draft.message, draft.allowed), _finding(each, draft, path, file))
+        key = (each.id, same, path, draft.message, draft.allowed)
+        said = found.setdefault(key, _finding(each, draft, path, file))
+        place = (draft.view.type, same, said.path)
+        if each.owner == "documents":
+            of_documents.append((place, key))
+        elif said.severity == "error" and each.owner in _REFUSERS:
+            refused.add(place)
 
     for each in RULES.values() if rules is None else rules:
         views: Iterable[View] = [program] if each.reads is Program else program.all(each.reads)
@@ -137,6 +147,9 @@ def evaluate(program: Program, rules: Iterable[Rule] | None = None, file: Stack 
                     keep(each, draft)
             except NeedsUnknown as unknown:
                 keep(each, _undecided(each, unknown))
+    for place, key in of_documents:
+        if place in refused:
+            found.pop(key, None)
     return list(found.values())
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from training_platform.config.reading.finding import Severity
 from training_platform.config.reading.source import parse_source
 from training_platform.config.spec.stack import parse_stack
 from training_platform.config.workspace import Workspace
@@ -109,3 +110,29 @@ def test_every_rule_set_has_a_title_of_its_own() -> None:
     assert {rule.ruleset for rule in RULES.values()} == TITLES.keys()
     assert len(set(TITLES.values())) == len(TITLES)
     assert all(title.endswith(".") for title in TITLES.values())
+
+
+@pytest.mark.parametrize(
+    ("owner", "severity", "field", "said"),
+    [
+        ("google", "error", "labels", ["ours"]),
+        ("kueue", "error", "labels", ["ours"]),
+        ("google", "warning", "labels", ["document", "ours"]),
+        ("house", "error", "labels", ["document", "ours"]),
+        ("google", "error", "other", ["document", "ours"]),
+    ],
+)
+def test_a_value_that_a_rule_and_its_document_refuse_is_said_once(
+    owner: registry.Owner, severity: Severity, field: str, said: list[str]
+) -> None:
+    @rule("document", ruleset="documents", source="here", owner="documents")
+    def document(view: LabelledView) -> Iterator[Draft]:
+        """Find what a document refuses."""
+        yield finding(view, "labels", "is out of range")
+
+    @rule("ours", ruleset="samples", source="here", owner=owner, severity=severity)
+    def ours(view: LabelledView) -> Iterator[Draft]:
+        """Find the same and know why."""
+        yield finding(view, field, "is below 10 GB")
+
+    assert [each.rule for each in evaluate(whole(LABELLED), registry.RULES.values())] == said

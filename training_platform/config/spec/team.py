@@ -116,7 +116,7 @@ class RaySpec(Section):
     image: str | None = Field(
         default=None,
         pattern=r"^[a-z0-9-]+-docker\.pkg\.dev/[^/\s]+/[^/\s]+/\S+$",
-        description="Image of all pools, made from Google's of that version; default: Google's, with CUDA for GPUs.",
+        description="Image of all pools, built on Google's of that version; default: Google's, with CUDA for GPUs.",
         examples=["us-docker.pkg.dev/example-train/images/ray:2.47-1"],
     )
     head_pool: Name = Field(
