@@ -72,7 +72,8 @@ RESOURCES: Resources = {
     ),
     "wall": (
         "gcp:compute/firewall:Firewall",
-        {**PROJECT, "network": "net", "allows": [{"protocol": "tcp", "ports": ["9443"]}]},
+        {**PROJECT, "network": "net", "sourceRanges": ["10.0.0.0/28"],
+         "allows": [{"protocol": "tcp", "ports": ["9443"]}]},
     ),
     "nodes": ("gcp:serviceaccount/account:Account", {**PROJECT, "accountId": "nodes"}),
     "node-role": (

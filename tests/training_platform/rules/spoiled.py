@@ -190,6 +190,23 @@ ROWS = [
     Row("pod-resources", "error", {f"{RUN}.containers.0.resources.limits.memory": "1Gi"}, JOB),
     Row("pod-parts", "error", {f"{RUN}.volumes": []}, JOB),
     Row("toleration-form", "error", {f"{RUN}.tolerations.0.value": "present"}, JOB),
+    Row("jobset-size", "error", {f"{REPLICATED}.replicas": 2.0**31 - 1}, JOB),
+    Row("removed-version", "error", {"timed": ("kubernetes:batch/v1beta1:CronJob", {})}),
+    Row("policy-exceptions", "error", {"wall": ("kubernetes:networking.k8s.io/v1:NetworkPolicy", {
+        "spec": {"podSelector": {}, "egress": [
+            {"to": [{"ipBlock": {"cidr": "10.0.0.0/24", "except": ["10.1.0.0/28"]}}]},
+        ]},
+    })}),
+    Row("admission-expression", "error", {
+        "queued": ("kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicy", {"spec": {
+            "matchConstraints": {"resourceRules": [
+                {"apiGroups": ["batch"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["jobs"]},
+            ]},
+            "validations": [{"expression": "object.spec.suspend == "}],
+        }}),
+    }),
+    Row("partial-admission", "error", {"run": ("kubernetes:batch/v1:Job", {
+        "metadata": {"annotations": {"kueue.x-k8s.io/job-min-parallelism": "2"}}, "spec": {"parallelism": 2.0}})}),
     Row("toleration-form", "error", {"flavor.spec.tolerations.0": {"operator": "Equal"}}),
     Row("job-completion", "error", {f"{REPLICATED}.template.spec.completions": DROP}, JOB),
     Row("job-policy", "error", {f"{REPLICATED}.template.spec.podFailurePolicy": {

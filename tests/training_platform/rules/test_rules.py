@@ -23,6 +23,7 @@ BEYOND = {
     "lustre-addresses",
     "lustre-location",
     "lustre-region",
+    "partial-admission",
     "persistent-network",
     "ray-autoscaling",
     "topology-autoscaled",

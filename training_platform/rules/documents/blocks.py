@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from training_platform.resources.planned import UNKNOWN
@@ -79,13 +80,21 @@ def _in_case(value: Mapping[str, Any], case: Shape, where: Where, report: Report
         if _is_one(_below(value, key), ["<written>"]):
             message = f"{key} is written, and {why}"
             report(Problem("required", path_of((where, key)), message, f"no {key}"))
+    names = case.get("some", ())
+    if names and not any(value.get(name) for name in names):
+        message = f"none of {', '.join(names)} is written, and {why}"
+        report(Problem("required", path_of((where, names[0])), message, f"one of {', '.join(names)}"))
     for key, values in case.get("only", {}).items():
         found = _below(value, key)
-        if found not in (None, UNKNOWN) and found not in values:
+        if found not in (None, UNKNOWN) and not any(_is_like(found, each) for each in values):
             report(refused("enum", (where, key), found, f"and {why}", ", ".join(str(each) for each in values)))
     for key, values in case.get("never", {}).items():
         if _below(value, key) in values:
             report(refused("range", (where, key), _below(value, key), f"and {why}", "another value of one of them"))
+
+
+def _is_like(value: Any, allowed: Any) -> bool:
+    return value == allowed or (isinstance(value, str) and isinstance(allowed, str) and fnmatchcase(value, allowed))
 
 
 def _said(value: Mapping[str, Any], key: str) -> str:
@@ -93,12 +102,19 @@ def _said(value: Mapping[str, Any], key: str) -> str:
     return "not written" if found is None else str(found) if isinstance(found, (str, int, float)) else "written"
 
 
-def _ordered(value: Mapping[str, Any], order: Sequence[str], where: Where, report: Report) -> None:
-    """Report two inputs of which the first is above the second; with ``<``, or equal to it."""
-    small, large, *strictly = order
-    found = [_below(value, each) for each in (small, large)]
+def _ordered(value: Mapping[str, Any], order: Sequence[Any], where: Where, report: Report) -> None:
+    """Report two inputs of which the first is above the second, or with ``<`` equal to it.
+
+    With ``or 0`` nothing is said beside a second one of 0, and a number is the second one where it is not written.
+    """
+    small, large, *how = order
+    strictly, found = "<" in how, [_below(value, each) for each in (small, large)]
+    if found[1] is None:
+        found[1] = next((each for each in how if isinstance(each, int)), None)
     kinds, sizes = zip(*map(measured, found), strict=True)
     if kinds[0] is None or kinds[0] != kinds[1] or sizes[0] < sizes[1] or (sizes[0] == sizes[1] and not strictly):
+        return
+    if "or 0" in how and sizes[1] == 0:
         return
     why = f"and {large} is {found[1]}"
     report(refused("range", (where, small), found[0], why, f"{'below' if strictly else 'at most'} {found[1]}"))
@@ -134,7 +150,7 @@ def repeated(value: Any, keys: list[str], where: Where, report: Report) -> None:
     seen: list[Any] = []
     for index, item in enumerate(value):
         own = [item.get(key) for key in keys] if keys and isinstance(item, Mapping) else [item]
-        if own in seen and UNKNOWN not in own:
+        if own in seen and UNKNOWN not in own and own != [None]:
             name = ", ".join(str(each) for each in own if each is not None)
             report(Problem("range", path_of((where, index)), f"there are two entries {name}", "each one once"))
         seen.append(own)
@@ -148,5 +164,15 @@ def apart(pairs: Sequence[Sequence[str]]) -> Callable[[Any, Where, Report], None
             if one in value and other in value:
                 message = f"there are both {one} and {other}"
                 report(Problem("range", path_of((where, value.index(other))), message, f"{one} or {other}"))
+
+    return check
+
+
+def holding(wanted: str) -> Callable[[Any, Where, Report], None]:
+    """Return what finds a list that has entries, and not the one that all others need."""
+
+    def check(value: Any, where: Where, report: Report) -> None:
+        if value and wanted not in value and UNKNOWN not in value:
+            report(Problem("required", path_of(where), f"{wanted} is not among {', '.join(map(str, value))}", wanted))
 
     return check

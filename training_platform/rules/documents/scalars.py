@@ -88,7 +88,7 @@ def _whole(shape: Shape, *, strict: bool) -> Check:
                 return
         if among and number not in among:
             report(refused("range", where, value, "which is not one of its numbers", ", ".join(map(str, among))))
-        elif not low <= number <= high:
+        elif not low <= number <= high and number != shape.get("also"):
             _outside(where, value, low, high, report)
 
     return check

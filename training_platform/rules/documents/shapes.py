@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from training_platform.resources.planned import UNKNOWN
 from training_platform.rules.documents.additions import with_additions
-from training_platform.rules.documents.blocks import apart, compared, repeated
+from training_platform.rules.documents.blocks import apart, compared, holding, repeated
 from training_platform.rules.documents.problems import Problem, Report, Where, path_of, refused, unknown
 from training_platform.rules.documents.scalars import Right, matched, scalar
 from training_platform.rules.views.inputs import is_list
@@ -115,7 +115,7 @@ class _Documents:
         right, inner = self.judged(shape["of"])
         sized = _sized(shape, "entries")
         keys, strict = shape.get("keys"), self.strict
-        excluding = apart(shape["apart"]) if "apart" in shape else None
+        more = [make(shape[name]) for name, make in (("apart", apart), ("holds", holding)) if name in shape]
 
         def check(value: Any, where: Where, report: Report) -> None:
             if not is_list(value):
@@ -131,8 +131,8 @@ class _Documents:
                 sized(value, where, report)
             if keys is not None:
                 repeated(value, keys, where, report)
-            if excluding:
-                excluding(value, where, report)
+            for each in more:
+                each(value, where, report)
 
         return check
 

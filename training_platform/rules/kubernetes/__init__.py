@@ -2,7 +2,10 @@
 
 from training_platform.rules.kubernetes import (  # noqa: F401 # importing a module registers its rules
     amounts,
+    expressions,
     jobsets,
+    network_policies,
     pods,
+    removed_versions,
     tpu_jobs,
 )

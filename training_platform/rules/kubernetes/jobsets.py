@@ -21,6 +21,7 @@ from training_platform.rules.kubernetes.pods import JOB_SET
 
 _ASKED: Final = "JobSet 0.12.0, webhook, asked 2026-11-22; JobSet 08dfbdfd, jobset_webhook.go"
 _LONGEST: Final = 63
+_MOST_PODS: Final = 2**31 - 1
 _IN_PLACE, _GATED = "InPlaceRestart", ("RestartJob", "RestartJobAndIgnoreMaxRestarts")
 _REASONS: Final = (
     "BackoffLimitExceeded", "DeadlineExceeded", "FailedIndexes", "MaxFailedIndexesExceeded", "PodFailurePolicy",
@@ -45,6 +46,17 @@ def jobset_names(inputs: Json) -> Iterator[Wrong]:
             allowed = f"{_LONGEST - length + len(name) + len(job)} letters in both names"
             longer = f"spec.replicatedJobs[{index}].name" if len(job) > len(name) else "metadata.name"
             yield Wrong(longer, message, allowed)
+
+
+@object_rule("jobset-size", JOB_SET, ruleset="jobsets", source=_ASKED)
+def jobset_size(inputs: Json) -> Iterator[Wrong]:
+    """Find a replicated job with more pods than JobSet can count."""
+    for index, row in entries(block(inputs, "spec"), "replicatedJobs"):
+        parallelism, replicas = whole(block(row, "template", "spec"), "parallelism") or 1, whole(row, "replicas") or 1
+        if parallelism * replicas > _MOST_PODS:
+            message = f"{replicas} replicas of {parallelism} pods at a time are too many"
+            path = f"spec.replicatedJobs[{index}].replicas"
+            yield Wrong(path, message, f"at most {_MOST_PODS // parallelism}", str(_MOST_PODS // parallelism))
 
 
 @object_rule("jobset-references", JOB_SET, ruleset="jobsets", facts=("JBS-01",), source=_ASKED)

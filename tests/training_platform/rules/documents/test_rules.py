@@ -20,6 +20,14 @@ NETWORK_PARAMETERS = "kubernetes:networking.gke.io/v1:GKENetworkParamSet"
 REFERENCE = {"group": "networking.gke.io", "kind": "GKENetworkParamSet", "name": "rdma-0"}
 CLUSTER = "gcp:container/cluster:Cluster"
 SERVICE = "kubernetes:core/v1:Service"
+DEPLOYMENT = "kubernetes:apps/v1:Deployment"
+PODS: dict[str, Any] = {
+    "selector": {"matchLabels": {"app": "a"}},
+    "template": {
+        "metadata": {"labels": {"app": "a"}},
+        "spec": {"containers": [{"name": "a", "image": "registry.example.com/a"}]},
+    },
+}
 DOCUMENTS = [rule for rule in RULES.values() if rule.ruleset == "documents"]
 
 
@@ -100,8 +108,16 @@ CASES = [
      [{"imageGcLowThresholdPercent": 79, "imageGcHighThresholdPercent": 80}, {"imageGcLowThresholdPercent": 80},
       {"imageGcLowThresholdPercent": UNKNOWN, "imageGcHighThresholdPercent": 80}],
      [{"imageGcLowThresholdPercent": 80, "imageGcHighThresholdPercent": 80}]),
-    (POOL, "nodeConfig.ephemeralStorageLocalSsdConfig", "range", [{"localSsdCount": 2, "dataCacheCount": 2}],
+    (POOL, "nodeConfig.ephemeralStorageLocalSsdConfig", "range",
+     [{"localSsdCount": 2, "dataCacheCount": 2}, {"localSsdCount": 0, "dataCacheCount": 1}],
      [{"localSsdCount": 2, "dataCacheCount": 3}]),
+    (DEPLOYMENT, "spec", "range", [{**PODS, "minReadySeconds": 599}, {**PODS, "progressDeadlineSeconds": UNKNOWN,
+                                                                     "minReadySeconds": 600}],
+     [{**PODS, "minReadySeconds": 600}, {**PODS, "minReadySeconds": 5, "progressDeadlineSeconds": 5}]),
+    (CLUSTER, "loggingConfig.enableComponents", "required",
+     [[], ["SYSTEM_COMPONENTS", "WORKLOADS"], ["WORKLOADS", UNKNOWN]], [["WORKLOADS"]]),
+    (CLUSTER, "privateClusterConfig.masterIpv4CidrBlock", "format", ["172.16.0.0/28", UNKNOWN], ["172.16.0.0/27"]),
+    (CLUSTER, "nodePools.0", "required", [{"namePrefix": "a-"}], [{"name": "a", "namePrefix": "a-"}]),
     (POOL, "nodeConfig.sandboxConfig.type", "enum", ["GVISOR", ""], ["GVISSOR"]),
     (CLUSTER, "maintenancePolicy", "range",
      [{"recurringWindow": {**WINDOW, "endTime": "2026-01-03T08:00:00+01:00"}}],
@@ -246,3 +262,66 @@ def test_a_kind_that_is_newer_than_its_group_is_said_once() -> None:
 def test_a_kind_of_a_group_that_is_published_in_part_is_not_called_newer() -> None:
     assert found("kubernetes:networking.gke.io/v1:HealthCheckPolicy", spec={"default": {}}) == []
     assert found(NETWORK, spec={"type": "L4"})
+
+
+RULE = {"name": "a", "network": "n", "allows": [{"protocol": "tcp"}]}
+SUBSCRIPTION, BUCKET = {"name": "a", "topic": "t"}, {"name": "own-data", "location": "us-central1"}
+DISK, KEY = {"name": "a", "zone": "us-central1-a"}, {"name": "a", "keyRing": "ring"}
+NAT = {"name": "a", "router": "r", "region": "us-central1", "enableDynamicPortAllocation": True,
+       "sourceSubnetworkIpRangesToNat": "ALL_SUBNETWORKS_ALL_IP_RANGES"}  # fmt: skip
+TOGETHER: list[tuple[str, dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]]] = [
+    ("compute/firewall:Firewall", RULE,
+     [{"sourceRanges": ["10.0.0.0/8"]}, {"sourceTags": ["a"]}, {"direction": "EGRESS"}, {"direction": UNKNOWN},
+      {"sourceRanges": UNKNOWN}],
+     [{}, {"direction": "INGRESS", "sourceRanges": []}]),
+    ("pubsub/subscription:Subscription", SUBSCRIPTION,
+     [{"ackDeadlineSeconds": 0}, {"ackDeadlineSeconds": 10}, {"ackDeadlineSeconds": 600.0},
+      {"expirationPolicy": {"ttl": ""}}, {"expirationPolicy": {"ttl": "86400s"}}],
+     [{"ackDeadlineSeconds": 9}, {"ackDeadlineSeconds": 601}, {"expirationPolicy": {"ttl": "86399s"}},
+      {"bigqueryConfig": {"table": "a.b.c"}, "pushConfig": {"pushEndpoint": "https://a.example.com"}}]),
+    ("storage/bucket:Bucket", BUCKET,
+     [{"softDeletePolicy": {"retentionDurationSeconds": 0}}, {"softDeletePolicy": {"retentionDurationSeconds": 604800}},
+      {"hierarchicalNamespace": {"enabled": True}, "uniformBucketLevelAccess": True},
+      {"hierarchicalNamespace": {"enabled": False}}, {"hierarchicalNamespace": {"enabled": UNKNOWN}},
+      {"name": "a.b-c.example.com"}, {"name": UNKNOWN}, {"name": "own_data"}],
+     [{"softDeletePolicy": {"retentionDurationSeconds": 604799}}, {"hierarchicalNamespace": {"enabled": True}},
+      {"hierarchicalNamespace": {"enabled": True}, "uniformBucketLevelAccess": False},
+      {"name": "a..example.com"}, {"name": "a.-b.com"}, {"name": "a" * 64}, {"name": "Own"}]),
+    ("compute/disk:Disk", DISK,
+     [{"type": "hyperdisk-balanced", "provisionedIops": 5000, "provisionedThroughput": 200}, {"type": "pd-ssd"},
+      {"type": "pd-extreme", "provisionedIops": 10000}, {"type": UNKNOWN, "provisionedIops": 5000}],
+     [{"type": "pd-ssd", "provisionedIops": 5000}, {"type": "hyperdisk-extreme", "provisionedThroughput": 200},
+      {"type": "pd-balanced", "accessMode": "READ_WRITE_MANY"}, {"physicalBlockSizeBytes": 8192}]),
+    ("kms/cryptoKey:CryptoKey", KEY,
+     [{"purpose": "ASYMMETRIC_SIGN", "versionTemplate": {"algorithm": "EC_SIGN_P256_SHA256"}},
+      {"purpose": "MAC", "versionTemplate": {"algorithm": UNKNOWN}},
+      {"versionTemplate": {"algorithm": "GOOGLE_SYMMETRIC_ENCRYPTION"}}],
+     [{"purpose": "MAC", "versionTemplate": {"algorithm": "EC_SIGN_P256_SHA256"}},
+      {"versionTemplate": {"algorithm": "HMAC_SHA256"}}]),
+    ("compute/routerNat:RouterNat", NAT,
+     [{"minPortsPerVm": 32, "maxPortsPerVm": 65536}, {"enableDynamicPortAllocation": False, "minPortsPerVm": 100},
+      {"enableDynamicPortAllocation": UNKNOWN, "minPortsPerVm": 100}],
+     [{"minPortsPerVm": 100}, {"maxPortsPerVm": 100}, {"minPortsPerVm": 16}]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "base", "right", "wrong"), TOGETHER, ids=[each[0] for each in TOGETHER])
+def test_inputs_of_one_resource_go_together(
+    kind: str, base: dict[str, Any], right: list[dict[str, Any]], wrong: list[dict[str, Any]]
+) -> None:
+    for inputs in right:
+        assert found(f"gcp:{kind}", **{**base, **inputs}) == [], inputs
+    for inputs in wrong:
+        errors = [each for each in found(f"gcp:{kind}", **{**base, **inputs}) if each.severity == "error"]
+        assert len(errors) == 1, (inputs, errors)
+        assert errors[0].allowed
+
+
+def test_pools_without_an_id_are_not_alike_and_those_of_one_id_are() -> None:
+    machine = {"machineSpec": {"machineType": "n1-standard-8"}, "replicaCount": "1"}
+    base = {"name": "a", "location": "us-central1"}
+    kind = "gcp:vertex/aiPersistentResource:AiPersistentResource"
+
+    assert found(kind, **base, resourcePools=[machine, machine]) == []
+    (twice,) = found(kind, **base, resourcePools=[{**machine, "id": "one"}, {**machine, "id": "one"}])
+    assert (twice.rule, twice.path) == ("document-range", "resourcePools[1]")

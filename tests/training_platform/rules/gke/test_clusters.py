@@ -41,6 +41,8 @@ ALONE: list[Alone] = [
     ("autopilot-settings", "cluster", {"autopilot": True}, 0),
     ("autopilot-settings", "cluster", {"autopilot": True, "clashing": ("networkPolicy",)}, 1),
     ("autopilot-settings", "cluster", {"clashing": ("networkPolicy",)}, 0),
+    ("autopilot-settings", "cluster", {"autopilot": True, "location": "us-central1-a"}, 1),
+    ("autopilot-settings", "cluster", {"location": "us-central1-a"}, 0),
     ("default-pool-machine", "cluster", {"location": "us-central2-b"}, 0),
     ("default-pool-machine", "cluster", {"location": "us-central2-b", "default_machine": "e2-standard-4"}, 1),
     ("default-pool-machine", "cluster", {"location": "us-central2-b", "default_machine": None}, 1),

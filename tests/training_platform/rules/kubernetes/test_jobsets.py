@@ -64,3 +64,14 @@ def test_what_a_jobset_refers_to_is_in_it(spec: dict[str, Any], path: str | None
 )  # fmt: skip
 def test_failure_policies_are_of_what_is_switched_on(policy: dict[str, Any], path: str | None) -> None:
     assert found("jobset-policies", failurePolicy=policy) == [f"spec.failurePolicy.{path}"] * bool(path)
+
+
+@pytest.mark.parametrize(
+    ("replicas", "parallelism", "refused"), [(2**30, 1, False), (2**30, 2, True), (None, 2, False)]
+)
+def test_a_replicated_job_has_as_many_pods_as_can_be_counted(
+    replicas: int | None, parallelism: int, refused: bool
+) -> None:
+    spec = {"replicatedJobs": [{"replicas": replicas, "template": {"spec": {"parallelism": parallelism}}}]}
+
+    assert wrong("jobset-size", JOB_SET, spec=spec) == ["spec.replicatedJobs[0].replicas"] * refused
