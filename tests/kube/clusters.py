@@ -11,8 +11,10 @@ from typing import NamedTuple
 import httpx
 import pytest
 
-from tests.kube.controllers import Binaries, Controllers, Json
 from training_platform.sandbox.kubernetes.api_servers.control_plane import Access, ControlPlanes
+from training_platform.sandbox.kubernetes.controllers.controllers import Binaries, Controllers
+from training_platform.sandbox.kubernetes.schemas import crds
+from training_platform.sandbox.kubernetes.values import Json
 
 SCHEMAS = Path(__file__).parents[2].parent / "shared" / "schemas"
 KINDS = ("jobset", "kueue", "autoscaler")  # folders of definitions
@@ -39,7 +41,7 @@ def kueue_cluster(
     """
     programs = Path(os.environ["KUBEBUILDER_ASSETS"])
     binaries = needed_binaries(needed)
-    definitions = [file for name in kinds for file in folder_of(name).glob("*.yaml")]
+    definitions = [each for name in kinds for each in crds.definitions(folder_of(name))]
     with ControlPlanes(programs, folder) as planes:
         access = planes.access("main")
         controllers = Controllers(access, binaries, folder / "controllers", definitions, settings)

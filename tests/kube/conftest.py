@@ -17,7 +17,6 @@ import yaml
 from tests.examples.jobs.conftest import EXAMPLES
 from tests.examples.jobs.test_job_files import GKE
 from tests.kube.clusters import SCHEMAS
-from tests.kube.controllers import Binaries, Controllers
 from tests.kube.server import Json, Server
 from tests.places import ORGANISATION
 from training_platform.checks.planning.recorder import Plan
@@ -26,6 +25,8 @@ from training_platform.config.workspace import read_workspace
 from training_platform.jobs.render import job_files, render_job
 from training_platform.resources.planned import Planned
 from training_platform.sandbox.kubernetes.api_servers.control_plane import ControlPlanes
+from training_platform.sandbox.kubernetes.controllers.controllers import Binaries, Controllers
+from training_platform.sandbox.kubernetes.schemas import crds
 
 START_SECONDS = 30.0
 # In the order in which the next needs them; team vision has flavors with GPUDirect there, and nlp only TPUs here.
@@ -43,16 +44,16 @@ def plans() -> dict[str, Plan]:
 
 
 @pytest.fixture(scope="session")
-def jobset_crd() -> list[Path]:
+def jobset_crd() -> list[Json]:
     folder = SCHEMAS / "jobset"
     if not folder.is_dir():
         pytest.skip("the upstream CRDs are not beside this checkout, in ../shared/schemas")
-    return sorted(folder.glob("*.yaml"))
+    return crds.definitions(folder)
 
 
 @pytest.fixture(scope="session")
 def server(
-    plans: dict[str, Plan], jobset_crd: list[Path], tmp_path_factory: pytest.TempPathFactory
+    plans: dict[str, Plan], jobset_crd: list[Json], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("admission")
     binaries = Path(os.environ["KUBEBUILDER_ASSETS"])

@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 
 from tests.kube.clusters import folder_of, needed_binaries
-from tests.kube.controllers import Binaries, Controllers
 from tests.kube.queues import KUEUE, Queues, until
 from training_platform.resources.kueue.configuration import configuration
 from training_platform.sandbox.kubernetes.api_servers.control_plane import Access, ControlPlanes
+from training_platform.sandbox.kubernetes.controllers.controllers import Binaries, Controllers
+from training_platform.sandbox.kubernetes.schemas import crds
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 
@@ -56,8 +57,8 @@ class Releases:
 
     @contextmanager
     def _release(self, name: str, binaries: Binaries, definitions: str) -> Iterator[None]:
-        files = [file for each in (definitions, "autoscaler") for file in sorted(folder_of(each).glob("*.yaml"))]
-        with Controllers(self._access, binaries, self._folder / name, files, SETTINGS):
+        found = [one for each in (definitions, "autoscaler") for one in crds.definitions(folder_of(each))]
+        with Controllers(self._access, binaries, self._folder / name, found, SETTINGS):
             yield
 
     def version(self, name: str) -> str:

@@ -17,9 +17,10 @@ import httpx
 from google.protobuf import struct_pb2
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
-from tests.kube.controllers import Binaries, Controllers
 from training_platform.resources.kueue.configuration import configuration
 from training_platform.sandbox.kubernetes.api_servers.control_plane import ControlPlanes
+from training_platform.sandbox.kubernetes.controllers.controllers import Binaries, Controllers
+from training_platform.sandbox.kubernetes.schemas import crds
 
 Json = dict[str, Any]
 SCHEMAS = Path(__file__).parents[2].parent / "shared" / "schemas"
@@ -122,7 +123,7 @@ def server(folder: Path) -> Iterator[Server]:
     """Run an API server with the upstream CRDs and the webhooks of Kueue and JobSet."""
     assets = Path(os.environ["KUBEBUILDER_ASSETS"])
     definitions = [
-        file for name in ("jobset", "kueue", "autoscaler", "gmp") for file in (SCHEMAS / name).glob("*.yaml")
+        each for name in ("jobset", "kueue", "autoscaler", "gmp") for each in crds.definitions(SCHEMAS / name)
     ]
     with ExitStack() as stack:
         access = stack.enter_context(ControlPlanes(assets, folder)).access("violations")

@@ -154,7 +154,9 @@ def serve(
         stacks = read_stacks(folder.root, ())
         with (
             folder.alone(),
-            serving(folder, stacks, durations=seconds, crds=crds, port=port, programs=programs) as servers,
+            serving(
+                folder, stacks, durations=seconds, crds=crds, port=port, programs=programs, at_once=True
+            ) as servers,
             announced(folder, servers),
             playing(servers.cloud, options.scenario),
         ):

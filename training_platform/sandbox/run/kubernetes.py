@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Final
 
 from training_platform.checks.reports.wording import counted
 from training_platform.resources.register import RELEASE
@@ -16,6 +17,8 @@ from training_platform.sandbox.run.engine import tools
 from training_platform.sandbox.run.folder import Folder
 from training_platform.sandbox.run.problems import CannotRun
 from training_platform.sandbox.run.recovery.pending_creates import clusters_of
+
+_NO_CONTROLLERS: Final = "no controllers run, for want of their programs or of their definitions in --crds"
 
 
 def api_server_programs(folder: Folder, *, asked_for: bool) -> Path | None:
@@ -32,15 +35,16 @@ def api_server_programs(folder: Folder, *, asked_for: bool) -> Path | None:
     return tools.kubebuilder_assets()
 
 
-def kubernetes_notes(folder: Folder, name: str, crds: Sequence[Path]) -> Iterator[str]:
-    """Yield what a summary says of a stack's Kubernetes objects."""
+def kubernetes_notes(folder: Folder, name: str, crds: Sequence[Path], controllers: Sequence[str] = ()) -> Iterator[str]:
+    """Yield what a summary says of a stack's Kubernetes objects; ``controllers`` may run beside its API servers."""
     resources = folder.resources(name)
     releases = Counter(each["inputs"]["name"] for each in resources if each["type"] == RELEASE)
     count = sum(each["type"].startswith("kubernetes:") for each in resources) - releases.total()
     clusters = set(clusters_of(resources).values())
     objects = f"{counted(count, 'Kubernetes object')} in {counted(len(clusters), 'cluster')}"
     if folder.api_servers.exists():
-        yield f"Applied to a real API server for each cluster: {objects}; no controllers run."
+        run = f"the controllers of {' and '.join(controllers)} run where their release is" if controllers else ""
+        yield f"Applied to a real API server for each cluster: {objects}; {run or _NO_CONTROLLERS}."
     else:
         judged = f", judged by the CRDs in {', '.join(map(str, crds))}" if crds else ""
         yield f"A stand-in for the kubernetes provider kept {objects}{judged}."

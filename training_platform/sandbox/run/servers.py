@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -22,9 +23,12 @@ from training_platform.sandbox.cloud.state.store import Store
 from training_platform.sandbox.files import read_json
 from training_platform.sandbox.kubernetes.api_servers.api_store import ApiStore
 from training_platform.sandbox.kubernetes.api_servers.control_plane import ControlPlanes
+from training_platform.sandbox.kubernetes.controllers.controllers import Binaries
+from training_platform.sandbox.kubernetes.controllers.operators import Operators
 from training_platform.sandbox.kubernetes.server import serve as serve_kubernetes
 from training_platform.sandbox.kubernetes.store import Store as ObjectStore
 from training_platform.sandbox.run.folder import Folder, is_alive
+from training_platform.sandbox.run.nodes import nodes
 from training_platform.sandbox.run.problems import CannotRun
 
 # Of the shortest operation: with more, a run spends a noticeable part of its time asleep between two polls.
@@ -43,6 +47,7 @@ class Servers:
     cloud: int
     kubernetes: int
     durations: Mapping[str, float]
+    controllers: Sequence[str] = ()  # beside each API server
 
 
 def poll_interval(durations: Mapping[str, float]) -> str:
@@ -109,21 +114,25 @@ def serving(
     crds: Sequence[Path] = (),
     port: int = 0,
     programs: Path | None = None,
+    at_once: bool = False,
 ) -> Iterator[Servers]:
     """Serve both stand-ins on the loopback interface for as long as the block runs.
 
-    With ``programs``, the folder of etcd and kube-apiserver, objects are in API servers, started when they are needed.
+    With ``programs``, the folder of etcd and kube-apiserver, objects are in API servers, started when they are needed;
+    with ``at_once`` those of clusters that were up before start first of all.
     """
     folder.prepare()
     cloud = make_cloud(folder, workspace, durations)
     try:
         store = ObjectStore(folder.kubernetes)
         with (
-            _api_store(folder, programs, crds) as objects,
+            _api_store(folder, programs, crds, store, cloud) as objects,
             serve_cloud(cloud, port) as bound,
             serve_kubernetes(crds=crds, store=store, objects=objects) as plugin,
         ):
-            yield Servers(bound, plugin, durations)
+            if objects is not None and at_once:
+                objects.start(store.clusters())
+            yield Servers(bound, plugin, durations, objects.controllers if objects else ())
     except OSError as error:
         if error.errno not in (errno.EADDRINUSE, errno.EACCES) or error.filename:
             raise
@@ -131,11 +140,17 @@ def serving(
 
 
 @contextmanager
-def _api_store(folder: Folder, programs: Path | None, crds: Sequence[Path]) -> Iterator[ApiStore | None]:
+def _api_store(
+    folder: Folder, programs: Path | None, crds: Sequence[Path], releases: ObjectStore, cloud: LocalCloud
+) -> Iterator[ApiStore | None]:
     if programs is None:
         yield None
         return
-    with ControlPlanes(programs, folder.api_servers) as planes, ApiStore(planes, crds) as store:
+    with (
+        ControlPlanes(programs, folder.api_servers) as planes,
+        Operators(planes, Binaries.of_settings(programs), releases, partial(nodes, cloud.store)) as operators,
+        ApiStore(planes, crds, operators) as store,
+    ):
         yield store
 
 
@@ -144,7 +159,8 @@ def announced(folder: Folder, servers: Servers) -> Iterator[None]:
     """Let other commands find these servers for as long as the block runs."""
     place = _announcement(folder)
     about = {"pid": os.getpid(), "cloud": servers.cloud, "kubernetes": servers.kubernetes}
-    place.write_text(json.dumps({**about, "durations": dict(servers.durations)}), encoding="utf-8")
+    told = {"durations": dict(servers.durations), "controllers": list(servers.controllers)}
+    place.write_text(json.dumps({**about, **told}), encoding="utf-8")
     try:
         yield
     finally:
@@ -159,7 +175,7 @@ def served(folder: Folder) -> Servers | None:
     about = read_json(place)
     if not is_alive(about["pid"]):
         return None
-    return Servers(about["cloud"], about["kubernetes"], about["durations"])
+    return Servers(about["cloud"], about["kubernetes"], about["durations"], about.get("controllers", ()))
 
 
 def _announcement(folder: Folder) -> Path:

@@ -132,7 +132,7 @@ class Session:
         if problem is not None and not timeline.steps:
             raise problem  # nothing was done, and the summary of the run before stays
         needs = needs_of([*before, *self.folder.resources(name)])
-        objects = kubernetes_notes(self.folder, name, self.options.crds)
+        objects = kubernetes_notes(self.folder, name, self.options.crds, self.servers.controllers)
         summary = summarize(
             name,
             command,

@@ -90,5 +90,17 @@ def test_a_summary_says_how_many_objects_went_where_and_what_was_left_out(folder
     assert "A stand-in for the kubernetes provider kept 1 Kubernetes object in 1 cluster." in notes(folder)
     assert "Not rendered: the charts of 1 Helm release: 1 kueue." in notes(folder)
     folder.api_servers.mkdir()
-    assert "Applied to a real API server for each cluster: 1 Kubernetes object in 1 cluster;" in notes(folder)
+    assert (
+        "Applied to a real API server for each cluster: 1 Kubernetes object in 1 cluster; no controllers run, for want "
+        "of their programs or of their definitions in --crds."
+    ) in notes(folder)
     assert "Not rendered: the charts of 1 Helm release: 1 kueue." in notes(folder)
+
+
+def test_a_summary_names_the_controllers_that_run_beside_api_servers(folder: Folder) -> None:
+    keep_a_state(folder)
+    folder.api_servers.mkdir()
+
+    said = "\n".join(kubernetes_notes(folder, "dev", (), ("kueue", "jobset")))
+
+    assert "1 Kubernetes object in 1 cluster; the controllers of kueue and jobset run where their release is." in said

@@ -81,8 +81,8 @@ class Store:
         )
 
     def all(self, project: str | None = None) -> list[Record]:
-        """Return every resource, or those of one project, in the order of creation."""
-        return [each for each in self._records.values() if project in (None, each.project)]
+        """Return every resource, or those of one project, in the order of creation. Any thread may ask."""
+        return [each for each in list(self._records.values()) if project in (None, each.project)]
 
     def serial(self) -> int:
         """Return a number never returned before: ids, etags and fingerprints come from it."""

@@ -18,7 +18,7 @@ from training_platform.sandbox.kubernetes.values import Json, dig
 
 FIELD_MANAGER: Final = "pulumi-kubernetes"
 _DEFINITION: Final = ("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
-_DEFINITION_SECONDS: Final = 0.05  # between two looks at whether a definition is served yet
+_POLL_SECONDS: Final = 0.05  # between two looks at whether a definition is served yet, or an object gone
 
 
 class Resource(NamedTuple):
@@ -36,6 +36,10 @@ class Resource(NamedTuple):
 
 class NotThere(Refused):
     """The object, its namespace, or its kind is not there."""
+
+
+class Conflict(Refused):
+    """Somebody else changed the object meanwhile."""
 
 
 class ApiClient:
@@ -81,23 +85,32 @@ class ApiClient:
         )
 
     def delete(self, resource: Resource, namespace: str, name: str) -> None:
-        """Delete an object; deleting it twice is not an error."""
+        """Delete an object, and wait until its finalizers let it go; deleting it twice is not an error."""
         try:
             self._call("DELETE", resource.path(namespace, name), params={"propagationPolicy": "Background"})
         except NotThere:
             return
+        deadline = time.monotonic() + START_SECONDS
+        while (found := self.read(resource, namespace, name)) and (holders := dig(found, "metadata", "finalizers")):
+            if time.monotonic() > deadline:
+                raise Refused(f'{resource.plural} "{name}" is being deleted, and held by {", ".join(holders)}')
+            time.sleep(_POLL_SECONDS)
 
     def delete_namespace(self, name: str) -> None:
-        """Delete a namespace and all in it, as the controller does that is not there."""
+        """Delete a namespace and all in it, as its controller does; without one, in its place."""
         namespaces = self.resource("", "v1", "Namespace")
-        self.delete(namespaces, "", name)
-        for collection in self._collections(name):
-            self._call("DELETE", collection)
         path = namespaces.path("", name)
-        try:
-            self._call("PUT", f"{path}/finalize", json={**self._call("GET", path), "spec": {"finalizers": []}})
-        except NotThere:
-            return
+        self.delete(namespaces, "", name)
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            for collection in self._collections(name):
+                self._call("DELETE", collection)
+            try:
+                self._call("PUT", f"{path}/finalize", json={**self._call("GET", path), "spec": {"finalizers": []}})
+            except NotThere:
+                return
+            except Conflict:  # the controller is at it
+                time.sleep(_POLL_SECONDS)
 
     def define(self, definitions: Mapping[str, Json]) -> None:
         """Install CustomResourceDefinitions, by name, and wait until their kinds are served."""
@@ -109,7 +122,7 @@ class ApiClient:
             while not _is_established(self.read(resource, "", name) or {}):
                 if time.monotonic() > deadline:
                     raise Refused(f"the definition {name} is not served {START_SECONDS:.0f} s after it was installed")
-                time.sleep(_DEFINITION_SECONDS)
+                time.sleep(_POLL_SECONDS)
 
     def _root(self, group: str, version: str) -> str:
         if not group:
@@ -144,7 +157,10 @@ class ApiClient:
         if answer.is_success:
             return found
         reason = found.get("message") or answer.text.strip()
-        raise (NotThere if answer.status_code == HTTPStatus.NOT_FOUND else Refused)(reason)
+        raise _REFUSALS.get(answer.status_code, Refused)(reason)
+
+
+_REFUSALS: Final[Mapping[int, type[Refused]]] = {HTTPStatus.NOT_FOUND: NotThere, HTTPStatus.CONFLICT: Conflict}
 
 
 def _plain(obj: Json) -> Json:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Lock
 from typing import Final, Self
@@ -11,6 +12,7 @@ from typing import Final, Self
 from training_platform.sandbox.kubernetes.api_servers.api_client import ApiClient, NotThere, Resource
 from training_platform.sandbox.kubernetes.api_servers.control_plane import ControlPlanes
 from training_platform.sandbox.kubernetes.api_servers.gke import KINDS, NAMESPACES, open_definition
+from training_platform.sandbox.kubernetes.controllers.operators import Operators
 from training_platform.sandbox.kubernetes.schemas.crds import definitions
 from training_platform.sandbox.kubernetes.store import Key, Refused
 from training_platform.sandbox.kubernetes.values import Json, dig, pruned
@@ -22,11 +24,12 @@ class ApiStore:
     """Keeps objects as ``Store`` does; a cluster's server starts with the first call about it.
 
     The CRDs under ``crds`` are installed in every cluster, as the charts would that nobody renders here, and so is what
-    GKE brings.
+    GKE brings. ``operators`` are told of each call, since a release may have brought or changed a controller.
     """
 
-    def __init__(self, planes: ControlPlanes, crds: Sequence[Path] = ()) -> None:
+    def __init__(self, planes: ControlPlanes, crds: Sequence[Path] = (), operators: Operators | None = None) -> None:
         self._planes = planes
+        self._operators = operators
         given = [each for folder in crds for each in definitions(folder)]
         # By name, so that a definition at hand goes before what stands in for GKE's.
         self._definitions = {each["metadata"]["name"]: each for each in (*map(open_definition, KINDS), *given)}
@@ -40,6 +43,16 @@ class ApiStore:
         for client in self._clients.values():
             client.close()
 
+    @property
+    def controllers(self) -> list[str]:
+        """The controllers that run where a cluster has their release."""
+        return self._operators.able(self._definitions) if self._operators else []
+
+    def start(self, clusters: Sequence[str]) -> None:
+        """Start the servers of clusters, side by side, and what runs beside them."""
+        with ThreadPoolExecutor() as threads:
+            list(threads.map(self.client, clusters))
+
     def client(self, cluster: str) -> ApiClient:
         """Return the client of a cluster, whose server is started and furnished unless it is."""
         with self._locks[cluster]:
@@ -49,6 +62,8 @@ class ApiStore:
                 for name in NAMESPACES:
                     _make_namespace(client, name)
                 self._clients[cluster] = client
+            if self._operators is not None:
+                self._operators.keep_up(cluster, self._definitions)
             return self._clients[cluster]
 
     def read(self, cluster: str, key: Key) -> Json | None:

@@ -31,6 +31,7 @@ _POLL_SECONDS: Final = 0.05
 # Service accounts, quotas and the protection of volumes in use are half a controller's work, and there are no
 # controllers: with the first nothing is missing but tokens of pods; a quota that nobody counts refuses everything; with
 # the third no claim would ever be deleted.
+_PARTS_OF_GKE: Final = 6  # projects/*/locations/*/clusters/*
 _QUOTA: Final = "ResourceQuota"
 _NO_PLUGINS: Final = ("ServiceAccount", _QUOTA, "StorageObjectInUseProtection")
 
@@ -52,16 +53,17 @@ class Access(NamedTuple):
             trust_env=False,
         )
 
-    def kubeconfig(self) -> str:
-        """Return a kubeconfig for kubectl and the released plugin, as JSON."""
+    def kubeconfig(self, name: str = "cluster", account: str | None = None) -> str:
+        """Return a kubeconfig for kubectl and the released plugin, as JSON; with ``account`` in that user's name."""
         cluster = {"server": self.url, "certificate-authority": str(self.certificate)}
+        acting = {"as": account, "as-groups": ["system:masters"]} if account else {}
         config = {
             "apiVersion": "v1",
             "kind": "Config",
-            "clusters": [{"name": "cluster", "cluster": cluster}],
-            "users": [{"name": "admin", "user": {"token": self.token}}],
-            "contexts": [{"name": "cluster", "context": {"cluster": "cluster", "user": "admin"}}],
-            "current-context": "cluster",
+            "clusters": [{"name": name, "cluster": cluster}],
+            "users": [{"name": name, "user": {"token": self.token, **acting}}],
+            "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+            "current-context": name,
         }
         return json.dumps(config, indent=1)
 
@@ -70,7 +72,8 @@ class ControlPlanes:
     """API servers by cluster, for as long as the block runs; ``folder`` keeps their data, certificates and logs.
 
     ``binaries`` is the folder of both programs. The folder of a cluster is called as the cluster is, and its file
-    ``kubeconfig`` is for people and for the released plugin. ``quotas`` hold where Kubernetes' controllers count them.
+    ``kubeconfig`` is for people and for the released plugin; that of ``folder`` has all clusters. ``quotas`` hold where
+    Kubernetes' controllers count them.
     """
 
     def __init__(self, binaries: Path, folder: Path, *, quotas: bool = False) -> None:
@@ -98,6 +101,7 @@ class ControlPlanes:
             if cluster not in self._found:
                 etcd = self._etcd_url()
                 self._found[cluster] = self._start(cluster, etcd)
+                self._write_together()
             return self._found[cluster]
 
     def place(self, cluster: str) -> Path:
@@ -126,8 +130,7 @@ class ControlPlanes:
         place.mkdir(parents=True, exist_ok=True)
         access = Access(f"https://127.0.0.1:{free_port()}", secrets.token_urlsafe(), place / "apiserver.crt")
         tokens = place / "tokens.csv"
-        tokens.touch(mode=0o600)
-        tokens.write_text(f'{access.token},admin,admin,"system:masters"\n', encoding="utf-8")
+        _write_private(tokens, f'{access.token},admin,admin,"system:masters"\n')
         flags = {
             "etcd-servers": etcd,
             "etcd-prefix": f"/{quote(cluster)}",
@@ -147,10 +150,15 @@ class ControlPlanes:
         _wait(server, (place / "apiserver.key").exists)  # written after the certificate
         with access.client() as client:
             _wait_until_ready(server, client, "/readyz")
-        config = place / "kubeconfig"
-        config.touch(mode=0o600)
-        config.write_text(access.kubeconfig(), encoding="utf-8")
+        _write_private(place / "kubeconfig", access.kubeconfig(context(cluster)))
         return access
+
+    def _write_together(self) -> None:
+        """Write one kubeconfig for every cluster that runs."""
+        with self._lock:
+            every = [json.loads(access.kubeconfig(context(name))) for name, access in self._found.items()]
+            parts = {part: [row for each in every for row in each[part]] for part in ("clusters", "users", "contexts")}
+            _write_private(self._folder / "kubeconfig", json.dumps({**every[-1], **parts}, indent=1))
 
     def _run(self, program: str, flags: dict[str, object], place: Path) -> TiedProcess:
         command = [str(self._binaries / program), *(f"--{name}={value}" for name, value in flags.items())]
@@ -160,11 +168,22 @@ class ControlPlanes:
         return process
 
 
+def context(cluster: str) -> str:
+    """Return the context that ``gcloud container clusters get-credentials`` writes for a cluster of GKE."""
+    parts = cluster.split("/")
+    return f"gke_{parts[1]}_{parts[3]}_{parts[5]}" if len(parts) == _PARTS_OF_GKE else "cluster"
+
+
 def free_port() -> int:
     """Return a port of the loopback that nobody listens on now."""
     with socket.create_server(("127.0.0.1", 0)) as bound:
         port: int = bound.getsockname()[1]
         return port
+
+
+def _write_private(path: Path, text: str) -> None:
+    path.touch(mode=0o600)
+    path.write_text(text, encoding="utf-8")
 
 
 def _wait_until_ready(process: TiedProcess, client: httpx.Client, url: str) -> None:

@@ -2,38 +2,51 @@
 
 Nodes exist as objects only, so no container ever runs: a test, or a person, says what becomes of a pod. Binaries are
 named by ``Binaries``; a controller without one is left out, with its webhooks. The webhooks are reached by URL,
-on the loopback, with the certificate that the API server made for itself. Paths of webhooks and names of settings:
-Kueue 0.19.2, JobSet 0.12.0 and LeaderWorkerSet 0.10.0, read 2026-11-22; all follow controller-runtime's rule for paths.
+on the loopback, with the certificate that the API server made for itself. Each may do anything, as the service account
+that it has in a cluster, which policies know it by. Names of settings: Kueue 0.19.2, JobSet 0.12.0 and LeaderWorkerSet
+0.10.0, read 2026-11-22.
 """
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Self
+from typing import Final, NamedTuple, Self
 
 import httpx
 import yaml
 
-from training_platform.resources.kueue.configuration import OF_TEAMS
 from training_platform.sandbox.kubernetes.api_servers.control_plane import START_SECONDS, Access, free_port
 from training_platform.sandbox.kubernetes.api_servers.tied_process import TiedProcess
+from training_platform.sandbox.kubernetes.controllers.webhooks import (
+    API,
+    CONFIGURATIONS,
+    JOBSET_WEBHOOKS,
+    KUEUE_WEBHOOKS,
+    LWS_WEBHOOKS,
+    POD_WEBHOOKS,
+    Webhook,
+    webhook_configurations,
+)
 from training_platform.sandbox.kubernetes.store import Refused
+from training_platform.sandbox.kubernetes.values import Json
 
-Json = dict[str, Any]
 VARIABLES: Final = {
     "kueue": "TRAINING_PLATFORM_KUEUE", "jobset": "TRAINING_PLATFORM_JOBSET", "lws": "TRAINING_PLATFORM_LWS",
 }  # fmt: skip
 """The variables that name the binaries of controllers which Kubernetes does not bring."""
 
-_CREATED: Final = ("CREATE",)
-_CHANGED: Final = ("CREATE", "UPDATE")
+_ACCOUNTS: Final = {
+    "kueue": "kueue-system:kueue-controller-manager",
+    "jobset": "jobset-system:jobset-controller",
+    "lws": "lws-system:lws-controller-manager",
+}
+_KUBERNETES: Final = "kube-system:controllers"  # one for all; each has its own in a cluster
 _JOBSET_SETTINGS: Final = {"apiVersion": "config.jobset.x-k8s.io/v1alpha1", "kind": "Configuration"}
 _LWS_SETTINGS: Final = {"apiVersion": "config.lws.x-k8s.io/v1alpha1", "kind": "Configuration"}
 _CONTROLLERS: Final = ",".join(
@@ -64,68 +77,16 @@ class Binaries(NamedTuple):
         )
 
 
-class Webhook(NamedTuple):
-    """What a controller wants to see of a kind; the path follows from it."""
-
-    group: str
-    version: str
-    plural: str
-    kind: str
-    mutates: bool
-    selector: Mapping[str, Any] | None = None
-    namespaces: Mapping[str, Any] | None = None
-
-    @property
-    def path(self) -> str:
-        """The path by controller-runtime's rule: ``/mutate-batch-v1-job``, dots as dashes."""
-        verb = "mutate" if self.mutates else "validate"
-        return f"/{verb}-{self.group.replace('.', '-')}-{self.version}-{self.kind.lower()}"
-
-
-def _both(group: str, version: str, plural: str, kind: str) -> tuple[Webhook, Webhook]:
-    return Webhook(group, version, plural, kind, True), Webhook(group, version, plural, kind, False)
-
-
-_KUEUE_GROUP, _JOBSET_GROUP, _LWS_GROUP = "kueue.x-k8s.io", "jobset.x-k8s.io", "leaderworkerset.x-k8s.io"
-_OF_LWS: Final = {"matchExpressions": [{"key": "leaderworkerset.sigs.k8s.io/name", "operator": "Exists"}]}
-_OF_JOBSETS: Final = {"matchExpressions": [{"key": "jobset.sigs.k8s.io/jobset-name", "operator": "Exists"}]}
-KUEUE_WEBHOOKS: Final = (
-    *_both(_KUEUE_GROUP, "v1beta2", "clusterqueues", "ClusterQueue"),
-    *_both(_KUEUE_GROUP, "v1beta2", "resourceflavors", "ResourceFlavor"),
-    *_both(_KUEUE_GROUP, "v1beta2", "workloads", "Workload"),
-    Webhook(_KUEUE_GROUP, "v1beta2", "cohorts", "Cohort", False),
-    *_both("batch", "v1", "jobs", "Job"),
-    *_both(_JOBSET_GROUP, "v1alpha2", "jobsets", "JobSet"),
-)
-POD_WEBHOOKS: Final = tuple(
-    hook._replace(namespaces=OF_TEAMS)
-    for hook in (
-        *_both("", "v1", "pods", "Pod"),
-        *_both("apps", "v1", "deployments", "Deployment"),
-        *_both(_LWS_GROUP, "v1", "leaderworkersets", "LeaderWorkerSet"),
-    )
-)
-"""Those of Kueue where it queues pods, as its chart registers them with our configuration."""
-JOBSET_WEBHOOKS: Final = (
-    *_both(_JOBSET_GROUP, "v1alpha2", "jobsets", "JobSet"),
-    Webhook("", "v1", "pods", "Pod", True, _OF_JOBSETS),
-    Webhook("", "v1", "pods", "Pod", False, _OF_JOBSETS),
-)
-LWS_WEBHOOKS: Final = (
-    *_both(_LWS_GROUP, "v1", "leaderworkersets", "LeaderWorkerSet"),
-    Webhook("", "v1", "pods", "Pod", True, _OF_LWS),
-    Webhook("", "v1", "pods", "Pod", False, _OF_LWS),
-)
-
-
 class Controllers:
     """The controllers of one cluster, for as long as the block runs; ``folder`` keeps their settings and logs.
 
-    ``definitions`` are files of CustomResourceDefinitions, which are applied first; ``kueue`` is Kueue's configuration
-    as its chart takes it. A second block with other binaries or definitions is an upgrade.
+    ``definitions`` are CustomResourceDefinitions, which are applied first; ``kueue`` is Kueue's configuration as its
+    chart takes it. A second block with other binaries or definitions is an upgrade.
     """
 
-    def __init__(self, access: Access, binaries: Binaries, folder: Path, definitions: list[Path], kueue: Json) -> None:
+    def __init__(
+        self, access: Access, binaries: Binaries, folder: Path, definitions: Sequence[Json], kueue: Json
+    ) -> None:
         self._access = access
         self._binaries = binaries
         self._folder = folder
@@ -150,7 +111,7 @@ class Controllers:
         with self._access.client() as client:
             self._define(client)
             if self._binaries.controller_manager:
-                self._kubernetes()
+                self._kubernetes(self._binaries.controller_manager)
             if self._binaries.jobset:
                 self._operator(client, "jobset", self._binaries.jobset, _JOBSET_SETTINGS, JOBSET_WEBHOOKS)
             if self._binaries.lws:
@@ -164,8 +125,7 @@ class Controllers:
         """Apply the definitions, and wait until every kind of them is served."""
         path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
         kinds: set[tuple[str, str, str]] = set()
-        for file in self._definitions:
-            body = yaml.load(file.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)  # a safe loader
+        for body in self._definitions:
             _apply(client, path, body)
             spec = body["spec"]
             served = (each["name"] for each in spec["versions"] if each["served"])
@@ -173,12 +133,11 @@ class Controllers:
         # A controller asks once which kinds there are, and ends, or does without, where one is missing.
         _until(lambda: kinds <= _discovered(client), "the definitions are not served")
 
-    def _kubernetes(self) -> None:
-        config = self._kubeconfig()
-        assert self._binaries.controller_manager is not None  # asked before
+    def _kubernetes(self, manager: Path) -> None:
+        config = self._kubeconfig("kubernetes", _KUBERNETES)
         flags = {"kubeconfig": config, "controllers": _CONTROLLERS, "secure-port": "0", "leader-elect": "false"}
         flags["horizontal-pod-autoscaler-sync-period"] = "1s"  # 15 s elsewhere
-        self._run(self._binaries.controller_manager, flags)
+        self._run(manager, flags)
         if self._binaries.scheduler:
             self._run(self._binaries.scheduler, {"kubeconfig": config, "secure-port": "0", "leader-elect": "false"})
 
@@ -198,7 +157,7 @@ class Controllers:
             body["metrics"] = {**settings.get("metrics", {}), "bindAddress": f"127.0.0.1:{ports.metrics}"}
             self.metrics_url = f"https://127.0.0.1:{ports.metrics}/metrics"
         config.write_text(yaml.safe_dump(body), encoding="utf-8")
-        flags = {"config": config, "kubeconfig": self._kubeconfig()}
+        flags = {"config": config, "kubeconfig": self._kubeconfig(name, _ACCOUNTS[name])}
         if name == "kueue":  # who shows what waits is a server of its own, which wants an aggregator
             process = self._run(binary, {**flags, "feature-gates": "VisibilityOnDemand=false"}, _own_etc(certificates))
         else:
@@ -209,10 +168,14 @@ class Controllers:
         if process.ended:
             raise Refused(f"{name} did not start; {process.log} ends with: {process.last_words()}")
         for body in webhook_configurations(name, hooks, ports.webhook, source.read_bytes()):
-            _apply(client, f"/apis/admissionregistration.k8s.io/v1/{body['kind'].lower()}s", body)
+            _apply(client, f"{API}/{body['kind'].lower()}s", body)
 
-    def _kubeconfig(self) -> Path:
-        return self._access.certificate.with_name("kubeconfig")
+    def _kubeconfig(self, name: str, account: str) -> Path:
+        """Write how a program reaches the API server, as a service account that may do anything."""
+        path = self._folder / f"{name}.kubeconfig"
+        path.touch(mode=0o600)
+        path.write_text(self._access.kubeconfig(account=f"system:serviceaccount:{account}"), encoding="utf-8")
+        return path
 
     def _run(self, binary: Path, flags: Mapping[str, object], inside: Sequence[str] = ()) -> TiedProcess:
         command = [*inside, str(binary), *(f"--{name}={value}" for name, value in flags.items())]
@@ -221,44 +184,19 @@ class Controllers:
         return process
 
 
+def remove_webhooks(client: httpx.Client) -> None:
+    """Take away the webhooks of controllers that ended: nobody answers there any more, so all would be refused."""
+    for name in VARIABLES:
+        for kind in CONFIGURATIONS:
+            client.delete(f"{API}/{kind.lower()}s/{name}")
+
+
 class Ports(NamedTuple):
     """Where a controller answers on the loopback."""
 
     health: int
     webhook: int
     metrics: int
-
-
-def webhook_configurations(name: str, hooks: Sequence[Webhook], port: int, certificate: bytes) -> Iterator[Json]:
-    """Yield the two configurations of a controller's webhooks: one of those that mutate, one of those that validate."""
-    bundle = base64.b64encode(certificate).decode("ascii")
-    for kind, mutates in (("MutatingWebhookConfiguration", True), ("ValidatingWebhookConfiguration", False)):
-        yield {
-            "apiVersion": "admissionregistration.k8s.io/v1",
-            "kind": kind,
-            "metadata": {"name": name},
-            "webhooks": [_webhook(name, hook, port, bundle) for hook in hooks if hook.mutates is mutates],
-        }
-
-
-def _webhook(name: str, hook: Webhook, port: int, bundle: str) -> Json:
-    return {
-        "name": f"{'m' if hook.mutates else 'v'}-{hook.kind.lower()}.{name}.example.com",
-        "admissionReviewVersions": ["v1"],
-        "sideEffects": "None",
-        "failurePolicy": "Fail",
-        "clientConfig": {"url": f"https://127.0.0.1:{port}{hook.path}", "caBundle": bundle},
-        "rules": [
-            {
-                "apiGroups": [hook.group],
-                "apiVersions": [hook.version],
-                "resources": [hook.plural],
-                "operations": list(_CREATED if hook.mutates or hook.kind == "Pod" else _CHANGED),
-            }
-        ],
-        **({"objectSelector": dict(hook.selector)} if hook.selector else {}),
-        **({"namespaceSelector": dict(hook.namespaces)} if hook.namespaces else {}),
-    }
 
 
 def _local(ports: Ports, certificates: Path) -> Json:

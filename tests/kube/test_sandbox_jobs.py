@@ -1,0 +1,199 @@
+"""Jobs in the sandbox as a person types them: real controllers, and nodes from the pools of its local cloud."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.kube.clusters import SCHEMAS, needed_binaries
+from tests.kube.queues import until
+from tests.training_platform.sandbox.kubernetes import client as plugin
+from tests.training_platform.sandbox.run.conftest import without_stacks
+from training_platform.checks.planning.stack_plan import plan_stacks
+from training_platform.cli.main import app
+from training_platform.config.workspace import read_workspace
+from training_platform.resources.planned import UNKNOWN
+from training_platform.sandbox.cloud.state.store import Record, Store
+from training_platform.sandbox.kubernetes.api_servers.control_plane import Access
+from training_platform.sandbox.run.servers import serving
+
+pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
+
+CLUSTER = "projects/example-lab/locations/us-central1-a/clusters/lab-gpus"
+CONTEXT = "gke_example-lab_us-central1-a_lab-gpus"
+ENVIRONMENT = """\
+config:
+  training-platform:environment:
+    project: example-lab
+    production: false
+    clusters:
+      gpus:
+        location: us-central1-a
+        subnet: {nodes: 10.12.0.0/20, pods: 10.66.0.0/16, services: 10.12.16.0/20}
+        node_pools:
+          l4: {machine_type: g2-standard-8, min_nodes: 2, max_nodes: 4}
+"""
+TEAM = """\
+config:
+  training-platform:team:
+    environment: lab
+    name: vision
+    members: ["group:vision@example.com"]
+    shares:
+      gpus:
+        l4: {nominal_quota: 2}
+"""
+JOB = """\
+environment: lab
+image: registry.example.com/train:1
+command: [python, -m, train]
+gke: {cluster: gpus, flavor: l4, nodes: 2}
+"""
+FILES = {"stacks/Pulumi.lab.yaml": ENVIRONMENT, "stacks/Pulumi.lab-vision.yaml": TEAM, "jobs/vision/train.yaml": JOB}
+# As the local cloud has the pool once it is up.
+POOL: dict[str, Any] = {
+    "status": "RUNNING", "locations": ["us-central1-a"], "autoscaling": {"enabled": True, "minNodeCount": 2},
+    "config": {
+        "machineType": "g2-standard-8",
+        "labels": {"training-platform/flavor": "l4"},
+        "accelerators": [{"acceleratorType": "nvidia-l4", "acceleratorCount": "1"}],
+    },
+}  # fmt: skip
+RELEASE = "kubernetes:helm.sh/v3:Release"
+KINDS = (  # in an order in which each has what it needs
+    RELEASE, "ResourceFlavor", "WorkloadPriorityClass", "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding", "Namespace", "ServiceAccount", "LimitRange", "ClusterQueue", "LocalQueue",
+)  # fmt: skip
+
+
+@dataclass
+class Sandbox:
+    """A repository with a job, whose environment and team are up in its sandbox."""
+
+    root: Path
+    cloud: int
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.root / ".sandbox" / "api-servers" / "kubeconfig"
+
+    def job(self, command: str, *arguments: str) -> str:
+        """Run ``training-platform job``, and return what it prints."""
+        where = ("--root", str(self.root), "--kubeconfig", str(self.kubeconfig))
+        cloud = ("--local-cloud", f"http://127.0.0.1:{self.cloud}")
+        result = CliRunner().invoke(app, ["job", command, *arguments, *where, *cloud])
+        assert result.exit_code == 0, result.output
+        return result.stdout.strip()
+
+    def states(self) -> dict[str, str]:
+        """Return the state of each run of the team."""
+        rows = json.loads(self.job("list", "--team", "vision", "--format", "json"))
+        return {row["name"]: row["state"] for row in rows}
+
+
+@pytest.fixture(scope="module")
+def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    needed_binaries(("kueue", "jobset", "controller_manager", "scheduler"))
+    if not SCHEMAS.is_dir():
+        pytest.skip("the upstream CRDs are not beside this checkout, in ../shared/schemas")
+    root = tmp_path_factory.mktemp("jobs") / "repository"
+    folder = without_stacks(root).folder
+    for name, text in FILES.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    folder.prepare()
+    cloud = Store(folder.cloud)
+    cloud.put(Record(name=f"container/{CLUSTER}/nodePools/l4", project="example-lab", body=POOL))
+    cloud.flush()
+    programs = Path(os.environ["KUBEBUILDER_ASSETS"])
+    with ExitStack() as stack:
+        stack.enter_context(pytest.MonkeyPatch.context()).setattr(plugin, "WAIT_SECONDS", 120)
+        servers = stack.enter_context(
+            serving(folder, read_workspace(root), durations={}, crds=[SCHEMAS], programs=programs)
+        )
+        assert servers.controllers == ["kueue", "jobset"]
+        provider = stack.enter_context(plugin.connect(servers.kubernetes))
+        provider.configure(clusterIdentifier=CLUSTER)
+        deploy(root, provider)
+        yield Sandbox(root, servers.cloud)
+    assert [each for each in commands() if str(folder.path) in each] == []
+
+
+def deploy(root: Path, provider: plugin.Client) -> None:
+    """Put what both stacks have in the cluster there, as the engine does."""
+    workspace = read_workspace(root)
+    plans = [plan for _, plan in plan_stacks(workspace, list(workspace.stacks.values()))]
+    for kind in KINDS:
+        for each in (one for plan in plans for one in plan.resources if kind in (one.type, one.inputs.get("kind"))):
+            inputs, _ = provider.check(each.type, each.name, known(each.inputs))
+            provider.create(each.type, each.name, inputs)
+
+
+def known(value: Any) -> Any:
+    """Return inputs in which what a deployment tells is told: the team's namespace, and its account."""
+    if isinstance(value, dict):
+        return {key: known(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [known(item) for item in value]
+    return "vision" if value is UNKNOWN else value
+
+
+def commands() -> Iterator[str]:
+    """Yield the command line of every process."""
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            yield file.read_text()
+        except OSError:  # it has just ended
+            continue
+
+
+@pytest.fixture
+def ask(sandbox: Sandbox) -> Iterator[Callable[[str], dict[str, Any]]]:
+    """Return a function that reads a path of the cluster's API, by the kubeconfig that people are given."""
+    config = json.loads(sandbox.kubeconfig.read_text())
+    (cluster,), (user,) = config["clusters"], config["users"]
+    place = cluster["cluster"]
+    access = Access(place["server"], user["user"]["token"], Path(place["certificate-authority"]))
+    with access.client() as client:
+        yield lambda path: dict(client.get(path).raise_for_status().json())
+
+
+def test_two_jobs_exceed_a_queue_and_the_second_starts_when_the_first_is_cancelled(
+    sandbox: Sandbox, ask: Callable[[str], dict[str, Any]]
+) -> None:
+    nodes = {"gke-lab-gpus-l4-0", "gke-lab-gpus-l4-1"}
+    until(lambda: {each["metadata"]["name"] for each in ask("/api/v1/nodes")["items"]}, lambda names: names == nodes)
+    first = sandbox.job("submit", str(sandbox.root / "jobs/vision/train.yaml"))
+    until(sandbox.states, lambda states: states == {first: "starting"})
+    second = sandbox.job("submit", str(sandbox.root / "jobs/vision/train.yaml"))
+    until(sandbox.states, lambda states: states == {first: "starting", second: "waiting"})
+
+    said = until(lambda: sandbox.job("why", second), lambda text: "more needed" in text)
+
+    assert said.startswith(f"{second} waits for quota in queue vision of gpus.")
+    assert "Team vision holds 2 of its 2" in said
+    assert f"Runs of the team that hold some: {first}" in said
+    until(lambda: placed(ask), lambda found: found == nodes)
+
+    sandbox.job("cancel", first)
+
+    until(sandbox.states, lambda states: states == {second: "starting"})
+    sandbox.job("cancel", second)
+    until(lambda: ask("/api/v1/namespaces/vision/pods")["items"], lambda pods: not pods)
+
+
+def placed(ask: Callable[[str], dict[str, Any]]) -> set[str]:
+    """Return the nodes that the team's pods were put on."""
+    return {pod["spec"].get("nodeName", "") for pod in ask("/api/v1/namespaces/vision/pods")["items"]}
+
+
+def test_the_context_is_called_as_gcloud_calls_it(sandbox: Sandbox) -> None:
+    assert json.loads(sandbox.kubeconfig.read_text())["current-context"] == CONTEXT

@@ -1,0 +1,53 @@
+"""Which controllers a sandbox can run, and what people call its clusters; no program is started here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from training_platform.sandbox.kubernetes.api_servers.control_plane import ControlPlanes, context
+from training_platform.sandbox.kubernetes.controllers.controllers import Binaries
+from training_platform.sandbox.kubernetes.controllers.operators import KINDS, Operators
+from training_platform.sandbox.kubernetes.store import Store
+
+
+def able(folder: Path, *kinds: str) -> list[str]:
+    binaries = Binaries.of_settings(folder)
+    operators = Operators(ControlPlanes(folder, folder), binaries, Store(), lambda _: {})
+    return operators.able({kind: {} for kind in kinds})
+
+
+@pytest.fixture(autouse=True)
+def nothing_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for name in ("KUEUE", "JOBSET", "LWS"):
+        monkeypatch.delenv(f"TRAINING_PLATFORM_{name}", raising=False)
+
+
+def test_without_programs_no_controller_runs(tmp_path: Path) -> None:
+    assert able(tmp_path, *KINDS.values()) == []
+
+
+@pytest.mark.parametrize("by_path", [True, False])
+def test_a_controller_runs_whose_program_is_named_and_whose_kinds_are_defined(
+    by_path: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / ("kueue" if by_path else "elsewhere")
+    program.touch(mode=0o755)
+    if not by_path:
+        monkeypatch.setenv("TRAINING_PLATFORM_KUEUE", str(program))
+
+    assert able(tmp_path, *KINDS.values()) == ["kueue"]
+    assert able(tmp_path, KINDS["jobset"]) == []
+
+
+@pytest.mark.parametrize(
+    ("cluster", "name"),
+    [
+        ("projects/example-lab/locations/us-west4/clusters/lab-main", "gke_example-lab_us-west4_lab-main"),
+        ("https://127.0.0.1:1", "cluster"),
+    ],
+)
+def test_a_cluster_is_called_as_gcloud_calls_it(cluster: str, name: str) -> None:
+    assert context(cluster) == name
