@@ -20,6 +20,10 @@ NETWORK_PARAMETERS = "kubernetes:networking.gke.io/v1:GKENetworkParamSet"
 REFERENCE = {"group": "networking.gke.io", "kind": "GKENetworkParamSet", "name": "rdma-0"}
 CLUSTER = "gcp:container/cluster:Cluster"
 SERVICE = "kubernetes:core/v1:Service"
+CRON = "kubernetes:batch/v1:CronJob"
+RUN: dict[str, Any] = {"jobTemplate": {"spec": {"template": {"spec": {
+    "restartPolicy": "Never", "containers": [{"name": "a", "image": "registry.example.com/a"}],
+}}}}}  # fmt: skip
 DEPLOYMENT = "kubernetes:apps/v1:Deployment"
 PODS: dict[str, Any] = {
     "selector": {"matchLabels": {"app": "a"}},
@@ -92,7 +96,7 @@ CASES = [
     (JOB, "spec.backoffLimit", "range", [2**31 - 1], [2**31]),
     (JOB, "spec.suspend", "type", [True], ["true", 1]),
     (JOB, f"{TEMPLATE}.restartPolicy", "enum", ["Never"], ["never", "No"]),
-    (JOB, f"{TEMPLATE}.containers.0.resources", "format", [{"limits": {"cpu": "500m", "memory": 5, "x": "1e3"}}],
+    (JOB, f"{TEMPLATE}.containers.0.resources", "format", [{"limits": {"cpu": "500m", "memory": 5, "a.com/x": "1e3"}}],
      [{"limits": {"cpu": "2 cores"}}, {"limits": {"memory": "16GiB"}}]),
     (JOB, f"{TEMPLATE}.containers.0.env", "type", [[{"name": "A", "value": "1"}]], [[{"name": "A", "value": 1}]]),
     (JOB, f"{TEMPLATE}.containers.0.env", "range", [[{"name": "A"}, {"name": "B"}]], [[{"name": "A"}] * 2]),
@@ -160,6 +164,9 @@ CASES = [
     (NETWORK_PARAMETERS, "spec.deviceMode", "enum", ["RDMA", "NetDevice", UNKNOWN], ["Rdma"]),
     (NETWORK_PARAMETERS, "spec.vpcSubnet", "type", ["rdma-0", UNKNOWN], [["rdma-0"]]),
     (NETWORK_PARAMETERS, "spec.podIPv4Ranges", "range", [{"rangeNames": ["pods"]}], [{"rangeNames": []}]),
+    (CRON, "spec", "format", [{**RUN, "schedule": each} for each in ("*/5 0-23 1,15 JAN-MAR ?", "@daily", "0 0 * * 6")],
+     [{**RUN, "schedule": each} for each in ("60 0 * * *", "0 24 * * *", "0 0 32 * *", "0 0 * 13 *", "0 0 * * 7")]),
+    (JOB, f"{TEMPLATE}.containers.0.resources.limits", "format", [{"cpu": "1", "nvidia.com/gpu": "1"}], [{"gpu": "1"}]),
     ("kubernetes:rbac.authorization.k8s.io/v1:RoleBinding", "roleRef", "required",
      [{"kind": "Role", "name": "a"}], [{"kind": "Role"}]),
 ]  # fmt: skip
