@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.kube.clusters import kueue_cluster
-from tests.kube.queues import Queues, until
+from tests.kube.queues import ENVIRONMENT, Json, Queues, planned, stacks, until
+from training_platform.checks.comparison.placed_flavors import placed_flavors
 from training_platform.config.spec.node_pool import BLOCK_LEVELS
+from training_platform.config.workspace import Workspace
 from training_platform.resources.kueue.configuration import configuration
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
@@ -221,6 +224,26 @@ def test_no_job_starts_on_a_flavor_with_a_topology_before_its_nodes_are_there(qu
     in_blocks(queues)
 
     queues.runs("vision", "early", MEGA)
+
+
+@pytest.mark.parametrize(("before", "taken"), [(True, False), (False, True)])
+def test_a_flavor_takes_a_topology_and_keeps_it(queues: Queues, before: bool, taken: bool) -> None:
+    def flavor(aware: bool) -> tuple[Workspace, Json]:
+        clusters = yaml.safe_load(ENVIRONMENT)["clusters"]
+        clusters["main"]["node_pools"]["placed"]["topology_aware"] = aware
+        files = stacks({"clusters": clusters}, {})
+        (found,) = (each for each in planned(files) if each["metadata"]["name"] == MEGA)
+        return files, {**found, "metadata": {"name": f"placed-{before}".lower()}}
+
+    (base, old), (head, new) = flavor(before), flavor(not before)
+    queues.apply(old)
+
+    if taken:
+        queues.apply(new)
+    else:
+        with pytest.raises(AssertionError, match="topologyName is immutable when topologyName is set"):
+            queues.apply(new)
+    assert [found.rule for found in placed_flavors(head, base)] == ([] if taken else ["placed-flavor"])
 
 
 def test_a_job_of_slices_gets_them_whole_and_another_when_a_node_of_its_own_dies(queues: Queues) -> None:

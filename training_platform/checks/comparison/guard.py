@@ -11,6 +11,7 @@ from training_platform.checks.comparison.comparison import Comparison, InputChan
 from training_platform.checks.comparison.deployment_order import removals
 from training_platform.checks.comparison.fields import field_of
 from training_platform.checks.comparison.growth import capacity_growth
+from training_platform.checks.comparison.placed_flavors import placed_flavors
 from training_platform.checks.comparison.upgrades import upgrades
 from training_platform.config.names import Locator
 from training_platform.config.reading.finding import Finding, Path, dotted
@@ -53,6 +54,7 @@ def guard(comparison: Comparison, head: Workspace, base: Workspace) -> Iterator[
             yield from _left_off(change, new, old)
     yield from upgrades(comparison, head)
     yield from removals(head, base)
+    yield from placed_flavors(head, base)
     yield from capacity_growth(head, base)
 
 
