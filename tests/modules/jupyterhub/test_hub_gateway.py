@@ -82,3 +82,9 @@ def test_without_a_gateway_the_hub_stays_inside(notebooks: Section) -> None:
     cluster = ClusterSpec.model_validate(PLACE)
 
     assert values("main", cluster, notebooks(), "homes")["proxy"]["service"]["type"] == "ClusterIP"
+
+
+def test_the_port_of_the_health_check_is_said_as_its_definition_wants(plan: Plan) -> None:
+    check = of_kind(plan, "HealthCheckPolicy")["spec"]["default"]["config"]
+
+    assert check["httpHealthCheck"] == {"requestPath": "/hub/health", "portSpecification": "USE_SERVING_PORT"}

@@ -42,7 +42,9 @@ def gateway_objects(gateway: GatewaySpec, host: str) -> Iterator[GatewayObject]:
     rules = [{"backendRefs": [{"name": _SERVICE, "port": _PORT}]}]
     yield GatewayObject(_GATEWAY, "HTTPRoute", {"parentRefs": [{"name": NAME}], "hostnames": [host], "rules": rules})
     target = {"targetRef": {"group": "", "kind": "Service", "name": _SERVICE}}
-    check = {"type": "HTTP", "httpHealthCheck": {"requestPath": "/hub/health"}}
+    # The default is said: checks of the definition read it, and refuse a policy without (gke-gateway-api fc40d60).
+    http = {"requestPath": "/hub/health", "portSpecification": "USE_SERVING_PORT"}
+    check = {"type": "HTTP", "httpHealthCheck": http}
     yield GatewayObject(_GKE, "HealthCheckPolicy", {"default": {"config": check}, **target})
     guard = {"iap": {"enabled": True}, "timeoutSec": _DAY_SECONDS}
     yield GatewayObject(_GKE, "GCPBackendPolicy", {"default": guard, **target})

@@ -1,0 +1,312 @@
+"""Every object that a shipped or generated stack renders, put to the real API server, definitions and webhooks.
+
+What a deployment has of Helm is not asked about, since the charts are not at hand.
+``TRAINING_PLATFORM_GKE_DEFINITIONS`` may name a folder with the definitions of ``GKES_OWN``.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import groupby
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+import pytest
+import yaml
+
+from benchmarks.fleet import Shape, write_fleet
+from tests.kube.clusters import KINDS, NEEDED, KueueCluster, kueue_cluster
+from tests.kube.queues import KUEUE, PATHS, Json, Queues, until
+from tests.places import ORGANISATION, ROOT
+from tests.stacks import field_changes, test_reach
+from training_platform.catalog import CHARTS
+from training_platform.checks.planning.garbage_collector import collector_off
+from training_platform.checks.planning.recorder import Plan
+from training_platform.checks.planning.stack_plan import plan_stacks
+from training_platform.config.reading.source import parse_source
+from training_platform.config.spec.stack import PROJECT, parse_stack
+from training_platform.config.workspace import Workspace, cross_check, read_workspace
+from training_platform.resources.kueue.configuration import configuration
+from training_platform.resources.planned import UNKNOWN, Planned
+from training_platform.sandbox.kubernetes.api_servers.gke import NAMESPACES
+
+pytestmark = [pytest.mark.kube, pytest.mark.timeout(600)]
+
+GKE_DEFINITIONS = "TRAINING_PLATFORM_GKE_DEFINITIONS"
+DEFINITIONS = (*KINDS, "gmp", "TRAINING_PLATFORM_LWS_DEFINITIONS")
+HELM_RELEASE = "kubernetes:helm.sh/v3:Release"
+_NETWORKING = "published in GoogleCloudPlatform/gke-networking-api 34c617f, config/crds"
+_GATEWAY = "published in kubernetes-sigs/gateway-api, config/crd/standard; GKE brings it with gateway_api_config"
+_POLICY = "published in GoogleCloudPlatform/gke-gateway-api fc40d60, config/crd"
+GKES_OWN: Mapping[tuple[str, str], str] = {
+    ("cloud.google.com/v1", "ComputeClass"): "published nowhere: only a cluster of GKE can be asked for it",
+    ("gateway.networking.k8s.io/v1", "Gateway"): _GATEWAY,
+    ("gateway.networking.k8s.io/v1", "HTTPRoute"): _GATEWAY,
+    ("networking.gke.io/v1", "GCPBackendPolicy"): _POLICY,
+    ("networking.gke.io/v1", "HealthCheckPolicy"): _POLICY,
+    ("networking.gke.io/v1", "GKENetworkParamSet"): _NETWORKING,
+    ("networking.gke.io/v1", "Network"): _NETWORKING,
+    ("networking.gke.io/v1alpha1", "FQDNNetworkPolicy"): _NETWORKING,
+}
+"""Kinds that GKE itself defines, and why their definitions are not beside this checkout (read 2026-11-22)."""
+QUEUE_KINDS = tuple(kind for kind, path in PATHS.items() if path.startswith(KUEUE))
+
+
+Changes = Mapping[field_changes.Path_, Any]
+
+
+class Rendered(NamedTuple):
+    """An object as a deployment makes it, and whose cluster it is for."""
+
+    cluster: tuple[str, str]  # the environment's stack, or the source; the cluster's name
+    name: str  # stack and logical name
+    body: Json
+
+    @property
+    def kind(self) -> tuple[str, str]:
+        """The version of the API and the kind."""
+        return self.body["apiVersion"], self.body["kind"]
+
+
+class Kind(NamedTuple):
+    """Where the API server has the objects of a kind."""
+
+    plural: str
+    namespaced: bool
+
+
+class ApiServer:
+    """A real API server that is asked to create objects of which it has to know every field."""
+
+    def __init__(self, client: httpx.Client) -> None:
+        self._client = client
+        self.kinds = dict(self._served())
+
+    def _served(self) -> Iterator[tuple[tuple[str, str], Kind]]:
+        accept = {"Accept": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"}
+        for path in ("/api", "/apis"):
+            for group in self._client.get(path, headers=accept).json()["items"]:
+                for version in group["versions"]:
+                    named = "/".join(filter(None, (group["metadata"].get("name"), version["version"])))
+                    for each in version.get("resources", ()):
+                        row = Kind(each["resource"], each["scope"] == "Namespaced")
+                        yield (named, each["responseKind"]["kind"]), row
+
+    def refusal(self, body: Json, *, keep: bool = False) -> str:
+        """Return what is said of a new object, an empty text where it is taken; it stays where it is to be kept."""
+        kind = self.kinds[body["apiVersion"], body["kind"]]
+        space = f"/namespaces/{body['metadata'].get('namespace', 'default')}" if kind.namespaced else ""
+        path = f"/{'apis' if '/' in body['apiVersion'] else 'api'}/{body['apiVersion']}{space}/{kind.plural}"
+        options = {"fieldValidation": "Strict", **({} if keep else {"dryRun": "All"})}
+        answer = self._client.post(path, json=body, params=options)
+        return "" if answer.is_success else f"{answer.status_code} {answer.text}"
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KueueCluster]:
+    """All definitions at hand, with the controllers and webhooks of Kueue, JobSet and LeaderWorkerSet."""
+    own = (GKE_DEFINITIONS,) if GKE_DEFINITIONS in os.environ else ()
+    settings = configuration(["reservation", "queued-provisioning"], pods=True)
+    folder = tmp_path_factory.mktemp("every-object")
+    with kueue_cluster(folder, settings, (*DEFINITIONS, *own), (*NEEDED, "jobset", "lws")) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def server(cluster: KueueCluster, objects: list[Rendered]) -> ApiServer:
+    """The API server, with every namespace, those that releases of Helm and GKE bring too."""
+    server = ApiServer(cluster.client)
+    spaces = {each.body["metadata"]["name"]: each.body for each in objects if each.kind[1] == "Namespace"}
+    for name in {chart.namespace for chart in CHARTS.values()} | set(NAMESPACES):
+        spaces.setdefault(name, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    for body in spaces.values():
+        assert server.refusal(body, keep=True) == ""
+    return server
+
+
+@pytest.fixture(scope="module")
+def objects(tmp_path_factory: pytest.TempPathFactory) -> list[Rendered]:
+    """All objects, each once for a cluster."""
+    fleet = tmp_path_factory.mktemp("fleet")
+    write_fleet(fleet, Shape(environments=1, pools=20, teams=2))
+    folders = {"samples": ROOT, "organisation": ORGANISATION, "fleet": fleet}
+    with collector_off():
+        found = [
+            *(each for source, folder in folders.items() for each in _of_folder(source, folder)),
+            *_of_every_field(),
+        ]
+    once = {json.dumps([each.cluster, each.body], sort_keys=True): each for each in found}
+    return list(once.values())
+
+
+def _of_folder(source: str, folder: Path) -> Iterator[Rendered]:
+    workspace = read_workspace(folder)
+    for stack, plan in plan_stacks(workspace, workspace.stacks.values()):
+        yield from rendered(f"{source} {stack.environment_name}", stack.name, plan)
+
+
+def _of_every_field() -> Iterator[Rendered]:
+    """Yield the objects of stacks in which every field of the model has a value, and then another."""
+    home, mates = field_changes.ENV, field_changes.MATES
+    alone = {name: mates.section[name] for name in ("environment", "name", "members")}
+    for_teams = _rounds(home, test_reach.FOR_TEAMS, lambda each: (each, mates.section))
+    pairs = [
+        *((home.stack, each, alone) for each in _rounds(home, home.changes(), lambda each: (each, alone))),
+        *((mates.stack, each, mates.section) for each in for_teams),
+        *(
+            (mates.stack, home.section, each)
+            for each in _rounds(mates, mates.changes(), lambda each: (home.section, each))
+        ),
+        (mates.stack, home.section, test_reach.TEAM),  # with a server over several VMs
+    ]
+    for number, (stack, environment, team) in enumerate(pairs):
+        for each in sorted({home.stack, stack}):  # the queues of a team name flavors of its environment
+            plan = test_reach.planned(environment, team, each)
+            yield from rendered(f"{stack}, round {number} of fields", each, plan)
+
+
+def _rounds(kind: field_changes.Kind, changes: Changes, pair: Callable[[Json], tuple[Json, Json]]) -> Iterator[Json]:
+    """Yield a section as it is and with all changes of its fields, as many at a time as the model takes together.
+
+    ``pair`` returns an environment and a team with the section. A change that the other one rules out is left out.
+    """
+    yield kind.section
+    left = list(_side_by_side(changes))
+    while left:
+        every = left.pop()
+        section = field_changes.Round(every).applied(kind.section)
+        if _taken(*pair(section)):
+            yield section
+        elif len(every) > 1:
+            rows = list(every.items())
+            left += [dict(rows[::2]), dict(rows[1::2])]
+
+
+def _side_by_side(changes: Changes) -> list[dict[field_changes.Path_, Any]]:
+    """Return all changes in groups of which none changes what another one is within."""
+    groups: list[dict[field_changes.Path_, Any]] = []
+    for path in sorted(changes, key=len, reverse=True):
+        fitting = (each for each in groups if not any(other[: len(path)] == path for other in each))
+        group = next(fitting, None)
+        if group is None:
+            groups.append(group := {})
+        group[path] = changes[path]
+    return groups
+
+
+def _taken(environment: Json, team: Json) -> bool:
+    """Whether the model takes two stack files together."""
+    stacks = {}
+    for kind, section in zip(field_changes.KINDS, (environment, team), strict=True):
+        text = yaml.safe_dump({"config": {f"{PROJECT}:{kind.key}": section}})
+        stacks[kind.stack] = parse_stack(kind.stack, parse_source(text, f"stacks/Pulumi.{kind.stack}.yaml"))
+    return not any(stack.findings for stack in cross_check(Workspace(Path(), stacks)).stacks.values())
+
+
+def rendered(source: str, stack: str, plan: Plan) -> Iterator[Rendered]:
+    """Yield a plan's objects as a deployment makes them, but what only a deployment tells and no place depends on."""
+    by_key = {each.key: each for each in plan.resources}
+    for each in plan.resources:
+        if each.type.startswith("kubernetes:") and each.type != HELM_RELEASE:
+            body = _told(each.inputs)
+            if each.inputs["metadata"].get("namespace") is UNKNOWN:
+                body["metadata"]["namespace"] = _namespace(each, by_key)
+            cluster = each.options["provider"].removeprefix("share-").removesuffix("-kubernetes")
+            yield Rendered((source, cluster), f"{stack} {each.name}", body)
+
+
+def _namespace(planned: Planned, by_key: Mapping[tuple[str, str], Planned]) -> str:
+    (name,) = {
+        by_key[key].inputs["metadata"]["name"]
+        for key in planned.inputs_from["metadata"]
+        if key[0] == "kubernetes:core/v1:Namespace"
+    }
+    return str(name)
+
+
+def _told(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _told(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_told(inner) for inner in value]
+    return "unknown" if value is UNKNOWN else value
+
+
+def test_only_what_gke_alone_defines_is_not_asked_about(server: ApiServer, objects: list[Rendered]) -> None:
+    assert {each.kind for each in objects} - server.kinds.keys() <= GKES_OWN.keys()
+    assert GKES_OWN.keys() <= {each.kind for each in objects}
+
+
+def test_every_object_is_accepted(server: ApiServer, objects: list[Rendered]) -> None:
+    asked = {json.dumps(each.body, sort_keys=True): each for each in objects if each.kind in server.kinds}
+    refused = {
+        each.name: said
+        for each in asked.values()
+        if each.kind[1] != "Namespace" and (said := server.refusal(each.body))  # those are there
+    }
+
+    assert refused == {}
+    assert len(asked) > 500
+
+
+def test_an_object_with_one_field_more_is_refused(server: ApiServer, objects: list[Rendered]) -> None:
+    one_each = {each.kind: each.body for each in objects if each.kind in server.kinds}
+
+    taken = [kind for kind, body in one_each.items() if "spoiled" not in server.refusal({**body, "spoiled": True})]
+
+    assert taken == []
+
+
+def test_what_webhooks_alone_refuse_is_refused(server: ApiServer, objects: list[Rendered]) -> None:
+    queue = copy.deepcopy(next(each.body for each in objects if each.kind[1] == "ClusterQueue"))
+    quota = queue["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]
+    quota["lendingLimit"] = str(int(quota["nominalQuota"]) + 1)
+
+    assert "admission webhook" in server.refusal(queue)
+
+
+@pytest.mark.usefixtures("server")  # namespaces
+def test_every_queue_becomes_active(cluster: KueueCluster, objects: list[Rendered]) -> None:
+    queues = Queues(cluster.client)
+    of_queues = sorted((each for each in objects if each.kind[1] in QUEUE_KINDS), key=lambda each: each.cluster)
+    asked = set()
+    for _, every in groupby(of_queues, key=lambda each: each.cluster):
+        bodies = [each.body for each in every]
+        if (said := json.dumps(bodies, sort_keys=True)) not in asked:
+            asked.add(said)
+            queues.deploy_all(bodies)  # which waits for the ClusterQueues
+            _wait_for_local_queues(queues, bodies)
+            _clear(queues)
+
+    assert len(asked) > 10
+
+
+def _wait_for_local_queues(queues: Queues, bodies: Iterable[Json]) -> None:
+    """Wait until each is active, but those of a queue that is held."""
+    of_kind = {kind: [each for each in bodies if each["kind"] == kind] for kind in ("ClusterQueue", "LocalQueue")}
+    held = {each["metadata"]["name"] for each in of_kind["ClusterQueue"] if each["spec"]["stopPolicy"] != "None"}
+    for each in of_kind["LocalQueue"]:
+        if each["spec"]["clusterQueue"] not in held:
+            about = each["metadata"]
+            path = f"{PATHS['LocalQueue'].format(about['namespace'])}/{about['name']}"
+            until(lambda path=path: _conditions(queues.get(path)), lambda now: now.get("Active") == "True")  # type: ignore[misc]
+
+
+def _conditions(body: Json) -> dict[str, str]:
+    return {each["type"]: each["status"] for each in body.get("status", {}).get("conditions", ())}
+
+
+def _clear(queues: Queues) -> None:
+    """Take away all that belongs to queues: flavors of the next cluster have the same names."""
+    queues.clear()
+    for kind in reversed(QUEUE_KINDS):
+        path = PATHS[kind].replace("/namespaces/{}", "")
+        for each in queues.get(path)["items"]:
+            queues.delete(f"{PATHS[kind].format(each['metadata'].get('namespace', ''))}/{each['metadata']['name']}")
+    for kind in QUEUE_KINDS:
+        path = PATHS[kind].replace("/namespaces/{}", "")
+        until(lambda path=path: queues.get(path)["items"], lambda left: not left)  # type: ignore[misc]
