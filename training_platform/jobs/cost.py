@@ -85,15 +85,17 @@ def _on_gke(job: ResolvedJob) -> JobCost:
     pool = shape(flavor)
     jobs, pods = layout(gke, flavor)
     machines = (Machines(pool.machine.name, jobs * pods),)
+    heads = job.environment.clusters[gke.cluster].pathways if gke.pathways else None
+    head = (Machines(heads.machine_type, 1),) if heads else ()
     return JobCost(
         target="gke",
         place=gke.cluster,
-        machines=machines,
+        machines=(*head, *machines),
         capacity=pool.spec.charged,
         hours=run_hours(gke, flavor),
         trials=job.spec.sweep.size if job.spec.sweep else 1,
         parallel=job.spec.sweep.size if job.spec.sweep else 1,
-        an_hour=_an_hour(machines, pool.region),
+        an_hour=_an_hour(machines, pool.region, head),
     )
 
 
@@ -118,13 +120,15 @@ def _on_vertex(job: ResolvedJob) -> JobCost:
     )
 
 
-def _an_hour(machines: tuple[Machines, ...], region: str) -> dict[Capacity, Cost]:
-    """Return the cost by every provisioning model that the machine with accelerators has."""
+def _an_hour(machines: tuple[Machines, ...], region: str, on_demand: tuple[Machines, ...] = ()) -> dict[Capacity, Cost]:
+    """Return the cost by every provisioning model that the machine with accelerators has; some are on-demand in all."""
+    beside = (machines_cost(MACHINE_TYPES[name], "on-demand", region, vms, vms) for name, vms in on_demand)
+    always = sum(beside, Cost())
     ways = max((MACHINE_TYPES[each.machine_type] for each in machines), key=lambda machine: machine.chips).capacities
     return {
         way: sum(
             (machines_cost(MACHINE_TYPES[name], way, region, vms, vms) for name, vms in machines),
-            Cost(),
+            always,
         )
         for way in ways
     }

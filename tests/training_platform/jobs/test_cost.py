@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from tests.training_platform.jobs.conftest import ENVIRONMENT, write_lab
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.prices import machines_cost
 from training_platform.cli.main import app
+from training_platform.config.workspace import read_workspace
 from training_platform.jobs.cost import cost_text, job_cost
 from training_platform.jobs.resolve import ResolvedJob
 
@@ -33,6 +35,28 @@ def test_every_vm_of_every_slice_is_paid(take: Take) -> None:
     cost = job_cost(take("gke: {cluster: tpus, flavor: tpu-v5e-4x8, slices: 2}"), "gke")
 
     assert cost.machines == (("ct5lp-hightpu-4t", 2 * 8),)
+
+
+def test_the_head_of_a_job_of_pathways_is_paid_on_demand_beside_its_slices(take: Take, tmp_path: Path) -> None:
+    root = write_lab(tmp_path, lab=ENVIRONMENT.replace("us-west4", "us-central1"))  # where such VMs have a price
+    slices = "command: [python, train.py]\noutput: checkpoints\ngke: {cluster: tpus, flavor: tpu-v5e-4x8, slices: 2"
+    workspace = read_workspace(root)
+    alone, headed = (job_cost(take(f"{slices}{end}", workspace=workspace), "gke") for end in ("}", ", pathways: true}"))
+
+    head = machines_cost(MACHINE_TYPES["n2-standard-64"], "on-demand", "us-central1", 1, 1)
+    assert headed.machines == (("n2-standard-64", 1), ("ct5lp-hightpu-4t", 2 * 8))
+    assert head.most > 0
+    for way in ("on-demand", "spot"):
+        assert headed.an_hour[way].most == pytest.approx(alone.an_hour[way].most + head.most)
+    assert "1 x n2-standard-64 and 16 x ct5lp-hightpu-4t" in cost_text(headed)
+
+
+def test_a_head_without_a_price_is_said(take: Take) -> None:
+    text = "command: [python, train.py]\noutput: checkpoints\n"
+    cost = job_cost(take(f"{text}gke: {{cluster: tpus, flavor: tpu-v5e-4x8, slices: 2, pathways: true}}"), "gke")
+
+    assert cost.machines[0] == ("n2-standard-64", 1)
+    assert "no price known: n2-standard-64 on-demand" in cost_text(cost)
 
 
 def test_a_topology_of_vertex_ai_is_so_many_vms(take: Take) -> None:
