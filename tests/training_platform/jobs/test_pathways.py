@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from tests.training_platform.jobs.conftest import ENVIRONMENT, write_lab
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.config.workspace import read_workspace
 from training_platform.jobs.gke.jobset import jobset
-from training_platform.jobs.gke.pathways import VERSIONS
+from training_platform.jobs.gke.pathways import VERSIONS, images
 from training_platform.jobs.gke.pathways_rules import pathways_findings
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.sandbox.kubernetes.schemas.crds import CrdSchema
@@ -161,6 +162,13 @@ def test_images_from_elsewhere_are_found_unless_the_environment_has_them_from_it
         "example.com/server",
         "example.com/proxy",
     }
+
+
+def test_both_images_are_of_one_version_of_jax(take: Take) -> None:
+    tags = {image.rpartition(":")[2] for image in images(take(JOB)).values()}
+
+    assert len(tags) == 1
+    assert re.fullmatch(r"jax-\d+\.\d+\.\d+", tags.pop())
 
 
 def test_all_machine_types_of_tpus_over_several_vms_have_a_name_in_pathways() -> None:
