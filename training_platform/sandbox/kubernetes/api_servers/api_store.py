@@ -115,7 +115,8 @@ class ApiStore:
             client.delete_namespace(key.name)
             return
         try:
-            client.delete(client.resource(key.group, "", key.kind), key.namespace, key.name)
+            resource = client.resource(key.group, "", key.kind)
+            client.delete(resource, key.namespace, key.name, controlled=bool(self.controllers))
         except NotThere:
             return
 
