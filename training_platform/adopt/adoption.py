@@ -19,8 +19,8 @@ from training_platform.clients.project_contents import Contents
 from training_platform.config.expansion.flavors import flavors
 from training_platform.config.spec.environment import Environment
 from training_platform.resources.gke.system_pool import POOL_NAME
-from training_platform.resources.planned import Planned
-from training_platform.resources.register import CLUSTER, KUBERNETES, KUBERNETES_PROVIDER, SUBNETWORK
+from training_platform.resources.planned import KUBERNETES_PROVIDER, Planned
+from training_platform.resources.register import CLUSTER, KUBERNETES, SUBNETWORK
 
 Plan = Callable[[Mapping[str, str], str], Sequence[Planned]]
 """Plans a stack by the texts of new stack files, by name, and its own name."""

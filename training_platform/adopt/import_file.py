@@ -9,10 +9,9 @@ from typing import Any
 
 from training_platform.adopt.matches import Match
 from training_platform.adopt.object_matches import inputs_as_they_stand
-from training_platform.resources.planned import UNKNOWN, Planned
+from training_platform.resources.planned import KUBERNETES_PROVIDER, UNKNOWN, Planned
 from training_platform.resources.register import (
     KUBERNETES,
-    KUBERNETES_PROVIDER,
     NODE_POOL,
     RAY_CLUSTER,
     labels_path,

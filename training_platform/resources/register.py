@@ -65,6 +65,7 @@ CLUSTER_QUEUE = "kubernetes:kueue.x-k8s.io/v1beta2:ClusterQueue"
 OLD_CLUSTER_QUEUE = "kubernetes:kueue.x-k8s.io/v1beta1:ClusterQueue"
 COHORT = "kubernetes:kueue.x-k8s.io/v1beta2:Cohort"
 COMPUTE_CLASS = "kubernetes:cloud.google.com/v1:ComputeClass"
+NAMESPACE = "kubernetes:core/v1:Namespace"
 PERSISTENT_VOLUME_CLAIM = "kubernetes:core/v1:PersistentVolumeClaim"
 RELEASE = "kubernetes:helm.sh/v3:Release"
 RESOURCE_FLAVOR = "kubernetes:kueue.x-k8s.io/v1beta2:ResourceFlavor"
@@ -73,8 +74,6 @@ TOPOLOGY = "kubernetes:kueue.x-k8s.io/v1beta2:Topology"
 STORAGE_CLASS = "kubernetes:storage.k8s.io/v1:StorageClass"
 
 KUBERNETES = "kubernetes:"  # what the type of every Kubernetes object starts with
-KUBERNETES_PROVIDER = "pulumi:providers:kubernetes"
-NAMESPACE = "kubernetes:core/v1:Namespace"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -263,6 +262,7 @@ REGISTER: Mapping[str, ResourceType] = {
     COMPUTE_CLASS: ResourceType(kind="ComputeClass"),
     OLD_CLUSTER_QUEUE: ResourceType(kind="ClusterQueue", shown=("spec.resourceGroups",)),
     OLD_RESOURCE_FLAVOR: ResourceType(kind="ResourceFlavor"),
+    NAMESPACE: ResourceType(kind="Namespace"),
     PERSISTENT_VOLUME_CLAIM: ResourceType(kind="PersistentVolumeClaim"),
     RELEASE: ResourceType(kind="Helm release", shown=("chart", "version", "namespace")),
     RESOURCE_FLAVOR: ResourceType(kind="ResourceFlavor"),

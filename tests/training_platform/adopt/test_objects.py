@@ -19,12 +19,11 @@ from training_platform.adopt.matches import Match, matches
 from training_platform.adopt.object_matches import as_it_stands, object_differences, object_matches
 from training_platform.adopt.state import settled
 from training_platform.clients.project_contents import Contents
-from training_platform.resources.planned import UNKNOWN, Planned
+from training_platform.resources.planned import KUBERNETES_PROVIDER, UNKNOWN, Planned
 from training_platform.resources.register import (
     BUCKET,
     CLUSTER,
     CLUSTER_QUEUE,
-    KUBERNETES_PROVIDER,
     NAMESPACE,
     RELEASE,
     SERVICE_ACCOUNT,
