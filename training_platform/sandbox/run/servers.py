@@ -175,7 +175,7 @@ def served(folder: Folder) -> Servers | None:
     about = read_json(place)
     if not is_alive(about["pid"]):
         return None
-    return Servers(about["cloud"], about["kubernetes"], about["durations"], about.get("controllers", ()))
+    return Servers(about["cloud"], about["kubernetes"], about["durations"], tuple(about.get("controllers", ())))
 
 
 def _announcement(folder: Folder) -> Path:
