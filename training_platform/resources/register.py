@@ -308,7 +308,6 @@ def api_of(resource_type: str) -> str | None:
     return APIS[module]
 
 
-@cache
 def imported_as(kind: str, identity: str, project: object) -> str:
     """Return the id by which the provider imports a thing: a bucket's with its project.
 
@@ -317,6 +316,7 @@ def imported_as(kind: str, identity: str, project: object) -> str:
     return f"{project}/{identity}" if kind == BUCKET else identity
 
 
+@cache
 def labels_path(resource_type: str) -> tuple[str, ...] | None:
     """Return the keys under which a type takes the labels that Google Cloud bills by; None where it takes none."""
     row = REGISTER.get(resource_type)
