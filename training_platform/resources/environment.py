@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Generator, Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from training_platform.catalog.locations import region_of
 from training_platform.config.expansion.flavors import Flavor
@@ -45,9 +44,6 @@ from training_platform.resources.storage.data_sets import data_disk, reads_lustr
 from training_platform.resources.storage.images import image_repository
 from training_platform.resources.storage.lustre import lustre_firewall, lustre_instance
 from training_platform.resources.vertex.metadata_store import metadata_store
-
-if TYPE_CHECKING:
-    pass
 
 
 def environment_resources(
