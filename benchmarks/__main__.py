@@ -28,7 +28,8 @@ def main(names: list[str]) -> None:
     """Run the named benchmarks, or all, and print their tables."""
     unknown = [name for name in names if name not in BENCHMARKS]
     if unknown:
-        raise SystemExit(f"There is no benchmark {', '.join(unknown)}. There are: {', '.join(BENCHMARKS)}.")
+        print(f"There is no benchmark {', '.join(unknown)}. There are: {', '.join(BENCHMARKS)}.", file=sys.stderr)
+        sys.exit(2)
     print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
     for name in names or BENCHMARKS:
         BENCHMARKS[name]()

@@ -52,4 +52,7 @@ def _one_run(sarif: str) -> bool:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.stderr.write("usage: read_report.py ARCHIVE FOLDER\n")
+        sys.exit(2)
     sys.exit(main(*map(Path, sys.argv[1:])))

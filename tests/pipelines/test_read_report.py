@@ -81,3 +81,10 @@ def test_a_report_that_is_damaged_is_one_sentence(tmp_path: Path) -> None:
 
     assert (code, files) == (1, {})
     assert "Traceback" not in said
+
+
+def test_without_an_archive_and_a_folder_it_says_how_it_is_called() -> None:
+    command = [sys.executable, str(ROOT / "pipelines" / "read_report.py")]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert (ran.returncode, ran.stderr) == (2, "usage: read_report.py ARCHIVE FOLDER\n")

@@ -22,7 +22,7 @@ def _written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, google.Rea
 def test_the_documents_are_those_of_the_installed_packages(written: tuple[Path, google.Reader]) -> None:
     committed = (generator.TARGET / "google.json").read_text(encoding="utf-8")
 
-    assert written[0].read_text(encoding="utf-8") == committed, "run python -m tools.documents"
+    assert written[0].read_text(encoding="utf-8") == committed, "run make documents"
 
 
 def test_every_type_of_the_register_has_a_document() -> None:

@@ -1,6 +1,6 @@
 """What is added to the shapes of the documents: bounds, forms, and how inputs go together, which no document says.
 
-``provider.json`` has what the provider checks, by ``python -m tools.documents``; ``additions.yaml`` the rest, by hand.
+``provider.json`` has what the provider checks, by ``make documents``; ``additions.yaml`` the rest, by hand.
 """
 
 from __future__ import annotations
