@@ -60,8 +60,7 @@ def in_namespace(notebooks: Notebooks, team: str, data_sets: NotebookDataSets) -
     """Return what makes a notebook one of a team: its namespace, queue, account, home and data."""
     queue, *_ = local_queue_names(team)
     home = {"name": "home", "mountPath": HOME, "subPath": f"{team}/{{username}}"}  # a folder that admission allows
-    claims: dict[str, dict[str, Any]] = {"home": {"claimName": TEAM_HOMES}}
-    claims |= {f"data-set-{name}": {"claimName": data_claim(name), "readOnly": True} for name in data_sets}
+    volumes, mounts = data_volumes(data_sets)
     buckets = FUSE_ANNOTATION if any(each.bucket for each in data_sets.values()) else {}
     return {
         "namespace": team,
@@ -69,23 +68,27 @@ def in_namespace(notebooks: Notebooks, team: str, data_sets: NotebookDataSets) -
         "extra_labels": {QUEUE_LABEL: queue, PRIORITY_LABEL: NOTEBOOK_PRIORITY},
         **({"extra_annotations": buckets} if buckets else {}),
         "environment": data_variables(data_sets),
-        "volumes": [{"name": name, "persistentVolumeClaim": claim} for name, claim in claims.items()],
-        "volume_mounts": [
-            home,
-            *({"name": f"data-set-{name}", "mountPath": data_path(name), "readOnly": True} for name in data_sets),
-        ],
+        "volumes": [{"name": home["name"], "persistentVolumeClaim": {"claimName": TEAM_HOMES}}, *volumes],
+        "volume_mounts": [home, *mounts],
         "init_containers": [home_owner(notebooks.image or IMAGES["notebook"], home)],
     }
 
 
-def data_path(name: str) -> str:
-    """Return where a data set is in a notebook."""
-    return f"/data/{name}"
+def data_volumes(data_sets: Collection[str]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return a notebook's volumes of data sets, and their mounts; ``programs/hub.py`` calls a team's own the same."""
+    claims = {f"data-set-{name}": {"claimName": data_claim(name), "readOnly": True} for name in data_sets}
+    volumes = [{"name": name, "persistentVolumeClaim": claim} for name, claim in claims.items()]
+    mounts = [{"name": f"data-set-{name}", "mountPath": _data_path(name), "readOnly": True} for name in data_sets]
+    return volumes, mounts
 
 
 def data_variables(data_sets: Collection[str]) -> dict[str, str]:
     """Return the variables that say where data sets are, as a job's do."""
-    return {data_variable(name): data_path(name) for name in data_sets}
+    return {data_variable(name): _data_path(name) for name in data_sets}
+
+
+def _data_path(name: str) -> str:
+    return f"/data/{name}"
 
 
 def home_owner(image: str, home: Mapping[str, str]) -> dict[str, Any]:

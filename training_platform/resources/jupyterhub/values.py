@@ -19,8 +19,8 @@ from training_platform.resources.jupyterhub.profiles import (
     FUSE_ANNOTATION,
     HOME,
     HUB_NAMESPACE,
-    data_path,
     data_variables,
+    data_volumes,
     home_owner,
     profiles,
     team_profiles,
@@ -143,21 +143,11 @@ def _names(notebooks: Notebooks, team: str) -> list[str]:
     return [user.partition("@")[0] for user in notebooks.teams[team].users]
 
 
-def _data_volumes(data_sets: NotebookDataSets) -> dict[str, Any]:
-    """Return the volumes of data sets, as the chart adds them to every notebook."""
-    claims = {f"data-set-{name}": {"claimName": data_claim(name), "readOnly": True} for name in data_sets}
-    return {
-        "extraVolumes": [{"name": name, "persistentVolumeClaim": claim} for name, claim in claims.items()],
-        "extraVolumeMounts": [
-            {"name": f"data-set-{name}", "mountPath": data_path(name), "readOnly": True} for name in data_sets
-        ],
-    }
-
-
 def single_user(notebooks: Notebooks, home_claim: str, data_sets: NotebookDataSets) -> dict[str, Any]:
     """Return what all notebooks have in common."""
     image = notebooks.image or IMAGES["notebook"]
     buckets = {"serviceAccountName": READER, "extraAnnotations": FUSE_ANNOTATION}
+    volumes, mounts = data_volumes(data_sets)
     return {
         "image": split_image(image)._asdict(),
         "startTimeout": START_SECONDS,
@@ -165,7 +155,7 @@ def single_user(notebooks: Notebooks, home_claim: str, data_sets: NotebookDataSe
             "type": "static",
             "homeMountPath": HOME,
             "static": {"pvcName": home_claim, "subPath": _HOME_MOUNT["subPath"]},
-            **(_data_volumes(data_sets) if data_sets else {}),
+            **({"extraVolumes": volumes, "extraVolumeMounts": mounts} if data_sets else {}),
         },
         **({"extraEnv": data_variables(data_sets)} if data_sets else {}),
         **(buckets if any(each.bucket for each in data_sets.values()) else {}),
