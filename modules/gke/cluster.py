@@ -11,6 +11,7 @@ from modules.gke.service_account import NodeAccount
 from modules.register import register
 from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.resources.gke.cluster import gke_cluster
+from training_platform.resources.gke.control_plane import cluster_identifier
 from training_platform.resources.scope import Scope
 
 
@@ -74,7 +75,7 @@ class ExistingCluster(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: ExistingClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:gke:ExistingCluster", name, {}, opts)
-        cluster_id = f"projects/{args.scope.project}/locations/{args.location}/clusters/{args.cluster}"
+        cluster_id = cluster_identifier(args.scope.project, args.location, args.cluster)
         cluster = container.Cluster.get(f"{name}-existing", cluster_id, opts=pulumi.ResourceOptions(parent=self))
         self.cluster_name = pulumi.Output.from_input(args.cluster)
         self.endpoint = existing_endpoint(cluster)

@@ -13,6 +13,7 @@ from training_platform.adopt.sections.environment import key_of
 from training_platform.adopt.sections.values import Inexpressible
 from training_platform.clients.kubernetes_api import SECRETS, ClusterApi, ClusterError, Kind, connect
 from training_platform.clients.project_contents import Contents
+from training_platform.resources.gke.control_plane import context_name
 from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.register import CLUSTER
 
@@ -83,7 +84,7 @@ def reach_clusters(stack: str, contents: Contents, kubeconfig: str) -> dict[str,
         except Inexpressible:
             continue
         log_in = f"gcloud container clusters get-credentials {name} --location {location} --project {project}"
-        contexts = (f"gke_{project}_{location}_{name}", name)
+        contexts = (context_name(project, location, name), name)
         found[path] = connect(name, contexts=contexts, kubeconfig=kubeconfig, log_in=f"{log_in} --dns-endpoint")
     return found
 

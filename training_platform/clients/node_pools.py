@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from training_platform.clients.google_api import GoogleApi, Json
+from training_platform.resources.gke.control_plane import cluster_identifier
 
 
 class NodePools(GoogleApi):
     """The node pools of one cluster; ``endpoint`` is for a local cloud."""
 
     def __init__(self, project: str, location: str, cluster: str, endpoint: str | None = None) -> None:
-        self._cluster = f"projects/{project}/locations/{location}/clusters/{cluster}"
+        self._cluster = cluster_identifier(project, location, cluster)
         at = endpoint or "https://container.googleapis.com"
         super().__init__("container", "v1", at, title="GKE", where=self._cluster)
 

@@ -17,6 +17,7 @@ from training_platform.jobs.resolve import ResolvedJob, read_job
 from training_platform.jobs.runs.naming import job_of
 from training_platform.jobs.spec.job import Target
 from training_platform.resources.gke.cluster import cluster_name
+from training_platform.resources.gke.control_plane import context_name
 from training_platform.resources.scope import Scope, team_scope
 
 
@@ -52,7 +53,7 @@ class Place:
     @property
     def contexts(self) -> tuple[str, ...]:
         """The context that gcloud writes for the cluster, and the bare name that people give it."""
-        return f"gke_{self.cluster_project}_{self.location}_{self.cluster}", self.cluster
+        return context_name(self.cluster_project, self.location, self.cluster), self.cluster
 
     @property
     def log_in(self) -> str:

@@ -1,4 +1,4 @@
-"""The control plane of a cluster: how it is named, and the kubeconfig by which its DNS-based endpoint is reached."""
+"""The control plane of a cluster: what it is called, and the kubeconfig by which its DNS-based endpoint is reached."""
 
 from __future__ import annotations
 
@@ -8,6 +8,11 @@ import json
 def cluster_identifier(project: str, location: str, cluster_name: str) -> str:
     """Return what objects belong to: the cluster's name in the GKE API."""
     return f"projects/{project}/locations/{location}/clusters/{cluster_name}"
+
+
+def context_name(project: str, location: str, cluster_name: str) -> str:
+    """Return the context that ``gcloud container clusters get-credentials`` writes into a kubeconfig."""
+    return f"gke_{project}_{location}_{cluster_name}"
 
 
 def kubeconfig(endpoint: str) -> str:

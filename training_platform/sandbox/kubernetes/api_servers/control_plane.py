@@ -21,6 +21,7 @@ from urllib.parse import quote
 
 import httpx
 
+from training_platform.resources.gke.control_plane import context_name
 from training_platform.sandbox.kubernetes.api_servers.tied_process import TiedProcess
 from training_platform.sandbox.kubernetes.store import Refused
 
@@ -28,10 +29,10 @@ ETCD: Final = "etcd"
 API_SERVER: Final = "kube-apiserver"
 START_SECONDS: Final = 120.0  # far more than a start takes where all processors are busy
 _POLL_SECONDS: Final = 0.05
+_PARTS_OF_GKE: Final = 6  # projects/*/locations/*/clusters/*
 # Service accounts, quotas and the protection of volumes in use are half a controller's work, and there are no
 # controllers: with the first nothing is missing but tokens of pods; a quota that nobody counts refuses everything; with
 # the third no claim would ever be deleted.
-_PARTS_OF_GKE: Final = 6  # projects/*/locations/*/clusters/*
 _QUOTA: Final = "ResourceQuota"
 _NO_PLUGINS: Final = ("ServiceAccount", _QUOTA, "StorageObjectInUseProtection")
 
@@ -169,9 +170,9 @@ class ControlPlanes:
 
 
 def context(cluster: str) -> str:
-    """Return the context that ``gcloud container clusters get-credentials`` writes for a cluster of GKE."""
+    """Return a cluster's context: gcloud's for a cluster of GKE."""
     parts = cluster.split("/")
-    return f"gke_{parts[1]}_{parts[3]}_{parts[5]}" if len(parts) == _PARTS_OF_GKE else "cluster"
+    return context_name(*parts[1::2]) if len(parts) == _PARTS_OF_GKE else "cluster"
 
 
 def free_port() -> int:
