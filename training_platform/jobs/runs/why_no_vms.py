@@ -1,12 +1,11 @@
-"""What stands between an admitted run on GKE and its VMs: the autoscaler, its node pools, their quota.
+"""What stands between an admitted run on GKE and its VMs: its node pools, and their quota.
 
-Sources: cluster-autoscaler, processors/status/eventing_scale_up_processor.go, whose events on pods are Normal but
-for failures; container v1 discovery document, NodePool and StatusCondition; read 2026-11-22.
+Source: container v1 discovery document, NodePool and StatusCondition, read 2026-11-22.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 from typing import Any, Final
 
@@ -23,15 +22,8 @@ from training_platform.quota.snapshot import read_snapshots
 from training_platform.resources.gke.node_pool import node_pool_name
 
 Json = Mapping[str, Any]
-_SCALING: Final = ("TriggeredScaleUp", "NotTriggerScaleUp")
 _ACCELERATORS: Final = ("GPUs", "chips")  # units of quotas
 _CALM: Final = ("RUNNING", "RECONCILING")
-
-
-def scaling_events(events: Sequence[Json]) -> list[Json]:
-    """Return the autoscaler's last word of each kind about the pods of a run."""
-    last = {event["reason"]: event for event in sorted(events, key=_time) if event.get("reason") in _SCALING}
-    return list(last.values())
 
 
 def vm_sentences(job: ResolvedJob, states: Callable[[], Mapping[str, Json]], today: date) -> Iterator[str]:
@@ -92,7 +84,3 @@ def _state(body: Json) -> Iterator[str]:
         message = " ".join(str(each.get("message") or "").split()).rstrip(".")
         code = each.get("canonicalCode") or each.get("code") or ""
         yield f"has the condition {code}" + (f': "{message}"' if message else "")
-
-
-def _time(event: Json) -> str:
-    return str(event.get("lastTimestamp") or event.get("eventTime") or "")

@@ -2,21 +2,22 @@
 
 Of other teams' runs only totals are said. Messages in quotation marks are Kueue's or GKE's own.
 Sources: Kueue 0.19.2, pkg/workload and pkg/controller/admissionchecks/provisioning; autoscaler v1 ProvisioningRequest;
+cluster-autoscaler, processors/status/eventing_scale_up_processor.go, whose events on pods are Normal but for failures;
 read 2026-11-22.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from training_platform.jobs.runs.on_gke import condition, holds, words
 from training_platform.jobs.runs.state import Run
-from training_platform.jobs.runs.why_no_vms import scaling_events
 
 Json = Mapping[str, Any]
 _EVENTS = 5  # the last warnings are the ones that matter
+_SCALING = ("TriggeredScaleUp", "NotTriggerScaleUp")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,10 +178,16 @@ def _starting(run: Run, seen: Seen) -> Iterator[str]:
             said[text] = said.get(text, 0) + 1
     for text, count in sorted(said.items(), key=lambda each: -each[1]):
         yield f"{count} of them: {_said(text)}."
-    for event in scaling_events(seen.events):
+    for event in _scaling(seen):
         yield f"The autoscaler says: {_said(str(event.get('message') or event['reason']))}."
     yield from seen.vms
     yield from _warnings(seen, already=said)
+
+
+def _scaling(seen: Seen) -> Iterable[Json]:
+    """Return the autoscaler's last word of each kind about the pods of the run."""
+    events = [event for event in seen.events if event.get("reason") in _SCALING]
+    return {event["reason"]: event for event in sorted(events, key=_time)}.values()
 
 
 def _container_wait(pod: Json) -> str:
@@ -211,15 +218,18 @@ def _evictions(seen: Seen) -> Iterator[str]:
 def _warnings(seen: Seen, already: Collection[str] = ()) -> Iterator[str]:
     """Yield the last warnings, each text once, and none that was ``already`` said."""
     warnings = [event for event in seen.events if event.get("type") == "Warning"]
-    warnings.sort(key=lambda each: str(each.get("lastTimestamp") or each.get("eventTime")))
     by_text: dict[str, list[Json]] = {}
-    for event in warnings:
+    for event in sorted(warnings, key=_time):
         if (text := str(event.get("message") or "")) not in already:
             by_text.setdefault(text, []).append(event.get("involvedObject") or {})
     for text, objects in list(by_text.items())[-_EVENTS:]:
         names = {str(each.get("name")) for each in objects}
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         yield f"Event on {objects[0].get('kind', 'object')} {objects[0].get('name', '')}{more}: {_said(text)}."
+
+
+def _time(event: Json) -> str:
+    return str(event.get("lastTimestamp") or event.get("eventTime"))
 
 
 def _said(message: str) -> str:
