@@ -26,6 +26,8 @@ from training_platform.config.spec import team
 from training_platform.resources.planned import PROVIDER_CODE, Planned
 from training_platform.resources.register import RAY_CLUSTER
 from training_platform.resources.scope import Scope
+from training_platform.rules.documents.problems import Problem
+from training_platform.rules.documents.shapes import check_of
 from training_platform.sandbox.cloud.faults.spec import Scenario, Stockout
 from training_platform.sandbox.cloud.http.server import serve
 from training_platform.sandbox.cloud.state import settings as cloud_settings
@@ -50,6 +52,18 @@ def planned(ray: dict[str, Any] | None = None, pools: dict[str, Any] | None = No
         PersistentResource("vertex-rays", PersistentResourceArgs(scope=SCOPE, key="rays", spec=spec))
 
     return record(program, project="training-platform", stack_name="lab-vision").one(RAY_CLUSTER)
+
+
+def test_the_api_s_document_has_all_that_is_planned() -> None:
+    plan, wrong = planned(), list[Problem]()
+    judge = check_of(RAY_CLUSTER)
+    assert judge
+
+    judge(plan.inputs, (), wrong.append)
+    assert wrong == []
+
+    judge({**plan.inputs, "resourceRuntimeSpec": {"raySpec": {"headNodeResourcePoolId": [5]}}}, (), wrong.append)
+    assert [problem.path for problem in wrong] == ["resourceRuntimeSpec.raySpec.headNodeResourcePoolId"]
 
 
 def test_the_stack_file_decides_what_the_cluster_is() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from training_platform.resources.planned import UNKNOWN
+from training_platform.resources.register import RAY_CLUSTER
 from training_platform.rules.documents.additions import with_additions
 from training_platform.rules.documents.blocks import apart, compared, holding, repeated
 from training_platform.rules.documents.problems import Problem, Report, Where, path_of, refused, unknown
@@ -38,7 +39,7 @@ class Judged(NamedTuple):
 @cache
 def check_of(token: str) -> Check | None:
     """Return the function that judges the inputs of a type; None for one without a document."""
-    documents = _documents("gke" if token.startswith(_OF_GKE) else token.partition(":")[0])
+    documents = _documents(_package(token))
     return documents.check_of(token) if documents else None
 
 
@@ -46,7 +47,7 @@ def check_of(token: str) -> Check | None:
 def known_beside(token: str) -> list[str]:
     """Return the types with documents of a Kubernetes group: one of the group that has none is newer than they are."""
     group = f"{token.partition('/')[0]}/"
-    package = "gke" if group.startswith(_OF_GKE) else group.partition(":")[0]
+    package = _package(group)
     documents = _documents(package) if package in ("gke", "kubernetes") and group not in _IN_PART else None
     return [each for each in documents.types if each.startswith(group)] if documents else []
 
@@ -154,6 +155,12 @@ class _Documents:
                 sized(value, where, report)
 
         return check
+
+
+def _package(token: str) -> str:
+    if token.startswith(_OF_GKE):
+        return "gke"
+    return "gcp" if token == RAY_CLUSTER else token.partition(":")[0]
 
 
 @cache
