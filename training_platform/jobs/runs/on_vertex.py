@@ -11,7 +11,7 @@ from typing import Any
 
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.jobs.runs.naming import job_of
-from training_platform.jobs.runs.state import ENDED, Run, State
+from training_platform.jobs.runs.state import ENDED, Run, State, quoted
 from training_platform.jobs.vertex.body import job_spec
 
 Json = Mapping[str, Any]
@@ -90,7 +90,7 @@ def why_on_vertex(run: Run, body: Json, working: Json | None = None) -> Iterator
         yield "Its training has ended, and its pipeline goes on, such as with the upload of the model."
     scheduling = job_spec(dict(body)).get("scheduling") or {}
     if run.reason:
-        yield f'Vertex AI says: "{" ".join(run.reason.split()).rstrip(".")}".'
+        yield f"Vertex AI says: {quoted(run.reason)}."
     if run.state == "waiting":
         yield from _waiting(run, body, scheduling)
     elif run.state == "failed":

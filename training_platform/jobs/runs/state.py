@@ -42,3 +42,8 @@ class Run:
     def as_json(self) -> dict[str, Any]:
         """Return every field, for programs."""
         return asdict(self)
+
+
+def quoted(message: str) -> str:
+    """Return the platform's own words in quotation marks, on one line, without the full stop that ours brings."""
+    return f'"{" ".join(message.split()).rstrip(".")}"'

@@ -15,6 +15,7 @@ from training_platform.config.reading.source import UnreadableError
 from training_platform.jobs.gke.gpu_direct import usable_pools
 from training_platform.jobs.gke.layout import gke_target
 from training_platform.jobs.resolve import ResolvedJob
+from training_platform.jobs.runs.state import quoted
 from training_platform.quota.charges import vm_usage
 from training_platform.quota.demand import pool_vms
 from training_platform.quota.keys import shown
@@ -78,9 +79,11 @@ def _troubles(pool: ExpandedPool, found: Mapping[str, Json]) -> Iterator[str]:
 
 def _state(body: Json) -> Iterator[str]:
     if (status := str(body.get("status", "RUNNING"))) not in _CALM:
-        message = " ".join(str(body.get("statusMessage") or "").split()).rstrip(".")
-        yield f"is {status}" + (f': "{message}"' if message else "")
+        yield f"is {status}{_because(body.get('statusMessage'))}"
     for each in body.get("conditions") or ():
-        message = " ".join(str(each.get("message") or "").split()).rstrip(".")
         code = each.get("canonicalCode") or each.get("code") or ""
-        yield f"has the condition {code}" + (f': "{message}"' if message else "")
+        yield f"has the condition {code}{_because(each.get('message'))}"
+
+
+def _because(message: str | None) -> str:
+    return f": {quoted(message)}" if message else ""

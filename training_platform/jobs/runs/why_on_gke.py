@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from training_platform.jobs.runs.on_gke import condition, holds, words
-from training_platform.jobs.runs.state import Run
+from training_platform.jobs.runs.state import Run, quoted
 
 Json = Mapping[str, Any]
 _EVENTS = 5  # the last warnings are the ones that matter
@@ -62,7 +62,7 @@ def why(run: Run, seen: Seen) -> Iterator[str]:
     elif (seen.workload.get("spec") or {}).get("active") is False:
         yield (
             f"Kueue has deactivated {run.name} and does not queue it again: "
-            f"{_said(words(seen.workload, 'Evicted') or words(seen.workload, 'QuotaReserved'))}. Submit it again, or "
+            f"{quoted(words(seen.workload, 'Evicted') or words(seen.workload, 'QuotaReserved'))}. Submit it again, or "
             "set spec.active of its Workload to true."
         )
     elif not holds(seen.workload, "QuotaReserved"):
@@ -92,9 +92,9 @@ def _without_quota(run: Run, seen: Seen) -> Iterator[str]:
         yield f"The queue {seen.queue_name} does not exist any more: deploy the team's stack, or submit to another."
         return
     if not holds(seen.queue, "Active"):
-        yield f"The queue {seen.queue_name} admits nothing now: {_said(words(seen.queue, 'Active'))}."
+        yield f"The queue {seen.queue_name} admits nothing now: {quoted(words(seen.queue, 'Active'))}."
     if message := words(seen.workload, "QuotaReserved"):
-        yield f"Kueue says: {_said(message)}."
+        yield f"Kueue says: {quoted(message)}."
     yield from _share(run, seen)
     yield from _before(seen)
 
@@ -149,17 +149,17 @@ def _unchecked(run: Run, seen: Seen) -> Iterator[str]:
     yield f"{run.name} has its quota, and waits for what its flavor wants before pods start."
     for check in ((seen.workload or {}).get("status") or {}).get("admissionChecks") or ():
         if check.get("state") != "Ready":
-            said = f": {_said(check['message'])}" if check.get("message") else ""
+            said = f": {quoted(check['message'])}" if check.get("message") else ""
             yield f"Admission check {check.get('name')} is {check.get('state', 'Pending')}{said}."
     for request in seen.requests:
         name = request["metadata"]["name"]
         for kind in ("Failed", "CapacityRevoked", "BookingExpired", "Provisioned", "Accepted"):
             if holds(request, kind):
-                yield f"ProvisioningRequest {name} is {kind}: {_said(words(request, kind))}."
+                yield f"ProvisioningRequest {name} is {kind}: {quoted(words(request, kind))}."
                 break
         else:
             message = words(request, "Provisioned") or words(request, "Accepted")
-            yield f"ProvisioningRequest {name} is not taken yet" + (f": {_said(message)}." if message else ".")
+            yield f"ProvisioningRequest {name} is not taken yet" + (f": {quoted(message)}." if message else ".")
     if seen.requests:
         yield "GKE brings all VMs of the run at once, when the zone has them; nobody can say when that is."
 
@@ -177,9 +177,9 @@ def _starting(run: Run, seen: Seen) -> Iterator[str]:
         if text:
             said[text] = said.get(text, 0) + 1
     for text, count in sorted(said.items(), key=lambda each: -each[1]):
-        yield f"{count} of them: {_said(text)}."
+        yield f"{count} of them: {quoted(text)}."
     for event in _scaling(seen):
-        yield f"The autoscaler says: {_said(str(event.get('message') or event['reason']))}."
+        yield f"The autoscaler says: {quoted(str(event.get('message') or event['reason']))}."
     yield from seen.vms
     yield from _warnings(seen, already=said)
 
@@ -199,7 +199,7 @@ def _container_wait(pod: Json) -> str:
 
 
 def _failed(run: Run, seen: Seen) -> Iterator[str]:
-    yield f"{run.name} has failed after {run.restarts} restarts: {_said(words(seen.jobset, 'Failed'))}."
+    yield f"{run.name} has failed after {run.restarts} restarts: {quoted(words(seen.jobset, 'Failed'))}."
     for pod in seen.pods:
         for status in (pod.get("status") or {}).get("containerStatuses") or ():
             ended = (status.get("state") or {}).get("terminated") or {}
@@ -212,7 +212,7 @@ def _failed(run: Run, seen: Seen) -> Iterator[str]:
 def _evictions(seen: Seen) -> Iterator[str]:
     evicted = condition(seen.workload, "Evicted")
     if evicted and evicted.get("status") == "True" and (seen.workload or {}).get("spec", {}).get("active") is not False:
-        yield f"It started before and was stopped ({evicted.get('reason')}): {_said(str(evicted.get('message')))}."
+        yield f"It started before and was stopped ({evicted.get('reason')}): {quoted(str(evicted.get('message')))}."
 
 
 def _warnings(seen: Seen, already: Collection[str] = ()) -> Iterator[str]:
@@ -225,13 +225,8 @@ def _warnings(seen: Seen, already: Collection[str] = ()) -> Iterator[str]:
     for text, objects in list(by_text.items())[-_EVENTS:]:
         names = {str(each.get("name")) for each in objects}
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        yield f"Event on {objects[0].get('kind', 'object')} {objects[0].get('name', '')}{more}: {_said(text)}."
+        yield f"Event on {objects[0].get('kind', 'object')} {objects[0].get('name', '')}{more}: {quoted(text)}."
 
 
 def _time(event: Json) -> str:
     return str(event.get("lastTimestamp") or event.get("eventTime"))
-
-
-def _said(message: str) -> str:
-    """Return somebody's words in quotation marks, on one line, without the full stop that ours brings."""
-    return f'"{" ".join(message.split()).rstrip(".")}"'
