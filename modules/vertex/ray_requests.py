@@ -83,7 +83,9 @@ class RayClusters:
             operation = self._send("POST", name, parent, json=dict(body), params={"persistentResourceId": key})
         except _TakenError as taken:
             if not alike(body, self.get(name)):
-                raise RayClusterError(f"{name} is there and is another: delete it, or choose another key.") from taken
+                raise RayClusterError(
+                    f"{name} exists with other settings: delete it, or choose another key."
+                ) from taken
             return self._running(name)
         try:
             self._wait(name, operation)

@@ -111,7 +111,7 @@ def test_images_are_near_and_of_the_version(region: str, version: str, image: st
 
 
 def test_a_head_is_one_of_the_pools() -> None:
-    with pytest.raises(ValidationError, match=r"ray.head_pool heads is none of the pools: machines, gpus, others"):
+    with pytest.raises(ValidationError, match=r"ray.head_pool heads is not one of the pools: machines, gpus, others"):
         planned({"head_pool": "heads"})
 
 
@@ -196,7 +196,7 @@ def test_another_of_the_same_name_is_left_alone(provided: Provided) -> None:
     provided.provider.create(inputs())
     before = provided.stands()
 
-    with pytest.raises(RayClusterError, match="lab-vision-rays is there and is another"):
+    with pytest.raises(RayClusterError, match="lab-vision-rays exists with other settings"):
         provided.provider.create(larger())
 
     assert provided.stands() == before

@@ -183,7 +183,7 @@ def test_a_job_does_not_run_on_a_ray_cluster(take: Take) -> None:
     (finding,) = vertex_findings(of_ray)
 
     assert (finding.rule, finding.path) == ("job-vertex-resource", "vertex.persistent_resource")
-    assert "tuning is a Ray cluster, which takes Ray's jobs alone" in finding.message
+    assert "tuning is a Ray cluster, which runs only Ray jobs" in finding.message
 
 
 def test_the_environment_s_attachment_is_the_same_by_its_name(take: Take) -> None:

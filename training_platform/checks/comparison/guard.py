@@ -144,7 +144,7 @@ def _switched(change: StackChange, new: _Side) -> Iterator[Finding]:
     gone = {each.name for each in kinds if each.kind == "removed"}
     for resource in kinds:
         if resource.kind == "added" and resource.name in gone:
-            message = "the new one is created before the old one goes, and both have one name in Vertex AI"
+            message = "the new one has the old one's name in Vertex AI, and is created before that is deleted"
             yield new.stack.finding(
                 "ray-switched", (*(Locator(new.stack.section).path(resource.name) or ()), "ray"), message,
                 resource=f"{resource.type} {resource.name}", allowed="another key for the new one",

@@ -33,7 +33,7 @@ def placed_flavors(head: Workspace, base: Workspace) -> Iterator[Finding]:
                 if changed := _changed(flavor, old.get(name)):
                     yield stack.finding(
                         RULE, _path(cluster, flavor, spec.node_pools),
-                        f"changes {', '.join(changed)} of flavor {name}, which Kueue refuses of one with a topology",
+                        f"changes {', '.join(changed)} of flavor {name}, which Kueue refuses once it has a topology",
                         allowed="the pool as it is; or two changes: remove it with all shares of it, then add it anew",
                     )  # fmt: skip
 

@@ -234,7 +234,7 @@ def logs(
             else:
                 say(f"{source} | {text}")
         if not wrote:
-            say(f"# {found.name} has no lines yet; training-platform job why {found.name} says what it does.", err=True)
+            say(f"# {found.name} has no log lines yet; see training-platform job why {found.name}", err=True)
 
 
 def _ends(api: Any, place: Place, run: Run) -> Callable[[], bool]:

@@ -152,7 +152,7 @@ class PersistentResourceSpec(ResourcePoolSpec):
         if FIRST_POOL in self.more_pools:
             raise ValueError(f"more_pools has {FIRST_POOL}, which is the name of the first pool")
         if self.ray and self.ray.head_pool not in self.pools:
-            raise ValueError(f"ray.head_pool {self.ray.head_pool} is none of the pools: {', '.join(self.pools)}")
+            raise ValueError(f"ray.head_pool {self.ray.head_pool} is not one of the pools: {', '.join(self.pools)}")
         return self
 
     @property

@@ -30,13 +30,13 @@ def pathways_findings(job: ResolvedJob) -> Iterator[Finding]:
             allowed=f"false, or a flavor of {enumeration(VERSIONS)}", nearest="false",
         )  # fmt: skip
     elif flavor.by_request:
-        message = f"VMs of {flavor.name} come for one set of pods, and a job of Pathways has two"
+        message = f"queued provisioning of {flavor.name} requests VMs for one pod set, and a Pathways job has two"
         yield job.finding(("gke", "flavor"), message, rule=RULE, allowed="a flavor without queued provisioning")
     elif flavor.topology_levels:  # seen with Kueue 0.19.2: "failed to assign flavors to pod set head"
-        message = f"Kueue places the pods of {flavor.name}, and finds no place for a head, which has no TPUs"
+        message = f"Kueue places pods of {flavor.name} by topology, and cannot place the head, which has no TPUs"
         yield job.finding(("gke", "flavor"), message, rule=RULE, allowed="a flavor of pools without topology_aware")
     if not job.spec.output:
-        message = "is missing: Pathways keeps its state below the output of a run"
+        message = "is missing: Pathways stores its state below the run's output"
         yield job.finding(("output",), message, rule=RULE, allowed="a bucket of the team")
     yield from _images(job)
     yield from _head(job)
@@ -67,5 +67,5 @@ def _head(job: ResolvedJob) -> Iterator[Finding]:
         ("memory_gib", job.spec.memory_gib or 0, int(machine.memory_gb) - sum(each["memory"] for each in _OWN)),
     ):
         if asked >= has:
-            message = f"is {asked}, and {pool.machine_type} of the head has {has} beside Pathways' own"
+            message = f"is {asked}, and the head's {pool.machine_type} has {has} left beside Pathways' own containers"
             yield job.finding((field,), message, rule=RULE, allowed=f"less than {has}", nearest=max(1, int(has) - 1))

@@ -87,7 +87,7 @@ def why_on_vertex(run: Run, body: Json, working: Json | None = None) -> Iterator
     if working and _phase(working) != "SUCCEEDED":
         body = working
     elif working and run.state == "running":
-        yield "Its training has ended, and its pipeline goes on, such as with the upload of the model."
+        yield "Its training has ended, and its pipeline still runs, for example to upload the model."
     scheduling = job_spec(dict(body)).get("scheduling") or {}
     if run.reason:
         yield f"Vertex AI says: {quoted(run.reason)}."

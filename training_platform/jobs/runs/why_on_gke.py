@@ -132,7 +132,7 @@ def _reserved(seen: Seen) -> int:
 def _before(seen: Seen) -> Iterator[str]:
     if seen.pending is None:
         if seen.ahead:
-            yield f"Runs of the team that wait too, and were there before: {', '.join(run.name for run in seen.ahead)}."
+            yield f"Runs of the team that wait and were submitted earlier: {', '.join(run.name for run in seen.ahead)}."
         yield "Its place in the queue is not shown: Kueue's visibility API is off, or you may not read it."
         return
     uid = ((seen.workload or {}).get("metadata") or {}).get("name")

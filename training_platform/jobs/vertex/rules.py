@@ -115,7 +115,7 @@ def _resource(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
     rule, resource = "job-vertex-resource", job.team.vertex.persistent_resources[target.persistent_resource]
     there = f"persistent resource {target.persistent_resource}"
     if resource.ray:
-        message = f"{there} is a Ray cluster, which takes Ray's jobs alone"
+        message = f"{there} is a Ray cluster, which runs only Ray jobs"
         yield job.finding(("vertex", "persistent_resource"), message, rule=rule, allowed="one without ray, or none")
         return
     own = resource.pool_for(target.machine_type, target.boot_disk)

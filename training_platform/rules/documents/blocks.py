@@ -152,7 +152,7 @@ def repeated(value: Any, keys: list[str], where: Where, report: Report) -> None:
         own = [item.get(key) for key in keys] if keys and isinstance(item, Mapping) else [item]
         if own in seen and UNKNOWN not in own and own != [None]:
             name = ", ".join(str(each) for each in own if each is not None)
-            report(Problem("range", path_of((where, index)), f"there are two entries {name}", "each one once"))
+            report(Problem("range", path_of((where, index)), f"{name} is listed twice", "each entry once"))
         seen.append(own)
 
 

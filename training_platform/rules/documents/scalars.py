@@ -87,7 +87,7 @@ def _whole(shape: Shape, *, strict: bool) -> Check:
                 report(refused("type", where, value, "which is not a whole number", "a whole number"))
                 return
         if among and number not in among:
-            report(refused("range", where, value, "which is not one of its numbers", ", ".join(map(str, among))))
+            report(refused("range", where, value, "which is not an allowed number", ", ".join(map(str, among))))
         elif not low <= number <= high and number != shape.get("also"):
             _outside(where, value, low, high, report)
 

@@ -28,14 +28,14 @@ _OPERATOR: Final = re.compile(r"(&&|\|\||[-+*/%<>=!?:,.]|\bin)\s*\Z")
     ruleset="objects", source=SERVER,
 )  # fmt: skip
 def admission_expression(inputs: Json) -> Iterator[Wrong]:
-    """Find expressions of CEL that end too early: brackets or quotes that stay open, or nothing behind an operator."""
+    """Find CEL expressions that end too early: unclosed brackets or quotes, or nothing after an operator."""
     for part, names in _EXPRESSIONS.items():
         for index, row in entries(block(inputs, "spec"), part):
             for name in names:
                 written = text(row, name)
                 problem = _problem(written) if written is not None else None
                 if problem:
-                    yield Wrong(f"spec.{part}[{index}].{name}", f"the expression {problem}", "an expression of CEL")
+                    yield Wrong(f"spec.{part}[{index}].{name}", f"the expression {problem}", "a complete expression")
 
 
 def _problem(written: str) -> str | None:
@@ -46,10 +46,10 @@ def _problem(written: str) -> str | None:
         if letter in _CLOSING.values():
             opened.append(letter)
         elif letter in _CLOSING and (not opened or opened.pop() != _CLOSING[letter]):
-            return f"has a {letter} that nothing opens"
+            return f"has an unmatched {letter}"
         elif letter in "\"'":
-            return "has a quote that stays open"
+            return "has an unclosed quote"
     if opened:
-        return f"has a {opened[-1]} that stays open"
+        return f"has an unclosed {opened[-1]}"
     last = _OPERATOR.search(rest)
     return f"ends in {last[1]}" if last else None

@@ -166,30 +166,30 @@ def job_completion(inputs: Json) -> Iterator[Wrong]:
             most = whole(job, "parallelism") or 1
             yield Wrong(f"{at}.completions", "an Indexed job has no completions", "a number of pods", str(most))
         if job.get("backoffLimitPerIndex") is not None and job.get("completionMode") in (None, "NonIndexed"):
-            yield Wrong(f"{at}.backoffLimitPerIndex", "is for Indexed jobs alone", "completionMode Indexed")
+            yield Wrong(f"{at}.backoffLimitPerIndex", "is only for Indexed jobs", "completionMode Indexed")
         if job.get("podFailurePolicy") is not None and policy == "OnFailure":
             yield Wrong(f"{at}.template.spec.restartPolicy", "podFailurePolicy needs Never", "Never", "Never")
 
 
 @object_rule("job-policy", *JOBS, ruleset="pods", source=SERVER)
 def job_policy(inputs: Json) -> Iterator[Wrong]:
-    """Find exit codes of a job's failure policy that are not in order, and indexes of success that it does not have."""
+    """Find exit codes of a failure policy out of order, and indexes of a success policy that the job does not have."""
     for at, job in jobs(inputs):
         for index, row in entries(block(job, "podFailurePolicy"), "rules"):
             codes, here = block(row, "onExitCodes"), f"{at}.podFailurePolicy.rules[{index}].onExitCodes.values"
             values = [each for each in codes.get("values") or () if isinstance(each, (int, float))]
             if values != sorted(set(values)):
-                yield Wrong(here, "the exit codes are not in ascending order, each one once", str(sorted(set(values))))
+                yield Wrong(here, "exit codes are not in ascending order without duplicates", str(sorted(set(values))))
             if 0 in values and codes.get("operator") == "In":
-                yield Wrong(here, "exit code 0 is no failure", "codes from 1 on, or operator NotIn")
+                yield Wrong(here, "exit code 0 is not a failure", "codes of at least 1, or operator NotIn")
         rules, most = entries(block(job, "successPolicy"), "rules"), whole(job, "completions")
         if rules and job.get("completionMode") in (None, "NonIndexed"):
-            yield Wrong(f"{at}.successPolicy", "is for Indexed jobs alone", "completionMode Indexed")
+            yield Wrong(f"{at}.successPolicy", "is only for Indexed jobs", "completionMode Indexed")
         for index, row in rules:
             last = max((int(each) for each in re.findall(r"[0-9]+", text(row, "succeededIndexes") or "")), default=-1)
             if most is not None and last >= most:
                 here = f"{at}.successPolicy.rules[{index}].succeededIndexes"
-                yield Wrong(here, f"there is no index {last} of {most} completions", f"0 to {most - 1}")
+                yield Wrong(here, f"index {last} is beyond the {most} completions", f"0 to {most - 1}")
 
 
 @object_rule("pod-selector", JOB, *SELECTING, ruleset="pods", source=SERVER)

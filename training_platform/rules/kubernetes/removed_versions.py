@@ -16,7 +16,7 @@ _SOURCE = "Kubernetes' guide to deprecated APIs, read 2026-11-22"
 
 @rule("removed-version", ruleset="objects", owner="kubernetes", source=_SOURCE)
 def removed_version(program: Program) -> Iterator[Draft]:
-    """Find an object of an API version that no server has any more."""
+    """Find an object of an API version that Kubernetes has removed."""
     for view in program.all(ObjectView):
         if not view.type.startswith("kubernetes:"):
             continue
@@ -24,8 +24,10 @@ def removed_version(program: Program) -> Iterator[Draft]:
         kinds = _removed().get(version, {})
         last, instead = kinds.get(kind) or kinds.get("*") or (None, None)
         if last:
-            message = f"no server has {kind} of {version} after Kubernetes {last}"
-            yield finding(view, "apiVersion", message, allowed=instead or "nothing in its place", nearest=instead)
+            message = f"{kind} of {version} was last served by Kubernetes {last}"
+            yield finding(
+                view, "apiVersion", message, allowed=instead or "nothing: it has no replacement", nearest=instead
+            )
 
 
 @cache

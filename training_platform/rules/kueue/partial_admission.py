@@ -17,7 +17,7 @@ _FLAGS: Final = {"1", "t", "T", "TRUE", "true", "True"}
 @object_rule("partial-admission", JOB, ruleset="kueue", owner="kueue", source=(
     "Kueue 0.19.2, pkg/controller/jobs/job/job_webhook.go, and its webhook, asked 2026-11-22"))  # fmt: skip
 def partial_admission(inputs: Json) -> Iterator[Wrong]:
-    """Find a least parallelism that is not below the job's own, and completions that cannot follow the parallelism."""
+    """Find a minimum parallelism that is not below the job's own, and completions that have to equal it and do not."""
     written, spec = block(inputs, "metadata", "annotations"), block(inputs, "spec")
     if is_unknown(spec, "parallelism") or is_unknown(spec, "completions"):
         return
@@ -27,10 +27,10 @@ def partial_admission(inputs: Json) -> Iterator[Wrong]:
         most = min(parallelism or 1, completions or parallelism or 1) - 1
         if not re.fullmatch(r"[+-]?[0-9]+", least) or not 1 <= int(least) <= most:
             allowed = f"1 to {most}" if most else "a parallelism of 2 or more first"
-            yield Wrong(here, f"{_LEAST} is {least}, beside {most + 1} pods", allowed, str(most) if most else None)
+            yield Wrong(here, f"{_LEAST} is {least}, for {most + 1} pods", allowed, str(most) if most else None)
     if text(written, _EQUAL) in _FLAGS:
         if spec.get("completionMode") in (None, "NonIndexed"):
-            yield Wrong(here, f"{_EQUAL} is for Indexed jobs alone", "completionMode Indexed")
+            yield Wrong(here, f"{_EQUAL} is only for Indexed jobs", "completionMode Indexed")
         elif (parallelism or 1) != (completions or 1):
-            message = f"{completions} completions beside a parallelism of {parallelism}, and they are to be equal"
+            message = f"completions is {completions} and parallelism {parallelism}; {_EQUAL} needs both to be equal"
             yield Wrong("spec.completions", message, str(parallelism), str(parallelism))

@@ -24,6 +24,6 @@ def topology_request(inputs: Json) -> Iterator[Wrong]:
         if len(topologies) > 1:
             yield Wrong(here, f"{' and '.join(topologies)} exclude each other", "one of them")
         if (_SLICE in written) != (_SIZE in written):
-            yield Wrong(here, "a slice's topology and its size go together", f"both {_SLICE} and {_SIZE}")
+            yield Wrong(here, "a slice needs both its topology and its size", f"both {_SLICE} and {_SIZE}")
         if _GROUP in written and (_SLICE in written or not {*_TOPOLOGIES[:2]} & {*written}):
-            yield Wrong(here, "a group needs a topology and has no slices", f"{_TOPOLOGIES[0]} or {_TOPOLOGIES[1]}")
+            yield Wrong(here, "a pod group needs a topology, without slices", f"{_TOPOLOGIES[0]} or {_TOPOLOGIES[1]}")

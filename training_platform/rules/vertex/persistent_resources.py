@@ -75,7 +75,7 @@ def vertex_region(pool: PersistentPoolView) -> Iterator[Draft]:
 def persistent_replicas(pool: PersistentPoolView) -> Iterator[Draft]:
     """Find replica counts out of order: the minimum below the maximum, the start between both, and at least 1.
 
-    Workers of Ray alone scale down to none: the same proto, of ``min_replica_count``.
+    Only workers of Ray may scale down to 0: the same proto, of ``min_replica_count``.
     """
     count, least, most = pool.replica_count, pool.min_replicas, pool.max_replicas
     fewest = 0 if pool.of_workers and most is not None else 1
@@ -100,13 +100,13 @@ def persistent_replicas(pool: PersistentPoolView) -> Iterator[Draft]:
 
 @rule("ray-autoscaling", ruleset="vertex", source="Vertex AI docs, scale Ray clusters, read 2026-11-22")
 def ray_autoscaling(pool: PersistentPoolView, program: Program) -> Iterator[Draft]:
-    """Find a persistent resource of which some workers of Ray scale: the autoscaler has all of them or none."""
+    """Find a Ray cluster in which only some pools of workers autoscale: all of them do, or none."""
     if pool.of_workers and pool.max_replicas is None:
         same = (each for each in program.all(PersistentPoolView) if (each.type, each.name) == (pool.type, pool.name))
         scaled = [str(each.pool_id) for each in same if each.of_workers and each.max_replicas is not None]
         if scaled:
             message = f"{pool.pool_id} does not scale, and {enumeration(scaled)} does"
-            yield finding(pool, "max_replicas", message, allowed="autoscaling of all workers, or of none")
+            yield finding(pool, "max_replicas", message, allowed="autoscaling of all pools of workers, or of none")
 
 
 @rule(

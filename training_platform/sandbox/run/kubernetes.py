@@ -18,7 +18,7 @@ from training_platform.sandbox.run.folder import Folder
 from training_platform.sandbox.run.problems import CannotRun
 from training_platform.sandbox.run.recovery.pending_creates import clusters_of
 
-_NO_CONTROLLERS: Final = "no controllers run, for want of their programs or of their definitions in --crds"
+_NO_CONTROLLERS: Final = "no controllers run: their programs, or their definitions in --crds, are missing"
 
 
 def api_server_programs(folder: Folder, *, asked_for: bool) -> Path | None:
@@ -43,7 +43,7 @@ def kubernetes_notes(folder: Folder, name: str, crds: Sequence[Path], controller
     clusters = set(clusters_of(resources).values())
     objects = f"{counted(count, 'Kubernetes object')} in {counted(len(clusters), 'cluster')}"
     if folder.api_servers.exists():
-        run = f"the controllers of {' and '.join(controllers)} run where their release is" if controllers else ""
+        run = f"controllers of {' and '.join(controllers)} run where their charts are installed" if controllers else ""
         yield f"Applied to a real API server for each cluster: {objects}; {run or _NO_CONTROLLERS}."
     else:
         judged = f", judged by the CRDs in {', '.join(map(str, crds))}" if crds else ""

@@ -69,7 +69,7 @@ def test_a_run_of_another_flavor_is_not_said_to_hold_what_is_waited_for(take: Ta
     lines = why(job, "train-waits", Cluster(job, runs))
 
     assert "Runs of the team that hold some: train-holds since 2026-11-22T10:05:00Z." in lines
-    assert "Runs of the team that wait too, and were there before: train-first." in lines
+    assert "Runs of the team that wait and were submitted earlier: train-first." in lines
     assert "The pools are full." not in lines
 
 

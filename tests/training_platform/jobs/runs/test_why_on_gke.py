@@ -173,7 +173,7 @@ def test_runs_that_waited_before_are_said_where_the_queue_is_not_shown() -> None
     behind = workload(condition("QuotaReserved", False))
 
     assert said(workload=behind, ahead=ahead)[-2:] == [
-        "Runs of the team that wait too, and were there before: train-first.",
+        "Runs of the team that wait and were submitted earlier: train-first.",
         "Its place in the queue is not shown: Kueue's visibility API is off, or you may not read it.",
     ]
-    assert "were there before" not in " ".join(said(workload=behind, ahead=ahead, pending=[]))
+    assert "were submitted earlier" not in " ".join(said(workload=behind, ahead=ahead, pending=[]))

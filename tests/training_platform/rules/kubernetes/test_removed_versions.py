@@ -13,7 +13,7 @@ from training_platform.rules import RULES, evaluate, program, views_of_plan
     [
         ("batch/v1beta1:CronJob", "batch/v1"),
         ("policy/v1beta1:PodDisruptionBudget", "policy/v1"),
-        ("policy/v1beta1:PodSecurityPolicy", "nothing in its place"),
+        ("policy/v1beta1:PodSecurityPolicy", "nothing: it has no replacement"),
         ("autoscaling/v2beta2:HorizontalPodAutoscaler", "autoscaling/v2"),
         ("extensions/v1beta1:Deployment", "apps/v1"),
         ("extensions/v1beta1:Ingress", "networking.k8s.io/v1"),

@@ -103,4 +103,7 @@ def test_a_summary_names_the_controllers_that_run_beside_api_servers(folder: Fol
 
     said = "\n".join(kubernetes_notes(folder, "dev", (), ("kueue", "jobset")))
 
-    assert "1 Kubernetes object in 1 cluster; the controllers of kueue and jobset run where their release is." in said
+    assert (
+        "1 Kubernetes object in 1 cluster; controllers of kueue and jobset run where their charts are installed."
+        in said
+    )

@@ -129,7 +129,7 @@ def test_a_pipeline_whose_job_has_ended_goes_on_and_says_so(job: Command, vertex
     pipeline["state"] = "PIPELINE_STATE_RUNNING"  # as it is while the model is uploaded
 
     assert row(job, run)["state"] == "running"
-    assert "Its training has ended, and its pipeline goes on" in job("why", run).stdout
+    assert "Its training has ended, and its pipeline still runs" in job("why", run).stdout
 
 
 def test_a_pipeline_whose_job_somebody_deleted_is_shown_by_itself(job: Command, vertex: Cloud, run: str) -> None:
