@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from training_platform.adopt.sections.environment import key_of
-from training_platform.adopt.sections.values import Inexpressible
+from training_platform.adopt.sections.environment import is_ours
 from training_platform.clients.kubernetes_api import SECRETS, ClusterApi, ClusterError, Kind, connect
 from training_platform.clients.project_contents import Contents
 from training_platform.resources.gke.control_plane import context_name
@@ -78,11 +77,9 @@ def reach_clusters(stack: str, contents: Contents, kubeconfig: str) -> dict[str,
     """Return the API of each cluster of a stack, by path. Raises ClusterError where a kubeconfig has none."""
     found = {}
     for path in contents.of(CLUSTER):
-        _, project, _, location, _, name = path.split("/")
-        try:
-            key_of(stack, name)
-        except Inexpressible:
+        if not is_ours(stack, path):
             continue
+        _, project, _, location, _, name = path.split("/")
         log_in = f"gcloud container clusters get-credentials {name} --location {location} --project {project}"
         contexts = (context_name(project, location, name), name)
         found[path] = connect(name, contexts=contexts, kubeconfig=kubeconfig, log_in=f"{log_in} --dns-endpoint")

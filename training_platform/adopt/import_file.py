@@ -68,7 +68,7 @@ def _entry(planned: Planned, names: Mapping[Key, str], found: Mapping[Key, Match
         return {**entry, "provider": names[provider], "inputs": inputs_as_they_stand(match)}
     if properties := _properties(planned):
         entry["properties"] = properties
-    if planned.type != KUBERNETES_PROVIDER and (inputs := untold(planned)):
+    if inputs := untold(planned):
         entry["inputs"] = inputs
     return entry
 

@@ -100,8 +100,10 @@ def _known(planned: Planned, found: Found) -> dict[str, Any]:
 def inputs_as_they_stand(match: Match) -> dict[str, Any]:
     """Return what a program would have said to make an object or a release as it stands."""
     inputs, body = match.planned.inputs, match.body or {}
-    told = {key: inputs[key] for key in body if key in inputs} if match.planned.type == RELEASE else inputs
-    return {**(inputs if match.planned.type == RELEASE else {}), **as_it_stands(told, body)}
+    if match.planned.type != RELEASE:
+        return dict(as_it_stands(inputs, body))
+    read = {key: inputs[key] for key in body if key in inputs}
+    return {**inputs, **as_it_stands(read, body)}
 
 
 def as_it_stands(planned: Any, stands: Any) -> Any:
@@ -159,12 +161,11 @@ def _changes(planned: Any, stands: Any, path: str = "") -> Iterator[tuple[str, A
 
 def _same(planned: Any, stands: Any) -> bool:
     """Whether two values are one, as those of a quantity are: a server writes ``1Ti`` for ``1024Gi``."""
+    if planned == stands:
+        return True
     from kubernetes.utils import quantity  # noqa: PLC0415 # of the extra
 
     number: Any = quantity.parse_quantity
-
-    if planned == stands:
-        return True
     try:
         return bool(number(planned) == number(stands))
     except (ValueError, TypeError):

@@ -83,22 +83,23 @@ def key_of(stack: str, name: str) -> str:
     return key
 
 
-def _foreign(stack: str, contents: Contents) -> Iterator[tuple[str, str]]:
-    """Yield the clusters and instances with names of their own, and each field in which a stack has another value."""
-    for path, body in contents.of(register.CLUSTER).items():
-        if not _is_ours(stack, path):
-            yield path, foreign_cluster(stack, path, body, _pools_of(path, contents), contents)
-    for path, body in contents.of(register.FILESTORE).items():
-        if not _is_ours(stack, path):
-            yield path, foreign_instance(stack, path, body)
-
-
-def _is_ours(stack: str, path: str) -> bool:
+def is_ours(stack: str, path: str) -> bool:
+    """Whether a thing is called as a stack calls what it has."""
     try:
         key_of(stack, path.rpartition("/")[2])
     except Inexpressible:
         return False
     return True
+
+
+def _foreign(stack: str, contents: Contents) -> Iterator[tuple[str, str]]:
+    """Yield the clusters and instances with names of their own, and each field in which a stack has another value."""
+    for path, body in contents.of(register.CLUSTER).items():
+        if not is_ours(stack, path):
+            yield path, foreign_cluster(stack, path, body, _pools_of(path, contents), contents)
+    for path, body in contents.of(register.FILESTORE).items():
+        if not is_ours(stack, path):
+            yield path, foreign_instance(stack, path, body)
 
 
 def _pools_of(cluster: str, contents: Contents) -> dict[str, Json]:

@@ -21,9 +21,8 @@ def foreign_cluster(stack: str, path: str, body: Json, pools: Mapping[str, Json]
         *_accounts(stack, contents.project, pools),
     ]
     try:
-        fields += [
-            f"nodePools/{name}: {why}" for name, why in cluster_section(body, pools, _subnets(contents))[1].items()
-        ]
+        _, reasons = cluster_section(body, pools, contents.of(register.SUBNETWORK))
+        fields += [f"nodePools/{name}: {why}" for name, why in reasons.items()]
     except Inexpressible as error:
         fields.append(str(error))
     name = path.rpartition("/")[2]
@@ -61,7 +60,3 @@ def _accounts(stack: str, project: str, pools: Mapping[str, Json]) -> Iterator[s
         account = at(pool, "config.serviceAccount") or _DEFAULT
         if account != ours:
             yield f"nodePools/{name}: config.serviceAccount is {account}, and a stack's is {ours}"
-
-
-def _subnets(contents: Contents) -> Mapping[str, Json]:
-    return contents.of(register.SUBNETWORK)
