@@ -112,7 +112,7 @@ def why_gke(
     pods = list(cluster.objects(PODS, namespace, f"{JOBSET_LABEL}={run.name}"))
     names.update(pod["metadata"]["name"] for pod in pods)
     changed = job is not None and job.spec.gke is not None and has_changed(job, jobset)
-    asked = None if changed or job is None or job.spec.gke is None else job
+    asked = job if job and job.spec.gke and not changed else None
     starting = holds(workload, "Admitted") and not holds(workload, "PodsReady")
     holders, ahead = _beside(run, place, asked, list(cluster.objects(JOBSETS, namespace)), workloads)
     seen = Seen(
@@ -216,7 +216,7 @@ def _beside(
     run: Run, place: Place, job: ResolvedJob | None, jobsets: list[Json], workloads: list[Json]
 ) -> tuple[list[Run], list[Run]]:
     """Return the team's runs that hold some of a run's flavor, and those that wait and were there before."""
-    flavor = job.spec.gke.flavor if job and job.spec.gke else None
+    flavor = gke_target(job)[1].name if job else None
     runs = [(gke_run(jobset, own, place.key), own) for jobset in jobsets for own in [workload_of(jobset, workloads)]]
     holders = [each for each, own in runs if flavor in flavors_of(own) and not each.done]
     return holders, [each for each, _ in runs if each.state == "waiting" and each.created < run.created]
@@ -224,7 +224,7 @@ def _beside(
 
 def _asked(job: ResolvedJob | None) -> dict[str, Any]:
     """Return what the job's file says of its demand and its team's share."""
-    if job is None or job.spec.gke is None:
+    if job is None:
         return {}
     gke, flavor = gke_target(job)
     slices, hosts = layout(gke, flavor)
