@@ -38,16 +38,18 @@ _GROUP, _REQUIRED, _PREFERRED = (
 
 def leader_worker_set(name: str, server: ServerSpec, flavor: Flavor, scope: Scope) -> dict[str, Any]:
     """Return the spec of a LeaderWorkerSet; how many groups it has is the autoscaler's to say."""
-    placed = _placement(flavor)
     rolling = {"maxSurge": 0, "maxUnavailable": 1}  # no group more than the most that the share is counted for
-    about = {"metadata": {"annotations": placed}} if placed else {}
-    leader = {"metadata": {"labels": {SERVER_LABEL: name}, **about.get("metadata", {})}}
+    placed = {"annotations": placement} if (placement := _placement(flavor)) else {}
+    worker = {"metadata": placed} if placed else {}
     return {
         "leaderWorkerTemplate": {
             "size": vms_of(server, flavor),
             "restartPolicy": "RecreateGroupOnPodRestart",  # a model on several VMs does not go on without one
-            "leaderTemplate": {**leader, "spec": pod(server, flavor, scope)},
-            "workerTemplate": {**about, "spec": pod(server, flavor, scope, answers=False)},
+            "leaderTemplate": {
+                "metadata": {"labels": {SERVER_LABEL: name}, **placed},
+                "spec": pod(server, flavor, scope),
+            },
+            "workerTemplate": {**worker, "spec": pod(server, flavor, scope, answers=False)},
         },
         "rolloutStrategy": {"type": "RollingUpdate", "rollingUpdateConfiguration": rolling},
         "startupPolicy": "LeaderCreated",
