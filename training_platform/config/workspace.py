@@ -53,6 +53,13 @@ class Workspace:
             if stack.environment:
                 yield stack, stack.environment
 
+    def kept_environments(self, base: Workspace) -> Iterator[tuple[Stack, Environment, Stack, Environment]]:
+        """Yield the environments that are in ``base`` too, under this name or a former one, each with what it was."""
+        for stack, environment in self.environments():
+            was = base.stacks.get(environment.renamed_from or stack.name) or base.stacks.get(stack.name)
+            if was and was.environment:
+                yield stack, environment, was, was.environment
+
     def teams(self) -> Iterator[tuple[Stack, Team, Environment]]:
         """Yield the team stacks whose files the model takes, each with its environment."""
         for stack in self.stacks.values():

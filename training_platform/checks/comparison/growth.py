@@ -23,13 +23,10 @@ def capacity_growth(head: Workspace, base: Workspace) -> Iterator[Finding]:
     Source: Filestore docs, service tiers, read 2026-04-10; Filestore CSI driver 2edb466, controller.go; Managed Lustre
     docs, increase the capacity, read 2026-11-22.
     """
-    for stack, environment in head.environments():
-        former = base.stacks.get(environment.renamed_from or stack.name) or base.stacks.get(stack.name)
-        if former is None or former.environment is None:
-            continue
+    for stack, environment, _, former in head.kept_environments(base):
         kept = [
-            *_kept("filestore", environment.filestore, former.environment.filestore),
-            *_kept("lustre", environment.lustre, former.environment.lustre),
+            *_kept("filestore", environment.filestore, former.filestore),
+            *_kept("lustre", environment.lustre, former.lustre),
         ]
         for section, name, spec, before in kept:
             if refusal := _refusal(spec, before):

@@ -19,16 +19,12 @@ def placed_flavors(head: Workspace, base: Workspace) -> Iterator[Finding]:
     To replace the object is no way out: it hangs on its finalizer while a queue names it, and queues are in the stacks
     of teams. Source: Kueue 0.19.2, CEL rules of the CRD of ResourceFlavor, read 2026-11-22 and seen on an API server.
     """
-    for stack, environment in head.environments():
-        before = environment.renamed_from or stack.name
-        former = base.stacks.get(before) or base.stacks.get(stack.name)
-        if former is None or former.environment is None:
-            continue
+    for stack, environment, was, former in head.kept_environments(base):
         for cluster, spec in environment.clusters.items():
-            old_spec = former.environment.clusters.get(cluster)
+            old_spec = former.clusters.get(cluster)
             if old_spec is None or old_spec.location != spec.location:
                 continue
-            old = base.flavors(former.name, cluster)
+            old = base.flavors(was.name, cluster)
             for name, flavor in head.flavors(stack.name, cluster).items():
                 if changed := _changed(flavor, old.get(name)):
                     yield stack.finding(
