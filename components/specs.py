@@ -139,7 +139,7 @@ class SystemPoolSpec(TypedDict):
 
 
 class PathwaysPoolSpec(TypedDict):
-    """The node pool for heads of Pathways jobs: a head has a VM for itself, and no pod of anything else is there."""
+    """The node pool for heads of Pathways jobs: each head has a VM to itself, and no other pods run there."""
 
     machine_type: NotRequired[str]
     """Machine type, without TPUs or GPUs."""
@@ -148,7 +148,7 @@ class PathwaysPoolSpec(TypedDict):
     """Fewest VMs over all zones of the cluster."""
 
     max_nodes: NotRequired[int]
-    """Most VMs over all zones of the cluster, and so most jobs at a time; quota is charged for them."""
+    """Most VMs over all zones of the cluster, one for each running job; quota is charged for them."""
 
     boot_disk: NotRequired[BootDiskSpec]
     """Boot disks of the VMs."""
@@ -536,7 +536,7 @@ class BucketSpec(TypedDict):
     """Storage class. One of STANDARD, NEARLINE, COLDLINE, ARCHIVE."""
 
     size_gib: NotRequired[int]
-    """GiB that it will hold, for its cost; default: not known, and not priced."""
+    """GiB that it is expected to hold, to estimate its cost; default: no estimate."""
 
     delete_after_days: NotRequired[int]
     """Days after which objects are deleted; default: never."""
@@ -571,7 +571,7 @@ class ResourcePoolSpec(TypedDict):
     """Machine type."""
 
     replicas: NotRequired[int]
-    """VMs; with max_replicas, the fewest, 0 only for Ray's workers."""
+    """VMs; with max_replicas, the minimum; 0 only for Ray's workers."""
 
     max_replicas: NotRequired[int]
     """Most VMs; turns autoscaling on."""
@@ -581,7 +581,7 @@ class ResourcePoolSpec(TypedDict):
 
 
 class RaySpec(TypedDict):
-    """A Ray cluster on the VMs of a persistent resource. All but the sizes of its pools replaces it when it changes."""
+    """A Ray cluster on the VMs of a persistent resource. Any change but one of the sizes of its pools replaces it."""
 
     version: NotRequired[str]
     """Version of Ray in Google's images. One of 2.33, 2.42, 2.47."""
@@ -606,7 +606,7 @@ class PersistentResourceSpec(TypedDict):
     """Machine type."""
 
     replicas: NotRequired[int]
-    """VMs; with max_replicas, the fewest, 0 only for Ray's workers."""
+    """VMs; with max_replicas, the minimum; 0 only for Ray's workers."""
 
     max_replicas: NotRequired[int]
     """Most VMs; turns autoscaling on."""
@@ -624,7 +624,7 @@ class PersistentResourceSpec(TypedDict):
     """Network attachment by which its VMs reach a VPC, environment for that of the environment."""
 
     ray: NotRequired[RaySpec]
-    """Makes it a Ray cluster, which takes Ray's jobs and none of Vertex AI."""
+    """Makes it a Ray cluster, which runs only Ray jobs, not training jobs of Vertex AI."""
 
     deletion_protection: NotRequired[bool]
     """false allows a change to delete or replace it, where the environment protects such resources."""

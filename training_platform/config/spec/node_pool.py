@@ -67,14 +67,14 @@ class SystemPoolSpec(Section):
 
 
 class PathwaysPoolSpec(SystemPoolSpec):
-    """The node pool for heads of Pathways jobs: a head has a VM for itself, and no pod of anything else is there."""
+    """The node pool for heads of Pathways jobs: each head has a VM to itself, and no other pods run there."""
 
     machine_type: CpuMachineName = Field(default=_HEADS, description="Machine type, without TPUs or GPUs.")
     min_nodes: int = Field(default=0, ge=0, description="Fewest VMs over all zones of the cluster.")
     max_nodes: int = Field(
         default=1,
         ge=1,
-        description="Most VMs over all zones of the cluster, and so most jobs at a time; quota is charged for them.",
+        description="Most VMs over all zones of the cluster, one for each running job; quota is charged for them.",
     )
 
 

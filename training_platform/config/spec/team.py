@@ -57,7 +57,9 @@ class BucketSpec(Section):
         default="STANDARD", description="Storage class."
     )
     size_gib: int | None = Field(
-        default=None, ge=1, description="GiB that it will hold, for its cost; default: not known, and not priced."
+        default=None,
+        ge=1,
+        description="GiB that it is expected to hold, to estimate its cost; default: no estimate.",
     )
     delete_after_days: int | None = Field(
         default=None, ge=1, description="Days after which objects are deleted; default: never."
@@ -88,7 +90,7 @@ class ResourcePoolSpec(Section):
     """VMs of one machine type and disk that a persistent resource keeps."""
 
     machine_type: MachineTypeName = Field(description="Machine type.", examples=["a2-highgpu-1g"])
-    replicas: int = Field(default=1, ge=0, description="VMs; with max_replicas, the fewest, 0 only for Ray's workers.")
+    replicas: int = Field(default=1, ge=0, description="VMs; with max_replicas, the minimum; 0 only for Ray's workers.")
     max_replicas: int | None = Field(default=None, ge=1, description="Most VMs; turns autoscaling on.")
     boot_disk: VertexBootDisk = Field(default=VertexBootDisk(), description="Boot disks of the VMs.")
 
@@ -110,7 +112,7 @@ OWN_ATTACHMENT = "environment"  # the network attachment that the environment ha
 
 
 class RaySpec(Section):
-    """A Ray cluster on the VMs of a persistent resource. All but the sizes of its pools replaces it when it changes."""
+    """A Ray cluster on the VMs of a persistent resource. Any change but one of the sizes of its pools replaces it."""
 
     version: Literal["2.33", "2.42", "2.47"] = Field(default="2.47", description="Version of Ray in Google's images.")
     image: str | None = Field(
@@ -140,7 +142,7 @@ class PersistentResourceSpec(ResourcePoolSpec):
         examples=["projects/example-train/regions/us-central1/networkAttachments/vertex"],
     )
     ray: RaySpec | None = Field(
-        default=None, description="Makes it a Ray cluster, which takes Ray's jobs and none of Vertex AI."
+        default=None, description="Makes it a Ray cluster, which runs only Ray jobs, not training jobs of Vertex AI."
     )
     deletion_protection: bool = Field(
         default=True,
@@ -181,7 +183,7 @@ class WorkbenchSpec(Section):
     accelerator: AttachedGpuName | None = Field(
         default=None, description="GPU that is attached to an N1 machine type; default: none.", examples=["t4"]
     )
-    accelerator_count: int = Field(default=1, ge=1, description="GPUs that are attached to the machine.")
+    accelerator_count: int = Field(default=1, ge=1, description="Number of attached GPUs.")
     owner: Email = Field(
         description="Whose notebooks they are: nobody else opens them. Changing it replaces the instance.",
         examples=["ada@example.com"],

@@ -43,7 +43,7 @@ class GkeTarget(Section):
     )
     pathways: bool = Field(
         default=False,
-        description="TPU: one program directs all slices, by Pathways, from a VM of the cluster's pathways pool.",
+        description="TPU: one program controls all slices through Pathways, from a VM of the cluster's pathways pool.",
     )
     host_network: bool = Field(
         default=False,

@@ -80,7 +80,7 @@ class Notebooks(Section):
     )
     buckets: bool = Field(
         default=False,
-        description="Gives notebooks of everybody an account that reads the buckets of data sets that all teams read.",
+        description="Gives everybody's notebooks a service account that reads buckets of data sets for all teams.",
     )
     idle_minutes: int = Field(default=60, ge=5, description="Minutes after which a notebook that does nothing ends.")
     image: str | None = Field(

@@ -19,7 +19,7 @@ ServerName = Annotated[str, OneOf("model server", MODEL_SERVERS)]
 
 
 class ServerSpec(Section):
-    """A model server: replicas of one image, each on one VM, a part of it, or several, between a fewest and a most."""
+    """A model server: replicas of one image, each on one VM, part of a VM or several VMs, scaled between two bounds."""
 
     flavor: str = Field(description="Flavor that the team has a share of.", examples=["h100-reservation"])
     server: ServerName = Field(
@@ -34,11 +34,11 @@ class ServerSpec(Section):
         default=(), description="Arguments of the program.", examples=[["--model=google/gemma-3-27b-it"]]
     )
     vms: int | None = Field(
-        default=None, ge=1, description="VMs of a replica; default: those of one TPU slice, and one VM with GPUs."
+        default=None, ge=1, description="VMs of each replica; default: all VMs of one TPU slice, or one VM with GPUs."
     )
     worker_command: tuple[str, ...] = Field(
         default=(),
-        description="Program on all VMs of a replica but the first; default: that of the first.",
+        description="Program on all VMs of a replica but the first; default: the same as on the first.",
         examples=[["sh", "-c", "ray start --address=$LWS_LEADER_ADDRESS:6379 --block"]],
     )
     port: Port | None = Field(default=None, description="Port that it answers on; default: the server's own.")
@@ -47,16 +47,18 @@ class ServerSpec(Section):
         default={}, description="Variables whose values are secrets of the team, by name; they need a command."
     )
     chips: int | None = Field(default=None, ge=1, description="Chips or GPUs of a pod; default: all of a VM.")
-    min_replicas: int = Field(default=1, ge=1, description="Fewest replicas.")
-    max_replicas: int = Field(default=1, ge=1, description="Most replicas; the team's share has to hold them.")
+    min_replicas: int = Field(default=1, ge=1, description="Minimum number of replicas.")
+    max_replicas: int = Field(
+        default=1, ge=1, description="Maximum number of replicas; the team's share has to hold them."
+    )
     metric: str | None = Field(
         default=None,
         pattern=r"^[a-zA-Z_:][a-zA-Z0-9_:]*$",
-        description="Gauge of the server by which replicas come and go; default: its queue of requests.",
+        description="Gauge metric of the server that it is scaled by; default: its queue of requests.",
         examples=["vllm:gpu_cache_usage_perc"],
     )
     target: int | None = Field(
-        default=None, ge=1, description="Mean of the metric over all replicas, above which there are more of them."
+        default=None, ge=1, description="Mean of the metric over all replicas, above which replicas are added."
     )
     priority: Name = Field(
         default=SERVING_PRIORITY, description="Priority of its pods in Kueue; default: above all of the environment's."
