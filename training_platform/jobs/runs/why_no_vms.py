@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from training_platform.clients.google_api import GoogleError
 from training_platform.config.expansion.pools import ExpandedPool
-from training_platform.config.reading.source import UnreadableError
 from training_platform.jobs.gke.gpu_direct import usable_pools
 from training_platform.jobs.gke.layout import gke_target
 from training_platform.jobs.resolve import ResolvedJob
@@ -19,7 +18,7 @@ from training_platform.jobs.runs.state import quoted
 from training_platform.quota.charges import vm_usage
 from training_platform.quota.demand import pool_vms
 from training_platform.quota.keys import shown
-from training_platform.quota.snapshot import read_snapshots
+from training_platform.quota.snapshot import Snapshot, read_snapshots
 from training_platform.resources.gke.node_pool import node_pool_name
 
 Json = Mapping[str, Any]
@@ -33,12 +32,13 @@ def vm_sentences(job: ResolvedJob, states: Callable[[], Mapping[str, Json]], tod
     ``states`` reads the cluster's node pools. What nobody may read, or no snapshot has, is left out.
     """
     gke, flavor = gke_target(job)
-    pools = usable_pools(flavor, gke.nodes or 1)
+    pools, project = usable_pools(flavor, gke.nodes or 1), job.environment.project
+    snapshot = read_snapshots(job.workspace.root, today).get(project)
     for pool in pools:
         place = pool.zone or pool.region
         yield (
             f"Pool {pool.name} has at most {pool.max_nodes:,} VMs of {pool.machine.name} in {place}, "
-            f"{pool.spec.capacity}{_quota(job, pool, today)}."
+            f"{pool.spec.capacity}{_quota(project, pool, snapshot)}."
         )
     try:
         found = states() if pools else {}
@@ -49,17 +49,14 @@ def vm_sentences(job: ResolvedJob, states: Callable[[], Mapping[str, Json]], tod
         yield from _troubles(pool, found)
 
 
-def _quota(job: ResolvedJob, pool: ExpandedPool, today: date) -> str:
-    """Return what the pool charges for its accelerators at its most, and the limit of the last snapshot."""
-    project = job.environment.project
-    try:
-        snapshot = read_snapshots(job.workspace.root, today).get(project)
-    except UnreadableError:
+def _quota(project: str, pool: ExpandedPool, snapshot: Snapshot | None) -> str:
+    """Return the quota that the pool's accelerators charge, and its limit in the last snapshot."""
+    if snapshot is None:
         return ""
     for usage in vm_usage(pool_vms(project, pool)):
         key, *_ = usage.keys
-        limit = snapshot.limit(key) if snapshot and usage.unit in _ACCELERATORS else None
-        if snapshot and limit is not None:
+        limit = snapshot.limit(key) if usage.unit in _ACCELERATORS else None
+        if limit is not None:
             return f"; quota {key}: limit {shown(limit)} as of {snapshot.taken}"
     return ""
 
