@@ -44,6 +44,12 @@ def dig(value: Any, *path: str) -> Any:
     return value
 
 
+def has_condition(obj: Json, kind: str) -> bool:
+    """Whether the status of an object says that a condition, such as ``Ready``, holds."""
+    conditions = dig(obj, "status", "conditions") or []
+    return any(each["type"] == kind and each["status"] == "True" for each in conditions)
+
+
 def put(value: Json, path: tuple[str, ...], item: Any) -> Json:
     """Copy a value as it came with one field set, inside secrets too; unchanged where an unknown stands in the way."""
     changed = copy.deepcopy(value)

@@ -15,7 +15,7 @@ import httpx
 
 from training_platform.sandbox.kubernetes.api_servers.control_plane import START_SECONDS, Access
 from training_platform.sandbox.kubernetes.store import Refused
-from training_platform.sandbox.kubernetes.values import Json, dig
+from training_platform.sandbox.kubernetes.values import Json, dig, has_condition
 
 FIELD_MANAGER: Final = "pulumi-kubernetes"
 _DEFINITION: Final = ("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
@@ -128,7 +128,7 @@ class ApiClient:
             self.apply(resource, "", name, definition, force=True)
         deadline = time.monotonic() + START_SECONDS
         for name in definitions:
-            while not _is_established(self.read(resource, "", name) or {}):
+            while not has_condition(self.read(resource, "", name) or {}, "Established"):
                 if time.monotonic() > deadline:
                     raise Refused(f"the definition {name} is not served {START_SECONDS:.0f} s after it was installed")
                 time.sleep(_POLL_SECONDS)
@@ -175,8 +175,3 @@ _REFUSALS: Final[Mapping[int, type[Refused]]] = {HTTPStatus.NOT_FOUND: NotThere,
 def _plain(obj: Json) -> Json:
     obj.get("metadata", {}).pop("managedFields", None)
     return obj
-
-
-def _is_established(definition: Json) -> bool:
-    conditions = dig(definition, "status", "conditions") or []
-    return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)

@@ -131,7 +131,7 @@ class ControlPlanes:
         place.mkdir(parents=True, exist_ok=True)
         access = Access(f"https://127.0.0.1:{free_port()}", secrets.token_urlsafe(), place / "apiserver.crt")
         tokens = place / "tokens.csv"
-        _write_private(tokens, f'{access.token},admin,admin,"system:masters"\n')
+        write_private(tokens, f'{access.token},admin,admin,"system:masters"\n')
         flags = {
             "etcd-servers": etcd,
             "etcd-prefix": f"/{quote(cluster)}",
@@ -151,7 +151,7 @@ class ControlPlanes:
         _wait(server, (place / "apiserver.key").exists)  # written after the certificate
         with access.client() as client:
             _wait_until_ready(server, client, "/readyz")
-        _write_private(place / "kubeconfig", access.kubeconfig(context(cluster)))
+        write_private(place / "kubeconfig", access.kubeconfig(context(cluster)))
         return access
 
     def _write_together(self) -> None:
@@ -159,7 +159,7 @@ class ControlPlanes:
         with self._lock:
             every = [json.loads(access.kubeconfig(context(name))) for name, access in self._found.items()]
             parts = {part: [row for each in every for row in each[part]] for part in ("clusters", "users", "contexts")}
-            _write_private(self._folder / "kubeconfig", json.dumps({**every[-1], **parts}, indent=1))
+            write_private(self._folder / "kubeconfig", json.dumps({**every[-1], **parts}, indent=1))
 
     def _run(self, program: str, flags: dict[str, object], place: Path) -> TiedProcess:
         command = [str(self._binaries / program), *(f"--{name}={value}" for name, value in flags.items())]
@@ -182,7 +182,8 @@ def free_port() -> int:
         return port
 
 
-def _write_private(path: Path, text: str) -> None:
+def write_private(path: Path, text: str) -> None:
+    """Write a file that nobody else on the machine may read."""
     path.touch(mode=0o600)
     path.write_text(text, encoding="utf-8")
 

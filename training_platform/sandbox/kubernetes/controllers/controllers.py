@@ -21,7 +21,12 @@ from typing import Final, NamedTuple, Self
 import httpx
 import yaml
 
-from training_platform.sandbox.kubernetes.api_servers.control_plane import START_SECONDS, Access, free_port
+from training_platform.sandbox.kubernetes.api_servers.control_plane import (
+    START_SECONDS,
+    Access,
+    free_port,
+    write_private,
+)
 from training_platform.sandbox.kubernetes.api_servers.tied_process import TiedProcess
 from training_platform.sandbox.kubernetes.controllers.webhooks import (
     API,
@@ -173,8 +178,7 @@ class Controllers:
     def _kubeconfig(self, name: str, account: str) -> Path:
         """Write how a program reaches the API server, as a service account that may do anything."""
         path = self._folder / f"{name}.kubeconfig"
-        path.touch(mode=0o600)
-        path.write_text(self._access.kubeconfig(account=f"system:serviceaccount:{account}"), encoding="utf-8")
+        write_private(path, self._access.kubeconfig(account=f"system:serviceaccount:{account}"))
         return path
 
     def _run(self, binary: Path, flags: Mapping[str, object], inside: Sequence[str] = ()) -> TiedProcess:

@@ -11,7 +11,7 @@ from typing import Final, Self
 import httpx
 
 from training_platform.sandbox.kubernetes.api_servers.control_plane import Access
-from training_platform.sandbox.kubernetes.values import Json
+from training_platform.sandbox.kubernetes.values import Json, has_condition
 
 LOG: Final = logging.getLogger("training_platform.sandbox.kubernetes")
 Nodes = Callable[[], Mapping[str, Json]]
@@ -57,7 +57,7 @@ class Kubelets:
             if name not in there:
                 body = {**node, "apiVersion": "v1", "kind": "Node"}
                 self._client.post(_NODES, json=body).raise_for_status()
-            if name not in there or not _is_ready(there[name]):
+            if name not in there or not has_condition(there[name], "Ready"):
                 self._patch(f"{_NODES}/{name}/status", {"status": node["status"]})
                 self._patch(f"{_NODES}/{name}", {"spec": node["spec"]})  # the server adds the taint of one not ready
 
@@ -77,8 +77,3 @@ class Kubelets:
     def _patch(self, path: str, body: Json) -> None:
         headers = {"Content-Type": "application/merge-patch+json"}
         self._client.patch(path, content=json.dumps(body), headers=headers).raise_for_status()
-
-
-def _is_ready(node: Json) -> bool:
-    conditions = node.get("status", {}).get("conditions", ())
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
