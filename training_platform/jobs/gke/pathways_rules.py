@@ -12,10 +12,11 @@ from training_platform.jobs.gke.pathways import MANAGER_LIMITS, PROXY_LIMITS, VE
 from training_platform.jobs.resolve import ResolvedJob
 
 RULE = "job-pathways"
-_OWN = [
-    {"cpu": int(each["cpu"]), "memory": int(each["memory"].removesuffix("G"))}
-    for each in (MANAGER_LIMITS, PROXY_LIMITS)
-]
+_OWN = {
+    resource: sum(int(limits[resource].removesuffix("G")) for limits in (MANAGER_LIMITS, PROXY_LIMITS))
+    for resource in ("cpu", "memory")
+}
+"""CPUs and GB of memory that the manager and the proxy take of the head's VM."""
 
 
 def pathways_findings(job: ResolvedJob) -> Iterator[Finding]:
@@ -63,8 +64,8 @@ def _head(job: ResolvedJob) -> Iterator[Finding]:
         return
     machine = MACHINE_TYPES[pool.machine_type]
     for field, asked, has in (
-        ("cpu", job.spec.cpu or 0, machine.vcpus - sum(each["cpu"] for each in _OWN)),
-        ("memory_gib", job.spec.memory_gib or 0, int(machine.memory_gb) - sum(each["memory"] for each in _OWN)),
+        ("cpu", job.spec.cpu or 0, machine.vcpus - _OWN["cpu"]),
+        ("memory_gib", job.spec.memory_gib or 0, int(machine.memory_gb) - _OWN["memory"]),
     ):
         if asked >= has:
             message = f"is {asked}, and the head's {pool.machine_type} has {has} left beside Pathways' own containers"
