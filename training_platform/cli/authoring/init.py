@@ -76,7 +76,7 @@ def team(
 
     folder = repository(root)
     workspace = read_workspace(folder)
-    home = _asked(environment, "--environment", *_environments(workspace))
+    home = _environment(environment, workspace)
     of = members or [_asked(None, "--member", "IAM member, such as group:vision@example.com")]
     text = team_text(environment=home, name=name, members=of, shares=unpromised(workspace, home))
     _write_stack(folder, f"{home}-{name}", text)
@@ -104,7 +104,7 @@ def job(
 
     folder = repository(root)
     workspace = read_workspace(folder)
-    home = _asked(environment, "--environment", *_environments(workspace))
+    home = _environment(environment, workspace)
     where = _one_of(target, "--target", "Where it runs: gke, vertex or both", ("gke", "vertex", "both"), "gke")
     parts = name.split("/")
     owners = {team.name: team for _, team, _ in workspace.teams() if team.environment == home}
@@ -165,10 +165,11 @@ def decided(production: bool | None) -> bool:
     return production if production is not None else fail("--production or --no-production is missing.")
 
 
-def _environments(workspace: Workspace) -> tuple[str, str | None]:
-    """Return what is asked of an environment, with those that there are, and the only one if it is that."""
+def _environment(given: str | None, workspace: Workspace) -> str:
+    """Return the environment of a team or job: as a flag or an answer says, by default the only one that there is."""
     names = [stack.name for stack, _ in workspace.environments()]
-    return f"Stack of the environment ({', '.join(names) or 'none is declared'})", names[0] if len(names) == 1 else None
+    question = f"Stack of the environment ({', '.join(names) or 'none is declared'})"
+    return _asked(given, "--environment", question, names[0] if len(names) == 1 else None)
 
 
 def _write_stack(folder: Path, name: str, text: str) -> None:
