@@ -25,6 +25,19 @@ def test_environments_come_before_their_teams() -> None:
     assert list(read_workspace(ORGANISATION).stacks) == ["dev", "prod", "dev-vision", "prod-nlp", "prod-vision"]
 
 
+def test_an_environment_is_kept_under_its_name_or_a_former_one(copy: Path) -> None:
+    base = read_workspace(copy)
+    (copy / "stacks" / "Pulumi.dev.yaml").rename(copy / "stacks" / "Pulumi.lab.yaml")
+    head = "  training-platform:environment:\n"
+
+    unsaid = list(read_workspace(copy).kept_environments(base))
+    said = list(edit(copy, "lab", head, f"{head}    renamed_from: dev\n").kept_environments(base))
+
+    assert [(each.name, was.name) for each, _, was, _ in unsaid] == [("prod", "prod")]
+    assert [(each.name, was.name) for each, _, was, _ in said] == [("lab", "dev"), ("prod", "prod")]
+    assert said[0][3] == base.stacks["dev"].environment
+
+
 def test_a_team_of_an_unknown_environment_is_found(copy: Path) -> None:
     (finding,) = edit(copy, "prod-nlp", "environment: prod", "environment: pord").stacks["prod-nlp"].findings
 
