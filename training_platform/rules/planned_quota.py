@@ -194,7 +194,7 @@ def _workbench(instance: WorkbenchView, project: str) -> Iterator[Charge]:
         disk_type=instance.disk_type,
         disk_gb=instance.boot_disk_gb + instance.data_disk_gb,
         accelerator_type=instance.gke_label,
-        accelerator_count=instance.accelerator_count,
+        accelerator_count=instance.gpus,
     )
     yield from (usage.by(_holder(instance, "machine_type", 0, 0)) for usage in vm_usage(vm))
 

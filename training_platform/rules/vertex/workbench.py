@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from training_platform.catalog import ACCELERATORS, MACHINE_TYPES
+from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.attachments import gpu_counts
 from training_platform.catalog.locations import nearest_first, region_of
 from training_platform.rules.gke.machines import listed, where_offered
@@ -20,7 +20,7 @@ from training_platform.rules.views.vertex import WorkbenchView
 )
 def workbench_gpus(instance: WorkbenchView) -> Iterator[Draft]:
     """Find GPUs other than those of the machine type, and GPUs that are not attached to it."""
-    machine, kind, count = MACHINE_TYPES.get(instance.machine_type or ""), instance.accelerator_type, _count(instance)
+    machine, kind, count = MACHINE_TYPES.get(instance.machine_type or ""), instance.accelerator_type, instance.gpus
     if machine is None or machine.kind == "tpu":
         return
     if machine.kind == "gpu":
@@ -30,7 +30,7 @@ def workbench_gpus(instance: WorkbenchView) -> Iterator[Draft]:
             message = f"{machine.name} has {pair}, but {count} of {kind or 'none'} are requested"
             yield finding(instance, "accelerator_type", message, allowed=pair)
     elif kind:
-        gpu = next((each for each in ACCELERATORS.values() if each.gke_label == instance.gke_label), None)
+        gpu = instance.gpu
         counts = gpu_counts(machine, gpu) if gpu else ()
         if count not in counts and (gpu or not machine.name.startswith("n1-")):
             message = f"{machine.name} does not go with {count} of {kind}"
@@ -56,7 +56,3 @@ def workbench_zone(instance: WorkbenchView) -> Iterator[Draft]:
         nearest = next(iter(nearest_first(instance.zone, machine.zones)), None)
         allowed = where_offered(machine, region_of(instance.zone)) or None
         yield finding(instance, "zone", message, allowed=allowed, nearest=nearest)
-
-
-def _count(instance: WorkbenchView) -> int:
-    return instance.accelerator_count or (1 if instance.accelerator_type else 0)

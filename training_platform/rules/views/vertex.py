@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from training_platform.catalog import ACCELERATORS, MACHINE_TYPES
 from training_platform.catalog.attachments import with_gpus
-from training_platform.catalog.types import MachineType
+from training_platform.catalog.types import Accelerator, MachineType
 from training_platform.config.reading.finding import Path
 from training_platform.config.spec.team import pool_path
 from training_platform.resources.planned import Planned
@@ -86,16 +86,26 @@ class WorkbenchView(View):
     data_disk_gb = fields.size("gceSetup.dataDisks.diskSizeGb")
 
     @property
+    def gpu(self) -> Accelerator | None:
+        """The catalogue's row of its GPUs; None where it has none or the catalogue does not know them."""
+        named = {each.vertex.accelerator_type: each for each in ACCELERATORS.values() if each.vertex}
+        return named.get(self.accelerator_type or "")
+
+    @property
+    def gpus(self) -> int:
+        """How many GPUs it asks for: one where it only says of which type."""
+        return self.accelerator_count or (1 if self.accelerator_type else 0)
+
+    @property
     def gke_label(self) -> str | None:
-        """GKE's name of its GPUs, None where it has none or the catalogue does not know them."""
-        named = {each.vertex.accelerator_type: each.gke_label for each in ACCELERATORS.values() if each.vertex}
-        return named.get(self.accelerator_type) if self.accelerator_type else None
+        """GKE's name of its GPUs; None as of ``gpu``."""
+        return self.gpu.gke_label if self.gpu else None
 
     @property
     def machine(self) -> MachineType | None:
         """The machine type's row in the catalogue, with GPUs that are attached; None where it has none."""
         known = self.machine_type in MACHINE_TYPES
-        return with_gpus(self.machine_type or "", self.gke_label, self.accelerator_count) if known else None
+        return with_gpus(self.machine_type or "", self.gke_label, self.gpus) if known else None
 
     @property
     def disk_type(self) -> str:
