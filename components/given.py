@@ -42,6 +42,11 @@ def read_place(name: str, args: Any) -> Scope:
     return _scope(place)
 
 
+def refusal(*rejected: InputPropertyErrorDetails) -> InputPropertiesError:
+    """Return the error that says everything that is wrong, each with its property."""
+    return InputPropertiesError("its inputs are not what the component takes", list(rejected))
+
+
 def _sections(name: str, args: Any, models: Mapping[str, type[BaseModel]]) -> dict[str, BaseModel]:
     rejected = [*_of_name(name)]
     found = {}
@@ -51,7 +56,7 @@ def _sections(name: str, args: Any, models: Mapping[str, type[BaseModel]]) -> di
         except ValidationError as error:
             rejected += _details(error, model, (key,))
     if rejected:
-        raise InputPropertiesError("its inputs are not what the component takes", rejected)
+        raise refusal(*rejected)
     return found
 
 

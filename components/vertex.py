@@ -3,10 +3,9 @@
 from typing import TypedDict
 
 import pulumi
-from pulumi.errors import InputPropertiesError, InputPropertyErrorDetails
 
 from components import models
-from components.given import read
+from components.given import read, refusal
 from components.specs import PersistentResourceSpec, Place, TensorboardSpec
 from modules.vertex import persistent_resource, tensorboard
 from training_platform.config.spec import team
@@ -33,8 +32,7 @@ class PersistentResource(pulumi.ComponentResource):
         scope, spec = read(name, args, team.PersistentResourceSpec)
         if spec.ray:
             reason = "is for stacks of this repository: the provider of Ray clusters runs in the program's own checkout"
-            rejected = [InputPropertyErrorDetails(property_path="spec.ray", reason=reason)]
-            raise InputPropertiesError("its inputs are not what the component takes", rejected)
+            raise refusal({"property_path": "spec.ray", "reason": reason})
         made = persistent_resource.PersistentResource(
             name,
             persistent_resource.PersistentResourceArgs(scope=scope, key=name, spec=spec),
