@@ -125,7 +125,7 @@ def evaluate(program: Program, rules: Iterable[Rule] | None = None, file: Stack 
     """
     found: dict[tuple[object, ...], Finding] = {}
     refused: set[tuple[object, ...]] = set()
-    of_documents: list[tuple[tuple[object, ...], tuple[object, ...]]] = []
+    of_documents: dict[tuple[object, ...], tuple[object, ...]] = {}
 
     def keep(each: Rule, draft: Draft) -> None:
         same = draft.view.origin or draft.view.name
@@ -134,7 +134,7 @@ def evaluate(program: Program, rules: Iterable[Rule] | None = None, file: Stack 
         said = found.setdefault(key, _finding(each, draft, path, file))
         place = (draft.view.type, same, said.path)
         if each.owner == "documents":
-            of_documents.append((place, key))
+            of_documents[key] = place
         elif said.severity == "error" and each.owner in _REFUSERS:
             refused.add(place)
 
@@ -147,10 +147,7 @@ def evaluate(program: Program, rules: Iterable[Rule] | None = None, file: Stack 
                     keep(each, draft)
             except NeedsUnknown as unknown:
                 keep(each, _undecided(each, unknown))
-    for place, key in of_documents:
-        if place in refused:
-            found.pop(key, None)
-    return list(found.values())
+    return [said for key, said in found.items() if of_documents.get(key) not in refused]
 
 
 def _undecided(each: Rule, unknown: NeedsUnknown) -> Draft:
