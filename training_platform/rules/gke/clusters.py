@@ -123,11 +123,8 @@ def autopilot_settings(cluster: ClusterView) -> Iterator[Draft]:
             cluster, "clashing", message, allowed="none of them; pods and ComputeClasses request TPUs and GPUs"
         )
     if cluster.autopilot and is_zone(cluster.location or ""):
-        message, region = (
-            f"{cluster.location} is a zone, and Autopilot clusters are regional",
-            region_of(cluster.location),
-        )
-        yield finding(cluster, "location", message, allowed="a region", nearest=region)
+        message = f"{cluster.location} is a zone, and Autopilot clusters are regional"
+        yield finding(cluster, "location", message, allowed="a region", nearest=region_of(cluster.location))
 
 
 @rule(
