@@ -19,7 +19,6 @@ from training_platform.sandbox.cloud.state.cloud import Cloud
 from training_platform.sandbox.cloud.state.store import Record
 
 PIPELINES: Final = "trainingPipelines"
-_MADE_BY: Final = "pipeline"  # of a job: the pipeline that made it
 _WORKS: Final = "works"  # of a pipeline that has not ended: the job that works for it
 _UNPARSED: Final = "Unable to parse `training_pipeline.training_task_inputs` into the `inputs` defined in the file:"
 _COPIED: Final = ("labels", "encryptionSpec")
@@ -45,7 +44,7 @@ def job_of(cloud: Cloud, pipeline: Record, api: Api) -> Record:
         raise ApiError(400, f"{_UNPARSED} {about['trainingTaskDefinition']}: {error}") from error
     parent = pipeline.name.rpartition(f"/{PIPELINES}/")[0]
     job = Record(name=f"{parent}/{kind}/{cloud.number()}", project=pipeline.project, body=body)
-    job.meta[_MADE_BY], pipeline.meta[_WORKS] = pipeline.name, job.name
+    pipeline.meta[_WORKS] = job.name
     pipeline.body["state"] = "PIPELINE_STATE_PENDING"
     return job
 
