@@ -17,6 +17,7 @@ def wrong(rule: str, kind: str, **inputs: Any) -> list[str]:
     whole = program(views_of_plan([planned]), stack="dev", environment="dev", team=None, production=False)
     found = evaluate(whole, [RULES[rule]])
     assert all(each.allowed and each.severity == "error" for each in found)
+    assert not any("None" in f"{each.message} {each.allowed} {each.nearest or ''}" for each in found)  # not an input's
     return [each.path for each in found]
 
 

@@ -21,16 +21,17 @@ def partial_admission(inputs: Json) -> Iterator[Wrong]:
     written, spec = block(inputs, "metadata", "annotations"), block(inputs, "spec")
     if is_unknown(spec, "parallelism") or is_unknown(spec, "completions"):
         return
-    here, parallelism, completions = "metadata.annotations", whole(spec, "parallelism"), whole(spec, "completions")
+    here, parallelism, completions = "metadata.annotations", whole(spec, "parallelism") or 1, whole(spec, "completions")
     least = text(written, _LEAST)
     if least is not None:
-        most = min(parallelism or 1, completions or parallelism or 1) - 1
+        most = min(parallelism, completions or parallelism) - 1
         if not re.fullmatch(r"[+-]?[0-9]+", least) or not 1 <= int(least) <= most:
             allowed = f"1 to {most}" if most else "a parallelism of 2 or more first"
             yield Wrong(here, f"{_LEAST} is {least}, for {most + 1} pods", allowed, str(most) if most else None)
     if text(written, _EQUAL) in _FLAGS:
         if spec.get("completionMode") in (None, "NonIndexed"):
             yield Wrong(here, f"{_EQUAL} is only for Indexed jobs", "completionMode Indexed")
-        elif (parallelism or 1) != (completions or 1):
-            message = f"completions is {completions} and parallelism {parallelism}; {_EQUAL} needs both to be equal"
+        elif parallelism != (completions or 1):
+            count = "not written" if completions is None else completions
+            message = f"completions is {count} and parallelism {parallelism}; {_EQUAL} needs both to be equal"
             yield Wrong("spec.completions", message, str(parallelism), str(parallelism))

@@ -26,6 +26,8 @@ INDEXED = {"completionMode": "Indexed", "parallelism": 4.0, "completions": 4.0}
         (LEAST, UNKNOWN, {"parallelism": 4.0}, None),
         (EQUAL, "true", INDEXED, None),
         (EQUAL, "true", {**INDEXED, "completions": 8.0}, "spec.completions"),
+        (EQUAL, "true", {"completionMode": "Indexed", "parallelism": 4.0}, "spec.completions"),
+        (EQUAL, "true", {"completionMode": "Indexed", "completions": 4.0}, "spec.completions"),
         (EQUAL, "true", {**INDEXED, "completionMode": "NonIndexed"}, "metadata.annotations"),
         (EQUAL, "false", {**INDEXED, "completions": 8.0}, None),
     ],
