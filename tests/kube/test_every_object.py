@@ -43,7 +43,7 @@ _NETWORKING = "published in GoogleCloudPlatform/gke-networking-api 34c617f, conf
 _GATEWAY = "published in kubernetes-sigs/gateway-api, config/crd/standard; GKE brings it with gateway_api_config"
 _POLICY = "published in GoogleCloudPlatform/gke-gateway-api fc40d60, config/crd"
 GKES_OWN: Mapping[tuple[str, str], str] = {
-    ("cloud.google.com/v1", "ComputeClass"): "published nowhere: only a cluster of GKE can be asked for it",
+    ("cloud.google.com/v1", "ComputeClass"): "published in GoogleCloudPlatform/compute-class-api 8067eae",
     ("gateway.networking.k8s.io/v1", "Gateway"): _GATEWAY,
     ("gateway.networking.k8s.io/v1", "HTTPRoute"): _GATEWAY,
     ("networking.gke.io/v1", "GCPBackendPolicy"): _POLICY,

@@ -1,9 +1,8 @@
 """What GKE itself puts into every cluster, without which objects of the platform are refused.
 
 Their definitions are not ours to bring, so any field is taken here; ``--crds`` may bring a real one, which goes before.
-Those of networks are published (GoogleCloudPlatform/gke-networking-api 34c617f, read 2026-11-22, for plurals and scopes
-too). Of ComputeClass only the name was found, computeclasses.cloud.google.com, in public repositories searched on
-2026-11-22; its scope is unverified.
+Plurals and scopes are those of the published definitions: GoogleCloudPlatform/gke-networking-api 34c617f for networks,
+GoogleCloudPlatform/compute-class-api 8067eae for ComputeClass; read 2026-11-22.
 """
 
 from __future__ import annotations
