@@ -19,7 +19,7 @@ from training_platform.resources.kueue.configuration import configuration
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 
 DEFINITIONS = (*KINDS, "gmp", "TRAINING_PLATFORM_LWS_DEFINITIONS")
-OF_SERVER, NODE_POOL = "leaderworkerset.sigs.k8s.io/name=serve-chat", "cloud.google.com/gke-nodepool"
+NODE_POOL = "cloud.google.com/gke-nodepool"
 GROUP, WORKER = "leaderworkerset.sigs.k8s.io/group-index", "leaderworkerset.sigs.k8s.io/worker-index"
 TPU, PLACED = "tpu-v5e-4x4", "tpu-v5e-2x4"  # of slices with 4 VMs, and with 2 that Kueue places jobs on
 
@@ -27,11 +27,7 @@ TPU, PLACED = "tpu-v5e-4x4", "tpu-v5e-2x4"  # of slices with 4 VMs, and with 2 t
 class Groups(Servers):
     """A cluster with model servers whose replicas are groups of pods."""
 
-    def pods(self, team: str, *, running: bool = False) -> list[Json]:
-        """Return the pods of all groups."""
-        every = self.get(f"/api/v1/namespaces/{team}/pods?labelSelector={OF_SERVER}")["items"]
-        alive = [each for each in every if not each["metadata"].get("deletionTimestamp")]
-        return [each for each in alive if not running or each.get("status", {}).get("phase") == "Running"]
+    selector = "leaderworkerset.sigs.k8s.io/name=serve-chat"
 
     def nodes(self, team: str) -> dict[str, set[str]]:
         """Return by group the nodes of its pods that run, after those with a node were said to."""

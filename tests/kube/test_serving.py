@@ -28,14 +28,15 @@ SERVER = {"flavor": "h100-reservation", "image": "registry.example.com/vllm:1"}
 class Servers(Queues):
     """A cluster with model servers; pods that have a node run, as a kubelet would say."""
 
+    selector = "training-platform/server"
+
     def __init__(self, client: httpx.Client) -> None:
         super().__init__(client)
         self._http = client
 
     def pods(self, team: str, *, running: bool = False) -> list[Json]:
         """Return the pods of servers that are not being deleted."""
-        query = "labelSelector=training-platform/server"
-        every = self.get(f"/api/v1/namespaces/{team}/pods?{query}")["items"]
+        every = self.get(f"/api/v1/namespaces/{team}/pods?labelSelector={self.selector}")["items"]
         alive = [each for each in every if not each["metadata"].get("deletionTimestamp")]
         return [each for each in alive if not running or each.get("status", {}).get("phase") == "Running"]
 
