@@ -12,7 +12,8 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import IO, Final
 
@@ -24,23 +25,34 @@ _SECONDS: Final = 60  # until the scheduler has written its address
 
 
 class Dask:
-    """A Dask scheduler at ``address`` on the loopback interface, and workers, each a process with one thread."""
+    """A Dask scheduler on the loopback interface, and workers, each a process with one thread."""
 
     def __init__(self, folder: Path) -> None:
         self.workers: list[subprocess.Popen[bytes]] = []
         self._folder = folder
         self._file = folder / "scheduler.json"
         self._log: IO[bytes] = (folder / "dask.log").open("ab")
-        self.scheduler = self._start("scheduler", "--port", "0", "--no-show")
+        self.scheduler = self._start("scheduler", "--port", "0", "--no-show", "--scheduler-file", str(self._file))
+
+    @cached_property
+    def address(self) -> str:
+        """The scheduler's address, once it has written it.
+
+        Raises RuntimeError when that takes too long.
+        """
         deadline = time.monotonic() + _SECONDS
-        while not self._file.exists() and time.monotonic() < deadline:
+        while time.monotonic() < deadline:
+            text = self._file.read_text(encoding="utf-8") if self._file.exists() else ""
+            with suppress(json.JSONDecodeError):  # the file is there before what it says
+                return str(json.loads(text)["address"])
             time.sleep(0.05)
-        self.address = str(json.loads(self._file.read_text(encoding="utf-8"))["address"])
+        raise RuntimeError(f"the scheduler has not written {self._file} within {_SECONDS} s")
 
     def grow(self, workers: int = 1) -> None:
         """Start more workers."""
         place = ("--local-directory", str(self._folder))
-        self.workers += [self._start("worker", "--nthreads", "1", "--no-nanny", *place) for _ in range(workers)]
+        options = (self.address, "--nthreads", "1", "--no-nanny", *place)
+        self.workers += [self._start("worker", *options) for _ in range(workers)]
 
     def end(self) -> None:
         """Kill every process."""
@@ -50,8 +62,8 @@ class Dask:
         self._log.close()
 
     def _start(self, role: str, *options: str) -> subprocess.Popen[bytes]:
-        common = ("--host", "127.0.0.1", "--no-dashboard", "--scheduler-file", str(self._file))
-        return subprocess.Popen([str(BIN / "dask"), role, *common, *options], stdout=self._log, stderr=self._log)
+        command = [str(BIN / "dask"), role, "--host", "127.0.0.1", "--no-dashboard", *options]
+        return subprocess.Popen(command, stdout=self._log, stderr=self._log)
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from components.models import Place
 from training_platform.config.reading.finding import Path, dotted
+from training_platform.config.reading.numbers import whole_numbers
 from training_platform.config.reading.rejection import rejections
 from training_platform.config.reading.section import Name, fits
 from training_platform.config.reading.source import Source
@@ -52,7 +53,7 @@ def _sections(name: str, args: Any, models: Mapping[str, type[BaseModel]]) -> di
     found = {}
     for key, model in models.items():
         try:
-            found[key] = model.model_validate_json(json.dumps(_whole(args.get(key, {}))))
+            found[key] = model.model_validate_json(json.dumps(whole_numbers(args.get(key, {}))))
         except ValidationError as error:
             rejected += _details(error, model, (key,))
     if rejected:
@@ -76,15 +77,6 @@ def _details(error: ValidationError, model: type[BaseModel], below: Path) -> Ite
         parts += [f"Allowed: {finding.allowed}"] if finding.allowed else []
         parts += [f"Nearest: {finding.nearest}"] if finding.nearest else []
         yield {"property_path": camel_case(f"{dotted(below)}.{finding.path}"), "reason": ". ".join(parts)}
-
-
-def _whole(value: Any) -> Any:
-    """Return a value with numbers as the models take them: 8 where the engine's wire has 8.0."""
-    if isinstance(value, Mapping):
-        return {key: _whole(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_whole(inner) for inner in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _scope(place: Place) -> Scope:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from training_platform.config.reading.finding import Finding
+from training_platform.config.reading.numbers import whole_numbers
 from training_platform.config.reading.source import Source, UnreadableError, read_source
 from training_platform.config.workspace import Workspace
 from training_platform.quota.ledger import project_ledgers
@@ -27,7 +28,7 @@ def given_snapshot(setting: str | Mapping[str, Any]) -> Snapshot:
 
     The engine starts a pack in its own folder.
     """
-    return _read(setting) if isinstance(setting, str) else _parsed(Source(INLINE, _whole_numbers(setting)))
+    return _read(setting) if isinstance(setting, str) else _parsed(Source(INLINE, whole_numbers(setting)))
 
 
 def quota_findings(views: Iterable[View], snapshot: Snapshot | None) -> tuple[list[Finding], list[str]]:
@@ -60,12 +61,3 @@ def _parsed(source: Source) -> Snapshot:
     if snapshot is None or found:
         raise SnapshotError("; ".join(each.one_line for each in found))
     return snapshot
-
-
-def _whole_numbers(value: Any) -> Any:
-    """Return a config's value with whole numbers as such: it comes over a wire that has none."""
-    if isinstance(value, Mapping):
-        return {key: _whole_numbers(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_whole_numbers(each) for each in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value

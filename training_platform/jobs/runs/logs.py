@@ -73,7 +73,7 @@ def _started(cluster: ClusterApi, namespace: str, run: str) -> list[str]:
 
 
 def _has_program(pod: Mapping[str, Any]) -> bool:
-    return CONTAINER in [each["name"] for each in pod.get("spec", {}).get("containers") or [{"name": CONTAINER}]]
+    return any(each["name"] == CONTAINER for each in pod["spec"]["containers"])
 
 
 def _short(pod: str, run: str) -> str:

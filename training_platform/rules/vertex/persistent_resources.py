@@ -100,7 +100,7 @@ def persistent_replicas(pool: PersistentPoolView) -> Iterator[Draft]:
 
 @rule("ray-autoscaling", ruleset="vertex", source="Vertex AI docs, scale Ray clusters, read 2026-11-22")
 def ray_autoscaling(pool: PersistentPoolView, program: Program) -> Iterator[Draft]:
-    """Find a Ray cluster in which only some pools of workers autoscale: all of them do, or none."""
+    """Find a Ray cluster on Vertex AI in which only some pools of workers autoscale: all of them do, or none."""
     if pool.of_workers and pool.max_replicas is None:
         same = (each for each in program.all(PersistentPoolView) if (each.type, each.name) == (pool.type, pool.name))
         scaled = [str(each.pool_id) for each in same if each.of_workers and each.max_replicas is not None]

@@ -91,8 +91,8 @@ def test_a_summary_says_how_many_objects_went_where_and_what_was_left_out(folder
     assert "Not rendered: the charts of 1 Helm release: 1 kueue." in notes(folder)
     folder.api_servers.mkdir()
     assert (
-        "Applied to a real API server for each cluster: 1 Kubernetes object in 1 cluster; no controllers run, for want "
-        "of their programs or of their definitions in --crds."
+        "Applied to a real API server for each cluster: 1 Kubernetes object in 1 cluster; no controllers run: their "
+        "programs, or their definitions in --crds, are missing."
     ) in notes(folder)
     assert "Not rendered: the charts of 1 Helm release: 1 kueue." in notes(folder)
 

@@ -8,8 +8,9 @@ job is called, that it has the pipeline's labels, and how inputs are refused tha
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
+from training_platform.config.reading.numbers import whole_numbers
 from training_platform.sandbox.cloud.requests.discovery import Api
 from training_platform.sandbox.cloud.requests.errors import ApiError
 from training_platform.sandbox.cloud.requests.validation import read_body
@@ -30,7 +31,8 @@ def job_of(cloud: Cloud, pipeline: Record, api: Api) -> Record:
 
     Raises ApiError where the inputs, which the document types as anything, are not those of such a job.
     """
-    about, inputs = pipeline.body, _whole(pipeline.body["trainingTaskInputs"])
+    about = pipeline.body
+    inputs = whole_numbers(about["trainingTaskInputs"])  # what is typed as anything has doubles alone
     kind = "hyperparameterTuningJobs" if "trialJobSpec" in inputs else "customJobs"
     title = {"customJobs": "custom-job", "hyperparameterTuningJobs": "hyperparameter-tuning-job"}[kind]
     body: Json = {
@@ -47,15 +49,6 @@ def job_of(cloud: Cloud, pipeline: Record, api: Api) -> Record:
     pipeline.meta[_WORKS] = job.name
     pipeline.body["state"] = "PIPELINE_STATE_PENDING"
     return job
-
-
-def _whole(part: Any) -> Any:
-    """Return a value in which 8.0 is 8: what is typed as anything has no other numbers than doubles."""
-    if isinstance(part, dict):
-        return {key: _whole(value) for key, value in part.items()}
-    if isinstance(part, list):
-        return [_whole(value) for value in part]
-    return int(part) if isinstance(part, float) and part.is_integer() else part
 
 
 def working(record: Record) -> bool:
