@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
@@ -72,6 +73,11 @@ class RayClusters:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
+    @cached_property
+    def _session(self) -> Session:
+        """Return one session for all requests, so that credentials are looked for once and not at every poll."""
+        return _session(self._settings.endpoint, self._settings.token)
+
     def create(self, name: str, body: Mapping[str, Any]) -> Json:
         """Create one and wait until it runs, or take the same one that is there.
 
@@ -111,37 +117,49 @@ class RayClusters:
         return self._running(name)
 
     def delete(self, name: str) -> None:
-        """Delete one if it is there, and wait until it is gone, so that its name is free."""
+        """Delete one if it is there, and wait until it is gone, so that its name is free.
+
+        One whose deletion was not over when an earlier deployment stopped waiting is waited for.
+        """
         try:
-            self._wait(name, self._send("DELETE", name, name))
+            if (self.get(name) or {}).get("state") == "STOPPING":
+                self._until(name, lambda: None if self.get(name) else {"done": True})
+            else:
+                self._wait(name, self._send("DELETE", name, name))
         except _MissingError:
             return
 
     def _running(self, name: str) -> Json:
         """Return a resource once it runs."""
-        for _ in self._polls():
+
+        def look() -> Json | None:
             found = self.get(name) or {"state": "gone"}
-            if found["state"] == "RUNNING":
-                return found
-            if found["state"] not in _ON_ITS_WAY:
-                reason = (found.get("error") or {}).get("message", "Vertex AI does not say why")
-                raise _FailedError(f"{name} is {found['state']}: {reason}")
-        raise RayClusterError(f"{name} is not ready after {_MOST_SECONDS // 60} minutes: deploy again to wait for it.")
+            if found["state"] in ("RUNNING", *_ON_ITS_WAY):
+                return found if found["state"] == "RUNNING" else None
+            reason = (found.get("error") or {}).get("message", "Vertex AI does not say why")
+            raise _FailedError(f"{name} is {found['state']}: {reason}")
+
+        return self._until(name, look)
 
     def _wait(self, name: str, operation: Json) -> None:
-        for _ in self._polls():
-            if operation.get("done"):
-                break
-            operation = self._send("GET", name, operation["name"])
-        if error := operation.get("error"):
+        def look() -> Json | None:
+            found = self._send("GET", name, operation["name"])
+            return found if found.get("done") else None
+
+        if error := self._until(name, look).get("error"):
             raise _FailedError(f"{name}: {error.get('message', error)}")
 
-    def _polls(self) -> Iterator[None]:
-        """Yield whenever it is time to look again."""
+    def _until(self, name: str, look: Callable[[], Json | None]) -> Json:
+        """Return what ``look`` returns once it is something; what takes more than an hour is an error."""
         end = time.monotonic() + _MOST_SECONDS
         while time.monotonic() < end:
-            yield
+            if found := look():
+                return found
             time.sleep(self._settings.poll_seconds)
+        minutes = _MOST_SECONDS // 60
+        raise RayClusterError(
+            f"Vertex AI is not done with {name} after {minutes} minutes: deploy again to wait for it."
+        )
 
     def _send(self, method: str, name: str, path: str, **options: Any) -> Json:
         """Send a request below the API's version; ``name`` is the resource that it is about."""
@@ -149,8 +167,7 @@ class RayClusters:
 
         endpoint = self._settings.endpoint or f"https://{name.split('/')[3]}-aiplatform.googleapis.com/v1beta1/"
         try:
-            with _session(endpoint, self._settings.token) as session:
-                answer = session.request(method, endpoint + path, timeout=_CALL_SECONDS, **options)
+            answer = self._session.request(method, endpoint + path, timeout=_CALL_SECONDS, **options)
         except RequestException as error:
             raise RayClusterError(f"Vertex AI cannot be reached: {' '.join(str(error).split())[:300]}") from error
         if answer.status_code != 200:
@@ -173,7 +190,7 @@ def alike(declared: Any, actual: Any) -> bool:
     return declared == actual or _PROJECT.sub("", str(declared)) == _PROJECT.sub("", str(actual))
 
 
-def _session(endpoint: str, token: str | None) -> Session:
+def _session(endpoint: str | None, token: str | None) -> Session:
     """Return a session with credentials; a local cloud is shown none of a person's."""
     from requests import Session  # noqa: PLC0415 # of the extra
 

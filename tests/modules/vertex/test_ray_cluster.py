@@ -5,9 +5,11 @@ from __future__ import annotations
 import base64
 import copy
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from pulumi.dynamic import ConfigureRequest
@@ -273,6 +275,34 @@ def test_one_that_is_gone_is_read_as_gone_and_deleted_without_complaint(provided
     assert provided.stands() is None
     assert provided.provider.read(NAME, outs).id == ""
     provided.provider.delete(NAME, outs)
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_what_is_not_done_after_an_hour_is_no_success_and_the_next_deployment_waits_on(
+    provided: Provided, begun: bool
+) -> None:
+    said, hours = inputs(), cloud_settings.Settings(durations={"aiplatform.persistentResources": 5400.0})
+    if begun:
+        provided.provider.create(said)
+    provided.cloud.cloud.settings = hours
+    step = partial(provided.provider.delete, NAME, said) if begun else partial(provided.provider.create, said)
+
+    with pytest.raises(RayClusterError, match=r"not done with .*lab-vision-rays after 60 minutes: deploy again"):
+        step()
+
+    assert provided.stands()["state"] == ("STOPPING" if begun else "PROVISIONING")
+    step()
+    assert (provided.stands() or {}).get("state") == (None if begun else "RUNNING")
+
+
+def test_credentials_are_looked_for_once(monkeypatch: pytest.MonkeyPatch, provided: Provided) -> None:
+    session = Mock(wraps=ray_requests._session)
+    monkeypatch.setattr(ray_requests, "_session", session)
+
+    provided.provider.create(inputs())  # ten polls of a minute
+    provided.provider.delete(NAME, inputs())
+
+    session.assert_called_once()
 
 
 def test_a_refusal_is_one_sentence(provided: Provided) -> None:
