@@ -55,7 +55,7 @@ from training_platform.resources.environment_outputs import (
     SubnetOutputs,
     parse_outputs,
 )
-from training_platform.resources.filestore.classes import claim_limits
+from training_platform.resources.filestore.classes import claim_limits, class_tiers, tier_class
 from training_platform.resources.gke.cluster import cluster_name
 from training_platform.resources.gpu_access import kinds_of
 from training_platform.resources.jupyterhub.profiles import TEAM_HOMES
@@ -247,7 +247,9 @@ class TeamCluster(pulumi.ComponentResource):
                 ),
                 quota={
                     **resource_quota(team.shares[cluster], args.flavors, waiting),
-                    **claim_limits(spec.storage_classes, team.name),
+                    **claim_limits(
+                        spec.storage_classes, team.name, map(tier_class, class_tiers(args.environment, spec))
+                    ),
                 },
                 egress=egress,
                 hosts=host_spec(team, args.environment),

@@ -14,6 +14,7 @@ PLURALS = {
     "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
     "LimitRange": "/api/v1/namespaces/{}/limitranges",
     "ResourceQuota": "/api/v1/namespaces/{}/resourcequotas",
+    "PersistentVolumeClaim": "/api/v1/namespaces/{}/persistentvolumeclaims",
     "Service": "/api/v1/namespaces/{}/services",
     "NetworkPolicy": "/apis/networking.k8s.io/v1/namespaces/{}/networkpolicies",
     "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/roles",

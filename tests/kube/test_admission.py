@@ -368,3 +368,23 @@ def test_a_pod_over_the_quota_is_refused(server: Server, plans: dict[str, Plan])
         "spec": {"type": "LoadBalancer", "ports": [{"port": 80}]},
     }  # fmt: skip
     assert "exceeded quota: team, requested: services.loadbalancers=1" in server.ask("Service", outward)
+
+
+@pytest.mark.parametrize("of_filestore", ["standard-rwx", "enterprise-multishare-rwx"])
+def test_a_team_claims_nothing_of_filestore_but_by_the_classes_that_are_counted(
+    server: Server, of_filestore: str
+) -> None:
+    def claim(name: str) -> str:
+        spec = {
+            "storageClassName": name, "accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}},
+        }  # fmt: skip
+        metadata = {"name": "claim", "namespace": "nlp"}
+        return server.ask(
+            "PersistentVolumeClaim",
+            {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec},
+        )
+
+    assert f"exceeded quota: team, requested: {of_filestore}.storageclass.storage.k8s.io/requests" in claim(
+        of_filestore
+    )
+    assert claim("standard-rwo") == ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,7 +19,7 @@ from training_platform.config.spec.storage import FilestoreSpec
 from training_platform.config.workspace import Workspace
 from training_platform.quota.demand import stack_demand
 from training_platform.quota.keys import Charge, Holder, QuotaKey
-from training_platform.resources.filestore.classes import class_tiers, kubernetes_class, most_gib, tier_class
+from training_platform.resources.filestore.classes import kubernetes_class, most_gib
 
 if TYPE_CHECKING:
     from training_platform.quota.snapshot import Snapshot, Snapshots
@@ -176,14 +175,14 @@ class FileLine(_Shared):
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimLine(FileLine):
-    """Instances that claims on a StorageClass make while a cluster runs, of ``bound`` GiB together or without one."""
+    """Instances that claims on a StorageClass make while a cluster runs, of ``bound`` GiB together."""
 
-    bound: int | None
+    bound: int
 
     @property
     def capacity(self) -> float:
         """The GiB that claims come to at most."""
-        return math.inf if self.bound is None else self.bound
+        return self.bound
 
     @property
     def grows_to(self) -> None:
@@ -266,20 +265,18 @@ def file_ledger(workspace: Workspace) -> list[FileLine]:
 
 
 def _claims(stack: str, environment: Environment) -> Iterator[ClaimLine]:
-    """Yield a line for every StorageClass of Filestore that teams may claim of."""
-
-    def line(cluster: str, name: str, tier: str, bound: int | None, shares: Iterable[Held] = ()) -> ClaimLine:
-        spec = FilestoreSpec(location=environment.clusters[cluster].location, tier=tier, capacity_gib=bound or 1)
-        claims = f"claims of {name} in {cluster}"
-        return ClaimLine(environment=stack, instance=claims, spec=spec, bound=bound, shares=_sorted(shares))
-
+    """Yield a line for every StorageClass of Filestore that teams may claim of; they may claim of no other."""
     for cluster, spec in environment.clusters.items():
-        for tier in class_tiers(environment, spec):
-            yield line(cluster, tier_class(tier), tier, None)
         for key, each in spec.storage_classes.items():
             path: Path = ("clusters", cluster, "storage_classes", key)
             held = [Held(Holder(stack, path, team, (*path, "teams", team), 1), gib) for team, gib in each.teams.items()]
-            yield line(cluster, kubernetes_class(key), each.tier, most_gib(each), held)
+            yield ClaimLine(
+                environment=stack,
+                instance=f"claims of {kubernetes_class(key)} in {cluster}",
+                spec=FilestoreSpec(location=spec.location, tier=each.tier, capacity_gib=most_gib(each) or 1),
+                bound=most_gib(each),
+                shares=_sorted(held),
+            )
 
 
 class _Totals:

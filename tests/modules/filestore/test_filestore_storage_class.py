@@ -15,7 +15,7 @@ from training_platform.catalog.prices import HOURS_OF_MONTH, PriceBook
 from training_platform.checks.cost import stack_cost
 from training_platform.checks.planning.recorder import Plan, record
 from training_platform.checks.reports.json_report import file_document
-from training_platform.checks.reports.wording import FILE_NOTE, file_row
+from training_platform.checks.reports.wording import file_row
 from training_platform.config.reading.source import parse_source
 from training_platform.config.spec.cluster import ClusterSpec, SubnetSpec
 from training_platform.config.spec.environment import Environment
@@ -116,6 +116,7 @@ def test_a_cluster_gets_a_class_for_each_tier_of_its_region_once() -> None:
 
 
 SHARED = {"tier": "ENTERPRISE", "multishare": True, "largest_share_gib": 256, "teams": {"team": 2048}}
+BUILT_IN = ("standard-rwx", "premium-rwx", "zonal-rwx", "enterprise-rwx", "enterprise-multishare-rwx")
 CLUSTER = {**ENVIRONMENT["clusters"]["c"], "storage_classes": {"shared": SHARED, "plain": {"tier": "ZONAL"}}}
 DECLARED = {**ENVIRONMENT, "clusters": {"c": CLUSTER}}
 
@@ -182,18 +183,32 @@ def test_what_claims_come_to_is_counted_alike_from_the_file_and_from_the_plan() 
     assert of_model[0].holder.field == ("clusters", "c", "storage_classes", "shared", "teams")
 
 
-def test_the_ledger_of_files_has_a_line_for_claims_and_says_which_have_no_bound() -> None:
+def test_the_ledger_of_files_has_a_line_for_all_that_teams_may_claim() -> None:
     section = parse_source(
         yaml.safe_dump({"config": {"training-platform:environment": DECLARED}}), "stacks/Pulumi.env.yaml"
     )
     lines = {line.instance: line for line in file_ledger(Workspace(Path(), {"env": parse_stack("env", section)}))}
-    shared, zonal = lines["claims of files-shared in c"], lines["claims of filestore-zonal in c"]
+    shared, plain = lines["claims of files-shared in c"], lines["claims of files-plain in c"]
 
     assert (shared.capacity, shared.promised, shared.over) == (2048, 2048, False)
     assert file_row(shared)[1:4] == ("2,048", "2,048", "0")
-    assert file_row(zonal)[1:4] == ("unlimited", "0", "unlimited")
-    assert file_document(zonal)["capacity_gib"] is None
-    assert "at least what is counted" in FILE_NOTE
+    assert file_row(plain)[1:4] == ("0", "0", "0")
+    assert file_document(plain)["capacity_gib"] == 0
+    assert {name for name in lines if name.startswith("claims of ")} == {shared.instance, plain.instance}
+
+
+def test_a_team_claims_nothing_of_any_class_that_the_ledger_does_not_count() -> None:
+    """Every StorageClass of Filestore that its clusters have, GKE's own too, has a limit in its namespace."""
+    plan = planned(DECLARED, TEAM, "team")
+    hard = plan.one("kubernetes:core/v1:ResourceQuota", "share-c-tenancy-resource-quota").inputs["spec"]["hard"]
+    planned_classes = [each.inputs["metadata"]["name"] for each in planned(DECLARED, TEAM, "env").resources
+                       if each.type == CLASS and "filestore" in each.inputs["provisioner"]]  # fmt: skip
+    limits = {
+        name: hard[f"{name}.storageclass.storage.k8s.io/requests.storage"] for name in (*planned_classes, *BUILT_IN)
+    }
+
+    assert "filestore-zonal" in planned_classes
+    assert {name for name, limit in limits.items() if limit != "0Gi"} == {"files-shared"}
 
 
 def test_claims_cost_nothing_at_the_least_and_all_that_teams_may_claim_at_the_most() -> None:

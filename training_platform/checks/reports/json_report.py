@@ -111,7 +111,7 @@ def file_document(line: FileLine) -> dict[str, Any]:
         "environment": line.environment,
         "instance": line.instance,
         "tier": line.tier.name if line.tier else None,
-        "capacity_gib": None if math.isinf(line.capacity) else line.capacity,
+        "capacity_gib": line.capacity,
         "promised_gib": line.promised,
         "grows_to_gib": line.grows_to,
         "throughput": found._asdict() if found else None,

@@ -137,10 +137,7 @@ def held_by(line: Line, most: int = 3) -> str:
 
 
 FILE_COLUMNS = ("instance", ">holds", ">promised", ">free", ">up to", ">read/write", "held by")
-FILE_NOTE = (
-    "GiB, and MiB/s as Filestore's page on performance estimates them, read 2026-11-22; where claims are unlimited, "
-    "quota and cost are at least what is counted"
-)
+FILE_NOTE = "GiB, and MiB/s as Filestore's page on performance estimates them, read 2026-11-22"
 
 
 def file_row(line: FileLine) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""StorageClasses of Filestore: what a team may claim of those that a stack file declares, and those without a bound.
+"""StorageClasses of Filestore: what a team may claim of those that a stack file declares, and nothing of all others.
 
 A claim below the smallest of its tier is made as large as that, so the number of claims is limited beside their GiB.
 Even so, claims that are too small can take up to twice what is counted. Source: Filestore CSI driver 2edb466
@@ -7,7 +7,7 @@ Even so, claims that are too small can take up to twice what is counted. Source:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from training_platform.catalog import FILESTORE_TIERS
 from training_platform.config.data_sets import reaches
@@ -16,6 +16,13 @@ from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.storage import FileClassSpec
 
 MOST, LOCATION = "training-platform/most-gib", "training-platform/location"  # annotations, for who counts a plan
+GKE_CLASSES = (
+    "standard-rwx",
+    "premium-rwx",
+    "zonal-rwx",
+    "enterprise-rwx",
+    "enterprise-multishare-rwx",
+)  # of each cluster
 _SHARE_GIB, _SMALL_SHARE_GIB = 100, 10  # the smallest claim on a share, without and with a largest one
 
 
@@ -35,13 +42,17 @@ def share_parameters(key: str, spec: FileClassSpec) -> dict[str, str]:
     return {"multishare": "true", "instance-storageclass-label": kubernetes_class(key), **largest}
 
 
-def claim_limits(classes: Mapping[str, FileClassSpec], team: str) -> dict[str, str]:
-    """Return what a team may claim of each class in all, as the ``hard`` part of a ResourceQuota has it."""
-    limits: dict[str, str] = {}
+def claim_limits(classes: Mapping[str, FileClassSpec], team: str, others: Iterable[str] = ()) -> dict[str, str]:
+    """Return what a team may claim of each class in all, as the ``hard`` part of a ResourceQuota has it.
+
+    ``others`` are the classes of which it may claim nothing, beside those of GKE.
+    """
+    of_class = "{}.storageclass.storage.k8s.io/{}".format
+    limits = {of_class(name, "requests.storage"): "0Gi" for name in (*GKE_CLASSES, *others)}
     for key, spec in classes.items():
-        of_class, gib = f"{kubernetes_class(key)}.storageclass.storage.k8s.io", spec.teams.get(team, 0)
-        limits[f"{of_class}/requests.storage"] = f"{gib}Gi"
-        limits[f"{of_class}/persistentvolumeclaims"] = str(max(1, gib // _smallest_claim(spec)) if gib else 0)
+        name, gib = kubernetes_class(key), spec.teams.get(team, 0)
+        limits[of_class(name, "requests.storage")] = f"{gib}Gi"
+        limits[of_class(name, "persistentvolumeclaims")] = str(max(1, gib // _smallest_claim(spec)) if gib else 0)
     return limits
 
 
@@ -65,7 +76,7 @@ def tier_class(tier: str) -> str:
 def class_tiers(environment: Environment, cluster: ClusterSpec) -> tuple[str, ...]:
     """Return the tiers that a cluster gets a class for: those of the environment's instances that its pods mount.
 
-    Nothing bounds what is claimed of these.
+    The platform's own namespaces may claim of these, and teams nothing.
     """
     return tuple(sorted({each.tier for each in environment.filestore.values() if reaches(each, cluster)}))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from training_platform.catalog.nearest import find_nearest
+from training_platform.resources.filestore.classes import GKE_CLASSES
 from training_platform.rules.registry import Draft, finding, rule
 from training_platform.rules.views.storage import BucketView, StorageClassView, VolumeClaimView
 
@@ -18,7 +19,6 @@ PARAMETERS = frozenset({
     "instance-storageclass-label", "max-volume-size", "instance-encryption-kms-key", "nfs-export-options-on-create",
     "protocol", "labels", "resource-tags", "mount-options",
 })  # fmt: skip
-BUILT_IN = frozenset({"standard-rwx", "premium-rwx", "zonal-rwx", "enterprise-rwx", "enterprise-multishare-rwx"})
 
 
 @rule("filestore-class", ruleset="volumes", facts=("FST-07",), source=f"{_CSI}; CSI #1346")
@@ -73,7 +73,7 @@ def bucket_hierarchical(bucket: BucketView) -> Iterator[Draft]:
 )
 def built_in_class(claim: VolumeClaimView) -> Iterator[Draft]:
     """Find a claim on a StorageClass of GKE, whose instances are in the VPC named default."""
-    if claim.class_name in BUILT_IN:
+    if claim.class_name in GKE_CLASSES:
         message = f"class {claim.class_name} creates Filestore instances in the VPC named default"
         allowed = "a StorageClass with parameter network, unless the cluster is in that VPC"
         yield finding(claim, "class_name", message, allowed=allowed)
