@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from html.parser import HTMLParser
@@ -113,6 +114,15 @@ def test_the_page_says_all_that_was_found_and_counted(spoiled: Report) -> None:
         assert f"<strong>{stack.name}</strong>" in text
     assert "exempt until 2027-01-31 by ml-platform@example.com: The cache &lt;b&gt;moves&lt;/b&gt;" in text
     assert "Pulumi.broken.yaml" in text
+
+
+def test_files_of_an_environment_stand_together_and_say_what_is_known(clean: Report) -> None:
+    files = html_report(clean).partition('id="files"')[2].partition("</section></section>")[0]
+
+    assert re.findall("<h3>(.*?)</h3>", files) == ["dev", "prod"]
+    held = re.findall('class="held">(.*?)</span>', files)
+    assert "" in held  # claims of a class, of which nobody has any and nobody knows how fast they are
+    assert [each for each in held if each.endswith(";") or "?" in each] == []
 
 
 def test_links_are_made_only_where_somebody_says_where_to(one: Build, found: Build) -> None:
@@ -242,6 +252,25 @@ def test_the_page_fits_its_window_and_asks_for_nothing(page: Any, file: str, wid
 
 
 @pytest.mark.browser
+@pytest.mark.parametrize("width", [360, 390])
+def test_no_table_has_to_be_scrolled_or_is_mostly_empty_on_a_telephone(page: Any, file: str, width: int) -> None:
+    page.open(file, width=width)
+
+    rows = page.run(
+        "[...document.querySelectorAll('tbody tr')].map((row) => {"
+        " const right = Math.max(...[...row.cells].map((cell) => cell.getBoundingClientRect().right));"
+        " return [row.textContent, right, row.getBoundingClientRect().height]; })"
+    )
+
+    assert len(rows) > 12
+    assert [text for text, right, _ in rows if right > width] == []
+    assert [text for text, _, height in rows if height > 60 + len(text)] == []  # a letter takes less than a pixel
+    number = "document.querySelector('#accelerators td.number')"
+    assert page.run(f"{number}.dataset.name") == "fewest"
+    assert page.run(f"getComputedStyle({number}, '::before').content") == '"fewest "'
+
+
+@pytest.mark.browser
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_text_can_be_read_on_what_is_behind_it(page: Any, file: str, scheme: str) -> None:
     page.open(file, scheme=scheme)
@@ -259,7 +288,7 @@ def test_every_text_can_be_read_on_what_is_behind_it(page: Any, file: str, schem
 def test_what_a_change_does_can_be_read_at_any_width(page: Any, changed: str, width: int, scheme: str) -> None:
     page.open(changed, width=width, scheme=scheme)
 
-    right = page.run("document.querySelector('#changes table.stacked').getBoundingClientRect().right")
+    right = page.run("document.querySelector('#changes table').getBoundingClientRect().right")
 
     assert page.run("document.documentElement.scrollWidth") <= width
     assert right <= width  # nothing has to be scrolled into sight

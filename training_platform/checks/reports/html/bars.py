@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from itertools import groupby
+from operator import attrgetter
 
 from training_platform.checks.report import Report
 from training_platform.checks.reports.html.element import Html, el, joined
@@ -41,7 +42,7 @@ def capacity_bars(report: Report) -> Html:
 
 def file_bars(report: Report) -> Html:
     """Return what directories and homes are promised of each Filestore instance, by environment."""
-    places = groupby(report.files, key=lambda line: line.environment)
+    places = groupby(sorted(report.files, key=attrgetter("environment")), key=attrgetter("environment"))
     return joined(
         el("section", el("h3", environment), el("ul", map(_files, lines), cls="bars"), cls="place")
         for environment, lines in places
@@ -52,12 +53,13 @@ def _files(line: FileLine) -> Html:
     parts = [(share.holder.label, share.amount) for share in line.shares]
     free = f"{shown(-line.headroom)} too many" if line.over else f"{shown(line.headroom)} free"
     grows = f", grows to {line.grows_to:,}" if line.grows_to else ""
+    speed = f"{found} MiB/s read/write" if (found := file_throughput(line)) != "?" else ""
     return el(
         "li",
         el("span", line.instance, " ", el("em", "over") if line.over else "", cls="name"),
         _bar(parts, line.capacity),
         el("span", f"{shown(line.promised)} of {shown(line.capacity)} GiB promised, {free}{grows}", cls="numbers"),
-        el("span", f"{file_throughput(line)} MiB/s read/write; {shares_of(line)}", cls="held"),
+        el("span", "; ".join(part for part in (speed, shares_of(line)) if part), cls="held"),
         cls="over" if line.over else "fits",
     )
 

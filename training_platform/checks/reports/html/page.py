@@ -154,7 +154,7 @@ def _changed(stack: StackChange) -> Html:
     if not rows:
         return el("p", title, cls="plain")
     columns = ("what", "resource", "inputs: before → after")
-    table = _table(f"Resources of {stack.name}", columns, rows, cls="stacked")
+    table = _table(f"Resources of {stack.name}", columns, rows)
     return el("details", el("summary", title), table, open=len(stack.resources) < 50)
 
 
@@ -180,12 +180,19 @@ def _cost(report: Report) -> Html:
     return joined(_table("Cost", ("stack", "cost", "what it rests on"), rows), el("p", note, cls="note"))
 
 
-def _table(label: str, columns: Sequence[str], rows: Iterable[Sequence[str]], cls: str | None = None) -> Html:
-    """Return a table that scrolls in itself where it is too wide; a column that starts with ``>`` is set right."""
-    sides = ["number" if column.startswith(">") else None for column in columns]
-    head = el(
-        "tr", (el("th", each.lstrip(">"), scope="col", cls=side) for each, side in zip(columns, sides, strict=True))
+def _table(label: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Html:
+    """Return a table that scrolls in itself where it is too wide; a column that starts with ``>`` is set right.
+
+    On a narrow screen a row is a paragraph, in which a number stands after the name of its column.
+    """
+    names = [(each.lstrip(">"), "number" if each.startswith(">") else None) for each in columns]
+    head = el("tr", (el("th", name, scope="col", cls=side) for name, side in names))
+    body = (
+        el(
+            "tr",
+            (el("td", cell, cls=side, data_name=side and name) for cell, (name, side) in zip(row, names, strict=True)),
+        )
+        for row in rows
     )
-    body = (el("tr", (el("td", cell, cls=side) for cell, side in zip(row, sides, strict=True))) for row in rows)
-    table = el("table", el("thead", head), el("tbody", body), cls=cls)
+    table = el("table", el("thead", head), el("tbody", body))
     return el("div", table, cls="scroll", tabindex="0", role="region", aria_label=label)
