@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from rich.cells import cell_len
 from rich.console import Group, RenderableType
@@ -40,23 +40,51 @@ def summary(report: Report, width: int) -> Iterator[RenderableType]:
 def fitting_table(columns: Sequence[str], rows: Sequence[Sequence[Text]], width: int, *, drop: Sequence[str]) -> Table:
     """Return a table no wider than ``width`` where that can be had: columns named in ``drop`` go first, in that order.
 
-    A title that begins with ``>`` is aligned to the right. What stays is never broken within a word.
+    A title that begins with ``>`` is aligned to the right. Where what stays is too wide, its widest column is folded.
     """
-    kept = list(range(len(columns)))
-    wide = [
-        max(cell_len(text) for text in (title, *(row[at].plain for row in rows))) for at, title in enumerate(columns)
-    ]
+    kept, wide = list(range(len(columns))), _widths(columns, rows)
     for name in drop:
-        if sum(wide[at] for at in kept) + _GAP * (len(kept) - 1) <= width:
+        if _total(wide[at] for at in kept) <= width:
             break
         kept.remove(columns.index(name))
+    too_wide = _total(wide[at] for at in kept) > width
+    folds = {kept.index(max(kept, key=wide.__getitem__))} if too_wide else set()
+    return _table([columns[at] for at in kept], [[row[at] for at in kept] for row in rows], folds)
+
+
+def noted_table(columns: Sequence[str], rows: Sequence[Sequence[Text]], width: int, *, below: str) -> Table:
+    """Return a table whose last column is a note; where that would break words, it stands below column ``below``."""
+    at, last = columns.index(below), len(columns) - 1
+    wide, words = _widths(columns, rows), _widths(columns, rows, str.split)
+    if _total(words[each] if each in (at, last) else wide[each] for each in range(last + 1)) <= width:
+        return _table(columns, rows, {at, last})
+    noted = [(*row[:at], Text("\n").join((row[at], row[last])), *row[at + 1 : last]) for row in rows]
+    return _table(columns[:last], noted, {at})
+
+
+def _widths(
+    columns: Sequence[str], rows: Sequence[Sequence[Text]], parts: Callable[[str], Sequence[str]] = str.splitlines
+) -> list[int]:
+    """Return how wide the longest part of each column is: a line, or a word."""
+    cells = ((title.removeprefix(">"), *(row[at].plain for row in rows)) for at, title in enumerate(columns))
+    return [max(cell_len(part) for cell in column for part in (parts(cell) or [""])) for column in cells]
+
+
+def _total(wide: Iterable[int]) -> int:
+    found = list(wide)
+    return sum(found) + _GAP * (len(found) - 1)
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[Text]], folds: Collection[int]) -> Table:
+    """Return a table in which columns that are folded have what room there is, and the others what they need."""
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, _GAP, 0, 0))
-    for at in kept:
+    for at, (title, wide) in enumerate(zip(columns, _widths(columns, rows), strict=True)):
         table.add_column(
-            columns[at].removeprefix(">"), justify="right" if columns[at].startswith(">") else "left", no_wrap=True
-        )
+            title.removeprefix(">"), justify="right" if title.startswith(">") else "left", overflow="fold",
+            no_wrap=at not in folds, min_width=None if at in folds else wide,
+        )  # fmt: skip
     for row in rows:
-        table.add_row(*(row[at] for at in kept))
+        table.add_row(*row)
     return table
 
 

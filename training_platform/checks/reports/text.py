@@ -14,7 +14,7 @@ from rich.tree import Tree
 from training_platform.catalog.prices import Cost
 from training_platform.checks.report import Report, StackReport, folded, ordered
 from training_platform.checks.reports.summary import STYLES as _FULLNESS
-from training_platform.checks.reports.summary import summary
+from training_platform.checks.reports.summary import noted_table, summary
 from training_platform.checks.reports.text_changes import changes_text
 from training_platform.checks.reports.wording import (
     FILE_COLUMNS,
@@ -35,12 +35,13 @@ from training_platform.config.reading.finding import Finding
 from training_platform.quota.keys import shown
 from training_platform.quota.ledger import CapacityLine, FileLine, ProjectLedger
 
+_INDENT = 2  # columns before a table
 _STYLES = {"error": "bold red", "warning": "yellow", "note": "dim"}
 
 
 def print_report(report: Report, console: Console, *, verbose: bool = True) -> None:
     """Print a check: what it found out, in one screen unless ``verbose``, then changes, findings, and the verdict."""
-    for part in _everything(report) if verbose else summary(report, console.width):
+    for part in (_everything if verbose else summary)(report, console.width):
         console.print(part)
     if report.comparison:
         console.print(Group(*changes_text(report.comparison)))
@@ -53,15 +54,15 @@ def print_report(report: Report, console: Console, *, verbose: bool = True) -> N
         console.print(Text(f"More about it: training-platform explain {first.rule}", style="dim"), soft_wrap=True)
 
 
-def _everything(report: Report) -> Iterator[RenderableType]:
+def _everything(report: Report, width: int) -> Iterator[RenderableType]:
     for stack in report.stacks:
         yield Group(*_stack(stack), Text())
     for ledger in report.ledgers:
-        yield Group(_quota_table(ledger), Text())
+        yield Group(_quota_table(ledger, width), Text())
     if report.capacity:
-        yield Group(_capacity_table(report.capacity), Text())
+        yield Group(_capacity_table(report.capacity, width), Text())
     if report.files:
-        yield Group(file_table(report.files), Text())
+        yield Group(file_table(report.files, width), Text())
 
 
 def _stack(stack: StackReport) -> Iterator[RenderableType]:
@@ -107,52 +108,44 @@ def cost_line(cost: Cost) -> Text:
     return Text.assemble((usd, "bold"), " " if usd else "", (note, "" if usd else "dim"))
 
 
-def _quota_table(ledger: ProjectLedger) -> Group:
+def _quota_table(ledger: ProjectLedger, width: int) -> Group:
     taken = f"limits of {ledger.snapshot.taken}" if ledger.snapshot else "no snapshot of its limits"
     title = Text.assemble(("quota of ", ""), (ledger.project, "bold"), (f"  {taken}", "dim"))
-    table = _table("location", "quota", "needs", "limit", "left", "held by")
-    for column in (2, 3, 4):
-        table.columns[column].justify = "right"
+    rows = []
     for line in sorted(ledger.lines, key=lambda each: (each.key.location or "~", each.key)):
         style = _FULLNESS[fullness(line)]
         cells = (Text(cell, style=style) for cell in quota_row(line))
-        table.add_row(location(line), *cells, Text(held_by(line), style="dim"))
-    return Group(Rule(title, align="left", style="dim"), Padding(table, (0, 0, 0, 2), expand=False))
+        rows.append((Text(location(line)), *cells, Text(held_by(line), style="dim")))
+    columns = ("location", "quota", ">needs", ">limit", ">left", "held by")
+    return _titled(title, noted_table(columns, rows, width - _INDENT, below="quota"))
 
 
-def _capacity_table(lines: tuple[CapacityLine, ...]) -> Group:
-    table = _table("environment", "cluster", "flavor", "holds", "promised", "free", "teams")
-    for column in (3, 4, 5):
-        table.columns[column].justify = "right"
+def _capacity_table(lines: tuple[CapacityLine, ...], width: int) -> Group:
+    rows = []
     last = ("", "")
     for line in lines:
         place = (line.environment, line.cluster)
         style = "bold red" if line.over else ""
-        cells = (f"{line.capacity:,}", shown(line.promised), shown(line.headroom))
+        cells = (line.flavor.name, f"{line.capacity:,}", shown(line.promised), shown(line.headroom))
         environment = line.environment if line.environment != last[0] else ""
         cluster = line.cluster if place != last else ""
-        table.add_row(
-            environment,
-            cluster,
-            Text(line.flavor.name, style=style),
-            *(Text(cell, style=style) for cell in cells),
-            shares_of(line),
-        )
+        numbers = (Text(cell, style=style) for cell in cells)
+        rows.append((Text(environment), Text(cluster), *numbers, Text(shares_of(line))))
         last = place
     title = Text.assemble("capacity of the clusters", ("  chips or GPUs, whole slices, at the most machines", "dim"))
-    return Group(Rule(title, align="left", style="dim"), Padding(table, (0, 0, 0, 2), expand=False))
+    columns = ("environment", "cluster", "flavor", ">holds", ">promised", ">free", "teams")
+    return _titled(title, noted_table(columns, rows, width - _INDENT, below="flavor"))
 
 
-def file_table(lines: Iterable[FileLine]) -> Group:
+def file_table(lines: Iterable[FileLine], width: int) -> Group:
     """Return the ledger of files: what instances hold, and what of it directories and homes are promised."""
-    table = _table(*(column.removeprefix(">") for column in FILE_COLUMNS))
-    for number, column in enumerate(FILE_COLUMNS):
-        table.columns[number].justify = "right" if column.startswith(">") else "left"
-    for line in lines:
-        style = "bold red" if line.over else ""
-        table.add_row(*(Text(cell, style=style) for cell in file_row(line)))
-    note = Text(FILE_NOTE, style="dim")
-    return Group(Rule("file capacity", align="left", style="dim"), Padding(Group(table, note), (0, 0, 0, 2)))
+    rows = [[Text(cell, style="bold red" if line.over else "") for cell in file_row(line)] for line in lines]
+    table = noted_table(FILE_COLUMNS, rows, width - _INDENT, below=FILE_COLUMNS[0])
+    return _titled(Text("file capacity"), table, Text(FILE_NOTE, style="dim"))
+
+
+def _titled(title: Text, *parts: RenderableType) -> Group:
+    return Group(Rule(title, align="left", style="dim"), Padding(Group(*parts), (0, 0, 0, _INDENT), expand=False))
 
 
 def _findings(report: Report, *, fold: bool) -> Iterator[Text]:

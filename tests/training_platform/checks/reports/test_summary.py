@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from io import StringIO
+from typing import cast
 
 import pytest
+from rich.console import Console
 from rich.text import Text
 from typer.testing import CliRunner
 
@@ -46,6 +49,25 @@ def test_no_id_is_broken_and_no_line_is_wider_than_the_terminal(width: int) -> N
     assert not [line for line in lines if len(line) > width]
     assert not [line for line in lines if "…" in line]
     assert {line.split()[0] for line in lines if line} >= {"dev", "prod", "prod-vision"}
+
+
+def test_no_id_is_broken_where_all_is_shown() -> None:
+    wide, narrow = (check(width, "--fast", "--verbose") for width in (400, 80))
+
+    ids = set(re.findall(r"\S+-\S*[^\s,]", wide))
+    assert {"prod/us-central1-system", "PREEMPTIBLE-NVIDIA-H100-MEGA-GPUS", "tpu-v5e-4x8-flex-start"} <= ids
+    assert sorted(each for each in ids if each not in narrow) == []
+    assert not [line for line in narrow.splitlines() if len(line) > 80]
+
+
+def test_a_name_is_folded_before_a_number_is_cut() -> None:
+    rows = [(Text("a" * 30), Text("6,000"), Text("12,000"))]
+    console = Console(width=25, file=StringIO())
+
+    console.print(fitting_table(("quota", ">needs", ">limit"), rows, console.width, drop=()))
+
+    printed = cast(StringIO, console.file).getvalue()
+    assert printed.splitlines()[1:] == [f"{'a' * 10}  6,000  12,000", f"{'a' * 10:<25}", f"{'a' * 10:<25}"]
 
 
 def test_a_column_goes_only_where_it_has_to_and_in_the_order_given() -> None:

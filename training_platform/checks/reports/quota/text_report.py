@@ -46,7 +46,7 @@ def print_overview(overview: Overview, by: By, console: Console) -> None:
     if overview.capacity:
         console.print(_capacity(overview), Text())
     if overview.files:
-        console.print(file_table(overview.files), Text())
+        console.print(file_table(overview.files, console.width), Text())
     for sentence in overview.unknown():
         console.print(Text(f"not known: {sentence}.", style="dim"))
     for sentence in overview.not_counted:
