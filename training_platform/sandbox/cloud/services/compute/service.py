@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from training_platform.sandbox.cloud.requests.errors import in_use, not_found
 from training_platform.sandbox.cloud.requests.links import COMPUTE_LINK
-from training_platform.sandbox.cloud.resources.model import Call, Fill, Json, Kind, Service
+from training_platform.sandbox.cloud.resources.model import Call, Fill, Hook, Json, Kind, Service, nothing
 from training_platform.sandbox.cloud.services.compute import changes, places
 from training_platform.sandbox.cloud.services.compute.networks import (
     fill_address,
@@ -15,6 +15,7 @@ from training_platform.sandbox.cloud.services.compute.networks import (
     fill_subnet,
     link_network,
 )
+from training_platform.sandbox.cloud.services.networking.servicenetworking import disconnect
 from training_platform.sandbox.cloud.state.cloud import Cloud
 from training_platform.sandbox.cloud.state.places import regions, zones
 from training_platform.sandbox.cloud.state.store import Record
@@ -54,11 +55,11 @@ def _with(*more: Fill) -> Fill:
 
 
 def _unused(cloud: Cloud, _call: Call, record: Record) -> None:
-    """Refuse the deletion of a resource that another one names."""
+    """Refuse the deletion of a resource that another one names; connections of a VPC go with it."""
     path = record.name.partition("/")[2]
     for other in cloud.store.all(record.project):
-        operation = "/operations/" in other.name
-        if other.name != record.name and not operation and _names(other.body, path):
+        passing = "/operations/" in other.name or other.name.startswith("servicenetworking/")
+        if other.name != record.name and not passing and _names(other.body, path):
             raise in_use(path, other.name.partition("/")[2])
 
 
@@ -97,14 +98,15 @@ _SCHEMAS: Final = {
 }
 
 
-def _kind(collection: str, fill: Fill, etag: str = "") -> Kind:
+def _kind(collection: str, fill: Fill, etag: str = "", gone: Hook = nothing) -> Kind:
     return Kind(
-        collection=collection, schema=_SCHEMAS[collection], style="compute", fill=fill, removable=_unused, etag=etag
-    )
+        collection=collection, schema=_SCHEMAS[collection], style="compute", fill=fill, removable=_unused, gone=gone,
+        etag=etag,
+    )  # fmt: skip
 
 
 _KINDS: Final = (
-    _kind("networks", _with()),
+    _kind("networks", _with(), gone=disconnect),
     _kind("subnetworks", _with(link_network, fill_subnet), "fingerprint"),
     _kind("routers", _with(link_network, fill_router)),
     _kind("firewalls", _with(link_network, fill_firewall)),

@@ -44,6 +44,14 @@ def _delete(cloud: Cloud, call: Call) -> Json:
     return _operation(cloud, call, network.split("/")[1], {})
 
 
+def disconnect(cloud: Cloud, _call: Call, network: Record) -> None:
+    """Let the connections of a VPC go with it, as the peering of a deleted VPC does (general knowledge, not tried)."""
+    name = network.name.removeprefix("compute/").replace("/", ":")
+    for record in list(cloud.store.all(network.project)):
+        if record.name.startswith("servicenetworking/") and record.name.endswith(f"/connections/{name}"):
+            cloud.store.delete(record.name)
+
+
 def _network(cloud: Cloud, name: str) -> str:
     """Return a network's name with its project by id, since clients write its number."""
     parts = name.split("/")
