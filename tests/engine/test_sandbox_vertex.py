@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 
 from tests.engine.test_sandbox_changes import done_to
-from tests.training_platform.sandbox.run.conftest import without_stacks
+from tests.training_platform.sandbox.run.conftest import Sandbox, without_stacks
+from training_platform.sandbox.cloud.local_cloud import LocalCloud
+from training_platform.sandbox.cloud.state.projects import Projects
+from training_platform.sandbox.cloud.state.store import Store
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 
@@ -23,6 +26,7 @@ ENVIRONMENT: dict[str, Any] = {
     "network_attachments": {"us-central1": "10.30.0.0/24"},
     "metadata_stores": ["us-central1"],
 }
+RESOURCES = "projects/example-vertex/locations/us-central1/persistentResources"
 SUBNET = "projects/example-vertex/regions/us-central1/subnetworks/lab-vertex-us-central1"
 BENCH: dict[str, Any] = {
     "zone": "us-central1-a", "machine_type": "n1-standard-8", "accelerator": "t4", "owner": "ada@example.com",
@@ -89,3 +93,39 @@ def test_it_comes_up_changes_as_announced_and_goes_down(tmp_path: Path) -> None:
     assert {name for name in again if done_to(again, name) != "same"} == set()
     place.steps("destroy", "lab-vision")
     place.steps("destroy", "lab")
+
+
+def autoscaled(place: Sandbox, key: str, pool: int, count: str) -> None:
+    """Let Vertex AI's autoscaler set how many machines a pool of a persistent resource has."""
+    cloud = LocalCloud(Projects({}, [ENVIRONMENT["project"]]), store=Store(place.folder.cloud))
+    code, found = cloud.handle("aiplatform", "GET", f"v1/{RESOURCES}/lab-vision-{key}", [], {})
+    assert code == 200, found
+    found["resourcePools"][pool]["replicaCount"] = count
+    mask = [("updateMask", "resourcePools.replicaCount")]
+    body = {"resourcePools": found["resourcePools"]}
+    code, answer = cloud.handle("aiplatform", "PATCH", f"v1/{RESOURCES}/lab-vision-{key}", mask, body)
+    assert code == 200, answer
+    cloud.settle()
+    cloud.store.flush()
+
+
+def counts(place: Sandbox, key: str) -> list[str]:
+    cloud = LocalCloud(Projects({}, [ENVIRONMENT["project"]]), store=Store(place.folder.cloud))
+    _, found = cloud.handle("aiplatform", "GET", f"v1/{RESOURCES}/lab-vision-{key}", [], {})
+    return [pool["replicaCount"] for pool in found["resourcePools"]]
+
+
+def test_what_the_autoscaler_did_is_kept_also_after_a_refresh(tmp_path: Path) -> None:
+    place = without_stacks(tmp_path / "repository")
+    place.write("lab", ENVIRONMENT)
+    place.write("lab-vision", TEAM)
+    place.steps("up", "lab")
+    place.steps("up", "lab-vision")
+    autoscaled(place, "scaled", 0, "2")
+    autoscaled(place, "fixed", 1, "3")
+
+    place.steps("refresh", "lab-vision")
+    steps = place.steps("up", "lab-vision")
+
+    assert {name for name in steps if done_to(steps, name) != "same"} == set()
+    assert (counts(place, "scaled"), counts(place, "fixed")) == (["2"], ["1", "3"])

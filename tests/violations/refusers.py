@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -43,13 +43,13 @@ CLUSTER_WIDE = frozenset({
 class Provider:
     """The released plugin of Google Cloud, asked as the engine asks in a preview: check, then plan a creation."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, more: Mapping[str, str]) -> None:
         limit = [("grpc.max_receive_message_length", 1 << 28)]
-        self._stub = provider_pb2_grpc.ResourceProviderStub(grpc.insecure_channel(f"127.0.0.1:{port}", options=limit))
-        settings = {"project": "example-train", "region": "us-central1", "accessToken": "none"}
-        self._stub.Configure(
+        self.stub = provider_pb2_grpc.ResourceProviderStub(grpc.insecure_channel(f"127.0.0.1:{port}", options=limit))
+        settings = {"project": "example-train", "region": "us-central1", "accessToken": "none", **more}
+        self.stub.Configure(
             provider_pb2.ConfigureRequest(
-                args=_struct({**settings, "skipRegionValidation": "true"}), acceptSecrets=True, acceptResources=True,
+                args=struct({**settings, "skipRegionValidation": "true"}), acceptSecrets=True, acceptResources=True,
                 variables={f"gcp:config:{key}": value for key, value in settings.items()},
             ),
             timeout=SECONDS,
@@ -60,27 +60,28 @@ class Provider:
         urn = f"urn:pulumi:foreign::foreign::{kind}::thing"
         try:
             request = provider_pb2.CheckRequest(
-                urn=urn, news=_struct(inputs), olds=struct_pb2.Struct(), randomSeed=b"0" * 32
+                urn=urn, news=struct(inputs), olds=struct_pb2.Struct(), randomSeed=b"0" * 32
             )
-            checked = self._stub.Check(request, timeout=SECONDS)
+            checked = self.stub.Check(request, timeout=SECONDS)
             if checked.failures:
                 return "; ".join(f"{each.property} {each.reason}".strip() for each in checked.failures)
             create = provider_pb2.CreateRequest(urn=urn, properties=checked.inputs, preview=True)
-            self._stub.Create(create, timeout=SECONDS)
+            self.stub.Create(create, timeout=SECONDS)
         except grpc.RpcError as error:
             return str(error.details())
         return ""
 
 
-def _struct(values: Json) -> struct_pb2.Struct:
+def struct(values: Json) -> struct_pb2.Struct:
+    """Return inputs as the plugin takes them."""
     found = struct_pb2.Struct()
     found.update(values)
     return found
 
 
 @contextmanager
-def provider() -> Iterator[Provider]:
-    """Run the plugin that is on PATH."""
+def provider(settings: Mapping[str, str] | None = None) -> Iterator[Provider]:
+    """Run the plugin that is on PATH; ``settings`` are more of its own."""
     program = shutil.which("pulumi-resource-gcp")
     assert program is not None
     environment = {**os.environ, "GOOGLE_OAUTH_ACCESS_TOKEN": "none"}
@@ -89,7 +90,7 @@ def provider() -> Iterator[Provider]:
     ) as process:  # fmt: skip
         assert process.stdout is not None
         try:
-            yield Provider(int(process.stdout.readline()))
+            yield Provider(int(process.stdout.readline()), settings or {})
         finally:
             process.terminate()
 

@@ -58,6 +58,15 @@ def test_a_mask_below_the_pools_changes_their_sizes_and_nothing_else(ask: Client
     assert [pool["machineSpec"]["machineType"] for pool in pools] == ["n2-standard-8", "n1-standard-4"]
 
 
+def test_counts_come_back_as_texts_and_a_text_without_a_number_is_refused(ask: Client) -> None:
+    """As proto3 JSON has whole numbers of 64 bits: written as either, read as texts."""
+    code = create(ask, sized(1, "2")).code
+    refused = create(ask, sized("1", "two"), "other")
+
+    assert (code, refused.code) == (200, 400)
+    assert [pool["replicaCount"] for pool in ask.done("GET", KEPT)["resourcePools"]] == ["1", "2"]
+
+
 def test_an_id_is_taken_until_the_old_one_is_gone(ask: Client) -> None:
     create(ask, {"resourcePools": POOLS})
     ask.cloud.settings = Settings(durations={"aiplatform.persistentResources": 600.0})

@@ -1,0 +1,177 @@
+"""What the released provider does wrong with persistent resources in the local cloud, and what our plan makes of it.
+
+The plugin is asked by gRPC as the engine asks it, with the inputs and options that our program registers.
+"""
+
+from __future__ import annotations
+
+import copy
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import grpc  # type: ignore[import-untyped]
+import pytest
+from google.protobuf import struct_pb2
+from google.protobuf.json_format import MessageToDict
+from pulumi.runtime.proto import provider_pb2
+
+from tests.modules.vertex.test_vertex_persistent_resource import RESOURCE, deploy
+from tests.violations.refusers import Provider, provider, struct
+from training_platform.resources.planned import Planned
+from training_platform.sandbox.cloud.http.server import serve
+from training_platform.sandbox.cloud.local_cloud import LocalCloud
+from training_platform.sandbox.cloud.state.projects import Projects
+from training_platform.sandbox.cloud.state.settings import Settings
+from training_platform.sandbox.cloud.state.store import Store
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
+
+Json = dict[str, Any]
+URN = f"urn:pulumi:prod-vision::training-platform::{RESOURCE}::vertex-tuning-persistent-resource"
+NAME = "projects/example-vision/locations/us-central1/persistentResources/prod-vision-tuning"
+PROVIDERS_OWN = 20 * 60  # seconds that the provider waits unless it is told otherwise
+
+
+class Deployed:
+    """One resource: what the plugin is asked for it, and what the local cloud has."""
+
+    def __init__(self, plugin: Provider, cloud: LocalCloud) -> None:
+        self._stub, self.cloud = plugin.stub, cloud
+        self.outputs = struct_pb2.Struct()
+
+    def create(self, plan: Planned, seconds: float | None = None) -> None:
+        properties = self._checked(plan)
+        asked = provider_pb2.CreateRequest(urn=URN, properties=properties, timeout=seconds or allowed(plan, "create"))
+        self.outputs = self._stub.Create(asked).properties
+
+    def update(self, plan: Planned) -> None:
+        asked = provider_pb2.UpdateRequest(
+            id=NAME, urn=URN, olds=self.outputs, news=self._checked(plan), timeout=allowed(plan, "update")
+        )
+        self._stub.Update(asked)
+
+    def refresh(self) -> None:
+        asked = provider_pb2.ReadRequest(id=NAME, urn=URN, properties=self.outputs)
+        self.outputs = self._stub.Read(asked).properties
+
+    def changes(self, plan: Planned, ignored: list[str] | None = None) -> list[str]:
+        """Return what a deployment would change."""
+        asked = provider_pb2.DiffRequest(
+            id=NAME, urn=URN, olds=self.outputs, news=self._checked(plan), ignoreChanges=ignored
+        )
+        return sorted(self._stub.Diff(asked).detailedDiff)
+
+    def delete(self, plan: Planned) -> None:
+        asked = provider_pb2.DeleteRequest(id=NAME, urn=URN, properties=self.outputs, timeout=allowed(plan, "delete"))
+        self._stub.Delete(asked)
+
+    def ask(self, verb: str, body: Json | None = None, **query: str) -> tuple[int, Json]:
+        return self.cloud.handle("aiplatform", verb, f"v1/{NAME}", list(query.items()), body or {})
+
+    def counts(self) -> list[Any]:
+        return [pool["replicaCount"] for pool in self.ask("GET")[1]["resourcePools"]]
+
+    def takes(self, seconds: float) -> None:
+        self.cloud.settings = Settings(durations={"aiplatform.persistentResources": seconds}, check_services=False)
+
+    def _checked(self, plan: Planned) -> struct_pb2.Struct:
+        asked = provider_pb2.CheckRequest(
+            urn=URN, news=struct(copy.deepcopy(dict(plan.inputs))), olds=struct_pb2.Struct(), randomSeed=b"0" * 32
+        )
+        checked = self._stub.Check(asked)
+        assert not checked.failures, checked.failures
+        inputs: struct_pb2.Struct = checked.inputs
+        return inputs
+
+
+def planned(**fields: Any) -> Planned:
+    return deploy(machine_type="n1-standard-8", **fields).one(RESOURCE)
+
+
+def allowed(plan: Planned, step: str) -> float:
+    """Return the seconds that our plan gives a step."""
+    text = str(plan.options["customTimeouts"][step])
+    assert text.endswith("m")
+    return int(text[:-1]) * 60.0
+
+
+@pytest.fixture
+def deployed() -> Iterator[Deployed]:
+    if shutil.which("pulumi-resource-gcp") is None:
+        pytest.skip("pulumi-resource-gcp is not on PATH")
+    cloud = LocalCloud(Projects({}, ["example-vision"]), store=Store(None), settings=Settings(check_services=False))
+    with serve(cloud) as port:
+        endpoint = f"http://127.0.0.1:{port}/aiplatform/v1beta1/"
+        with provider({"vertexAiCustomEndpoint": endpoint, "pollInterval": "200ms"}) as plugin:
+            yield Deployed(plugin, cloud)
+
+
+def test_a_change_in_place_is_a_put_that_fails_and_so_the_plan_replaces(deployed: Deployed) -> None:
+    before, after = planned(replicas=1), planned(replicas=2)
+    deployed.create(before)
+
+    with pytest.raises(grpc.RpcError, match="404"):
+        deployed.update(after)
+
+    assert deployed.counts() == ["1"]
+    assert "resourcePools[0].replicaCount" in deployed.changes(after)
+    assert "resourcePools" in after.options["replaceOnChanges"]
+
+
+def test_counts_are_texts_from_the_plan_to_the_cloud_and_back(deployed: Deployed) -> None:
+    plan = planned(replicas=12)
+    deployed.create(plan)
+
+    deployed.refresh()
+
+    assert deployed.counts() == ["12"]
+    assert MessageToDict(deployed.outputs)["resourcePools"][0]["replicaCount"] == "12"
+    assert deployed.changes(plan) == []
+    assert deployed.changes(planned(replicas=9)) != []  # and not compared as numbers or by their length
+
+
+def test_the_autoscalers_count_is_a_change_unless_it_is_ignored_as_the_plan_says(deployed: Deployed) -> None:
+    plan = planned(replicas=1, max_replicas=4)
+    deployed.create(plan)
+    pools = deployed.ask("GET")[1]["resourcePools"]
+    pools[0]["replicaCount"] = "3"
+    assert deployed.ask("PATCH", {"resourcePools": pools}, updateMask="resourcePools.replicaCount")[0] == 200
+
+    deployed.refresh()
+
+    assert deployed.changes(plan) == ["resourcePools[0].replicaCount"]
+    assert deployed.changes(plan, ["resourcePools[0].replicaCount"]) == []
+    assert deployed.counts() == ["3"]
+
+
+def test_a_name_is_free_once_the_deletion_is_over_and_not_before(deployed: Deployed) -> None:
+    plan = planned()
+    deployed.create(plan)
+    with pytest.raises(grpc.RpcError, match="409"):
+        deployed.create(plan)  # as an engine that creates before it deletes
+    deployed.takes(3)
+
+    deployed.delete(plan)
+    assert deployed.ask("GET")[0] == 404
+    deployed.create(plan)
+
+    assert deployed.ask("GET")[1]["state"] == "RUNNING"
+    assert plan.options["deleteBeforeReplace"] is True
+
+
+def test_the_provider_waits_as_long_as_the_plan_says_and_no_longer_than_it_is_told(deployed: Deployed) -> None:
+    """Twenty minutes are its own limit; 2 and 3,600 seconds stand for less and more than what a creation takes."""
+    plan = planned()
+    deployed.takes(8)
+
+    with pytest.raises(grpc.RpcError, match="timeout while waiting"):
+        deployed.create(plan, seconds=2)
+    assert {allowed(plan, step) > PROVIDERS_OWN for step in ("create", "update", "delete")} == {True}
+    assert deployed.ask("GET")[1]["state"] == "PROVISIONING"  # and no state knows of it
+    deployed.takes(0)
+    assert deployed.ask("DELETE")[0] == 200
+    deployed.takes(8)
+    deployed.create(plan)
+
+    assert deployed.ask("GET")[1]["state"] == "RUNNING"
