@@ -33,6 +33,7 @@ class Workspace:
     stacks: dict[str, Stack] = field(default_factory=dict)
     unreadable: tuple[str, ...] = ()
     _flavors: dict[tuple[str, str], dict[str, Flavor]] = field(default_factory=dict, compare=False, repr=False)
+    _called: dict[str, list[tuple[Stack, Team]]] = field(default_factory=dict, compare=False, repr=False)
 
     def flavors(self, environment: str, cluster: str) -> dict[str, Flavor]:
         """Return the flavors of an environment's cluster by name; every team asks for them, so they are kept."""
@@ -66,6 +67,14 @@ class Workspace:
             home = self.environment_of(stack)
             if stack.team and home:
                 yield stack, stack.team, home
+
+    def teams_called(self, name: str) -> list[tuple[Stack, Team]]:
+        """Return the stacks of every team of a name; every team asks for its own, so they are kept."""
+        if not self._called:
+            for stack in self.stacks.values():
+                if stack.team:
+                    self._called.setdefault(stack.team.name, []).append((stack, stack.team))
+        return self._called.get(name, [])
 
     def teams_on(self, environment: str, instance: str) -> list[str]:
         """Return the teams of an environment that have a directory on one of its Filestore instances."""
@@ -273,14 +282,18 @@ def _file_of_another(stack: Stack, team: Team, workspace: Workspace) -> Iterator
 
 
 def _same_team(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Finding]:
-    for other in workspace.stacks.values():
-        if other.team and other.name != stack.name and (other.team.environment, other.team.name) == _key(team):
+    """Find another team of this name in the environment, or in another environment of the project."""
+    others = [(other, twin) for other, twin in workspace.teams_called(team.name) if other.name != stack.name]
+    for other, twin in others:
+        if twin.environment == team.environment:
             message = f"{team.name!r} is also the name of the team at {other.place(('name',))}"
             yield stack.finding(RULE, ("name",), message, allowed="one stack per team")
     home = workspace.environment_of(stack)
-    for other, twin, its_home in workspace.teams():
-        shared = home is not None and its_home.project == home.project and twin.environment != team.environment
-        if shared and twin.name == team.name and other.name < stack.name:
+    for other, twin in others:
+        its_home = workspace.environment_of(other)
+        if home is None or its_home is None or other.name > stack.name:
+            continue
+        if its_home.project == home.project and twin.environment != team.environment:
             message = f"stack {other.name} has a team {team.name!r} in project {its_home.project} too"
             why = f"{message}: pods of both namespaces would have one workload identity"
             allowed = "another name, or environments in projects of their own"
@@ -323,7 +336,3 @@ def _queue_references(stack: Stack, team: Team, home: Environment) -> Iterator[F
         message = f"has no effect beside fair sharing, which {team.environment} uses"
         allowed = f"Never, or fair_sharing: false in {team.environment}"
         yield stack.finding(RULE, path, message, allowed=allowed, nearest="Never")
-
-
-def _key(team: Team) -> tuple[str, str]:
-    return team.environment, team.name

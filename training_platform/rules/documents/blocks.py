@@ -24,8 +24,9 @@ _UNITS: Final = {
 
 def compared(shape: Shape) -> Check | None:
     """Return what judges the inputs of a block by each other; None where nothing is said of them."""
-    required, groups = shape.get("required", ()), shape.get("groups", ())
-    cases, orders = shape.get("cases", ()), shape.get("orders", ())
+    required, orders = shape.get("required", ()), shape.get("orders", ())
+    groups = [(frozenset(each["of"]).isdisjoint, each.get("least", 0), each) for each in shape.get("groups", ())]
+    cases = shape.get("cases", ())
     if not (required or groups or cases or orders):
         return None
 
@@ -33,8 +34,9 @@ def compared(shape: Shape) -> Check | None:
         for key in required:
             if value.get(key) is None:
                 report(missing(where, key))
-        for group in groups:
-            _counted(value, group, where, report)
+        for has_none, least, group in groups:
+            if least or not has_none(value):
+                _counted(value, group, where, report)
         for case in cases:
             if all(_is_one(_below(value, key), values) for key, values in case["when"].items()):
                 _in_case(value, case, where, report)
@@ -46,6 +48,8 @@ def compared(shape: Shape) -> Check | None:
 
 def _below(value: Any, path: str) -> Any:
     """Return an input by its path."""
+    if "." not in path:
+        return value.get(path)
     for key in path.split("."):
         value = value.get(key) if isinstance(value, Mapping) else None
     return value
@@ -108,7 +112,10 @@ def _ordered(value: Mapping[str, Any], order: Sequence[Any], where: Where, repor
     With ``or 0`` nothing is said beside a second one of 0, and a number is the second one where it is not written.
     """
     small, large, *how = order
-    strictly, found = "<" in how, [_below(value, each) for each in (small, large)]
+    first = _below(value, small)
+    if first is None:
+        return
+    strictly, found = "<" in how, [first, _below(value, large)]
     if found[1] is None:
         found[1] = next((each for each in how if isinstance(each, int)), None)
     kinds, sizes = zip(*map(measured, found), strict=True)

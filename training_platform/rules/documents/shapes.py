@@ -6,7 +6,7 @@ A function looks at a value and reports what is wrong with it. What is not known
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -114,6 +114,7 @@ class _Documents:
 
     def _list(self, shape: Shape) -> Check:
         right, inner = self.judged(shape["of"])
+        listed, values = _listing(right)
         sized = _sized(shape, "entries")
         keys, strict = shape.get("keys"), self.strict
         more = [make(shape[name]) for name, make in (("apart", apart), ("holds", holding)) if name in shape]
@@ -126,8 +127,10 @@ class _Documents:
                     inner(value, where, report)
                 return
             for index, item in enumerate(value):
-                if item.__class__ is not right and item is not None and item is not UNKNOWN:
-                    inner(item, (where, index), report)
+                kind = item.__class__
+                if kind is right or (kind is listed and item in values) or item is None or item is UNKNOWN:
+                    continue
+                inner(item, (where, index), report)
             if sized:
                 sized(value, where, report)
             if keys is not None:
@@ -139,6 +142,7 @@ class _Documents:
 
     def _map(self, shape: Shape) -> Check:
         right, inner = self.judged(shape["of"])
+        listed, values = _listing(right)
         sized = _sized(shape, "entries")
         keys_like = matched(shape["keys_like"], whole=False) if "keys_like" in shape else None
 
@@ -149,12 +153,21 @@ class _Documents:
             for key, item in value.items():
                 if keys_like and not keys_like(key):
                     report(refused("format", where, key, "which is not in the form of a key", "a key such as own/key"))
-                if item.__class__ is not right and item is not None and item is not UNKNOWN:
-                    inner(item, (where, key), report)
+                kind = item.__class__
+                if kind is right or (kind is listed and item in values) or item is None or item is UNKNOWN:
+                    continue
+                inner(item, (where, key), report)
             if sized:
                 sized(value, where, report)
 
         return check
+
+
+def _listing(right: Right) -> tuple[type | None, Container[Any]]:
+    """Return the class of what is listed as right, and the list; no class where nothing is listed."""
+    if isinstance(right, set):
+        return str, right
+    return (int, right) if isinstance(right, range) else (None, ())
 
 
 def _package(token: str) -> str:

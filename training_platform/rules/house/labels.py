@@ -18,8 +18,10 @@ _VALUE = re.compile(r"[a-z0-9_-]{0,63}\Z")
 @rule("labels", ruleset="labels", owner="house", source="house rule: costs are told by environment and team")
 def labels(resource: LabelledView, program: Program) -> Iterator[Draft]:
     """Find a resource that supports labels but lacks those of its environment and team."""
-    found = resource.labels or {}
-    for key, value in program.once(_wanted).items():
+    found, wanted = resource.labels or {}, program.once(_wanted)
+    if wanted.items() <= found.items():
+        return
+    for key, value in wanted.items():
         if found.get(key) != value:
             said = f"is {found[key]!r}" if key in found else "is missing"
             message = f"label {key} {said} on {resource.type.rpartition(':')[2]} {resource.name}"

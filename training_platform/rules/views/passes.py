@@ -22,18 +22,17 @@ class Plain(NamedTuple):
 
 
 class Branch:
-    """What stands at one place of the inputs: the fields that are read there, and the places below it."""
+    """What stands at one place of the inputs: by key the fields that are read there, and the place below it."""
 
-    __slots__ = ("branches", "leaves", "names")
+    __slots__ = ("names", "places")
 
     def __init__(self, fields: Iterable[Plain], depth: int = 0) -> None:
         listed = list(fields)
-        here = [each for each in listed if len(each.path) == depth + 1]
         self.names = [each.name for each in listed]
-        self.leaves = [(each.path[depth], each.name, each.right, each.convert) for each in here]
-        deeper = [each for each in listed if len(each.path) > depth + 1]
-        keys = dict.fromkeys(each.path[depth] for each in deeper)
-        self.branches = [(key, Branch([each for each in deeper if each.path[depth] == key], depth + 1)) for key in keys]
+        by_key: dict[str, list[Plain]] = {}
+        for each in listed:
+            by_key.setdefault(each.path[depth], []).append(each)
+        self.places = {key: _place(below, depth + 1) for key, below in by_key.items()}
 
     def read(self, value: Any, found: dict[str, Any]) -> None:
         """Put what is written below a value into ``found``, and take out of it what is not known."""
@@ -46,17 +45,32 @@ class Branch:
             self._read(value, found)
 
     def _read(self, block: Mapping[str, Any], found: dict[str, Any]) -> None:
-        for key, name, right, convert in self.leaves:
-            if (value := block.get(key)) is not None:
+        place = self.places.get
+        for key, value in block.items():
+            if value is None or (here := place(key)) is None:
+                continue
+            fields, branch = here
+            for name, right, convert in fields:
                 if value.__class__ is right:
                     found[name] = value
                 elif (known := convert(value)) is UNKNOWN:
                     found.pop(name, None)
                 else:
                     found[name] = known
-        for key, branch in self.branches:
-            if (inner := block.get(key)) is not None:
-                if inner.__class__ is dict:
-                    branch._read(inner, found)  # noqa: SLF001 # its own class
-                else:
-                    branch.read(inner, found)
+            if branch is None:
+                continue
+            if value.__class__ is dict:
+                branch._read(value, found)  # noqa: SLF001 # its own class
+            else:
+                branch.read(value, found)
+
+
+Place = tuple[tuple[tuple[str, type | None, Callable[[Any], Any]], ...], Branch | None]
+
+
+def _place(fields: Iterable[Plain], depth: int) -> Place:
+    """Return the fields that a key's own value decides, and the branch of those that stand below it."""
+    listed = list(fields)
+    here = tuple((each.name, each.right, each.convert) for each in listed if len(each.path) == depth)
+    below = [each for each in listed if len(each.path) > depth]
+    return here, Branch(below, depth) if below else None

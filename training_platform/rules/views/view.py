@@ -182,7 +182,11 @@ class View:
         found = self.MISSING.copy()
         self.PLAIN.read(self.inputs, found)
         for names, missing in self.SEVERAL:
-            value = next((value for name in names if (value := found.get(name, UNKNOWN)) is not None), missing)
+            for name in names:
+                if (value := found.get(name, UNKNOWN)) is not None:
+                    break
+            else:
+                value = missing
             if value is not UNKNOWN:
                 found[names[0]] = value
             else:
