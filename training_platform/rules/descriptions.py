@@ -1,4 +1,4 @@
-"""What findings mean that no registered rule makes, of files, ledgers and changes, and the titles of rule sets.
+"""What findings mean that no registered rule makes, of files, ledgers, changes and jobs, and the titles of rule sets.
 
 The words are data, ``descriptions.yaml``. ``describe`` says of any rule id what it is about; reports show it beside
 what was found.
@@ -32,10 +32,15 @@ GROUPS: Mapping[str, str] = {**TITLES, **_WORDS["groups"]}
 """What each group of rules is about: the rule sets, and what only a check reports."""
 REFUSED_BY: Mapping[str, str] = _WORDS["refused_by"]
 """Who says no, by the owner of a rule, else by its group."""
-LEDGER, _FILES, _CHANGES = (
-    tuple(Description(name, **row) for name, row in _WORDS[part].items()) for part in ("ledger", "files", "changes")
-)
-UNREGISTERED = {each.id: each for each in (*LEDGER, *_FILES, *_CHANGES)}
+_PARTS = {
+    part: tuple(
+        Description(name, **{"source": _WORDS["sources"].get(row["group"]), **row})
+        for name, row in _WORDS[part].items()
+    )
+    for part in ("ledger", "files", "changes", "jobs", "pack")
+}
+LEDGER = _PARTS["ledger"]
+UNREGISTERED = {each.id: each for part in _PARTS.values() for each in part}
 
 
 def describe(rule_id: str) -> Description:

@@ -77,17 +77,18 @@ def test_a_terminal_shows_what_follows_in_one_line_and_all_of_it_with_verbose(ve
     assert printed.count("[pool-zone]") == 1
 
 
+ENTRIES = {"github": "(?m)^::error", "markdown": r"(?m)^\| error", "html": '<li class="error"', "junit": "<failure"}
+
+
 def entries(text: str, form: Format) -> int:
     """Return how many findings of their own a report has."""
     if form in ("gitlab", "sarif"):
         found = json.loads(text)
         return len(found if form == "gitlab" else found["runs"][0]["results"])
-    return len(
-        re.findall({"github": "(?m)^::error", "markdown": r"(?m)^\| error", "html": '<li class="error"'}[form], text)
-    )
+    return len(re.findall(ENTRIES[form], text))
 
 
-@pytest.mark.parametrize("form", ["markdown", "github", "gitlab", "sarif", "html"])
+@pytest.mark.parametrize("form", ["markdown", "github", "gitlab", "sarif", "html", "junit"])
 def test_what_follows_stands_within_its_cause_in_every_format(form: Format, tmp_path: Path) -> None:
     found = report(tmp_path, PROD, "topology: 4x8", "topology: 4x5")
     follow = [each for each in found.all_findings() if each.follows]
@@ -98,6 +99,13 @@ def test_what_follows_stands_within_its_cause_in_every_format(form: Format, tmp_
     assert len(follow) == 3
     assert entries(text, form) == len(errors) - len(follow)
     assert all(each.path.replace("_", r"\_" if form == "markdown" else "_") in text for each in follow)
+
+
+@pytest.mark.parametrize("form", ["text", "json", "markdown", "github", "gitlab", "sarif", "html", "junit"])
+def test_every_format_says_how_a_rule_is_explained(form: Format, tmp_path: Path) -> None:
+    text = render(report(tmp_path, PROD, "topology: 4x8", "topology: 4x5"), form)
+
+    assert "training-platform explain tpu-topology" in text
 
 
 def test_the_page_has_a_heading_for_each_file_with_findings_of_its_own(tmp_path: Path) -> None:

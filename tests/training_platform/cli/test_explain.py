@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
-from tests.places import ORGANISATION
+from tests.places import ORGANISATION, ROOT
 from training_platform.cli.main import app
 from training_platform.rules import RULES
 from training_platform.rules.descriptions import GROUPS, TITLES
@@ -49,6 +50,15 @@ def test_every_rule_can_be_explained() -> None:
     for sheet in rule_sheets():
         done = run("explain", sheet.id)
         assert (done.exit_code, done.stdout.partition(":")[0]) == (0, sheet.id), done.output
+
+
+def test_every_rule_of_jobs_can_be_explained() -> None:
+    code = " ".join(path.read_text() for path in (ROOT / "training_platform" / "jobs").rglob("*.py"))
+    named = {*re.findall(r'"(job-[a-z-]+[a-z])"', code), "job-quota-exceeded", "job-quota-headroom"}
+
+    assert {"job-name", "job-vertex-trials", "job-pathways"} <= named
+    assert sorted(named - {sheet.id for sheet in rule_sheets()}) == []
+    assert "Refused by Vertex AI" in run("explain", "job-vertex-trials").stdout
 
 
 def test_what_cannot_be_exempt_says_so() -> None:

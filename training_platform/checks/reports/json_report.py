@@ -148,4 +148,5 @@ def finding_document(finding: Finding) -> dict[str, Any]:
         "nearest": finding.nearest,
         "source": finding.source,
         "follows": finding.follows,
+        "explain": f"training-platform explain {finding.rule}",
     }

@@ -1,18 +1,18 @@
 """The report as JUnit XML: a suite for each stack, a case for each rule that was run on it.
 
-An error fails its rule's case; a warning is the case's output; what is exempt or not decided skips it. What could not
-be checked is a case with an error.
+An error fails its rule's case; a warning is the case's output; what is exempt, not decided, or follows from another
+finding skips it. What could not be checked is a case with an error.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from xml.etree import ElementTree as Xml
 
-from training_platform.checks.report import Report, ordered
-from training_platform.checks.reports.wording import place
+from training_platform.checks.report import Report, folded, ordered
+from training_platform.checks.reports.wording import following, more_about, place
 from training_platform.config.reading.finding import Finding
 from training_platform.rules import RULES
 from training_platform.rules.descriptions import LEDGER
@@ -20,17 +20,19 @@ from training_platform.rules.exemptions import Exempted
 
 # XML 1.0 has no way to write these, not even as references.
 _UNWRITABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+Following = Mapping[Finding, Sequence[Finding]]  # what follows from each finding that follows from no other
 _RULES = (*RULES, *(each.id for each in LEDGER))
 
 
 def junit_report(report: Report) -> str:
     """Return the report as XML text."""
     root = Xml.Element("testsuites", name="training-platform")
+    more = dict(folded(report.all_findings()))
     for stack in report.stacks:
         ran = () if stack.kind == "rejected" else _RULES
-        _suite(root, stack.name, ran, stack.findings, stack.exempted)
+        _suite(root, stack.name, ran, stack.findings, stack.exempted, more=more)
     if report.findings:
-        _suite(root, "repository", (), report.findings, ())
+        _suite(root, "repository", (), report.findings, (), more=more)
     if report.failures:
         suite = Xml.SubElement(root, "testsuite", name="not checked")
         for number, failure in enumerate(report.failures, start=1):
@@ -43,7 +45,13 @@ def junit_report(report: Report) -> str:
 
 
 def _suite(
-    root: Xml.Element, name: str, ran: Iterable[str], findings: Iterable[Finding], exempted: Iterable[Exempted]
+    root: Xml.Element,
+    name: str,
+    ran: Iterable[str],
+    findings: Iterable[Finding],
+    exempted: Iterable[Exempted],
+    *,
+    more: Following,
 ) -> None:
     suite = Xml.SubElement(root, "testsuite", name=_text(name))
     found: dict[str, list[Finding]] = defaultdict(list)
@@ -53,24 +61,33 @@ def _suite(
     for each in exempted:
         exempt[each.finding.rule].append(each)
     for rule in dict.fromkeys((*found, *exempt, *ran)):
-        _case(suite, name, rule, found[rule], exempt[rule])
+        _case(suite, name, rule, found[rule], exempt[rule], more=more)
     _count(suite)
 
 
-def _case(suite: Xml.Element, stack: str, rule: str, findings: list[Finding], exempted: list[Exempted]) -> None:
+def _case(
+    suite: Xml.Element,
+    stack: str,
+    rule: str,
+    findings: list[Finding],
+    exempted: list[Exempted],
+    *,
+    more: Following,
+) -> None:
     case = Xml.SubElement(suite, "testcase", classname=_text(stack), name=rule)
-    errors = [finding for finding in findings if finding.severity == "error"]
+    errors = [finding for finding in findings if finding.severity == "error" and finding in more]
+    skipped = [f"follows from {finding.follows}" for finding in findings if finding not in more]
     notes = [finding for finding in findings if finding.severity == "note"]
+    skipped += ["not decided before deployment"] * bool(notes) + [str(each) for each in exempted]
     warnings = [finding for finding in findings if finding.severity == "warning"]
     if findings:
         at = place(findings[0])
         case.set("file", _text(at.file))
         case.set("line", str(at.line))
     if errors:
-        Xml.SubElement(case, "failure", type=rule, message=_text(errors[0].message)).text = _lines(errors)
-    elif notes or exempted:
-        reason = "not decided before deployment" if notes else str(exempted[0])
-        Xml.SubElement(case, "skipped", message=_text(reason))
+        Xml.SubElement(case, "failure", type=rule, message=_text(errors[0].message)).text = _lines(errors, more)
+    elif skipped:
+        Xml.SubElement(case, "skipped", message=_text(skipped[0]))
     output = [*map(str, warnings), *map(str, notes), *(f"{each.finding}\n  {each}" for each in exempted)]
     if output:
         Xml.SubElement(case, "system-out").text = _text("\n".join(output))
@@ -82,8 +99,9 @@ def _count(parent: Xml.Element) -> None:
         parent.set(name, str(len(list(parent.iter(element)))))
 
 
-def _lines(findings: Iterable[Finding]) -> str:
-    return _text("\n".join(map(str, findings)))
+def _lines(findings: list[Finding], more: Following) -> str:
+    each = (line for finding in findings for line in (str(finding), following(more[finding])))
+    return _text("\n".join((*filter(None, each), more_about(findings[0]))))
 
 
 def _text(text: str) -> str:

@@ -23,6 +23,7 @@ from training_platform.checks.reports.wording import (
     held_by,
     limit_and_request,
     location,
+    more_about,
     place,
     price,
     price_note,
@@ -40,6 +41,7 @@ MARKER = "<!-- training-platform check -->"
 """The first line, by which a pipeline finds its own comment to keep it current."""
 MOST_CHARACTERS = 60_000
 _MOST_OF_FINDINGS = 40_000
+_RULES = "docs/reference/rules.md"
 _CHANGES = ("stack", "what", "resource", "inputs: before → after")
 _LINK_SAFE = str.maketrans({" ": "%20", "(": "%28", ")": "%29", "<": "%3C", ">": "%3E"})
 _ESCAPES = {character: f"\\{character}" for character in "\\`*_[]|~"}
@@ -90,17 +92,18 @@ def _findings(found: Sequence[Finding], links: str) -> str:
     groups = sorted(folded(found), key=lambda each: ("error", "warning", "note").index(each[0].severity))
     for finding, more in groups:
         help_text = escaped(" ".join(part for part in (advice(finding), following(more)) if part))
-        row = f"| {finding.severity} | {_link(finding, links)} | {_what(finding)} | {help_text} |"
+        row = f"| {finding.severity} | {_link(finding, links)} | {_what(finding, links)} | {help_text} |"
         length += len(row) + 1
         if length > _MOST_OF_FINDINGS:
             break
         rows.append(row)
     rest = len(groups) - len(rows)
-    return "\n".join(head + rows) + (f"\n\nand {counted(rest, 'more finding')}" if rest else "")
+    left = f"\n\nand {counted(rest, 'more finding')}" if rest else ""
+    return "\n".join(head + rows) + f"{left}\n\n{more_about(groups[0][0])}"
 
 
-def _what(finding: Finding) -> str:
-    return f"{escaped(said(finding))} `{finding.rule}`"
+def _what(finding: Finding, links: str) -> str:
+    return f"{escaped(said(finding))} [`{finding.rule}`]({links.translate(_LINK_SAFE)}{_RULES}#{finding.rule})"
 
 
 def _link(finding: Finding, links: str) -> str:

@@ -25,6 +25,7 @@ from training_platform.checks.reports.wording import (
     fullness,
     held_by,
     location,
+    more_about,
     price,
     price_note,
     quota_row,
@@ -51,7 +52,7 @@ def print_report(report: Report, console: Console, *, verbose: bool = True) -> N
         console.print(Text(f"not checked: {failure}", style="bold red"), soft_wrap=True)
     console.print(_verdict(report), soft_wrap=True)
     if first := next(iter(ordered(report.all_findings())), None):
-        console.print(Text(f"More about it: training-platform explain {first.rule}", style="dim"), soft_wrap=True)
+        console.print(Text(more_about(first), style="dim"), soft_wrap=True)
 
 
 def _everything(report: Report, width: int) -> Iterator[RenderableType]:

@@ -71,7 +71,8 @@ def place(finding: Finding) -> Place:
 def following(findings: Sequence[Finding], most: int = 3) -> str:
     """Return what follows from a finding, by place; empty where nothing does."""
     places = list(dict.fromkeys(each.place for each in findings))
-    return f"and {len(findings):,} more that follow from it: {listed(places, most=most)}" if findings else ""
+    verb = "follows" if len(findings) == 1 else "follow"
+    return f"and {len(findings):,} more that {verb} from it: {listed(places, most=most)}" if findings else ""
 
 
 def advice(finding: Finding) -> str:
@@ -82,6 +83,11 @@ def advice(finding: Finding) -> str:
     if finding.nearest:
         parts.append(f"Nearest: {finding.nearest}")
     return " ".join(parts)
+
+
+def more_about(finding: Finding) -> str:
+    """Return the command that says of a finding's rule what it is, why, how to fix it and how to exempt it."""
+    return f"More about it: training-platform explain {finding.rule}"
 
 
 def said(finding: Finding) -> str:

@@ -55,7 +55,7 @@ def test_nothing_that_a_file_says_is_markup_or_a_mention(one: Build, found: Buil
     text = markdown_report(one(found("<img src=x> | **b** `c` [d](e) @team\n# f")))
 
     (row,) = table(text, "severity")
-    assert r"&lt;img src=x&gt; \| \*\*b\*\* \`c\` \[d\](e) @<!-- -->team<br># f `boot-disk-size`" in row[2]
+    assert r"&lt;img src=x&gt; \| \*\*b\*\* \`c\` \[d\](e) @<!-- -->team<br># f [`boot-disk-size`](" in row[2]
 
 
 def test_quotas_are_listed_from_four_fifths_and_where_more_is_requested_and_those_over_first(

@@ -85,7 +85,9 @@ def test_gitlab_is_given_what_it_needs_of_every_error_and_warning(one: Build, fo
     assert [each["severity"] for each in entries] == ["critical", "minor"]
     assert entries[0]["location"] == {"path": "stacks/Pulumi.prod.yaml", "lines": {"begin": 14}}
     assert entries[0]["check_name"] == "boot-disk-size"
-    assert entries[0]["description"].endswith("is 9 GB. Nearest: 10")
+    assert entries[0]["description"].endswith(
+        "is 9 GB. Nearest: 10. More about it: training-platform explain boot-disk-size"
+    )
     assert all(re.fullmatch("[0-9a-f]{64}", each["fingerprint"]) for each in entries)
     assert len({each["fingerprint"] for each in entries}) == 2
 
@@ -98,6 +100,7 @@ def test_an_annotation_stands_at_file_line_and_column(one: Build, found: Build) 
     assert github_report(one(found(allowed="10 to 65,536 GB"))) == (
         "::error file=stacks/Pulumi.prod.yaml,line=14,col=7,title=boot-disk-size::"
         "clusters.main.node_pools.h100.boot_disk.size_gb: is 9 GB%0AAllowed: 10 to 65,536 GB."
+        "%0AMore about it: training-platform explain boot-disk-size"
     )
 
 
@@ -106,7 +109,7 @@ def test_nothing_in_a_message_or_a_path_starts_a_command_of_its_own(one: Build, 
 
     assert len(text.splitlines()) == 1
     assert "file=stacks/a%2Cb%3Ac.yaml," in text
-    assert text.endswith("100%25%0D%0A::warning::x")
+    assert "100%25%0D%0A::warning::x%0AMore about it" in text
 
 
 def test_errors_come_before_warnings_and_notes_as_github_shows_ten_of_each(one: Build, found: Build) -> None:

@@ -12,7 +12,7 @@ from training_platform.checks.reports.changes import resource_rows, stack_title,
 from training_platform.checks.reports.html.bars import capacity_bars, file_bars, quota_bars
 from training_platform.checks.reports.html.element import Html, el, joined
 from training_platform.checks.reports.html.stacks import stack_graph, stack_trees
-from training_platform.checks.reports.wording import advice, counted, place, price, price_note, verdict
+from training_platform.checks.reports.wording import advice, counted, more_about, place, price, price_note, verdict
 from training_platform.config.reading.finding import Finding
 from training_platform.rules.descriptions import describe
 from training_platform.rules.exemptions import Exempted
@@ -113,7 +113,8 @@ def _following(more: Sequence[Finding], links: str) -> Html | str:
 
 def _finding(finding: Finding, links: str, more: Html | str = "") -> Html:
     rule = describe(finding.rule)
-    help_text = " ".join(part for part in (rule.summary, f"Source: {rule.source}." if rule.source else "") if part)
+    source = f"Source: {rule.source}." if rule.source else ""
+    help_text = " ".join(part for part in (rule.summary, source, f"{more_about(finding)}.") if part)
     return el(
         "li",
         el("p", el("span", finding.severity, cls="severity"), " ", _place(finding, links)),
