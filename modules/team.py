@@ -63,7 +63,7 @@ from training_platform.resources.jupyterhub.teams import notebooks_of, waiting_c
 from training_platform.resources.monitoring.dashboards import NAME, team_dashboard
 from training_platform.resources.network.egress import egress_spec, host_spec
 from training_platform.resources.network.google_apis import entrance
-from training_platform.resources.operators.charts import job_kinds
+from training_platform.resources.operators.charts import job_kinds, network_policies, object_limits
 from training_platform.resources.operators.launch_agent import CHART
 from training_platform.resources.scope import Scope, environment_scope, team_scope
 from training_platform.resources.serving.server import gated_chips
@@ -250,10 +250,12 @@ class TeamCluster(pulumi.ComponentResource):
                     **claim_limits(
                         spec.storage_classes, team.name, map(tier_class, class_tiers(args.environment, spec))
                     ),
+                    **object_limits(spec),
                 },
                 egress=egress,
                 hosts=host_spec(team, args.environment),
                 kinds=job_kinds(spec),
+                operators=network_policies(spec),
             ),
             inside,
         )

@@ -29,7 +29,8 @@ class TeamNamespaceArgs:
 
     ``labels`` and ``annotations`` are what admission reads; ``quota`` is what all objects of the namespace may have.
     ``egress`` and ``hosts`` are the specs of the policies on what pods connect to, where they may not to anything.
-    ``kinds`` are the jobs of operators, which members may make as well.
+    ``kinds`` are the jobs of operators, which members may make as well, and ``operators`` the specs of the policies
+    that let these in, by the operator's name.
     """
 
     scope: Scope
@@ -42,6 +43,7 @@ class TeamNamespaceArgs:
     egress: Mapping[str, Any] | None = None
     hosts: Mapping[str, Any] | None = None
     kinds: Sequence[JobKind] = ()
+    operators: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 class TeamNamespace(pulumi.ComponentResource):
@@ -123,7 +125,7 @@ class TeamNamespace(pulumi.ComponentResource):
         )
 
     def _isolate(self, name: str, args: TeamNamespaceArgs) -> None:
-        """Let in the team's own pods, which must reach each other, and the scrape of metrics; out, what files open.
+        """Let in the team's own pods, which must reach each other, metrics' scrape and operators; out, what files open.
 
         Workers of a training job trust whoever speaks to them. Pods on their node's network are out of its reach.
         """
@@ -144,6 +146,7 @@ class TeamNamespace(pulumi.ComponentResource):
         for role, version, kind, spec in (
             ("egress", POLICY_VERSION, POLICY_KIND, args.egress),
             ("hosts", FQDN_VERSION, FQDN_KIND, args.hosts),
+            *((operator, POLICY_VERSION, POLICY_KIND, spec) for operator, spec in args.operators.items()),
         ):
             if spec:
                 CustomResource(

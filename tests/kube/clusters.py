@@ -12,14 +12,15 @@ import httpx
 import pytest
 
 from training_platform.sandbox.kubernetes.api_servers.control_plane import Access, ControlPlanes
-from training_platform.sandbox.kubernetes.controllers.controllers import Binaries, Controllers
+from training_platform.sandbox.kubernetes.controllers.controllers import Controllers
+from training_platform.sandbox.kubernetes.controllers.programs import Binaries
 from training_platform.sandbox.kubernetes.schemas import crds
 from training_platform.sandbox.kubernetes.values import Json
 
 SCHEMAS = Path(__file__).parents[2].parent / "shared" / "schemas"
 KINDS = ("jobset", "kueue", "autoscaler")  # folders of definitions
 NEEDED = ("kueue", "controller_manager", "scheduler")
-OPERATORS = ("jobset", "lws")  # which most tests do without
+OPERATORS = ("jobset", "lws", "kuberay", "trainer")  # which most tests do without
 
 
 class KueueCluster(NamedTuple):

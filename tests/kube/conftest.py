@@ -25,7 +25,8 @@ from training_platform.config.workspace import read_workspace
 from training_platform.jobs.render import job_files, render_job
 from training_platform.resources.planned import Planned
 from training_platform.sandbox.kubernetes.api_servers.control_plane import ControlPlanes
-from training_platform.sandbox.kubernetes.controllers.controllers import Binaries, Controllers
+from training_platform.sandbox.kubernetes.controllers.controllers import Controllers
+from training_platform.sandbox.kubernetes.controllers.programs import Binaries
 from training_platform.sandbox.kubernetes.schemas import crds
 
 START_SECONDS = 30.0
@@ -57,7 +58,7 @@ def server(
 ) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("admission")
     binaries = Path(os.environ["KUBEBUILDER_ASSETS"])
-    manager = Binaries(None, None, None, binaries / "kube-controller-manager", None)
+    manager = Binaries(controller_manager=binaries / "kube-controller-manager")
     with ExitStack() as stack:
         access = stack.enter_context(ControlPlanes(binaries, folder, quotas=True)).access("prod-us-central1")
         stack.enter_context(Controllers(access, manager, folder / "controllers", jobset_crd, {}))

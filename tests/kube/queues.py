@@ -187,7 +187,8 @@ class Queues:
         admitted = any(each["type"] == "Admitted" and each["status"] == "True" for each in status.get("conditions", ()))
         if not admitted or "admission" not in status:
             return None
-        (flavor,) = status["admission"]["podSetAssignments"][0]["flavors"].values()
+        pod_sets = status["admission"]["podSetAssignments"]  # some of which may ask for nothing that is counted
+        (flavor,) = {flavor for each in pod_sets for flavor in each.get("flavors", {}).values()}
         return str(flavor)
 
     def nodes_of(self, team: str, name: str) -> set[str]:

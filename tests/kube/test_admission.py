@@ -299,6 +299,19 @@ def test_a_member_queues_jobs_which_controllers_make_into_more(server: Server, r
     assert server.ask("Job", child, JOBSET_CONTROLLER) == ""
 
 
+def test_a_part_of_an_admitted_job_grows_by_its_controller_alone(server: Server) -> None:
+    """Kueue has counted the JobSet: what a member adds to a Job of it nobody would count."""
+    part = job(labels={}, ownerReferences=[CONTROLLER], suspend=False)
+    part["spec"] |= {"completionMode": "Indexed", "parallelism": 2, "completions": 2}
+    assert server.ask("Job", part, JOBSET_CONTROLLER, keep=True) == ""
+    more = {"spec": {"parallelism": 3, "completions": 3}}
+
+    assert "changed by its controller alone" in server.change("Job", part, more, MEMBER)
+    assert server.change("Job", part, more, JOBSET_CONTROLLER) == ""
+    assert server.change("Job", part, {"metadata": {"annotations": {"note": "mine"}}}, MEMBER) == ""
+    server.delete("Job", part)
+
+
 def wait_for_rights(server: Server, who: dict[str, str]) -> None:
     """The API server reads a new binding a moment after it has taken it."""
     deadline = time.monotonic() + 10

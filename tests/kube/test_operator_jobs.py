@@ -1,6 +1,7 @@
 """Jobs of operators, as members make them: held in a queue, or refused by a real API server.
 
-Definitions are bare ones that take any field: what is tried is admission, and none of the operators.
+Definitions are bare ones that take any field: what is tried is admission, and none of the operators, which
+``test_operators.py`` runs.
 """
 
 from __future__ import annotations
@@ -21,19 +22,24 @@ pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 GRACE = {"Impersonate-User": "grace@example.com"}
 NAMES = {
     "rayclusters": "RayCluster", "rayjobs": "RayJob", "trainjobs": "TrainJob", "leaderworkersets": "LeaderWorkerSet",
+    "trainingruntimes": "TrainingRuntime",
 }  # fmt: skip
 POD = {"spec": {"containers": [{"name": "a", "image": "example.com/a:1"}]}}
 FORGED = {**POD, "metadata": {"labels": {PODSET_LABEL: "a"}}}
 KINDS = {kind.resource: kind for operator in OPERATORS.values() for kind in operator.kinds}
+QUEUED = [name for name, kind in KINDS.items() if kind.queued]
 
 
 def spec(kind: str, pod: Json) -> Json:
     """Return a job whose last template is ``pod``."""
     ray = {"headGroupSpec": {"template": POD}, "workerGroupSpecs": [{"template": POD}, {"template": pod}]}
+    replicated = [{"name": "other"}, {"name": "node", "template": {"spec": {"template": pod}}}]
+    patch = {"trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": replicated}}}}
     specs: dict[str, Json] = {
         "rayclusters": {"suspend": True, **ray},
         "rayjobs": {"suspend": True, "rayClusterSpec": ray},
-        "trainjobs": {"suspend": True, "podTemplateOverrides": [pod]},
+        "trainjobs": {"suspend": True, "runtimePatches": [{"manager": "example.com/other"}, patch]},
+        "trainingruntimes": {"template": {"spec": {"replicatedJobs": replicated}}},
         "leaderworkersets": {"leaderWorkerTemplate": {"workerTemplate": pod}},
     }
     return specs[kind]
@@ -64,7 +70,7 @@ def members(server: Server) -> Server:
         assert server.ask(each["kind"], each, keep=True) == ""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
-        if all("queue" in server.ask(NAMES[kind], job(kind, labels={}), GRACE) for kind in KINDS):
+        if all(PODSET_LABEL in server.ask(NAMES[kind], job(kind, FORGED), GRACE) for kind in KINDS):
             return server
         time.sleep(0.2)
     raise AssertionError("the policies are not evaluated")
@@ -90,11 +96,15 @@ def test_a_job_in_a_queue_is_let_in(members: Server, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_pods_that_pass_for_admitted_ones_are_refused(members: Server, kind: str) -> None:
+    assert "is Kueue's to set" in members.ask(NAMES[kind], job(kind, FORGED), GRACE)
+
+
+@pytest.mark.parametrize("kind", QUEUED)
 @pytest.mark.parametrize(
     ("spoiled", "why"),
     [
         ({"labels": {}}, "Kueue does not hold this job"),
-        ({"pod": FORGED}, "is Kueue's to set"),
         (
             {"ownerReferences": [{"apiVersion": "v1", "kind": "A", "name": "a", "uid": "1", "controller": True}]},
             "has no controller",
@@ -105,7 +115,7 @@ def test_a_job_past_the_queue_is_refused(members: Server, kind: str, spoiled: Js
     assert why in members.ask(NAMES[kind], job(kind, **spoiled), GRACE)
 
 
-@pytest.mark.parametrize("kind", [name for name, kind in KINDS.items() if kind.suspends])
+@pytest.mark.parametrize("kind", [name for name in QUEUED if KINDS[name].suspends])
 def test_a_job_that_would_start_at_once_is_refused(members: Server, kind: str) -> None:
     running = job(kind)
     running["spec"]["suspend"] = False

@@ -18,7 +18,8 @@ from tests.kube.clusters import folder_of, needed_binaries
 from tests.kube.queues import KUEUE, Queues, until
 from training_platform.resources.kueue.configuration import configuration
 from training_platform.sandbox.kubernetes.api_servers.control_plane import Access, ControlPlanes
-from training_platform.sandbox.kubernetes.controllers.controllers import Binaries, Controllers
+from training_platform.sandbox.kubernetes.controllers.controllers import Controllers
+from training_platform.sandbox.kubernetes.controllers.programs import Binaries
 from training_platform.sandbox.kubernetes.schemas import crds
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]

@@ -57,7 +57,7 @@ def test_kueue_counts_pods_of_worker_sets(plans: dict[str, Plan]) -> None:
 
 
 def test_members_may_make_these_jobs_which_policies_hold_in_queues(plans: dict[str, Plan]) -> None:
-    kinds = {"rayclusters", "rayjobs", "trainjobs", "leaderworkersets"}
+    kinds = {"rayclusters", "rayjobs", "trainjobs", "trainingruntimes", "leaderworkersets"}
     rules = (
         plans["dev-vision"]
         .one("kubernetes:rbac.authorization.k8s.io/v1:Role", "share-us-central1-tenancy-role")
@@ -71,3 +71,32 @@ def test_members_may_make_these_jobs_which_policies_hold_in_queues(plans: dict[s
 
     assert kinds <= {resource for rule in rules for resource in rule["resources"]}
     assert policies == {"jobs", *kinds}
+
+
+def test_the_namespace_of_a_team_bounds_these_kinds(plans: dict[str, Plan]) -> None:
+    quota = plans["dev-vision"].one("kubernetes:core/v1:ResourceQuota", "share-us-central1-tenancy-resource-quota")
+
+    hard = quota.inputs["spec"]["hard"]
+    assert hard["count/rayjobs.ray.io"] == hard["count/trainjobs.trainer.kubeflow.org"] == "500"
+
+
+def test_the_operator_of_ray_reaches_dashboards_in_that_cluster_alone(plans: dict[str, Plan]) -> None:
+    """Without it no RayJob ever ends well: its operator asks the dashboard what became of it."""
+    policies = {
+        each.name: each.inputs["spec"]
+        for each in plans["dev-vision"].resources
+        if each.name.endswith("-tenancy-ray-policy")
+    }
+
+    assert policies == {
+        "share-us-central1-tenancy-ray-policy": {
+            "podSelector": {"matchLabels": {"ray.io/node-type": "head"}},
+            "policyTypes": ["Ingress"],
+            "ingress": [
+                {
+                    "from": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kuberay-system"}}}],
+                    "ports": [{"protocol": "TCP", "port": 8265}],
+                }
+            ],
+        }
+    }

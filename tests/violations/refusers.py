@@ -19,7 +19,8 @@ from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
 from training_platform.resources.kueue.configuration import configuration
 from training_platform.sandbox.kubernetes.api_servers.control_plane import ControlPlanes
-from training_platform.sandbox.kubernetes.controllers.controllers import Binaries, Controllers
+from training_platform.sandbox.kubernetes.controllers.controllers import Controllers
+from training_platform.sandbox.kubernetes.controllers.programs import Binaries
 from training_platform.sandbox.kubernetes.schemas import crds
 
 Json = dict[str, Any]
@@ -128,7 +129,7 @@ def server(folder: Path) -> Iterator[Server]:
     ]
     with ExitStack() as stack:
         access = stack.enter_context(ControlPlanes(assets, folder)).access("violations")
-        binaries = Binaries.of_settings(assets)
+        binaries = Binaries.of_settings(assets)._replace(lws=None, kuberay=None, trainer=None)
         stack.enter_context(
             Controllers(access, binaries, folder / "controllers", definitions, configuration(["on-demand"]))
         )

@@ -7,7 +7,7 @@ Source: kubernetes-sigs/kueue v0.19.2, pkg/controller/jobframework (defaults.go,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from training_platform.resources.admission.policy import FROM_PEOPLE, Policy, literal
@@ -20,16 +20,29 @@ ACCELERATORS = ("google.com/tpu", "nvidia.com/gpu")
 
 _PODS = "r.template.spec.template"
 _CREATED = "request.operation == 'CREATE'"
+_OWNERS = "{}.metadata.?ownerReferences.orValue([])"
+_CONTROLLED = f"{_OWNERS}.exists(o, o.?controller.orValue(false))"
 
 
 class JobKind(NamedTuple):
-    """A kind of job that an operator runs, by its API; ``templates`` is CEL for the templates of pods of ``{0}``."""
+    """A kind of job that an operator runs, by its API.
+
+    ``templates`` is CEL that is true where ``{1}`` is true of the template ``t`` of some pods of ``{0}``. A kind that
+    is not ``queued`` is what jobs refer to. ``refuses`` are further messages and CEL, which has to be true.
+    """
 
     group: str
     version: str
     resource: str
     templates: str
     suspends: bool = True
+    queued: bool = True
+    refuses: Mapping[str, str] = {}
+
+
+def templates_in(lists: str) -> str:
+    """Return ``templates`` of a kind from CEL for the list of all templates of ``{0}``."""
+    return f"({lists}).exists(t, {{1}})"
 
 
 def queued_jobs() -> Policy:
@@ -42,7 +55,7 @@ def queued_jobs() -> Policy:
             ("jobset.x-k8s.io", "v1alpha2", ["jobsets"], ["CREATE", "UPDATE"]),
         ],
         conditions=[FROM_PEOPLE],
-        validations=_held(pods),
+        validations=_held(templates_in(pods)),
     )
 
 
@@ -53,19 +66,22 @@ def queued_operator_jobs(kinds: Sequence[JobKind]) -> tuple[Policy, ...]:
             name=f"training-platform-queued-{kind.resource}",
             rules=[(kind.group, kind.version, [kind.resource], ["CREATE", "UPDATE"])],
             conditions=[FROM_PEOPLE],
-            validations=_held(kind.templates, suspends=kind.suspends),
+            validations={
+                **(_held(kind.templates, suspends=kind.suspends) if kind.queued else _unmarked(kind.templates)),
+                **kind.refuses,
+            },
         )
         for kind in kinds
     )
 
 
 def _held(templates: str, *, suspends: bool = True) -> dict[str, str]:
-    """Return what holds a job in its queue; ``templates`` is CEL for the templates of the pods of ``{0}``.
+    """Return what holds a job in its queue; ``templates`` are those of a JobKind.
 
-    A kind that cannot be suspended has its pods gated by Kueue, one by one, while it has a queue.
+    A kind that cannot be suspended has its pods gated by Kueue, one by one, while it has a queue. Kueue looks at the
+    job that it admitted and not at the parts that controllers make of it, so nobody else changes those.
     """
     queued, suspended = _queued("object"), _suspended("object")
-    marked, before = (_marked(templates.format(which)) for which in ("object", "oldObject"))
     started = {
         "Kueue does not hold this job: it has no queue, or is not suspended": (
             f"!({_CREATED}) || ({suspended} && {queued})"
@@ -76,11 +92,23 @@ def _held(templates: str, *, suspends: bool = True) -> dict[str, str]:
     }
     return {
         "a job that a person makes has no controller: it would pass for a part of an admitted one": (
-            f"{_CREATED} ? !object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false)) : "
-            "object.metadata.?ownerReferences.orValue([]) == oldObject.metadata.?ownerReferences.orValue([])"
+            f"{_CREATED} ? !{_CONTROLLED.format('object')} : "
+            f"{_OWNERS.format('object')} == {_OWNERS.format('oldObject')}"
+        ),
+        "a part of an admitted job is changed by its controller alone": (
+            f"{_CREATED} || !{_CONTROLLED.format('oldObject')} || object.spec == oldObject.spec"
         ),
         **(started if suspends else {"Kueue does not hold this job: it has no queue": queued}),
-        f"the label {PODSET_LABEL} on pods is Kueue's to set": f"!{marked} || ({_CREATED} ? false : {before})",
+        **_unmarked(templates),
+    }
+
+
+def _unmarked(templates: str) -> dict[str, str]:
+    """Return what refuses pods that say themselves to have been admitted."""
+    mark = f"{literal(PODSET_LABEL)} in t.?metadata.?labels.orValue({{}})"
+    marked, before = (templates.format(which, mark) for which in ("object", "oldObject"))
+    return {
+        f"the label {PODSET_LABEL} on pods is Kueue's to set": f"!({marked}) || ({_CREATED} ? false : ({before}))",
     }
 
 
@@ -90,11 +118,6 @@ def _suspended(which: str) -> str:
 
 def _queued(which: str) -> str:
     return f"({literal(QUEUE_LABEL)} in {which}.metadata.?labels.orValue({{}}))"
-
-
-def _marked(templates: str) -> str:
-    """Return CEL that is true of templates of pods that say themselves to have been admitted."""
-    return f"{templates}.exists(t, {literal(PODSET_LABEL)} in t.?metadata.?labels.orValue({{}}))"
 
 
 def accelerator_pods() -> Policy:

@@ -1,43 +1,100 @@
 """Operators for other kinds of jobs, from their Helm charts: what they install, and what their jobs are.
 
 Kueue counts Ray's clusters and jobs, TrainJobs and LeaderWorkerSets, in the queue whose label they carry. Of these the
-last is never suspended: its pods are gated. Source: kubernetes-sigs/kueue v0.19.2, pkg/controller/jobs; charts of
-ray-project/kuberay v1.7.0, kubeflow/trainer v2.3.0 and kubernetes-sigs/lws v0.10.0, 2026-11-21; none was installed.
+last is never suspended: its pods are gated. Source: kubernetes-sigs/kueue v0.19.2, pkg/controller/jobs; charts and
+controllers of ray-project/kuberay v1.7.0, kubeflow/trainer v2.3.0 and kubernetes-sigs/lws v0.10.0, 2026-11-22. Their
+controllers were run beside an API server; no chart was installed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+from training_platform.catalog import CHARTS
 from training_platform.config.spec.cluster import ClusterSpec
-from training_platform.resources.admission.jobs import JobKind
+from training_platform.resources.admission.jobs import JobKind, templates_in
 
 
 class OperatorChart(NamedTuple):
-    """What an operator's chart is told, and the kinds of jobs that it runs."""
+    """What an operator's chart is told, the kinds of jobs that it runs, and the pods and port that it connects to."""
 
     values: dict[str, Any]
     kinds: tuple[JobKind, ...]
+    connects_to: tuple[Mapping[str, str], int] | None = None
 
 
+_MOST_OBJECTS = 500  # of a kind, in a team's namespace, as of JobSets
 _RAY_GROUPS = "[{0}.headGroupSpec.template] + {0}.?workerGroupSpecs.orValue([]).map(g, g.template)"
 _RAY_JOB = f"(has({{0}}.spec.rayClusterSpec) ? {_RAY_GROUPS.replace('{0}', '{0}.spec.rayClusterSpec')} : [])"
 _SUBMITTER = "(has({0}.spec.submitterPodTemplate) ? [{0}.spec.submitterPodTemplate] : [])"
 _WORKERS = "{0}.spec.leaderWorkerTemplate"
+_REPLICATED = (
+    "{0}.?template.?spec.?replicatedJobs.orValue([]).exists(r, [r.?template.?spec.?template].exists(t, {{1}}))"
+)
+_RUNTIME_PATCHES = f"{{0}}.spec.?runtimePatches.orValue([]).exists(p, {_REPLICATED.format('p.?trainingRuntimeSpec')})"
+
+
+def _ray_refuses(cluster: str) -> dict[str, str]:
+    """Return what of a Ray cluster's spec would give members what their roles do not; ``cluster`` is CEL for it."""
+    return {
+        # KubeRay gives the head's account the right to patch pods, which takes Kueue's gate away, and images with it.
+        "Ray does not scale its cluster here: its head would get rights to change pods": (
+            f"!{cluster}.?enableInTreeAutoscaling.orValue(false)"
+        ),
+        # Whoever reaches a dashboard runs programs as the team's account.
+        "a Ray dashboard has no Ingress: reach it by kubectl port-forward": (
+            f"!{cluster}.?headGroupSpec.?enableIngress.orValue(false)"
+        ),
+    }
+
 
 OPERATORS: Final = {
     "ray": OperatorChart(
         {},
         (
-            JobKind("ray.io", "v1", "rayclusters", f"({_RAY_GROUPS.replace('{0}', '{0}.spec')})"),
-            JobKind("ray.io", "v1", "rayjobs", f"({_RAY_JOB} + {_SUBMITTER})"),
+            JobKind(
+                "ray.io",
+                "v1",
+                "rayclusters",
+                templates_in(_RAY_GROUPS.replace("{0}", "{0}.spec")),
+                refuses=_ray_refuses("object.spec"),
+            ),
+            JobKind(
+                "ray.io",
+                "v1",
+                "rayjobs",
+                templates_in(f"{_RAY_JOB} + {_SUBMITTER}"),
+                refuses=_ray_refuses("object.spec.?rayClusterSpec"),
+            ),
         ),
+        # The dashboard, by which it asks what becomes of a RayJob; one that it cannot ask about fails.
+        ({"ray.io/node-type": "head"}, 8265),
     ),
     "trainer": OperatorChart(
         {"jobset": {"install": False}},  # the platform has installed JobSet, of the version that it wants
-        # What a TrainJob adds to its runtime's pods.
-        (JobKind("trainer.kubeflow.org", "v1alpha1", "trainjobs", "{0}.spec.?podTemplateOverrides.orValue([])"),),
+        (
+            JobKind(
+                "trainer.kubeflow.org",
+                "v1alpha1",
+                "trainjobs",
+                _RUNTIME_PATCHES,
+                refuses={
+                    # Kueue 0.19.2 knows the fields of Trainer 2.2; JobSet refuses what is lost (seen 2026-11-22).
+                    "Kueue loses terminationGracePeriodSeconds of runtimePatches, and the job holds its quota and never"
+                    " starts: say it in the runtime": (
+                        f"!{_RUNTIME_PATCHES.format('object', 't.?spec.?terminationGracePeriodSeconds.hasValue()')}"
+                    )
+                },
+            ),
+            JobKind(
+                "trainer.kubeflow.org",
+                "v1alpha1",
+                "trainingruntimes",
+                _REPLICATED.format("{0}.spec"),
+                queued=False,
+            ),
+        ),
     ),
     "leader-worker-set": OperatorChart(
         {},
@@ -46,7 +103,9 @@ OPERATORS: Final = {
                 "leaderworkerset.x-k8s.io",
                 "v1",
                 "leaderworkersets",
-                f"([{_WORKERS}.workerTemplate] + (has({_WORKERS}.leaderTemplate) ? [{_WORKERS}.leaderTemplate] : []))",
+                templates_in(
+                    f"[{_WORKERS}.workerTemplate] + (has({_WORKERS}.leaderTemplate) ? [{_WORKERS}.leaderTemplate] : [])"
+                ),
                 suspends=False,
             ),
         ),
@@ -62,3 +121,27 @@ def charted(spec: ClusterSpec) -> Iterator[str]:
 def job_kinds(spec: ClusterSpec) -> tuple[JobKind, ...]:
     """Return the kinds of jobs that a cluster's operators run."""
     return tuple(kind for name in charted(spec) for kind in OPERATORS[name].kinds)
+
+
+def network_policies(spec: ClusterSpec) -> dict[str, dict[str, Any]]:
+    """Return by operator the spec of the NetworkPolicy that lets it reach pods in a team's namespace."""
+    return {
+        name: {
+            "podSelector": {"matchLabels": dict(labels)},
+            "policyTypes": ["Ingress"],
+            "ingress": [
+                {
+                    "from": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}}],
+                    "ports": [{"protocol": "TCP", "port": port}],
+                }
+            ],
+        }
+        for name in charted(spec)
+        if (way := OPERATORS[name].connects_to)
+        for (labels, port), namespace in [(way, CHARTS[name].namespace)]
+    }
+
+
+def object_limits(spec: ClusterSpec) -> dict[str, str]:
+    """Return what a team's ResourceQuota says of the kinds that a cluster's operators run."""
+    return {f"count/{kind.resource}.{kind.group}": str(_MOST_OBJECTS) for kind in job_kinds(spec)}

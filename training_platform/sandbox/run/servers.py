@@ -23,8 +23,8 @@ from training_platform.sandbox.cloud.state.store import Store
 from training_platform.sandbox.files import read_json
 from training_platform.sandbox.kubernetes.api_servers.api_store import ApiStore
 from training_platform.sandbox.kubernetes.api_servers.control_plane import ControlPlanes
-from training_platform.sandbox.kubernetes.controllers.controllers import Binaries
 from training_platform.sandbox.kubernetes.controllers.operators import Operators
+from training_platform.sandbox.kubernetes.controllers.programs import Binaries
 from training_platform.sandbox.kubernetes.server import serve as serve_kubernetes
 from training_platform.sandbox.kubernetes.store import Store as ObjectStore
 from training_platform.sandbox.run.folder import Folder, is_alive

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from training_platform.sandbox.kubernetes.api_servers.control_plane import ControlPlanes, context
-from training_platform.sandbox.kubernetes.controllers.controllers import Binaries
 from training_platform.sandbox.kubernetes.controllers.operators import KINDS, Operators
+from training_platform.sandbox.kubernetes.controllers.programs import VARIABLES, Binaries
 from training_platform.sandbox.kubernetes.store import Store
 
 
@@ -21,8 +21,8 @@ def able(folder: Path, *kinds: str) -> list[str]:
 @pytest.fixture(autouse=True)
 def nothing_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    for name in ("KUEUE", "JOBSET", "LWS"):
-        monkeypatch.delenv(f"TRAINING_PLATFORM_{name}", raising=False)
+    for name in VARIABLES.values():
+        monkeypatch.delenv(name, raising=False)
 
 
 def test_without_programs_no_controller_runs(tmp_path: Path) -> None:

@@ -15,8 +15,9 @@ import yaml
 
 from training_platform.resources.kueue.configuration import configuration
 from training_platform.sandbox.kubernetes.api_servers.control_plane import ControlPlanes
-from training_platform.sandbox.kubernetes.controllers.controllers import Binaries, Controllers, remove_webhooks
+from training_platform.sandbox.kubernetes.controllers.controllers import Controllers, remove_webhooks
 from training_platform.sandbox.kubernetes.controllers.kubelets import Kubelets
+from training_platform.sandbox.kubernetes.controllers.programs import VARIABLES, Binaries
 from training_platform.sandbox.kubernetes.releases import GROUP
 from training_platform.sandbox.kubernetes.store import Store
 from training_platform.sandbox.kubernetes.values import Json, dig
@@ -81,7 +82,7 @@ class Operators:
                 yield chart, release.get("values") or {}
 
     def _controllers(self, cluster: str, wanted: Mapping[str, Json], definitions: Mapping[str, Json]) -> Controllers:
-        binaries = self._binaries._replace(lws=None, **{name: None for name in KINDS if name not in wanted})
+        binaries = self._binaries._replace(**{name: None for name in VARIABLES if name not in wanted})
         text = dig(wanted.get("kueue", {}), "managerConfig", "controllerManagerConfigYaml")
         settings = yaml.safe_load(text) if text else configuration([])
         folder = self._planes.place(cluster) / "controllers"

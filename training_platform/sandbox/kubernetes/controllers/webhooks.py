@@ -1,6 +1,7 @@
 """The webhooks of controllers, by URL on the loopback.
 
-Paths: Kueue 0.19.2, JobSet 0.12.0 and LeaderWorkerSet 0.10.0, read 2026-11-22; all follow controller-runtime's rule.
+Paths: Kueue 0.19.2, JobSet 0.12.0, LeaderWorkerSet 0.10.0 and Kubeflow Trainer 2.3.0, read 2026-11-22; all follow
+controller-runtime's rule.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ class Webhook(NamedTuple):
     mutates: bool
     selector: Mapping[str, Any] | None = None
     namespaces: Mapping[str, Any] | None = None
+    changes: bool = False  # whether it mutates what is changed, too
 
     @property
     def path(self) -> str:
@@ -41,6 +43,7 @@ def _both(group: str, version: str, plural: str, kind: str) -> tuple[Webhook, We
 
 
 _KUEUE_GROUP, _JOBSET_GROUP, _LWS_GROUP = "kueue.x-k8s.io", "jobset.x-k8s.io", "leaderworkerset.x-k8s.io"
+_TRAINER_GROUP: Final = "trainer.kubeflow.org"
 _OF_LWS: Final = {"matchExpressions": [{"key": "leaderworkerset.sigs.k8s.io/name", "operator": "Exists"}]}
 _OF_JOBSETS: Final = {"matchExpressions": [{"key": "jobset.sigs.k8s.io/jobset-name", "operator": "Exists"}]}
 KUEUE_WEBHOOKS: Final = (
@@ -50,6 +53,9 @@ KUEUE_WEBHOOKS: Final = (
     Webhook(_KUEUE_GROUP, "v1beta2", "cohorts", "Cohort", False),
     *_both("batch", "v1", "jobs", "Job"),
     *_both(_JOBSET_GROUP, "v1alpha2", "jobsets", "JobSet"),
+    *_both("ray.io", "v1", "rayclusters", "RayCluster"),
+    *_both("ray.io", "v1", "rayjobs", "RayJob"),
+    *_both(_TRAINER_GROUP, "v1alpha1", "trainjobs", "TrainJob"),
 )
 POD_WEBHOOKS: Final = tuple(
     hook._replace(namespaces=OF_TEAMS)
@@ -70,6 +76,12 @@ LWS_WEBHOOKS: Final = (
     Webhook("", "v1", "pods", "Pod", True, _OF_LWS),
     Webhook("", "v1", "pods", "Pod", False, _OF_LWS),
 )
+TRAINER_WEBHOOKS: Final = (
+    Webhook(_TRAINER_GROUP, "v1alpha1", "trainjobs", "TrainJob", True, changes=True),
+    Webhook(_TRAINER_GROUP, "v1alpha1", "trainjobs", "TrainJob", False),
+    Webhook(_TRAINER_GROUP, "v1alpha1", "trainingruntimes", "TrainingRuntime", False),
+    Webhook(_TRAINER_GROUP, "v1alpha1", "clustertrainingruntimes", "ClusterTrainingRuntime", False),
+)
 
 
 def webhook_configurations(name: str, hooks: Sequence[Webhook], port: int, certificate: bytes) -> Iterator[Json]:
@@ -85,6 +97,7 @@ def webhook_configurations(name: str, hooks: Sequence[Webhook], port: int, certi
 
 
 def _webhook(name: str, hook: Webhook, port: int, bundle: str) -> Json:
+    once = (hook.mutates and not hook.changes) or hook.kind == "Pod"
     return {
         "name": f"{'m' if hook.mutates else 'v'}-{hook.kind.lower()}.{name}.example.com",
         "admissionReviewVersions": ["v1"],
@@ -96,7 +109,7 @@ def _webhook(name: str, hook: Webhook, port: int, bundle: str) -> Json:
                 "apiGroups": [hook.group],
                 "apiVersions": [hook.version],
                 "resources": [hook.plural],
-                "operations": list(_CREATED if hook.mutates or hook.kind == "Pod" else _CHANGED),
+                "operations": list(_CREATED if once else _CHANGED),
             }
         ],
         **({"objectSelector": dict(hook.selector)} if hook.selector else {}),

@@ -1,0 +1,412 @@
+"""Ray's clusters and jobs and TrainJobs of a team, by the real controllers, with all that admission has there.
+
+``TRAINING_PLATFORM_KUBERAY`` and ``TRAINING_PLATFORM_TRAINER`` name the controllers of KubeRay and Kubeflow Trainer,
+the same with ``_DEFINITIONS`` the folders of their CustomResourceDefinitions (``ray-operator/config/crd/bases`` and
+``manifests/base/crds`` of their sources). Nodes are objects only, so no container runs: a test says what becomes of
+pods.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+
+from tests.kube.clusters import KINDS, NEEDED, kueue_cluster
+from tests.kube.queues import KUEUE, PATHS, Json, Queues, until
+from tests.kube.server import MEMBER
+from tests.kube.test_every_object import GKES_OWN, ApiServer, rendered
+from tests.stacks.edited import plans_of_dev
+from training_platform.catalog import CHARTS
+from training_platform.checks.planning.recorder import Plan
+from training_platform.resources.admission.jobs import PODSET_LABEL
+
+pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
+
+CLUSTER, TEAM, FLAVOR = "us-central1", "vision", "a100-40-spot"
+EDITS = {
+    "dev": (
+        "      us-central1:\n        location",
+        "      us-central1:\n        operators: [ray, trainer]\n        location",
+    ),
+    # Without GPUDirect its namespace enforces baseline of Pod Security.
+    "dev-vision": ("        h100-flex-start: {nominal_quota: 8, borrowing_limit: 8}\n", ""),
+}
+DEFINITIONS = (*KINDS, "gmp", "TRAINING_PLATFORM_KUBERAY_DEFINITIONS", "TRAINING_PLATFORM_TRAINER_DEFINITIONS")
+GPU = "nvidia.com/gpu"
+RAY, TRAINER = f"/apis/ray.io/v1/namespaces/{TEAM}", f"/apis/trainer.kubeflow.org/v1alpha1/namespaces/{TEAM}"
+RAYCLUSTERS, RAYJOBS = f"{RAY}/rayclusters", f"{RAY}/rayjobs"
+TRAINJOBS, RUNTIMES = f"{TRAINER}/trainjobs", f"{TRAINER}/trainingruntimes"
+JOBS, PODS = f"/apis/batch/v1/namespaces/{TEAM}/jobs", f"/api/v1/namespaces/{TEAM}/pods"
+JOBSETS = f"/apis/jobset.x-k8s.io/v1alpha2/namespaces/{TEAM}/jobsets"
+IMAGE = "us-central1-docker.pkg.dev/example-train-dev/images/train:1"
+MERGE = {"Content-Type": "application/merge-patch+json"}
+
+
+class Operated(Queues):
+    """A cluster whose operators run, as a member of a team and as its kubelets see it."""
+
+    def __init__(self, client: httpx.Client) -> None:
+        super().__init__(client)
+        self._http = client
+
+    def refusal(self, path: str, body: Json, *, keep: bool = False) -> str:
+        """Create an object as a member, a dry run unless it is to stay; return the refusal."""
+        options = {"fieldValidation": "Strict", **({} if keep else {"dryRun": "All"})}
+        answer = self._http.post(path, json=body, params=options, headers=MEMBER)
+        return "" if answer.is_success else str(answer.json()["message"])
+
+    def make(self, path: str, body: Json) -> None:
+        """Create an object as a member."""
+        assert self.refusal(path, body, keep=True) == ""
+
+    def changed(self, path: str, patch: Json) -> str:
+        """Try to change an object as a member; return the refusal."""
+        answer = self._http.patch(path, json=patch, params={"dryRun": "All"}, headers={**MEMBER, **MERGE})
+        return "" if answer.is_success else str(answer.json()["message"])
+
+    def pods(self, selector: str) -> list[Json]:
+        """Return the pods that run, after those with a node were said to be ready."""
+        found = self.get(f"{PODS}?labelSelector={selector}")["items"]
+        for pod in found:
+            if pod["spec"].get("nodeName") and pod["status"].get("phase") == "Pending":
+                conditions = [{"type": kind, "status": "True"} for kind in ("Ready", "ContainersReady")]
+                status = {"phase": "Running", "podIP": "192.0.2.1", "podIPs": [{"ip": "192.0.2.1"}]}
+                path = f"{PODS}/{pod['metadata']['name']}/status"
+                self.change(path, {"status": {**status, "conditions": conditions}})
+        return [pod for pod in found if not pod["metadata"].get("deletionTimestamp")]
+
+    def nodes_of_pods(self, selector: str) -> set[str]:
+        """Return the nodes of the pods that ask for GPUs."""
+        return {
+            pod["spec"].get("nodeName", "")
+            for pod in self.pods(selector)
+            if GPU in pod["spec"]["containers"][0]["resources"].get("limits", {})
+        }
+
+    def reap(self) -> None:
+        """Take away pods that are being deleted, as a kubelet does."""
+        for pod in self.get(PODS)["items"]:
+            if pod["metadata"].get("deletionTimestamp"):
+                self._http.request("DELETE", f"{PODS}/{pod['metadata']['name']}", json={"gracePeriodSeconds": 0})
+
+    def gone(self, selector: str) -> None:
+        """Wait until no pod is left."""
+
+        def left() -> list[Json]:
+            self.reap()
+            return list(self.get(f"{PODS}?labelSelector={selector}")["items"])
+
+        until(left, lambda pods: not pods)
+
+    def cluster_of(self, job: str) -> str:
+        """Return the name of the Ray cluster that a RayJob has; while it is suspended none of that name is made."""
+
+        def name() -> str:
+            found = str(self.get(f"{RAYJOBS}/{job}").get("status", {}).get("rayClusterName", ""))
+            return found if found in {each["metadata"]["name"] for each in self.get(RAYCLUSTERS)["items"]} else ""
+
+        return until(name, bool)
+
+    def workloads(self) -> list[str]:
+        """Return the owners of the team's workloads."""
+        every = self.get(f"{KUEUE}/namespaces/{TEAM}/workloads")["items"]
+        return sorted(each["metadata"]["ownerReferences"][0]["name"] for each in every)
+
+    def clear(self) -> None:
+        """Delete all jobs of the team, and wait until nothing of them is left."""
+        for path in (RAYJOBS, RAYCLUSTERS, TRAINJOBS, RUNTIMES, JOBS):
+            self.delete(path)
+
+        def left() -> list[Json]:
+            self.reap()
+            paths = (RAYJOBS, RAYCLUSTERS, TRAINJOBS, JOBSETS, JOBS, PODS, f"{KUEUE}/namespaces/{TEAM}/workloads")
+            return [each for path in paths for each in self.get(path)["items"]]
+
+        until(left, lambda items: not items)
+
+
+@pytest.fixture(scope="module")
+def plans(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Plan]:
+    return plans_of_dev(tmp_path_factory.mktemp("repository"), EDITS)
+
+
+@pytest.fixture(scope="module")
+def cluster(plans: dict[str, Plan], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operated]:
+    """The cluster and the team's part of it as they are deployed, with VMs for the team's GPUs and for other pods."""
+    values = plans["dev"].one("kubernetes:helm.sh/v3:Release", f"{CLUSTER}-kueue-release").inputs["values"]
+    settings = yaml.safe_load(values["managerConfig"]["controllerManagerConfigYaml"])
+    needed = (*NEEDED, "jobset", "kuberay", "trainer")
+    with kueue_cluster(tmp_path_factory.mktemp("operators"), settings, DEFINITIONS, needed) as kueue:
+        operated = Operated(kueue.client)
+        bodies = [
+            each.body
+            for name, plan in plans.items()
+            for each in rendered(name, name, plan)
+            if each.cluster[1] == CLUSTER
+        ]
+        deploy(operated, ApiServer(kueue.client), bodies)
+        (flavor,) = (each for each in bodies if each["kind"] == "ResourceFlavor" and each["metadata"]["name"] == FLAVOR)
+        taints = [{"key": GPU, "value": "present", "effect": "NoSchedule"}]
+        for index in range(2):
+            operated.node(f"gpu-{index}", flavor["spec"]["nodeLabels"], GPU, 8, taints=taints)
+        operated.node("other", {}, "example.com/none", 1)
+        yield operated
+
+
+def deploy(operated: Operated, server: ApiServer, bodies: list[Json]) -> None:
+    """Apply what a deployment makes, namespaces first and queues last, and wait until all of it holds."""
+    for chart in CHARTS.values():
+        name = {"metadata": {"name": chart.namespace}}
+        server.refusal({"apiVersion": "v1", "kind": "Namespace", **name}, keep=True)
+    for body in sorted(bodies, key=lambda each: each["kind"] != "Namespace"):
+        known = (body["apiVersion"], body["kind"]) not in GKES_OWN
+        if known and body["kind"] not in PATHS:
+            assert (server.refusal(body, keep=True) or "409")[:3] == "409", body["metadata"]
+    operated.deploy_all([each for each in bodies if each["kind"] in PATHS])
+    for path, body in KINDS_OF_JOBS.values():
+        until(partial(operated.refusal, path, owned(body)), lambda said: "has no controller" in said)
+    quota = f"/api/v1/namespaces/{TEAM}/resourcequotas/team"
+    until(lambda: operated.get(quota), lambda now: "pods" in now.get("status", {}).get("used", {}))
+
+
+@pytest.fixture
+def operated(cluster: Operated) -> Iterator[Operated]:
+    yield cluster
+    cluster.clear()
+
+
+def owned(body: Json) -> Json:
+    """Return a job that says to be a part of another."""
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": "1", "controller": True}
+    return {**body, "metadata": {**body["metadata"], "ownerReferences": [owner]}}
+
+
+def about(kind: str, name: str, api_version: str, **labels: str) -> Json:
+    labels = {"kueue.x-k8s.io/queue-name": TEAM, **labels}
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name, "namespace": TEAM, "labels": labels}}
+
+
+def pods_of(container: str, gpus: int = 0) -> Json:
+    """Return a template of pods."""
+    limits = {"limits": {"cpu": "1", "memory": "1Gi", **({GPU: str(gpus)} if gpus else {})}}
+    return {"spec": {"containers": [{"name": container, "image": IMAGE, "resources": limits}]}}
+
+
+def ray(workers: int = 2) -> Json:
+    group = {"groupName": "gpus", "replicas": workers, "minReplicas": workers, "maxReplicas": workers}
+    worker = {**group, "rayStartParams": {}, "template": pods_of("ray-worker", 8)}
+    head = {"rayStartParams": {}, "template": pods_of("ray-head")}
+    return {"rayVersion": "2.52.0", "headGroupSpec": head, "workerGroupSpecs": [worker]}
+
+
+def ray_cluster(name: str = "rays", **labels: str) -> Json:
+    return {**about("RayCluster", name, "ray.io/v1", **labels), "spec": {"suspend": True, **ray()}}
+
+
+def ray_job(name: str = "sweep") -> Json:
+    spec = {"suspend": True, "shutdownAfterJobFinishes": True, "entrypoint": "python sweep.py", "rayClusterSpec": ray()}
+    return {**about("RayJob", name, "ray.io/v1"), "spec": spec}
+
+
+def runtime() -> Json:
+    """Return a runtime as a team writes it: PyTorch on as many nodes as its jobs say."""
+    step = {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}
+    node = {"name": "node", "template": {"metadata": {"labels": step}, "spec": {"template": pods_of("node")}}}
+    body = about("TrainingRuntime", "torch", "trainer.kubeflow.org/v1alpha1")
+    return {
+        **body,
+        "spec": {"mlPolicy": {"numNodes": 1, "torch": {}}, "template": {"spec": {"replicatedJobs": [node]}}},
+    }
+
+
+def train_job(name: str = "tune", nodes: int = 2) -> Json:
+    limits = {"limits": {"cpu": "1", GPU: "8"}, "requests": {"cpu": "1", GPU: "8"}}
+    reference = {"apiGroup": "trainer.kubeflow.org", "kind": "TrainingRuntime", "name": "torch"}
+    trainer = {"numNodes": nodes, "image": IMAGE, "command": ["torchrun", "train.py"], "resourcesPerNode": limits}
+    spec = {"suspend": True, "runtimeRef": reference, "trainer": trainer}
+    return {**about("TrainJob", name, "trainer.kubeflow.org/v1alpha1"), "spec": spec}
+
+
+KINDS_OF_JOBS = {
+    "RayCluster": (RAYCLUSTERS, ray_cluster("again")),
+    "RayJob": (RAYJOBS, ray_job("again")),
+    "TrainJob": (TRAINJOBS, train_job("again")),
+}
+
+
+def with_field(body: Json, path: str, value: Any) -> Json:
+    spoiled = copy.deepcopy(body)
+    *parents, last = path.split(".")
+    inner: Any = spoiled
+    for key in parents:
+        inner = inner[int(key)] if key.isdigit() else inner.setdefault(key, {})
+    inner[last] = value
+    return spoiled
+
+
+BOTH = {"gpu-0", "gpu-1"}
+
+
+def of_ray(name: str) -> str:
+    return f"ray.io/cluster={name}"
+
+
+def test_a_ray_cluster_is_admitted_whole_and_a_second_one_waits_whole(operated: Operated) -> None:
+    operated.make(RAYCLUSTERS, ray_cluster("first"))
+    operated.runs(TEAM, "first", FLAVOR)
+    until(lambda: operated.nodes_of_pods(of_ray("first")), lambda nodes: nodes == BOTH)
+    head = until(lambda: operated.pods(f"{of_ray('first')},ray.io/node-type=head"), bool)[0]
+
+    operated.make(RAYCLUSTERS, ray_cluster("second"))
+
+    until(lambda: operated.get(f"{RAYCLUSTERS}/first").get("status", {}), lambda now: now.get("state") == "ready")
+    operated.waits(TEAM, "second")
+    assert operated.get(f"{RAYCLUSTERS}/second")["spec"]["suspend"] is True
+    assert operated.pods(of_ray("second")) == []
+    assert (head["spec"]["nodeName"], head["metadata"]["labels"][PODSET_LABEL]) == ("other", "head")
+    operated.delete(f"{RAYCLUSTERS}/first")
+    operated.gone(of_ray("first"))
+    until(lambda: operated.nodes_of_pods(of_ray("second")), lambda nodes: nodes == BOTH)
+
+
+@pytest.mark.parametrize("kind", ["RayCluster", "RayJob", "TrainJob"])
+def test_a_job_gives_way_to_one_of_more_priority_and_comes_back_whole(operated: Operated, kind: str) -> None:
+    path, body = KINDS_OF_JOBS[kind]
+    selector = f"kueue.x-k8s.io/podset in ({'node' if kind == 'TrainJob' else 'gpus'})"
+    operated.make(RUNTIMES, runtime())
+    operated.make(path, body)
+    until(lambda: operated.nodes_of_pods(selector), lambda nodes: nodes == BOTH)
+    before = operated.pods(selector)[0]["spec"]
+
+    operated.submit(TEAM, "urgent", 8, priority="high")
+
+    operated.gone(selector)
+    operated.runs(TEAM, "urgent", FLAVOR)
+    operated.waits(TEAM, body["metadata"]["name"])
+    operated.delete(f"{JOBS}/urgent")
+    operated.gone("job-name=urgent")
+    until(lambda: operated.nodes_of_pods(selector), lambda nodes: nodes == BOTH)
+    after = operated.pods(selector)[0]["spec"]
+    for field in ("nodeSelector", "tolerations"):
+        assert after[field] == before[field]
+
+
+def test_a_ray_job_gets_its_cluster_and_then_its_submitter(operated: Operated) -> None:
+    operated.make(RAYJOBS, ray_job())
+    operated.runs(TEAM, "sweep", FLAVOR)
+    name = operated.cluster_of("sweep")
+
+    until(lambda: operated.nodes_of_pods(of_ray(name)), lambda nodes: nodes == BOTH)
+
+    def submitters() -> list[Json]:
+        operated.pods(of_ray(name))  # once all are ready
+        return operated.pods("job-name=sweep")
+
+    (submitter,) = until(submitters, lambda pods: bool(pods) and "nodeName" in pods[0]["spec"])
+    assert (submitter["spec"]["nodeName"], submitter["metadata"]["labels"][PODSET_LABEL]) == ("other", "submitter")
+    assert operated.workloads() == ["sweep"]
+
+
+def test_a_train_job_is_admitted_whole_and_a_second_one_waits_whole(operated: Operated) -> None:
+    operated.make(RUNTIMES, runtime())
+    for name in ("first", "second"):
+        operated.make(TRAINJOBS, train_job(name))
+
+    of_first = "jobset.sigs.k8s.io/jobset-name=first"
+    until(lambda: operated.nodes_of_pods(of_first), lambda nodes: nodes == BOTH)
+    operated.waits(TEAM, "second")
+    assert {pod["metadata"]["labels"][PODSET_LABEL] for pod in operated.pods(of_first)} == {"node"}
+    assert operated.pods("jobset.sigs.k8s.io/jobset-name=second") == []
+    assert operated.workloads() == ["first", "second"]
+    operated.delete(f"{TRAINJOBS}/first")
+    operated.gone(of_first)
+    of_second = "jobset.sigs.k8s.io/jobset-name=second"
+    until(lambda: operated.nodes_of_pods(of_second), lambda nodes: nodes == BOTH)
+
+
+def test_members_change_no_part_of_an_admitted_job(operated: Operated) -> None:
+    """Kueue counted the job: what they add to a part of it nobody would count."""
+    operated.make(RAYJOBS, ray_job())
+    name = operated.cluster_of("sweep")
+    (group,) = operated.get(f"{RAYCLUSTERS}/{name}")["spec"]["workerGroupSpecs"]
+    more = {"spec": {"workerGroupSpecs": [{**group, "replicas": 3, "maxReplicas": 3}]}}
+    assert "changed by its controller alone" in operated.changed(f"{RAYCLUSTERS}/{name}", more)
+    operated.delete(f"{RAYJOBS}/sweep")
+    operated.gone(of_ray(name))
+
+    operated.make(RUNTIMES, runtime())
+    operated.make(TRAINJOBS, train_job())
+    until(lambda: operated.nodes_of_pods("jobset.sigs.k8s.io/jobset-name=tune"), lambda nodes: nodes == BOTH)
+    larger = {"spec": {"parallelism": 3, "completions": 3}}
+    assert "changed by its controller alone" in operated.changed(f"{JOBS}/tune-node-0", larger)
+    assert "changed by its controller alone" in operated.changed(f"{JOBSETS}/tune", {"spec": {"suspend": True}})
+
+
+def patched(template: Json) -> Json:
+    """Return what a TrainJob may change of the pods of its runtime."""
+    jobs = [{"name": "node", "template": {"spec": {"template": template}}}]
+    return {"manager": "example.com/ada", "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": jobs}}}}
+
+
+FORGED = {PODSET_LABEL: "node"}
+WORKER, HEAD = "spec.workerGroupSpecs.0", "spec.headGroupSpec"
+ATTEMPTS: Mapping[str, tuple[str, Json, str]] = {
+    "the head may change pods": (
+        RAYCLUSTERS, with_field(ray_cluster(), "spec.enableInTreeAutoscaling", True), "does not scale",
+    ),
+    "a job's head may change pods": (
+        RAYJOBS, with_field(ray_job(), "spec.rayClusterSpec.enableInTreeAutoscaling", True), "does not scale",
+    ),
+    "the dashboard stands on the internet": (
+        RAYCLUSTERS, with_field(ray_cluster(), f"{HEAD}.enableIngress", True), "has no Ingress",
+    ),
+    "a job's dashboard stands on the internet": (
+        RAYJOBS, with_field(ray_job(), "spec.rayClusterSpec.headGroupSpec.enableIngress", True), "has no Ingress",
+    ),
+    "workers pass for admitted ones": (
+        RAYCLUSTERS, with_field(ray_cluster(), f"{WORKER}.template.metadata.labels", FORGED), "is Kueue's to set",
+    ),
+    "a runtime's pods pass for admitted ones": (
+        RUNTIMES,
+        with_field(runtime(), "spec.template.spec.replicatedJobs.0.template.spec.template.metadata.labels", FORGED),
+        "is Kueue's to set",
+    ),
+    "it would never start, for a field that Kueue loses": (
+        TRAINJOBS,
+        with_field(train_job(), "spec.runtimePatches", [patched({"spec": {"terminationGracePeriodSeconds": 60}})]),
+        "say it in the runtime",
+    ),
+    "a TrainJob's pods pass for admitted ones": (
+        TRAINJOBS, with_field(train_job(), "spec.runtimePatches", [patched({"metadata": {"labels": FORGED}})]),
+        "is Kueue's to set",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("attempt", ATTEMPTS)
+def test_a_job_that_would_gain_more_than_its_queue_gives_is_refused(operated: Operated, attempt: str) -> None:
+    path, body, says = ATTEMPTS[attempt]
+    if path == TRAINJOBS:
+        operated.make(RUNTIMES, runtime())
+
+    assert says in operated.refusal(path, body)
+
+
+def test_pods_of_a_ray_cluster_obey_the_namespace(operated: Operated) -> None:
+    """Its operator makes them and not a member: what refuses pods refuses these too."""
+    spoiled = with_field(ray_cluster(), f"{HEAD}.template.spec.hostNetwork", True)
+    operated.make(RAYCLUSTERS, spoiled)
+    operated.runs(TEAM, "rays", FLAVOR)
+
+    def events() -> str:
+        every = operated.get(f"/api/v1/namespaces/{TEAM}/events")["items"]
+        return " ".join(str(each.get("message")) for each in every if each.get("type") == "Warning")
+
+    assert "PodSecurity" in until(events, lambda said: "forbidden" in said)
+    assert operated.pods(f"{of_ray('rays')},ray.io/node-type=head") == []
