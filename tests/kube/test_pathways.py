@@ -57,6 +57,13 @@ class Heads(Queues):
 
         until(left, lambda pods: not pods)
 
+    def reap(self, team: str) -> None:
+        """Take away pods that are being deleted, as a kubelet does."""
+        path = f"/api/v1/namespaces/{team}/pods"
+        for pod in self.get(path)["items"]:
+            if pod["metadata"].get("deletionTimestamp"):
+                self.delete(f"{path}/{pod['metadata']['name']}", gracePeriodSeconds=0)
+
     def nodes(self) -> list[Json]:
         return list(self.get("/api/v1/nodes")["items"])
 

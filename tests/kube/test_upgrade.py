@@ -1,21 +1,27 @@
-"""Kueue of an older version, and then this one in its place: what runs and waits goes on.
+"""Kueue or JobSet of an older version, and then this one in its place: what runs and waits goes on.
 
-``TRAINING_PLATFORM_KUEUE_BEFORE`` names the older controller, ``TRAINING_PLATFORM_KUEUE_BEFORE_DEFINITIONS`` the folder
-of its CustomResourceDefinitions (``config/components/crd/bases`` of its source).
+``TRAINING_PLATFORM_KUEUE_BEFORE`` and ``TRAINING_PLATFORM_JOBSET_BEFORE`` name the older controllers, the same with
+``_DEFINITIONS`` the folders of their CustomResourceDefinitions (``config/components/crd/bases`` of their sources).
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.kube.clusters import folder_of, needed_binaries
-from tests.kube.queues import KUEUE, Queues, until
+from tests.kube.clusters import NEEDED, folder_of, needed_binaries
+from tests.kube.queues import KUEUE, Queues, planned, until
+from tests.kube.test_jobs_admitted import case, lab, node
+from tests.kube.test_pathways import JOBSETS, Heads
+from training_platform.jobs.gke.jobset import jobset as rendered
+from training_platform.jobs.runs.naming import as_run
 from training_platform.resources.kueue.configuration import configuration
 from training_platform.sandbox.kubernetes.api_servers.control_plane import Access, ControlPlanes
 from training_platform.sandbox.kubernetes.controllers.controllers import Controllers
@@ -24,7 +30,7 @@ from training_platform.sandbox.kubernetes.schemas import crds
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 
-BEFORE = "TRAINING_PLATFORM_KUEUE_BEFORE"
+BEFORE = "TRAINING_PLATFORM_{}_BEFORE"
 SETTINGS = configuration(["reservation", "queued-provisioning"])
 QUEUED = "h100-queued-provisioning"
 SHARES = {"main": {"h100-reservation": {"nominal_quota": 16}, QUEUED: {"nominal_quota": 8}}}
@@ -36,9 +42,10 @@ COHORTS = {"research": {"weight": 2}, "robots": {"parent": "research"}}
 
 
 class Releases:
-    """One cluster, and what runs in it of Kueue: nothing, the older version, or this one."""
+    """One cluster, and what runs in it of a controller: nothing, the older version, or this one."""
 
-    def __init__(self, access: Access, binaries: Binaries, folder: Path) -> None:
+    def __init__(self, name: str, access: Access, binaries: Binaries, folder: Path) -> None:
+        self._name = name
         self._access = access
         self._binaries = binaries
         self._folder = folder
@@ -46,37 +53,56 @@ class Releases:
     @contextmanager
     def before(self) -> Iterator[None]:
         """Run the older version, with its own definitions."""
-        old = self._binaries._replace(kueue=Path(os.environ[BEFORE]))
-        with self._release("before", old, f"{BEFORE}_DEFINITIONS"):
+        variable = BEFORE.format(self._name.upper())
+        old = self._binaries._replace(**{self._name: Path(os.environ[variable])})
+        with self._release("before", old, f"{variable}_DEFINITIONS"):
             yield
 
     @contextmanager
     def now(self) -> Iterator[None]:
         """Run this version, with its definitions in place of the older ones."""
-        with self._release("now", self._binaries, "kueue"):
+        with self._release("now", self._binaries, self._name):
             yield
 
     @contextmanager
-    def _release(self, name: str, binaries: Binaries, definitions: str) -> Iterator[None]:
+    def _release(self, when: str, binaries: Binaries, definitions: str) -> Iterator[None]:
         found = [one for each in (definitions, "autoscaler") for one in crds.definitions(folder_of(each))]
-        with Controllers(self._access, binaries, self._folder / name, found, SETTINGS):
+        with Controllers(self._access, binaries, self._folder / when, found, SETTINGS):
             yield
 
-    def version(self, name: str) -> str:
-        """Return the version that Kueue says of itself in its log."""
-        (log,) = (self._folder / name).glob("kueue*.log")
-        said = log.read_text(encoding="utf-8").partition('"gitVersion":')[2]
-        return said.split('"')[1]
+    def version(self, when: str) -> str:
+        """Return the version that the controller says of itself in its log."""
+        (log,) = (self._folder / when).glob(f"{self._name}*.log")
+        said = re.search(r'"gitVersion": ?"([^"]+)"', log.read_text(encoding="utf-8"))
+        assert said is not None
+        return said[1]
+
+
+@contextmanager
+def api_server(name: str, folder: Path) -> Iterator[Access]:
+    """Run an API server; the test is skipped where no older version is named."""
+    if BEFORE.format(name.upper()) not in os.environ:
+        pytest.skip(f"{BEFORE.format(name.upper())} names no older {name}")
+    with ControlPlanes(Path(os.environ["KUBEBUILDER_ASSETS"]), folder) as planes:
+        yield planes.access("main")
 
 
 @pytest.fixture
 def releases(tmp_path: Path) -> Iterator[tuple[Releases, Queues]]:
-    if BEFORE not in os.environ:
-        pytest.skip(f"{BEFORE} names no older Kueue")
-    with ControlPlanes(Path(os.environ["KUBEBUILDER_ASSETS"]), tmp_path) as planes:
-        access = planes.access("main")
-        with access.client() as client:
-            yield Releases(access, needed_binaries(), tmp_path), Queues(client)
+    """Kueue's releases, with which all other controllers come and go."""
+    with api_server("kueue", tmp_path) as access, access.client() as client:
+        yield Releases("kueue", access, needed_binaries(), tmp_path), Queues(client)
+
+
+@pytest.fixture
+def jobsets(tmp_path: Path) -> Iterator[tuple[Releases, Heads]]:
+    """JobSet's releases, in a cluster whose other controllers go on while it restarts."""
+    binaries = needed_binaries((*NEEDED, "jobset"))
+    with api_server("jobset", tmp_path) as access, access.client() as client:
+        folders = map(folder_of, ("kueue", "autoscaler", f"{BEFORE.format('JOBSET')}_DEFINITIONS"))
+        definitions = [one for folder in folders for one in crds.definitions(folder)]
+        with Controllers(access, binaries._replace(jobset=None), tmp_path / "others", definitions, SETTINGS):
+            yield Releases("jobset", access, Binaries(jobset=binaries.jobset), tmp_path), Heads(client)
 
 
 def active(queues: Queues) -> dict[str, tuple[str, str]]:
@@ -122,3 +148,53 @@ def test_what_runs_and_what_waits_goes_on_under_the_next_version(releases: tuple
         queues.runs("vision", "waits")
         queues.deploy({**TEAMS, "nlp": {"shares": SHARES, "cohort": "research"}}, cohorts=COHORTS)
         queues.runs("nlp", "held")
+
+
+def test_jobsets_that_run_wait_or_fail_meanwhile_go_on_under_the_next_version(jobsets: tuple[Releases, Heads]) -> None:
+    jobset, queues = jobsets
+    machine, target = case("a2-highgpu-1g", {"nodes": 2}, max_nodes=4)
+    workspace, job = lab(machine, target)
+    team = job.team.name
+
+    def submit(run: str) -> None:
+        queues.create(JOBSETS, rendered(as_run(job, run)))
+
+    def running(run: str) -> set[str]:
+        pods = (pod for pod in queues.pods(run) if pod["status"].get("phase") == "Running")
+        return {pod["metadata"]["uid"] for pod in pods}
+
+    with jobset.before():
+        queues.deploy_all(planned(workspace))
+        for index in range(4):
+            node(queues, job, index, "pool-0")
+        for run in ("train-runs", "train-fails", "train-waits"):
+            submit(run)
+        before = {
+            run: until(partial(running, run), lambda uids: len(uids) == 2) for run in ("train-runs", "train-fails")
+        }
+        queues.waits(team, "train-waits")
+
+    with pytest.raises(AssertionError, match="failed calling webhook"):
+        submit("train-meanwhile")
+    failed = f"/api/v1/namespaces/{team}/pods/{queues.pods('train-fails')[0]['metadata']['name']}/status"
+    queues.change(failed, {"status": {"phase": "Failed"}})
+    of_job = f"/apis/batch/v1/namespaces/{team}/jobs/train-fails-slice-0"
+    until(lambda: queues.get(of_job)["status"].get("failed"), bool)
+
+    with jobset.now():
+        assert jobset.version("before") != jobset.version("now")
+
+        def again() -> set[str]:
+            queues.reap(team)
+            return running("train-fails")
+
+        until(again, lambda uids: len(uids) == 2 and not uids & before["train-fails"])
+        assert running("train-runs") == before["train-runs"]
+        assert queues.get(f"{JOBSETS}/train-runs")["status"].get("restarts", 0) == 0
+        assert queues.get(f"{JOBSETS}/train-fails")["status"]["restarts"] == 1
+        queues.waits(team, "train-waits")
+        assert queues.pods("train-waits") == []
+
+        queues.delete(f"{JOBSETS}/train-runs")
+        queues.end("train-runs")
+        until(lambda: running("train-waits"), lambda uids: len(uids) == 2)
