@@ -12,7 +12,7 @@ from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.locations import region_of
 from training_platform.config.reading.finding import Finding
 from training_platform.config.spec.team import OWN_ATTACHMENT
-from training_platform.config.workspace import missing_attachment
+from training_platform.config.team_references import missing_attachment
 from training_platform.jobs.mounts import fixed_path, mount_path
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.jobs.spec.mount import Mount
