@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from training_platform.catalog.nearest import find_nearest
-from training_platform.checks.report import Report
+from training_platform.checks.report import Report, ordered
+from training_platform.checks.reports.wording import following
 from training_platform.config.expansion.pools import cluster_pools, flavor_name
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import Workspace
@@ -15,11 +16,13 @@ from training_platform.config.workspace import Workspace
 _POOL = 4  # parts of a path down to a pool: clusters.NAME.node_pools.NAME
 _OF_POOLS = {"pool-zone", "tpu-topology"}  # by which what a pool is charged to, and what its flavor is called, is wrong
 _NO_SHARE = re.compile(r"'(?P<flavor>[^']+)' is not a flavor of which team \S+ has a share in (?P<cluster>\S+)$")
+_TWICE = re.compile(r"'(?P<name>[^']+)' is also the name of the team at ")
 _NO_STACK = re.compile(r"'(?P<name>[^']+)' is not (an environment|a team of (?P<home>[^ ;]+))")
 
 
 def with_causes(report: Report, workspace: Workspace) -> Report:
     """Return the report in which every finding that follows from another says so."""
+    report = _below_failures(report)
     errors = [each for each in report.all_findings() if each.severity == "error"]
     errors = [each for each in errors if next(_causes(each, errors, workspace), None) is None]  # no cause has another
 
@@ -28,6 +31,31 @@ def with_causes(report: Report, workspace: Workspace) -> Report:
 
     stacks = tuple(replace(stack, findings=settled(stack.findings)) for stack in report.stacks)
     return replace(report, stacks=stacks, findings=settled(report.findings))
+
+
+def _below_failures(report: Report) -> Report:
+    """Return the report in which what follows from a file that cannot be read is a part of the sentence about it."""
+    behind = {each: _unread(each, report.failures) for each in report.all_findings()}
+
+    def kept(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+        return tuple(each for each in findings if not behind[each])
+
+    stacks = tuple(replace(stack, findings=kept(stack.findings)) for stack in report.stacks)
+    more = ((each, [found for found in ordered(behind) if behind[found] == each]) for each in report.failures)
+    failures = tuple(f"{each.removesuffix('.')}, {following(found)}." if found else each for each, found in more)
+    return replace(report, stacks=stacks, findings=kept(report.findings), failures=failures)
+
+
+def _unread(finding: Finding, failures: Iterable[str]) -> str | None:
+    """Return the sentence about the stack file that cannot be read and that a finding misses, None for any other."""
+    missed = _missed_stack(finding)
+    return next((each for each in failures if each.startswith(f"stacks/Pulumi.{missed}.yaml:")), None)
+
+
+def _missed_stack(finding: Finding) -> str | None:
+    """Return the stack that a finding does not find, by its name."""
+    unknown = _NO_STACK.match(finding.message)
+    return "-".join(filter(None, (unknown["home"], unknown["name"]))) if unknown else None
 
 
 def _settled(finding: Finding, errors: Iterable[Finding], workspace: Workspace) -> Finding:
@@ -47,14 +75,21 @@ def _causes(finding: Finding, errors: Iterable[Finding], workspace: Workspace) -
         section, _, field = finding.path.rpartition(".")
         beside = (each for each in errors if each.file == finding.file and each.nearest == field)
         yield from (each for each in beside if each.path.rpartition(".")[0] == section)
+    elif finding.rule.endswith("capacity-exceeded"):
+        yield from (each for each in errors if _promises_twice(each, finding))
     elif finding.path.startswith("shares."):
         yield from (each for each in errors if each.rule in _OF_POOLS and _is_flavor_of(finding, each, workspace))
     elif share := _NO_SHARE.match(finding.message):
         of_pools = (each for each in errors if each.rule in _OF_POOLS)
         yield from (each for each in of_pools if _is_pool_of(share["flavor"], share["cluster"], each, workspace))
-    elif unknown := _NO_STACK.match(finding.message):
-        stack = f"{unknown['home']}-{unknown['name']}" if unknown["home"] else unknown["name"]
+    elif stack := _missed_stack(finding):
         yield from (each for each in errors if each.stack == stack and each.rule.startswith("stack-"))
+
+
+def _promises_twice(cause: Finding, exceeded: Finding) -> bool:
+    """Return whether two teams of one name are among those that were promised too much, so that one may be a slip."""
+    twice = _TWICE.match(cause.message)
+    return bool(twice and len(re.findall(rf"\b{re.escape(twice['name'])}[/ ]", exceeded.message)) > 1)
 
 
 def _is_flavor_of(share: Finding, cause: Finding, workspace: Workspace) -> bool:

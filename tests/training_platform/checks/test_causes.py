@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+from datetime import date
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from tests.places import ORGANISATION
 from tests.training_platform.checks.test_messages_of_files import NLP, QUOTAS, VISION, report
 from training_platform.checks.output import Format, render
 from training_platform.checks.report import ordered
 from training_platform.checks.reports.json_report import finding_document
 from training_platform.checks.reports.text import print_report
+from training_platform.checks.stacks import Options, check_stacks
 
 DEV, PROD, JOB = "stacks/Pulumi.dev.yaml", "stacks/Pulumi.prod.yaml", "jobs/vision/finetune.yaml"
 ZONE = "zone: us-central1-a\n            capacity: spot"
@@ -52,6 +56,39 @@ def test_what_follows_from_a_finding_names_it_and_advises_nothing(case: str, tmp
     start = found.index(cause) + 1
     assert found[start : start + len(following)] == following
     assert [finding_document(each)["follows"] for each in following] == [place] * len(following)
+
+
+def test_too_much_that_is_promised_to_two_teams_of_one_name_follows_from_the_name(tmp_path: Path) -> None:
+    shutil.copytree(ORGANISATION / "stacks", tmp_path / "stacks")
+    (tmp_path / "stacks" / "Pulumi.prod-again.yaml").write_bytes((ORGANISATION / VISION).read_bytes())
+
+    found = check_stacks(tmp_path, None, Options(today=date(2026, 11, 21), fast=True)).report.all_findings()
+
+    exceeded = [each for each in found if each.rule.endswith("capacity-exceeded")]
+    assert {each.rule for each in exceeded} == {"capacity-exceeded", "file-capacity-exceeded"}
+    assert {each.follows for each in exceeded} == {"stacks/Pulumi.prod-again.yaml:5:5: name"}
+    assert [each.nearest for each in exceeded] == [None] * len(exceeded)
+    assert [each.path for each in found if not each.follows and each.severity == "error"] == ["name", "name"]
+
+
+@pytest.mark.parametrize(
+    ("file", "following"),
+    [
+        (PROD, [f"jobs/nlp/pretrain.yaml:3:1: environment, {JOB}:3:1: environment, {NLP}:4:5: environment", "4"]),
+        (VISION, [f"{JOB}:3:1: environment.", "1"]),
+    ],
+)
+def test_what_misses_a_file_that_cannot_be_read_is_said_with_it_and_nowhere_else(
+    file: str, following: list[str], tmp_path: Path
+) -> None:
+    found = report(tmp_path, file, "config:", "config: [")
+
+    (failure,) = found.failures
+    assert failure.startswith(f"{file}:")
+    assert f", and {following[1]} more that follow" in failure
+    assert following[0] in failure
+    assert [each for each in found.all_findings() if "is not" in each.message] == []
+    assert found.exit_code() == 2
 
 
 def test_another_mistake_of_a_team_does_not_follow_from_a_wrong_topology(tmp_path: Path) -> None:
