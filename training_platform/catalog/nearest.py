@@ -15,8 +15,8 @@ _NUMBER = re.compile(r"\d+")
 def find_nearest(name: str, allowed: Iterable[str]) -> str | None:
     """Return the allowed value that somebody most likely meant by ``name``, or None; upper case is overlooked.
 
-    That is the one by its earlier name, the only one that begins so, or the one that reads most like it: where only
-    numbers differ, the nearest of several that read alike.
+    That is the one by its earlier name, the only one that begins so, or the one that reads most like it, of those that
+    begin so if there are any: where only numbers differ, the nearest of several that read alike.
     """
     by_folded = {value.casefold(): value for value in sorted(allowed)}
     folded = name.strip().casefold()
@@ -29,7 +29,7 @@ def find_nearest(name: str, allowed: Iterable[str]) -> str | None:
         return by_folded[beginning[0]]
     if numbered and _NUMBER.search(folded):
         return by_folded[min(numbered, key=lambda value: _apart(value, folded))]
-    matches = get_close_matches(folded, by_folded, n=1)
+    matches = get_close_matches(folded, beginning or by_folded, n=1, cutoff=0.0 if beginning else 0.6)
     parts = [value for value in by_folded if value in folded.split("-")]  # nvidia-tesla-t4
     return by_folded[(matches or parts)[0]] if matches or parts else None
 

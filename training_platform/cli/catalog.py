@@ -91,9 +91,10 @@ def list_(
     )
     for asked, what, names_of in filters:
         names = {name for sheet in known for name in names_of(sheet)} if asked else set[str]()
-        if asked and asked not in names:
+        meant = {asked} & names or {name for name in names if name.startswith(f"{asked}-")}  # a100: a100-40 and a100-80
+        if asked and not meant:
             _unknown(f"{asked!r} is not a {what} in the catalogue", asked, names)
-        listed = [sheet for sheet in listed if asked is None or asked in names_of(sheet)]
+        listed = [sheet for sheet in listed if asked is None or meant & names_of(sheet)]
     if output_format is Format.json:
         print_json([{"kind": each.kind, "name": each.name, "families": list(each.families)} for each in listed])
         return
@@ -163,7 +164,8 @@ def _brief(sheet: Sheet) -> str:
         "model server": ("port", "metric", "target"),
     }[sheet.kind]
     facts = {fact.field: fact for fact in sheet.facts}
-    parts = [f"{_shown(facts[name].value)} {facts[name].unit}".strip() for name in chosen if facts[name].value]
+    shown = ((facts[name].value, facts[name].unit) for name in chosen if facts[name].value)
+    parts = [f"{_shown(value)} {unit.removesuffix('s') if value == 1 else unit}".strip() for value, unit in shown]
     if sheet.unverified:
         parts.append(f"{len(sheet.unverified)} unverified")
     return ", ".join(parts)

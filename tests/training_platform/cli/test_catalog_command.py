@@ -97,6 +97,7 @@ def test_a_family_is_listed_alone() -> None:
     ("arguments", "there", "not_there"),
     [
         (["--gpu", "h100"], "a3-highgpu-8g", "a3-megagpu-8g"),
+        (["--gpu", "a100"], "a2-ultragpu-8g", "a3-highgpu-8g"),
         (["--region", "us-central2"], "ct4p-hightpu-4t", "ct5lp-hightpu-4t"),
         (["--zone", "us-west4-a"], "ct5lp-hightpu-4t", "ct4p-hightpu-4t"),
         (["--gpu", "a100-40", "--zone", "us-central1-a"], "a2-highgpu-8g", "a2-ultragpu-8g"),

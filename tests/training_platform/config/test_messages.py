@@ -32,7 +32,7 @@ config:
     members: [group:vision@example.com]
 """
 INCLUDED = "leave it out where the machine type includes its GPUs"
-SYSTEM = "'a3-highgpu-8g' is not a machine type without TPUs or GPUs"
+SYSTEM = "'a3-highgpu-8g' is not a CPU-only machine type"
 
 
 def findings(root: Path, old: str, new: str, team: str = "dev-vision") -> list[Finding]:
@@ -55,6 +55,12 @@ def findings(root: Path, old: str, new: str, team: str = "dev-vision") -> list[F
         ("capacity_gib: 1024", "capacity_gib: {a: 1}", "is a mapping and not a whole number", None),
         ("capacity_gib: 1024", 'capacity_gib: "2048"', "'2048' is not a whole number", "2048"),
         ("topology: 4x4", "topology: 16", "16 is not a text", None),
+        (
+            "location: us-central1-a\n        subnet",
+            "location: us-central1-a\n        version: 1.30\n        subnet",
+            "1.30 is not a text",
+            '"1.30"',
+        ),
         ("a2-highgpu-8g", "a2-highgpu-3g", "'a2-highgpu-3g' is not a machine type", "a2-highgpu-4g"),
         ("on-demand", "preemptible", "'preemptible' is not one of", "spot"),
         ("ZONAL", "PREMIUM", "'PREMIUM' is not a Filestore tier", "BASIC_SSD"),
@@ -98,6 +104,27 @@ def test_a_switch_in_a_text_s_place_is_still_read_differently_by_different_reade
     (finding,) = findings(tmp_path, "project: example-a", "project: example-a\n    labels: {a: no}")
 
     assert finding.rule == "stack-yaml"
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [("de_V", "de-v"), ("dev.eu", "dev-eu"), ("1dev", None), ("d" * 31, None), ("d" * 30, "")],
+)
+def test_an_environment_is_called_as_what_is_called_after_it_can_be(
+    name: str, nearest: str | None, tmp_path: Path
+) -> None:
+    (tmp_path / "stacks").mkdir()
+    (tmp_path / "stacks" / f"Pulumi.{name}.yaml").write_text(ENVIRONMENT)
+
+    found = read_workspace(tmp_path).stacks[name].findings
+
+    if nearest == "":
+        assert found == ()
+        return
+    (finding,) = found
+    assert finding.message.startswith(f"{name!r}, which the file's name says, cannot be an environment")
+    assert finding.allowed == "lower-case letters, digits and dashes, a letter first, at most 30"
+    assert finding.nearest == (f"Pulumi.{nearest}.yaml" if nearest else None)
 
 
 @pytest.mark.parametrize("name", ["Pulumi.dev.yml", "pulumi.dev.yaml", "Pulumi.dev eu.yaml", "Pulumi.dev\n.yaml"])

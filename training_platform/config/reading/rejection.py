@@ -59,22 +59,22 @@ def rejections(
         )
         for detail in details
         if detail["type"] != "too_short" or detail["loc"] not in entries
-        for conflict in _conflicts(detail, model)
+        for conflict in _conflicts(detail, model, source.written.get((*below, *detail["loc"])))
     ]
 
 
-def _conflicts(detail: ErrorDetails, model: type[BaseModel]) -> Iterator[Conflict]:
-    """Yield what one error of the model is about, by paths below the model's section."""
+def _conflicts(detail: ErrorDetails, model: type[BaseModel], written: str | None) -> Iterator[Conflict]:
+    """Yield what one error of the model is about, by paths below its section; ``written`` is a number's own text."""
     context: Mapping[str, Any] = detail.get("ctx", {})
     section = tuple(part for part in detail["loc"] if part != "[key]")
     path = section + tuple(context.get("at", ()))
-    yield Conflict(path, *_explain(detail, context, model, path))
+    yield Conflict(path, *_explain(detail, context, model, path, written))
     for each in context.get("more", ()):
         yield each._replace(at=section + each.at)
 
 
 def _explain(
-    detail: ErrorDetails, context: Mapping[str, Any], model: type[BaseModel], path: Path
+    detail: ErrorDetails, context: Mapping[str, Any], model: type[BaseModel], path: Path, written: str | None
 ) -> tuple[str, str | None, str | None]:
     kind, value = detail["type"], detail["input"]
     shown = _shown(value)
@@ -92,7 +92,7 @@ def _explain(
     if kind == "too_short":
         return f"has {context['actual_length']} entries", f"at least {context['min_length']}", None
     if kind in _WANTED:
-        return _wanted(kind, value, path)
+        return _wanted(kind, value, path, written or shown)
     if kind == "string_pattern_mismatch":
         form = FORMS.get(context["pattern"], f"text that matches {context['pattern']}")
         meant = f"group:{value}"  # of an address that does not say whose it is
@@ -103,16 +103,16 @@ def _explain(
     return detail["msg"], context.get("allowed"), context.get("nearest")
 
 
-def _wanted(kind: str, value: object, path: Path) -> tuple[str, str, str | None]:
+def _wanted(kind: str, value: object, path: Path, shown: str) -> tuple[str, str, str | None]:
     """Return what is said of a value of the wrong kind: what it is, what is wanted, and the value in that form."""
     wanted, field = _WANTED[kind], str(path[-1]) if path else ""
     if value is None:
         return "has no value", wanted, None
     if isinstance(value, (dict, list)):
         return f"is {'a mapping' if isinstance(value, dict) else 'a list'} and not {wanted}", wanted, None
-    said = f"{_shown(value)} is not {wanted}"
+    said = f"{shown} is not {wanted}"
     if kind == "string_type":
-        return said, _EXAMPLES.get(field, f"{wanted} (in quotes)"), None if field in _EXAMPLES else f'"{_shown(value)}"'
+        return said, _EXAMPLES.get(field, f"{wanted} (in quotes)"), None if field in _EXAMPLES else f'"{shown}"'
     text = str(value).strip()
     if kind == "int_type" and text.isascii() and text.isdecimal():
         return said, f"{wanted} (without quotes)", text

@@ -110,7 +110,7 @@ def _cidr(value: str) -> str:
     return value
 
 
-_NAME = r"^[a-z]([a-z0-9-]{0,28}[a-z0-9])?$"
+NAME = r"^[a-z]([a-z0-9-]{0,28}[a-z0-9])?$"
 _PROJECT = r"^[a-z][a-z0-9-]{4,28}[a-z0-9]$"
 _MEMBER = r"^(user|group|serviceAccount):[^\s:@]+@[a-z0-9.-]+\.[a-z]{2,}$"
 _EMAIL = r"^[^\s:@]+@[a-z0-9.-]+\.[a-z]{2,}$"
@@ -130,7 +130,7 @@ BUCKET_NAME = r"^[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]$"
 KMS_KEY = r"^projects/[a-z0-9.:-]+/locations/[a-z0-9-]+/keyRings/[A-Za-z0-9_-]{1,63}/cryptoKeys/[A-Za-z0-9_-]{1,63}$"
 _TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"
 FORMS = {
-    _NAME: "lower-case letters, digits and dashes, a letter first, at most 30",
+    NAME: "lower-case letters, digits and dashes, a letter first, at most 30",
     _PROJECT: "a project id: 6 to 30 lower-case letters, digits and dashes",
     _MEMBER: "group:, user: or serviceAccount: and an address, such as group:vision@example.com",
     _LABEL_KEY: "a label's key: lower-case letters, digits, _ and -, a letter first, at most 63",
@@ -152,7 +152,7 @@ FORMS = {
 }
 """What the patterns of this model mean, in words for people."""
 
-Name = Annotated[str, Field(pattern=_NAME, examples=["vision"])]
+Name = Annotated[str, Field(pattern=NAME, examples=["vision"])]
 """A name of ours: lower-case letters, digits and dashes, at most 30 characters (GKE stops at 40 with our suffixes)."""
 FormerName = Annotated[
     Name | None,

@@ -47,13 +47,15 @@ class UnreadableError(Exception):
 class Source:
     """A YAML file as plain values, with the place of every key and list item.
 
-    ``findings`` holds what the file says that two readers would read differently, and keys given twice.
+    ``findings`` holds what the file says that two readers would read differently, and keys given twice. ``written`` has
+    the text of numbers that print otherwise than they are written, such as 1.30.
     """
 
     file: str
     value: Any = None
     positions: dict[Path, Position] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
+    written: dict[Path, str] = field(default_factory=dict)
 
     def position(self, path: Path) -> Position:
         """Return the place of a path, or of the nearest enclosing one that the file has."""
@@ -259,7 +261,10 @@ class Reader:
         if not _FLOAT.match(text):
             return text
         number = float(text)
-        return int(number) if number.is_integer() else number  # the engine writes 1.0 as 1
+        value = int(number) if number.is_integer() else number  # the engine writes 1.0 as 1
+        if str(value) != text:
+            self.source.written[path] = text
+        return value
 
     def _not_yaml(self, event: _Event, why: str) -> UnreadableError:
         place = _position(event)
@@ -270,7 +275,12 @@ class Reader:
         return UnreadableError(f"{self.source.file}:{place.line}:{place.column}: is nested or repeated too deeply.")
 
     def _find(
-        self, path: Path, event: _Event, message: str, nearest: str | None = None, allowed: str = "one plain reading"
+        self,
+        path: Path,
+        event: _Event,
+        message: str,
+        nearest: str | None = None,
+        allowed: str = "what all readers of YAML read alike",
     ) -> None:
         finding = Finding(
             rule="stack-yaml", severity="error", message=message, file=self.source.file,

@@ -34,7 +34,7 @@ _SYSTEM = "n2-standard-8"
 _HEADS = "n2-standard-64"  # Source: AI Hypercomputer docs, create a GKE cluster with Pathways, read 2026-11-22
 _CPU_ONLY = {name: machine for name, machine in MACHINE_TYPES.items() if machine.kind == "cpu"}
 AcceleratorMachineName = Annotated[str, OneOf("machine type with TPUs or GPUs", _WITH_CHIPS, MACHINE_TYPES)]
-CpuMachineName = Annotated[str, OneOf("machine type without TPUs or GPUs", _CPU_ONLY, MACHINE_TYPES, _SYSTEM)]
+CpuMachineName = Annotated[str, OneOf("CPU-only machine type", _CPU_ONLY, MACHINE_TYPES, _SYSTEM)]
 
 
 class BootDiskSpec(Section):

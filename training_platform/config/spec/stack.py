@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.finding import Finding, Path, Position, Severity, dotted
 from training_platform.config.reading.rejection import RULE, rejections
-from training_platform.config.reading.section import article, enumeration
+from training_platform.config.reading.section import FORMS, NAME, article, enumeration
 from training_platform.config.reading.source import Source, read_source
 from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.team import Team
@@ -116,6 +116,8 @@ def parse_stack(name: str, source: Source) -> Stack:
         return Stack(name=name, source=source, config=config, findings=tuple(findings))
     key = present[0]
     section, problems = validate(name, key, config[key], source)
+    if isinstance(section, Environment) and not re.match(NAME, name):
+        section, problems = None, [_wrong_name(name, key, source)]
     switches = {dotted(("config", key)) + f".{each.path}" for each in problems if each.allowed == "true or false"}
     findings = [*(each for each in findings if each.path not in switches), *problems]  # `no` is one mistake
     return Stack(
@@ -128,6 +130,16 @@ def parse_stack(name: str, source: Source) -> Stack:
         team=section if isinstance(section, Team) else None,
         findings=tuple(findings),
     )
+
+
+def _wrong_name(name: str, key: str, source: Source) -> Finding:
+    """Return the finding that a stack's name cannot be an environment's, by which all that it makes is called."""
+    meant = re.sub("[^a-z0-9]+", "-", name.lower()).strip("-")
+    nearest = f"Pulumi.{meant}.yaml" if re.match(NAME, meant) else None
+    message = (
+        f"{name!r}, which the file's name says, cannot be an environment: clusters and networks are called after it"
+    )
+    return source.finding(RULE, ("config", key), message, stack=name, allowed=FORMS[NAME], nearest=nearest)
 
 
 def validate(name: str, key: str, value: Any, source: Source) -> tuple[BaseModel | None, list[Finding]]:
