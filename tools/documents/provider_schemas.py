@@ -27,7 +27,19 @@ _BOUNDS = {
     "FloatAtLeast": ("least",), "IntAtMost": ("most",), "StringLenBetween": ("shortest", "longest"),
 }  # fmt: skip
 _RESOURCE = r"^func Resource\w+\(\) \*schema\.Resource \{.*?return &schema\.Resource"
-_RESOURCE_NAME = "^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$"
+# What checks ask for that say all by their names.
+_WORDS: Mapping[str, Mapping[str, Any]] = {
+    "ValidateGCEName": {"pattern": "^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$"},
+    "ValidateRFC1918Network": {"format": "network"}, "IsCIDRNetwork": {"format": "network"},
+    "IsCIDR": {"format": "cidr"}, "ValidateIpCidrRange": {"format": "cidr"},
+    "ValidateIpAddress": {"format": "address"}, "IsIPAddress": {"format": "address"},
+    "ValidateRFC3339Time": {"pattern": "^([01][0-9]|2[0-3]):[0-5][0-9]$"},
+    "ValidateHourlyOnly": {"pattern": "^([01]?[0-9]|2[0-3]):00$"},
+    "ValidateRFC3339Date": {"format": "date-time"}, "IsRFC3339Time": {"format": "date-time"},
+    "ValidateDuration": {"format": "duration"}, "ValidateNonNegativeDuration": {"format": "duration"},
+    "StringIsJSON": {"format": "json"}, "ValidateRegexCompiles": {"format": "re2"},
+    "ValidateBase64String": {"format": "byte"}, "StringIsNotEmpty": {"shortest": 1},
+}  # fmt: skip
 # Files that are not called after Pulumi's module and name.
 _FILES = {
     "backupdisasterrecovery": "backupdr", "cloudquotasquotapreference": "cloudquotasquotapreference",
@@ -154,16 +166,24 @@ def _groups(attributes: Json, name: str, place: Place, source: _Package) -> Iter
             yield {"of": sorted(filter(None, own)), **bounds}
             continue
         mine = _wire(name, place.inputs)
-        yield from ({"of": sorted((mine, each)), **bounds} for each in own if mine and each and each != mine)
+        others = sorted(filter(None, own - {mine}))
+        yield from ({"of": sorted((mine, each)), **bounds} for each in others if mine)
 
 
 def _facts(check: Any, source: _Package) -> dict[str, Any]:
     """Return what a check of a value asks for; nothing of one that says it in words of Go alone."""
-    if isinstance(check, Name) and check.name == "verify.ValidateGCEName":
-        return {"pattern": _RESOURCE_NAME}
-    if not isinstance(check, Call):
+    if not isinstance(check, (Call, Name)):
         return {}
-    word, arguments = check.name.rpartition(".")[2], check.arguments
+    word = check.name.rpartition(".")[2]
+    if word in _WORDS:
+        return dict(_WORDS[word])
+    if isinstance(check, Name):
+        return {}
+    arguments = check.arguments
+    if word == "OrEmpty":
+        return _facts(arguments[0], source)
+    if word == "ValidateRFC1035Name":
+        return {"pattern": "^[a-z]([-a-z0-9]*[a-z0-9])?$", "shortest": arguments[0], "longest": arguments[1]}
     if word in ("ValidateEnum", "StringInSlice") and arguments[1:] != [True]:
         values = source.known(arguments[0])
         texts = [each for each in values if isinstance(each, str) and each] if isinstance(values, Sequence) else []

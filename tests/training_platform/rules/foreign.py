@@ -17,7 +17,7 @@ DROP = object()  # instead of a value: the input, or the whole resource, is not 
 PROJECT = {"project": "example-train"}
 LABELS = {"environment": "dev"}
 CLOUD_PLATFORM = "https://www.googleapis.com/auth/cloud-platform"
-EMAIL = "nodes@example-train.iam.gserviceaccount.com"
+EMAIL = "gke-nodes@example-train.iam.gserviceaccount.com"
 NODE = {
     "oauthScopes": [CLOUD_PLATFORM],
     "serviceAccount": EMAIL,
@@ -75,7 +75,7 @@ RESOURCES: Resources = {
         {**PROJECT, "network": "net", "sourceRanges": ["10.0.0.0/28"],
          "allows": [{"protocol": "tcp", "ports": ["9443"]}]},
     ),
-    "nodes": ("gcp:serviceaccount/account:Account", {**PROJECT, "accountId": "nodes"}),
+    "nodes": ("gcp:serviceaccount/account:Account", {**PROJECT, "accountId": "gke-nodes"}),
     "node-role": (
         "gcp:projects/iAMMember:IAMMember",
         {**PROJECT, "role": "roles/container.defaultNodeServiceAccount", "member": f"serviceAccount:{EMAIL}"},

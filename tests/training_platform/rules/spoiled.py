@@ -215,6 +215,12 @@ ROWS = [
     Row("topology-request", "error", {f"{REPLICATED}.template.spec.template.metadata": {"annotations": {
         f"kueue.x-k8s.io/podset-{each}-topology": "own/rack" for each in ("required", "preferred")
     }}}, JOB),
+    Row("container-ports", "error", {f"{RUN}.hostNetwork": True, f"{RUN}.containers.0.ports": [
+        {"containerPort": 80.0, "hostPort": 81.0},
+    ]}, JOB),
+    Row("secret-keys", "error", {
+        "token": ("kubernetes:core/v1:Secret", {"type": "kubernetes.io/tls", "stringData": {"tls.crt": "a"}}),
+    }),
     Row("service-ports", "error", {"front.spec.ports": [{"port": 80.0}, {"port": 81.0}]}, FRONT),
     Row("pod-selector", "error", {"daemon.spec.selector.matchLabels.app": "other"}, DAEMON),
     Row("tpu-job-chips", "error", {f"{RUN}.containers.0.resources": {

@@ -16,7 +16,7 @@ import yaml
 
 Shape = dict[str, Any]
 _FOLDER = Path(__file__).parent
-_LISTS = ("groups", "cases", "orders")  # of a block: what is added stands beside what is there
+_LISTS = ("groups", "cases", "orders", "disjoint")  # of a block: what is added stands beside what is there
 
 
 def with_additions(token: str, number: int, shapes: list[Shape]) -> int:
@@ -29,6 +29,38 @@ def with_additions(token: str, number: int, shapes: list[Shape]) -> int:
             for path, extra in _flat(rows, "", content):
                 number = _added(number, path.split(".") if path else [], extra, shapes)
     return number
+
+
+def with_names(shape: Shape, shapes: list[Shape], *, strict: bool) -> Shape:
+    """Return a block with what the names of its inputs alone tell: a ``timeZone`` is a time zone in every type."""
+    content, names = _content(), _names("kubernetes" if strict else "gcp")
+    for name in shape["fields"].keys() & names.keys():
+        inner, at = shapes[shape["fields"][name]], name
+        if inner["is"] == "list":
+            inner, at = shapes[inner["of"]], f"{name}[]"
+        rows = [row for end, form in names[name] for row in _flat({f"{at}{end}": form}, "", content)]
+        if "enum" not in inner and all(_is_for(extra, inner["is"]) for path, extra in rows if path == at):
+            shapes.append(shape)
+            number = len(shapes) - 1
+            for path, extra in rows:
+                number = _added(number, path.split("."), extra, shapes, known=True)
+            shape = shapes[number]
+    return shape
+
+
+@cache
+def _names(family: str) -> Mapping[str, list[tuple[str, str]]]:
+    """Return names with their forms, each with where that stands: at the input, or ``{}``, at the values of a map."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for written, form in _content()["names"][family].items():
+        name = written.removesuffix("{}")
+        found.setdefault(name, []).append((written[len(name) :], form))
+    return found
+
+
+def _is_for(extra: Shape, kind: str) -> bool:
+    """Whether what is said of an input goes with its kind: of a block how inputs go together, of a text its form."""
+    return kind == ("block" if extra.keys() & {*_LISTS, "required"} else "map" if "keys_like" in extra else "text")
 
 
 def _flat(rows: Any, at: str, content: Mapping[str, Any]) -> Iterator[tuple[str, Shape]]:
@@ -53,6 +85,8 @@ def _added(number: int, path: list[str], extra: Shape, shapes: list[Shape], *, k
     else:
         first, *rest = path
         name, entry = first.removesuffix("[]").removesuffix("{}"), first.endswith(("[]", "{}"))
+        if known and name not in shape.get("fields", ()):
+            return number
         inner = shape["fields"][name]
         if entry:
             outer = dict(shapes[inner])

@@ -26,8 +26,8 @@ def compared(shape: Shape) -> Check | None:
     """Return what judges the inputs of a block by each other; None where nothing is said of them."""
     required, orders = shape.get("required", ()), shape.get("orders", ())
     groups = [(frozenset(each["of"]).isdisjoint, each.get("least", 0), each) for each in shape.get("groups", ())]
-    cases = shape.get("cases", ())
-    if not (required or groups or cases or orders):
+    cases, disjoint = shape.get("cases", ()), shape.get("disjoint", ())
+    if not (required or groups or cases or orders or disjoint):
         return None
 
     def check(value: Mapping[str, Any], where: Where, report: Report) -> None:
@@ -42,6 +42,7 @@ def compared(shape: Shape) -> Check | None:
                 _in_case(value, case, where, report)
         for order in orders:
             _ordered(value, order, where, report)
+        _in_both(value, disjoint, where, report)
 
     return check
 
@@ -95,6 +96,18 @@ def _in_case(value: Mapping[str, Any], case: Shape, where: Where, report: Report
     for key, values in case.get("never", {}).items():
         if _below(value, key) in values:
             report(refused("range", (where, key), _below(value, key), f"and {why}", "another value of one of them"))
+
+
+def _in_both(value: Mapping[str, Any], pairs: Sequence[Sequence[str]], where: Where, report: Report) -> None:
+    """Report entries of a list, or keys of a mapping, that a second one has too."""
+    for one, other in pairs:
+        first, second = value.get(one), value.get(other)
+        if not (isinstance(first, (list, Mapping)) and isinstance(second, (list, Mapping))):
+            continue
+        for index, item in enumerate(second):
+            if item is not UNKNOWN and item in first:
+                at, message = item if isinstance(second, Mapping) else index, f"{item} is in {one}, too"
+                report(Problem("range", path_of(((where, other), at)), message, f"what is not in {one}"))
 
 
 def _is_like(value: Any, allowed: Any) -> bool:

@@ -5,15 +5,14 @@ A provider turns texts into numbers and numbers into texts; a Kubernetes API ser
 
 from __future__ import annotations
 
-import base64
-import binascii
+import math
 import re
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final
 
 from training_platform.rules.documents.blocks import measured
+from training_platform.rules.documents.forms import FORMS
 from training_platform.rules.documents.problems import Problem, Report, Where, not_one_of, path_of, refused
 
 Shape = Mapping[str, Any]
@@ -25,9 +24,6 @@ _KEPT: Final = 4096  # texts that were right, of each kind of input
 _WHOLE: Final = re.compile(r"-?[0-9]{1,20}\Z")
 # The form of resource.Quantity: a signed decimal with a suffix of ten's or two's powers, or an exponent.
 _QUANTITY: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?\Z")
-_SECONDS: Final = re.compile(r"-?[0-9]+(\.[0-9]{1,9})?s\Z")
-_PART: Final = r"([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h)"
-_GO_DURATION: Final = re.compile(rf"[+-]?(0|({_PART})+)\Z")
 
 
 def scalar(shape: Shape, *, strict: bool) -> tuple[Right, Check]:
@@ -42,11 +38,13 @@ def scalar(shape: Shape, *, strict: bool) -> tuple[Right, Check]:
     if kind in _WIDTHS:
         low, high = _bounds(shape)
         right = set(shape["among"]) if "among" in shape else range(low, high + 1)
+        if "step" in shape:
+            right = set()
         return right, _whole(shape, strict=strict)
     if kind == "number":
         return (float if len(shape) == 1 else None), _number(shape, strict=strict)
     if kind == "quantity":
-        return None, _quantity
+        return None, _quantity(shape)
     if kind == "int-or-text":
         return None, _either(shape)
     return _text(shape, strict=strict)
@@ -76,7 +74,7 @@ def _bounds(shape: Shape) -> tuple[int, int]:
 
 def _whole(shape: Shape, *, strict: bool) -> Check:
     low, high = _bounds(shape)
-    among = shape.get("among", ())
+    among, step = shape.get("among", ()), shape.get("step", 1)
 
     def check(value: Any, where: Where, report: Report) -> None:
         number = value
@@ -90,6 +88,8 @@ def _whole(shape: Shape, *, strict: bool) -> Check:
             report(refused("range", where, value, "which is not an allowed number", ", ".join(map(str, among))))
         elif not low <= number <= high and number != shape.get("also"):
             _outside(where, value, low, high, report)
+        elif number % step:
+            report(refused("range", where, value, f"which is not a multiple of {step}", f"a multiple of {step}"))
 
     return check
 
@@ -125,10 +125,20 @@ def _outside(where: Where, value: Any, low: float, high: float, report: Report) 
     report(problem._replace(nearest=str(nearest)))
 
 
-def _quantity(value: Any, where: Where, report: Report) -> None:
-    text = isinstance(value, str) and _QUANTITY.match(value)
-    if not text and (isinstance(value, bool) or not isinstance(value, (int, float))):
-        report(refused("format", where, value, "which is not a quantity", "a number, with a unit as in 500m or 16Gi"))
+def _quantity(shape: Shape) -> Check:
+    least, step = shape.get("least", float("-inf")), shape.get("step")
+
+    def check(value: Any, where: Where, report: Report) -> None:
+        text = isinstance(value, str) and _QUANTITY.match(value)
+        if not text and (isinstance(value, bool) or not isinstance(value, (int, float))):
+            allowed = "a number, with a unit as in 500m or 16Gi"
+            report(refused("format", where, value, "which is not a quantity", allowed))
+        elif measured(value)[1] < least:
+            report(refused("range", where, value, "which is out of range", f"at least {least}"))
+        elif step and (problem := _off_step(str(value), step, where)):
+            report(problem)
+
+    return check
 
 
 def _either(shape: Shape) -> Check:
@@ -175,11 +185,14 @@ def _wrong_choice(values: list[str], *, strict: bool) -> Callable[[str, Where], 
 def _wrong_form(shape: Shape, *, strict: bool) -> Callable[[str, Where], Problem | None]:
     pattern = matched(shape["pattern"], whole=not strict) if "pattern" in shape else None
     shortest, longest = shape.get("shortest", 0), shape.get("longest", float("inf"))
-    span = shape.get("span")
-    well_formed, example = _FORMATS.get(shape.get("format", ""), (None, ""))
+    span, step = shape.get("span"), shape.get("step")
+    name = shape.get("format", "")
+    well_formed, example = FORMS.get(name, (None, ""))
+    doubted, better = FORMS.get(shape.get("doubted", ""), (None, ""))
+    may_be_empty = not strict and not name.startswith("google-")  # which the provider leaves out
 
     def wrong(value: str, where: Where) -> Problem | None:
-        if well_formed and not well_formed(value):
+        if well_formed and not well_formed(value) and (value or not may_be_empty):
             written = "not shown" if shape["format"] == "byte" else value  # as secrets are
             return refused("format", where, written, "which is not in the right form", example)
         if pattern and not pattern(value):
@@ -188,7 +201,9 @@ def _wrong_form(shape: Shape, *, strict: bool) -> Callable[[str, Where], Problem
         if not shortest <= len(value) <= longest:
             allowed = f"{shortest} to {longest} characters" if longest < float("inf") else f"at least {shortest}"
             return refused("range", where, value, f"which has {len(value)} characters", allowed)
-        return _outside_span(value, span, where) if span else None
+        if doubted and value and not doubted(value):
+            return refused("format", where, value, "which may be refused", better)._replace(severity="warning")
+        return (_outside_span(value, span, where) if span else None) or (step and _off_step(value, step, where))
 
     return wrong
 
@@ -202,32 +217,16 @@ def _outside_span(value: str, span: list[str], where: Where) -> Problem | None:
     return refused("range", where, value, "which is out of range", f"{span[0]} to {span[1]}")
 
 
+def _off_step(value: str, step: str, where: Where) -> Problem | None:
+    """Return that a length of time or a quantity is not a multiple of one."""
+    kind, size = measured(value)
+    step_kind, one = measured(step)
+    if not value or (kind == step_kind and math.isclose(size / one, round(size / one))):
+        return None
+    return refused("range", where, value, f"which is not a multiple of {step}", f"a multiple of {step}")
+
+
 def matched(pattern: str, *, whole: bool) -> Callable[[str], object]:
     """Return what tells whether a pattern matches: Google's are those of whole texts, and Python wants flags first."""
     made = re.compile(pattern.replace("(?i)", ""), re.IGNORECASE if "(?i)" in pattern else 0)
     return lru_cache(_KEPT)(made.fullmatch if whole else made.search)  # names and labels come again and again
-
-
-def _is_time(value: str) -> bool:
-    try:
-        datetime.fromisoformat(value)
-    except ValueError:
-        return False
-    return "T" in value.upper()
-
-
-def _is_base64(value: str) -> bool:
-    try:
-        base64.b64decode(value, validate=True)
-    except (binascii.Error, ValueError):
-        return False
-    return True
-
-
-_FORMATS: Final[Mapping[str, tuple[Callable[[str], object], str]]] = {
-    "google-duration": (_SECONDS.match, "seconds and an s, such as 3600s"),
-    "duration": (_GO_DURATION.match, "a duration with its unit, such as 30s or 1h30m"),
-    "google-datetime": (_is_time, "a time such as 2026-01-03T06:00:00Z"),
-    "date-time": (_is_time, "a time such as 2026-01-03T06:00:00Z"),
-    "byte": (_is_base64, "a text in base64"),
-}

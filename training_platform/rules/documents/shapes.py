@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.register import RAY_CLUSTER
-from training_platform.rules.documents.additions import with_additions
+from training_platform.rules.documents.additions import with_additions, with_names
 from training_platform.rules.documents.blocks import apart, compared, holding, repeated
 from training_platform.rules.documents.problems import Problem, Report, Where, path_of, refused, unknown
 from training_platform.rules.documents.scalars import Right, matched, scalar
@@ -74,7 +74,7 @@ class _Documents:
             self._made[number] = self._make(self._shapes[number])
         return self._made[number]
 
-    def _make(self, shape: Shape) -> Judged:
+    def _make(self, shape: dict[str, Any]) -> Judged:
         kind = shape["is"]
         if kind == "block":
             return Judged(None, self._block(shape))
@@ -85,7 +85,8 @@ class _Documents:
         right, check = scalar(shape, strict=self.strict)
         return Judged(right, check)
 
-    def _block(self, shape: Shape) -> Check:
+    def _block(self, bare: dict[str, Any]) -> Check:
+        shape = with_names(bare, self._shapes, strict=self.strict)
         fields = {name: self.judged(number) for name, number in shape["fields"].items()}
         right = {name: each.right for name, each in fields.items()}.get
         inside = {name: each.check for name, each in fields.items()}.get

@@ -6,6 +6,8 @@ from training_platform.rules.kubernetes import (  # noqa: F401 # importing a mod
     jobsets,
     network_policies,
     pods,
+    ports,
     removed_versions,
+    secrets,
     tpu_jobs,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -9,6 +10,7 @@ from training_platform.rules.kubernetes.objects import Json, Wrong, block, entri
 from training_platform.rules.kubernetes.pods import SERVER, quantity
 
 _AT = {"core:PersistentVolumeClaim": "spec.resources.requests", "core:PersistentVolume": "spec.capacity"}
+_MEASURED = re.compile(r"(^|\.)(cpu|memory|(ephemeral-)?storage|hugepages-.+)$")  # other quotas count things
 
 
 @object_rule("volume-amount", *_AT, ruleset="objects", source=SERVER)
@@ -23,11 +25,13 @@ def volume_amount(inputs: Json) -> Iterator[Wrong]:
 
 @object_rule("quota-amount", "core:ResourceQuota", ruleset="objects", source=SERVER)
 def quota_amount(inputs: Json) -> Iterator[Wrong]:
-    """Find a quota of a namespace below 0."""
+    """Find a quota of a namespace below 0, and a part of a thing that is counted."""
     for name, amount in block(inputs, "spec", "hard").items():
         size = quantity(amount)
         if size is not None and size < 0:
             yield Wrong("spec.hard", f"{name} is {amount}", "at least 0", "0")
+        elif size is not None and size % 1 and not _MEASURED.search(name):
+            yield Wrong("spec.hard", f"{name} is {amount}, but they are counted", "a whole number")
 
 
 @object_rule("limit-range", "core:LimitRange", ruleset="objects", source=SERVER)

@@ -25,6 +25,7 @@ SELECTING: Final = ("apps:DaemonSet", "apps:Deployment", "apps:ReplicaSet", "app
 WORKLOADS: Final = (*JOBS, *SELECTING, "core:Pod")
 SERVER: Final = "Kubernetes API server 1.36.3, asked 2026-11-22"
 _QUANTITY: Final = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?\Z")
+_PAGES: Final = "hugepages-"  # and the size of a page
 _POWERS: Final = {
     "": Decimal(1), "m": Decimal("0.001"),
     **{"kMGTPE"[power - 1]: Decimal(1000**power) for power in range(1, 7)},
@@ -70,24 +71,31 @@ def containers(at: str, pod: Json) -> Iterator[Pod]:
 
 @object_rule("pod-resources", *WORKLOADS, ruleset="pods", source=SERVER)
 def pod_resources(inputs: Json) -> Iterator[Wrong]:
-    """Find requests above their limits, and devices without a whole limit that is equal to the request."""
+    """Find requests above their limits, and devices or large pages without a whole limit equal to the request."""
     for at, pod in pods(inputs):
         for place, container in containers(at, pod):
             resources, here = block(container, "resources"), f"{place}.resources"
             if not (is_unknown(resources, "limits") or is_unknown(resources, "requests")):
-                yield from _compared(here, block(resources, "requests"), block(resources, "limits"))
+                requests, limits = block(resources, "requests"), block(resources, "limits")
+                yield from _compared(here, requests, limits)
+                names = {*requests, *limits}
+                if any(name.startswith(_PAGES) for name in names) and not names & {"cpu", "memory"}:
+                    message = "large pages are asked for without CPU or memory"
+                    yield Wrong(f"{here}.requests", message, "an amount of cpu or of memory beside them")
 
 
 def _compared(here: str, requests: Json, limits: Json) -> Iterator[Wrong]:
     for name in dict.fromkeys((*requests, *limits)):
         asked, most = quantity(requests.get(name)), quantity(limits.get(name))
-        device = "/" in name
+        device = "/" in name or name.startswith(_PAGES)
         if any(each is not None and each < 0 for each in (asked, most)):
-            yield Wrong(f"{here}.requests", f"{name} is below 0", "at least 0", "0")
+            part = "requests" if asked is not None and asked < 0 else "limits"
+            yield Wrong(f"{here}.{part}", f"{name} is below 0", "at least 0", "0")
         elif device and name in requests and name not in limits:
             yield Wrong(f"{here}.limits", f"{name} has a request and no limit", f"{asked}, as its request", str(asked))
-        elif device and most is not None and most != most.to_integral_value():
-            yield Wrong(f"{here}.limits", f"{name} is {limits[name]}: devices are not divided", "a whole number")
+        elif device and most is not None and most % (size := quantity(name.removeprefix(_PAGES)) or 1):
+            why = "devices are not divided" if size == 1 else "pages are not divided"
+            yield Wrong(f"{here}.limits", f"{name} is {limits[name]}: {why}", f"a multiple of {size:,}")
         elif asked is not None and most is not None and device and asked != most:
             message = f"{name} asks for {requests[name]} and is limited to {limits[name]}"
             yield Wrong(here, message, "one number in both", str(limits[name]))
@@ -203,15 +211,3 @@ def pod_selector(inputs: Json) -> Iterator[Wrong]:
             yield Wrong(
                 "spec.selector.matchLabels", f"{key} is {value}, and of the pods {found}", "a label of the pods"
             )
-
-
-@object_rule("service-ports", "core:Service", ruleset="pods", source=SERVER)
-def service_ports(inputs: Json) -> Iterator[Wrong]:
-    """Find ports of a service that have no name, where there are several, or the same one."""
-    rows = entries(block(inputs, "spec"), "ports")
-    names = [text(row, "name") for _, row in rows]
-    for index, row in rows:
-        if len(rows) > 1 and not row.get("name"):
-            yield Wrong(f"spec.ports[{index}].name", "one of several ports has no name", "a name for each")
-    for index, name in twice(names):
-        yield Wrong(f"spec.ports[{index}].name", f"there are two ports {name}", "a name for each")

@@ -69,7 +69,7 @@ def _leaves(token: str) -> Iterator[tuple[str, Any]]:
 def _below(shapes: list[Any], number: int, at: str) -> Iterator[tuple[str, Any]]:
     shape = shapes[number]
     if shape["is"] == "block":
-        for name, inner in shape["fields"].items():
+        for name, inner in additions.with_names(shape, shapes, strict=False)["fields"].items():
             yield from _below(shapes, inner, f"{at}.{name}" if at else name)
     elif shape["is"] == "list":
         yield from _below(shapes, shape["of"], at)

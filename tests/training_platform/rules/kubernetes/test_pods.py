@@ -30,6 +30,12 @@ def container(**values: Any) -> dict[str, Any]:
         ({"nvidia.com/gpu": "4"}, {"nvidia.com/gpu": "8"}, [""]),
         ({}, {"nvidia.com/gpu": "500m"}, ["limits"]),
         (UNKNOWN, {"nvidia.com/gpu": "8"}, []),
+        ({"cpu": "1", "hugepages-2Mi": "4Mi"}, {"hugepages-2Mi": "4Mi"}, []),
+        ({"cpu": "1"}, {"hugepages-2Mi": "3Mi"}, ["limits"]),
+        ({"cpu": "1"}, {"hugepages-2Mi": "-2Mi"}, ["limits"]),
+        ({"cpu": "1", "hugepages-2Mi": "2Mi"}, {}, ["limits"]),
+        ({"cpu": "1", "hugepages-1Gi": "1Gi"}, {"hugepages-1Gi": "2Gi"}, [""]),
+        ({}, {"hugepages-2Mi": "4Mi"}, ["requests"]),
     ],
 )
 def test_requests_stay_within_limits_and_devices_are_whole(requests: Any, limits: Any, paths: list[str]) -> None:
@@ -177,18 +183,6 @@ def test_policies_name_exit_codes_in_order_and_indexes_that_there_are(spec: dict
     where = "podFailurePolicy.rules[0].onExitCodes.values" if path == "codes" else path
 
     assert wrong("job-policy", JOB, spec=spec) == [f"spec.{where}"] * bool(path)
-
-
-def test_several_ports_of_a_service_have_a_name_each() -> None:
-    def found(*names: str | None) -> list[str]:
-        return wrong(
-            "service-ports", "core/v1:Service", spec={"ports": [{"port": 80.0, "name": name} for name in names]}
-        )
-
-    assert found(None) == []
-    assert found("a", "b") == []
-    assert found("a", None) == ["spec.ports[1].name"]
-    assert found("a", "a") == ["spec.ports[1].name"]
 
 
 def test_quantities_are_read_with_their_units() -> None:

@@ -1,0 +1,143 @@
+"""Forms of texts, each at its boundary, and where an input's name alone tells its form."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.training_platform.rules.documents.test_rules import found, of
+from training_platform.rules import documents
+from training_platform.rules.documents.additions import with_names
+from training_platform.rules.documents.forms import FORMS
+
+FOLDER = Path(documents.__file__).parent
+JOB = "kubernetes:batch/v1:Job"
+POD = "spec.template.spec"
+
+
+@pytest.mark.parametrize(
+    ("form", "right", "wrong"),
+    [
+        ("time-zone", ["UTC", "Europe/Berlin", "America/Argentina/Ushuaia"], ["Local", "US/Pacifik", "CEST", "../etc"]),
+        ("network", ["10.0.0.0/24", "10.0.0.5/32", "fd20::/20"], ["10.0.0.5/24", "10.0.0.0", "010.0.0.0/8", "/24"]),
+        ("cidr", ["10.0.0.5/24"], ["10.0.0.0", "10.0.0.0/33", "/24"]),
+        ("block", ["/24", "10.0.0.0/24"], ["/7", "24", "10.0.0.0"]),
+        ("range", ["10.0.0.5", "10.0.0.0/24"], ["10.0.0.5/24", "here"]),
+        ("address", ["10.0.0.5", "fd20::1"], ["10.0.0.300", "a.example.com"]),
+        ("ports", ["80", "0-65535", "80-80"], ["65536", "100-50", "80-", "80,81", "ssh", "-1"]),
+        ("re2", ["a(b|c)*", r"\(", r"(?i)a\pN", "(?P<a>b)"], ["a(b", "[a", "*a", "(?=a)", "(?<!a)b", r"(a)\1", "a)"]),
+        ("json", ["{}", "[1]"], ["", "{a: 1}"]),
+        ("cluster-ip", ["None", "10.0.0.5"], ["none", "10.0.0.300"]),
+    ],
+)
+def test_a_form_is_told_at_its_boundary(form: str, right: list[str], wrong: list[str]) -> None:
+    is_right, example = FORMS[form]
+
+    assert [text for text in right if not is_right(text)] == []
+    assert [text for text in wrong if is_right(text)] == []
+    assert example
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "rule", "right", "wrong"),
+    [
+        ("gcp:compute/firewall:Firewall", "sourceRanges", "format", [["10.0.0.0/8"], ["10.0.0.5"]], [["10.0.0.5/24"]]),
+        ("gcp:compute/firewall:Firewall", "allows", "format", [[{"protocol": "tcp", "ports": ["80-90"]}]],
+         [[{"protocol": "tcp", "ports": ["90-80"]}], [{"protocol": "tcp", "ports": ["65536"]}]]),
+        ("gcp:compute/routerNat:RouterNat", "natIps", "required", [["a"]], []),
+        ("gcp:monitoring/alertPolicy:AlertPolicy", "alertStrategy", "range",
+         [{"notificationChannelStrategies": [{"renotifyInterval": "1800s"}]}],
+         [{"notificationChannelStrategies": [{"renotifyInterval": "1799s"}]}]),
+        ("gcp:pubsub/topic:Topic", "name", "format", ["runs.v1~a+b%", "Abc"], ["googles", "1run", "a b"]),
+        ("gcp:pubsub/topic:Topic", "name", "range", ["abc"], ["ab"]),
+        ("gcp:pubsub/topic:Topic", "kmsKeyName", "format",
+         ["projects/a/locations/b/keyRings/c/cryptoKeys/d", ""], ["own", "projects/a/locations/b/keyRings/c"]),
+        ("gcp:storage/bucketIAMMember:BucketIAMMember", "member", "format",
+         ["serviceAccount:a@b.iam.gserviceaccount.com", "allUsers", "principal://iam.googleapis.com/a"],
+         ["a@b.iam.gserviceaccount.com", "everybody"]),
+        ("gcp:compute/disk:Disk", "zone", "format", ["us-central1-a", "us-south1-ai1b", "zones/us-central1-a"],
+         ["us-central1", "here"]),
+        ("gcp:compute/subnetwork:Subnetwork", "region", "format", ["us-central1", "northamerica-northeast1"],
+         ["us-central1-a"]),
+        ("kubernetes:batch/v1:CronJob", "spec.timeZone", "format", ["Europe/Berlin"], ["Local"]),
+        (JOB, f"{POD}.volumes", "range", [[{"name": "a", "emptyDir": {"sizeLimit": "0"}}]],
+         [[{"name": "a", "emptyDir": {"sizeLimit": "-1Gi"}}]]),
+        (JOB, "metadata.annotations", "format", [{"example.com/a": "any text"}], [{"a b": "c"}]),
+        (JOB, "spec.selector", "format", [{"matchLabels": {"a": "b"}}], [{"matchLabels": {"a b": "c"}}]),
+        ("kubernetes:rbac.authorization.k8s.io/v1:Role", "rules", "required",
+         [[{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]],
+         [[{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"], "nonResourceURLs": ["/metrics"]}]]),
+        ("kubernetes:core/v1:ConfigMap", "data", "range", [{"a": "b"}], []),
+    ],
+)  # fmt: skip
+def test_an_input_has_the_form_of_what_it_names(
+    kind: str, path: str, rule: str, right: list[Any], wrong: list[Any]
+) -> None:
+    def of_rule(value: Any) -> list[str]:
+        return [each.path or "" for each in found(kind, **of(kind, path, value)) if each.rule == f"document-{rule}"
+                and re.sub(r"\[\d+\]", "", each.path or "").startswith(path)]  # fmt: skip
+
+    assert [value for value in right if of_rule(value)] == []
+    assert [value for value in wrong if not of_rule(value)] == []
+
+
+@pytest.mark.parametrize(("duration", "count"), [("60s", 0), ("300s", 0), ("0s", 0), ("90s", 1), ("60.5s", 1)])
+def test_a_length_of_time_is_a_multiple_where_its_api_counts_minutes(duration: str, count: int) -> None:
+    condition = {"displayName": "a", "conditionThreshold": {"comparison": "COMPARISON_GT", "duration": duration}}
+    rows = found("gcp:monitoring/alertPolicy:AlertPolicy", conditions=[condition], combiner="OR", displayName="a")
+
+    assert len([each for each in rows if each.rule == "document-range"]) == count
+
+
+@pytest.mark.parametrize(("drained", "paths"), [(["b"], []), (["b", "a"], ["drainNatIps[1]"])])
+def test_what_is_drained_is_not_in_use(drained: list[str], paths: list[str]) -> None:
+    rows = found(
+        "gcp:compute/routerNat:RouterNat", router="a", natIpAllocateOption="MANUAL_ONLY", natIps=["a"],
+        sourceSubnetworkIpRangesToNat="ALL_SUBNETWORKS_ALL_IP_RANGES", drainNatIps=drained,
+    )  # fmt: skip
+
+    assert [each.path for each in rows] == paths
+
+
+def test_a_range_that_does_not_begin_at_its_first_address_is_doubted_where_nobody_saw_it_refused() -> None:
+    (row,) = found(
+        "gcp:compute/subnetwork:Subnetwork", name="nodes", network="a", region="us-central1", ipCidrRange="10.0.0.5/24"
+    )
+
+    assert (row.rule, row.severity, row.path) == ("document-format", "warning", "ipCidrRange")
+
+
+def test_every_name_with_a_form_is_an_input_and_every_input_that_is_called_so_has_a_form() -> None:
+    """A new input of a range, a time zone, a key or an account is judged as the others are, or has a reason."""
+    content = json.loads((FOLDER / "google.json").read_text(encoding="utf-8"))
+    names = yaml.safe_load((FOLDER / "additions.yaml").read_text(encoding="utf-8"))["names"]["gcp"]
+    fields = {name: content["shapes"][number] for shape in content["shapes"] for name, number in shape.get(
+        "fields", {}).items() if content["shapes"][number]["is"] in ("text", "list")}  # fmt: skip
+    called = re.compile(r"cidr|timezone|kmskey|serviceaccount|iamMember|^members?$|ranges$|email$", re.IGNORECASE)
+    other = {  # names of ranges, flags in words, and lists of blocks
+        "additionalIpRangesConfigs", "advertisedIpRanges", "aliasIpRanges", "aliasIpv6Ranges", "cidrBlock",
+        "cidrBlocks",
+        "controlPlaneDiskEncryptionKeyVersions", "enableCustomServiceAccount", "kmsKeyServiceAccount",
+        "masterIpv4CidrBlock", "reservedIpRanges", "reservedPeeringRanges", "secondaryIpRanges", "serviceAccountId",
+        "serviceAccountSigningKeys", "serviceAccountVerificationKeys", "serviceAccounts", "sourceNatActiveRanges",
+        "sourceNatDrainRanges", "sourceSubnetworkIpRangesToNat",
+    }  # fmt: skip
+
+    assert {name for name in fields if called.search(name)} - names.keys() - other == set()
+    assert names.keys() - fields.keys() == set()
+
+
+def test_a_name_says_nothing_of_an_input_of_another_kind() -> None:
+    shapes: list[dict[str, Any]] = [{"is": "flag"}, {"is": "text", "enum": ["A"]}, {"is": "text"}]
+    block = {"is": "block", "fields": {"timeZone": 0, "member": 1, "zone": 2}}
+
+    fields = with_names(block, shapes, strict=False)["fields"]
+
+    assert (fields["timeZone"], fields["member"]) == (0, 1)
+    assert shapes[fields["zone"]].keys() == {"is", "pattern"}
+    assert block["fields"] == {"timeZone": 0, "member": 1, "zone": 2}, "shapes are shared"
