@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import islice
 
 from training_platform.catalog.nearest import find_nearest
 from training_platform.checks.report import Report, ordered
@@ -14,6 +15,7 @@ from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import Workspace
 
 _POOL = 4  # parts of a path down to a pool: clusters.NAME.node_pools.NAME
+_NO_SNAPSHOT = ("quota-no-snapshot", "job-quota-snapshot")
 _OF_POOLS = {"pool-zone", "tpu-topology"}  # by which what a pool is charged to, and what its flavor is called, is wrong
 _NO_SHARE = re.compile(r"'(?P<flavor>[^']+)' is not a flavor of which team \S+ has a share in (?P<cluster>\S+)$")
 _TWICE = re.compile(r"'(?P<name>[^']+)' is also the name of the team at ")
@@ -65,8 +67,9 @@ def _settled(finding: Finding, errors: Iterable[Finding], workspace: Workspace) 
 
 def _causes(finding: Finding, errors: Iterable[Finding], workspace: Workspace) -> Iterator[Finding]:
     """Yield the findings that one follows from: of limits, a pool, a flavor's pool, a stack, or a name."""
-    if finding.rule == "quota-no-snapshot":
+    if finding.rule in _NO_SNAPSHOT:
         yield from (each for each in errors if each.file and f" {each.file} " in finding.message)
+        yield from _said_before(finding, errors)
     elif finding.rule.startswith("quota-"):
         pool = finding.path.split(".")[:_POOL]
         same = (each for each in errors if each.stack == finding.stack and each.rule in _OF_POOLS)
@@ -84,6 +87,13 @@ def _causes(finding: Finding, errors: Iterable[Finding], workspace: Workspace) -
         yield from (each for each in of_pools if _is_pool_of(share["flavor"], share["cluster"], each, workspace))
     elif stack := _missed_stack(finding):
         yield from (each for each in errors if each.stack == stack and each.rule.startswith("stack-"))
+
+
+def _said_before(finding: Finding, errors: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield the first finding that a project has no snapshot, of which every stack and job of it has one."""
+    said = finding.message.partition(":")[0]
+    same = (each for each in errors if each.rule in _NO_SNAPSHOT and each.message.partition(":")[0] == said)
+    yield from (each for each in islice(same, 1) if each != finding)
 
 
 def _promises_twice(cause: Finding, exceeded: Finding) -> bool:

@@ -121,28 +121,40 @@ def plan(
 
 @app.command("init")
 def init(*, today: TodayOption = None, root: RootOption = None) -> None:
-    """Write a snapshot for each project without one: the amounts that the stacks need, to work without credentials.
+    """Write a snapshot of what stacks and jobs need for each project without one, to work without credentials.
 
-    Exit code 2: a file could not be counted, and nothing was written.
+    A snapshot that it wrote before gets what it does not list. Exit code 2: a file could not be counted, and nothing
+    was written.
     """
     from training_platform.checks.output import OutputError, write_files
+    from training_platform.config.reading.source import UnreadableError
+    from training_platform.jobs.render import needs_of_jobs
     from training_platform.quota.snapshot import FOLDER
-    from training_platform.quota.snapshot_file import snapshot_text
+    from training_platform.quota.snapshot_file import is_first, snapshot_text
 
     folder = repository(root)
     overview = overview_of(root, today)
     if overview.not_counted:
         say_not_counted(overview)
         fail("nothing was written.")
-    missing = [each for each in overview.ledgers if not (folder / FOLDER / f"{each.project}.yaml").exists()]
+    texts = {}
     try:
+        of_jobs = needs_of_jobs(folder, overview.workspace, overview.today)
+        for each in overview.ledgers:
+            file = folder / FOLDER / f"{each.project}.yaml"
+            needs = {line.key: line.used for line in each.lines}
+            needs |= {key: amount for key, amount in of_jobs.items() if key.project == each.project}
+            snapshot = each.snapshot
+            lacks = snapshot and any(snapshot.limit(key) is None for key in needs)
+            if not file.exists() or (lacks and is_first(file.read_text(encoding="utf-8"))):
+                texts[file] = snapshot_text(each.project, needs, overview.today, snapshot)
         (folder / FOLDER).mkdir(parents=True, exist_ok=True)
-        write_files({folder / FOLDER / f"{each.project}.yaml": snapshot_text(each, overview.today) for each in missing})
-    except (OSError, OutputError) as error:
+        write_files(texts)
+    except (OSError, OutputError, UnreadableError) as error:
         fail(str(error))
-    for each in missing:
-        typer.echo(f"{FOLDER}/{each.project}.yaml: written; quota pull writes the limits of Google Cloud in its place")
-    if not missing:
+    for file in texts:
+        typer.echo(f"{FOLDER}/{file.name}: written; quota pull writes the limits of Google Cloud in its place")
+    if not texts:
         typer.echo("Every project has a snapshot.")
 
 

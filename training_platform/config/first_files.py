@@ -41,15 +41,15 @@ def environment_text(
     fields = {"machine_type": machine_type, "zone": zone, "capacity": capacity, **_shape(machine)}
     if capacity == "flex-start":
         fields["max_run_hours"] = "24"
-    pool = "".join(f"            {key}: {value}\n" for key, value in fields.items())
+    pool = ", ".join(f"{key}: {value}" for key, value in fields.items())
     name = machine.accelerator.name if machine.accelerator else machine_type
     said = "true" if production else "false"
-    alerts = f"    alerts:\n      emails: [{', '.join(emails)}]\n" if emails else ""
+    alerts = f"    alerts: {{emails: [{', '.join(emails)}]}}\n" if emails else ""
     return (
         f"{SCHEMA}config:\n  {PROJECT}:environment:\n    project: {project}\n"
         f"    production: {said}\n{alerts}    clusters:\n      {region}:\n        location: {region}\n"
         "        subnet: {nodes: 10.0.0.0/20, pods: 10.64.0.0/14, services: 10.1.0.0/20}\n"
-        f"        node_pools:\n          {name}:\n{pool}"
+        f"        node_pools:\n          {name}: {{{pool}}}\n"
     )
 
 

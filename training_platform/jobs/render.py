@@ -19,7 +19,7 @@ from training_platform.jobs.rules import job_findings
 from training_platform.jobs.runs.naming import as_run, point_runs
 from training_platform.jobs.spec.job import Target
 from training_platform.jobs.text import json_text, yaml_text
-from training_platform.quota.keys import shown
+from training_platform.quota.keys import QuotaKey, shown
 
 if TYPE_CHECKING:
     from training_platform.jobs.cost import JobCost
@@ -70,7 +70,10 @@ def _text(job: ResolvedJob, target: Target) -> str:
 def cost_of_file(
     path: FilePath, root: FilePath, target: Target | None, today: date
 ) -> tuple[list[JobCost], tuple[Finding, ...]]:
-    """Return what a job file's targets cost, none of them where it has errors. Raises UnreadableError, RenderError."""
+    """Return what a job file's targets cost, none where it has errors other than of quotas.
+
+    Raises UnreadableError and RenderError.
+    """
     from training_platform.jobs.cost import job_cost
 
     job, findings = read_job(path, root, read_workspace(root))
@@ -78,9 +81,10 @@ def cost_of_file(
         return [], tuple(findings)
     asked = targets(job) if target is None else [chosen_target(job, target)]
     verdicts = [judge(job, each, today) for each in asked]
-    if any(verdict.failed for verdict in verdicts):
-        return [], tuple(finding for verdict in verdicts for finding in verdict.findings)
-    return [job_cost(job, each) for each in asked], ()
+    found = tuple(finding for verdict in verdicts for finding in verdict.findings)
+    if any(each.severity == "error" and not each.rule.startswith("job-quota-") for each in found):
+        return [], found
+    return [job_cost(job, each) for each in asked], tuple(each for each in found if each.severity == "error")
 
 
 def check_jobs(
@@ -109,6 +113,23 @@ def check_job(
         return tuple(findings)
     found = (each for target in targets(job) for each in judge(job, target, today, quotas).findings)
     return tuple(dict.fromkeys(found))
+
+
+def needs_of_jobs(root: FilePath, workspace: Workspace, today: date) -> dict[QuotaKey, float]:
+    """Return the most of each quota that stacks need together with any one job, of jobs that nothing is wrong with.
+
+    Raises UnreadableError.
+    """
+    from training_platform.jobs.vertex.quota import Quotas, job_charges
+    from training_platform.jobs.vertex.rules import vertex_findings
+
+    quotas, needs = Quotas(workspace, today), dict[QuotaKey, float]()
+    for path in job_files(root):
+        job, _ = read_job(path, root, workspace)
+        if job and job.spec.vertex and not any(each.severity == "error" for each in vertex_findings(job)):
+            for charge in job_charges(job, quotas):
+                needs[charge.line.key] = max(needs.get(charge.line.key, 0), charge.line.used)
+    return needs
 
 
 def job_files(root: FilePath) -> list[FilePath]:

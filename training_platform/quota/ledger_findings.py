@@ -164,7 +164,11 @@ def _unknown(ledger: ProjectLedger, workspace: Workspace) -> Iterator[Finding]:
 def _no_snapshot(ledger: ProjectLedger, workspace: Workspace) -> Iterator[Finding]:
     file = f"{FOLDER}/{ledger.project}.yaml"
     rejected = (workspace.root / file).exists()
-    nearest = f"mend {file} as its findings say" if rejected else f"{_PULL} {ledger.project}"
+    nearest = (
+        f"mend {file} as its findings say"
+        if rejected
+        else f"{_PULL} {ledger.project}; or, without credentials, training-platform quota init"
+    )
     for stack in ledger.stacks:
         message = f"no quotas of {ledger.project} are known: {file} is {'rejected' if rejected else 'missing'}"
         known = workspace.stacks.get(stack)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
 from training_platform.catalog import ZONES
-from training_platform.quota.ledger import ProjectLedger
+from training_platform.quota.keys import QuotaKey
 from training_platform.quota.quota_ids import units
-from training_platform.quota.snapshot import FOLDER
+from training_platform.quota.snapshot import FOLDER, Snapshot
 from training_platform.quota.snapshot_rows import OTHERS, SnapshotFile
 
 SCHEMA_FILE = f"{FOLDER}/quotas.schema.json"
@@ -18,7 +19,7 @@ SCHEMA_LINE = "# yaml-language-server: $schema=./quotas.schema.json"
 
 _HEAD = f"""\
 {SCHEMA_LINE}
-# Written without looking at Google Cloud: the amounts that the stacks need, and not the limits that the project has.
+# Written without looking at Google Cloud: what stacks and jobs need, and not the limits that the project has.
 # `training-platform quota pull` writes its limits in their place.
 """
 _MEANINGS = {
@@ -41,18 +42,29 @@ def snapshot_schema() -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "Limits of a project"}
 
 
-def snapshot_text(ledger: ProjectLedger, today: date) -> str:
-    """Return a snapshot in which every stack of the project fits."""
+def is_first(text: str) -> bool:
+    """Whether a snapshot's text is what stacks and jobs need, and no limits of Google Cloud."""
+    return text.startswith(_HEAD)
+
+
+def snapshot_text(project: str, needs: Mapping[QuotaKey, float], today: date, kept: Snapshot | None = None) -> str:
+    """Return a snapshot of what is needed of each quota; a limit that ``kept`` has stays as it is there."""
     services: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for line in ledger.lines:
-        key = line.key
-        place = {"zone" if key.location in ZONES else "region": key.location} if key.location else {}
-        fields = {"limit": str(math.ceil(line.used)), **place, **dict(key.dimensions)}
-        row = ", ".join(f"{name}: {value}" for name, value in fields.items())
-        services[key.service][key.quota_id].append(f"      - {{{row}}}\n")
-    text = f'{_HEAD}project: {ledger.project}\ntaken: "{today}"\nlimits:\n'
-    for service, ids in sorted(services.items()):
+    for service, ids in kept.limits.items() if kept else ():
+        for quota_id, rows in ids.items():
+            services[service][quota_id] = [_row(row.model_dump(exclude_none=True)) for row in rows]
+    for key, amount in needs.items():
+        if kept is None or kept.limit(key) is None:
+            place = {"zone" if key.location in ZONES else "region": key.location} if key.location else {}
+            fields = {"limit": math.ceil(amount), **place, **dict(key.dimensions)}
+            services[key.service][key.quota_id].append(_row(fields))
+    text = f'{_HEAD}project: {project}\ntaken: "{today}"\nlimits:\n'
+    for service, quotas in sorted(services.items()):
         text += f"  {service}:\n"
-        for quota_id, rows in sorted(ids.items()):
-            text += f"    {quota_id}:\n{''.join(sorted(rows))}"
+        for quota_id, lines in sorted(quotas.items()):
+            text += f"    {quota_id}:\n{''.join(sorted(lines))}"
     return text
+
+
+def _row(fields: Mapping[str, object]) -> str:
+    return f"      - {{{', '.join(f'{name}: {value}' for name, value in fields.items())}}}\n"

@@ -91,6 +91,23 @@ def test_what_misses_a_file_that_cannot_be_read_is_said_with_it_and_nowhere_else
     assert found.exit_code() == 2
 
 
+def test_a_snapshot_that_is_missing_is_found_once(tmp_path: Path) -> None:
+    for folder in ("stacks", "jobs"):
+        shutil.copytree(ORGANISATION / folder, tmp_path / folder)
+    (tmp_path / "stacks" / "quotas" / "example-train-prod.yaml").unlink()
+
+    found = check_stacks(tmp_path, None, Options(today=date(2026, 11, 21), fast=True)).report.all_findings()
+
+    missing = [each for each in found if each.message.startswith("no quotas of example-train-prod are known")]
+    assert {each.rule for each in missing} == {"quota-no-snapshot", "job-quota-snapshot"}
+    (cause,) = [each for each in missing if not each.follows]
+    assert cause.file == PROD
+    assert {each.follows for each in missing if each != cause} == {cause.place}
+    assert cause.nearest == (
+        "training-platform quota pull example-train-prod; or, without credentials, training-platform quota init"
+    )
+
+
 def test_another_mistake_of_a_team_does_not_follow_from_a_wrong_topology(tmp_path: Path) -> None:
     text = "tpu-v5e-2x4-spot: {nominal_quota: 16, borrowing_limit: 16}"
     found = report(tmp_path, "stacks/Pulumi.dev-vision.yaml", text, text.replace("2x4", "2x5")).all_findings()

@@ -47,6 +47,48 @@ def test_what_init_writes_is_clean(root: Path, machine_type: str) -> None:
     assert job.exit_code == 0, job.stdout
 
 
+def test_a_first_environment_is_ten_lines_below_the_one_that_names_its_schema(root: Path) -> None:
+    init(root, *ENVIRONMENT)
+
+    schema, *lines = (root / "stacks" / "Pulumi.dev.yaml").read_text().splitlines()
+    assert schema.startswith("# yaml-language-server")
+    assert len(lines) == 10
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_first_job_on_vertex_ai_has_its_quotas_whenever_it_comes(root: Path, late: bool) -> None:
+    init(root, *ENVIRONMENT, "--alert-email", "a@example.com")
+    init(root, *TEAM)
+    file = root / "stacks" / "quotas" / "example-lab.yaml"
+    if late:
+        run(root, "quota", "init")
+        file.write_text(
+            file.read_text().replace(
+                "N2-CPUS-per-project-region:\n      - {limit: 56", "N2-CPUS-per-project-region:\n      - {limit: 57"
+            )
+        )
+    init(root, *JOB, "--target", "both")
+
+    assert run(root, "quota", "init").stdout.startswith("stacks/quotas/example-lab.yaml: written")
+
+    assert ("- {limit: 57, region: us-central1}" in file.read_text()) is late
+    checked = run(root, "check", "--fast", "--strict")
+    assert (checked.exit_code, checked.stdout.splitlines()[-1]) == (0, "2 stacks: clean")
+    assert run(root, "quota", "init").stdout == "Every project has a snapshot.\n"
+
+
+def test_limits_that_google_cloud_said_get_no_rows_of_a_job(root: Path) -> None:
+    init(root, *ENVIRONMENT)
+    init(root, *TEAM)
+    run(root, "quota", "init")
+    file = root / "stacks" / "quotas" / "example-lab.yaml"
+    file.write_text(pulled := file.read_text().partition("in their place.\n")[2])
+    init(root, *JOB, "--target", "both")
+
+    assert run(root, "quota", "init").stdout == "Every project has a snapshot.\n"
+    assert file.read_text() == pulled
+
+
 def test_every_machine_type_has_a_first_zone_and_provisioning_model() -> None:
     for name, machine in MACHINE_TYPES.items():
         assert not machine.zones or first_zone(name) in machine.zones
@@ -68,6 +110,7 @@ def test_nothing_that_is_there_is_written_over(root: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        (("environment", "dev"), "--project and --production or --no-production are missing."),
         (("environment", "dev", "--no-production"), "--project is missing: Google Cloud project id."),
         (("environment", "dev", "--project", "example-lab"), "--production or --no-production is missing."),
         ((*ENVIRONMENT, "--machine-type", "a3-higpu-8g"), "Nearest: a3-highgpu-8g."),
@@ -110,5 +153,5 @@ def test_alerts_reach_whom_a_flag_names(root: Path) -> None:
     init(root, *ENVIRONMENT, "--alert-email", "a@example.com", "--alert-email", "b@example.com")
     run(root, "quota", "init")
 
-    assert "      emails: [a@example.com, b@example.com]\n" in (root / "stacks" / "Pulumi.dev.yaml").read_text()
+    assert "    alerts: {emails: [a@example.com, b@example.com]}\n" in (root / "stacks" / "Pulumi.dev.yaml").read_text()
     assert run(root, "check", "--fast").stdout.splitlines()[-1] == "1 stack: clean"

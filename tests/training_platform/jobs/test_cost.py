@@ -139,6 +139,16 @@ def test_costs_of_every_target_are_for_programs_too(root: Path) -> None:
     assert on_demand["longest_run"] == pytest.approx(72 * on_demand["an_hour"], rel=1e-3)
 
 
+def test_a_job_whose_limits_nobody_knows_yet_costs_what_it_costs(root: Path) -> None:
+    known = asked(root).stdout
+    (root / "stacks" / "quotas" / "example-lab.yaml").unlink()
+
+    result = asked(root)
+
+    assert (result.exit_code, result.stdout) == (1, known)
+    assert "no quotas of example-lab are known" in result.stderr
+
+
 def test_a_job_with_errors_costs_nothing_that_could_be_said(root: Path) -> None:
     path = root / "jobs" / "vision" / "train.yaml"
     path.write_text(path.read_text().replace("nodes: 2", "nodes: 20"))

@@ -42,6 +42,8 @@ def environment(
     from training_platform.config.first_files import environment_text, first_capacity, first_zone
 
     folder = repository(root)
+    if not sys.stdin.isatty() and project is None and production is None:
+        fail("--project and --production or --no-production are missing.")
     chosen = _asked(machine_type, "--machine-type", "Machine type of the first node pool", "a3-highgpu-8g")
     if chosen not in MACHINE_TYPES or MACHINE_TYPES[chosen].accelerator is None:
         names = [each for each, row in MACHINE_TYPES.items() if row.accelerator is not None]
