@@ -30,7 +30,7 @@ _IRREGULAR = {
     "ClusterRules": "clusterrules", "NetworkPolicy": "networkpolicies", "Rules": "rules",
     "StorageClass": "storageclasses", "Topology": "topologies", "WorkloadPriorityClass": "workloadpriorityclasses",
     "ValidatingAdmissionPolicy": "validatingadmissionpolicies", "PriorityClass": "priorityclasses",
-    "MultiKueueCluster": "multikueueclusters", "Service": "services",
+    "MultiKueueCluster": "multikueueclusters", "Service": "services", "Ingress": "ingresses",
 }  # fmt: skip
 CLUSTER_WIDE = frozenset({
     "ResourceFlavor", "ClusterQueue", "Cohort", "Topology", "AdmissionCheck", "ProvisioningRequestConfig",

@@ -128,7 +128,7 @@ def _read(schema: Json, place: Place, found: Rows, source: _Package) -> None:
             continue
         path, kind = f"{place.path}.{wire}".removeprefix("."), _types.unwrap_type(place.inputs.inputs[wire])
         origin = get_origin(kind)
-        many = origin is not None and not issubclass(origin, Mapping)
+        many = isinstance(origin, type) and not issubclass(origin, Mapping)
         if many:
             found[path] |= {ours: attributes[theirs] for ours, theirs in (("fewest", "MinItems"), ("most", "MaxItems"))
                             if isinstance(attributes.get(theirs), int)}  # fmt: skip

@@ -89,6 +89,7 @@ def _in_case(value: Mapping[str, Any], case: Shape, where: Where, report: Report
     if names and not any(value.get(name) for name in names):
         message = f"none of {', '.join(names)} is written, and {why}"
         report(Problem("required", path_of((where, names[0])), message, f"one of {', '.join(names)}"))
+    _few(value, case, why, where, report)
     for key, values in case.get("only", {}).items():
         found = _below(value, key)
         if found not in (None, UNKNOWN) and not any(_is_like(found, each) for each in values):
@@ -108,6 +109,13 @@ def _in_both(value: Mapping[str, Any], pairs: Sequence[Sequence[str]], where: Wh
             if item is not UNKNOWN and item in first:
                 at, message = item if isinstance(second, Mapping) else index, f"{item} is in {one}, too"
                 report(Problem("range", path_of(((where, other), at)), message, f"what is not in {one}"))
+
+
+def _few(value: Mapping[str, Any], case: Shape, why: str, where: Where, report: Report) -> None:
+    for key, most in case.get("few", {}).items():
+        if isinstance(found := value.get(key), list) and len(found) > most:
+            message = f"there are {len(found)} {key}, and {why}"
+            report(Problem("range", path_of((where, key)), message, f"{most} of {key}"))
 
 
 def _is_like(value: Any, allowed: Any) -> bool:

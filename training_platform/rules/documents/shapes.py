@@ -146,6 +146,7 @@ class _Documents:
         listed, values = _listing(right)
         sized = _sized(shape, "entries")
         keys_like = matched(shape["keys_like"], whole=False) if "keys_like" in shape else None
+        holds = holding(shape["holds"]) if "holds" in shape else None
 
         def check(value: Any, where: Where, report: Report) -> None:
             if value.__class__ is not dict and not isinstance(value, Mapping):
@@ -160,6 +161,8 @@ class _Documents:
                 inner(item, (where, key), report)
             if sized:
                 sized(value, where, report)
+            if holds:
+                holds(value, where, report)
 
         return check
 
