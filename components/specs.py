@@ -568,7 +568,13 @@ class ResourcePoolSpec(TypedDict):
     """VMs of one machine type and disk that a persistent resource keeps."""
 
     machine_type: str
-    """Machine type."""
+    """Machine type; its GPUs come with it."""
+
+    accelerator: NotRequired[str]
+    """GPU that is attached to an N1 machine type; default: none. One of t4, v100."""
+
+    accelerator_count: NotRequired[int]
+    """Number of attached GPUs."""
 
     replicas: NotRequired[int]
     """VMs; with max_replicas, the minimum; 0 only for Ray's workers."""
@@ -603,7 +609,13 @@ class PersistentResourceSpec(TypedDict):
     """A Vertex AI persistent resource: VMs that keep running between training jobs and are billed all the time."""
 
     machine_type: str
-    """Machine type."""
+    """Machine type; its GPUs come with it."""
+
+    accelerator: NotRequired[str]
+    """GPU that is attached to an N1 machine type; default: none. One of t4, v100."""
+
+    accelerator_count: NotRequired[int]
+    """Number of attached GPUs."""
 
     replicas: NotRequired[int]
     """VMs; with max_replicas, the minimum; 0 only for Ray's workers."""

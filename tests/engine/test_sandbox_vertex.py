@@ -49,7 +49,12 @@ TEAM: dict[str, Any] = {
                 "network_attachment": "environment",
                 "more_pools": {"small": {"machine_type": "n1-standard-4", "max_replicas": 3}},
             },
-            "scaled": {"region": "us-central1", "machine_type": "n1-standard-4", "max_replicas": 2},
+            "scaled": {
+                "region": "us-central1",
+                "machine_type": "n1-standard-4",
+                "accelerator": "t4",
+                "max_replicas": 2,
+            },
         },
     },
 }

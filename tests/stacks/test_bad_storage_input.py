@@ -160,6 +160,24 @@ SLIPS: dict[str, tuple[Change, Change, str, str, str]] = {
         {}, {(*PERSISTENT, "network_attachment"): "environment"}, "stack-model",
         "vertex.persistent_resources.kept.network_attachment", "has no network attachment in us-central1",
     ),
+    "three T4 on machines of a persistent resource": (
+        {},
+        {
+            (*PERSISTENT, "machine_type"): "n1-standard-8",
+            (*PERSISTENT, "accelerator"): "t4",
+            (*PERSISTENT, "accelerator_count"): 3,
+        },
+        "vertex-accelerator", "vertex.persistent_resources.kept.accelerator_count", "1, 2, 4",
+    ),
+    "V100 in a persistent resource of a region without them": (
+        {},
+        {
+            (*PERSISTENT, "machine_type"): "n1-standard-8",
+            (*PERSISTENT, "accelerator"): "v100",
+            (*PERSISTENT, "region"): "us-east1",
+        },
+        "vertex-region", "vertex.persistent_resources.kept.region", "us-central1",
+    ),
     "three T4 on a Workbench instance": (
         {},
         {

@@ -542,6 +542,12 @@ vertex:
       machine_type: n2-standard-8
       ray: {}
       more_pools: {h: {machine_type: n1-standard-4, replicas: 1}}
+    gpus:
+      region: us-central1
+      machine_type: n1-standard-8
+      accelerator: t4
+      accelerator_count: 1
+      more_pools: {v: {machine_type: n1-standard-8, accelerator: v100, accelerator_count: 1}}
   workbench:
     w:
       {zone: us-central1-a, machine_type: n2-standard-8, owner: a@example.com,
@@ -554,6 +560,7 @@ SERVER = ("serving", "c", "s")
 AGENT = ("wandb_launch", "c")
 RAY = ("vertex", "persistent_resources", "rays", "ray")
 SHARE, RESOURCE = ("shares", "c", "a100-40-spot"), ("vertex", "persistent_resources", "r")
+GPUS = ("vertex", "persistent_resources", "gpus")
 POOL = (*RESOURCE, "more_pools", "p")
 BENCH = ("vertex", "workbench", "w")
 TEAM_CHANGES: dict[tuple[str | int, ...], Any] = {
@@ -647,6 +654,10 @@ TEAM_CHANGES: dict[tuple[str | int, ...], Any] = {
     (*RESOURCE, "boot_disk", "size_gb"): 400,
     (*RESOURCE, "network_attachment"): "projects/example-team/regions/us-central1/networkAttachments/vertex",
     (*RESOURCE, "more_pools"): {},
+    (*GPUS, "accelerator"): "v100",
+    (*GPUS, "accelerator_count"): 2,
+    (*GPUS, "more_pools", "v", "accelerator"): "t4",
+    (*GPUS, "more_pools", "v", "accelerator_count"): 2,
     RAY: None,
     (*RAY, "version"): "2.42",
     (*RAY, "image"): "us-docker.pkg.dev/example-team/images/ray:1",

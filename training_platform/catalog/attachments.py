@@ -68,6 +68,18 @@ def with_gpus(machine_type: str, gke_label: str | None, count: int | None) -> Ma
     return (attached(machine, found, count or 0) if found else None) or machine
 
 
+def of_vertex(machine_type: str, accelerator_type: str | None, count: int | None) -> MachineType:
+    """Return the row of a machine type with GPUs by the name that Vertex AI has for them, as ``with_gpus`` does."""
+    gpu = vertex_gpu(accelerator_type)
+    return with_gpus(machine_type, gpu.gke_label if gpu else None, count)
+
+
+def vertex_gpu(accelerator_type: str | None) -> Accelerator | None:
+    """Return the GPU of a name of Vertex AI; None where the catalogue does not know it."""
+    named = (each for each in ACCELERATORS.values() if each.vertex and each.vertex.accelerator_type == accelerator_type)
+    return next(named, None) if accelerator_type else None
+
+
 @lru_cache(maxsize=1024)
 def as_asked(machine_type: str, accelerator: str, count: int) -> MachineType:
     """Return the row of a CPU machine type with ``count`` GPUs of a name, whether or not there is such a machine.

@@ -225,6 +225,12 @@ class MachineType:
     confidential: tuple[str, ...] = ()  # confidential_instance_type
     unverified: tuple[str, ...] = ()
 
+    @property
+    def vertex_gpus(self) -> str | None:
+        """Vertex AI's name of its GPUs; None where it has none, or TPUs, which the machine type says."""
+        support = self.accelerator.vertex if self.accelerator and self.kind == "gpu" else None
+        return support.accelerator_type if support else None
+
     def hosts_of(self, topology: str | None) -> int:
         """Return the VMs of one slice, rounded up where its chips do not divide; 1 for GPUs and for no topology."""
         if self.kind != "tpu" or topology is None:

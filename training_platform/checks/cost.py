@@ -95,8 +95,8 @@ def _team(team: Team, book: PriceBook) -> Iterable[Cost]:
             yield service_cost(f"bucket-{bucket.storage_class}", bucket.location, size, size, book)
     for resource in team.vertex.persistent_resources.values():
         for pool in resource.pools.values():
-            machine, counts = MACHINE_TYPES[pool.machine_type], (pool.replicas, pool.most)
-            yield machines_cost(machine, "on-demand", resource.region, *counts, book=book)
+            counts = (pool.replicas, pool.most)
+            yield machines_cost(pool.machine, "on-demand", resource.region, *counts, book=book)
     for instance in team.vertex.workbench.values():  # an idle one stops, and its disks stay
         region = region_of(instance.zone)
         yield machines_cost(instance.machine, "on-demand", region, 0, 1, book=book)

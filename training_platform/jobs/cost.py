@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.prices import Cost, machines_cost
-from training_platform.catalog.types import Capacity
+from training_platform.catalog.types import Capacity, MachineType
 from training_platform.jobs.gke.layout import gke_target, layout, run_hours, shape
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.jobs.spec.job import Target
@@ -22,10 +22,13 @@ LEFT_OUT: Mapping[Target, tuple[str, ...]] = {
 
 
 class Machines(NamedTuple):
-    """VMs of one type that a job has at a time."""
+    """VMs of one type that a job has at a time, with the GPUs that are attached to them."""
 
     machine_type: str
     vms: int
+
+
+_Rows = tuple[tuple[MachineType, int], ...]  # of the catalogue, and how many VMs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +47,7 @@ class JobCost:
     an_hour: Mapping[Capacity, Cost]
     trials: int = 1
     parallel: int = 1
+    borrowed: bool = False  # whether flex-start has no price of its own, and is counted at that of on-demand
     paid_already: str = ""  # by what, where the job's machines cost the same without it
 
     def longest_run(self, capacity: Capacity) -> float | None:
@@ -84,50 +88,50 @@ def _on_gke(job: ResolvedJob) -> JobCost:
     gke, flavor = gke_target(job)
     pool = shape(flavor)
     jobs, pods = layout(gke, flavor)
-    machines = (Machines(pool.machine.name, jobs * pods),)
+    machines: _Rows = ((pool.machine, jobs * pods),)
     heads = job.environment.clusters[gke.cluster].pathways if gke.pathways else None
-    head = (Machines(heads.machine_type, 1),) if heads else ()
+    head: _Rows = ((MACHINE_TYPES[heads.machine_type], 1),) if heads else ()
     return JobCost(
         target="gke",
         place=gke.cluster,
-        machines=(*head, *machines),
+        machines=tuple(Machines(machine.name, count) for machine, count in (*head, *machines)),
         capacity=pool.spec.charged,
         hours=run_hours(gke, flavor),
         trials=job.spec.sweep.size if job.spec.sweep else 1,
         parallel=job.spec.sweep.size if job.spec.sweep else 1,
         an_hour=_an_hour(machines, pool.region, head),
+        borrowed=_without_own((*head, *machines)),
     )
 
 
 def _on_vertex(job: ResolvedJob) -> JobCost:
     target = vertex_target(job)
     own = vms(target) - target.replicas  # a TPU's slice is one replica of several VMs
-    machines = tuple(
-        Machines(pool.machine_type, pool.replicas + (own if pool.machine_type == target.machine_type else 0))
-        for pool in pools(target)
-    )
+    every = [(pool, pool.replicas + (own if pool.vm.title == target.title else 0)) for pool in pools(target)]
+    machines = tuple((pool.machine, count) for pool, count in every)
     kept = target.persistent_resource
     return JobCost(
         target="vertex",
         place=target.region,
-        machines=machines,
+        machines=tuple(Machines(pool.vm.title, count) for pool, count in every),
         capacity=target.capacity,
         hours=target.timeout_hours,
         trials=job.spec.sweep.size if job.spec.sweep else 1,
         parallel=job.spec.sweep.parallel if job.spec.sweep else 1,
         an_hour=_an_hour(machines, target.region),
+        borrowed=_without_own(machines),
         paid_already=f"persistent resource {kept}" if kept else "",
     )
 
 
-def _an_hour(machines: tuple[Machines, ...], region: str, on_demand: tuple[Machines, ...] = ()) -> dict[Capacity, Cost]:
+def _an_hour(machines: _Rows, region: str, on_demand: _Rows = ()) -> dict[Capacity, Cost]:
     """Return the cost by every provisioning model that the machine with accelerators has; some are on-demand in all."""
-    beside = (machines_cost(MACHINE_TYPES[name], "on-demand", region, vms, vms) for name, vms in on_demand)
+    beside = (machines_cost(machine, "on-demand", region, vms, vms) for machine, vms in on_demand)
     always = sum(beside, Cost())
-    ways = max((MACHINE_TYPES[each.machine_type] for each in machines), key=lambda machine: machine.chips).capacities
+    ways = max((machine for machine, _ in machines), key=lambda machine: machine.chips).capacities
     return {
         way: sum(
-            (machines_cost(MACHINE_TYPES[name], way, region, vms, vms) for name, vms in machines),
+            (machines_cost(machine, way, region, vms, vms) for machine, vms in machines),
             always,
         )
         for way in ways
@@ -173,11 +177,13 @@ def _note(cost: JobCost) -> str:
     unpriced = dict.fromkeys(name for each in cost.an_hour.values() for name in each.unpriced)
     said = f"List prices of {min(dates)}" if dates else "No list price is known"
     no_price = f"; no price known: {', '.join(unpriced)}" if dates and unpriced else ""
-    counted = "; flex-start has none of its own, and costs at most what on-demand does" if _without_own(cost) else ""
+    counted = (
+        "; flex-start has none of its own, and costs at most what on-demand does"
+        if "flex-start" in cost.an_hour and cost.borrowed
+        else ""
+    )
     return f"{said}, of machines alone: without {', '.join(LEFT_OUT[cost.target])}{no_price}{counted}."
 
 
-def _without_own(cost: JobCost) -> bool:
-    """Whether flex-start is counted at the price of on-demand."""
-    prices = [MACHINE_TYPES[each.machine_type].price for each in cost.machines]
-    return "flex-start" in cost.an_hour and any(price and "flex-start" not in price.usd for price in prices)
+def _without_own(machines: _Rows) -> bool:
+    return any(machine.price and "flex-start" not in machine.price.usd for machine, _ in machines)

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from training_platform.catalog import IMAGES, MACHINE_TYPES
+from training_platform.catalog import IMAGES
 from training_platform.jobs.outputs import output_uri
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.jobs.sdist import package_uri
@@ -79,5 +79,5 @@ def _kind(job: ResolvedJob) -> str:
     """Return the kind of machine that a job runs on, gpu, tpu or cpu; of its two targets GKE's comes first."""
     if job.flavor:
         return job.flavor.accelerator.kind
-    machine = MACHINE_TYPES[job.spec.vertex.machine_type] if job.spec.vertex else None
+    machine = job.spec.vertex.machine if job.spec.vertex else None
     return machine.accelerator.kind if machine and machine.accelerator else "cpu"

@@ -19,7 +19,7 @@ from training_platform.catalog import (
     LUSTRE_TIERS,
     MACHINE_TYPES,
 )
-from training_platform.catalog.attachments import with_gpus
+from training_platform.catalog.attachments import of_vertex, with_gpus
 from training_platform.catalog.types import Capacity, MachineType, QuotaId
 from training_platform.quota.keys import Charge, Holder, QuotaKey, quota_key
 
@@ -47,7 +47,10 @@ class VmUsage(NamedTuple):
 
 
 class VertexUsage(NamedTuple):
-    """Identical VMs that Vertex AI starts; they count against Vertex AI's quotas and no others."""
+    """Identical VMs that Vertex AI starts; they count against Vertex AI's quotas and no others.
+
+    ``accelerator_type`` is Vertex AI's name of GPUs that are attached.
+    """
 
     project: str
     machine_type: str
@@ -56,6 +59,8 @@ class VertexUsage(NamedTuple):
     region: str
     disk_type: str
     disk_gb: int
+    accelerator_type: str | None = None
+    accelerator_count: int | None = None
 
 
 class Usage(NamedTuple):
@@ -178,7 +183,7 @@ def _charged(vm: VmUsage, machine: MachineType) -> Iterator[Usage]:
 
 @lru_cache(maxsize=4096)
 def _one_vertex_vm(vm: VertexUsage) -> tuple[Usage, ...]:
-    machine = MACHINE_TYPES[vm.machine_type]
+    machine = of_vertex(vm.machine_type, vm.accelerator_type, vm.accelerator_count)
     charged = []
     support = machine.accelerator.vertex if machine.accelerator else None
     if support and vm.capacity in support.quotas:

@@ -236,6 +236,8 @@ def _resource_pool(holder: Holder, project: str, region: str, pool: ResourcePool
         region=region,
         disk_type=pool.boot_disk.type,
         disk_gb=pool.boot_disk.size_gb,
+        accelerator_type=pool.machine.vertex_gpus,
+        accelerator_count=pool.machine.chips,
     )
     field = (*holder.path, "max_replicas" if scales else "replicas")
     least = pool.replicas if scales else 1

@@ -175,6 +175,8 @@ def _persistent_pool(pool: PersistentPoolView, project: str) -> Iterator[Charge]
             region=pool.region,
             disk_type=pool.disk_type or VERTEX_DEFAULT_DISK,
             disk_gb=BOOT_DISK_LIMITS["vertex"].default_gb if pool.disk_gb is None else pool.disk_gb,
+            accelerator_type=pool.accelerator_type,
+            accelerator_count=pool.accelerator_count,
         )
     )
     scales, fewest = pool.max_replicas is not None, 1 if pool.min_replicas is None else pool.min_replicas

@@ -112,6 +112,15 @@ def test_images_are_near_and_of_the_version(region: str, version: str, image: st
     assert images["machines"] == image
 
 
+def test_machines_with_attached_gpus_get_the_image_for_gpus() -> None:
+    attached = {"machine_type": "n1-standard-8", "accelerator": "t4", "replicas": 1}
+    images = planned(pools={"gpus": attached}).inputs["resourceRuntimeSpec"]["raySpec"]["resourcePoolImages"]
+
+    assert {pool: image.split("/")[-1].split(".")[0] for pool, image in images.items()} == {
+        "machines": "ray-cpu", "gpus": "ray-gpu",
+    }  # fmt: skip
+
+
 def test_a_head_is_one_of_the_pools() -> None:
     with pytest.raises(ValidationError, match=r"ray.head_pool heads is not one of the pools: machines, gpus, others"):
         planned({"head_pool": "heads"})

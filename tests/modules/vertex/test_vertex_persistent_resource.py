@@ -177,6 +177,29 @@ def test_an_eight_gpu_machine_counts_eight() -> None:
     }
 
 
+@pytest.mark.parametrize(("gpu", "named"), [("t4", "NVIDIA_TESLA_T4"), ("v100", "NVIDIA_TESLA_V100")])
+def test_gpus_are_attached_to_the_machines_of_a_pool(gpu: str, named: str) -> None:
+    attached = {"machine_type": "n1-standard-16", "accelerator": gpu, "accelerator_count": 2}
+    pools = deploy(**attached, more_pools={"more": attached}).one(RESOURCE).inputs["resourcePools"]
+
+    assert [each["machineSpec"] for each in pools] == 2 * [
+        {"machineType": "n1-standard-16", "acceleratorType": named, "acceleratorCount": 2}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"accelerator": "t4"}, "does not go with a2-highgpu-1g, which includes GPUs"),
+        ({"machine_type": "n1-standard-8", "accelerator_count": 2}, "accelerator_count needs accelerator"),
+        ({"machine_type": "n1-standard-8", "accelerator": "h100"}, "h100"),
+    ],
+)
+def test_what_no_machine_has_attached_is_refused(fields: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        deploy(**fields)
+
+
 def test_the_region_reaches_the_resource() -> None:
     assert deploy(region="us-east1").one(RESOURCE).inputs["location"] == "us-east1"
 

@@ -81,6 +81,7 @@ config:
           boot_disk: {size_gb: 200}
           more_pools:
             cpus: {machine_type: n2-standard-8, replicas: 2, boot_disk: {type: pd-standard}}
+            t4: {machine_type: n1-standard-8, accelerator: t4, accelerator_count: 2, replicas: 1}
         rays:
           region: us-central1
           machine_type: a2-highgpu-1g

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.training_platform.jobs.conftest import ENVIRONMENT, write_lab
-from training_platform.catalog import MACHINE_TYPES
+from training_platform.catalog import ACCELERATORS, MACHINE_TYPES
 from training_platform.catalog.prices import machines_cost
 from training_platform.cli.main import app
 from training_platform.config.workspace import read_workspace
@@ -157,3 +157,17 @@ def test_a_job_with_errors_costs_nothing_that_could_be_said(root: Path) -> None:
 
     assert (result.exit_code, result.stdout) == (1, "")
     assert "jobs/vision/train.yaml:3:" in result.stderr
+
+
+def test_a_machine_with_attached_gpus_costs_both(take: Take) -> None:
+    job = take("vertex: {region: us-central1, machine_type: n1-standard-8, accelerator: t4, accelerator_count: 2}")
+    plain = take("vertex: {region: us-central1, machine_type: n1-standard-8}")
+    t4 = ACCELERATORS["t4"].price
+    assert t4
+
+    cost = job_cost(job, "vertex")
+
+    assert cost.machines == (("n1-standard-8 with 2 t4", 1),)
+    assert cost.an_hour["on-demand"].most == pytest.approx(
+        job_cost(plain, "vertex").an_hour["on-demand"].most + 2 * t4.usd["on-demand"]["us-central1"]
+    )

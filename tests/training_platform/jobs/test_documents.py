@@ -64,6 +64,9 @@ VERTEX = {
     "pipeline of files": f"output: checkpoints\nvertex: {{{BASE}, {DATA}, {PLACE}}}",
     "search in a pipeline": f"{SEARCH}output: checkpoints\nvertex: {{{BASE}, {DATA}}}",
     "pipeline of a table": f"vertex: {{{BASE}, pipeline: {{data_set: '1', read_as: bigquery}}}}",
+    "attached GPUs": (
+        "vertex: {region: us-central1, machine_type: n1-standard-8, accelerator: t4, accelerator_count: 2, replicas: 2}"
+    ),
     "TPU": "vertex: {region: us-west4, machine_type: ct5lp-hightpu-4t, topology: 4x8}",
     "persistent resource": (
         f"{GRID}vertex: {{region: us-central1, machine_type: a2-highgpu-1g, persistent_resource: tuning, "

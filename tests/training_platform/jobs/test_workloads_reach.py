@@ -38,6 +38,7 @@ MORE_POOLS = (
 )
 MORE_SHARES = ("h100-queued-provisioning: {nominal_quota: 8}", "h100-mega: {nominal_quota: 32}")
 H100 = "vertex: {region: us-central1, machine_type: a3-highgpu-8g, capacity: flex-start, boot_disk: {type: pd-ssd}}"
+T4 = "vertex: {region: us-central1, machine_type: n1-standard-8, accelerator: t4, accelerator_count: 1}"
 V5E = "vertex: {region: us-west4, machine_type: ct5lp-hightpu-4t, topology: 4x8}"
 
 MOUNT_OF = "mounts: [{name: data, source: {bucket: checkpoints}}]\n" + GPU
@@ -89,6 +90,8 @@ PLACEMENT = {"level": (NEAR, "block}", "subblock}"), "required": (NEAR, "block}"
 VERTEX = {
     "region": (H100, "us-central1", "us-east4"),
     "machine_type": (H100, "a3-highgpu-8g", "a2-highgpu-8g"),
+    "accelerator": (T4, "accelerator: t4", "accelerator: v100"),
+    "accelerator_count": (T4, "accelerator_count: 1", "accelerator_count: 2"),
     "topology": (V5E, "4x8", "4x4"),
     "replicas": (H100, "boot", "replicas: 2, boot"),
     "chief": (H100, "boot", "chief: {machine_type: n1-standard-16}, boot"),
@@ -146,7 +149,12 @@ RANGE = {
     "max": (SEARCH, "max: 5", "max: 6"),
     "scale": (SEARCH, "max: 5", "max: 5, scale: log"),
 }
-OTHER = {"machine_type": (VERTEX["chief"][0].replace(*VERTEX["chief"][1:]), "n1-standard-16", "n1-standard-32")}
+CHIEF = H100.replace("boot", "chief: {machine_type: n1-standard-16, accelerator: t4, accelerator_count: 1}, boot")
+OTHER = {
+    "machine_type": (CHIEF, "n1-standard-16", "n1-standard-8"),
+    "accelerator": (CHIEF, "accelerator: t4", "accelerator: v100"),
+    "accelerator_count": (CHIEF, "accelerator_count: 1", "accelerator_count: 2"),
+}
 SERVED = H100.replace("boot", "reducers: {replicas: 2}, boot")
 REDUCERS = {
     "replicas": (SERVED, "replicas: 2", "replicas: 3"),

@@ -163,3 +163,25 @@ def test_a_tpu_slice_is_as_many_vms_as_its_topology_takes(take: Take, target: st
 def test_a_job_for_gke_alone_is_no_custom_job(take: Take) -> None:
     with pytest.raises(ValueError, match="job train has no vertex target"):
         custom_job(take("gke: {cluster: gpus, flavor: h100, nodes: 1}"))
+
+
+T4 = "region: us-central1, machine_type: n1-standard-8, accelerator: t4, accelerator_count: 2"
+
+
+def test_attached_gpus_are_spelt_out_for_every_replica_and_for_a_chief_of_its_own(take: Take) -> None:
+    pools = spec(take, f"{T4}, replicas: 2, chief: {{machine_type: n1-standard-16, accelerator: v100}}")
+
+    def machines(found: dict[str, Any]) -> list[Any]:
+        return [each["machineSpec"] for each in found["workerPoolSpecs"]]
+
+    assert machines(pools) == [
+        {"machineType": "n1-standard-16", "acceleratorType": "NVIDIA_TESLA_V100", "acceleratorCount": 1},
+        {"machineType": "n1-standard-8", "acceleratorType": "NVIDIA_TESLA_T4", "acceleratorCount": 2},
+    ]
+
+
+def test_attached_gpus_are_charged(take: Take) -> None:
+    found = {usage.keys[0].quota_id: usage.amount for usage in charges(take(f"vertex: {{{T4}, replicas: 3}}"))}
+
+    assert found["CustomModelTrainingT4GPUsPerProjectPerRegion"] == 3 * 2
+    assert found["CustomModelTrainingCPUsPerProjectPerRegion"] == 3 * 8

@@ -13,6 +13,7 @@ from training_platform.jobs.vertex.rules import vertex_findings
 
 Take = Callable[..., ResolvedJob]
 H100 = "region: us-central1, machine_type: a3-highgpu-8g"
+N1 = "region: us-central1, machine_type: n1-standard-8"
 CPU = "region: us-central1, machine_type: n2-standard-8"
 TPU = "region: us-west4, machine_type: ct5lp-hightpu-4t"
 TUNING = "region: us-central1, machine_type: a2-highgpu-1g, persistent_resource: tuning, boot_disk: {size_gb: 200}"
@@ -30,6 +31,8 @@ def found(take: Take, target: str, rest: str = "") -> list[Finding]:
         f"{H100}, capacity: flex-start, timeout_hours: 168, max_wait_hours: 0",
         f"{H100}, capacity: spot, timeout_hours: 169",
         f"{CPU}, capacity: spot",
+        f"{N1}, accelerator: t4",
+        f"{N1}, accelerator: v100, accelerator_count: 8, capacity: spot",
         f"{TPU}, topology: 4x8",
         f"{TPU}, topology: 2x2, capacity: spot",
         f"{TUNING}, replicas: 4",
@@ -51,6 +54,16 @@ def test_a_right_job_has_no_findings(take: Take, target: str) -> None:
             "machine_type",
             "a2-",
             "n2-standard-8",
+        ),
+        (f"{N1}, accelerator: t4, accelerator_count: 3", "job-vertex-accelerator", "accelerator_count", "1, 2, 4", "2"),
+        (f"{CPU}, accelerator: t4", "job-vertex-accelerator", "accelerator", "an N1 machine type", None),
+        (f"{N1}, accelerator: t4, capacity: flex-start", "job-vertex-capacity", "capacity", "on-demand", None),
+        (
+            f"{N1}, accelerator: t4, persistent_resource: tuning, boot_disk: {{size_gb: 200}}",
+            "job-vertex-resource",
+            "machine_type",
+            "a2-highgpu-1g",
+            "a2-highgpu-1g",
         ),
         (TPU, "job-vertex-topology", "topology", "2x2, 2x4, 4x4", "2x2"),
         (f"{TPU}, topology: 8x4", "job-vertex-topology", "topology", "2x2, 2x4, 4x4", "4x8"),

@@ -208,6 +208,16 @@ def test_persistent_resource_without_a_maximum_is_counted_at_its_replicas(build:
     assert gpus.holder.field[-1] == "replicas"
 
 
+def test_gpus_that_are_attached_to_a_persistent_resource_are_counted(build: Build) -> None:
+    found = persistent(
+        build,
+        "{region: us-central1, machine_type: n1-standard-8, accelerator: t4, accelerator_count: 2, max_replicas: 3}",
+    )
+
+    assert found["CustomModelTrainingT4GPUsPerProjectPerRegion"].amount == 3 * 2
+    assert found["CustomModelTrainingCPUsPerProjectPerRegion"].amount == 3 * 8
+
+
 def test_every_pool_of_a_persistent_resource_is_counted_at_its_own_most(build: Build) -> None:
     pools = "{servers: {machine_type: a2-highgpu-1g, replicas: 1, max_replicas: 3}}"
     text = f"{{region: us-central1, machine_type: a2-highgpu-2g, replicas: 2, more_pools: {pools}}}"

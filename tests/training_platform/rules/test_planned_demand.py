@@ -97,6 +97,19 @@ def test_slices_are_held_by_slice() -> None:
     assert {charge.holder.field for charge in chips} == {("slices",)}
 
 
+def test_gpus_attached_to_a_persistent_resource_are_counted() -> None:
+    machine = {"machineType": "n1-standard-16", "acceleratorType": "NVIDIA_TESLA_V100", "acceleratorCount": 2.0}
+    resource = planned(
+        PERSISTENT_RESOURCE, project="p", location="us-central1",
+        resourcePools=[{"id": "machines", "machineSpec": machine, "replicaCount": "3"}],
+    )  # fmt: skip
+
+    found = amounts(planned_demand([resource]))
+
+    assert found["CustomModelTrainingV100GPUsPerProjectPerRegion"] == 3 * 2
+    assert found["CustomModelTrainingCPUsPerProjectPerRegion"] == 3 * 16
+
+
 def test_every_pool_of_a_persistent_resource_is_counted_with_its_own_disk() -> None:
     pools = [
         {

@@ -9,6 +9,8 @@ from training_platform.adopt.sections.environment import Found
 from training_platform.adopt.sections.foreign import foreign_bucket
 from training_platform.adopt.sections.queues import Queues, queue_fields
 from training_platform.adopt.sections.values import Inexpressible, Json, at, labels_of, own_labels, shortest, whole
+from training_platform.catalog import MACHINE_TYPES
+from training_platform.catalog.attachments import vertex_gpu
 from training_platform.clients.project_contents import POLICY, Contents
 from training_platform.config.reading.section import Member, fits
 from training_platform.config.spec.team import FIRST_POOL, BucketSpec, PersistentResourceSpec, Team
@@ -173,11 +175,18 @@ def _pool(body: Json) -> dict[str, Any]:
     most = whole(body, "autoscalingSpec.maxReplicaCount") or None
     disk = {"type": at(body, "diskSpec.bootDiskType"), "size_gb": whole(body, "diskSpec.bootDiskSizeGb", 100)}
     return {
-        "machine_type": at(body, "machineSpec.machineType"),
+        **_machine(at(body, "machineSpec") or {}),
         "replicas": whole(body, "autoscalingSpec.minReplicaCount") if most else whole(body, "replicaCount", 1),
         "max_replicas": most,
         "boot_disk": disk,
     }
+
+
+def _machine(body: Json) -> dict[str, Any]:
+    """Return a machine; GPUs that come with its type are not said again."""
+    own, gpu = MACHINE_TYPES.get(body.get("machineType", "")), vertex_gpu(body.get("acceleratorType"))
+    attached = {"accelerator": gpu.name, "accelerator_count": body.get("acceleratorCount", 1)} if gpu else {}
+    return {"machine_type": body.get("machineType"), **(attached if own and own.kind == "cpu" else {})}
 
 
 def _tensorboards(stack: str, name: str, contents: Contents) -> list[str]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from training_platform.catalog import ACCELERATORS
+from training_platform.catalog import ACCELERATORS, MACHINE_TYPES
+from training_platform.catalog.attachments import as_asked
 from training_platform.catalog.types import MachineType
-from training_platform.config.reading.conflicts import Conflict
-from training_platform.config.reading.section import DISK_IMAGE, OneOf, Section
+from training_platform.config.reading.conflicts import Conflict, refuse_conflicts
+from training_platform.config.reading.section import DISK_IMAGE, MachineTypeName, OneOf, Section
 
 _ATTACHED = {name: gpu for name, gpu in ACCELERATORS.items() if gpu.attachment is not None}
 _INCLUDED = "leave it out where the machine type includes its GPUs"
@@ -25,6 +26,38 @@ def included_gpus(own: MachineType, written: set[str]) -> Iterator[Conflict]:
         for field in sorted({"accelerator", "accelerator_count"} & written):
             message = f"does not go with {own.name}, which includes {chips}"
             yield Conflict((field,), message, "the field left out", "leave it out")
+
+
+class VmSpec(Section):
+    """A VM of Vertex AI: a machine type, and GPUs that are attached to it."""
+
+    machine_type: MachineTypeName = Field(
+        description="Machine type; its GPUs come with it.", examples=["a2-highgpu-1g", "n1-standard-8"]
+    )
+    accelerator: AttachedGpuName | None = Field(
+        default=None, description="GPU that is attached to an N1 machine type; default: none.", examples=["t4"]
+    )
+    accelerator_count: int = Field(default=1, ge=1, description="Number of attached GPUs.")
+
+    @model_validator(mode="after")
+    def _gpus_go_together(self) -> Self:
+        refuse_conflicts(included_gpus(MACHINE_TYPES[self.machine_type], self.model_fields_set))
+        if self.accelerator is None and "accelerator_count" in self.model_fields_set:
+            raise ValueError("accelerator_count needs accelerator")
+        return self
+
+    @property
+    def machine(self) -> MachineType:
+        """The machine type's row in the catalogue, with the GPUs that are attached to it."""
+        if self.accelerator is None:
+            return MACHINE_TYPES[self.machine_type]
+        return as_asked(self.machine_type, self.accelerator, self.accelerator_count)
+
+    @property
+    def title(self) -> str:
+        """The machine type, and what is attached to it: what two VMs have in common that are alike."""
+        gpus = f" with {self.accelerator_count} {self.accelerator}" if self.accelerator else ""
+        return self.machine_type + gpus
 
 
 class TaintSpec(Section):

@@ -8,8 +8,6 @@ from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from training_platform.catalog import MACHINE_TYPES
-from training_platform.catalog.attachments import as_asked
-from training_platform.catalog.types import MachineType
 from training_platform.config.reading.conflicts import above, refuse_conflicts
 from training_platform.config.reading.section import (
     BUCKET_NAME,
@@ -28,7 +26,7 @@ from training_platform.config.reading.section import (
 )
 from training_platform.config.spec.capacity import Capacity
 from training_platform.config.spec.networks import Destinations
-from training_platform.config.spec.node_options import AttachedGpuName, included_gpus
+from training_platform.config.spec.node_options import VmSpec
 from training_platform.config.spec.node_pool import BootDiskSpec
 from training_platform.config.spec.queues import Fallback, Preemption, Share, Weight, check_order
 from training_platform.config.spec.quota_request import BudgetSpec
@@ -86,10 +84,9 @@ class VertexBootDisk(BootDiskSpec):
     type: DiskTypeName = Field(default="pd-ssd", description="Disk type.")
 
 
-class ResourcePoolSpec(Section):
+class ResourcePoolSpec(VmSpec):
     """VMs of one machine type and disk that a persistent resource keeps."""
 
-    machine_type: MachineTypeName = Field(description="Machine type.", examples=["a2-highgpu-1g"])
     replicas: int = Field(default=1, ge=0, description="VMs; with max_replicas, the minimum; 0 only for Ray's workers.")
     max_replicas: int | None = Field(default=None, ge=1, description="Most VMs; turns autoscaling on.")
     boot_disk: VertexBootDisk = Field(default=VertexBootDisk(), description="Boot disks of the VMs.")
@@ -162,9 +159,9 @@ class PersistentResourceSpec(ResourcePoolSpec):
         """Every pool by its id."""
         return {FIRST_POOL: self, **self.more_pools}
 
-    def pool_for(self, machine_type: str, disk: VertexBootDisk) -> ResourcePoolSpec:
-        """Return the pool of a machine type, of several the one with that disk; the first where none has the type."""
-        same = [pool for pool in self.pools.values() if pool.machine_type == machine_type]
+    def pool_for(self, wanted: VmSpec, disk: VertexBootDisk) -> ResourcePoolSpec:
+        """Return the pool of such VMs, of several the one with that disk; the first where none has such VMs."""
+        same = [pool for pool in self.pools.values() if pool.title == wanted.title]
         return next((pool for pool in same if pool.boot_disk == disk), next(iter(same), self))
 
 
@@ -173,17 +170,13 @@ def pool_path(pool: str) -> tuple[str, ...]:
     return () if pool == FIRST_POOL else ("more_pools", pool)
 
 
-class WorkbenchSpec(Section):
+class WorkbenchSpec(VmSpec):
     """A Vertex AI Workbench instance: a VM with JupyterLab for one person, who acts as the team's service account."""
 
     zone: Zone = Field(description="Zone, in the region of the subnet.")
     machine_type: MachineTypeName = Field(
         default="n2-standard-8", description="Machine type; its GPUs come with it.", examples=["g2-standard-8"]
     )
-    accelerator: AttachedGpuName | None = Field(
-        default=None, description="GPU that is attached to an N1 machine type; default: none.", examples=["t4"]
-    )
-    accelerator_count: int = Field(default=1, ge=1, description="Number of attached GPUs.")
     owner: Email = Field(
         description="Whose notebooks they are: nobody else opens them. Changing it replaces the instance.",
         examples=["ada@example.com"],
@@ -213,21 +206,10 @@ class WorkbenchSpec(Section):
     )
 
     @model_validator(mode="after")
-    def _chips_go_together(self) -> Self:
-        own = MACHINE_TYPES[self.machine_type]
-        if own.kind == "tpu":
+    def _has_no_tpus(self) -> Self:
+        if self.machine.kind == "tpu":
             raise ValueError(f"machine_type {self.machine_type} has TPUs, which Workbench does not offer")
-        refuse_conflicts(included_gpus(own, self.model_fields_set))
-        if self.accelerator is None and "accelerator_count" in self.model_fields_set:
-            raise ValueError("accelerator_count needs accelerator")
         return self
-
-    @property
-    def machine(self) -> MachineType:
-        """The machine type's row in the catalogue, with the GPUs that are attached to it."""
-        if self.accelerator is None:
-            return MACHINE_TYPES[self.machine_type]
-        return as_asked(self.machine_type, self.accelerator, self.accelerator_count)
 
     @property
     def disk(self) -> str:

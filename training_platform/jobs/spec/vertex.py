@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from training_platform.config.reading.section import MachineTypeName, Name, Region, Section
+from training_platform.config.spec.node_options import VmSpec
 from training_platform.config.spec.team import VertexBootDisk
 from training_platform.jobs.spec.values import Image, KmsKey, Network, NetworkAttachment, Reservation
 
@@ -14,10 +15,8 @@ INT32 = 2**31 - 1
 _MOST_HOURS = 10_000 * 365 * 24  # a protobuf Duration ends at 10,000 years
 
 
-class OtherMachine(Section):
+class OtherMachine(VmSpec):
     """One replica of a role of its own, on a machine of its own."""
-
-    machine_type: MachineTypeName = Field(description="Machine type.", examples=["n1-standard-16"])
 
 
 class Reducers(Section):
@@ -61,11 +60,10 @@ class Pipeline(Section):
     model: UploadedModel | None = Field(default=None, description="The model to upload; default: none.")
 
 
-class VertexTarget(Section):
+class VertexTarget(VmSpec):
     """A CustomJob of Vertex AI. ``replicas`` counts VMs; a TPU takes a topology instead, and one replica."""
 
     region: Region = Field(description="Region of Vertex AI.")
-    machine_type: MachineTypeName = Field(description="Machine type.", examples=["a3-highgpu-8g"])
     topology: str | None = Field(default=None, description="TPU: shape of the slice, such as 4x8.")
     replicas: int = Field(default=1, ge=1, le=INT32, description="GPU and CPU: VMs that train together.")
     chief: OtherMachine | None = Field(

@@ -73,12 +73,14 @@ def charges(job: ResolvedJob) -> list[Usage]:
     usages = [
         VertexUsage(
             project=job.scope.project,
-            machine_type=pool.machine_type,
+            machine_type=pool.machine.name,
             replicas=(slice_vms or pool.replicas) * (min(sweep.parallel, sweep.size) if sweep else 1),
             capacity=target.capacity,
             region=target.region,
             disk_type=target.boot_disk.type,
             disk_gb=target.boot_disk.size_gb,
+            accelerator_type=pool.machine.vertex_gpus,
+            accelerator_count=pool.machine.chips,
         )
         for pool in pools(target)
     ]

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from training_platform.catalog import MACHINE_TYPES
+from training_platform.catalog.attachments import of_vertex
 from training_platform.catalog.prices import Cost, machines_cost
 from training_platform.config.spec.team import PersistentResourceSpec
 
@@ -51,13 +52,7 @@ def kept_machines(spec: PersistentResourceSpec, body: dict[str, Any], now: datet
     """Return what a persistent resource is doing; ``body`` is Vertex AI's answer, whose counts are texts."""
     pools = body.get("resourcePools", ())
     counts = [(int(pool.get("replicaCount", 0)), int(pool.get("usedReplicaCount", 0))) for pool in pools]
-    types = [pool["machineSpec"]["machineType"] for pool in pools]
-    costs = [
-        machines_cost(MACHINE_TYPES[name], "on-demand", spec.region, vms, vms)
-        if name in MACHINE_TYPES
-        else Cost(unpriced=(name,))
-        for name, (vms, _) in zip(types, counts, strict=True)
-    ]
+    costs = [_cost(pool["machineSpec"], spec.region, vms) for pool, (vms, _) in zip(pools, counts, strict=True)]
     made = datetime.fromisoformat(body["createTime"])
     return KeptMachines(
         state=body.get("state", "STATE_UNSPECIFIED"),
@@ -67,3 +62,11 @@ def kept_machines(spec: PersistentResourceSpec, body: dict[str, Any], now: datet
         cost=sum(costs, Cost()),
         ray=spec.ray is not None,
     )
+
+
+def _cost(machine: dict[str, Any], region: str, vms: int) -> Cost:
+    name = machine["machineType"]
+    if name not in MACHINE_TYPES:
+        return Cost(unpriced=(name,))
+    row = of_vertex(name, machine.get("acceleratorType"), machine.get("acceleratorCount"))
+    return machines_cost(row, "on-demand", region, vms, vms)

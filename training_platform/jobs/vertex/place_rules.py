@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.locations import region_of
 from training_platform.config.reading.finding import Finding
 from training_platform.config.spec.team import OWN_ATTACHMENT
@@ -38,7 +37,7 @@ def _network(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
     if target.network_attachment:
         message = "stands beside network_attachment, and a job has one of the two"
         yield job.finding(path, message, rule=rule, allowed="network or network_attachment")
-    accelerator = MACHINE_TYPES[target.machine_type].accelerator
+    accelerator = target.machine.accelerator
     if accelerator and accelerator.name in _NO_PEERING:
         message = f"{target.machine_type} does not support peered networks"
         yield job.finding(path, message, rule=rule, allowed="network_attachment")
@@ -111,7 +110,7 @@ def _machine(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
 
     A CustomJobSpec says nothing of it in the discovery document of 2026-11-06; how large it is there was not read.
     """
-    machine, spec = MACHINE_TYPES[target.machine_type], job.spec
+    machine, spec = target.machine, job.spec
     for field, asked, has in (("cpu", spec.cpu, machine.vcpus), ("memory_gib", spec.memory_gib, machine.memory_gb)):
         if asked and asked > has:
             message = f"is {asked}, and {machine.name} has {has:g}; a job on Vertex AI has the whole machine"

@@ -9,8 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from training_platform.catalog import IMAGES, MACHINE_TYPES
+from training_platform.catalog import IMAGES
 from training_platform.catalog.topologies import hosts
+from training_platform.catalog.types import MachineType
+from training_platform.config.spec.node_options import VmSpec
 from training_platform.jobs.container import container, named, variables
 from training_platform.jobs.launching import argv, image, launch_variables, module
 from training_platform.jobs.mounts import share_folder
@@ -30,9 +32,14 @@ class Pool:
     """VMs of one role; ``field`` is the part of the job file that says their machine type."""
 
     role: Role
-    machine_type: str
+    vm: VmSpec
     replicas: int
     field: tuple[str, ...] = ("machine_type",)
+
+    @property
+    def machine(self) -> MachineType:
+        """The machine type's row in the catalogue, with the GPUs that are attached to it."""
+        return self.vm.machine
 
 
 def vertex_target(job: ResolvedJob) -> VertexTarget:
@@ -46,24 +53,25 @@ def pools(target: VertexTarget) -> list[Pool]:
     """Return the pools that a job has, in order: the first takes exactly one replica, so the others are workers."""
     chief, workers, reducers, evaluator = target.chief, target.replicas - 1, target.reducers, target.evaluator
     every = [
-        Pool(role="chief", machine_type=chief.machine_type, replicas=1, field=("chief", "machine_type"))
+        Pool(role="chief", vm=chief, replicas=1, field=("chief", "machine_type"))
         if chief
-        else Pool(role="chief", machine_type=target.machine_type, replicas=1)
+        else Pool(role="chief", vm=target, replicas=1)
     ]
     if workers:
-        every.append(Pool(role="workers", machine_type=target.machine_type, replicas=workers))
+        every.append(Pool(role="workers", vm=target, replicas=workers))
     if reducers:
         where = ("reducers", "machine_type")
-        every.append(Pool(role="reducers", machine_type=reducers.machine_type, replicas=reducers.replicas, field=where))
+        vm = VmSpec(machine_type=reducers.machine_type)
+        every.append(Pool(role="reducers", vm=vm, replicas=reducers.replicas, field=where))
     if evaluator:
         where = ("evaluator", "machine_type")
-        every.append(Pool(role="evaluator", machine_type=evaluator.machine_type, replicas=1, field=where))
+        every.append(Pool(role="evaluator", vm=evaluator, replicas=1, field=where))
     return every
 
 
 def vms(target: VertexTarget) -> int:
     """Return the VMs that train: the replicas, or the hosts of a TPU's slice."""
-    machine = MACHINE_TYPES[target.machine_type]
+    machine = target.machine
     return hosts(machine, target.topology or "") or 1 if machine.kind == "tpu" else target.replicas
 
 
@@ -118,12 +126,11 @@ def program_texts(job: ResolvedJob) -> tuple[int, int]:
 
 def _machine_spec(target: VertexTarget, pool: Pool) -> dict[str, Any]:
     """Return the machine, with its GPUs spelt out."""
-    machine = MACHINE_TYPES[pool.machine_type]
-    support = machine.accelerator.vertex if machine.accelerator else None
-    spec: dict[str, Any] = {"machineType": pool.machine_type}
-    if support and support.accelerator_type:  # none for TPUs, whose chips follow from machine type and topology
-        spec |= {"acceleratorType": support.accelerator_type, "acceleratorCount": machine.chips}
-    if target.topology and pool.machine_type == target.machine_type:
+    machine = pool.machine
+    spec: dict[str, Any] = {"machineType": machine.name}
+    if machine.vertex_gpus:
+        spec |= {"acceleratorType": machine.vertex_gpus, "acceleratorCount": machine.chips}
+    if target.topology and machine.name == target.machine_type:
         spec["tpuTopology"] = target.topology
     if target.reservation and machine.accelerator:
         spec["reservationAffinity"] = {

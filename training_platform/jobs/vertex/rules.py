@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 
-from training_platform.catalog import BOOT_DISK_LIMITS, MACHINE_TYPES
+from training_platform.catalog import BOOT_DISK_LIMITS
 from training_platform.catalog.topologies import legal_for, legal_topologies, nearest_topology
 from training_platform.catalog.types import MachineType
 from training_platform.config.reading.finding import Finding, Path, Severity
@@ -20,7 +20,7 @@ from training_platform.jobs.resolve import ResolvedJob
 from training_platform.jobs.rules import readable
 from training_platform.jobs.spec.vertex import VertexTarget
 from training_platform.jobs.vertex.place_rules import place_findings
-from training_platform.jobs.vertex.pool_rules import not_offered, offered, role_findings
+from training_platform.jobs.vertex.pool_rules import offered, role_findings, wrong_machine
 from training_platform.jobs.vertex.pools import pools, program_texts, vertex_target, vms
 from training_platform.jobs.vertex.study_rules import study_findings
 from training_platform.resources.network.vertex_attachment import attachment
@@ -40,9 +40,9 @@ _SHOWN = 16  # shapes that a finding lists
 def vertex_findings(job: ResolvedJob) -> list[Finding]:
     """Return what is wrong with the Vertex AI target of a job whose file the model takes."""
     target = vertex_target(job)
-    machine = MACHINE_TYPES[target.machine_type]
-    if not machine.vertex:
-        return [not_offered(job, ("machine_type",), machine)]
+    machine = target.machine
+    if refused := wrong_machine(job, ("machine_type",), target):
+        return [refused]
     return [
         *_slice(job, target, machine),
         *_capacity(job, target, machine),
@@ -118,10 +118,10 @@ def _resource(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
         message = f"{there} is a Ray cluster, which runs only Ray jobs"
         yield job.finding(("vertex", "persistent_resource"), message, rule=rule, allowed="one without ray, or none")
         return
-    own = resource.pool_for(target.machine_type, target.boot_disk)
+    own = resource.pool_for(target, target.boot_disk)
     for path, asked, has in (
         (("region",), target.region, resource.region),
-        (("machine_type",), target.machine_type, own.machine_type),
+        (("machine_type",), target.title, own.title),
         (("boot_disk", "type"), target.boot_disk.type, own.boot_disk.type),
         (("boot_disk", "size_gb"), target.boot_disk.size_gb, own.boot_disk.size_gb),
         (("capacity",), target.capacity, "on-demand"),
@@ -133,10 +133,11 @@ def _resource(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
             message = f"is {asked or 'not written'}, and {there} has {has or 'none'}"
             yield job.finding(("vertex", *path), message, rule=rule, allowed=str(has or "none"), nearest=has)
     needed = Counter[str]()
+    by_title = {pool.vm.title: pool.vm for pool in pools(target)}
     for pool in pools(target):
-        needed[pool.machine_type] += pool.replicas
-    for machine_type, replicas in needed.items():
-        most = resource.pool_for(machine_type, target.boot_disk).most
+        needed[pool.vm.title] += pool.replicas
+    for title, replicas in needed.items():
+        most = resource.pool_for(by_title[title], target.boot_disk).most
         if replicas > most:
             message = f"is {replicas}, and {there} has at most {most} VMs"
             yield job.finding(("vertex", "replicas"), message, rule=rule, allowed=f"at most {most}", nearest=most)

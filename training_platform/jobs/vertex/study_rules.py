@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from training_platform.catalog import MACHINE_TYPES
 from training_platform.config.reading.finding import Finding
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.jobs.spec.sweep import Sweep
@@ -21,7 +20,7 @@ def study_findings(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
     """Yield what is wrong with the sweep and the pipeline around a job."""
     if job.spec.sweep:
         yield from _sweep(job, job.spec.sweep)
-        if MACHINE_TYPES[target.machine_type].kind == "tpu":
+        if target.machine.kind == "tpu":
             message = f"is not offered for TPUs on Vertex AI, and {target.machine_type} is one"
             yield job.finding(("sweep",), message, rule="job-vertex-tpu-sweep", allowed="GPUs, or a job for each point")
     if target.pipeline:

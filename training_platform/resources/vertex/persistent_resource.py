@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypedDict
 
-from training_platform.catalog import MACHINE_TYPES
+from training_platform.catalog.types import MachineType
 from training_platform.config.names import persistent_resource_name
 from training_platform.config.spec import team
 from training_platform.resources.cloud_names import persistent_resource_id
@@ -66,22 +66,19 @@ def _resource_pool(name: str, spec: team.ResourcePoolSpec) -> ResourcePool:
     """Return a pool. A job must give the same machine and disk, so nothing is left to Vertex AI's defaults."""
     return {
         "id": name,
-        "machine_spec": _machine_spec(spec.machine_type),
+        "machine_spec": _machine_spec(spec.machine),
         "replica_count": str(spec.replicas),
         "autoscaling_spec": _autoscaling_spec(spec),
         "disk_spec": {"boot_disk_type": spec.boot_disk.type, "boot_disk_size_gb": spec.boot_disk.size_gb},
     }
 
 
-def _machine_spec(machine_type: str) -> Machine:
+def _machine_spec(machine: MachineType) -> Machine:
     """Return a machine; its GPUs are spelt out, TPUs follow from the machine type (and a pool may well refuse them)."""
-    machine = MACHINE_TYPES[machine_type]
-    support = machine.accelerator.vertex if machine.accelerator and machine.kind == "gpu" else None
-    accelerator = support.accelerator_type if support else None
     return {
-        "machine_type": machine_type,
-        "accelerator_type": accelerator,
-        "accelerator_count": machine.chips if accelerator else None,
+        "machine_type": machine.name,
+        "accelerator_type": machine.vertex_gpus,
+        "accelerator_count": machine.chips if machine.vertex_gpus else None,
     }
 
 

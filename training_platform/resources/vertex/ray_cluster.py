@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from training_platform.catalog import MACHINE_TYPES
 from training_platform.config.spec.team import PersistentResourceSpec, RaySpec
 from training_platform.resources.cloud_names import jobs_account_email
 from training_platform.resources.declared import Declared, Options
@@ -30,7 +29,7 @@ def ray_cluster(
         "ray_spec": {
             "head_node_resource_pool_id": ray.head_pool,
             "resource_pool_images": {
-                pool: ray.image or _image(ray.version, spec.region, each.machine_type)
+                pool: ray.image or _image(ray.version, spec.region, each.machine.kind)
                 for pool, each in spec.pools.items()
             },
             "ray_metric_spec": {"disabled": not ray.metrics},
@@ -50,10 +49,9 @@ def ray_cluster(
     )
 
 
-def _image(version: str, region: str, machine_type: str) -> str:
+def _image(version: str, region: str, kind: str) -> str:
     place = region.partition("-")[0]
-    kind = "gpu" if MACHINE_TYPES[machine_type].kind == "gpu" else "cpu"
-    image = f"ray-{kind}.{version.replace('.', '-')}.py{_PYTHON[version]}"
+    image = f"ray-{'gpu' if kind == 'gpu' else 'cpu'}.{version.replace('.', '-')}.py{_PYTHON[version]}"
     return f"{place if place in _PLACES else 'us'}-docker.pkg.dev/vertex-ai/training/{image}:latest"
 
 

@@ -67,10 +67,7 @@ def workbench(key: str, spec: WorkbenchSpec, scope: Scope, network: Any, subnet:
 
 def _accelerators(machine: MachineType) -> list[Accelerator]:
     """Return the GPUs of a machine, its own or attached, by the names that Vertex AI has for them."""
-    support = machine.accelerator.vertex if machine.accelerator and machine.kind == "gpu" else None
-    if support is None:
-        return []
-    return [{"type": support.accelerator_type, "core_count": str(machine.chips)}]
+    return [{"type": machine.vertex_gpus, "core_count": str(machine.chips)}] if machine.vertex_gpus else []
 
 
 def _disk(spec: WorkbenchSpec, size_gb: int, scope: Scope) -> Disk:

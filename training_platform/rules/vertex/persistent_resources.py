@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from training_platform.catalog import ACCELERATORS, MACHINE_TYPES
-from training_platform.catalog.attachments import vertex_counts
+from training_platform.catalog import MACHINE_TYPES
+from training_platform.catalog.attachments import vertex_counts, vertex_gpu
 from training_platform.catalog.nearest import find_nearest
 from training_platform.catalog.types import MachineType
 from training_platform.config.reading.section import enumeration
@@ -36,7 +36,7 @@ def vertex_machine_type(pool: PersistentPoolView) -> Iterator[Draft]:
 @rule("vertex-accelerator", ruleset="vertex", facts=("VJB-03",), source=f"{_DOCS}; accelerator_type.proto")
 def vertex_accelerator(pool: PersistentPoolView) -> Iterator[Draft]:
     """Find GPUs other than those of the machine type; Vertex AI requires both type and count."""
-    machine, kind, count = pool.machine, pool.accelerator_type, pool.accelerator_count
+    machine, kind, count = MACHINE_TYPES.get(pool.machine_type or ""), pool.accelerator_type, pool.accelerator_count
     if machine is None or machine.kind == "tpu":
         return
     if machine.kind == "cpu" and kind is not None:
@@ -137,12 +137,13 @@ def persistent_network(pool: PersistentPoolView) -> Iterator[Draft]:
 
 def _attached(pool: PersistentPoolView, machine: MachineType, kind: str, count: int) -> Iterator[Draft]:
     """Find GPUs that a CPU machine does not take there; of GPUs outside the catalogue nothing is known."""
-    found = (each for each in ACCELERATORS.values() if each.vertex and each.vertex.accelerator_type == kind)
-    accelerator = next(found, None)
+    accelerator = vertex_gpu(kind)
     if accelerator is None and machine.name.startswith("n1-"):
         return
     counts = vertex_counts(machine, accelerator) if accelerator else ()
     if count not in counts:
         message = f"{machine.name} does not go with {count} of {kind}"
         allowed = ", ".join(map(str, counts)) or "none"
-        yield finding(pool, "accelerator_count" if counts else "accelerator_type", message, allowed=allowed)
+        near = min(counts, key=lambda each: abs(each - count), default=None)
+        field = "accelerator_count" if counts else "accelerator_type"
+        yield finding(pool, field, message, allowed=allowed, nearest=near)

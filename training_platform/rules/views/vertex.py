@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from training_platform.catalog import ACCELERATORS, MACHINE_TYPES
-from training_platform.catalog.attachments import with_gpus
+from training_platform.catalog import MACHINE_TYPES
+from training_platform.catalog.attachments import of_vertex, vertex_gpu
 from training_platform.catalog.types import Accelerator, MachineType
 from training_platform.config.reading.finding import Path
 from training_platform.config.spec.team import pool_path
@@ -17,6 +17,7 @@ from training_platform.rules.views.view import View
 
 _POOL = "resourcePools"
 _RAY = "resourceRuntimeSpec.raySpec"
+_ATTACHED = {"accelerator_type": "accelerator", "accelerator_count": "accelerator_count"}
 _SHARED = ("region", "network_attachment", "head_pool")
 
 
@@ -52,13 +53,17 @@ class PersistentPoolView(View):
 
     def path(self, name: str) -> Path:
         """Return where a field stands in the stack file: what pools share above those that are not the first."""
+        known = self.accelerator_type if name in _ATTACHED and self.known("accelerator_type") else None
+        if (gpu := vertex_gpu(known)) and gpu.attachment:
+            return (*self.origin, _ATTACHED[name])
         shared = name in _SHARED and self.origin[-2:-1] == ("more_pools",)
         return (*self.origin[:-2], name) if shared else super().path(name)
 
     @property
     def machine(self) -> MachineType | None:
-        """The machine type's row in the catalogue; None where it has none, which a rule of its own finds."""
-        return MACHINE_TYPES.get(self.machine_type or "")
+        """The machine type's row in the catalogue, with GPUs that are attached; None where it has none."""
+        known = self.machine_type in MACHINE_TYPES
+        return of_vertex(self.machine_type or "", self.accelerator_type, self.accelerator_count) if known else None
 
     @property
     def of_workers(self) -> bool:
@@ -88,8 +93,7 @@ class WorkbenchView(View):
     @property
     def gpu(self) -> Accelerator | None:
         """The catalogue's row of its GPUs; None where it has none or the catalogue does not know them."""
-        named = {each.vertex.accelerator_type: each for each in ACCELERATORS.values() if each.vertex}
-        return named.get(self.accelerator_type or "")
+        return vertex_gpu(self.accelerator_type)
 
     @property
     def gpus(self) -> int:
@@ -105,7 +109,7 @@ class WorkbenchView(View):
     def machine(self) -> MachineType | None:
         """The machine type's row in the catalogue, with GPUs that are attached; None where it has none."""
         known = self.machine_type in MACHINE_TYPES
-        return with_gpus(self.machine_type or "", self.gke_label, self.gpus) if known else None
+        return of_vertex(self.machine_type or "", self.accelerator_type, self.gpus) if known else None
 
     @property
     def disk_type(self) -> str:

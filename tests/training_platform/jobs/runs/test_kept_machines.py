@@ -157,3 +157,16 @@ def test_a_ray_cluster_is_neither_idle_nor_restarted(kept: Kept) -> None:
     assert str(found).startswith("RUNNING, 2 VMs of Ray, ")
     assert result.exit_code == 2
     assert "tuning is a Ray cluster, which Vertex AI does not restart" in result.output
+
+
+def test_attached_gpus_are_in_the_cost() -> None:
+    machine = {"machineType": "n1-standard-8", "acceleratorType": "NVIDIA_TESLA_T4", "acceleratorCount": 2}
+    body = {"createTime": "2026-11-01T00:00:00Z", "resourcePools": [{"machineSpec": machine, "replicaCount": "3"}]}
+    t4 = PersistentResourceSpec(
+        region="us-central1", machine_type="n1-standard-8", accelerator="t4", accelerator_count=2
+    )
+
+    cost = kept_machines(t4, body, MADE).cost.least
+
+    assert cost == pytest.approx(machines_cost(t4.machine, "on-demand", "us-central1", 3, 3).least)
+    assert cost > machines_cost(MACHINE_TYPES["n1-standard-8"], "on-demand", "us-central1", 3, 3).least

@@ -58,6 +58,41 @@ def test_gpus_of_vertex_are_those_of_the_machine(
     assert [finding.path for finding in found] == ["section.machine_type"] * count
 
 
+@pytest.mark.parametrize(
+    ("machine", "gpus", "found"),
+    [
+        ("n1-standard-8", ("NVIDIA_TESLA_T4", 1), []),
+        ("n1-standard-96", ("NVIDIA_TESLA_T4", 4), []),
+        ("n1-standard-32", ("NVIDIA_TESLA_T4", 1), [("accelerator_count", "2, 4", "2")]),  # which GKE would take
+        ("n1-standard-8", ("NVIDIA_TESLA_T4", 3), [("accelerator_count", "1, 2, 4", "2")]),
+        ("n1-standard-16", ("NVIDIA_TESLA_V100", 2), []),
+        ("n1-standard-16", ("NVIDIA_TESLA_V100", 1), [("accelerator_count", "2, 4, 8", "2")]),
+        ("n2-standard-8", ("NVIDIA_TESLA_T4", 1), [("accelerator", "none", None)]),
+        ("n1-standard-8", ("NVIDIA_TESLA_P100", 1), []),  # outside the catalogue nothing is known
+    ],
+)
+def test_attached_gpus_are_those_that_vertex_gives_the_machine(
+    check: Check, persistent_pool: Make, machine: str, gpus: tuple[str, int], found: list[tuple[str, str, str | None]]
+) -> None:
+    kind, count = gpus
+    pool = persistent_pool(machine_type=machine, accelerator_type=kind, accelerator_count=count)
+
+    assert [(each.path, each.allowed, each.nearest) for each in check("vertex-accelerator", pool)] == [
+        (f"section.{path}", allowed, nearest) for path, allowed, nearest in found
+    ]
+
+
+@pytest.mark.parametrize(("region", "count"), [("us-central1", 0), ("us-east1", 1), ("europe-west4", 0)])
+def test_a_region_without_the_attached_gpu_is_a_warning(
+    check: Check, persistent_pool: Make, region: str, count: int
+) -> None:
+    attached = {"machine_type": "n1-standard-8", "accelerator_type": "NVIDIA_TESLA_V100", "accelerator_count": 1}
+
+    assert [each.severity for each in check("vertex-region", persistent_pool(region=region, **attached))] == [
+        "warning"
+    ] * count
+
+
 @pytest.mark.parametrize(("region", "count"), [("us-central1", 0), ("europe-north1", 1)])
 def test_region_without_the_gpu_is_a_warning(check: Check, persistent_pool: Make, region: str, count: int) -> None:
     found = check("vertex-region", persistent_pool(region=region))

@@ -98,6 +98,7 @@ def _machine(pool: Json) -> Json:
     return {
         "machine": name,
         "accelerator": machine.get("acceleratorType", ""),
+        "accelerators": machine.get("acceleratorCount"),
         "replicas": int(pool.get("replicaCount", 1)),
         "disk": disk.get("bootDiskType", VERTEX_DEFAULT_DISK),
         "disk_gb": int(disk.get("bootDiskSizeGb", 100)),
@@ -115,6 +116,8 @@ def _charges(cloud: Cloud, call: Call, job: Json, copies: int) -> Iterator[tuple
             region=call.location,
             disk_type=pool["disk"],
             disk_gb=pool["disk_gb"],
+            accelerator_type=pool["accelerator"] or None,
+            accelerator_count=pool["accelerators"],
         )
         for each in vertex_usage(usage):
             yield cloud.quota.charged_key(each.keys), each.amount

@@ -234,6 +234,18 @@ def test_quota_is_held_until_the_end(vertex: Client, time: list[float]) -> None:
     assert used() == before
 
 
+def test_attached_gpus_hold_their_own_quota(vertex: Client) -> None:
+    body = job()
+    body["jobSpec"]["workerPoolSpecs"][0]["machineSpec"] |= {
+        "acceleratorType": "NVIDIA_TESLA_T4", "acceleratorCount": 2,
+    }  # fmt: skip
+
+    vertex.done("POST", JOBS, body)
+
+    used = {key.quota_id: amount for key, amount in vertex.cloud.quota.used(PROJECT).items()}
+    assert used["CustomModelTrainingT4GPUsPerProjectPerRegion"] == 2
+
+
 def test_a_job_that_cannot_be_is_refused(vertex: Client) -> None:
     assert "Nearest: n1-standard-4" in vertex("POST", JOBS, job("STANDARD", "n1-standart-4")).message
     assert vertex("POST", JOBS, {"displayName": "a", "jobSpec": {}}).code == 400
