@@ -17,10 +17,10 @@ from pulumi import dynamic
 from modules.vertex.ray_requests import RayClusterError, RayClusters, settings
 from training_platform.resources.declared import wire
 from training_platform.resources.planned import PROVIDER_CODE
+from training_platform.resources.vertex.ray_cluster import RAY_COMPUTED
 
 Json = dict[str, Any]
 _PLACE = ("project", "location", "name")  # they stand in a request's path
-_COMPUTED = ("resourceRuntime",)  # where Ray's head and its dashboard are
 _POOLS = "resourcePools"
 
 
@@ -76,11 +76,11 @@ class RayCluster(dynamic.Resource, module="vertex", name="RayCluster"):
 
 
 def _declared(props: Json) -> Json:
-    return {key: value for key, value in props.items() if key not in (*_COMPUTED, PROVIDER_CODE)}
+    return {key: value for key, value in props.items() if key not in (*RAY_COMPUTED, PROVIDER_CODE)}
 
 
 def _state(props: Json, found: Json) -> Json:
-    return _declared(props) | {key: found[key] for key in _COMPUTED if key in found}
+    return _declared(props) | {key: found[key] for key in RAY_COMPUTED if key in found}
 
 
 def _sizeless(props: Json) -> list[Json]:

@@ -9,10 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from tests.engine.test_adopt import first_preview, throw_away_state
 from tests.engine.test_sandbox_changes import done_to
 from tests.engine.test_sandbox_vertex import ENVIRONMENT
 from tests.training_platform.sandbox.run.conftest import Sandbox, without_stacks
+from training_platform.cli.main import app
+from training_platform.sandbox.run.servers import announced, serving
+from training_platform.sandbox.run.session import read_stacks
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 
@@ -91,3 +96,29 @@ def test_it_comes_up_changes_as_announced_and_goes_down(place: Sandbox) -> None:
     place.steps("destroy", "lab-vision")
     assert stands(place) == {}
     place.steps("destroy", "lab")
+
+
+def test_one_that_stands_is_imported_and_nothing_is_left_to_do(place: Sandbox) -> None:
+    """The state of a team is lost; the file of ``adopt`` brings its cluster back, and what changes it still does."""
+    up(place)
+    before = stands(place)
+    folder = place.folder
+    with (
+        folder.alone(),
+        serving(folder, read_stacks(folder.root, ()), durations={}) as servers,
+        announced(folder, servers),
+    ):
+        throw_away_state(place, "lab-vision")
+        where = ["--local-cloud", f"http://127.0.0.1:{servers.cloud}", "--root", str(folder.root), "--overwrite"]
+        said = CliRunner().invoke(app, ["adopt", "example-vertex", "--stack", "lab", "--no-production", *where])
+        assert said.exit_code in (0, 1), (said.output, said.exception)
+        _, steps = first_preview(place, [folder.root / "import-lab-vision.json"], "lab-vision")
+
+    assert RAYS in steps["same"], steps
+    assert steps.keys() - {"read"} == {"same", "create"}  # it reads what the environment exports
+    resized = up(place, more_pools={"workers": {"machine_type": "n1-standard-4", "replicas": 2}})
+    assert resized[RAYS] == {"update"}
+    assert [pool["replicaCount"] for pool in stands(place)["resourcePools"]] == ["1", "2"]
+    assert before["createTime"] == stands(place)["createTime"]
+    gone = place("destroy", "lab-vision", "--lift-protection")  # which the adopted environment has
+    assert (gone.returncode, stands(place)) == (0, {}), gone.stderr

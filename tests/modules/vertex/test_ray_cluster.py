@@ -28,6 +28,7 @@ from training_platform.config.spec import team
 from training_platform.resources.planned import PROVIDER_CODE, Planned
 from training_platform.resources.register import RAY_CLUSTER
 from training_platform.resources.scope import Scope
+from training_platform.resources.vertex.ray_cluster import RAY_PROVIDER
 from training_platform.rules.documents.problems import Problem
 from training_platform.rules.documents.shapes import check_of
 from training_platform.sandbox.cloud.faults.spec import Scenario, Stockout
@@ -130,6 +131,7 @@ def test_the_state_holds_where_the_provider_is_and_no_code_of_it() -> None:
     """A stack's state keeps these bytes until the resource is deleted: with other names nobody could delete it."""
     kept = base64.b64decode(serialize_provider(RayProvider()))
 
+    assert serialize_provider(RayProvider()) == RAY_PROVIDER  # which an import writes
     assert len(kept) < 100
     assert b"modules.vertex.ray_cluster" in kept
     assert b"RayProvider" in kept

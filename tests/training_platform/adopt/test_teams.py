@@ -21,8 +21,9 @@ from training_platform.cli.adopt import planner
 from training_platform.clients.kubernetes_api import ClusterError
 from training_platform.clients.project_contents import Contents
 from training_platform.config.workspace import read_workspace
-from training_platform.resources.planned import Planned
+from training_platform.resources.planned import PROVIDER_CODE, Planned
 from training_platform.resources.register import CLUSTER, CLUSTER_QUEUE, COHORT, PERSISTENT_RESOURCE, RAY_CLUSTER
+from training_platform.resources.vertex.ray_cluster import RAY_PROVIDER
 
 pytestmark = pytest.mark.timeout(300)  # each plans several stacks
 
@@ -113,10 +114,13 @@ def queues_of(plans: Mapping[str, Sequence[Planned]], clusters: Sequence[str]) -
     return Queues({cluster: {plural: held(cluster, kind) for plural, kind in kinds.items()} for cluster in clusters})
 
 
-def adopted(root: Path, home: str, contents: Contents, queues: Queues, production: bool) -> dict[str, AdoptedStack]:
+def adopted(
+    root: Path, home: str, contents: Contents, queues: Queues, production: bool, *, keep_replaced: bool = False
+) -> dict[str, AdoptedStack]:
     plan = planner(root)
     environment = adopt_environment(home, contents, plan, production=production, queues=queues)
-    return {each.name: each for each in [environment, *adopt_teams(environment, contents, plan, queues=queues)]}
+    teams = adopt_teams(environment, contents, plan, queues=queues, keep_replaced=keep_replaced)
+    return {each.name: each for each in [environment, *teams]}
 
 
 def queue_specs(resources: Sequence[Planned]) -> dict[tuple[str, str], Any]:
@@ -162,18 +166,42 @@ def test_every_option_of_a_team_that_an_api_tells_comes_back(repository: Reposit
         assert written.keys() == said.keys()
 
 
-def test_ray_clusters_are_found_and_left_to_the_first_deployment(repository: Repository) -> None:
+def test_ray_clusters_are_imported_with_their_whole_state(repository: Repository) -> None:
+    """An import of a dynamic resource asks no provider: the file has all that its class would have said."""
     root = repository({"lab": HOME, "lab-vision": TEAM})
     plans = {name: planned(root, name) for name in ("lab", "lab-vision")}
     contents = contents_of(standing([each for plan in plans.values() for each in plan]))
+    path = "projects/example-lab/locations/us-central1/persistentResources/lab-vision-rays"
+    cluster = contents.of(PERSISTENT_RESOURCE)[path]
+    cluster["resourceRuntime"] = {"accessUris": {"RAY_DASHBOARD_URI": "ray.example.com"}}
 
     vision = adopted(repository({}), "lab", contents, queues_of(plans, ["main"]), production=False)["lab-vision"]
 
-    rays = [match.planned.name for match in vision.found.values() if match.planned.type == RAY_CLUSTER]
-    imported = {row["name"] for row in vision.imports["import-lab-vision.json"]["resources"]}
+    rays = {match.planned.name: match.planned for match in vision.found.values() if match.planned.type == RAY_CLUSTER}
+    rows = {row["name"]: row for row in vision.imports["import-lab-vision.json"]["resources"]}
     assert sorted(rays) == ["vertex-own-persistent-resource", "vertex-rays-persistent-resource"]
-    assert imported.isdisjoint(rays)
-    assert "vertex-tuning-persistent-resource" in imported
+    row = rows["vertex-rays-persistent-resource"]
+    assert row["id"] == path
+    assert row["inputs"] == {**rays["vertex-rays-persistent-resource"].inputs, PROVIDER_CODE: RAY_PROVIDER}
+    assert row["outputs"] == {**row["inputs"], "resourceRuntime": cluster["resourceRuntime"]}
+
+
+def test_a_ray_cluster_is_imported_as_it_stands_and_not_as_it_is_planned(repository: Repository) -> None:
+    root = repository({"lab": HOME, "lab-vision": TEAM})
+    plans = {name: planned(root, name) for name in ("lab", "lab-vision")}
+    contents = contents_of(standing([each for plan in plans.values() for each in plan]))
+    path = "projects/example-lab/locations/us-central1/persistentResources/lab-vision-own"
+    cluster = contents.of(PERSISTENT_RESOURCE)[path]
+    cluster["labels"] |= {"managed-by": "somebody"}
+    del cluster["resourceRuntimeSpec"]["raySpec"]["rayMetricSpec"]  # as the API leaves out what is false
+
+    vision = adopted(repository({}), "lab", contents, queues_of(plans, ["main"]), production=False, keep_replaced=True)[
+        "lab-vision"
+    ]
+
+    (row,) = (each for each in vision.imports["import-lab-vision.json"]["resources"] if each.get("id") == path)
+    assert row["inputs"]["labels"]["managed-by"] == "somebody"
+    assert row["inputs"]["resourceRuntimeSpec"]["raySpec"]["rayMetricSpec"] == {"disabled": False}
 
 
 def test_a_ray_cluster_with_several_images_is_left_out(repository: Repository) -> None:

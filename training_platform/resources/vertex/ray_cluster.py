@@ -16,6 +16,9 @@ from training_platform.resources.scope import Scope
 # python-aiplatform (0e1efc3), and Vertex AI docs, prebuilt containers, read 2026-11-22.
 _PYTHON: Final = {"2.33": "310", "2.42": "310", "2.47": "311"}
 _PLACES: Final = ("us", "europe", "asia")
+# Where the class of the provider is, as a state keeps it: what dill makes of an instance, the same in every run.
+RAY_PROVIDER: Final = "gASVMQAAAAAAAACMGm1vZHVsZXMudmVydGV4LnJheV9jbHVzdGVylIwLUmF5UHJvdmlkZXKUk5QpgZQu"
+RAY_COMPUTED: Final = ("resourceRuntime",)  # where Ray's head and its dashboard are
 GOOGLES_IMAGE: Final = re.compile(r"[a-z]+-docker\.pkg\.dev/vertex-ai/training/ray-[cg]pu\.(\d+-\d+)\.py\d+:latest")
 
 
