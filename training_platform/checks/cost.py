@@ -37,8 +37,14 @@ def _files(environment: Environment, book: PriceBook) -> Iterator[Cost]:
     """Yield the costs of Filestore and Lustre; what claims may make of a class at its most."""
     for instance in environment.filestore.values():
         name = f"filestore-{instance.tier}"
-        yield service_cost(name, region_of(instance.location), instance.capacity_gib, instance.capacity_gib, book)
-        if instance.iops or instance.iops_per_tib:
+        custom = bool(instance.iops or instance.iops_per_tib)
+        if (
+            custom and name not in book.services
+        ):  # a GiB has another price then (Filestore pricing page, read 2026-11-22)
+            yield Cost(unpriced=(f"{name} with IOPS of its own",))
+        else:
+            yield service_cost(name, region_of(instance.location), instance.capacity_gib, instance.capacity_gib, book)
+        if custom:
             yield Cost(unpriced=("IOPS of Filestore",))
     for cluster in environment.clusters.values():
         for spec in cluster.storage_classes.values():

@@ -91,10 +91,18 @@ def test_what_no_source_prices_is_named_and_makes_the_sum_a_least_one() -> None:
     cost = stack_cost(environment(filestore=files, data_sets=data))
 
     assert cost.unpriced == (
-        "filestore-ZONAL in us-central1", "IOPS of Filestore", "hyperdisk-ml in us-central1",
+        "filestore-ZONAL with IOPS of its own", "IOPS of Filestore", "hyperdisk-ml in us-central1",
         "throughput of Hyperdisk ML by default",
     )  # fmt: skip
-    assert "no price known: filestore-ZONAL in us-central1" in price_note(cost)
+    assert "no price known: filestore-ZONAL with IOPS of its own" in price_note(cost)
+
+
+def test_a_price_of_ones_own_holds_for_instances_with_iops_of_their_own_too(tmp_path: Path) -> None:
+    files = {"a": {"location": "us-central1-a", "capacity_gib": 1024, "iops": 4000}}
+    own = book(tmp_path, "read: 2026-11-01\nservices: {filestore-ZONAL: {us-central1: 0.1}}\n")
+
+    more = stack_cost(environment(filestore=files), own).least - stack_cost(environment(), own).least
+    assert more == pytest.approx(1024 * 0.1 / HOURS_OF_MONTH)
 
 
 def test_managed_lustre_is_named_by_its_throughput_and_takes_an_own_price(tmp_path: Path) -> None:
@@ -111,7 +119,11 @@ def test_managed_lustre_is_named_by_its_throughput_and_takes_an_own_price(tmp_pa
 @pytest.mark.parametrize(
     ("name", "region", "month", "elsewhere"),
     [
-        ("filestore-BASIC_HDD", "us-west1", 0.000274 * HOURS_OF_MONTH, "europe-west4"),
+        ("filestore-BASIC_HDD", "us-west1", 163.84 / 1024, "europe-west4"),
+        ("filestore-BASIC_SSD", "us-central1", 768 / 2560, "europe-west4"),
+        ("filestore-ZONAL", "us-central1", 256 / 1024, "europe-west4"),
+        ("filestore-REGIONAL", "us-central1", 460.8 / 1024, "europe-west4"),
+        ("filestore-ENTERPRISE", "us-central1", 460.8 / 1024, "europe-west4"),
         ("lustre-125", "us-central1", 0.145, "us-east1"),
         ("lustre-1000", "us-central1", 0.6, "us-east1"),
         ("hyperdisk-balanced", "southamerica-east1", 0.127, "us-central1"),
