@@ -33,17 +33,17 @@ class KueueCluster(NamedTuple):
 
 @contextmanager
 def kueue_cluster(
-    folder: Path, settings: Json, kinds: Sequence[str] = KINDS, needed: Sequence[str] = NEEDED
+    folder: Path, settings: Json, kinds: Sequence[str] = KINDS, needed: Sequence[str] = NEEDED, *, quotas: bool = False
 ) -> Iterator[KueueCluster]:
     """Run Kubernetes' controllers and those that are ``needed``, with ``settings`` as Kueue's configuration.
 
     ``folder`` keeps data and logs. ``kinds`` are folders of definitions, or variables that name one. Tests are skipped
-    where a program that they need, or the definitions, are missing.
+    where a program that they need, or the definitions, are missing. ``quotas`` are those of namespaces.
     """
     programs = Path(os.environ["KUBEBUILDER_ASSETS"])
     binaries = needed_binaries(needed)
     definitions = [each for name in kinds for each in crds.definitions(folder_of(name))]
-    with ControlPlanes(programs, folder) as planes:
+    with ControlPlanes(programs, folder, quotas=quotas) as planes:
         access = planes.access("main")
         controllers = Controllers(access, binaries, folder / "controllers", definitions, settings)
         with controllers, access.client() as client:

@@ -15,30 +15,17 @@ from typing import Any
 
 import httpx
 import pytest
-import yaml
 
-from tests.kube.clusters import KINDS, NEEDED, kueue_cluster
-from tests.kube.queues import KUEUE, PATHS, Json, Queues, until
+from tests.kube.clusters import NEEDED
+from tests.kube.deployed import FLAVOR, GPU, TEAM, deployed
+from tests.kube.queues import KUEUE, Json, Queues, until
 from tests.kube.server import MEMBER
-from tests.kube.test_every_object import GKES_OWN, ApiServer, rendered
-from tests.stacks.edited import plans_of_dev
-from training_platform.catalog import CHARTS
-from training_platform.checks.planning.recorder import Plan
 from training_platform.resources.admission.jobs import PODSET_LABEL
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 
-CLUSTER, TEAM, FLAVOR = "us-central1", "vision", "a100-40-spot"
-EDITS = {
-    "dev": (
-        "      us-central1:\n        location",
-        "      us-central1:\n        operators: [ray, trainer]\n        location",
-    ),
-    # Without GPUDirect its namespace enforces baseline of Pod Security.
-    "dev-vision": ("        h100-flex-start: {nominal_quota: 8, borrowing_limit: 8}\n", ""),
-}
-DEFINITIONS = (*KINDS, "gmp", "TRAINING_PLATFORM_KUBERAY_DEFINITIONS", "TRAINING_PLATFORM_TRAINER_DEFINITIONS")
-GPU = "nvidia.com/gpu"
+OPERATORS = ("      us-central1:\n        loc", "      us-central1:\n        operators: [ray, trainer]\n        loc")
+DEFINITIONS = ("TRAINING_PLATFORM_KUBERAY_DEFINITIONS", "TRAINING_PLATFORM_TRAINER_DEFINITIONS")
 RAY, TRAINER = f"/apis/ray.io/v1/namespaces/{TEAM}", f"/apis/trainer.kubeflow.org/v1alpha1/namespaces/{TEAM}"
 RAYCLUSTERS, RAYJOBS = f"{RAY}/rayclusters", f"{RAY}/rayjobs"
 TRAINJOBS, RUNTIMES = f"{TRAINER}/trainjobs", f"{TRAINER}/trainingruntimes"
@@ -132,47 +119,13 @@ class Operated(Queues):
 
 
 @pytest.fixture(scope="module")
-def plans(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Plan]:
-    return plans_of_dev(tmp_path_factory.mktemp("repository"), EDITS)
-
-
-@pytest.fixture(scope="module")
-def cluster(plans: dict[str, Plan], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operated]:
-    """The cluster and the team's part of it as they are deployed, with VMs for the team's GPUs and for other pods."""
-    values = plans["dev"].one("kubernetes:helm.sh/v3:Release", f"{CLUSTER}-kueue-release").inputs["values"]
-    settings = yaml.safe_load(values["managerConfig"]["controllerManagerConfigYaml"])
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operated]:
     needed = (*NEEDED, "jobset", "kuberay", "trainer")
-    with kueue_cluster(tmp_path_factory.mktemp("operators"), settings, DEFINITIONS, needed) as kueue:
-        operated = Operated(kueue.client)
-        bodies = [
-            each.body
-            for name, plan in plans.items()
-            for each in rendered(name, name, plan)
-            if each.cluster[1] == CLUSTER
-        ]
-        deploy(operated, ApiServer(kueue.client), bodies)
-        (flavor,) = (each for each in bodies if each["kind"] == "ResourceFlavor" and each["metadata"]["name"] == FLAVOR)
-        taints = [{"key": GPU, "value": "present", "effect": "NoSchedule"}]
-        for index in range(2):
-            operated.node(f"gpu-{index}", flavor["spec"]["nodeLabels"], GPU, 8, taints=taints)
-        operated.node("other", {}, "example.com/none", 1)
+    with deployed(tmp_path_factory.mktemp("operators"), OPERATORS, needed, DEFINITIONS) as found:
+        operated = Operated(found.kueue.client)
+        for path, body in KINDS_OF_JOBS.values():
+            until(partial(operated.refusal, path, owned(body)), lambda said: "has no controller" in said)
         yield operated
-
-
-def deploy(operated: Operated, server: ApiServer, bodies: list[Json]) -> None:
-    """Apply what a deployment makes, namespaces first and queues last, and wait until all of it holds."""
-    for chart in CHARTS.values():
-        name = {"metadata": {"name": chart.namespace}}
-        server.refusal({"apiVersion": "v1", "kind": "Namespace", **name}, keep=True)
-    for body in sorted(bodies, key=lambda each: each["kind"] != "Namespace"):
-        known = (body["apiVersion"], body["kind"]) not in GKES_OWN
-        if known and body["kind"] not in PATHS:
-            assert (server.refusal(body, keep=True) or "409")[:3] == "409", body["metadata"]
-    operated.deploy_all([each for each in bodies if each["kind"] in PATHS])
-    for path, body in KINDS_OF_JOBS.values():
-        until(partial(operated.refusal, path, owned(body)), lambda said: "has no controller" in said)
-    quota = f"/api/v1/namespaces/{TEAM}/resourcequotas/team"
-    until(lambda: operated.get(quota), lambda now: "pods" in now.get("status", {}).get("used", {}))
 
 
 @pytest.fixture
@@ -269,6 +222,8 @@ def test_a_ray_cluster_is_admitted_whole_and_a_second_one_waits_whole(operated: 
     operated.waits(TEAM, "second")
     assert operated.get(f"{RAYCLUSTERS}/second")["spec"]["suspend"] is True
     assert operated.pods(of_ray("second")) == []
+    used = operated.get(f"/api/v1/namespaces/{TEAM}/resourcequotas/team")["status"]["used"]
+    assert (used["pods"], used[f"requests.{GPU}"], used["count/rayclusters.ray.io"]) == ("3", "16", "2")
     assert (head["spec"]["nodeName"], head["metadata"]["labels"][PODSET_LABEL]) == ("other", "head")
     operated.delete(f"{RAYCLUSTERS}/first")
     operated.gone(of_ray("first"))
@@ -408,5 +363,5 @@ def test_pods_of_a_ray_cluster_obey_the_namespace(operated: Operated) -> None:
         every = operated.get(f"/api/v1/namespaces/{TEAM}/events")["items"]
         return " ".join(str(each.get("message")) for each in every if each.get("type") == "Warning")
 
-    assert "PodSecurity" in until(events, lambda said: "forbidden" in said)
+    until(events, lambda said: "violates PodSecurity" in said)
     assert operated.pods(f"{of_ray('rays')},ray.io/node-type=head") == []

@@ -1,0 +1,71 @@
+"""The sample cluster dev/us-central1 and team vision's part of it, as they are planned, on real controllers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import yaml
+
+from tests.kube.clusters import KINDS, KueueCluster, kueue_cluster
+from tests.kube.queues import PATHS, Json, Queues, until
+from tests.kube.test_every_object import GKES_OWN, ApiServer, rendered
+from tests.stacks.edited import plans_of_dev
+from training_platform.catalog import CHARTS
+from training_platform.checks.planning.recorder import Plan
+
+CLUSTER, TEAM, FLAVOR = "us-central1", "vision", "a100-40-spot"
+GPU = "nvidia.com/gpu"
+# Without GPUDirect its namespace enforces baseline of Pod Security.
+NO_GPUDIRECT = ("        h100-flex-start: {nominal_quota: 8, borrowing_limit: 8}\n", "")
+
+
+class Deployed(NamedTuple):
+    """A cluster with all that a deployment makes in it, but for the charts, whose values are in the plans."""
+
+    kueue: KueueCluster
+    plans: Mapping[str, Plan]
+
+    def values(self, release: str) -> Json:
+        """Return what the chart of a release in the cluster is told."""
+        found = self.plans["dev"].one("kubernetes:helm.sh/v3:Release", f"{CLUSTER}-{release}-release")
+        return dict(found.inputs["values"])
+
+
+@contextmanager
+def deployed(
+    folder: Path, dev: tuple[str, str], needed: Sequence[str], definitions: Sequence[str] = ()
+) -> Iterator[Deployed]:
+    """Run the cluster with an edit of its stack file, two VMs of the team's GPUs, and one for other pods."""
+    plans = plans_of_dev(folder / "repository", {"dev": dev, "dev-vision": NO_GPUDIRECT})
+    release = plans["dev"].one("kubernetes:helm.sh/v3:Release", f"{CLUSTER}-kueue-release").inputs["values"]
+    settings = yaml.safe_load(release["managerConfig"]["controllerManagerConfigYaml"])
+    kinds = (*KINDS, "gmp", *definitions)
+    with kueue_cluster(folder / "cluster", settings, kinds, needed, quotas=True) as kueue:
+        stacks = (each for name, plan in plans.items() for each in rendered(name, name, plan))
+        bodies = [each.body for each in stacks if each.cluster[1] == CLUSTER]
+        queues = Queues(kueue.client)
+        _apply(queues, ApiServer(kueue.client), bodies)
+        (flavor,) = (each for each in bodies if each["kind"] == "ResourceFlavor" and each["metadata"]["name"] == FLAVOR)
+        labels = {**flavor["spec"]["nodeLabels"], "node.kubernetes.io/instance-type": "a2-highgpu-8g"}
+        taints = [{"key": GPU, "value": "present", "effect": "NoSchedule"}]
+        for index in range(2):
+            queues.node(f"gpu-{index}", labels, GPU, 8, taints=taints)
+        queues.node("other", {}, "example.com/none", 1)
+        yield Deployed(kueue, plans)
+
+
+def _apply(queues: Queues, server: ApiServer, bodies: list[Json]) -> None:
+    """Apply what a deployment makes, namespaces first and queues last, and wait until the team's quota is counted."""
+    for chart in CHARTS.values():
+        name = {"metadata": {"name": chart.namespace}}
+        server.refusal({"apiVersion": "v1", "kind": "Namespace", **name}, keep=True)
+    for body in sorted(bodies, key=lambda each: each["kind"] != "Namespace"):
+        known = (body["apiVersion"], body["kind"]) not in GKES_OWN
+        if known and body["kind"] not in PATHS:
+            assert (server.refusal(body, keep=True) or "409")[:3] == "409", body["metadata"]
+    queues.deploy_all([each for each in bodies if each["kind"] in PATHS])
+    quota = f"/api/v1/namespaces/{TEAM}/resourcequotas/team"
+    until(lambda: queues.get(quota), lambda now: "pods" in now.get("status", {}).get("used", {}))
