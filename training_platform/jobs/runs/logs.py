@@ -73,7 +73,7 @@ def _started(cluster: ClusterApi, namespace: str, run: str) -> list[str]:
 
 
 def _has_program(pod: Mapping[str, Any]) -> bool:
-    return any(each["name"] == CONTAINER for each in pod["spec"]["containers"])
+    return CONTAINER in [each["name"] for each in pod.get("spec", {}).get("containers") or [{"name": CONTAINER}]]
 
 
 def _short(pod: str, run: str) -> str:
