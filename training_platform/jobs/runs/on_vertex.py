@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from training_platform.catalog import MACHINE_TYPES
+from training_platform.catalog.attachments import of_vertex, vertex_gpu
+from training_platform.catalog.types import VertexSupport
 from training_platform.jobs.runs.naming import job_of
 from training_platform.jobs.runs.state import ENDED, Run, State, quoted
 from training_platform.jobs.vertex.body import job_spec
@@ -129,16 +131,17 @@ def _waiting(run: Run, body: Json, scheduling: Json) -> Iterator[str]:
 def _failed(run: Run, body: Json, scheduling: Json) -> Iterator[str]:
     """Say what ended a job, and what would go on instead."""
     machine, code = _machine(body), (body.get("error") or {}).get("code")
-    strategy = scheduling.get("strategy")
+    strategy, support = scheduling.get("strategy"), _support(body)
     if _phase(body) == "EXPIRED":
         yield f"{run.name} has ended since it ran for longer than {scheduling.get('timeout', 'its time-out')}."
     elif code == _EXHAUSTED and strategy == "FLEX_START":
         yield (
             f"{run.name} waited {scheduling.get('maxWaitDuration', 'its longest wait')} for {machine}, and {run.place} "
-            f"did not have it. A longer max_wait_hours waits on{_elsewhere(machine, run.place)}."
+            f"did not have it. A longer max_wait_hours waits on{_elsewhere(support, run.place)}."
         )
     elif code == _EXHAUSTED:
-        yield (f"{run.place} has no {machine} left. capacity: flex-start waits for it{_elsewhere(machine, run.place)}.")
+        waits = "capacity: flex-start waits for it" if support and support.flex_start else "flex-start has none of it"
+        yield f"{run.place} has no {machine} left. {waits}{_elsewhere(support, run.place)}."
     elif code == _UNAVAILABLE and strategy == "SPOT":
         yield (
             f"{run.name} lost its spot VMs and may not start again: with retries above 0 it starts again by itself; "
@@ -148,17 +151,32 @@ def _failed(run: Run, body: Json, scheduling: Json) -> Iterator[str]:
         yield f"{run.name} has failed. The lines before its end: training-platform job logs {run.name}."
 
 
-def _elsewhere(machine: str, region: str) -> str:
-    """Return the other regions in which Vertex AI trains on a machine, as the end of a sentence."""
-    accelerator = MACHINE_TYPES[machine].accelerator if machine in MACHINE_TYPES else None
-    support = accelerator.vertex if accelerator else None
+def _elsewhere(support: VertexSupport | None, region: str) -> str:
+    """Return the other regions in which Vertex AI trains on an accelerator, as the end of a sentence."""
     others = [each for each in (support.regions if support else ()) if each != region]
     return f"; the machine is in {', '.join(others)} too" if others else ""
 
 
 def _machine(body: Json) -> str:
+    """Return the first machine that a job asks for, with GPUs that are attached to it."""
+    spec = _machine_spec(body)
+    name, gpu = spec.get("machineType", "its machines"), vertex_gpu(spec.get("acceleratorType"))
+    own = MACHINE_TYPES[name].accelerator if name in MACHINE_TYPES else gpu
+    return f"{name} with {spec.get('acceleratorCount')} {gpu.name}" if gpu and gpu is not own else str(name)
+
+
+def _support(body: Json) -> VertexSupport | None:
+    """Return what Vertex AI has of the accelerator of a job's first machine."""
+    spec = _machine_spec(body)
+    if spec.get("machineType") not in MACHINE_TYPES:
+        return None
+    row = of_vertex(spec["machineType"], spec.get("acceleratorType"), spec.get("acceleratorCount"))
+    return row.accelerator.vertex if row.accelerator else None
+
+
+def _machine_spec(body: Json) -> Json:
     pools = job_spec(dict(body)).get("workerPoolSpecs") or [{}]
-    return str((pools[0].get("machineSpec") or {}).get("machineType", "its machines"))
+    return pools[0].get("machineSpec") or {}
 
 
 def _last(name: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.training_platform.jobs.runs.vertex_cloud import JOB, Cloud, Command, submit
+from tests.training_platform.jobs.runs.vertex_cloud import JOB, PROJECT, Cloud, Command, submit
 from training_platform.sandbox.cloud.faults.scenario import parse_scenario
 
 pytestmark = pytest.mark.filterwarnings("ignore:You are using a Python version:FutureWarning")
@@ -77,6 +77,21 @@ def test_a_stock_out_on_demand_says_what_waits_and_where_else(job: Command, vert
     assert state(job, run) == "failed"
     assert "us-central1 has no a2-highgpu-1g left. capacity: flex-start waits for it" in said
     assert OTHERS in said
+
+
+def test_a_stock_out_of_attached_gpus_names_them_and_no_flex_start(job: Command, vertex: Cloud, root: Path) -> None:
+    t4 = "n1-standard-8, accelerator: t4, accelerator_count: 2"
+    rewrite(root, JOB, JOB.replace(f"a3-highgpu-8g, {ON_DEMAND}", t4))
+    quotas = root / "stacks" / "quotas" / f"{PROJECT}.yaml"
+    quotas.write_text(quotas.read_text().replace("TrainingA100GPUs", "TrainingT4GPUs"))
+    play(vertex, STOCKOUT.replace("a3-highgpu-8g", "n1-standard-8"))
+    run = submit(job, root)
+    vertex.now += 61
+
+    said = job("why", run).stdout
+
+    assert "us-central1 has no n1-standard-8 with 2 t4 left. flex-start has none of it; the machine is in " in said
+    assert "europe-west4" in said
 
 
 @pytest.mark.parametrize(("retries", "ends"), [("", "waiting"), ("retries: 0\n", "failed")])
