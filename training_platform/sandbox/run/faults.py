@@ -12,6 +12,7 @@ from urllib.parse import quote
 from urllib.request import ProxyHandler, Request, build_opener
 
 from training_platform.sandbox.cloud.faults.scenario import ScenarioError, read_scenario
+from training_platform.sandbox.run.engine.protection import ENABLED
 from training_platform.sandbox.run.folder import Folder
 from training_platform.sandbox.run.problems import CannotRun
 from training_platform.sandbox.run.servers import served
@@ -52,8 +53,18 @@ def remove(port: int, name: str) -> None:
     _control(port, "DELETE", f"resources/{quote(name)}")
 
 
+def unprotect(port: int, name: str) -> None:
+    """Let the local cloud delete a Filestore instance, by its full name."""
+    path = f"file/v1beta1/{quote(name)}?updateMask={ENABLED}"
+    _ask(port, "PATCH", path, json.dumps({ENABLED: False}).encode(), "application/json")
+
+
 def _control(port: int, verb: str, path: str, body: bytes | None = None) -> Any:
-    url, headers = f"http://127.0.0.1:{port}/_sandbox/{path}", {"Content-Type": "application/yaml"}
+    return _ask(port, verb, f"_sandbox/{path}", body)
+
+
+def _ask(port: int, verb: str, path: str, body: bytes | None, content: str = "application/yaml") -> Any:
+    url, headers = f"http://127.0.0.1:{port}/{path}", {"Content-Type": content}
     try:
         with _DIRECT.open(Request(url, body, headers, method=verb), timeout=_SECONDS) as answer:
             return json.load(answer)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,9 @@ from training_platform.sandbox.cloud.endpoints import endpoints
 from training_platform.sandbox.run.engine import tools
 from training_platform.sandbox.run.engine.engine import PARALLEL, Engine, open_engine
 from training_platform.sandbox.run.engine.environment import engine_environment, without_personal_settings
-from training_platform.sandbox.run.engine.protection import protected
-from training_platform.sandbox.run.faults import Faults, check_scenario, fault_lines, playing, remove
-from training_platform.sandbox.run.folder import Folder, stack_file
+from training_platform.sandbox.run.engine.protection import ENABLED, protected
+from training_platform.sandbox.run.faults import Faults, check_scenario, fault_lines, playing, remove, unprotect
+from training_platform.sandbox.run.folder import Folder
 from training_platform.sandbox.run.kubernetes import api_server_programs, kubernetes_notes
 from training_platform.sandbox.run.problems import CannotRun, RunFailed
 from training_platform.sandbox.run.recovery.half_made import half_made, without_others
@@ -217,8 +217,6 @@ class Session:
         if teams := self.folder.readers(name):
             raise RunFailed(f"{', '.join(teams)} is still up in {name}: destroy it first.")
         names = protected(self.folder.resources(name))
-        if names and name not in self.workspace.stacks:
-            raise RunFailed(f"{name} is protected, and its stack file, which could lift that, is gone: put it back.")
         if names and not lift:
             raise RunFailed(
                 f"{name} is protected: {', '.join(names[:5])}{' and others' if len(names) > 5 else ''}. For a real "
@@ -226,12 +224,22 @@ class Session:
             )
 
     def _lifted(self, name: str) -> list[str]:
-        """Take all protection from a stack, by an update of what is protected with ``deletion_protection: false``."""
+        """Take all protection from a stack, by an update of what is protected with ``deletion_protection: false``.
+
+        Where the stack's file is gone, no program can say that: it is said in the state, and to the local cloud.
+        """
         resources = self.folder.resources(name)
         names = protected(resources)
         if not names:
             return []
         self.say(f"lifting the protection of {len(names)} resources")
+        if name not in self.workspace.stacks:
+            with self.engine(name) as engine:
+                engine.lift()
+            for each in resources:
+                if (each.get("outputs") or {}).get(ENABLED):
+                    unprotect(self.servers.cloud, each["id"])
+            return [f"Lifted the protection of {len(names)} resources in the state: {', '.join(names)}."]
         with self.engine(name, lift=True) as engine:
             engine.up(Timeline(), target=[each["urn"] for each in resources if protected([each])])
             engine.unprotect()
@@ -251,14 +259,17 @@ def session(
 ) -> Iterator[Session]:
     """Find tools, check stacks, start servers. Raises CannotRun, or RunFailed where a stack file is rejected.
 
-    ``kept`` says that a stack without a file will do that has a state, to be destroyed.
+    ``kept`` says that a stack without a file, or with one that is rejected, will do that has a state, to be destroyed.
     """
     if options.scenario is not None:
         check_scenario(options.scenario)
     command = tools.pulumi_command(ask)
     tools.require_gcp()
-    gone = {name for name in folder.stacks() if not (folder.root / stack_file(name)).exists()} if kept else set[str]()
-    workspace = read_stacks(folder.root, [name for name in names if name not in gone])
+    workspace = read_stacks(folder.root, [])
+    by_state = {name for name in names if kept and name in folder.stacks() and not _is_taken(name, workspace)}
+    _require(workspace, [name for name in names if name not in by_state])
+    kept_stacks = {name: stack for name, stack in workspace.stacks.items() if name not in by_state}
+    workspace = replace(workspace, stacks=kept_stacks)
     folder.prepare()
     programs = api_server_programs(folder, asked_for=options.api_server)
     with (
@@ -273,14 +284,31 @@ def read_stacks(root: Path, names: Sequence[str]) -> Workspace:
     workspace = read_workspace(root)
     if workspace.unreadable:
         raise CannotRun(" ".join(workspace.unreadable))
+    _require(workspace, names)
+    return workspace
+
+
+def _require(workspace: Workspace, names: Iterable[str]) -> None:
+    """Raise CannotRun for a name that is no stack's, RunFailed where the model rejects one or its environment."""
     for name in names:
         stack = workspace.stacks.get(name)
         if stack is None:
             nearest = find_nearest(name, workspace.stacks)
             hint = f" Nearest: {nearest!r}" if nearest else ""
             raise CannotRun(f"{name!r} is not a stack. Allowed: {', '.join(workspace.stacks)}.{hint}")
-        _refuse_rejected(stack, workspace)
-    return workspace
+        if findings := _rejections(stack, workspace):
+            raise RunFailed("\n".join(findings))
+
+
+def _is_taken(name: str, workspace: Workspace) -> bool:
+    """Return whether a stack has a file that the model takes, with that of its environment."""
+    stack = workspace.stacks.get(name)
+    return stack is not None and not _rejections(stack, workspace)
+
+
+def _rejections(stack: Stack, workspace: Workspace) -> list[str]:
+    home = workspace.stacks.get(stack.environment_name, stack)
+    return [str(each) for one in {stack.name: stack, home.name: home}.values() for each in one.findings]
 
 
 def _way_on(name: str, timeline: Timeline) -> str:
@@ -288,10 +316,3 @@ def _way_on(name: str, timeline: Timeline) -> str:
     if not timeline.failed_creates:
         return ""
     return f"\nTo go on: `training-platform sandbox up {name} --resume`, which first clears away what is half made."
-
-
-def _refuse_rejected(stack: Stack, workspace: Workspace) -> None:
-    home = workspace.stacks.get(stack.environment_name, stack)
-    findings = [str(each) for one in {stack.name: stack, home.name: home}.values() for each in one.findings]
-    if findings:
-        raise RunFailed("\n".join(findings))

@@ -96,6 +96,24 @@ def _copy_of(root: Path, target: Path) -> Path:
     return target
 
 
+def test_a_protected_stack_whose_file_is_gone_is_destroyed_by_its_state(sandbox: Sandbox) -> None:
+    ran = sandbox("up", "small")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    file = sandbox.folder.root / "stacks" / "Pulumi.small.yaml"
+    file.write_text(file.read_text().replace("a3-highgpu-8g", "a3-higpu-8g"))
+    assert "is not a machine type" in sandbox("up", "small").stderr
+    file.unlink()
+
+    refused, gone = sandbox("destroy", "small"), sandbox("destroy", "small", "--lift-protection")
+
+    assert refused.returncode == 1
+    assert "small is protected: " in refused.stderr
+    assert gone.returncode == 0, gone.stdout + gone.stderr
+    assert "resources in the state: " in gone.stdout
+    assert sandbox.folder.resources("small") == []
+    assert not {"clusters", "nodePools", "instances", "networks"} & kinds(sandbox.folder)
+
+
 def test_a_stack_whose_file_is_gone_is_destroyed_by_its_state(sandbox: Sandbox) -> None:
     file = sandbox.folder.root / "stacks" / "Pulumi.small.yaml"
     section = "{project: example-train-small, production: false, deletion_protection: false}"

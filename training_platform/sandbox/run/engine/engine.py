@@ -11,7 +11,7 @@ from pulumi.automation import LocalWorkspace, PulumiCommand, Stack
 from pulumi.automation._stack import ImportResource  # a parameter of a public method, and exported nowhere
 from pulumi.automation.errors import CommandError, ConcurrentUpdateError, StackNotFoundError
 
-from training_platform.sandbox.run.engine.protection import with_way_out
+from training_platform.sandbox.run.engine.protection import API_FIELDS, with_way_out
 from training_platform.sandbox.run.problems import RunFailed
 from training_platform.sandbox.run.recovery.pending_creates import Pending
 from training_platform.sandbox.run.reports.timeline import Timeline
@@ -89,6 +89,15 @@ class Engine:
             if resource["urn"] in inputs:
                 resource["inputs"] = inputs[resource["urn"]]
                 resource.pop("importID", None)
+        self.stack.import_stack(state)
+
+    def lift(self) -> None:
+        """Take every protection from the state, Pulumi's and what it has of the APIs'."""
+        state = self.stack.export_stack()
+        for resource in (state.deployment or {}).get("resources", ()):
+            resource["protect"] = False
+            for values in (resource.get("inputs") or {}, resource.get("outputs") or {}):
+                values.update({name: False for name in API_FIELDS if values.get(name) is True})
         self.stack.import_stack(state)
 
     def unprotect(self) -> None:

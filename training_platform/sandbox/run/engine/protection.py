@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 # Inputs of the gcp provider; of a cluster's it keeps a note of its own, Filestore's is the API's.
-API_FIELDS: Final = ("deletionProtection", "deletionProtectionEnabled")
+ENABLED: Final = "deletionProtectionEnabled"
+API_FIELDS: Final = ("deletionProtection", ENABLED)
 _ENGINES_REFUSAL: Final = re.compile(r"marked for protection|because it is protected")
 
 
