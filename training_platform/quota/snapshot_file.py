@@ -35,6 +35,8 @@ def snapshot_schema() -> dict[str, Any]:
     row = schema["$defs"]["Limit"]["properties"]
     for name in ("region", "zone", "unit"):  # left out or said: the model refuses an empty one
         row[name] = {"type": "string", "minLength": 1, "description": _MEANINGS[name]}
+    for name, place in (("region", "us-central1"), ("zone", "us-central1-a")):
+        row[name]["examples"] = [place]
     row["unit"]["enum"] = sorted(units())
     limits = schema["properties"]["limits"]
     for mapping in (limits, *limits["patternProperties"].values()):

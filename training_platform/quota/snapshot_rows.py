@@ -33,7 +33,7 @@ class Limit(Section):
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, Dimension]
 
-    limit: int = Field(ge=-1, description="-1 is unlimited.")
+    limit: int = Field(ge=-1, description="-1 is unlimited.", examples=[64])
     region: Dimension | None = None
     zone: Dimension | None = None
     unit: str | None = Field(default=None, description="What one counts, such as GB; the catalogue knows it anyway.")

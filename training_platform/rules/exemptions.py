@@ -47,7 +47,7 @@ class Exemption(Section):
     stack: Text = Field(description="Stack in which it may be broken.", examples=["dev"])
     path: Text | None = Field(default=None, description="Place in the stack file, as a finding says it.")
     resource: Text | None = Field(default=None, description="Type and name of a resource, as a finding says it.")
-    reason: Text = Field(description="Why it may be broken.")
+    reason: Text = Field(description="Why it may be broken.", examples=["The cache moves to Filestore."])
     owner: Email = Field(description="Address of whoever answers for it.")
     expires: date = Field(description="Last day on which it holds.", examples=["2027-01-31"])
 

@@ -87,7 +87,9 @@ class Priority(Section):
 class ComputeClassSpec(Section):
     """A custom compute class: priorities in the order in which GKE tries them."""
 
-    priorities: tuple[Priority, ...] = Field(min_length=1, description="Where GKE looks for nodes, in this order.")
+    priorities: tuple[Priority, ...] = Field(
+        min_length=1, description="Where GKE looks for nodes, in this order.", examples=[[{"node_pools": ["h100"]}]]
+    )
     when_unsatisfiable: Literal["DoNotScaleUp", "ScaleUpAnyway"] = Field(
         default="DoNotScaleUp", description="When no priority has nodes: wait, or use any node that fits."
     )

@@ -23,7 +23,9 @@ Weight = Annotated[
 class Share(Section):
     """A share of one ResourceFlavor in one cluster, in chips or GPUs: a team's, or that of a cohort for all in it."""
 
-    nominal_quota: int = Field(ge=0, description="Nominal quota: chips or GPUs that the team can always get back.")
+    nominal_quota: int = Field(
+        ge=0, description="Nominal quota: chips or GPUs that the team can always get back.", examples=[16]
+    )
     borrowing_limit: int | None = Field(
         default=None, ge=0, description="Most that the team may borrow from others; default: no limit."
     )

@@ -36,7 +36,9 @@ class ExportSpec(Section):
     """Who may mount the share, and as whom: the first entry whose ranges hold a client's address counts."""
 
     ranges: Annotated[tuple[Cidr, ...], AfterValidator(unique)] = Field(
-        min_length=1, description="Address ranges of the clients, such as the nodes' ranges of clusters."
+        min_length=1,
+        description="Address ranges of the clients, such as the nodes' ranges of clusters.",
+        examples=[["10.12.0.0/20"]],
     )
     access: Literal["read-write", "read-only"] = Field(default="read-write", description="What they may do.")
     squash: Literal["none", "root"] = Field(

@@ -270,7 +270,9 @@ class Team(Section):
     )
     renamed_from: FormerName = None
     labels: Labels = Field(default={}, description="Labels of every resource, beside team, environment and managed-by.")
-    members: Members = Field(min_length=1, description="IAM members of the team.")
+    members: Members = Field(
+        min_length=1, description="IAM members of the team.", examples=[["group:vision@example.com"]]
+    )
     shares: dict[Name, dict[str, Share]] = Field(
         default={},
         description="Shares by cluster and flavor.",

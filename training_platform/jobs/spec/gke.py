@@ -24,7 +24,7 @@ class GkeTarget(Section):
     """A JobSet in the team's queue of one cluster; ``slices`` for TPUs, ``nodes`` for GPUs."""
 
     cluster: Name = Field(description="Cluster of the environment in which the team has a share.")
-    flavor: str = Field(description="A flavor of which the team has a share in that cluster.")
+    flavor: str = Field(description="A flavor of which the team has a share in that cluster.", examples=["h100-spot"])
     slices: int | None = Field(default=None, ge=1, description="TPU: slices that train together (multislice over 1).")
     nodes: int | None = Field(default=None, ge=1, description="GPU: VMs that train together, each with all its GPUs.")
     priority: Name | None = Field(default=None, description="One of the environment's priorities; default: 0.")

@@ -22,7 +22,9 @@ class OtherMachine(VmSpec):
 class Reducers(Section):
     """Reduction Server: VMs without GPUs that add up the gradients of the workers."""
 
-    replicas: int = Field(ge=1, le=INT32, description="VMs; together they send as much as the workers do.")
+    replicas: int = Field(
+        ge=1, le=INT32, description="VMs; together they send as much as the workers do.", examples=[4]
+    )
     machine_type: MachineTypeName = Field(default="n1-highcpu-16", description="Machine type; no GPUs.")
     image: Image | None = Field(default=None, description="Image of the server; default: Google's.")
 
@@ -38,8 +40,12 @@ class Split(Section):
 class UploadedModel(Section):
     """The model that the pipeline uploads to the Model Registry, from AIP_MODEL_DIR."""
 
-    name: str = Field(min_length=1, max_length=128, description="Name of the model in the registry.")
-    image: Image = Field(description="Image that serves it.")
+    name: str = Field(
+        min_length=1, max_length=128, description="Name of the model in the registry.", examples=["ranker"]
+    )
+    image: Image = Field(
+        description="Image that serves it.", examples=["us-docker.pkg.dev/vertex-ai/prediction/tf2-gpu.2-15:latest"]
+    )
 
 
 class Pipeline(Section):

@@ -48,7 +48,9 @@ class GatewaySpec(Section):
         description="Certificate map of Certificate Manager with the host's certificate, by name.",
         examples=["notebooks"],
     )
-    members: Members = Field(min_length=1, description="IAM members that Identity-Aware Proxy lets in.")
+    members: Members = Field(
+        min_length=1, description="IAM members that Identity-Aware Proxy lets in.", examples=[["group:ml@example.com"]]
+    )
 
 
 class Notebooks(Section):
