@@ -24,10 +24,12 @@ _PLACE = re.compile(r"(?P<file>.+\.ya?ml):(?P<line>\d+)(?::\d+)?")
 
 
 def complete_rules(incomplete: str) -> list[str]:
-    """Return the rules that a shell may offer."""
+    """Return the rules, and the catalogue's names, that a shell may offer."""
+    from training_platform.catalog.fact_sheets import sheets
     from training_platform.rules.reference import rule_sheets
 
-    return [sheet.id for sheet in rule_sheets() if sheet.id.startswith(incomplete)]
+    names = (*(sheet.id for sheet in rule_sheets()), *(sheet.name for sheet in sheets()))
+    return [name for name in dict.fromkeys(names) if name.startswith(incomplete)]
 
 
 def complete_groups(incomplete: str) -> list[str]:

@@ -42,6 +42,11 @@ def test_rules_and_their_sets_are_offered() -> None:
     assert offered("rules", "list", "addr") == ["addresses"]
 
 
+def test_whatever_can_be_explained_is_offered() -> None:
+    assert offered("explain", "job-vertex-ti") == ["job-vertex-timeout"]
+    assert offered("explain", "a3-highgpu-8") == ["a3-highgpu-8g"]
+
+
 def test_outside_a_repository_no_stack_is_offered(tmp_path: Path) -> None:
     assert offered("check", "p", cwd=tmp_path) == []
 

@@ -35,9 +35,9 @@ def vm_sentences(job: ResolvedJob, states: Callable[[], Mapping[str, Json]], tod
     pools, project = usable_pools(flavor, gke.nodes or 1), job.environment.project
     snapshot = read_snapshots(job.workspace.root, today).get(project)
     for pool in pools:
-        place = pool.zone or pool.region
+        place, unit = pool.zone or pool.region, "VM" if pool.max_nodes == 1 else "VMs"
         yield (
-            f"Pool {pool.name} has at most {pool.max_nodes:,} VMs of {pool.machine.name} in {place}, "
+            f"Pool {pool.name} has at most {pool.max_nodes:,} {unit} of {pool.machine.name} in {place}, "
             f"{pool.spec.capacity}{_quota(project, pool, snapshot)}."
         )
     try:
