@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -79,6 +80,14 @@ def test_errors_go_to_standard_error_and_nothing_is_rendered(root: Path, broken:
 
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr.startswith("error jobs/vision/train.yaml:3:36: gke.nodes: ")
+
+
+def test_what_is_wrong_is_said_in_the_order_of_the_file(root: Path) -> None:
+    (root / "jobs" / "vision" / "train.yaml").write_text(f"cpu: x\nfoo: 1\nenv: {{A: 1}}\n{JOB}")
+
+    found = job(root, "check", "jobs/vision/train.yaml").stdout
+
+    assert re.findall(r"(?m)^error jobs/vision/train\.yaml:(\d+):", found) == ["1", "2", "3"]
 
 
 def test_a_warning_does_not_stop_the_rendering(root: Path) -> None:

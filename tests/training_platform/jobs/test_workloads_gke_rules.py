@@ -102,6 +102,15 @@ def test_a_job_may_not_ask_for_more_than_the_pools_hold(take: Take) -> None:
     assert "13 slices are 208 google.com/tpu, and the pools of tpu-v5e-4x4-spot hold 192" in found[0].message
 
 
+def test_a_number_that_pools_hold_and_the_share_does_not_is_never_advised(take: Take) -> None:
+    both = [each for each in gke_findings(take(gpu("h100", "nodes: 100"))) if each.rule.startswith("job-fits-")]
+
+    assert [(each.rule, each.allowed, each.nearest) for each in both] == [
+        ("job-fits-pools", "at most 8", "5"),
+        ("job-fits-share", "at most 5", "5"),
+    ]
+
+
 def test_pools_of_smaller_vms_do_not_count(take: Take) -> None:
     (finding,) = gke_findings(take(gpu("a100-40", "nodes: 3")))
 

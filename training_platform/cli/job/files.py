@@ -131,8 +131,8 @@ def cost(
 
 
 def print_findings(findings: Iterable[Finding], *, err: bool = False) -> None:
-    """Print findings, one after another."""
-    for finding in findings:
+    """Print findings, in the order of the file."""
+    for finding in sorted(findings, key=lambda each: (each.file or "", each.position or (0, 0))):
         say(f"{finding.severity} {finding}  [{finding.rule}]", err=err)
 
 

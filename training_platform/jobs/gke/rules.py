@@ -82,6 +82,7 @@ def _counts(job: ResolvedJob, flavor: Flavor, field: str, count: int) -> Iterato
     auto_provisioned = 0 if fabric_of(flavor, nodes) else flavor.auto_provisioned_chips
     holds = auto_provisioned + sum(pool.max_chips for pool in _large(flavor) if pool in usable)
     nominal, most = reach(job)
+    nearest = int(min(holds, most)) // each
     team = f"team {job.team.name} has {nominal:,} and can have {shown(most)} with what it borrows"
     for rule, limit, why in (
         ("job-fits-pools", holds, f"the pools of {flavor.name} hold {holds:,}"),
@@ -91,7 +92,7 @@ def _counts(job: ResolvedJob, flavor: Flavor, field: str, count: int) -> Iterato
             fits = int(limit) // each
             yield job.finding(
                 ("gke", field), f"{count:,} {unit}s are {needed:,} {resource}, and {why}", rule=rule,
-                allowed=f"at most {fits:,}" if fits else f"none: one {unit} is {each}", nearest=fits or None,
+                allowed=f"at most {fits:,}" if fits else f"none: one {unit} is {each}", nearest=nearest or None,
             )  # fmt: skip
 
 
