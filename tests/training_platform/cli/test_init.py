@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -53,6 +56,33 @@ def test_a_first_environment_is_ten_lines_below_the_one_that_names_its_schema(ro
     schema, *lines = (root / "stacks" / "Pulumi.dev.yaml").read_text().splitlines()
     assert schema.startswith("# yaml-language-server")
     assert len(lines) == 10
+
+
+def answered(root: Path, *arguments: str, answers: str) -> str:
+    """Run a command whose questions are answered at a terminal, and return what it printed."""
+    ours, theirs = os.openpty()
+    command = [sys.executable, "-m", "training_platform.cli.main", *arguments]
+    with subprocess.Popen(
+        [*command, "--root", str(root)], stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        os.write(ours, answers.encode())
+        said, _ = process.communicate(timeout=60)
+    os.close(theirs)
+    os.close(ours)
+    assert process.returncode == 0, said
+    return said
+
+
+def test_what_no_flag_says_is_asked_for_at_a_terminal(root: Path) -> None:
+    asked = answered(root, "init", "environment", "dev", answers="example-lab\nn\n\n\n")
+    answered(root, "init", "team", "vision", answers="\ngroup:vision@example.com\n")
+    job = answered(root, "init", "job", "vision/train", answers="\n\nus-docker.pkg.dev/e/i/t:1\n\n\n")
+
+    order = [asked.index(each) for each in ("project id", "production", "Machine type", "Zone")]
+    assert order == sorted(order)
+    assert "Where it runs" in job
+    assert run(root, "quota", "init").exit_code == 0
+    assert "2 stacks: clean, 1 warning\n" in run(root, "check", "--fast").stdout  # alerts reach nobody
 
 
 @pytest.mark.parametrize("late", [False, True])

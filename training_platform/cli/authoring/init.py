@@ -44,14 +44,16 @@ def environment(
     folder = repository(root)
     if not sys.stdin.isatty() and project is None and production is None:
         fail("--project and --production or --no-production are missing.")
+    project_id = _asked(project, "--project", "Google Cloud project id")
+    is_production = decided(production)
     chosen = _asked(machine_type, "--machine-type", "Machine type of the first node pool", "a3-highgpu-8g")
     if chosen not in MACHINE_TYPES or MACHINE_TYPES[chosen].accelerator is None:
         names = [each for each, row in MACHINE_TYPES.items() if row.accelerator is not None]
         nearest = find_nearest(chosen, names)
         fail(f"{chosen!r} is not a machine type with TPUs or GPUs.{f' Nearest: {nearest}.' if nearest else ''}")
     text = environment_text(
-        project=_asked(project, "--project", "Google Cloud project id"),
-        production=decided(production),
+        project=project_id,
+        production=is_production,
         machine_type=chosen,
         zone=_asked(zone, "--zone", "Zone of the node pool", first_zone(chosen)),
         capacity=capacity or first_capacity(chosen),
