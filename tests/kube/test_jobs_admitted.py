@@ -127,11 +127,34 @@ def test_a_job_of_each_kind_is_admitted_and_gets_its_nodes(queues: Queues, name:
     runs(queues, job)
 
 
-def lab(pool: Json, target: Json) -> tuple[Workspace, ResolvedJob]:
-    """Return stacks with the pool, of whose flavor the team has all, and a job on it."""
-    clusters = {"main": {"location": pool["zone"], "subnet": SUBNET, "node_pools": {"pool": pool}}}
-    ((flavor, found),) = stacks({"clusters": clusters}, {}).flavors("lab", "main").items()
-    share = {"main": {flavor: {"nominal_quota": found.capacity_chips}}}
+@pytest.mark.parametrize(
+    ("machine", "target", "pool"),
+    [
+        (MEGA, {"nodes": 1}, PLACED),
+        (MEGA, {"nodes": 2}, PLACED),
+        (V5E, {"slices": 1}, {"topology": "2x4", "slices": 2, "min_slices": 2, "topology_aware": True}),
+    ],
+)
+def test_a_flavor_with_a_topology_is_had_beside_one_without(
+    queues: Queues, machine: str, target: Json, pool: Json
+) -> None:
+    """Kueue implies a wish for a topology only where every flavor of a queue has one."""
+    first, _ = case(machine, target, **pool)
+    workspace, job = lab(
+        first, target, {"machine_type": H100, "zone": first["zone"], "max_nodes": 2, "capacity": "spot"}
+    )
+    queues.deploy_all(planned(workspace))
+
+    runs(queues, job)
+
+
+def lab(pool: Json, target: Json, *others: Json) -> tuple[Workspace, ResolvedJob]:
+    """Return stacks with the pools, of whose flavors the team has all, and a job on the first."""
+    pools = {"pool": pool, **{f"other-{index}": other for index, other in enumerate(others)}}
+    clusters = {"main": {"location": pool["zone"], "subnet": SUBNET, "node_pools": pools}}
+    flavors = stacks({"clusters": clusters}, {}).flavors("lab", "main")
+    (flavor,) = (name for name, found in flavors.items() if found.pools[0].name == "pool")
+    share = {"main": {name: {"nominal_quota": found.capacity_chips} for name, found in flavors.items()}}
     workspace = stacks({"clusters": clusters}, {TEAM: {"shares": share, "host_network": True}})
     gke = {"cluster": "main", "flavor": flavor, **target}
     text = json.dumps({"environment": "lab", "image": "registry.example.com/train:1", "cpu": 1, "gke": gke})

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.kube.clusters import KINDS, NEEDED, kueue_cluster
-from tests.kube.queues import Json, Queues, planned, stacks, until
+from tests.kube.queues import KUEUE, Json, Queues, planned, stacks, until
 from tests.kube.test_jobs_admitted import SUBNET, left
 from training_platform.config.expansion.pools import HEADS_NAME, HEADS_TAINT
 from training_platform.config.reading.source import parse_source
@@ -81,13 +81,21 @@ def queues(cluster: Heads) -> Iterator[Heads]:
     cluster.delete(JOBSETS)
     until(lambda: left(cluster, "vision"), lambda pods: not pods)
     cluster.clear()
+    flavors = f"{KUEUE}/resourceflavors"  # one that has a topology keeps it
+    cluster.delete(flavors)
+    until(lambda: cluster.get(flavors)["items"], lambda items: not items)
 
 
-def test_a_job_is_admitted_whole_and_a_second_one_waits_whole(queues: Heads) -> None:
-    pools = {"pathways": {"max_nodes": 2}, "node_pools": {"slices": SLICES}}
+@pytest.mark.parametrize("aware", [False, True])
+def test_a_job_is_admitted_whole_and_a_second_one_waits_whole(queues: Heads, aware: bool) -> None:
+    """Where Kueue places the slices, the queue has a flavor without a topology beside theirs."""
+    slices = {**SLICES, "topology_aware": aware}
+    plain = {"plain": {**SLICES, "topology": "4x4"}} if aware else {}
+    pools = {"pathways": {"max_nodes": 2}, "node_pools": {"slices": slices, **plain}}
     clusters = {"main": {"location": "us-central1-a", "subnet": SUBNET, **pools}}
     flavor = "tpu-v5e-2x4"
-    team = {"shares": {"main": {flavor: {"nominal_quota": 16}}}, "buckets": {"state": {"location": "us-central1"}}}
+    shares = {name: {"nominal_quota": 16} for name in (flavor, *(["tpu-v5e-4x4"] if aware else []))}
+    team = {"shares": {"main": shares}, "buckets": {"state": {"location": "us-central1"}}}
     workspace = stacks({"clusters": clusters}, {"vision": team})
     gke = {"cluster": "main", "flavor": flavor, "slices": 2, "pathways": True}
     text = json.dumps({"environment": "lab", "image": "registry.example.com/train:1", "output": "state", "gke": gke})

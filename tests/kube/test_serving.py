@@ -22,6 +22,9 @@ from training_platform.resources.scope import Scope
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 
 H100 = {"training-platform/flavor": "h100-reservation", "cloud.google.com/gke-accelerator": "nvidia-h100-80gb"}
+MEGA = {
+    "training-platform/flavor": "h100-mega-reservation", "cloud.google.com/gke-accelerator": "nvidia-h100-mega-80gb",
+}  # fmt: skip
 SERVER = {"flavor": "h100-reservation", "image": "registry.example.com/vllm:1"}
 
 
@@ -168,3 +171,17 @@ def test_a_pod_waits_at_its_gate_where_no_training_yields(servers: Servers, metr
     ]
     assert servers.run("vision") == 1
     servers.runs("vision", "train")
+
+
+def test_a_server_gets_a_flavor_with_a_topology_beside_one_without(servers: Servers) -> None:
+    shares = {"main": {name: {"nominal_quota": 8} for name in ("h100-reservation", "h100-mega-reservation")}}
+    chat = {**SERVER, "flavor": "h100-mega-reservation", "max_replicas": 1}
+    levels = {f"cloud.google.com/gce-topology-{level}": "one" for level in ("block", "subblock", "host")}
+    labels = {**MEGA, **levels}
+    servers.node("mega-0", labels, "nvidia.com/gpu", 8)
+
+    servers.deploy({"vision": {"shares": shares, "serving": {"main": {"chat": chat}}}})
+
+    until(lambda: servers.run("vision"), lambda running: running == 1)
+    (pod,) = servers.pods("vision")
+    assert pod["spec"]["nodeName"] == "mega-0"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.training_platform.jobs.conftest import ENVIRONMENT, write_lab
+from tests.training_platform.jobs.conftest import ENVIRONMENT, VISION, write_lab
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.config.workspace import read_workspace
 from training_platform.jobs.gke.jobset import jobset
@@ -131,14 +131,23 @@ def test_a_cluster_without_a_pool_for_heads_is_found(take: Take, tmp_path: Path)
     assert "has no pool for heads of Pathways jobs" in row.message
 
 
-@pytest.mark.parametrize("aware", [True, False])
-def test_slices_that_kueue_places_are_found(take: Take, tmp_path: Path, aware: bool) -> None:
+@pytest.mark.parametrize(
+    ("aware", "alone", "refused"), [(True, True, True), (True, False, False), (False, True, False)]
+)
+def test_slices_that_kueue_places_are_found_in_a_queue_without_other_flavors(
+    take: Take, tmp_path: Path, aware: bool, alone: bool, refused: bool
+) -> None:
     pool = "slices: 4, min_slices: 4, topology_aware: true}" if aware else "slices: 4, min_slices: 4}"
-    root = write_lab(tmp_path, lab=ENVIRONMENT.replace("slices: 4, min_slices: 2}", pool))
+    others = re.findall(r"^        tpu-v5e-(?!4x8:).*\n", VISION, re.MULTILINE)
+    assert len(others) == 3
+    vision = VISION
+    for line in others if alone else ():
+        vision = vision.replace(line, "")
+    root = write_lab(tmp_path, lab=ENVIRONMENT.replace("slices: 4, min_slices: 2}", pool), lab_vision=vision)
 
     rows = found(take(JOB, workspace=read_workspace(root)))
 
-    assert rows == ([("job-pathways", "gke.flavor", None)] if aware else [])
+    assert rows == ([("job-pathways", "gke.flavor", None)] if refused else [])
 
 
 def test_images_from_elsewhere_are_found_unless_the_environment_has_them_from_its_own(

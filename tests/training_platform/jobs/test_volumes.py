@@ -158,6 +158,22 @@ def test_a_job_says_how_near_its_vms_are(take: Take) -> None:
     assert "kueue.x-k8s.io/podset-preferred-topology" not in placed
 
 
+@pytest.mark.parametrize("levels", [BLOCK_LEVELS, SLICE_LEVELS])
+def test_a_job_on_one_vm_asks_for_any_place_of_a_topology(take: Take, levels: tuple[str, ...]) -> None:
+    """Kueue gives it no flavor with a topology else, in a queue that has one without."""
+    job = take(GPU.replace("nodes: 2", "nodes: 1"))
+    assert job.flavor is not None
+    flavor = dataclasses.replace(job.flavor, topology_levels=levels)
+
+    placed = template(dataclasses.replace(job, flavor=flavor))["metadata"]["annotations"]
+
+    asked = {name: value for name, value in placed.items() if name.startswith("kueue.x-k8s.io/")}
+    assert asked == {"kueue.x-k8s.io/podset-unconstrained-topology": "true"}
+    assert "kueue.x-k8s.io/podset-unconstrained-topology" not in template(job).get("metadata", {}).get(
+        "annotations", {}
+    )
+
+
 LEVELS = "block, subblock, host"
 
 

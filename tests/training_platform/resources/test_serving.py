@@ -172,6 +172,19 @@ def test_a_pod_of_several_takes_all_gpus_of_its_vm() -> None:
 
 
 @pytest.mark.parametrize("aware", [True, False])
+def test_a_pod_of_one_vm_asks_for_any_place_where_kueue_places_pods(aware: bool) -> None:
+    """Kueue gives it no flavor with a topology else, in a queue that has one without."""
+    main = ENVIRONMENT["clusters"]["main"]
+    pools = {"h100": {"machine_type": "a3-highgpu-8g", "max_nodes": 4, "topology_aware": aware}}
+    shares = {"main": {"h100": {"nominal_quota": 16}}}
+    chat, flavor, scope = made({}, {"clusters": {"main": {**main, "node_pools": pools}}}, shares=shares)
+
+    placed = deployment("chat", chat, flavor, scope)["template"]["metadata"].get("annotations", {})
+
+    assert placed == ({"kueue.x-k8s.io/podset-unconstrained-topology": "true"} if aware else {})
+
+
+@pytest.mark.parametrize("aware", [True, False])
 def test_a_group_has_a_slice_for_itself_by_its_controller_or_by_kueue(aware: bool) -> None:
     pool = {
         "machine_type": "ct5lp-hightpu-4t",

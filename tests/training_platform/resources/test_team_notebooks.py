@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import yaml
 
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import parse_source
+from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.stack import parse_stack
 from training_platform.config.workspace import Workspace, cross_check
@@ -123,6 +125,22 @@ def test_it_mounts_the_data_sets_that_the_team_reads_and_no_others() -> None:
     claims = [each["persistentVolumeClaim"] for each in override["volumes"]]
     assert {"claimName": "data-set.images", "readOnly": True} in claims
     assert override["extra_annotations"] == {"gke-gcsfuse/volumes": "true"}
+
+
+@pytest.mark.parametrize("aware", [True, False])
+def test_it_asks_for_any_place_of_a_pool_that_kueue_places_pods_on(aware: bool) -> None:
+    """Kueue gives it no flavor with a topology else, in a queue that has one without."""
+    main = ENVIRONMENT["clusters"]["main"]
+    pools = main["node_pools"] | {"h100": {"machine_type": "a3-highgpu-8g", "max_nodes": 4, "topology_aware": aware}}
+    notebooks = {**HUB, "teams": {"vision": VISION}}
+    text = json.dumps({**main, "node_pools": pools, "notebooks": notebooks})
+    cluster = ClusterSpec.model_validate_json(text)
+    assert cluster.notebooks is not None
+
+    (only,) = team_profiles("main", cluster, cluster.notebooks, "vision", {})
+
+    asked = only["kubespawner_override"].get("extra_annotations", {})
+    assert asked == ({"kueue.x-k8s.io/podset-unconstrained-topology": "true"} if aware else {})
 
 
 def test_the_variable_of_a_data_set_is_that_of_jobs() -> None:

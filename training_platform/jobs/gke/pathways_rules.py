@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from training_platform.catalog import MACHINE_TYPES
+from training_platform.config.expansion.flavors import Flavor
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.section import enumeration
 from training_platform.jobs.gke.layout import gke_target, shape
@@ -33,14 +34,22 @@ def pathways_findings(job: ResolvedJob) -> Iterator[Finding]:
     elif flavor.by_request:
         message = f"queued provisioning of {flavor.name} requests VMs for one pod set, and a Pathways job has two"
         yield job.finding(("gke", "flavor"), message, rule=RULE, allowed="a flavor without queued provisioning")
-    elif flavor.topology_levels:  # seen with Kueue 0.19.2: "failed to assign flavors to pod set head"
-        message = f"Kueue places pods of {flavor.name} by topology, and cannot place the head, which has no TPUs"
-        yield job.finding(("gke", "flavor"), message, rule=RULE, allowed="a flavor of pools without topology_aware")
+    elif flavor.topology_levels and all(each.topology_levels for each in _flavors_of_the_queue(job)):
+        # Seen with Kueue 0.19.2: "failed to assign flavors to pod set head: no TAS flavor assigned".
+        message = f"every flavor of the team's queue has a topology, as {flavor.name} does, and the head asks for none"
+        allowed = "a flavor of pools without topology_aware, or a share of such a one beside it"
+        yield job.finding(("gke", "flavor"), message, rule=RULE, allowed=allowed)
     if not job.spec.output:
         message = "is missing: Pathways stores its state below the run's output"
         yield job.finding(("output",), message, rule=RULE, allowed="a bucket of the team")
     yield from _images(job)
     yield from _head(job)
+
+
+def _flavors_of_the_queue(job: ResolvedJob) -> list[Flavor]:
+    gke, _ = gke_target(job)
+    every = job.workspace.flavors(job.spec.environment, gke.cluster)
+    return [every[name] for name in job.team.shares[gke.cluster]]
 
 
 def _images(job: ResolvedJob) -> Iterator[Finding]:

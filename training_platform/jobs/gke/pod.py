@@ -15,7 +15,7 @@ from training_platform.jobs.outputs import output_variables
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.jobs.spec.gke import GkeTarget
 from training_platform.resources.cloud_names import SERVICE_ACCOUNT
-from training_platform.resources.kueue.objects import resource_flavor
+from training_platform.resources.kueue.objects import ANY_PLACE, resource_flavor
 
 DISRUPTED = {"type": "DisruptionTarget", "status": "True"}
 EXPERIMENT_VARIABLES = ("AIP_EXPERIMENT_NAME", "AIP_EXPERIMENT_RUN_NAME")
@@ -56,8 +56,10 @@ def placement(gke: GkeTarget, flavor: Flavor, hosts: int) -> dict[str, str]:
 
     A flavor that has no topology admits no job that asks for one. Source: Kueue v0.19.2, topology-aware scheduling.
     """
-    if not flavor.topology_levels or hosts == 1:
+    if not flavor.topology_levels:
         return {}
+    if hosts == 1:
+        return dict(ANY_PLACE)
     if flavor.topology_levels == SLICE_LEVELS:  # each Job of the set is a slice, and needs one for itself
         return {SLICES: SLICE_LEVELS[0], SLICE_SIZE: str(hosts)}
     levels, chosen = placement_levels(flavor), gke.placement

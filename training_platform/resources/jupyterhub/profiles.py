@@ -15,7 +15,7 @@ from training_platform.config.names import data_claim, data_variable
 from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.workloads.notebooks import NOTEBOOK_PRIORITY, Notebooks
 from training_platform.resources.cloud_names import SERVICE_ACCOUNT
-from training_platform.resources.kueue.objects import PRIORITY_LABEL, QUEUE_LABEL, local_queue_names
+from training_platform.resources.kueue.objects import ANY_PLACE, PRIORITY_LABEL, QUEUE_LABEL, local_queue_names
 from training_platform.resources.storage.data_sets import NotebookDataSets
 
 Profile = dict[str, Any]  # an entry of KubeSpawner's profile_list
@@ -41,9 +41,9 @@ def team_profiles(
 ) -> list[Profile]:
     """Return the profiles of a team; ``data_sets`` are what it reads, disks in a zone for VMs of that zone alone."""
     found = _of_pools(cluster_name, cluster, notebooks, notebooks.teams[team].pools)
-    zones = {f"pool-{pool.name}": pool.zone for pool in cluster_pools(cluster_name, cluster)}
+    pools = {f"pool-{pool.name}": pool for pool in cluster_pools(cluster_name, cluster)}
     for profile in found:
-        here = zones[profile["slug"]]
+        pool = pools[profile["slug"]]
         profile["display_name"] += f", {team}"
         profile["slug"] = f"team-{team}-{profile['slug']}"
         profile["description"] += (
@@ -51,8 +51,10 @@ def team_profiles(
             f"{notebooks.idle_minutes} idle minutes."
         )
         profile["kubespawner_override"] |= in_namespace(
-            notebooks, team, {key: each for key, each in data_sets.items() if each.zone in (None, here)}
+            notebooks, team, {key: each for key, each in data_sets.items() if each.zone in (None, pool.zone)}
         )
+        if pool.spec.topology_aware:
+            profile["kubespawner_override"].setdefault("extra_annotations", {}).update(ANY_PLACE)
     return found
 
 
@@ -61,7 +63,7 @@ def in_namespace(notebooks: Notebooks, team: str, data_sets: NotebookDataSets) -
     queue, *_ = local_queue_names(team)
     home = {"name": "home", "mountPath": HOME, "subPath": f"{team}/{{username}}"}  # a folder that admission allows
     volumes, mounts = data_volumes(data_sets)
-    buckets = FUSE_ANNOTATION if any(each.bucket for each in data_sets.values()) else {}
+    buckets = dict(FUSE_ANNOTATION) if any(each.bucket for each in data_sets.values()) else {}
     return {
         "namespace": team,
         "service_account": SERVICE_ACCOUNT,

@@ -23,6 +23,10 @@ QUEUE_LABEL = "kueue.x-k8s.io/queue-name"  # on jobs and pods: the LocalQueue th
 PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 DEFAULT_QUEUE = "default"  # Kueue puts jobs without the label kueue.x-k8s.io/queue-name into a queue of this name
 
+# Whoever asks for no topology gets no flavor that has one, where the queue has a flavor without beside it: Kueue takes
+# the wish as given only if all have one (seen with 0.19.2).
+ANY_PLACE = {"kueue.x-k8s.io/podset-unconstrained-topology": "true"}
+
 
 def resource_flavor(flavor: Flavor) -> dict[str, Any]:
     """Return the spec of a ResourceFlavor: the nodes that it stands for, and what their pods tolerate.

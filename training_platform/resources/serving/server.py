@@ -20,7 +20,13 @@ from training_platform.config.expansion.flavors import Flavor
 from training_platform.config.spec.team import Team
 from training_platform.config.spec.workloads.serving import ServerSpec
 from training_platform.resources.cloud_names import SERVICE_ACCOUNT, secret_id
-from training_platform.resources.kueue.objects import PRIORITY_LABEL, QUEUE_LABEL, local_queue_names, resource_flavor
+from training_platform.resources.kueue.objects import (
+    ANY_PLACE,
+    PRIORITY_LABEL,
+    QUEUE_LABEL,
+    local_queue_names,
+    resource_flavor,
+)
 from training_platform.resources.scope import MANAGED_BY, Scope
 
 SERVER_LABEL = f"{MANAGED_BY}/server"
@@ -85,11 +91,12 @@ def gated_chips(team: Team, cluster: str, flavors: Mapping[str, Flavor]) -> Coun
 def deployment(name: str, server: ServerSpec, flavor: Flavor, scope: Scope) -> dict[str, Any]:
     """Return the spec of a Deployment; how many pods it has is the autoscaler's to say."""
     labels = {SERVER_LABEL: name}
+    placed = {"annotations": dict(ANY_PLACE)} if flavor.topology_levels else {}
     return {
         "selector": {"matchLabels": labels},
         # No pod more than the most that the share is counted for, during updates either.
         "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
-        "template": {"metadata": {"labels": labels}, "spec": pod(server, flavor, scope)},
+        "template": {"metadata": {"labels": labels, **placed}, "spec": pod(server, flavor, scope)},
     }
 
 
