@@ -108,14 +108,20 @@ ADAPTER_PATHS = {
 }
 
 
-def test_the_api_server_takes_what_the_adapter_is_made_of(cluster: tuple[Servers, MetricsApi], scope: Scope) -> None:
+def adapter_objects(scope: Scope) -> list[Json]:
+    """Return what a deployment of the adapter makes in a cluster."""
+
     def program() -> None:
         inside = pulumi.ResourceOptions(provider=kubernetes.Provider("cluster", kubeconfig="{}"))
         MetricsAdapter("main-adapter", MetricsAdapterArgs(scope=scope, account="a@example.com"), inside)
 
-    servers, _ = cluster
     plan = record(program, project="training-platform", stack_name="prod")
-    bodies = [dict(each.inputs) for each in plan.resources if each.inputs.get("kind") in ADAPTER_PATHS]
+    return [dict(each.inputs) for each in plan.resources if each.inputs.get("kind") in ADAPTER_PATHS]
+
+
+def test_the_api_server_takes_what_the_adapter_is_made_of(cluster: tuple[Servers, MetricsApi], scope: Scope) -> None:
+    servers, _ = cluster
+    bodies = adapter_objects(scope)
 
     assert {each["kind"] for each in bodies} == ADAPTER_PATHS.keys()
     for body in bodies:
