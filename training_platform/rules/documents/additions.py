@@ -60,6 +60,8 @@ def _names(family: str) -> Mapping[str, list[tuple[str, str]]]:
 
 def _is_for(extra: Shape, kind: str) -> bool:
     """Whether what is said of an input goes with its kind: of a block how inputs go together, of a text its form."""
+    if extra.keys() & {"least", "most"}:
+        return kind in ("int32", "int64")
     return kind == ("block" if extra.keys() & {*_LISTS, "required"} else "map" if "keys_like" in extra else "text")
 
 
@@ -104,7 +106,10 @@ def _joined(shape: Shape, extra: Shape, *, known: bool) -> Shape:
     if shape["is"] != "block":
         return {name: value for name, value in extra.items() if not (known and name in shape)}
     needed = {*shape.get("required", ()), *extra.get("required", ())} - {*extra.get("optional", ())}
-    lists = {name: [*shape.get(name, ()), *extra[name]] for name in _LISTS if name in extra}
+    lists = {
+        name: [*shape.get(name, ()), *(each for each in extra[name] if each not in shape.get(name, ()))]
+        for name in _LISTS if name in extra
+    }  # fmt: skip
     return {**extra, **lists, "required": sorted(needed)}
 
 

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from training_platform.resources.planned import UNKNOWN
+from training_platform.rules.documents.forms import FORMS
 from training_platform.rules.documents.problems import Problem, Report, Where, missing, path_of, refused
 
 Shape = Mapping[str, Any]
@@ -89,7 +90,7 @@ def _in_case(value: Mapping[str, Any], case: Shape, where: Where, report: Report
     if names and not any(value.get(name) for name in names):
         message = f"none of {', '.join(names)} is written, and {why}"
         report(Problem("required", path_of((where, names[0])), message, f"one of {', '.join(names)}"))
-    _few(value, case, why, where, report)
+    _listed(value, case, why, where, report)
     for key, values in case.get("only", {}).items():
         found = _below(value, key)
         if found not in (None, UNKNOWN) and not any(_is_like(found, each) for each in values):
@@ -111,11 +112,17 @@ def _in_both(value: Mapping[str, Any], pairs: Sequence[Sequence[str]], where: Wh
                 report(Problem("range", path_of(((where, other), at)), message, f"what is not in {one}"))
 
 
-def _few(value: Mapping[str, Any], case: Shape, why: str, where: Where, report: Report) -> None:
+def _listed(value: Mapping[str, Any], case: Shape, why: str, where: Where, report: Report) -> None:
+    """Report lists with more entries than a case has, or with entries of another form."""
     for key, most in case.get("few", {}).items():
         if isinstance(found := value.get(key), list) and len(found) > most:
             message = f"there are {len(found)} {key}, and {why}"
             report(Problem("range", path_of((where, key)), message, f"{most} of {key}"))
+    for key, form in case.get("each", {}).items():
+        is_right, example = FORMS[form]
+        for index, item in enumerate(found if isinstance(found := value.get(key), list) else ()):
+            if isinstance(item, str) and not is_right(item):
+                report(refused("format", ((where, key), index), item, f"and {why}", example))
 
 
 def _is_like(value: Any, allowed: Any) -> bool:

@@ -32,6 +32,21 @@ BOUNDS: list[tuple[str, str, Any, Any]] = [
     ("compute/resourcePolicy:ResourcePolicy", "snapshotSchedulePolicy",
      {"schedule": {"dailySchedule": {"daysInCycle": 1, "startTime": "04:00"}}},
      {"schedule": {"dailySchedule": {"daysInCycle": 1, "startTime": "04:30"}}}),
+    ("compute/healthCheck:HealthCheck", "unhealthyThreshold", 10, 11),
+    ("compute/healthCheck:HealthCheck", "tcpHealthCheck", {"port": 65535}, {"port": 65536}),
+    ("container/cluster:Cluster", "minMasterVersion", "1.34.1-gke.3084001", "1.34.x"),
+    ("dns/recordSet:RecordSet", "ttl", 0, -1),
+    ("filestore/instance:Instance", "networks", [{"network": "a", "modes": ["MODE_IPV4"]}],
+     [{"network": name, "modes": ["MODE_IPV4"]} for name in ("a", "b")]),
+    ("kms/cryptoKey:CryptoKey", "keyRing", "projects/a/locations/b/keyRings/c", "c"),
+    ("monitoring/alertPolicy:AlertPolicy", "notificationChannels", ["projects/a/notificationChannels/1"], ["people"]),
+    ("pubsub/subscription:Subscription", "deadLetterPolicy", {"deadLetterTopic": "projects/a/topics/b"},
+     {"deadLetterTopic": "b"}),
+    ("pubsub/subscription:Subscription", "pushConfig", {"pushEndpoint": "https://a.example.com"},
+     {"pushEndpoint": "http://a.example.com"}),
+    ("storage/bucket:Bucket", "lifecycleRules", [{"action": {"type": "Delete"}, "condition": {"age": 1}}],
+     [{"action": {"type": "Delete"}, "condition": {}}]),
+    ("storage/bucket:Bucket", "storageClass", "NEARLINE", "FROZEN"),
     ("dns/managedZone:ManagedZone", "dnsName", "example.com.", "example.com"),
     ("dns/recordSet:RecordSet", "name", "hub.example.com.", "hub.example.com"),
     ("iam/workloadIdentityPool:WorkloadIdentityPool", "workloadIdentityPoolId", "builds", "gcp-builds"),
@@ -84,3 +99,10 @@ def test_a_subnet_of_proxies_has_a_role(purpose: str | None, count: int) -> None
     rows = found("gcp:compute/subnetwork:Subnetwork", network="a", ipCidrRange="10.0.0.0/23", purpose=purpose)
 
     assert len([each for each in rows if each.path == "role"]) == count
+
+
+@pytest.mark.parametrize(("address", "count"), [("10.0.0.5", 0), ("hub.example.com.", 1)])
+def test_a_record_of_addresses_has_addresses(address: str, count: int) -> None:
+    rows = found("gcp:dns/recordSet:RecordSet", name="a.example.com.", managedZone="own", type="A", rrdatas=[address])
+
+    assert len([each for each in rows if each.path == "rrdatas[0]"]) == count

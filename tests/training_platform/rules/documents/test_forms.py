@@ -72,6 +72,12 @@ def test_a_form_is_told_at_its_boundary(form: str, right: list[str], wrong: list
         ("kubernetes:rbac.authorization.k8s.io/v1:Role", "rules", "required",
          [[{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]],
          [[{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"], "nonResourceURLs": ["/metrics"]}]]),
+        ("kubernetes:policy/v1:PodDisruptionBudget", "spec.selector", "enum",
+         [{"matchExpressions": [{"key": "app", "operator": "In", "values": ["a"]}]}],
+         [{"matchExpressions": [{"key": "app", "operator": "Like", "values": ["a"]}]}]),
+        ("kubernetes:networking.k8s.io/v1:NetworkPolicy", "spec.podSelector", "required",
+         [{"matchExpressions": [{"key": "app", "operator": "Exists"}]}],
+         [{"matchExpressions": [{"key": "app", "operator": "Exists", "values": ["a"]}]}]),
         ("kubernetes:core/v1:ConfigMap", "data", "range", [{"a": "b"}], []),
     ],
 )  # fmt: skip
@@ -117,7 +123,7 @@ def test_every_name_with_a_form_is_an_input_and_every_input_that_is_called_so_ha
     content = json.loads((FOLDER / "google.json").read_text(encoding="utf-8"))
     names = yaml.safe_load((FOLDER / "additions.yaml").read_text(encoding="utf-8"))["names"]["gcp"]
     fields = {name: content["shapes"][number] for shape in content["shapes"] for name, number in shape.get(
-        "fields", {}).items() if content["shapes"][number]["is"] in ("text", "list")}  # fmt: skip
+        "fields", {}).items() if content["shapes"][number]["is"] in ("text", "list", "int32", "int64")}  # fmt: skip
     called = re.compile(r"cidr|timezone|kmskey|serviceaccount|iamMember|^members?$|ranges$|email$", re.IGNORECASE)
     other = {  # names of ranges, flags in words, and lists of blocks
         "additionalIpRangesConfigs", "advertisedIpRanges", "aliasIpRanges", "aliasIpv6Ranges", "cidrBlock",
