@@ -16,7 +16,7 @@ from training_platform.catalog.nearest import find_nearest
 from training_platform.config.data_sets import with_own_data
 from training_platform.config.expansion.flavors import Flavor
 from training_platform.config.reading.finding import Finding, Path, Severity
-from training_platform.config.reading.rejection import rejections
+from training_platform.config.reading.rejection import rejections, right_part
 from training_platform.config.reading.section import enumeration
 from training_platform.config.reading.source import Source, UnreadableError, read_source
 from training_platform.config.spec.environment import Environment
@@ -93,7 +93,9 @@ def parse_job(source: Source, workspace: Workspace) -> tuple[ResolvedJob | None,
         job = Job.model_validate_json(json.dumps(source.value))
     except ValidationError as error:
         found = rejections(error, Job, source, (), "")
-        return None, findings + [dataclasses.replace(each, rule=MODEL_RULE, stack=None) for each in found]
+        findings += [dataclasses.replace(each, rule=MODEL_RULE, stack=None) for each in found]
+        rest = right_part(source.value, error, Job)
+        return None, findings + (_resolve(rest, source, workspace)[1] if rest else [])
     resolved, dangling = _resolve(job, source, workspace)
     findings += dangling
     return (None if findings else resolved), findings

@@ -348,6 +348,19 @@ def test_a_name_overflows_with_the_letters_of_a_run_and_the_number_of_a_point(ne
     assert [found.rule for found in check(root, HEAD + grid + GPU, "a" * (longest - 2))] == ["job-name"]
 
 
+@pytest.mark.parametrize(
+    ("text", "paths"),
+    [
+        ("cpu: x\noutput: nowhere\n" + GPU, ["cpu", "output"]),
+        (GPU.replace("h100", "h1000") + "\nenv: {A: 1}\nsecrets: {A: tokn}", ["env.A", "gke.flavor", "secrets.A"]),
+        ("foo: 1\nmounts: [{name: a, source: {directory: nowhere}}]\n" + GPU, ["foo", "mounts[0].source.directory"]),
+        ("cpu: x\ngke: 1", ["cpu", "gke"]),
+    ],
+)
+def test_a_value_of_another_shape_hides_no_name_that_is_not_there(new_lab: Lab, text: str, paths: list[str]) -> None:
+    assert sorted(found.path for found in check(new_lab(), HEAD + text)) == paths
+
+
 def test_all_that_is_wrong_with_a_file_comes_at_once(new_lab: Lab) -> None:
     text = above("cpu: 300\nsecrets: {A: token}\nprofiler: true", GPU) + "\n" + put(A100, PEERED)
     text += f"\nmounts: [{BUCKET.replace('data,', 'data, path: /data,')}]"

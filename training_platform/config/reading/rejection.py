@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, get_args, get_origin
+from typing import Any, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -17,6 +18,7 @@ from training_platform.config.reading.section import FORMS, enumeration
 from training_platform.config.reading.source import Source
 
 RULE = "stack-model"
+_Model = TypeVar("_Model", bound=BaseModel)
 _BOUNDS = {
     "greater_than_equal": ("at least", "ge"),
     "less_than_equal": ("at most", "le"),
@@ -61,6 +63,28 @@ def rejections(
         if detail["type"] != "too_short" or detail["loc"] not in entries
         for conflict in _conflicts(detail, model, source.written.get((*below, *detail["loc"])))
     ]
+
+
+def right_part(value: Any, error: ValidationError, model: type[_Model]) -> _Model | None:
+    """Return what a rejected value says without the fields that were refused; None where that is refused too."""
+    rest = copy.deepcopy(value)
+    for detail in error.errors(include_url=False):
+        if not detail["loc"]:
+            return None
+        _drop(rest, detail["loc"])
+    try:
+        return model.model_validate_json(json.dumps(rest))
+    except ValidationError:
+        return None
+
+
+def _drop(value: Any, path: Path) -> None:
+    head, *rest = path
+    inner = value.get(head) if isinstance(value, dict) else None
+    if rest and isinstance(inner, dict):
+        _drop(inner, tuple(rest))
+    elif isinstance(value, dict):
+        value.pop(head, None)
 
 
 def _conflicts(detail: ErrorDetails, model: type[BaseModel], written: str | None) -> Iterator[Conflict]:
