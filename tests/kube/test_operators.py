@@ -31,6 +31,7 @@ RAYCLUSTERS, RAYJOBS = f"{RAY}/rayclusters", f"{RAY}/rayjobs"
 TRAINJOBS, RUNTIMES = f"{TRAINER}/trainjobs", f"{TRAINER}/trainingruntimes"
 JOBS, PODS = f"/apis/batch/v1/namespaces/{TEAM}/jobs", f"/api/v1/namespaces/{TEAM}/pods"
 JOBSETS = f"/apis/jobset.x-k8s.io/v1alpha2/namespaces/{TEAM}/jobsets"
+GRACE_SECONDS = 60
 IMAGE = "us-central1-docker.pkg.dev/example-train-dev/images/train:1"
 MERGE = {"Content-Type": "application/merge-patch+json"}
 
@@ -167,10 +168,21 @@ def ray_job(name: str = "sweep") -> Json:
     return {**about("RayJob", name, "ray.io/v1"), "spec": spec}
 
 
+def with_field(body: Json, path: str, value: Any) -> Json:
+    spoiled = copy.deepcopy(body)
+    *parents, last = path.split(".")
+    inner: Any = spoiled
+    for key in parents:
+        inner = inner[int(key)] if key.isdigit() else inner.setdefault(key, {})
+    inner[last] = value
+    return spoiled
+
+
 def runtime() -> Json:
     """Return a runtime as a team writes it: PyTorch on as many nodes as its jobs say."""
     step = {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}
-    node = {"name": "node", "template": {"metadata": {"labels": step}, "spec": {"template": pods_of("node")}}}
+    pods = with_field(pods_of("node"), "spec.terminationGracePeriodSeconds", GRACE_SECONDS)
+    node = {"name": "node", "template": {"metadata": {"labels": step}, "spec": {"template": pods}}}
     body = about("TrainingRuntime", "torch", "trainer.kubeflow.org/v1alpha1")
     return {
         **body,
@@ -191,16 +203,6 @@ KINDS_OF_JOBS = {
     "RayJob": (RAYJOBS, ray_job("again")),
     "TrainJob": (TRAINJOBS, train_job("again")),
 }
-
-
-def with_field(body: Json, path: str, value: Any) -> Json:
-    spoiled = copy.deepcopy(body)
-    *parents, last = path.split(".")
-    inner: Any = spoiled
-    for key in parents:
-        inner = inner[int(key)] if key.isdigit() else inner.setdefault(key, {})
-    inner[last] = value
-    return spoiled
 
 
 BOTH = {"gpu-0", "gpu-1"}
@@ -276,7 +278,9 @@ def test_a_train_job_is_admitted_whole_and_a_second_one_waits_whole(operated: Op
     of_first = "jobset.sigs.k8s.io/jobset-name=first"
     until(lambda: operated.nodes_of_pods(of_first), lambda nodes: nodes == BOTH)
     operated.waits(TEAM, "second")
-    assert {pod["metadata"]["labels"][PODSET_LABEL] for pod in operated.pods(of_first)} == {"node"}
+    for pod in operated.pods(of_first):
+        assert pod["metadata"]["labels"][PODSET_LABEL] == "node"
+        assert pod["spec"]["terminationGracePeriodSeconds"] == GRACE_SECONDS
     assert operated.pods("jobset.sigs.k8s.io/jobset-name=second") == []
     assert operated.workloads() == ["first", "second"]
     operated.delete(f"{TRAINJOBS}/first")
