@@ -131,8 +131,8 @@ def _across(stack: Stack, workspace: Workspace) -> Iterator[Finding]:
         for name, paths in clashes(stack.section).items():
             others = ", ".join(dotted(path) for path in paths[:-1])
             yield stack.finding(RULE, paths[-1], f"and {others} would both be called {name!r}", allowed="another name")
-    if stack.team:
-        yield from _of_team(stack, stack.team, workspace)
+    if team := stack.team or stack.rest:
+        yield from _of_team(dataclasses.replace(stack, team=team), team, workspace)
     if stack.environment:
         for name, cohort in stack.environment.cohorts.items():
             path: Path = ("cohorts", name, "shares")

@@ -94,7 +94,7 @@ def parse_job(source: Source, workspace: Workspace) -> tuple[ResolvedJob | None,
     except ValidationError as error:
         found = rejections(error, Job, source, (), "")
         findings += [dataclasses.replace(each, rule=MODEL_RULE, stack=None) for each in found]
-        rest = right_part(source.value, error, Job)
+        rest = right_part(source.value, Job)
         return None, findings + (_resolve(rest, source, workspace)[1] if rest else [])
     resolved, dangling = _resolve(job, source, workspace)
     findings += dangling

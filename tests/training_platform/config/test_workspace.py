@@ -44,6 +44,19 @@ def test_a_team_of_an_unknown_environment_is_found(copy: Path) -> None:
     assert finding.nearest == "prod"
 
 
+def test_a_value_that_the_model_refuses_hides_no_name_that_is_not_there(copy: Path) -> None:
+    edit(copy, "prod-nlp", "filestore: datasets", "filestore: dataset")
+    edit(copy, "prod-nlp", "us-west4:", "us-west5:")
+    found = edit(copy, "prod-nlp", "nominal_quota: 40", "nominal_quota: forty").stacks["prod-nlp"]
+
+    assert found.team is None
+    assert [each.path for each in found.findings] == [
+        "shares.us-central1.h100-reservation.nominal_quota",
+        "shares.us-west5",
+        "directories.corpora.filestore",
+    ]
+
+
 def test_a_share_of_an_unknown_cluster_is_found(copy: Path) -> None:
     (finding,) = edit(copy, "prod-nlp", "us-west4:", "us-west5:").stacks["prod-nlp"].findings
 

@@ -65,20 +65,21 @@ def rejections(
     ]
 
 
-def right_part(value: Any, error: ValidationError, model: type[_Model]) -> _Model | None:
-    """Return what a rejected value says without the fields that were refused; None where that is refused too."""
+def right_part(value: Any, model: type[_Model]) -> _Model | None:
+    """Return what a value says without the fields that the model refuses; None where that is refused too."""
     rest = copy.deepcopy(value)
-    for detail in error.errors(include_url=False):
-        if not detail["loc"]:
-            return None
-        _drop(rest, detail["loc"])
-    try:
-        return model.model_validate_json(json.dumps(rest))
-    except ValidationError:
-        return None
+    for _ in range(3):  # a part may be refused for what was taken from it
+        try:
+            return model.model_validate_json(json.dumps(rest))
+        except ValidationError as error:
+            for detail in error.errors(include_url=False):
+                _drop(rest, detail["loc"][:-1] if detail["type"] == "missing" else detail["loc"])
+    return None
 
 
 def _drop(value: Any, path: Path) -> None:
+    if not path:
+        return
     head, *rest = path
     inner = value.get(head) if isinstance(value, dict) else None
     if rest and isinstance(inner, dict):

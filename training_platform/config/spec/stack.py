@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.finding import Finding, Path, Position, Severity, dotted
-from training_platform.config.reading.rejection import RULE, rejections
+from training_platform.config.reading.rejection import RULE, rejections, right_part
 from training_platform.config.reading.section import FORMS, NAME, article, enumeration
 from training_platform.config.reading.source import Source, read_source
 from training_platform.config.spec.environment import Environment
@@ -36,6 +36,7 @@ class Stack:
 
     ``below`` is the path of that section in the file; a section's own paths stand below it. ``production`` is what the
     environment's file says; a team's is known once all files are read, and None is a file that does not say.
+    ``rest`` is a rejected team without the fields that were refused: only what it refers to is read.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Stack:
     config: Mapping[str, Any]
     below: Path = ()
     findings: tuple[Finding, ...] = ()
+    rest: Team | None = None
 
     @property
     def environment_name(self) -> str:
@@ -118,6 +120,7 @@ def parse_stack(name: str, source: Source) -> Stack:
     section, problems = validate(name, key, config[key], source)
     if isinstance(section, Environment) and not re.match(NAME, name):
         section, problems = None, [_wrong_name(name, key, source)]
+    rest = None if section or SECTIONS[key] is not Team else right_part(config[key], Team)
     switches = {dotted(("config", key)) + f".{each.path}" for each in problems if each.allowed == "true or false"}
     findings = [*(each for each in findings if each.path not in switches), *problems]  # `no` is one mistake
     return Stack(
@@ -128,6 +131,7 @@ def parse_stack(name: str, source: Source) -> Stack:
         environment=section if isinstance(section, Environment) else None,
         production=section.production if isinstance(section, Environment) else None,
         team=section if isinstance(section, Team) else None,
+        rest=rest,
         findings=tuple(findings),
     )
 
