@@ -18,6 +18,13 @@ ROOT = Path(__file__).parents[3]
 SIGNALS = {signal.SIGTERM: 143, signal.SIGHUP: 129}
 
 
+def _unheard(number: signal.Signals) -> pytest.MarkDecorator:
+    """Return the mark that skips a signal which these tests were started to ignore, and so all that they start."""
+    return pytest.mark.skipif(
+        signal.getsignal(number) is signal.SIG_IGN, reason=f"{number.name} is ignored, as by nohup"
+    )
+
+
 def marked(mark: str) -> Iterator[int]:
     """Yield the processes that have a text in their environment, as those have that a check starts."""
     for folder in Path("/proc").glob("[0-9]*"):
@@ -111,7 +118,7 @@ def test_a_checkout_that_a_killed_check_left_goes_with_the_next_one(repository: 
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
-@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize("number", [pytest.param(each, marks=_unheard(each)) for each in SIGNALS])
 def test_processes_that_plan_end_with_the_check(number: signal.Signals, repository: Any) -> None:
     root = repository.root
     shutil.copy(repository.path("small"), repository.path("other"))
