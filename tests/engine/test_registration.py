@@ -52,13 +52,13 @@ k8s.apiextensions.CustomResource(
     },
     opts=Options(provider=one),
 )
-settings("from_apply", {"name": later.metadata.apply(lambda found: f"{found.name}-x")}, provider=one)
+settings("from-apply", {"name": later.metadata.apply(lambda found: f"{found.name}-x")}, provider=one)
 """
 PROVIDERS = """
 later = settings("later", provider=one)
 two = k8s.Provider("two", kubeconfig=later.id.apply(lambda name: kubeconfig(f"https://{name}")), cluster_identifier="2")
 far = settings("far", {"known": "x"}, provider=two)
-settings("from_far", {"name": far.metadata["name"], "known": far.data["known"]}, provider=one)
+settings("from-far", {"name": far.metadata["name"], "known": far.data["known"]}, provider=one)
 part = Part("part", opts=Options(providers=[one, two]))
 inner = Part("inner", opts=Options(parent=part, provider=one))
 settings("below", parent=inner)
@@ -71,8 +71,8 @@ settings(
     ignore_changes=["data", "metadata.labels"], replace_on_changes=["data"],
     custom_timeouts=pulumi.CustomTimeouts(create="90s", update="1h30m", delete="8h"),
 )
-settings("after_component", parent=other, provider=one, depends_on=[part])
-settings("after_resource", {"name": first.metadata["name"]}, provider=one, depends_on=first)
+settings("after-component", parent=other, provider=one, depends_on=[part])
+settings("after-resource", {"name": first.metadata["name"]}, provider=one, depends_on=first)
 settings("child", parent=first, provider=one)
 Part("protected", opts=Options(protect=True, parent=part))
 """

@@ -22,8 +22,8 @@ pytestmark = [
 
 
 def held(folder: Folder) -> Counter[str]:
-    """Count what the local cloud holds, by name without random parts."""
-    names = (each.name for each in Store(folder.cloud).all() if "/operations/" not in each.name)
+    """Count what the local cloud holds, without what it notes of work, by name without random parts."""
+    names = (each.name for each in Store(folder.cloud).all() if not re.search("/(operations|changes)/", each.name))
     return Counter(re.sub(r"-[0-9a-f]{7}$|\d{15,}", "", name) for name in names)
 
 
