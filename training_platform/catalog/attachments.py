@@ -81,13 +81,16 @@ def vertex_gpu(accelerator_type: str | None) -> Accelerator | None:
 
 
 @lru_cache(maxsize=1024)
-def as_asked(machine_type: str, accelerator: str, count: int) -> MachineType:
-    """Return the row of a CPU machine type with ``count`` GPUs of a name, whether or not there is such a machine.
+def as_asked(machine_type: str, accelerator: str | None, count: int) -> MachineType:
+    """Return a machine type's row, of a CPU machine with ``count`` GPUs of a name, whether or not there is such a one.
 
-    What nobody has is made up from both rows, so that a program builds of it and a rule can say what is wrong. Raises
-    KeyError for names outside the catalogue.
+    What nobody has is made up from both rows, so that a program builds of it and a rule can say what is wrong. Without
+    an ``accelerator`` nothing is attached. Raises KeyError for names outside the catalogue.
     """
-    machine, gpu = MACHINE_TYPES[machine_type], ACCELERATORS[accelerator]
+    machine = MACHINE_TYPES[machine_type]
+    if accelerator is None:
+        return machine
+    gpu = ACCELERATORS[accelerator]
     return attached(machine, gpu, count) or replace(machine, kind=gpu.kind, accelerator=gpu, chips=count)
 
 

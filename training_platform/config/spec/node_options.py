@@ -49,8 +49,6 @@ class VmSpec(Section):
     @property
     def machine(self) -> MachineType:
         """The machine type's row in the catalogue, with the GPUs that are attached to it."""
-        if self.accelerator is None:
-            return MACHINE_TYPES[self.machine_type]
         return as_asked(self.machine_type, self.accelerator, self.accelerator_count)
 
     @property
