@@ -60,12 +60,17 @@ TEAM: dict[str, Any] = {
 }
 
 
+def brought_up(folder: Path) -> Sandbox:
+    place = without_stacks(folder / "repository")
+    for name, section in (("lab", ENVIRONMENT), ("lab-vision", TEAM)):
+        place.write(name, section)
+    for name in ("lab", "lab-vision"):
+        place.steps("up", name)
+    return place
+
+
 def test_it_comes_up_changes_as_announced_and_goes_down(tmp_path: Path) -> None:
-    place = without_stacks(tmp_path / "repository")
-    place.write("lab", ENVIRONMENT)
-    place.write("lab-vision", TEAM)
-    place.steps("up", "lab")
-    place.steps("up", "lab-vision")
+    place = brought_up(tmp_path)
 
     changed = copy.deepcopy(TEAM)
     changed["budget"] |= {"a_month": 6000}
@@ -121,11 +126,7 @@ def counts(place: Sandbox, key: str) -> list[str]:
 
 
 def test_what_the_autoscaler_did_is_kept_also_after_a_refresh(tmp_path: Path) -> None:
-    place = without_stacks(tmp_path / "repository")
-    place.write("lab", ENVIRONMENT)
-    place.write("lab-vision", TEAM)
-    place.steps("up", "lab")
-    place.steps("up", "lab-vision")
+    place = brought_up(tmp_path)
     autoscaled(place, "scaled", 0, "2")
     autoscaled(place, "fixed", 1, "3")
 

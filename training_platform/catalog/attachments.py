@@ -68,8 +68,10 @@ def with_gpus(machine_type: str, gke_label: str | None, count: int | None) -> Ma
     return (attached(machine, found, count or 0) if found else None) or machine
 
 
-def of_vertex(machine_type: str, accelerator_type: str | None, count: int | None) -> MachineType:
-    """Return the row of a machine type with GPUs by the name that Vertex AI has for them, as ``with_gpus`` does."""
+def of_vertex(machine_type: str | None, accelerator_type: str | None, count: int | None) -> MachineType | None:
+    """Return a machine type's row, or None, with GPUs by the name that Vertex AI has for them: see ``with_gpus``."""
+    if machine_type not in MACHINE_TYPES:
+        return None
     gpu = vertex_gpu(accelerator_type)
     return with_gpus(machine_type, gpu.gke_label if gpu else None, count)
 

@@ -38,9 +38,8 @@ def _files(environment: Environment, book: PriceBook) -> Iterator[Cost]:
     for instance in environment.filestore.values():
         name = f"filestore-{instance.tier}"
         custom = bool(instance.iops or instance.iops_per_tib)
-        if (
-            custom and name not in book.services
-        ):  # a GiB has another price then (Filestore pricing page, read 2026-11-22)
+        # With them a GiB has another price (Filestore pricing page, read 2026-11-22), which only the user's own may be.
+        if custom and name not in book.services:
             yield Cost(unpriced=(f"{name} with IOPS of its own",))
         else:
             yield service_cost(name, region_of(instance.location), instance.capacity_gib, instance.capacity_gib, book)

@@ -12,10 +12,11 @@ from training_platform.cli.options import RootOption, TodayOption
 from training_platform.cli.root import fail, repository, say
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Mapping
     from datetime import date
 
     from training_platform.clients.quota_pull import Pulled
+    from training_platform.quota.keys import QuotaKey
     from training_platform.quota.overview import Overview
     from training_platform.quota.snapshot import Snapshots
 
@@ -130,24 +131,15 @@ def init(*, today: TodayOption = None, root: RootOption = None) -> None:
     from training_platform.config.reading.source import UnreadableError
     from training_platform.jobs.render import needs_of_jobs
     from training_platform.quota.snapshot import FOLDER
-    from training_platform.quota.snapshot_file import is_first, snapshot_text
 
     folder = repository(root)
     overview = overview_of(root, today)
     if overview.not_counted:
         say_not_counted(overview)
         fail("nothing was written.")
-    texts = {}
     try:
         of_jobs = needs_of_jobs(folder, overview.workspace, overview.today)
-        for each in overview.ledgers:
-            file = folder / FOLDER / f"{each.project}.yaml"
-            needs = {line.key: line.used for line in each.lines}
-            needs |= {key: amount for key, amount in of_jobs.items() if key.project == each.project}
-            snapshot = each.snapshot
-            lacks = snapshot and any(snapshot.limit(key) is None for key in needs)
-            if not file.exists() or (lacks and is_first(file.read_text(encoding="utf-8"))):
-                texts[file] = snapshot_text(each.project, needs, overview.today, snapshot)
+        texts = dict(_first_snapshots(overview, of_jobs, folder / FOLDER))
         (folder / FOLDER).mkdir(parents=True, exist_ok=True)
         write_files(texts)
     except (OSError, OutputError, UnreadableError) as error:
@@ -156,6 +148,19 @@ def init(*, today: TodayOption = None, root: RootOption = None) -> None:
         typer.echo(f"{FOLDER}/{file.name}: written; quota pull writes the limits of Google Cloud in its place")
     if not texts:
         typer.echo("Every project has a snapshot.")
+
+
+def _first_snapshots(overview: Overview, of_jobs: Mapping[QuotaKey, float], folder: Path) -> Iterator[tuple[Path, str]]:
+    """Yield file and text of each snapshot that is missing, or was written so before and lacks what is needed now."""
+    from training_platform.quota.snapshot_file import is_first, snapshot_text
+
+    for each in overview.ledgers:
+        file, snapshot = folder / f"{each.project}.yaml", each.snapshot
+        needs = {line.key: line.used for line in each.lines}
+        needs |= {key: amount for key, amount in of_jobs.items() if key.project == each.project}
+        lacks = snapshot and any(snapshot.limit(key) is None for key in needs)
+        if not file.exists() or (lacks and is_first(file.read_text(encoding="utf-8"))):
+            yield file, snapshot_text(each.project, needs, overview.today, snapshot)
 
 
 @app.command("pull")

@@ -184,6 +184,8 @@ def _charged(vm: VmUsage, machine: MachineType) -> Iterator[Usage]:
 @lru_cache(maxsize=4096)
 def _one_vertex_vm(vm: VertexUsage) -> tuple[Usage, ...]:
     machine = of_vertex(vm.machine_type, vm.accelerator_type, vm.accelerator_count)
+    if machine is None:
+        raise KeyError(vm.machine_type)
     charged = []
     support = machine.accelerator.vertex if machine.accelerator else None
     if support and vm.capacity in support.quotas:

@@ -127,6 +127,12 @@ def queue_specs(resources: Sequence[Planned]) -> dict[tuple[str, str], Any]:
     return {each.key: each.inputs["spec"] for each in resources if each.type in (CLUSTER_QUEUE, COHORT)}
 
 
+def as_planned(root: Path) -> tuple[dict[str, Sequence[Planned]], Contents]:
+    """Return the plans of an environment and its team, and a project in which both stand as planned."""
+    plans = {name: planned(root, name) for name in ("lab", "lab-vision")}
+    return plans, contents_of(standing([each for plan in plans.values() for each in plan]))
+
+
 @pytest.mark.parametrize("home", sorted({team.environment for team in TEAMS.values()}))
 def test_teams_of_the_organisation_plan_the_same_once_adopted(home: str, repository: Repository) -> None:
     names = [home, *(name for name, team in TEAMS.items() if team.environment == home)]
@@ -153,8 +159,7 @@ def test_teams_of_the_organisation_plan_the_same_once_adopted(home: str, reposit
 
 def test_every_option_of_a_team_that_an_api_tells_comes_back(repository: Repository) -> None:
     root = repository({"lab": HOME, "lab-vision": TEAM})
-    plans = {name: planned(root, name) for name in ("lab", "lab-vision")}
-    contents = contents_of(standing([each for plan in plans.values() for each in plan]))
+    plans, contents = as_planned(root)
 
     found = adopted(repository({}), "lab", contents, queues_of(plans, ["main"]), production=False)
 
@@ -169,8 +174,7 @@ def test_every_option_of_a_team_that_an_api_tells_comes_back(repository: Reposit
 def test_ray_clusters_are_imported_with_their_whole_state(repository: Repository) -> None:
     """An import of a dynamic resource asks no provider: the file has all that its class would have said."""
     root = repository({"lab": HOME, "lab-vision": TEAM})
-    plans = {name: planned(root, name) for name in ("lab", "lab-vision")}
-    contents = contents_of(standing([each for plan in plans.values() for each in plan]))
+    plans, contents = as_planned(root)
     path = "projects/example-lab/locations/us-central1/persistentResources/lab-vision-rays"
     cluster = contents.of(PERSISTENT_RESOURCE)[path]
     cluster["resourceRuntime"] = {"accessUris": {"RAY_DASHBOARD_URI": "ray.example.com"}}
@@ -188,8 +192,7 @@ def test_ray_clusters_are_imported_with_their_whole_state(repository: Repository
 
 def test_a_ray_cluster_is_imported_as_it_stands_and_not_as_it_is_planned(repository: Repository) -> None:
     root = repository({"lab": HOME, "lab-vision": TEAM})
-    plans = {name: planned(root, name) for name in ("lab", "lab-vision")}
-    contents = contents_of(standing([each for plan in plans.values() for each in plan]))
+    plans, contents = as_planned(root)
     path = "projects/example-lab/locations/us-central1/persistentResources/lab-vision-own"
     cluster = contents.of(PERSISTENT_RESOURCE)[path]
     cluster["labels"] |= {"managed-by": "somebody"}

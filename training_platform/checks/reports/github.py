@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from training_platform.checks.report import Report, folded
-from training_platform.checks.reports.wording import advice, following, more_about, place, said
+from training_platform.checks.reports.wording import place, sentences
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.printable import printable
 
@@ -27,8 +27,7 @@ def github_report(report: Report) -> str:
 def _annotation(finding: Finding, more: Sequence[Finding]) -> str:
     at = place(finding)
     properties = {"file": at.file, "line": str(at.line), "col": str(at.column), "title": finding.rule}
-    text = "\n".join(part for part in (said(finding), advice(finding), following(more), more_about(finding)) if part)
-    return _command(_COMMANDS[finding.severity], properties, text)
+    return _command(_COMMANDS[finding.severity], properties, "\n".join(sentences(finding, more)))
 
 
 def _command(name: str, properties: dict[str, str], text: str) -> str:

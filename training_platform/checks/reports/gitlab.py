@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from training_platform.checks.fingerprints import fingerprinted
 from training_platform.checks.report import Report, folded
-from training_platform.checks.reports.wording import advice, following, more_about, place, said
+from training_platform.checks.reports.wording import place, sentences
 from training_platform.config.reading.finding import Finding
 
 _SEVERITIES = {"error": "critical", "warning": "minor"}
@@ -27,9 +27,8 @@ def gitlab_report(report: Report) -> str:
 
 def _entry(finding: Finding, fingerprint: str, more: Sequence[Finding]) -> dict[str, object]:
     at = place(finding)
-    parts = (said(finding), advice(finding), following(more), more_about(finding))
     return {
-        "description": ". ".join(part for part in parts if part),
+        "description": ". ".join(sentences(finding, more)),
         "check_name": finding.rule,
         "fingerprint": fingerprint,
         "severity": _SEVERITIES[finding.severity],

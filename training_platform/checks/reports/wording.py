@@ -90,6 +90,12 @@ def more_about(finding: Finding) -> str:
     return f"More about it: training-platform explain {finding.rule}"
 
 
+def sentences(finding: Finding, more: Sequence[Finding]) -> list[str]:
+    """Return what a report without columns says of a finding and of what follows from it."""
+    every = (said(finding), advice(finding), following(more), more_about(finding))
+    return [each for each in every if each]
+
+
 def said(finding: Finding) -> str:
     """Return the field and what is wrong with it, without the place."""
     return ": ".join(part for part in (finding.path, finding.message) if part)
@@ -151,13 +157,13 @@ def file_row(line: FileLine) -> tuple[str, ...]:
     up_to = "?" if line.grows_to is None else f"{line.grows_to:,}"
     name = f"{line.environment} {line.instance}, {line.tier.name if line.tier else '?'}"
     numbers = (shown(line.capacity), shown(line.promised), shown(line.headroom), up_to)
-    return (name, *numbers, file_throughput(line), shares_of(line))
+    return (name, *numbers, file_throughput(line) or "?", shares_of(line))
 
 
-def file_throughput(line: FileLine) -> str:
-    """Return the MiB/s that an instance gives at most, to readers and to writers."""
+def file_throughput(line: FileLine) -> str | None:
+    """Return the MiB/s that an instance gives at most, to readers and to writers; None where they are not known."""
     found = line.throughput
-    return f"{found.read_mibps:,}/{found.write_mibps:,}" if found else "by IOPS" if line.custom else "?"
+    return f"{found.read_mibps:,}/{found.write_mibps:,}" if found else "by IOPS" if line.custom else None
 
 
 def shares_of(line: CapacityLine | FileLine) -> str:

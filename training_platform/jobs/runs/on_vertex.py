@@ -168,10 +168,8 @@ def _machine(body: Json) -> str:
 def _support(body: Json) -> VertexSupport | None:
     """Return what Vertex AI has of the accelerator of a job's first machine."""
     spec = _machine_spec(body)
-    if spec.get("machineType") not in MACHINE_TYPES:
-        return None
-    row = of_vertex(spec["machineType"], spec.get("acceleratorType"), spec.get("acceleratorCount"))
-    return row.accelerator.vertex if row.accelerator else None
+    row = of_vertex(spec.get("machineType"), spec.get("acceleratorType"), spec.get("acceleratorCount"))
+    return row.accelerator.vertex if row and row.accelerator else None
 
 
 def _machine_spec(body: Json) -> Json:

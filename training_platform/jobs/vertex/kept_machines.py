@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.attachments import of_vertex
 from training_platform.catalog.prices import Cost, machines_cost
 from training_platform.config.spec.team import PersistentResourceSpec
@@ -66,7 +65,5 @@ def kept_machines(spec: PersistentResourceSpec, body: dict[str, Any], now: datet
 
 def _cost(machine: dict[str, Any], region: str, vms: int) -> Cost:
     name = machine["machineType"]
-    if name not in MACHINE_TYPES:
-        return Cost(unpriced=(name,))
     row = of_vertex(name, machine.get("acceleratorType"), machine.get("acceleratorCount"))
-    return machines_cost(row, "on-demand", region, vms, vms)
+    return machines_cost(row, "on-demand", region, vms, vms) if row else Cost(unpriced=(name,))

@@ -132,12 +132,11 @@ def _resource(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
         if asked != has:
             message = f"is {asked or 'not written'}, and {there} has {has or 'none'}"
             yield job.finding(("vertex", *path), message, rule=rule, allowed=str(has or "none"), nearest=has)
-    needed = Counter[str]()
-    by_title = {pool.vm.title: pool.vm for pool in pools(target)}
-    for pool in pools(target):
+    needed, machines = Counter[str](), pools(target)
+    for pool in machines:
         needed[pool.vm.title] += pool.replicas
-    for title, replicas in needed.items():
-        most = resource.pool_for(by_title[title], target.boot_disk).most
+    for title, vm in {pool.vm.title: pool.vm for pool in machines}.items():
+        replicas, most = needed[title], resource.pool_for(vm, target.boot_disk).most
         if replicas > most:
             message = f"is {replicas}, and {there} has at most {most} VMs"
             yield job.finding(("vertex", "replicas"), message, rule=rule, allowed=f"at most {most}", nearest=most)

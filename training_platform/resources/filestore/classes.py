@@ -16,13 +16,8 @@ from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.storage import FileClassSpec
 
 MOST, LOCATION = "training-platform/most-gib", "training-platform/location"  # annotations, for who counts a plan
-GKE_CLASSES = (
-    "standard-rwx",
-    "premium-rwx",
-    "zonal-rwx",
-    "enterprise-rwx",
-    "enterprise-multishare-rwx",
-)  # of each cluster
+# Those that GKE puts into every cluster.
+GKE_CLASSES = ("standard-rwx", "premium-rwx", "zonal-rwx", "enterprise-rwx", "enterprise-multishare-rwx")
 _SHARE_GIB, _SMALL_SHARE_GIB = 100, 10  # the smallest claim on a share, without and with a largest one
 
 

@@ -125,21 +125,18 @@ def job_kinds(spec: ClusterSpec) -> tuple[JobKind, ...]:
 
 def network_policies(spec: ClusterSpec) -> dict[str, dict[str, Any]]:
     """Return by operator the spec of the NetworkPolicy that lets it reach pods in a team's namespace."""
-    return {
-        name: {
+    found = {}
+    for name in charted(spec):
+        if (pods := OPERATORS[name].connects_to) is None:
+            continue
+        labels, port = pods
+        home = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": CHARTS[name].namespace}}}
+        found[name] = {
             "podSelector": {"matchLabels": dict(labels)},
             "policyTypes": ["Ingress"],
-            "ingress": [
-                {
-                    "from": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}}],
-                    "ports": [{"protocol": "TCP", "port": port}],
-                }
-            ],
+            "ingress": [{"from": [home], "ports": [{"protocol": "TCP", "port": port}]}],
         }
-        for name in charted(spec)
-        if (way := OPERATORS[name].connects_to)
-        for (labels, port), namespace in [(way, CHARTS[name].namespace)]
-    }
+    return found
 
 
 def object_limits(spec: ClusterSpec) -> dict[str, str]:

@@ -62,8 +62,8 @@ class PersistentPoolView(View):
     @property
     def machine(self) -> MachineType | None:
         """The machine type's row in the catalogue, with GPUs that are attached; None where it has none."""
-        known = self.machine_type in MACHINE_TYPES
-        return of_vertex(self.machine_type or "", self.accelerator_type, self.accelerator_count) if known else None
+        known = self.machine_type in MACHINE_TYPES  # of others nothing else is asked, which may not be known
+        return of_vertex(self.machine_type, self.accelerator_type, self.accelerator_count) if known else None
 
     @property
     def of_workers(self) -> bool:
@@ -109,7 +109,7 @@ class WorkbenchView(View):
     def machine(self) -> MachineType | None:
         """The machine type's row in the catalogue, with GPUs that are attached; None where it has none."""
         known = self.machine_type in MACHINE_TYPES
-        return of_vertex(self.machine_type or "", self.accelerator_type, self.gpus) if known else None
+        return of_vertex(self.machine_type, self.accelerator_type, self.gpus) if known else None
 
     @property
     def disk_type(self) -> str:

@@ -53,7 +53,7 @@ def _files(line: FileLine) -> Html:
     parts = [(share.holder.label, share.amount) for share in line.shares]
     free = f"{shown(-line.headroom)} too many" if line.over else f"{shown(line.headroom)} free"
     grows = f", grows to {line.grows_to:,}" if line.grows_to else ""
-    speed = f"{found} MiB/s read/write" if (found := file_throughput(line)) != "?" else ""
+    speed = f"{found} MiB/s read/write" if (found := file_throughput(line)) else ""
     return el(
         "li",
         el("span", line.instance, " ", el("em", "over") if line.over else "", cls="name"),

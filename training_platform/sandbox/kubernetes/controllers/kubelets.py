@@ -44,8 +44,9 @@ class Kubelets:
     def _run(self) -> None:
         while not self._ended.wait(_SECONDS):
             try:
-                self._register(self._nodes())
-                self._reap()
+                wanted = self._nodes()
+                self._register(wanted)
+                self._reap(wanted)
             except (httpx.HTTPError, KeyError) as error:  # tried again at the next look
                 LOG.warning("nodes are not up to date: %s", error)
 
@@ -61,8 +62,7 @@ class Kubelets:
                 self._patch(f"{_NODES}/{name}/status", {"status": node["status"]})
                 self._patch(f"{_NODES}/{name}", {"spec": node["spec"]})  # the server adds the taint of one not ready
 
-    def _reap(self) -> None:
-        nodes = {each["metadata"]["name"] for each in self._items(_NODES)}
+    def _reap(self, nodes: Mapping[str, Json]) -> None:
         for pod in self._items("/api/v1/pods"):
             about = pod["metadata"]
             if "deletionTimestamp" in about or pod["spec"].get("nodeName", "") not in {*nodes, ""}:

@@ -47,7 +47,7 @@ def _delete(cloud: Cloud, call: Call) -> Json:
 def disconnect(cloud: Cloud, _call: Call, network: Record) -> None:
     """Let the connections of a VPC go with it, as the peering of a deleted VPC does (general knowledge, not tried)."""
     name = network.name.removeprefix("compute/").replace("/", ":")
-    for record in list(cloud.store.all(network.project)):
+    for record in cloud.store.all(network.project):
         if record.name.startswith("servicenetworking/") and record.name.endswith(f"/connections/{name}"):
             cloud.store.delete(record.name)
 
