@@ -41,9 +41,8 @@ format: $(DEVELOPMENT) ## Format the code, and mend what ruff can mend.
 	@$(BIN)/ruff check --quiet --fix-only .
 	@$(BIN)/ruff format --quiet .
 
-schema: $(RUNTIME) ## Write the JSON Schemas of stacks and jobs from their models, and the types of components/.
+schema: $(RUNTIME) ## Write the JSON Schemas of stacks and jobs from their models.
 	@$(BIN)/training-platform schema
-	@$(BIN)/python -m components.write
 
 inventories: $(RUNTIME) ## Write the inventories of the tests' organisation from its plans.
 	@$(BIN)/python -m tests.organisation.inventories.write

@@ -4,9 +4,9 @@ from typing import NotRequired, TypedDict
 
 import pulumi
 
-from components import models
 from components.given import read, read_place
-from components.specs import ClusterSpec, NodePoolsSpec, Place
+from components.models import NodePoolsSpec, Place
+from components.specs import of_models
 from modules.accelerator_pools import ClusterPools, ClusterPoolsArgs
 from modules.gke import service_account as modules
 from modules.gke.cluster import GkeCluster, GkeClusterArgs
@@ -18,6 +18,7 @@ from training_platform.config.spec import cluster
 from training_platform.resources.gke.node_pool import node_pool_name
 
 
+@of_models
 class NodeServiceAccountArgs(TypedDict):
     """Where the nodes are."""
 
@@ -40,13 +41,14 @@ class NodeServiceAccount(pulumi.ComponentResource):
         self.register_outputs({"email": self.email})
 
 
+@of_models
 class ClusterArgs(TypedDict):
     """What a cluster is, and what it is joined to."""
 
     place: Place
     """Where it stands."""
 
-    spec: ClusterSpec
+    spec: cluster.ClusterSpec
     """What a stack file says of a cluster, but for what is inside it."""
 
     network: pulumi.Input[str]
@@ -112,6 +114,7 @@ class Cluster(pulumi.ComponentResource):
         self.register_outputs({"clusterName": self.cluster_name, "endpoint": self.endpoint})
 
 
+@of_models
 class NodePoolsArgs(TypedDict):
     """What pools are, and the cluster that they are of."""
 
@@ -136,7 +139,7 @@ class NodePools(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: NodePoolsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:index:NodePools", name, {}, opts)
-        scope, spec = read(name, args, models.NodePoolsSpec)
+        scope, spec = read(name, args, NodePoolsSpec)
         # Of the cluster, only its place counts here.
         home = cluster.ClusterSpec(
             location=spec.location, existing=name, node_pools=spec.node_pools, gpu_networks=spec.gpu_networks

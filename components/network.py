@@ -4,12 +4,13 @@ from typing import TypedDict
 
 import pulumi
 
-from components import models
 from components.given import read
-from components.specs import NetworkSpec, Place
+from components.models import NetworkSpec, Place
+from components.specs import of_models
 from modules.network import network as modules
 
 
+@of_models
 class NetworkArgs(TypedDict):
     """What a network is."""
 
@@ -31,7 +32,7 @@ class Network(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: NetworkArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:index:Network", name, {}, opts)
-        scope, spec = read(name, args, models.NetworkSpec)
+        scope, spec = read(name, args, NetworkSpec)
         network = modules.Network(
             name,
             modules.NetworkArgs(

@@ -11,6 +11,7 @@ from pulumi.provider.server import ComponentInitError
 
 from components.gke import Cluster, NodePools, NodeServiceAccount
 from components.network import Network
+from components.specs import with_descriptions
 from components.storage import Bucket, Filestore
 from components.vertex import PersistentResource, Tensorboard
 
@@ -32,6 +33,8 @@ class Provider(ComponentProvider):
 
     def __init__(self, version: str) -> None:
         super().__init__(COMPONENTS, NAME, None, version)
+        assert self.schema is not None
+        self.schema = with_descriptions(self.schema)
 
     def construct(self, *args: Any, **kwargs: Any) -> Any:
         """Construct a component; what its inputs lack is said as that, not as a traceback of ours."""

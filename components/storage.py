@@ -5,12 +5,15 @@ from typing import TypedDict
 import pulumi
 
 from components.given import read
-from components.specs import BucketSpec, FilestoreSpec, Place
+from components.models import Place
+from components.specs import of_models
 from modules.filestore.instance import FilestoreInstance, FilestoreInstanceArgs
 from modules.storage import bucket
-from training_platform.config.spec import storage, team
+from training_platform.config.spec.storage import FilestoreSpec
+from training_platform.config.spec.team import BucketSpec
 
 
+@of_models
 class FilestoreArgs(TypedDict):
     """What an instance is, and the VPC that it joins."""
 
@@ -35,7 +38,7 @@ class Filestore(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: FilestoreArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:index:Filestore", name, {}, opts)
-        scope, spec = read(name, args, storage.FilestoreSpec)
+        scope, spec = read(name, args, FilestoreSpec)
         instance = FilestoreInstance(
             name,
             FilestoreInstanceArgs(scope=scope, key=name, spec=spec, network=args["network"]),
@@ -45,6 +48,7 @@ class Filestore(pulumi.ComponentResource):
         self.register_outputs({"ip": self.ip, "path": self.path})
 
 
+@of_models
 class BucketArgs(TypedDict):
     """What a bucket is."""
 
@@ -63,7 +67,7 @@ class Bucket(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: BucketArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:index:Bucket", name, {}, opts)
-        scope, spec = read(name, args, team.BucketSpec)
+        scope, spec = read(name, args, BucketSpec)
         made = bucket.Bucket(
             name, bucket.BucketArgs(scope=scope, key=name, spec=spec), pulumi.ResourceOptions(parent=self)
         )

@@ -4,13 +4,14 @@ from typing import TypedDict
 
 import pulumi
 
-from components import models
 from components.given import read, refusal
-from components.specs import PersistentResourceSpec, Place, TensorboardSpec
+from components.models import Place, TensorboardSpec
+from components.specs import of_models
 from modules.vertex import persistent_resource, tensorboard
-from training_platform.config.spec import team
+from training_platform.config.spec.team import PersistentResourceSpec
 
 
+@of_models
 class PersistentResourceArgs(TypedDict):
     """What a persistent resource is."""
 
@@ -29,7 +30,7 @@ class PersistentResource(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: PersistentResourceArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:index:PersistentResource", name, {}, opts)
-        scope, spec = read(name, args, team.PersistentResourceSpec)
+        scope, spec = read(name, args, PersistentResourceSpec)
         if spec.ray:
             reason = "is for stacks of this repository: the provider of Ray clusters runs in the program's own checkout"
             raise refusal({"property_path": "spec.ray", "reason": reason})
@@ -42,6 +43,7 @@ class PersistentResource(pulumi.ComponentResource):
         self.register_outputs({"resourceName": self.resource_name})
 
 
+@of_models
 class TensorboardArgs(TypedDict):
     """Where a TensorBoard is."""
 
@@ -60,7 +62,7 @@ class Tensorboard(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: TensorboardArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:index:Tensorboard", name, {}, opts)
-        scope, spec = read(name, args, models.TensorboardSpec)
+        scope, spec = read(name, args, TensorboardSpec)
         made = tensorboard.Tensorboard(
             name,
             tensorboard.TensorboardArgs(scope=scope, region=spec.region),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 import subprocess
@@ -14,13 +15,18 @@ import pytest
 import yaml
 from pulumi.errors import InputPropertiesError
 from pulumi.provider.experimental.component import ComponentProvider
+from pydantic import BaseModel
 
 from components.given import read
-from components.models import NetworkSpec
+from components.models import NetworkSpec, NodePoolsSpec, Place, TensorboardSpec
 from components.provider import COMPONENTS, Provider
-from components.write import FILE, specs
+from components.specs import LEFT_OUT
 from tests.places import ROOT
 from training_platform.checks.planning.recorder import Plan, record
+from training_platform.config.spec.cluster import ClusterSpec
+from training_platform.config.spec.storage import FilestoreSpec
+from training_platform.config.spec.team import BucketSpec, PersistentResourceSpec
+from training_platform.resources.spelling import camel_case
 
 PLACE = {"project": "example-train-dev", "environment": "dev", "labels": {"cost-center": "ml"}}
 RANGES = {"nodes": "10.10.0.0/20", "pods": "10.64.0.0/16", "services": "10.10.16.0/20"}
@@ -152,8 +158,47 @@ def test_a_half_number_is_refused(provider: Provider) -> None:
         construct(provider, "Network", spec={"natAddresses": 1.5})
 
 
-def test_the_types_of_specs_are_those_of_the_models() -> None:
-    assert FILE.read_text(encoding="utf-8") == specs(), "make schema"
+MODELS: tuple[type[BaseModel], ...] = (
+    Place,
+    NetworkSpec,
+    ClusterSpec,
+    NodePoolsSpec,
+    FilestoreSpec,
+    BucketSpec,
+    PersistentResourceSpec,
+    TensorboardSpec,
+)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_types_of_the_schema_are_those_of_the_models(model: type[BaseModel], provider: Provider) -> None:
+    types = json.loads(provider.schema or "")["types"]
+    written = types[f"training-platform:index:{model.__name__}"]
+    fields = {key: field for key, field in model.model_fields.items() if key not in LEFT_OUT.get(model.__name__, ())}
+
+    assert written["description"] == inspect.getdoc(model)
+    assert list(written["properties"]) == [camel_case(key) for key in fields]
+    assert set(written.get("required", ())) == {camel_case(key) for key, field in fields.items() if field.is_required()}
+    for key, field in fields.items():
+        assert written["properties"][camel_case(key)]["description"].startswith(field.description or "")
+
+
+def test_fields_of_the_schema_have_the_types_of_their_models(provider: Provider) -> None:
+    types = json.loads(provider.schema or "")["types"]
+
+    def of(model: str, field: str) -> dict[str, Any]:
+        said: dict[str, Any] = types[f"training-platform:index:{model}"]["properties"][field]
+        return said
+
+    pools = of("ClusterSpec", "nodePools")
+    storage_class = of("BucketSpec", "storageClass")
+    assert pools["additionalProperties"]["$ref"] == "#/types/training-platform:index:NodePoolSpec"
+    assert pools["additionalProperties"]["description"] == pools["description"]
+    assert of("ClusterSpec", "subnet")["$ref"] == "#/types/training-platform:index:SubnetSpec"
+    assert of("BucketSpec", "deleteAfterDays")["type"] == "integer"
+    assert of("BucketSpec", "versioning")["type"] == "boolean"
+    assert of("NetworkSpec", "regions")["items"]["type"] == "string"
+    assert storage_class["description"].endswith("One of STANDARD, NEARLINE, COLDLINE, ARCHIVE.")
 
 
 def test_the_page_names_every_component_with_its_outputs(provider: Provider) -> None:
