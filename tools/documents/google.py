@@ -13,6 +13,7 @@ from typing import Any, get_args, get_origin
 import yaml
 from pulumi import _types
 
+from tools.documents.prose import said
 from tools.documents.provider import Block, block, resource
 from tools.documents.shapes import Shape, Shapes, counts, limits
 from training_platform.resources.rest.fields import Field, field_of, paths, root, values_of
@@ -68,12 +69,12 @@ class Reader:
 
     def _block(self, inputs: Block, field: Field | None) -> Shape:
         fields = {}
-        for name, kind in sorted(inputs.inputs.items()):
+        for name in sorted(inputs.inputs):
             place = f"{field.message}.{name}" if field else name
-            found = self._field(name, field)
-            fields[name] = self.shapes.number({"is": "output"} if place in _OUTPUT else self._value(kind, found))
-        shape: Shape = {"is": "block", "fields": fields}
-        return {**shape, "required": inputs.required} if inputs.required else shape
+            shape = self._described(inputs, name, self._field(name, field))
+            fields[name] = self.shapes.number({"is": "output"} if place in _OUTPUT else shape)
+        whole: Shape = {"is": "block", "fields": fields}
+        return {**whole, "required": inputs.required} if inputs.required else whole
 
     def _field(self, name: str, field: Field | None) -> Field | None:
         if field is None:
@@ -88,6 +89,15 @@ class Reader:
         if found.field.output_only:
             self.output.add(f"{message}.{name}")
         return found.field
+
+    def _described(self, inputs: Block, name: str, field: Field | None) -> Shape:
+        """Return the shape of an input, with what prose says: the API's before the provider's."""
+        shape = self._value(inputs.inputs[name], field)
+        kind = "list" if shape["is"] == "map" else "number" if shape["is"] in ("int32", "int64") else shape["is"]
+        if kind not in ("list", "number", "text") or "enum" in shape:
+            return shape
+        texts = (inputs.docs.get(name, ""), field.schema.get("description", "") if field else "")
+        return {**shape, **said(kind, texts, shape)}
 
     def _value(self, kind: Any, field: Field | None) -> Shape:
         kind = _types.unwrap_type(kind)

@@ -12,13 +12,16 @@ from typing import Any, NamedTuple
 import pulumi_gcp
 from pulumi import _types
 
+_PARAMETER = re.compile(r":param [^\n]*? (\w+): (.*?)(?=\n\s*:param |\Z)", re.DOTALL)
+
 
 class Block(NamedTuple):
-    """A block of inputs: the type of each by its name on the wire, and the names of those that must be there."""
+    """A block of inputs: of each by its name on the wire the type and the docs, and which must be there."""
 
     name: str
     inputs: dict[str, Any]
     required: list[str]
+    docs: dict[str, str]
 
 
 def resource(token: str) -> Block:
@@ -33,7 +36,8 @@ def block(args: type) -> Block:
     wire = _types.input_type_py_to_pulumi_names(args)
     parameters = inspect.signature(args.__init__).parameters  # type: ignore[misc] # of the class, not of an instance
     required = [wire[name] for name, each in parameters.items() if name in wire and each.default is each.empty]
-    return Block(args.__name__.removesuffix("Args"), _types.input_type_types(args), sorted(required))
+    docs = {wire[name]: text for name, text in _PARAMETER.findall(inspect.getdoc(args.__init__) or "") if name in wire}  # type: ignore[misc]
+    return Block(args.__name__.removesuffix("Args"), _types.input_type_types(args), sorted(required), docs)
 
 
 @cache

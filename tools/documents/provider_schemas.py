@@ -45,6 +45,7 @@ _FILES = {
     "backupdisasterrecovery": "backupdr", "cloudquotasquotapreference": "cloudquotasquotapreference",
     "projectsservice": "googleprojectservice", "projectsiamcustomrole": "googleprojectiamcustomrole",
     "serviceaccountaccount": "googleserviceaccount", "cloudquotasquota": "cloudquotasquota",
+    "serviceaccountkey": "googleserviceaccountkey",
 }  # fmt: skip
 
 
@@ -136,6 +137,8 @@ def _read(schema: Json, place: Place, found: Rows, source: _Package) -> None:
         for group in _groups(attributes, name, place, source):
             groups = found[place.path].setdefault("groups", [])
             groups.extend([] if group in groups else [group])
+        if beside := _beside(attributes.get("RequiredWith"), name, place, source):
+            found[place.path].setdefault("cases", []).append({"when": {wire: ["<written>"]}, "required": beside})
         inner = _types.unwrap_type(get_args(kind)[-1]) if get_args(kind) else kind
         element = source.known(attributes.get("Elem"))
         if not isinstance(element, Mapping):
@@ -145,6 +148,13 @@ def _read(schema: Json, place: Place, found: Rows, source: _Package) -> None:
             _read(source.schema(element.get("Schema")), Place(block(inner), entry, (*place.own, name)), found, source)
         elif many:
             found[entry] |= _facts(element.get("ValidateFunc"), source)
+
+
+def _beside(names: Any, name: str, place: Place, source: _Package) -> list[str]:
+    """Return what must stand beside an input, where all of it are inputs of its own block."""
+    paths = [tuple(each.split(".0.")) for each in source.known(names) or () if isinstance(each, str)]
+    wires = [_wire(path[-1], place.inputs) for path in paths if path[:-1] == place.own and path[-1] != name]
+    return [each for each in wires if each]
 
 
 def _wire(name: str, inputs: Block) -> str | None:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
@@ -16,6 +16,9 @@ import yaml
 
 Shape = dict[str, Any]
 _FOLDER = Path(__file__).parent
+_NARROWER: Mapping[str, Callable[[Any, Any], Any]] = {
+    "least": max, "fewest": max, "shortest": max, "most": min, "longest": min,
+}  # fmt: skip
 _LISTS = ("groups", "cases", "orders", "disjoint")  # of a block: what is added stands beside what is there
 
 
@@ -78,7 +81,7 @@ def _flat(rows: Any, at: str, content: Mapping[str, Any]) -> Iterator[tuple[str,
 
 
 def _added(number: int, path: list[str], extra: Shape, shapes: list[Shape], *, known: bool = False) -> int:
-    """Return the number of a shape with something added at a path; what is ``known`` already is not said again."""
+    """Return the number of a shape with something added at a path; what is ``known`` may only become narrower."""
     shape = dict(shapes[number])
     if not path:
         shape.update(_joined(shape, extra, known=known))
@@ -104,7 +107,9 @@ def _added(number: int, path: list[str], extra: Shape, shapes: list[Shape], *, k
 
 def _joined(shape: Shape, extra: Shape, *, known: bool) -> Shape:
     if shape["is"] != "block":
-        return {name: value for name, value in extra.items() if not (known and name in shape)}
+        both = {name for name in extra if known and name in shape}
+        narrower = {name: _NARROWER[name](shape[name], extra[name]) for name in both & _NARROWER.keys()}
+        return {name: value for name, value in extra.items() if name not in both} | narrower
     needed = {*shape.get("required", ()), *extra.get("required", ())} - {*extra.get("optional", ())}
     lists = {
         name: [*shape.get(name, ()), *(each for each in extra[name] if each not in shape.get(name, ()))]
