@@ -10,7 +10,12 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
+from itertools import product
+from pathlib import Path
 from typing import Any, Final, NamedTuple
+
+import yaml
 
 from training_platform.catalog.locations import region_of
 from training_platform.clients.google_api import GoogleApi, GoogleError, Json
@@ -34,97 +39,16 @@ class _Api(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """How a type is listed: the method's place in the client, its arguments, the field of the answer, and the path.
-
-    The path names fields of a body, and what the list was asked for: the project, a region, a zone of Cloud DNS.
-    """
+    """How a type is listed: the method's place in the client, its arguments, the field of the answer, and the path."""
 
     type: str
     api: str
     method: str
     arguments: Mapping[str, str]
     items: str
-    path: str
+    path: str = "{name}"
 
 
-_DASHBOARDS: Final = "dashboards"  # in another version of the API than what else is of Cloud Monitoring
-_APIS: Final = {_DASHBOARDS: _Api("monitoring", "v1", "Cloud Monitoring", "monitoring.googleapis.com")} | {
-    each.name: each
-    for each in (
-        _Api("artifactregistry", "v1", "Artifact Registry", "artifactregistry.googleapis.com"),
-        _Api("aiplatform", "v1beta1", "Vertex AI", "{region}-aiplatform.googleapis.com"),
-        _Api("cloudresourcemanager", "v1", "Resource Manager", "cloudresourcemanager.googleapis.com"),
-        _Api("compute", "beta", "Compute Engine", "compute.googleapis.com", "compute/beta/"),
-        _Api("container", "v1beta1", "GKE", "container.googleapis.com"),
-        _Api("dns", "v1beta2", "Cloud DNS", "dns.googleapis.com"),
-        _Api("file", "v1beta1", "Filestore", "file.googleapis.com"),
-        _Api("iam", "v1", "IAM", "iam.googleapis.com"),
-        _Api("monitoring", "v3", "Cloud Monitoring", "monitoring.googleapis.com"),
-        _Api("secretmanager", "v1", "Secret Manager", "secretmanager.googleapis.com"),
-        _Api("serviceusage", "v1", "Service Usage", "serviceusage.googleapis.com"),
-        _Api("storage", "v1", "Cloud Storage", "storage.googleapis.com", "storage/v1/"),
-    )
-}
-_PARENT, _PROJECT = {"parent": "projects/{project}"}, {"project": "{project}"}
-_ANYWHERE, _REGIONAL = {"parent": "projects/{project}/locations/-"}, {"parent": "projects/{project}/locations/{region}"}
-_NAME = {"name": "projects/{project}"}
-_NAMED, _LINKED = "{name}", "{selfLink}"
-_LISTINGS: Final = (
-    Listing(
-        register.CLUSTER, "container", "projects.locations.clusters.list", _ANYWHERE, "clusters",
-        "projects/{project}/locations/{location}/clusters/{name}",
-    ),
-    Listing(register.NETWORK, "compute", "networks.list", _PROJECT, "items", _LINKED),
-    Listing(register.SUBNETWORK, "compute", "subnetworks.aggregatedList", _PROJECT, "subnetworks", _LINKED),
-    Listing(register.ROUTER, "compute", "routers.aggregatedList", _PROJECT, "routers", _LINKED),
-    Listing(register.FIREWALL, "compute", "firewalls.list", _PROJECT, "items", _LINKED),
-    Listing(register.ADDRESS, "compute", "addresses.aggregatedList", _PROJECT, "addresses", _LINKED),
-    Listing(register.GLOBAL_ADDRESS, "compute", "globalAddresses.list", _PROJECT, "items", _LINKED),
-    Listing(
-        register.RESOURCE_POLICY, "compute", "resourcePolicies.aggregatedList", _PROJECT, "resourcePolicies", _LINKED
-    ),
-    Listing(register.FILESTORE, "file", "projects.locations.instances.list", _ANYWHERE, "instances", _NAMED),
-    Listing(register.BUCKET, "storage", "buckets.list", _PROJECT, "items", _NAMED),
-    Listing(register.SERVICE_ACCOUNT, "iam", "projects.serviceAccounts.list", _NAME, "accounts", _NAMED),
-    Listing(register.CUSTOM_ROLE, "iam", "projects.roles.list", _PARENT, "roles", _NAMED),
-    Listing(register.ALERT_POLICY, "monitoring", "projects.alertPolicies.list", _NAME, "alertPolicies", _NAMED),
-    Listing(
-        register.NOTIFICATION_CHANNEL, "monitoring", "projects.notificationChannels.list", _NAME,
-        "notificationChannels", _NAMED,
-    ),
-    Listing(register.DASHBOARD, _DASHBOARDS, "projects.dashboards.list", _PARENT, "dashboards", _NAMED),
-    Listing(
-        register.MANAGED_ZONE, "dns", "managedZones.list", _PROJECT, "managedZones",
-        "projects/{project}/managedZones/{name}",
-    ),
-    Listing(
-        register.NETWORK_ATTACHMENT, "compute", "networkAttachments.aggregatedList", _PROJECT, "networkAttachments",
-        _LINKED,
-    ),
-    Listing(register.SECRET, "secretmanager", "projects.secrets.list", _PARENT, "secrets", _NAMED),
-    Listing(ENABLED_APIS, "serviceusage", "services.list", _PARENT, "services", _NAMED),
-)  # fmt: skip
-_IN_REGIONS: Final = (
-    Listing(
-        register.REPOSITORY, "artifactregistry", "projects.locations.repositories.list", _REGIONAL, "repositories",
-        _NAMED,
-    ),
-    Listing(
-        register.PERSISTENT_RESOURCE, "aiplatform", "projects.locations.persistentResources.list", _REGIONAL,
-        "persistentResources", _NAMED,
-    ),
-    Listing(
-        register.METADATA_STORE, "aiplatform", "projects.locations.metadataStores.list", _REGIONAL, "metadataStores",
-        _NAMED,
-    ),
-    Listing(
-        register.TENSORBOARD, "aiplatform", "projects.locations.tensorboards.list", _REGIONAL, "tensorboards", _NAMED
-    ),
-)  # fmt: skip
-_RECORDS: Final = Listing(
-    register.RECORD_SET, "dns", "resourceRecordSets.list", {**_PROJECT, "managedZone": "{zone}"}, "rrsets",
-    "projects/{project}/managedZones/{zone}/rrsets/{name}/{type}",
-)  # fmt: skip
 NEEDED: Final = frozenset({register.CLUSTER, register.NETWORK})
 """Types without whose list nothing can be said of a project."""
 
@@ -190,15 +114,30 @@ def read_contents(project: str, regions: Iterable[str] = (), local_cloud: str | 
     An API that is not enabled has nothing. Raises GoogleError where clusters or networks cannot be listed.
     """
     contents = Contents(project)
-    for listing in _LISTINGS:
+    for listing in _listings("project"):
         _read(contents, listing, local_cloud)
-    for path in contents.of(register.MANAGED_ZONE):
-        _read(contents, _RECORDS, local_cloud, zone=path.rpartition("/")[2])
+    for listing, path in product(_listings("zones"), contents.of(register.MANAGED_ZONE)):
+        _read(contents, listing, local_cloud, zone=path.rpartition("/")[2])
     _read_policies(contents, local_cloud)
     for region in sorted({*regions, *_regions(contents)}):
-        for listing in _IN_REGIONS:
+        for listing in _listings("regions"):
             _read(contents, listing, local_cloud, region=region)
     return contents
+
+
+@cache
+def _table() -> Json:
+    table: Json = yaml.safe_load(Path(__file__).with_name("listings.yaml").read_text(encoding="utf-8"))
+    return table
+
+
+def _api(name: str) -> _Api:
+    return _Api(**_table()["apis"][name])
+
+
+def _listings(asked_for: str) -> list[Listing]:
+    """Return the lists that are asked for once in a ``project``, or once for each of its ``zones`` or ``regions``."""
+    return [Listing(token, **row) for token, row in _table()[asked_for].items()]
 
 
 def _read(contents: Contents, listing: Listing, local_cloud: str | None, *, region: str = "", zone: str = "") -> None:
@@ -206,7 +145,7 @@ def _read(contents: Contents, listing: Listing, local_cloud: str | None, *, regi
     arguments = {key: value.format(**asked) for key, value in listing.arguments.items()}
     rows = contents.bodies.setdefault(listing.type, {})
     try:
-        for body in _Reader(_APIS[listing.api], contents.project, region, local_cloud).items(listing, arguments):
+        for body in _Reader(_api(listing.api), contents.project, region, local_cloud).items(listing, arguments):
             path = _START.sub("", listing.path.format_map({**body, **asked}))
             path = _NUMBER.sub(f"projects/{contents.project}/", path)
             rows[path] = body
@@ -222,9 +161,9 @@ def _read_policies(contents: Contents, local_cloud: str | None) -> None:
     policies = contents.bodies.setdefault(POLICY, {})
     jobs = [path for path in contents.of(register.SERVICE_ACCOUNT) if _JOBS.search(path)]
     try:
-        found = _Reader(_APIS["cloudresourcemanager"], contents.project, "", local_cloud).policy(contents.project)
+        found = _Reader(_api("cloudresourcemanager"), contents.project, "", local_cloud).policy(contents.project)
         policies[contents.project] = found
-        accounts = _Reader(_APIS["iam"], contents.project, "", local_cloud)
+        accounts = _Reader(_api("iam"), contents.project, "", local_cloud)
         policies |= {account: accounts.account_policy(account) for account in jobs}
     except GoogleError as error:
         _refused(contents, POLICY, error)

@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+import yaml
+
+from tests.places import ROOT
 from tests.training_platform.adopt.conftest import PROJECT, contents_of
 from tests.training_platform.adopt.seeding import Seeded
-from training_platform.resources.register import TENSORBOARD
+from training_platform.clients.project_contents import ENABLED_APIS
+from training_platform.resources.register import REGISTER, TENSORBOARD
+
+LISTINGS = ROOT / "training_platform" / "clients" / "listings.yaml"
+
+
+def test_every_list_is_of_a_type_of_the_register() -> None:
+    table = yaml.safe_load(LISTINGS.read_text(encoding="utf-8"))
+    listed = [kind for part in ("project", "zones", "regions") for kind in table[part]]
+
+    assert listed
+    assert {*listed} - {*REGISTER} == {ENABLED_APIS}
 
 
 def test_vertex_ai_is_asked_in_the_region_of_a_zone_whose_name_ends_in_several_letters() -> None:

@@ -10,16 +10,19 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import yaml
 
 from training_platform.catalog import IMAGES
 from training_platform.config.expansion.flavors import Flavor
 from training_platform.config.expansion.gpu_fabric import gpu_fabrics
 from training_platform.config.expansion.pools import ExpandedPool
-from training_platform.jobs.gke.nccl import settings
 from training_platform.jobs.resolve import ResolvedJob
-from training_platform.resources.gpu_access import Access, access, pod_fabric
+from training_platform.resources.gpu_access import APERTURES, LIBRARIES, TCPX_SOCKETS, Access, access, pod_fabric
 
 DEFAULT_INTERFACE = "networking.gke.io/default-interface"
 INTERFACES = "networking.gke.io/interfaces"
@@ -67,7 +70,7 @@ def gpu_direct(job: ResolvedJob) -> GpuDirect | None:
     seen = access(fabric.gpudirect, {**IMAGES, **job.environment.node_images})
     return GpuDirect(
         annotations={DEFAULT_INTERFACE: "eth0", INTERFACES: _interfaces(cards), **seen.annotations},
-        variables=settings(fabric.gpudirect, list(cards)),
+        variables=_nccl(fabric.gpudirect, cards),
         access=seen,
     )
 
@@ -75,3 +78,15 @@ def gpu_direct(job: ResolvedJob) -> GpuDirect | None:
 def _interfaces(cards: Mapping[str, str]) -> str:
     every = {"eth0": "default", **cards}
     return json.dumps([{"interfaceName": name, "network": network} for name, network in every.items()])
+
+
+def _nccl(kind: str, cards: Iterable[str]) -> dict[str, str]:
+    """Return NCCL's settings for a kind of GPUDirect; ``cards`` are the pod's names of its network cards."""
+    names = {"LIBRARIES": LIBRARIES, "TCPX_SOCKETS": TCPX_SOCKETS, "APERTURES": APERTURES, "cards": ",".join(cards)}
+    return {name: value.format(**names) for name, value in _settings()[kind].items()}
+
+
+@cache
+def _settings() -> dict[str, dict[str, str]]:
+    table: dict[str, dict[str, str]] = yaml.safe_load(Path(__file__).with_name("nccl.yaml").read_text(encoding="utf-8"))
+    return table
