@@ -8,13 +8,14 @@ from fnmatch import fnmatchcase
 
 from training_platform.catalog.nearest import find_nearest
 from training_platform.clients.project_contents import Contents
+from training_platform.config.reading.errors import UserError
 from training_platform.resources.register import BUCKET, CLUSTER, FILESTORE, NODE_POOL, PERSISTENT_RESOURCE
 
 SELECTABLE = (CLUSTER, NODE_POOL, FILESTORE, BUCKET, PERSISTENT_RESOURCE)
 """What a person may name; networks, accounts and alerts are adopted where what is left needs them."""
 
 
-class SelectionError(Exception):
+class SelectionError(UserError):
     """Names that choose nothing, or things of which one stack cannot have all; the message says which."""
 
 

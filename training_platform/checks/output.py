@@ -14,6 +14,7 @@ from typing import Literal, get_args
 from training_platform.checks.report import Report
 from training_platform.checks.reports.console import PrintableConsole, plain_width
 from training_platform.checks.reports.text import print_report as print_text
+from training_platform.config.reading.errors import UserError
 
 Format = Literal["text", "json", "markdown", "sarif", "junit", "gitlab", "github", "html"]
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -32,7 +33,7 @@ _LINKING: tuple[Format, ...] = ("markdown", "html")
 _LOG_WIDTH = 160  # columns where no terminal says how wide it is: logs do not wrap
 
 
-class OutputError(Exception):
+class OutputError(UserError):
     """A report that cannot be written; the message names the file and the reason."""
 
 
@@ -65,14 +66,17 @@ def check_writable(paths: Mapping[Path, Format]) -> None:
             raise OutputError(f"{path} cannot be written: there is no folder {path.parent}.")
 
 
-def write_files(texts: Mapping[Path, str]) -> None:
+def write_files(texts: Mapping[Path, str], *, folders: bool = False) -> None:
     """Write every file, or none: each is written beside its place first, and moved there once all are.
 
-    What is no plain file, such as a pipe, is written as it is. Raises OutputError.
+    What is no plain file, such as a pipe, is written as it is; ``folders`` makes those that are missing. Raises
+    OutputError.
     """
     beside: dict[Path, Path] = {}
     try:
         for path, text in texts.items():
+            if folders:
+                path.parent.mkdir(parents=True, exist_ok=True)
             beside[path] = _write_beside(path, text)
         for path, temporary in beside.items():
             if temporary != path:

@@ -17,6 +17,7 @@ from training_platform.checks.planning.planner import DEFAULT, Planner
 from training_platform.checks.progress import Progress, quiet
 from training_platform.checks.report import Report, StackReport, accelerator_rows, stack_kind
 from training_platform.config.own_prices import read_own_prices
+from training_platform.config.reading.errors import UserError
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.section import enumeration
 from training_platform.config.reading.source import UnreadableError
@@ -38,7 +39,7 @@ from training_platform.rules.exemptions import Exemptions, read_exemptions
 from training_platform.rules.suggestions import Suggestions
 
 
-class UnknownStackError(Exception):
+class UnknownStackError(UserError):
     """A stack that was asked for and has no file; the message names the nearest that has."""
 
 

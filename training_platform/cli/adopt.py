@@ -16,7 +16,7 @@ import typer
 
 from training_platform.cli.authoring.init import decided
 from training_platform.cli.job.run_access import LocalCloud
-from training_platform.cli.options import Format, FormatOption, RootOption
+from training_platform.cli.options import FormatOption, RootOption
 from training_platform.cli.root import fail, need, print_json, repository, say
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def adopt(
     ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Write over files that are there.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be written, and write nothing.")] = False,
-    to: FormatOption = Format.text,
+    to: FormatOption = "text",
     kubeconfig: Annotated[
         str | None,
         typer.Option("--kubeconfig", help="Ask clusters for their objects by this kubeconfig; default: do not ask."),
@@ -68,7 +68,6 @@ def adopt(
     from training_platform.adopt.adoption import adopt_environment, adopt_teams
     from training_platform.adopt.report import as_json, lines
     from training_platform.adopt.sections.environment import stack_can_be_called
-    from training_platform.checks.planning.order import PlanningError
 
     need("jobs", "Reading a project")
     need("deploy", "Planning what is adopted")
@@ -81,20 +80,17 @@ def adopt(
     contents = _contents(project, regions or [], only or [], leave_out or [], local_cloud)
     contents, queues = _asked(stack, contents, kubeconfig)
     plan = planner(folder)
-    try:
-        home = adopt_environment(
-            stack, contents, plan, production=says_production, queues=queues, keep_replaced=keep_replaced
-        )
-        stacks = [home, *adopt_teams(home, contents, plan, queues=queues, keep_replaced=keep_replaced)]
-    except PlanningError as error:
-        fail(str(error))
-    if to == Format.json:
+    home = adopt_environment(
+        stack, contents, plan, production=says_production, queues=queues, keep_replaced=keep_replaced
+    )
+    stacks = [home, *adopt_teams(home, contents, plan, queues=queues, keep_replaced=keep_replaced)]
+    if to == "json":
         print_json({"unread": contents.unread, "stacks": [as_json(each) for each in stacks]})
     else:
         for line in lines(stacks, contents.unread):
             say(line)
     if not dry_run:
-        _write(folder, stacks, overwrite=overwrite, quiet=to == Format.json)
+        _write(folder, stacks, overwrite=overwrite, quiet=to == "json")
     raise typer.Exit(int(any(each.left_out or each.changes for each in stacks)))
 
 
@@ -102,27 +98,19 @@ def _asked(stack: str, contents: Contents, kubeconfig: str | None) -> tuple[Cont
     """Return the contents with the clusters that a kubeconfig reaches, and Kueue's objects; neither without one."""
     from training_platform.adopt.cluster_objects import reach_clusters
     from training_platform.adopt.cluster_queues import read_queues
-    from training_platform.clients.kubernetes_api import ClusterError
 
-    try:
-        clusters = reach_clusters(stack, contents, kubeconfig) if kubeconfig else {}
-        return replace(contents, clusters=clusters), read_queues(stack, clusters)
-    except ClusterError as error:
-        fail(str(error))
+    clusters = reach_clusters(stack, contents, kubeconfig) if kubeconfig else {}
+    return replace(contents, clusters=clusters), read_queues(stack, clusters)
 
 
 def _contents(
     project: str, regions: list[str], only: list[str], leave_out: list[str], local_cloud: str | None
 ) -> Contents:
     """Return what is to be adopted; ends the command where that is nothing."""
-    from training_platform.adopt.selection import SELECTABLE, SelectionError, selected
-    from training_platform.clients.google_api import GoogleError
+    from training_platform.adopt.selection import SELECTABLE, selected
     from training_platform.clients.project_contents import read_contents
 
-    try:
-        contents = selected(read_contents(project, regions, local_cloud), only, leave_out)
-    except (GoogleError, SelectionError) as error:
-        fail(str(error))
+    contents = selected(read_contents(project, regions, local_cloud), only, leave_out)
     if not any(contents.of(kind) for kind in SELECTABLE):
         fail(f"{project} has no clusters, Filestore instances, buckets or persistent resources that could be adopted.")
     return contents
@@ -164,17 +152,14 @@ def stacks_beside(folder: Path, texts: Mapping[str, str]) -> Iterator[Path]:
 
 def _write(folder: Path, stacks: Sequence[AdoptedStack], *, overwrite: bool, quiet: bool) -> None:
     """Write the files of each stack, all or none; what is there is written over by a flag or a person's yes."""
-    from training_platform.checks.output import OutputError, write_files
+    from training_platform.checks.output import write_files
 
     texts = {f"stacks/Pulumi.{each.name}.yaml": each.text for each in stacks}
     texts |= {name: json.dumps(content, indent=2) for each in stacks for name, content in each.imports.items()}
     there = [name for name in texts if (folder / name).exists()]
     if there and not overwrite and not _agreed(there):
         fail(f"{' and '.join(there)}: there already, and not changed; --overwrite replaces, --dry-run only reports.")
-    try:
-        write_files({folder / name: text for name, text in texts.items()})
-    except OutputError as error:
-        fail(str(error))
+    write_files({folder / name: text for name, text in texts.items()})
     for each in [] if quiet else stacks:
         files = list(each.imports)
         say(f"{', '.join([f'stacks/Pulumi.{each.name}.yaml', *files])}: written. Next, where the stack has no state:")

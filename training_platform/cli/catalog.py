@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from training_platform.cli.options import Format, FormatOption
+from training_platform.cli.options import FormatOption
 from training_platform.cli.root import fail, print_json
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def show(
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Print every fact, also what it has none of.")
     ] = False,
-    output_format: FormatOption = Format.text,
+    output_format: FormatOption = "text",
 ) -> None:
     """Print the facts of a row with units and source; what has no primary source is marked.
 
@@ -51,7 +51,7 @@ def show(
         from training_platform.catalog.fact_sheets import sheets
 
         _unknown(f"{name!r} is not in the catalogue", name, {sheet.name for sheet in sheets()})
-    if output_format is Format.json:
+    if output_format == "json":
         print_json([_document(sheet) for sheet in found])
         return
     for sheet in found:
@@ -71,7 +71,7 @@ def list_(
         str | None, typer.Option("--region", help="Only machine types with a zone in this region.")
     ] = None,
     zone: Annotated[str | None, typer.Option("--zone", help="Only machine types in this zone.")] = None,
-    output_format: FormatOption = Format.text,
+    output_format: FormatOption = "text",
 ) -> None:
     """List what the catalogue knows, a line for each name.
 
@@ -95,7 +95,7 @@ def list_(
         if asked and not meant:
             _unknown(f"{asked!r} is not a {what} in the catalogue", asked, names)
         listed = [sheet for sheet in listed if asked is None or meant & names_of(sheet)]
-    if output_format is Format.json:
+    if output_format == "json":
         print_json([{"kind": each.kind, "name": each.name, "families": list(each.families)} for each in listed])
         return
     kind = ""

@@ -91,15 +91,12 @@ def check(
     Exit code 0: clean. 1: findings. 2: something could not be checked.
     """
     from training_platform.checks import run
-    from training_platform.checks.comparison.base_files import BaseError
-    from training_platform.checks.output import OutputError, check_writable, print_report, render, write_files
-    from training_platform.checks.planning.cache import CacheError, cache_folder
+    from training_platform.checks.output import check_writable, print_report, render, write_files
+    from training_platform.checks.planning.cache import cache_folder
     from training_platform.checks.planning.planner import Planner
-    from training_platform.checks.planning.worker import SchedulerError
     from training_platform.checks.progress import progress_bar
-    from training_platform.checks.stacks import Options, UnknownStackError
+    from training_platform.checks.stacks import Options
     from training_platform.config.reading.clock import today as clock
-    from training_platform.config.reading.source import UnreadableError
     from training_platform.policy.config_files import wrong_configs
 
     _agree(base=base, new_only=new_only, write_baseline=write_baseline, fast=fast, scheduler=scheduler)
@@ -109,24 +106,21 @@ def check(
         need("scheduler", "check --scheduler")
     printed, files = _printed(formats or [Format.text]), _files(outputs or ())
     folder = repository(root)
-    try:
-        check_writable(files)
-        day, wrong = clock(folder, today), tuple(wrong_configs(folder))
-        planner = Planner(jobs=jobs, cache=None if no_cache else cache_folder(), scheduler=scheduler)
-        with progress_bar() as progress:
-            options = Options(today=day, fast=fast, planner=planner, progress=progress)
-            if write_baseline and not wrong:
-                report = run.write_baseline(folder, options, selected=stacks or ())
-            else:
-                report = run.run_check(folder, options, selected=stacks or (), base=base, new_only=new_only)
-        report = replace(report, failures=(*report.failures, *wrong))  # the deployment would end there
-        try:  # files first: nothing that reads standard output can keep them from being written
-            write_files({path: render(report, each, links=links) for path, each in files.items()})
-        finally:
-            for each in printed:
-                print_report(report, each, links=links, verbose=verbose)
-    except (UnknownStackError, UnreadableError, OutputError, BaseError, CacheError, SchedulerError) as error:
-        fail(str(error))
+    check_writable(files)
+    day, wrong = clock(folder, today), tuple(wrong_configs(folder))
+    planner = Planner(jobs=jobs, cache=None if no_cache else cache_folder(), scheduler=scheduler)
+    with progress_bar() as progress:
+        options = Options(today=day, fast=fast, planner=planner, progress=progress)
+        if write_baseline and not wrong:
+            report = run.write_baseline(folder, options, selected=stacks or ())
+        else:
+            report = run.run_check(folder, options, selected=stacks or (), base=base, new_only=new_only)
+    report = replace(report, failures=(*report.failures, *wrong))  # the deployment would end there
+    try:  # files first: nothing that reads standard output can keep them from being written
+        write_files({path: render(report, each, links=links) for path, each in files.items()})
+    finally:
+        for each in printed:
+            print_report(report, each, links=links, verbose=verbose)
     raise typer.Exit(report.exit_code(strict=strict))
 
 

@@ -49,7 +49,7 @@ def explain(
         ),
     ],
     *,
-    output_format: FormatOption = Format.text,
+    output_format: FormatOption = "text",
     root: Annotated[
         Path | None, typer.Option("--root", help="For FILE:LINE, the repository; default: the one around this folder.")
     ] = None,
@@ -82,7 +82,7 @@ def list_(
         typer.Argument(help="Only this rule set; default: all.", metavar="SET", autocompletion=complete_groups),
     ] = None,
     *,
-    output_format: FormatOption = Format.text,
+    output_format: FormatOption = "text",
 ) -> None:
     """List the rules by set, a line for each.
 
@@ -97,7 +97,7 @@ def list_(
         hint = f"Nearest: {nearest}" if nearest else f"There are: {', '.join(GROUPS)}"
         fail(f"There is no rule set {group}. {hint}.")
     sheets = [sheet for sheet in rule_sheets() if group in {None, sheet.group}]
-    if output_format is Format.json:
+    if output_format == "json":
         print_json([_document(sheet) for sheet in sheets])
         return
     last = ""
@@ -145,7 +145,7 @@ def _print_rules(found: Iterable[tuple[RuleSheet, Finding | None]], output_forma
     from training_platform.rules.reference import exemption
 
     pairs = list(found)
-    if output_format is Format.json:
+    if output_format == "json":
         print_json([_document(sheet) for sheet, _ in pairs])
         return
     for number, (sheet, found_here) in enumerate(pairs):
@@ -178,7 +178,7 @@ def _fix(found: Finding | None) -> str:
 
 
 def _print_quotas(quotas: list[Quota], output_format: Format) -> None:
-    if output_format is Format.json:
+    if output_format == "json":
         print_json([asdict(each) | {"id": each.id._asdict()} for each in quotas])
         return
     for number, quota in enumerate(quotas):

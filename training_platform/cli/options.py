@@ -4,27 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from enum import StrEnum
 from functools import wraps
 from importlib import import_module
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal, get_type_hints
 
 import typer
 from typer.core import TyperGroup
+
+from training_platform.cli.root import fail
+from training_platform.config.reading.errors import UserError
 
 Command = Callable[..., None]
 _WHOLE = 1_000  # characters
 
 
-class Format(StrEnum):
-    """Output format of a command."""
-
-    text = "text"
-    json = "json"
-
-
+Format = Literal["text", "json"]
 FormatOption = Annotated[Format, typer.Option("--format", help="Output format.")]
 RootOption = Annotated[Path | None, typer.Option("--root", help="The repository; default: the one around this folder.")]
 TodayOption = Annotated[
@@ -44,6 +40,13 @@ class Commands(TyperGroup):
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
         self.commands: dict[str, Any] = {**self.commands, **dict.fromkeys(self.places.get(self.name or "", ()))}
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; what a person can mend ends it with exit code 2 and one sentence."""
+        try:
+            return super().invoke(ctx)
+        except UserError as error:
+            fail(str(error))
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 # as click calls it
         """Return a command, None for a name that is not one's."""

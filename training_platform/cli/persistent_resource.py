@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from training_platform.cli.job.run_access import LocalCloud, local_endpoint, one_sentence
+from training_platform.cli.job.run_access import LocalCloud, local_endpoint
 from training_platform.cli.options import RootOption
 from training_platform.cli.root import complete_stacks, fail, need, repository, say
 
@@ -42,9 +42,8 @@ def list_resources(stack: _Stacks = None, *, local_cloud: LocalCloud = None, roo
     for team in teams if stack is None else (stack,):
         scope, resources = _team(team, teams)
         for name, spec in resources.items():
-            with one_sentence():
-                client, resource_id = _client(scope, name, spec, local_cloud)
-                kept = kept_machines(spec, client.get(resource_id), datetime.now(UTC))
+            client, resource_id = _client(scope, name, spec, local_cloud)
+            kept = kept_machines(spec, client.get(resource_id), datetime.now(UTC))
             wrong = wrong or kept.idle or kept.old
             say(f"{name if stack else f'{team} {name}'}: {kept}")
     raise typer.Exit(int(wrong))
@@ -70,9 +69,8 @@ def reboot(
         fail(f"{stack} has no persistent resource {name}.{f' Nearest: {nearest}.' if nearest else ''}")
     if resources[name].ray:
         fail(f"{name} is a Ray cluster, which Vertex AI does not restart: replace it with pulumi up --replace.")
-    with one_sentence():
-        client, resource_id = _client(scope, name, resources[name], local_cloud)
-        operation = client.reboot(resource_id)
+    client, resource_id = _client(scope, name, resources[name], local_cloud)
+    operation = client.reboot(resource_id)
     say(f"{name} restarts: {operation}")
 
 

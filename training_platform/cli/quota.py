@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -25,37 +24,20 @@ app = typer.Typer(
 )
 
 
-class Format(StrEnum):
-    """Output format of a command."""
-
-    text = "text"
-    json = "json"
-    markdown = "markdown"
-
-
-class By(StrEnum):
-    """What the sections of the output are grouped by."""
-
-    project = "project"
-    region = "region"
-    quota = "quota"
-    stack = "stack"
-    team = "team"
-
-
-FormatOption = Annotated[Format, typer.Option("--format", help="Output format.")]
+By = Literal["project", "region", "quota", "stack", "team"]
+FormatOption = Annotated[Literal["text", "json", "markdown"], typer.Option("--format", help="Output format.")]
 
 
 @app.command("show")
 def show(
     *,
-    by: Annotated[By, typer.Option("--by", help="What to group the output by.")] = By.project,
+    by: Annotated[By, typer.Option("--by", help="What to group the output by.")] = "project",
     projects: Annotated[list[str] | None, typer.Option("--project", help="Only these; repeatable.")] = None,
     regions: Annotated[list[str] | None, typer.Option("--region", help="Only these; repeatable.")] = None,
     quotas: Annotated[list[str] | None, typer.Option("--quota", help="Only these ids; repeatable.")] = None,
     stacks: Annotated[list[str] | None, typer.Option("--stack", help="Only what these use; repeatable.")] = None,
     teams: Annotated[list[str] | None, typer.Option("--team", help="Only what these use; repeatable.")] = None,
-    output_format: FormatOption = Format.text,
+    output_format: FormatOption = "text",
     today: TodayOption = None,
     root: RootOption = None,
 ) -> None:
@@ -77,14 +59,10 @@ def show(
     except UnknownNameError as error:
         say_not_counted(overview)
         fail(str(error))
-    if output_format is Format.text:
-        print_overview(chosen, by.value, quota_console())
+    if output_format == "text":
+        print_overview(chosen, by, quota_console())
     else:
-        say(
-            overview_json(chosen, by.value)
-            if output_format is Format.json
-            else overview_markdown(chosen, by.value).rstrip()
-        )
+        say(overview_json(chosen, by) if output_format == "json" else overview_markdown(chosen, by).rstrip())
     raise typer.Exit(2 if overview.not_counted else 0)
 
 
@@ -92,7 +70,7 @@ def show(
 def plan(
     *,
     projects: Annotated[list[str] | None, typer.Option("--project", help="Only these; repeatable.")] = None,
-    output_format: FormatOption = Format.text,
+    output_format: FormatOption = "text",
     today: TodayOption = None,
     root: RootOption = None,
 ) -> None:
@@ -103,20 +81,17 @@ def plan(
     from training_platform.checks.reports.quota.json_report import plans_json
     from training_platform.checks.reports.quota.markdown_report import plans_markdown
     from training_platform.checks.reports.quota.text_report import print_plans, quota_console
-    from training_platform.quota.overview import Selection, UnknownNameError, select
+    from training_platform.quota.overview import Selection, select
     from training_platform.quota.plan import plan_requests
 
     overview = overview_of(root, today)
     say_not_counted(overview)
-    try:
-        chosen = select(overview, Selection(projects=projects or ()))
-    except UnknownNameError as error:
-        fail(str(error))
+    chosen = select(overview, Selection(projects=projects or ()))
     plans = plan_requests(chosen.ledgers, chosen.workspace)
-    if output_format is Format.text:
+    if output_format == "text":
         print_plans(plans, quota_console())
     else:
-        typer.echo(plans_json(plans) if output_format is Format.json else plans_markdown(plans).rstrip())
+        typer.echo(plans_json(plans) if output_format == "json" else plans_markdown(plans).rstrip())
     raise typer.Exit(2 if overview.not_counted else 0)
 
 
@@ -127,8 +102,7 @@ def init(*, today: TodayOption = None, root: RootOption = None) -> None:
     A snapshot that it wrote before gets what it does not list. Exit code 2: a file could not be counted, and nothing
     was written.
     """
-    from training_platform.checks.output import OutputError, write_files
-    from training_platform.config.reading.source import UnreadableError
+    from training_platform.checks.output import write_files
     from training_platform.jobs.render import needs_of_jobs
     from training_platform.quota.snapshot import FOLDER
 
@@ -137,13 +111,9 @@ def init(*, today: TodayOption = None, root: RootOption = None) -> None:
     if overview.not_counted:
         say_not_counted(overview)
         fail("nothing was written.")
-    try:
-        of_jobs = needs_of_jobs(folder, overview.workspace, overview.today)
-        texts = dict(_first_snapshots(overview, of_jobs, folder / FOLDER))
-        (folder / FOLDER).mkdir(parents=True, exist_ok=True)
-        write_files(texts)
-    except (OSError, OutputError, UnreadableError) as error:
-        fail(str(error))
+    of_jobs = needs_of_jobs(folder, overview.workspace, overview.today)
+    texts = dict(_first_snapshots(overview, of_jobs, folder / FOLDER))
+    write_files(texts, folders=True)
     for file in texts:
         typer.echo(f"{FOLDER}/{file.name}: written; quota pull writes the limits of Google Cloud in its place")
     if not texts:
@@ -181,57 +151,46 @@ def pull(
     Needs the extra `quota` and application default credentials. Writes every file or none. A snapshot has limits alone:
     what runs now is not in it. Exit code 2: a project could not be read.
     """
-    from training_platform.checks.output import OutputError, write_files
+    from training_platform.checks.output import write_files
     from training_platform.checks.progress import progress_bar
-    from training_platform.clients.cloud_quotas import ENDPOINT, CloudQuotas, QuotasError, open_session
+    from training_platform.clients.cloud_quotas import ENDPOINT, CloudQuotas, open_session
     from training_platform.clients.quota_pull import pull as pull_project
-    from training_platform.config.reading.clock import today as clock
-    from training_platform.config.reading.source import UnreadableError
     from training_platform.quota.snapshot import read_snapshots
 
     folder = repository(root)
     overview = overview_of(root, today)
     say_not_counted(overview)
     address = (endpoint or ENDPOINT).rstrip("/") + "/"
-    try:
-        day = clock(folder, today)
-        snapshots = read_snapshots(folder, day)
-        names = _projects(projects or (), overview)
-        texts = {name: _text(folder, name, snapshots) for name in names}
-        api = CloudQuotas(open_session(address), address)
-        with progress_bar() as progress:
-            pulled = [
-                pull_project(
-                    api,
-                    name,
-                    old=snapshots.get(name),
-                    text=texts[name],
-                    needed=_needed(overview, name),
-                    today=day,
-                    progress=progress,
-                )
-                for name in names
-            ]
-        if not dry_run:
-            (folder / "stacks" / "quotas").mkdir(exist_ok=True)
-            write_files({folder / each.file: each.text for each in pulled})
-    except (QuotasError, OutputError, UnreadableError) as error:
-        fail(str(error))
+    snapshots = read_snapshots(folder, overview.today)
+    names = _projects(projects or (), overview)
+    texts = {name: _text(folder, name, snapshots) for name in names}
+    api = CloudQuotas(open_session(address), address)
+    with progress_bar() as progress:
+        pulled = [
+            pull_project(
+                api,
+                name,
+                old=snapshots.get(name),
+                text=texts[name],
+                needed=_needed(overview, name),
+                today=overview.today,
+                progress=progress,
+            )
+            for name in names
+        ]
+    if not dry_run:
+        write_files({folder / each.file: each.text for each in pulled}, folders=True)
     for each in pulled:
-        _say_pulled(each, day, dry_run=dry_run)
+        _say_pulled(each, overview.today, dry_run=dry_run)
 
 
 def overview_of(root: Path | None, today: str | None) -> Overview:
-    """Return both ledgers of a repository; ends the command where the clock cannot be read."""
+    """Return both ledgers of a repository."""
     from training_platform.config.reading.clock import today as clock
-    from training_platform.config.reading.source import UnreadableError
     from training_platform.quota.overview import read_overview
 
     folder = repository(root)
-    try:
-        return read_overview(folder, clock(folder, today))
-    except UnreadableError as error:
-        fail(str(error))
+    return read_overview(folder, clock(folder, today))
 
 
 def _projects(given: Iterable[str], overview: Overview) -> list[str]:

@@ -33,12 +33,11 @@ def request(
     The next deployment of an environment asks Google Cloud. Comments and all else stay. Writes every file or none.
     Exit code 2: a file could not be counted, so that nobody knows what to ask for, or not be written.
     """
-    from training_platform.checks.output import OutputError, write_files
+    from training_platform.checks.output import write_files
     from training_platform.checks.reports.quota.text_report import verdict_of
-    from training_platform.config.reading.source import UnreadableError
-    from training_platform.quota.overview import Selection, UnknownNameError, select
+    from training_platform.quota.overview import Selection, select
     from training_platform.quota.plan import plan_requests
-    from training_platform.quota.request_file import RequestError, with_requests
+    from training_platform.quota.request_file import with_requests
 
     folder = repository(root)
     overview = overview_of(root, today)
@@ -46,19 +45,16 @@ def request(
     if overview.not_counted:
         fail("what the stacks need cannot be said before that is mended; nothing was written.")
     _check_contact(contact)
-    try:
-        chosen = select(overview, Selection(projects=projects or ()))
-        plans = plan_requests(chosen.ledgers, chosen.workspace)
-        texts = {}
-        for plan in plans:
-            if plan.needed:
-                path = folder / plan.stack.source.file if plan.stack else folder
-                text = path.read_bytes().decode("utf-8-sig") if plan.stack else ""
-                texts[path] = with_requests(plan, text, contact=contact, justification=justification)
-        if not dry_run:
-            write_files(texts)
-    except (UnknownNameError, RequestError, OutputError, UnreadableError) as error:
-        fail(str(error))
+    chosen = select(overview, Selection(projects=projects or ()))
+    plans = plan_requests(chosen.ledgers, chosen.workspace)
+    texts = {}
+    for plan in plans:
+        if plan.needed:
+            path = folder / plan.stack.source.file if plan.stack else folder
+            text = path.read_bytes().decode("utf-8-sig") if plan.stack else ""
+            texts[path] = with_requests(plan, text, contact=contact, justification=justification)
+    if not dry_run:
+        write_files(texts)
     for plan in plans:
         _say(plan, verdict_of(plan), dry_run=dry_run)
 

@@ -10,6 +10,7 @@ from typing import Final, Literal, NoReturn
 
 import typer
 
+from training_platform.config.reading.errors import install
 from training_platform.config.reading.printable import printable
 
 DISTRIBUTION = "training-platform"
@@ -107,10 +108,7 @@ def fail(message: str, *, code: int = 2) -> NoReturn:
 def need(extra: Literal["deploy", "jobs", "sandbox", "scheduler"], what: str) -> None:
     """End the command with exit code 2 and one sentence where an extra is not installed; ``what`` needs it."""
     if any(find_spec(module) is None for module in EXTRAS[extra]):
-        fail(
-            f"{what} needs the extra `{extra}`: pip install 'training-platform[{extra}]', "
-            "or with the pins of a clone: make setup"
-        )
+        fail(f"{what} needs the extra `{extra}`: {install(extra)}")
 
 
 def say(text: str, *, err: bool = False) -> None:

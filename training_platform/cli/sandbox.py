@@ -204,13 +204,10 @@ def _session(stack: str, options: Options, *, kept: bool = False) -> Iterator[Se
 @contextmanager
 def _problems() -> Iterator[None]:
     """End the command with one message and the exit code that fits."""
-    from training_platform.sandbox.files import BrokenFile
-    from training_platform.sandbox.run.problems import CannotRun, RunFailed
+    from training_platform.sandbox.run.problems import RunFailed
 
     try:
         yield
-    except (CannotRun, BrokenFile) as error:
-        fail(str(error))
     except OSError as error:  # a full disk, a folder that nobody may write to
         fail(f"{error.filename or 'the sandbox'}: {error.strerror or error}.")
     except RunFailed as error:

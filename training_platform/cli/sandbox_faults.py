@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from training_platform.cli.options import takes
-from training_platform.cli.root import fail, say
+from training_platform.cli.root import say
 from training_platform.cli.sandbox import WHERE, Options
 
 if TYPE_CHECKING:
@@ -25,9 +23,8 @@ def list_faults(*, options: Options) -> None:
     """Say which faults there are, and what each hit."""
     from training_platform.sandbox.run.faults import fault_lines
 
-    with _served(options) as faults:
-        for line in fault_lines(faults.listed(), {}):
-            say(line)
+    for line in fault_lines(_served(options).listed(), {}):
+        say(line)
 
 
 @app.command("add")
@@ -38,8 +35,7 @@ def add(
     options: Options,
 ) -> None:
     """Add the faults of a scenario file; their times begin now."""
-    with _served(options) as faults:
-        say(f"added: {', '.join(faults.add(scenario))}")
+    say(f"added: {', '.join(_served(options).add(scenario))}")
 
 
 @app.command("clear")
@@ -50,17 +46,11 @@ def clear(
     options: Options,
 ) -> None:
     """Take faults away; what waited for them goes on."""
-    with _served(options) as faults:
-        faults.clear(names or ())
+    _served(options).clear(names or ())
 
 
-@contextmanager
-def _served(options: Options) -> Iterator[Faults]:
-    """Give the faults of the server that runs; end the command with exit code 2 where there is none."""
+def _served(options: Options) -> Faults:
+    """Return the faults of the server that runs. Raises CannotRun where there is none."""
     from training_platform.sandbox.run.faults import served_faults
-    from training_platform.sandbox.run.problems import CannotRun
 
-    try:
-        yield served_faults(options.folder())
-    except CannotRun as error:
-        fail(str(error))
+    return served_faults(options.folder())

@@ -38,23 +38,19 @@ def stacks(
     does not say where it belongs, or the base cannot be read.
     """
     from training_platform.catalog.nearest import find_nearest
-    from training_platform.checks.comparison.base_files import BaseError
-    from training_platform.config.deployment_order import UnsortedError, environment_order, stacks_of
+    from training_platform.config.deployment_order import environment_order, stacks_of
     from training_platform.config.workspace import read_workspace
 
     workspace = read_workspace(repository(root))
-    try:
-        before, last = environment_order(workspace)
-        names = [*before, *last] if production is None else last if production else before
-        if environment is not None:
-            if environment not in (*before, *last):
-                nearest = find_nearest(environment, [*before, *last])
-                fail(f"There is no environment {environment}.{f' Nearest: {nearest}.' if nearest else ''}")
-            names = stacks_of(workspace, environment)
-            if base:
-                names = _ordered(names, environment, workspace, base)
-    except (UnsortedError, BaseError) as error:
-        fail(str(error))
+    before, last = environment_order(workspace)
+    names = [*before, *last] if production is None else last if production else before
+    if environment is not None:
+        if environment not in (*before, *last):
+            nearest = find_nearest(environment, [*before, *last])
+            fail(f"There is no environment {environment}.{f' Nearest: {nearest}.' if nearest else ''}")
+        names = stacks_of(workspace, environment)
+        if base:
+            names = _ordered(names, environment, workspace, base)
     if as_json:
         say(json.dumps(names))
     elif names:

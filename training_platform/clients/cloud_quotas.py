@@ -10,11 +10,12 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
+from training_platform.config.reading.errors import UserError, install
+
 if TYPE_CHECKING:
     from requests import Response, Session
 
 ENDPOINT = "https://cloudquotas.googleapis.com/"
-INSTALL = "pip install 'training-platform[quota]', or with the checkout's own pins: make setup"
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _SECONDS = 60
@@ -25,7 +26,7 @@ _MOST_PAGES = 1000  # of one service: an end to a server that never stops
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 
 
-class QuotasError(Exception):
+class QuotasError(UserError):
     """The API cannot be asked, or does not answer; the message is one sentence, with what to do where that is known."""
 
 
@@ -105,7 +106,7 @@ def open_session(endpoint: str = ENDPOINT) -> Session:
         from requests.adapters import HTTPAdapter  # noqa: PLC0415
         from urllib3.util import Retry  # noqa: PLC0415
     except ImportError as error:
-        raise QuotasError(f"quota pull needs the extra `quota`: {INSTALL}") from error
+        raise QuotasError(f"quota pull needs the extra `quota`: {install('quota')}") from error
     session: Session
     if endpoint.startswith("http://"):
         session = Session()

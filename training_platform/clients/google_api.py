@@ -15,14 +15,14 @@ from urllib.parse import urlsplit
 from warnings import catch_warnings, simplefilter
 
 from training_platform.catalog.api_documents import own_document
+from training_platform.config.reading.errors import UserError, install
 
 Json = dict[str, Any]
-INSTALL = "pip install 'training-platform[jobs]', or with the checkout's own pins: make setup"
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _LOG_IN = "Log in with gcloud auth application-default login."
 
 
-class GoogleError(Exception):
+class GoogleError(UserError):
     """An API cannot be asked, or refuses; the message is one sentence. ``status`` is HTTP's, None without."""
 
     def __init__(self, message: str, status: int | None = None) -> None:
@@ -64,7 +64,7 @@ def _service(api: str, version: str, endpoint: str, title: str) -> Any:
             import google.auth  # noqa: PLC0415 # of the extra
             from googleapiclient.discovery import build, build_from_document  # type: ignore[import-untyped] # noqa: PLC0415 # of the extra
     except ModuleNotFoundError as error:
-        raise GoogleError(f"{title} needs Google's API client: {INSTALL}.") from error
+        raise GoogleError(f"{title} needs Google's API client: {install('jobs')}.") from error
     # The client would ask the metadata server for certificates that nobody set up.
     os.environ.setdefault("GOOGLE_API_USE_CLIENT_CERTIFICATE", "false")
     if urlsplit(endpoint).hostname in _LOOPBACK:

@@ -11,16 +11,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from training_platform.config.reading.errors import UserError, install
+
 if TYPE_CHECKING:
     from kubernetes import client
 
 Json = dict[str, Any]
-INSTALL = "pip install 'training-platform[jobs]', or with the checkout's own pins: make setup"
 _SECONDS = (10, 60)  # to connect, and between two bytes of an answer
 _PAGE = 500
 
 
-class ClusterError(Exception):
+class ClusterError(UserError):
     """A cluster that cannot be reached, or refuses; the message is one sentence. ``status`` is HTTP's, None without."""
 
     def __init__(self, message: str, status: int | None = None) -> None:
@@ -176,7 +177,7 @@ def connect(name: str, *, contexts: Sequence[str], kubeconfig: str | None, log_i
         from kubernetes import config as untyped  # noqa: PLC0415 # of the extra
         from kubernetes.config.config_exception import ConfigException  # noqa: PLC0415 # of the extra
     except ModuleNotFoundError as error:
-        raise ClusterError(f"Jobs on GKE need the kubernetes client: {INSTALL}.") from error
+        raise ClusterError(f"Jobs on GKE need the kubernetes client: {install('jobs')}.") from error
     config: Any = untyped
     try:
         there = {each["name"] for each in config.list_kube_config_contexts(config_file=kubeconfig)[0]}

@@ -12,7 +12,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import date
 from typing import Any, NamedTuple
 
-from training_platform.clients.cloud_quotas import INSTALL, CloudQuotas, QuotaInfo, QuotasError, Row
+from training_platform.clients.cloud_quotas import CloudQuotas, QuotaInfo, QuotasError, Row
+from training_platform.config.reading.errors import install
 from training_platform.quota.quota_ids import known_quotas, services
 from training_platform.quota.snapshot import FOLDER, Snapshot
 from training_platform.quota.snapshot_file import SCHEMA_LINE
@@ -119,7 +120,7 @@ def rewritten(project: str, text: str | None, limits: Limits, today: date) -> st
         from ruamel.yaml.comments import CommentedMap  # noqa: PLC0415
         from ruamel.yaml.scalarstring import DoubleQuotedScalarString  # noqa: PLC0415
     except ImportError as error:
-        raise QuotasError(f"quota pull needs the extra `quota`: {INSTALL}") from error
+        raise QuotasError(f"quota pull needs the extra `quota`: {install('quota')}") from error
     yaml = YAML()
     yaml.preserve_quotes = True
     yaml.width = _WIDTH

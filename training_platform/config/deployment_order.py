@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from training_platform.config.reading.errors import UserError
 from training_platform.config.workspace import Workspace
 
 
-class UnsortedError(Exception):
+class UnsortedError(UserError):
     """A stack file that does not say where it belongs; the message is one sentence."""
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from training_platform.catalog.nearest import find_nearest
+from training_platform.config.reading.errors import UserError
 from training_platform.config.workspace import Workspace
 from training_platform.resources.storage.images import repository_url
 
@@ -17,7 +18,7 @@ _NAME = re.compile(r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:[._
 _TAG = re.compile(r"\w[\w.-]{0,127}", re.ASCII)
 
 
-class ImageError(Exception):
+class ImageError(UserError):
     """An image that cannot be built as asked; the message is one sentence."""
 
 

@@ -11,6 +11,7 @@ from datetime import date
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING
 
+from training_platform.config.reading.errors import UserError
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import UnreadableError
 from training_platform.config.workspace import Workspace, read_workspace
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from training_platform.jobs.vertex.quota import Quotas
 
 
-class RenderError(Exception):
+class RenderError(UserError):
     """A job that cannot be rendered as asked; the message is one sentence."""
 
 

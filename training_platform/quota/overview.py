@@ -9,6 +9,7 @@ from pathlib import Path as FilePath
 
 from training_platform.catalog.locations import region_of
 from training_platform.catalog.nearest import find_nearest
+from training_platform.config.reading.errors import UserError
 from training_platform.config.reading.section import enumeration
 from training_platform.config.spec.stack import Stack
 from training_platform.config.spec.team import Share
@@ -33,7 +34,7 @@ PLATFORM = "platform"
 """Whose a charge is that an environment's stack makes."""
 
 
-class UnknownNameError(Exception):
+class UnknownNameError(UserError):
     """A project, region, quota, stack or team that nothing is known of; the message names the nearest that is."""
 
 

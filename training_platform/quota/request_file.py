@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from training_platform.config.reading.errors import UserError
 from training_platform.config.reading.finding import Path
 from training_platform.config.reading.source import Source, UnreadableError, parse_source, value_at
 from training_platform.quota.plan import NeededRequest, ProjectPlan, contact_of, entry_lines
@@ -16,7 +17,7 @@ _KEY = "quota_requests"
 _VALUE = re.compile(r"""(["']?value["']?\s*:\s+)-?\d+""")
 
 
-class RequestError(Exception):
+class RequestError(UserError):
     """Requests that cannot be written; the message is one sentence that says what to do."""
 
 

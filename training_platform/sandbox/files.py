@@ -8,8 +8,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from training_platform.config.reading.errors import UserError
 
-class BrokenFile(Exception):
+
+class BrokenFile(UserError):
     """A file that cannot be read as what it was written as; the message is one sentence."""
 
     def __init__(self, path: Path, reason: object) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import date
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import yaml
@@ -61,7 +61,7 @@ def shown(repository: Path, *arguments: str) -> Any:
 
 
 def test_the_command_takes_every_grouping_that_there_is() -> None:
-    assert [each.value for each in quota.By] == list(GROUPINGS)
+    assert get_args(quota.By) == GROUPINGS
 
 
 def test_a_limit_is_shown_with_its_holders_and_their_teams(repository: Path) -> None:

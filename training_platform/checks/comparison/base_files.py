@@ -17,11 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from training_platform.catalog.nearest import find_nearest
+from training_platform.config.reading.errors import UserError
 
 _PREFIX, _LOCK = "training-platform-base-", "lock"
 
 
-class BaseError(Exception):
+class BaseError(UserError):
     """A base that cannot be read; the message is one sentence with what to do."""
 
 

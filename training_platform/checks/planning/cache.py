@@ -22,6 +22,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from training_platform.checks.planning.outcome import Outcome, decode
+from training_platform.config.reading.errors import UserError
 
 FORMAT = "v2"
 DAYS = 30
@@ -36,7 +37,7 @@ def cache_folder() -> Path:
     return base / "training-platform" / FORMAT
 
 
-class CacheError(Exception):
+class CacheError(UserError):
     """A folder that somebody else may have written; the message is one sentence with what to do."""
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from training_platform.config.reading.errors import UserError
 from training_platform.config.spec.stack import Stack
 from training_platform.config.workspace import Workspace
 
 
-class PlanningError(Exception):
+class PlanningError(UserError):
     """A stack that could not be planned; the message is one sentence that says where the program stopped."""
 
 

@@ -188,13 +188,9 @@ def _write_stack(folder: Path, name: str, text: str) -> None:
 
 
 def _write(folder: Path, file: str, text: str) -> None:
-    from training_platform.checks.output import OutputError, write_files
+    from training_platform.checks.output import write_files
 
     if (folder / file).exists():
         fail(f"{file} is there already; it was not changed.")
-    try:
-        (folder / file).parent.mkdir(parents=True, exist_ok=True)
-        write_files({folder / file: text})
-    except (OSError, OutputError) as error:
-        fail(str(error))
+    write_files({folder / file: text}, folders=True)
     typer.echo(f"{file}: written")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from training_platform.cli.options import Format, FormatOption, RootOption, TodayOption
-from training_platform.cli.root import complete_jobs, fail, print_json, repository, say
+from training_platform.cli.options import FormatOption, RootOption, TodayOption
+from training_platform.cli.root import complete_jobs, print_json, repository, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,13 +18,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Training jobs.", no_args_is_help=True)
 
 JobFile = Annotated[Path, typer.Argument(help="jobs/<team>/<job>.yaml", autocompletion=complete_jobs)]
-
-
-class Target(StrEnum):
-    """Where a job runs."""
-
-    gke = "gke"
-    vertex = "vertex"
+Target = Literal["gke", "vertex"]
 
 
 @app.command("render")
@@ -44,14 +37,10 @@ def render(
     read, or not be rendered as asked.
     """
     from training_platform.config.reading.clock import today as clock
-    from training_platform.config.reading.source import UnreadableError
-    from training_platform.jobs.render import RenderError, render_job
+    from training_platform.jobs.render import render_job
 
     folder = repository(root)
-    try:
-        rendered = render_job(file, folder, target.value if target else None, clock(folder, today))
-    except (UnreadableError, RenderError) as error:
-        fail(str(error))
+    rendered = render_job(file, folder, target, clock(folder, today))
     print_findings(rendered.findings, err=True)
     for line in rendered.notes:
         say(f"# {line}", err=True)
@@ -66,7 +55,7 @@ def check(
         typer.Argument(help="Job files; default: all in jobs/.", metavar="[FILE]...", autocompletion=complete_jobs),
     ] = None,
     *,
-    output_format: FormatOption = Format.text,
+    output_format: FormatOption = "text",
     today: TodayOption = None,
     root: RootOption = None,
 ) -> None:
@@ -75,21 +64,17 @@ def check(
     Exit code 0: clean. 1: errors. 2: a file could not be read.
     """
     from training_platform.config.reading.clock import today as clock
-    from training_platform.config.reading.source import UnreadableError
     from training_platform.config.workspace import read_workspace
     from training_platform.jobs.render import check_jobs, job_files
 
     folder = repository(root)
     paths = files or job_files(folder)
-    try:
-        day, workspace = clock(folder, today), read_workspace(folder)
-    except UnreadableError as error:
-        fail(str(error))
+    day, workspace = clock(folder, today), read_workspace(folder)
     found, unreadable = check_jobs(paths, folder, workspace, day)
     for sentence in unreadable:
         say(f"training-platform: {sentence}", err=True)
     errors = sum(finding.severity == "error" for finding in found)
-    if output_format is Format.json:
+    if output_format == "json":
         _print_found(len(paths), errors, found)
     else:
         print_findings(found)
@@ -103,7 +88,7 @@ def cost(
     file: JobFile,
     *,
     target: Annotated[Target | None, typer.Option("--target", help="Default: every target of the job.")] = None,
-    output_format: FormatOption = Format.text,
+    output_format: FormatOption = "text",
     today: TodayOption = None,
     root: RootOption = None,
 ) -> None:
@@ -113,17 +98,13 @@ def cost(
     read.
     """
     from training_platform.config.reading.clock import today as clock
-    from training_platform.config.reading.source import UnreadableError
     from training_platform.jobs.cost import cost_text
-    from training_platform.jobs.render import RenderError, cost_of_file
+    from training_platform.jobs.render import cost_of_file
 
     folder = repository(root)
-    try:
-        costs, findings = cost_of_file(file, folder, target.value if target else None, clock(folder, today))
-    except (UnreadableError, RenderError) as error:
-        fail(str(error))
+    costs, findings = cost_of_file(file, folder, target, clock(folder, today))
     print_findings(findings, err=True)
-    if output_format is Format.json:
+    if output_format == "json":
         print_json([each.as_json() for each in costs])
     elif costs:
         say("\n\n".join(map(cost_text, costs)))

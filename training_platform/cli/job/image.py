@@ -5,27 +5,21 @@ from __future__ import annotations
 import shlex
 import shutil
 import subprocess
-from enum import StrEnum
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from training_platform.cli.options import Format, FormatOption, RootOption
+from training_platform.cli.options import FormatOption, RootOption
 from training_platform.cli.root import complete_stacks, fail, print_json, repository, say
 
 app = typer.Typer(help="Images that jobs run.", no_args_is_help=True)
 
 
-class Builder(StrEnum):
-    """What builds an image and pushes it."""
-
-    cloud_build = "cloud-build"
-    docker = "docker"
-    buildah = "buildah"
-
-
-PROGRAMS = {Builder.cloud_build: "gcloud", Builder.docker: "docker", Builder.buildah: "buildah"}
+Builder = Literal["cloud-build", "docker", "buildah"]
+PROGRAMS: Mapping[Builder, str] = {"cloud-build": "gcloud", "docker": "docker", "buildah": "buildah"}
+"""By what builds an image and pushes it: the program that has to be on PATH."""
 
 
 @app.command("build")
@@ -41,7 +35,7 @@ def build(
         Builder | None, typer.Option("--with", help="What builds it; default: the first that is on PATH.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the commands, and run none.")] = False,
-    output_format: FormatOption = Format.text,
+    output_format: FormatOption = "text",
     root: RootOption = None,
 ) -> None:
     """Build an image and push it to the environment's repository; print what a job file calls it.
@@ -49,26 +43,23 @@ def build(
     Cloud Build gets the folder uploaded, as your account; docker and buildah build here. Exit code 2: not built.
     """
     from training_platform.config.workspace import read_workspace
-    from training_platform.jobs.images import ImageError, commands, image_name, repository_of
+    from training_platform.jobs.images import commands, image_name, repository_of
 
     if not folder.is_dir():
         fail(f"{folder} is not a folder.")
     workspace = read_workspace(repository(root))
-    try:
-        where = repository_of(workspace, environment)
-        image = image_name(where, name or folder.resolve().name, tag or _commit(folder))
-    except ImageError as error:
-        fail(str(error))
+    where = repository_of(workspace, environment)
+    image = image_name(where, name or folder.resolve().name, tag or _commit(folder))
     chosen = builder or next((each for each, program in PROGRAMS.items() if shutil.which(program)), None)
     if chosen is None:
         fail(f"None of {', '.join(PROGRAMS.values())} is on PATH: install one of them.")
-    run = commands(chosen.value, image, folder, where.project)
+    run = commands(chosen, image, folder, where.project)
     if dry_run:
-        print_json({"image": image, "commands": run}) if output_format is Format.json else say(_lines(run))
+        print_json({"image": image, "commands": run}) if output_format == "json" else say(_lines(run))
         return
     for command in run:
         _run(command)
-    print_json({"image": image, "commands": run}) if output_format is Format.json else say(image)
+    print_json({"image": image, "commands": run}) if output_format == "json" else say(image)
 
 
 def _lines(run: list[list[str]]) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,6 +13,7 @@ import typer
 
 from training_platform.cli.options import Format, FormatOption, RootOption
 from training_platform.cli.root import complete_runs, complete_teams, fail, need, print_json, repository, say
+from training_platform.config.reading.errors import UserError
 
 if TYPE_CHECKING:
     from training_platform.clients.cloud_logging import CloudLogging
@@ -56,7 +56,7 @@ LocalCloud = Annotated[
 class Options:
     """What the commands can be told; each takes the options that mean something to it."""
 
-    output_format: FormatOption = Format.text
+    output_format: FormatOption = "text"
     team: Team = None
     kubeconfig: Kubeconfig = None
     local_cloud: LocalCloud = None
@@ -130,7 +130,7 @@ def find_run(run: str, options: Options) -> tuple[Run, Place, Any]:
             api = options.api(place)
             if found := _named(api, place, run):
                 return found, place, api
-        except errors() as error:
+        except UserError as error:
             if place in said:  # anywhere else the run is only if its file has changed
                 raise
             silent.append(str(error))
@@ -138,7 +138,7 @@ def find_run(run: str, options: Options) -> tuple[Run, Place, Any]:
         try:
             if gone := gone_run(options.log(place), place, run):
                 return gone, place, options.api(place)
-        except errors() as error:
+        except UserError as error:
             silent.append(str(error))
     where = " and ".join(dict.fromkeys(f"{place.target} {place.key}" for place in there))
     unasked = f" Not everything could be asked: {silent[0]}" if silent else ""
@@ -180,26 +180,6 @@ def job_now(run: Run, place: Place, options: Options) -> ResolvedJob | None:
     return read_job(path, options.folder(), options.workspace())[0] if path.is_file() else None
 
 
-def errors() -> tuple[type[Exception], ...]:
-    """Return what stands for one sentence: a place that cannot be asked, or a name of nothing."""
-    from training_platform.clients.google_api import GoogleError
-    from training_platform.clients.kubernetes_api import ClusterError
-    from training_platform.config.reading.source import UnreadableError
-    from training_platform.jobs.render import RenderError
-    from training_platform.jobs.runs.places import NoPlaceError
-
-    return ClusterError, GoogleError, UnreadableError, RenderError, NoPlaceError
-
-
-@contextmanager
-def one_sentence() -> Iterator[None]:
-    """End the command with exit code 2 and one sentence where a place cannot be asked."""
-    try:
-        yield
-    except errors() as error:
-        fail(str(error))
-
-
 def say_state(run: Run) -> None:
     """Say what a run that is waited for does now."""
     progress(f"{run.name} {run.state}{f': {run.reason}' if run.reason else ''}")
@@ -213,7 +193,7 @@ def progress(text: str) -> None:
 
 def print_runs(runs: list[Run], output_format: Format) -> None:
     """Print runs as a table, or as a list of objects."""
-    if output_format is Format.json:
+    if output_format == "json":
         print_json([run.as_json() for run in runs])
         return
     columns: tuple[tuple[str, Callable[[Run], str]], ...] = (

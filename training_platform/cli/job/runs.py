@@ -14,18 +14,17 @@ from training_platform.cli.job.run_access import (
     OF_A_RUN,
     Options,
     RunName,
-    errors,
     find_run,
     job_now,
-    one_sentence,
     print_runs,
     progress,
     read_again,
     runs_of,
     say_state,
 )
-from training_platform.cli.options import Format, TodayOption, takes
+from training_platform.cli.options import TodayOption, takes
 from training_platform.cli.root import fail, print_json, say
+from training_platform.config.reading.errors import UserError
 
 if TYPE_CHECKING:
     from training_platform.jobs.runs.places import Place
@@ -56,20 +55,19 @@ def submit(
     from training_platform.jobs.runs.submission import prepare, submit_to_gke, submit_to_vertex
 
     folder = options.folder()
-    with one_sentence():
-        prepared = prepare(file, folder, target.value if target else None, clock(folder, today), run)
-        print_findings(prepared.findings, err=True)
-        if prepared.refused or prepared.place is None:
-            raise typer.Exit(1)
-        place = prepared.place
-        for note in prepared.notes:
-            say(f"# {note}", err=True)
-        progress(f"Submitting to {place.target} {place.key} ...")
-        send = submit_to_gke if place.target == "gke" else submit_to_vertex
-        ready = delivered(prepared, options.endpoint)
-        names = send(ready, options.api(place))
-        _keep_record(ready, names, options)
-    if options.output_format is Format.json:
+    prepared = prepare(file, folder, target, clock(folder, today), run)
+    print_findings(prepared.findings, err=True)
+    if prepared.refused or prepared.place is None:
+        raise typer.Exit(1)
+    place = prepared.place
+    for note in prepared.notes:
+        say(f"# {note}", err=True)
+    progress(f"Submitting to {place.target} {place.key} ...")
+    send = submit_to_gke if place.target == "gke" else submit_to_vertex
+    ready = delivered(prepared, options.endpoint)
+    names = send(ready, options.api(place))
+    _keep_record(ready, names, options)
+    if options.output_format == "json":
         print_json(
             {"run": names[0], "runs": names, "team": place.team.name, "target": place.target, "place": place.key}
         )
@@ -104,13 +102,12 @@ def list_runs(
 
     found: list[Run] = []
     silent: list[str] = []
-    with one_sentence():
-        there = places(options.folder(), options.workspace(), environment=environment, team=options.team)
+    there = places(options.folder(), options.workspace(), environment=environment, team=options.team)
     for place in there:
         progress(f"Asking {place.target} {place.key} for runs of team {place.team.name} ...")
         try:
             found.extend(runs_of(options.api(place), place))
-        except errors() as error:
+        except UserError as error:
             silent.append(str(error))
     print_runs(found, options.output_format)
     for sentence in dict.fromkeys(silent):
@@ -125,8 +122,7 @@ def status(
     options: Options,
 ) -> None:
     """Show the state of a run."""
-    with one_sentence():
-        found, _, _ = find_run(run, options)
+    found, _, _ = find_run(run, options)
     print_runs([found], options.output_format)
 
 
@@ -139,14 +135,13 @@ def cancel(
     """Stop a run. On GKE its objects are deleted, and what it wrote stays; on Vertex AI it ends as cancelled."""
     from training_platform.clients.kubernetes_api import JOBSETS
 
-    with one_sentence():
-        found, place, api = find_run(run, options)
-        if not found.done:
-            if place.target == "gke":
-                api.delete(JOBSETS, place.team.name, found.identity)
-            else:
-                api.cancel(found.identity)
-    if options.output_format is Format.json:
+    found, place, api = find_run(run, options)
+    if not found.done:
+        if place.target == "gke":
+            api.delete(JOBSETS, place.team.name, found.identity)
+        else:
+            api.cancel(found.identity)
+    if options.output_format == "json":
         print_json({"run": found.name, "stopping": not found.done, "state": found.state})
     else:
         say(f"{found.name} has ended already: {found.state}." if found.done else f"{found.name} is being stopped.")
@@ -166,13 +161,12 @@ def wait_for(
     from training_platform.jobs.runs.state import EXIT_CODES
     from training_platform.jobs.runs.watching import wait
 
-    with one_sentence():
-        found, place, api = find_run(run, options)
-        seconds = None if timeout_minutes is None else timeout_minutes * 60
-        read = partial(read_again, api, place, found)
-        last = found if found.gone else wait(read, seconds=seconds, changed=say_state)
-        if last is None:
-            fail(f"{run} has gone while it was waited for: somebody has deleted it.")
+    found, place, api = find_run(run, options)
+    seconds = None if timeout_minutes is None else timeout_minutes * 60
+    read = partial(read_again, api, place, found)
+    last = found if found.gone else wait(read, seconds=seconds, changed=say_state)
+    if last is None:
+        fail(f"{run} has gone while it was waited for: somebody has deleted it.")
     print_runs([last], options.output_format)
     raise typer.Exit(EXIT_CODES.get(last.state, TIME_IS_UP))
 
@@ -186,15 +180,14 @@ def why_it_waits(
     """Explain why a run waits or failed: its queue, its quota, its place in the queue, its VMs."""
     from training_platform.jobs.runs.watching import why_gke, why_vertex
 
-    with one_sentence():
-        found, place, api = find_run(run, options)
-        if found.gone:
-            sentences = [f'{found.name} {found.state}, and its objects are gone. Cloud Logging has: "{found.reason}".']
-        elif place.target == "gke":
-            sentences = why_gke(api, place, found, job_now(found, place, options), partial(options.vms, place))
-        else:
-            sentences = why_vertex(api, place, found)
-    if options.output_format is Format.json:
+    found, place, api = find_run(run, options)
+    if found.gone:
+        sentences = [f'{found.name} {found.state}, and its objects are gone. Cloud Logging has: "{found.reason}".']
+    elif place.target == "gke":
+        sentences = why_gke(api, place, found, job_now(found, place, options), partial(options.vms, place))
+    else:
+        sentences = why_vertex(api, place, found)
+    if options.output_format == "json":
         print_json({**found.as_json(), "why": sentences})
     else:
         say("\n".join(sentences))
@@ -217,24 +210,23 @@ def logs(
     from training_platform.jobs.runs.watching import vertex_log_ids
 
     lines: Iterator[tuple[str, str]]
-    with one_sentence():
-        found, place, api = find_run(run, options)
-        if place.target == "vertex":
-            ids = partial(vertex_log_ids, api, found.identity)
-            lines = vertex_lines(options.log(place), found, ids, ended=_ends(api, place, found) if follow else None)
-        elif found.gone:
-            lines = pod_lines(options.log(place), place, found.name)
+    found, place, api = find_run(run, options)
+    if place.target == "vertex":
+        ids = partial(vertex_log_ids, api, found.identity)
+        lines = vertex_lines(options.log(place), found, ids, ended=_ends(api, place, found) if follow else None)
+    elif found.gone:
+        lines = pod_lines(options.log(place), place, found.name)
+    else:
+        lines = gke_logs(api, place.team.name, found.name, follow=follow)
+    wrote = False
+    for source, text in lines:
+        wrote = True
+        if options.output_format == "json":
+            typer.echo(json.dumps({"source": source, "text": text}))
         else:
-            lines = gke_logs(api, place.team.name, found.name, follow=follow)
-        wrote = False
-        for source, text in lines:
-            wrote = True
-            if options.output_format is Format.json:
-                typer.echo(json.dumps({"source": source, "text": text}))
-            else:
-                say(f"{source} | {text}")
-        if not wrote:
-            say(f"# {found.name} has no log lines yet; see training-platform job why {found.name}", err=True)
+            say(f"{source} | {text}")
+    if not wrote:
+        say(f"# {found.name} has no log lines yet; see training-platform job why {found.name}", err=True)
 
 
 def _ends(api: Any, place: Place, run: Run) -> Callable[[], bool]:

@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from training_platform.config.reading.errors import UserError
 from training_platform.config.reading.finding import Finding, Path, Position, Severity, dotted
 
 _LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # libyaml is 5 times as fast, and not in every wheel
@@ -39,7 +40,7 @@ _LARGEST = 2**53  # a whole number beyond it is another number once it has been 
 _Event = Any  # one of libyaml's; the stubs do not say what each kind holds
 
 
-class UnreadableError(Exception):
+class UnreadableError(UserError):
     """A file that cannot be read or is not YAML; the message is one sentence with file, line and column."""
 
 

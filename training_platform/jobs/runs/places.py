@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from training_platform.catalog.nearest import find_nearest
+from training_platform.config.reading.errors import UserError
 from training_platform.config.reading.section import enumeration
 from training_platform.config.reading.source import UnreadableError
 from training_platform.config.spec.environment import Environment
@@ -21,7 +22,7 @@ from training_platform.resources.gke.control_plane import context_name
 from training_platform.resources.scope import Scope, team_scope
 
 
-class NoPlaceError(Exception):
+class NoPlaceError(UserError):
     """What was asked for is nowhere in the repository; the message is one sentence."""
 
 

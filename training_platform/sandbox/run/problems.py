@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from training_platform.config.reading.errors import UserError
+
 if TYPE_CHECKING:
     from training_platform.sandbox.run.reports.summary import Summary
 
 
-class CannotRun(Exception):
+class CannotRun(UserError):
     """Nothing was tried: a tool, a stack, or something before it is missing. The command ends with exit code 2."""
 
 
