@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import date
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from training_platform.config.names import Locator
 from training_platform.config.reading.clock import today
@@ -22,10 +22,18 @@ from training_platform.quota.ledger import capacity_ledger, project_ledgers, wor
 from training_platform.quota.requests import requested
 from training_platform.quota.snapshot import read_snapshots
 from training_platform.resources.planned import UNKNOWN, Planned
-from training_platform.rules import Program, View, ledger_findings, program, views_of_plan
+from training_platform.rules import View, ledger_findings, views_of_plan
 from training_platform.rules.exemptions import Exemptions, read_exemptions
 from training_platform.rules.planned_quota import demand_of_views
 from training_platform.rules.suggestions import Suggestions
+
+
+class Facts(NamedTuple):
+    """To whom a stack belongs, and whether it is production; unknown, or no team, where nothing says so."""
+
+    environment: str
+    team: str | None
+    production: bool | None
 
 
 class Checkout:
@@ -58,22 +66,12 @@ class Checkout:
         stack = self.workspace.stacks.get(name) if self.workspace else None
         return stack if stack and stack.section else None
 
-    def program(self, stack: str, planned: Iterable[Planned], settings: Mapping[str, Any]) -> Program:
-        """Return a stack's planned resources as a program.
-
-        Without a stack file its environment, its team, and whether it is production are what a policy's settings say,
-        or not known.
-        """
-        file = self.stack_file(stack)
-        environment = file.environment_name if file else settings.get("environment", UNKNOWN)
-        team = _team_name(file) if file else settings.get("team")
-        return program(
-            self.views(stack, planned),
-            stack=stack,
-            environment=environment,
-            team=team,
-            production=file.production if file else settings.get(PRODUCTION, UNKNOWN),
-        )
+    def facts(self, stack: str, settings: Mapping[str, Any]) -> Facts:
+        """Return what rules ask of a whole stack; without a stack file that is what a policy's settings say of it."""
+        if file := self.stack_file(stack):
+            return Facts(file.environment_name, _team_name(file), file.production)
+        given = settings.get
+        return Facts(given("environment", UNKNOWN), given("team"), given(PRODUCTION, UNKNOWN))
 
     def views(self, stack: str, planned: Iterable[Planned]) -> list[View]:
         """Return the views of planned resources, each with its section of the stack file where there is one."""

@@ -8,8 +8,9 @@ advisory policies, which come last and say what the others left.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
+from operator import is_
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,18 +29,18 @@ from pulumi_policy import (
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.printable import printable
 from training_platform.config.spec.stack import PROJECT
-from training_platform.policy.checkout import Checkout
+from training_platform.policy.checkout import Checkout, Facts
 from training_platform.policy.planned_resources import options, parse_urn, planned
 from training_platform.policy.remediation import FIXES
 from training_platform.policy.resource_policy import ResourcePolicy
 from training_platform.policy.settings import ADVICE, ADVISORY_RULES, QUOTA, STACK_ADVICE, house_rules_hold, settings
 from training_platform.resources.planned import Planned
 from training_platform.resources.register import labels_path
-from training_platform.rules import RULES, Rule, evaluate
+from training_platform.rules import RULES, Program, Rule, evaluate, program
 from training_platform.rules.adapters.plan import kinds_of
 from training_platform.rules.descriptions import TITLES
 from training_platform.rules.exemptions import Exempted
-from training_platform.rules.views.program import ObjectView, Program
+from training_platform.rules.views.program import ObjectView
 
 _ADVICE = "Warnings, and what is not decided before deployment, of one resource."
 _STACK_ADVICE = "Warnings, and what is not decided or counted, of the whole stack."
@@ -73,14 +74,27 @@ class Pack:
     """The policies of one run of the engine; ``root`` as in ``policies``.
 
     ``seen`` holds every resource's inputs by URN; ``left`` what is advice, by URN or stack and then by policy, until
-    the advisory policies say it. The engine may ask for several resources at once.
+    the advisory policies say it. The engine may ask for several resources at once. A servicer may read a resource, or
+    all of a stack, before the policies, which are then given none of it.
     """
 
     def __init__(self, root: Path | None) -> None:
         self.checkout = Checkout(root)
         self.seen: dict[str, Planned] = {}
         self.left: dict[str, dict[str, list[_Said]]] = {}
+        self._read: _Stacks = {}
+        self._judged_last: tuple[tuple[Planned, ...], Facts, Program] | None = None
         self.policies: list[Policy] = list(self._policies())
+
+    def read_resource(self, args: ResourceValidationArgs) -> Planned:
+        """Return a resource, and keep it; without properties it is one that was read for all policies together."""
+        if args.props or args.urn not in self.seen:
+            self.seen[args.urn] = planned(args)
+        return self.seen[args.urn]
+
+    def read_stacks(self, resources: Iterable[PolicyResource]) -> None:
+        """Keep all resources for the policies of stacks, which are then given none."""
+        self._read = self._by_place(resources)
 
     def _policies(self) -> Iterator[Policy]:
         sets: dict[str, list[Rule]] = {}
@@ -100,8 +114,7 @@ class Pack:
             return any(issubclass(view, reads) for view in kinds_of(kind))
 
         def judge(args: ResourceValidationArgs) -> tuple[list[Finding], list[Finding]]:
-            resource = self.seen[args.urn] = planned(args)
-            return self._judged(_at(args.urn), [resource], rules, args.get_config())
+            return self._judged(_at(args.urn), [self.read_resource(args)], rules, args.get_config())
 
         def validate(args: ResourceValidationArgs, report: ReportViolation) -> None:
             if concerns(args.resource_type, args.urn):
@@ -116,8 +129,8 @@ class Pack:
             if labels_path(args.resource_type) is None or rule not in {error.rule for error in judge(args)[0]}:
                 return None
             place = _at(args.urn)
-            program = self._home(place).program(place.stack, [], args.get_config())
-            return args.props if fix(args.resource_type, args.props, program) else None  # type: ignore[arg-type]
+            whole = self._program(place, (), args.get_config())
+            return args.props if fix(args.resource_type, args.props, whole) else None  # type: ignore[arg-type]
 
         return ResourcePolicy(
             name, TITLES[name], validate, concerns=concerns,
@@ -157,8 +170,8 @@ class Pack:
 
     def _stack_advice(self) -> Policy:
         def validate(args: StackValidationArgs, report: ReportViolation) -> None:
-            for stack in {_at(resource.urn).stack for resource in args.resources}:
-                self._say(stack, report)
+            for place in self._stacks(args.resources):
+                self._say(place.stack, report)
 
         level, severity = EnforcementLevel.ADVISORY, SEVERITIES[STACK_ADVICE]
         return StackValidationPolicy(STACK_ADVICE, _STACK_ADVICE, validate, level, severity=severity)
@@ -172,10 +185,20 @@ class Pack:
         self, place: _Place, resources: Iterable[Planned], rules: Iterable[Rule], config: Mapping[str, Any]
     ) -> tuple[list[Finding], list[Finding]]:
         home = self._home(place)
-        whole, file = home.program(place.stack, resources, config), home.stack_file(place.stack)
+        whole, file = self._program(place, tuple(resources), config), home.stack_file(place.stack)
         if place.project != PROJECT and not house_rules_hold(config):
             rules = [rule for rule in rules if rule.owner != "house"]
         return self._sorted(home, home.suggested(evaluate(whole, rules, file)), config)
+
+    def _program(self, place: _Place, resources: tuple[Planned, ...], config: Mapping[str, Any]) -> Program:
+        """Return resources as a program; kept, since most policies ask for the same as the one before."""
+        home = self._home(place)
+        facts, last = home.facts(place.stack, config), self._judged_last
+        if last and last[1] == facts and len(last[0]) == len(resources) and all(map(is_, last[0], resources)):
+            return last[2]
+        made = program(home.views(place.stack, resources), stack=place.stack, **facts._asdict())
+        self._judged_last = resources, facts, made
+        return made
 
     def _sorted(
         self, home: Checkout, found: Iterable[Finding], config: Mapping[str, Any]
@@ -188,12 +211,15 @@ class Pack:
             (errors if counts and home.exemptions.of(each) is None else advice).append(each)
         return errors, advice
 
-    def _stacks(self, resources: Iterable[PolicyResource]) -> dict[_Place, dict[str, Planned]]:
+    def _stacks(self, resources: Collection[PolicyResource]) -> _Stacks:
+        return self._by_place(resources) if resources else self._read
+
+    def _by_place(self, resources: Iterable[PolicyResource]) -> _Stacks:
         """Return the resources of each stack by URN: their inputs where they were seen, else the engine's state.
 
         What a resource depends on comes from the engine: by it a rule knows what an unknown name means.
         """
-        stacks: dict[_Place, dict[str, Planned]] = {}
+        stacks: _Stacks = {}
         for resource in resources:
             seen = self.seen.get(resource.urn)
             each = replace(seen, options=options(resource)) if seen else planned(resource)
@@ -225,6 +251,9 @@ class _Place(NamedTuple):
 
     project: str
     stack: str
+
+
+_Stacks = dict[_Place, dict[str, Planned]]  # by URN
 
 
 def _at(urn: str) -> _Place:

@@ -69,8 +69,13 @@ def _urn(resource: PolicyResource) -> Urn:
 def plain(value: Any) -> Any:
     """Return a value without the wrappers that raise where something unknown is read: they would end a whole policy.
 
-    A remediation is given its properties without those wrappers, and finds the marks of unknown values in them.
+    What the servicer reads, and what a remediation is given, has none of them, and the marks of unknown values instead.
     """
+    kind = value.__class__
+    if kind is dict:
+        return {key: plain(each) for key, each in value.items()}
+    if kind is list:
+        return [plain(each) for each in value]
     if isinstance(value, Mapping):
         return {key: _read(value.__getitem__, key) for key in value}
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):

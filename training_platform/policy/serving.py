@@ -10,13 +10,21 @@ from __future__ import annotations
 import gc
 import signal
 import threading
-from collections.abc import Collection
 from contextlib import suppress
 from typing import Any, ClassVar, NoReturn
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 from google.protobuf import json_format
-from pulumi_policy import EnforcementLevel, Policy, PolicyPack, policy
+from pulumi.runtime.proto import analyzer_pb2
+from pulumi_policy import (
+    EnforcementLevel,
+    Policy,
+    PolicyPack,
+    PolicyResource,
+    ResourceValidationArgs,
+    deserialize,
+    policy,
+)
 
 from training_platform.config.reading.printable import printable
 from training_platform.policy.pack import Pack
@@ -32,7 +40,7 @@ def serve(pack: Pack) -> NoReturn:
     """Answer the engine until it ends this process."""
     gc.set_threshold(_NEW_OBJECTS)
     signal.signal(signal.SIGINT, _interrupted)
-    CheckedServicer.seen = pack.seen
+    CheckedServicer.pack = pack
     policy._PolicyAnalyzerServicer = CheckedServicer  # type: ignore[misc] # noqa: SLF001 # see above
     with suppress(KeyboardInterrupt):
         PolicyPack(NAME, pack.policies, enforcement_level=EnforcementLevel.MANDATORY, description=DESCRIPTION)
@@ -40,16 +48,21 @@ def serve(pack: Pack) -> NoReturn:
 
 
 class CheckedServicer(policy._PolicyAnalyzerServicer):  # noqa: SLF001 # see above
-    """The SDK's servicer with a check of the config before it is taken.
+    """The SDK's servicer with a check of the config before it is taken, and one reading of each resource.
 
-    ``seen`` has the URNs of resources whose inputs the pack keeps.
+    What was read is left out of the request: the SDK would turn it over for every policy.
     """
 
-    seen: ClassVar[Collection[str]] = ()
+    pack: ClassVar[Pack]
     _asked: ClassVar = threading.local()  # the resource that a thread is asked for
 
     def Analyze(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802 # gRPC's name
         """Judge a resource by the policies that it concerns."""
+        options = self._get_resource_options(request)
+        given = ResourceValidationArgs(request.type, _inputs(request), request.urn, request.name, options, None)
+        self.pack.read_resource(given)
+        request.ClearField("properties")
+        request.ClearField("provider")
         self._asked.resource = request
         try:
             return super().Analyze(request, context)  # type: ignore[no-untyped-call]
@@ -57,11 +70,27 @@ class CheckedServicer(policy._PolicyAnalyzerServicer):  # noqa: SLF001 # see abo
             self._asked.resource = None
 
     def AnalyzeStack(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802 # gRPC's name
-        """Judge a stack, whose resources' inputs were kept as they were judged one by one."""
-        for resource in request.resources:
-            if resource.urn in self.seen:
-                resource.ClearField("properties")
+        """Judge a stack; the inputs of its resources were kept as they were judged one by one."""
+        resources: dict[str, PolicyResource] = {}
+        for each in request.resources:
+            inputs = {} if each.urn in self.pack.seen else _inputs(each)
+            options = self._get_resource_options(each)
+            resources[each.urn] = PolicyResource(each.type, inputs, each.urn, each.name, options, None, None, [], {})
+        for each in request.resources:
+            resources[each.urn].dependencies += (resources[urn] for urn in each.dependencies if urn in resources)
+        self.pack.read_stacks(resources.values())
+        request.ClearField("resources")
         return super().AnalyzeStack(request, context)  # type: ignore[no-untyped-call]
+
+    def Remediate(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802 # gRPC's name
+        """Put a resource right; read for it only where a policy's level says so, which it seldom does."""
+        levels = map(self._get_enforcement_level, self.pack.policies)
+        if EnforcementLevel.REMEDIATE not in levels:
+            return analyzer_pb2.RemediateResponse()
+        return super().Remediate(request, context)  # type: ignore[no-untyped-call]
+
+    def _configure_runtime_settings(self) -> None:
+        """Leave them as they were at the start, where no policy reads them; the SDK goes through them in each call."""
 
     def _get_enforcement_level(self, policy: Policy) -> EnforcementLevel:
         """Return a policy's level; it is off for a resource that it does not concern: the SDK goes on to the next."""
@@ -79,6 +108,11 @@ class CheckedServicer(policy._PolicyAnalyzerServicer):  # noqa: SLF001 # see abo
             said = printable("the policy config is wrong: " + "\n  ".join(wrong))
             context.abort(grpc.StatusCode.INVALID_ARGUMENT, said)
         return super().Configure(request, context)  # type: ignore[no-untyped-call]
+
+
+def _inputs(message: Any) -> dict[str, Any]:
+    """Return a message's properties: unknown values by their marks, secrets by what they hold."""
+    return deserialize.deserialize_properties(json_format.MessageToDict(message.properties))
 
 
 def _interrupted(*_: object) -> NoReturn:
