@@ -3,29 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any
 
 from training_platform.config.spec.quota_request import BudgetSpec
+from training_platform.resources import gcp
 from training_platform.resources.declared import Declared, Later
 from training_platform.resources.monitoring.alerts import email_channels
 from training_platform.resources.register import BUDGET
 from training_platform.resources.scope import Scope
 
-if TYPE_CHECKING:
-    from pulumi_gcp import billing
-
 BUDGET_NAME = "budget"
-
-
-class BudgetInputs(TypedDict):
-    """What ``gcp.billing.Budget`` takes, of which ours say these."""
-
-    billing_account: str
-    display_name: str
-    budget_filter: billing.BudgetBudgetFilterArgsDict
-    amount: billing.BudgetAmountArgsDict
-    threshold_rules: list[billing.BudgetThresholdRuleArgsDict]
-    all_updates_rule: billing.BudgetAllUpdatesRuleArgsDict | None
 
 
 def budget_resources(spec: BudgetSpec | None, account: str | None, scope: Scope) -> Iterator[Declared]:
@@ -48,12 +35,12 @@ def month_budget(spec: BudgetSpec, account: str, scope: Scope, told: Sequence[An
     them, or of the environment, which all has.
     """
     label = "team" if scope.team else "environment"
-    inputs: BudgetInputs = {
-        "billing_account": account,
-        "display_name": scope.prefix,
-        "budget_filter": {"calendar_period": "MONTH", "labels": {label: scope.labels[label]}},
-        "amount": {"specified_amount": {"currency_code": spec.currency, "units": str(spec.a_month)}},
-        "threshold_rules": [{"threshold_percent": percent / 100} for percent in spec.alert_at_percent],
-        "all_updates_rule": {"monitoring_notification_channels": list(told)} if told else None,
-    }
+    inputs = gcp.budget(
+        billing_account=account,
+        display_name=scope.prefix,
+        budget_filter={"calendar_period": "MONTH", "labels": {label: scope.labels[label]}},
+        amount={"specified_amount": {"currency_code": spec.currency, "units": str(spec.a_month)}},
+        threshold_rules=[{"threshold_percent": percent / 100} for percent in spec.alert_at_percent],
+        all_updates_rule={"monitoring_notification_channels": list(told)} if told else None,
+    )
     return Declared(type=BUDGET, name=f"{BUDGET_NAME}-month", inputs=inputs)

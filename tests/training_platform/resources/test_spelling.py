@@ -2,64 +2,84 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import pulumi
 import pytest
 
+from training_platform.resources import gcp
 from training_platform.resources.spelling import MAP_FIELDS, camel_case
 
 RESOURCES = Path(__file__).resolve().parents[3] / "training_platform" / "resources"
 _BLOCK = re.compile(r"'?(\w+ArgsDict)'?")
 
 
-def kinds() -> Iterator[tuple[str, type[pulumi.CustomResource], type]]:
-    """Yield module, class of the provider and TypedDict of ours, by what the docstrings of the TypedDicts name."""
+class Kind(NamedTuple):
+    """A type of resource: the provider's module and class, and the inputs that we say."""
+
+    service: str
+    provider: type[pulumi.CustomResource]
+    inputs: frozenset[str]
+
+
+def kinds() -> dict[str, Kind]:
+    """Return every function of ``resources/gcp.py`` by its name."""
+    tree = ast.parse(Path(gcp.__file__).read_text(encoding="utf-8"))
+    packages = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module == "pulumi_gcp")
+    services = {each.asname or each.name: each.name for node in packages for each in node.names}
+    said = inputs_said()
+    found = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and ast.unparse(node.value).startswith("_taken_by("):
+            assert isinstance(node.value, ast.Call)
+            name, taken = ast.unparse(node.targets[0]), ast.unparse(node.value.args[0])
+            module, kind, _ = taken.split(".")
+            service = importlib.import_module(f"pulumi_gcp.{services[module]}")
+            found[name] = Kind(services[module], getattr(service, kind), said.pop(name))
+    assert not said, "not in gcp.py"
+    return found
+
+
+def inputs_said() -> dict[str, frozenset[str]]:
+    """Return the names of inputs that stand in calls of ``gcp.{name}``, by that name."""
+    found: dict[str, set[str]] = defaultdict(set)
     for path in sorted(RESOURCES.rglob("*.py")):
-        module = importlib.import_module(".".join(path.relative_to(RESOURCES.parents[0].parent).with_suffix("").parts))
-        for _, own in inspect.getmembers(module, inspect.isclass):
-            if not own_of(own, module):
-                continue
-            found = re.search(r"``gcp\.(\w+)\.(\w+)``", own.__doc__ or "")
-            assert found, f"{own.__name__} does not say what takes it"
-            service = importlib.import_module(f"pulumi_gcp.{found[1]}")
-            yield found[1], getattr(service, found[2]), own
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("gcp."):
+                found[ast.unparse(node.func).removeprefix("gcp.")] |= {str(each.arg) for each in node.keywords}
+    return {name: frozenset(inputs) for name, inputs in found.items()}
 
 
-def own_of(each: type, module: ModuleType) -> bool:
-    return each.__module__ == module.__name__ and each.__name__.endswith("Inputs")
-
-
-KINDS = list(kinds())
+KINDS = kinds()
 
 
 def test_every_kind_is_looked_at() -> None:
-    assert len(KINDS) >= 14
+    assert len(KINDS) >= 34
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind[0]} {kind[2].__name__}")
-def test_every_input_is_one_of_the_provider(kind: tuple[str, type[pulumi.CustomResource], type]) -> None:
-    _, provider, own = kind
-    known = set(inspect.signature(provider._internal_init).parameters)  # type: ignore[attr-defined]
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_every_input_is_one_of_the_provider(kind: Kind) -> None:
+    known = set(inspect.signature(kind.provider._internal_init).parameters)  # type: ignore[attr-defined]
 
-    assert set(own.__annotations__) <= known
+    assert kind.inputs <= known
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind[0]} {kind[2].__name__}")
-def test_names_and_maps_are_those_of_the_provider(kind: tuple[str, type[pulumi.CustomResource], type]) -> None:
-    service, provider, own = kind
-    module = importlib.import_module(f"pulumi_gcp.{service}")
-    taken = inspect.signature(provider._internal_init).parameters  # type: ignore[attr-defined]
-    inputs = {name: taken[name].annotation for name in own.__annotations__}
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_names_and_maps_are_those_of_the_provider(kind: Kind) -> None:
+    module = importlib.import_module(f"pulumi_gcp.{kind.service}")
+    taken = inspect.signature(kind.provider._internal_init).parameters  # type: ignore[attr-defined]
+    inputs = {name: taken[name].annotation for name in kind.inputs}
     for name, annotation in inputs.items():
         assert_as_it_is(name, annotation)
-        assert camel_case(name) == wire_name(provider, name), name
+        assert camel_case(name) == wire_name(kind.provider, name), name
     for block in blocks(module, str(list(inputs.values()))):
         typed = getattr(module, block.removesuffix("Dict"))
         for name, annotation in getattr(module, block).__annotations__.items():

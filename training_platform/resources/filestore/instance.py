@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, TypedDict, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from training_platform.config.names import filestore_name
 from training_platform.config.spec.storage import ExportSpec, FilestoreSpec
+from training_platform.resources import gcp
 from training_platform.resources.cloud_names import NAME_LIMIT, short_name
 from training_platform.resources.declared import Declared, Options
 from training_platform.resources.register import FILESTORE, FILESTORE_SNAPSHOT
@@ -18,54 +19,27 @@ if TYPE_CHECKING:
     from pulumi_gcp.filestore import InstanceNetworkArgsDict as Network
 
 
-class InstanceInputs(TypedDict):
-    """What ``gcp.filestore.Instance`` takes, of which ours say these."""
-
-    name: str
-    project: str
-    location: str
-    tier: str
-    protocol: str
-    file_shares: filestore.InstanceFileSharesArgsDict
-    networks: list[Network]
-    kms_key_name: str | None
-    performance_config: filestore.InstancePerformanceConfigArgsDict | None
-    labels: dict[str, str]
-    deletion_protection_enabled: bool
-    deletion_protection_reason: str | None
-
-
-class SnapshotInputs(TypedDict):
-    """What ``gcp.filestore.Snapshot`` takes, of which ours say these."""
-
-    name: str
-    project: str
-    location: str
-    instance: Any
-    labels: dict[str, str]
-
-
 def filestore_instance(key: str, spec: FilestoreSpec, scope: Scope, network: Any, services: Any = None) -> Declared:
     """Return an instance; ``network`` is the VPC's name or id, which the provider takes for the same.
 
     ``services`` is the name of the VPC's range for private service access, where the environment has one.
     """
     protected = scope.deletion_protection and spec.deletion_protection
-    inputs: InstanceInputs = {
-        "name": instance_name(scope.environment, key),
-        "project": scope.project,
-        "location": spec.location,
-        "tier": spec.tier,
-        "protocol": spec.protocol,
-        "file_shares": _share(spec),
-        "networks": [_network(spec, network, services)],
-        "kms_key_name": scope.key(spec.location),
-        "performance_config": _performance(spec),
+    inputs = gcp.filestore(
+        name=instance_name(scope.environment, key),
+        project=scope.project,
+        location=spec.location,
+        tier=spec.tier,
+        protocol=spec.protocol,
+        file_shares=_share(spec),
+        networks=[_network(spec, network, services)],
+        kms_key_name=scope.key(spec.location),
+        performance_config=_performance(spec),
         # The team that it is alone for, so that bills and budgets of the team have it.
-        "labels": {**scope.labels, "team": spec.team} if spec.team else scope.labels,
-        "deletion_protection_enabled": protected,
-        "deletion_protection_reason": f"deletion_protection of stack {scope.environment}" if protected else None,
-    }
+        labels={**scope.labels, "team": spec.team} if spec.team else scope.labels,
+        deletion_protection_enabled=protected,
+        deletion_protection_reason=f"deletion_protection of stack {scope.environment}" if protected else None,
+    )
     options = _options(protected=protected)
     return Declared(type=FILESTORE, name=f"{filestore_name(key)}-instance", inputs=inputs, options=options)
 
@@ -78,13 +52,13 @@ def instance_name(environment: str, key: str) -> str:
 def filestore_snapshots(key: str, spec: FilestoreSpec, scope: Scope, instance: Any) -> Iterator[Declared]:
     """Yield an instance's snapshots: its files as they were when the name first stood in the stack file."""
     for name in spec.snapshots:
-        inputs: SnapshotInputs = {
-            "name": name,
-            "project": scope.project,
-            "location": spec.location,
-            "instance": instance,
-            "labels": scope.labels,
-        }
+        inputs = gcp.filestore_snapshot(
+            name=name,
+            project=scope.project,
+            location=spec.location,
+            instance=instance,
+            labels=scope.labels,
+        )
         yield Declared(type=FILESTORE_SNAPSHOT, name=f"{filestore_name(key)}-snapshot-{name}", inputs=inputs)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, TypedDict
+from typing import Any
 
+from training_platform.resources import gcp
 from training_platform.resources.cloud_names import account_id
 from training_platform.resources.declared import Declared
 from training_platform.resources.register import IAM_MEMBER, SERVICE_ACCOUNT
@@ -20,34 +21,18 @@ NODE_ROLES = (
 )
 
 
-class AccountInputs(TypedDict):
-    """What ``gcp.serviceaccount.Account`` takes, of which ours say these."""
-
-    project: str
-    account_id: str
-    display_name: str
-
-
-class MemberInputs(TypedDict):
-    """What ``gcp.projects.IAMMember`` takes, of which ours say these."""
-
-    project: str
-    role: str
-    member: Any
-
-
 def node_account(name: str, scope: Scope) -> Declared:
     """Return the account of all nodes of an environment; ``name`` is the component's."""
-    inputs: AccountInputs = {
-        "project": scope.project,
-        "account_id": account_id(scope.environment, "gke-nodes"),
-        "display_name": f"GKE nodes of {scope.environment}",
-    }
+    inputs = gcp.service_account(
+        project=scope.project,
+        account_id=account_id(scope.environment, "gke-nodes"),
+        display_name=f"GKE nodes of {scope.environment}",
+    )
     return Declared(type=SERVICE_ACCOUNT, name=f"{name}-account", inputs=inputs)
 
 
 def node_roles(name: str, scope: Scope, member: Any) -> Iterator[Declared]:
     """Yield what that account may do: no more than nodes need."""
     for role in NODE_ROLES:
-        inputs: MemberInputs = {"project": scope.project, "role": role, "member": member}
+        inputs = gcp.iam_member(project=scope.project, role=role, member=member)
         yield Declared(type=IAM_MEMBER, name=f"{name}-{role.removeprefix('roles/')}", inputs=inputs)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.maintenance import Maintenance
+from training_platform.resources import gcp
 from training_platform.resources.declared import Declared, Options
 from training_platform.resources.gke.auto_provisioning import cluster_autoscaling
 from training_platform.resources.gke.node_config import OAUTH_SCOPES
@@ -41,48 +42,6 @@ LOGS = ("SYSTEM_COMPONENTS", "WORKLOADS")
 THROW_AWAY_DISK_GB = 30
 
 
-class ClusterInputs(TypedDict):
-    """What ``gcp.container.Cluster`` takes, of which our clusters say these."""
-
-    project: str
-    location: str
-    name: str
-    resource_labels: dict[str, str]
-    deletion_protection: bool
-    min_master_version: str | None
-    release_channel: container.ClusterReleaseChannelArgsDict
-    maintenance_policy: container.ClusterMaintenancePolicyArgsDict
-    network: Any
-    subnetwork: Any
-    networking_mode: str
-    ip_allocation_policy: container.ClusterIpAllocationPolicyArgsDict
-    datapath_provider: str
-    enable_multi_networking: bool
-    enable_intranode_visibility: bool | None
-    enable_fqdn_network_policy: bool | None
-    gateway_api_config: container.ClusterGatewayApiConfigArgsDict | None
-    private_cluster_config: container.ClusterPrivateClusterConfigArgsDict
-    control_plane_endpoints_config: container.ClusterControlPlaneEndpointsConfigArgsDict
-    authenticator_groups_config: container.ClusterAuthenticatorGroupsConfigArgsDict | None
-    workload_identity_config: container.ClusterWorkloadIdentityConfigArgsDict
-    enable_shielded_nodes: bool
-    database_encryption: container.ClusterDatabaseEncryptionArgsDict | None
-    binary_authorization: container.ClusterBinaryAuthorizationArgsDict | None
-    security_posture_config: container.ClusterSecurityPostureConfigArgsDict
-    vertical_pod_autoscaling: container.ClusterVerticalPodAutoscalingArgsDict
-    cost_management_config: container.ClusterCostManagementConfigArgsDict
-    logging_config: container.ClusterLoggingConfigArgsDict
-    monitoring_config: container.ClusterMonitoringConfigArgsDict
-    addons_config: container.ClusterAddonsConfigArgsDict
-    managed_machine_learning_diagnostics_config: container.ClusterManagedMachineLearningDiagnosticsConfigArgsDict | None
-    node_pool_defaults: container.ClusterNodePoolDefaultsArgsDict
-    cluster_autoscaling: container.ClusterClusterAutoscalingArgsDict
-    remove_default_node_pool: bool
-    initial_node_count: int
-    node_config: container.ClusterNodeConfigArgsDict
-    skip_node_pool_refresh: bool
-
-
 def gke_cluster(
     key: str,
     spec: ClusterSpec,
@@ -99,50 +58,50 @@ def gke_cluster(
     ``lustre`` says whether it has the driver of Managed Lustre.
     """
     ranges = own_ranges(spec)
-    inputs: ClusterInputs = {
-        "project": scope.project,
-        "location": spec.location,
-        "name": cluster_name(scope, key, spec),
-        "resource_labels": scope.labels,
-        "deletion_protection": scope.deletion_protection and spec.deletion_protection,
-        "min_master_version": spec.version,
-        "release_channel": {"channel": spec.release_channel},
-        "maintenance_policy": maintenance_policy(spec),
-        "network": network,
-        "subnetwork": subnetwork,
-        "networking_mode": "VPC_NATIVE",
-        "ip_allocation_policy": {
+    inputs = gcp.cluster(
+        project=scope.project,
+        location=spec.location,
+        name=cluster_name(scope, key, spec),
+        resource_labels=scope.labels,
+        deletion_protection=scope.deletion_protection and spec.deletion_protection,
+        min_master_version=spec.version,
+        release_channel={"channel": spec.release_channel},
+        maintenance_policy=maintenance_policy(spec),
+        network=network,
+        subnetwork=subnetwork,
+        networking_mode="VPC_NATIVE",
+        ip_allocation_policy={
             "cluster_secondary_range_name": ranges.pods_range,
             "services_secondary_range_name": ranges.services_range,
         },
         # Both can only be chosen at creation, and machines with several network cards want both.
-        "datapath_provider": "ADVANCED_DATAPATH",
-        "enable_multi_networking": True,
-        "enable_intranode_visibility": spec.intranode_visibility,
-        "enable_fqdn_network_policy": spec.fqdn_policies or None,
-        "gateway_api_config": _gateway_api(spec),
-        "private_cluster_config": {"enable_private_nodes": True},
-        "control_plane_endpoints_config": _control_plane_endpoints(),
-        "authenticator_groups_config": _groups(google_groups_domain),
-        "workload_identity_config": {"workload_pool": f"{scope.project}.svc.id.goog"},
-        "enable_shielded_nodes": True,
-        "database_encryption": _database_encryption(scope.key(spec.location)),
-        "binary_authorization": {"evaluation_mode": BINARY_POLICY} if spec.binary_authorization else None,
-        "security_posture_config": {"mode": "BASIC"},
-        "vertical_pod_autoscaling": {"enabled": True},
-        "cost_management_config": {"enabled": True},
-        "logging_config": {"enable_components": list(LOGS)},
-        "monitoring_config": _monitoring(),
-        "addons_config": _addons(spec, lustre=lustre),
-        "managed_machine_learning_diagnostics_config": _diagnostics(spec),
-        "node_pool_defaults": _node_pool_defaults(),
-        "cluster_autoscaling": cluster_autoscaling(spec, service_account, scope.key(spec.location)),
+        datapath_provider="ADVANCED_DATAPATH",
+        enable_multi_networking=True,
+        enable_intranode_visibility=spec.intranode_visibility,
+        enable_fqdn_network_policy=spec.fqdn_policies or None,
+        gateway_api_config=_gateway_api(spec),
+        private_cluster_config={"enable_private_nodes": True},
+        control_plane_endpoints_config=_control_plane_endpoints(),
+        authenticator_groups_config=_groups(google_groups_domain),
+        workload_identity_config={"workload_pool": f"{scope.project}.svc.id.goog"},
+        enable_shielded_nodes=True,
+        database_encryption=_database_encryption(scope.key(spec.location)),
+        binary_authorization={"evaluation_mode": BINARY_POLICY} if spec.binary_authorization else None,
+        security_posture_config={"mode": "BASIC"},
+        vertical_pod_autoscaling={"enabled": True},
+        cost_management_config={"enabled": True},
+        logging_config={"enable_components": list(LOGS)},
+        monitoring_config=_monitoring(),
+        addons_config=_addons(spec, lustre=lustre),
+        managed_machine_learning_diagnostics_config=_diagnostics(spec),
+        node_pool_defaults=_node_pool_defaults(),
+        cluster_autoscaling=cluster_autoscaling(spec, service_account, scope.key(spec.location)),
         # GKE makes no cluster without a pool; ours are resources of their own.
-        "remove_default_node_pool": True,
-        "initial_node_count": 1,
-        "node_config": _throw_away_pool(scope, spec, service_account),
-        "skip_node_pool_refresh": True,  # or each refresh reads every pool and instance group twice
-    }
+        remove_default_node_pool=True,
+        initial_node_count=1,
+        node_config=_throw_away_pool(scope, spec, service_account),
+        skip_node_pool_refresh=True,  # or each refresh reads every pool and instance group twice
+    )
     return Declared(type=CLUSTER, name=f"{key}-cluster", inputs=inputs, options=_options(scope, spec))
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 from training_platform.config.expansion.pools import ZONES_OF_A_REGIONAL_CLUSTER, ExpandedPool, GkePool, pool_labels
 from training_platform.config.spec.node_pool import NodePoolSpec
+from training_platform.resources import gcp
 from training_platform.resources.declared import Alike, Declared, Options
 from training_platform.resources.gke.consumption import class_taints, queued_provisioning, reservation_affinity
 from training_platform.resources.gke.gpu_node import (
@@ -24,7 +25,6 @@ from training_platform.resources.register import NODE_POOL
 from training_platform.resources.scope import Scope
 
 if TYPE_CHECKING:
-    from pulumi_gcp import container
     from pulumi_gcp.container import NodePoolNetworkConfigAdditionalNodeNetworkConfigArgsDict as Nic
     from pulumi_gcp.container import NodePoolNodeConfigArgsDict as NodeConfig
     from pulumi_gcp.container import NodePoolNodeConfigLinuxNodeConfigArgsDict as LinuxNodeConfig
@@ -38,25 +38,6 @@ MAX_PODS_OF_A_SLICE_HOST = 16
 MAX_PODS = 32
 # An update replaces VM by VM, each waiting up to an hour for its pods to leave.
 UPDATE_TIMEOUT = {"update": "8h"}
-
-
-class NodePoolInputs(TypedDict, total=False):
-    """What ``gcp.container.NodePool`` takes, of which our pools say these."""
-
-    project: str
-    cluster: Any  # name
-    location: str  # of the cluster
-    name: str
-    node_locations: list[str] | None
-    initial_node_count: int
-    autoscaling: container.NodePoolAutoscalingArgsDict
-    max_pods_per_node: int
-    management: container.NodePoolManagementArgsDict
-    upgrade_settings: container.NodePoolUpgradeSettingsArgsDict | None
-    placement_policy: PlacementPolicy | None
-    queued_provisioning: container.NodePoolQueuedProvisioningArgsDict | None
-    network_config: container.NodePoolNetworkConfigArgsDict
-    node_config: NodeConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,37 +69,37 @@ def _declared(pool: ExpandedPool, gke_pool: GkePool, alike: Alike, options: Opti
     return Declared(type=NODE_POOL, name=f"{gke_pool.name}-pool", inputs=inputs, alike=alike, options=options)
 
 
-def _own(pool: ExpandedPool, gke_pool: GkePool) -> NodePoolInputs:
+def _own(pool: ExpandedPool, gke_pool: GkePool) -> dict[str, Any]:
     """Return what tells a GKE node pool from the others of its pool.
 
     The pair per zone, never the totals, which GKE refuses for slices. A slice that is always there has the same minimum
     and maximum: made with a node count instead, it would be replaced once it may go to 0.
     """
     least, most = nodes_per_zone(pool, gke_pool)
-    return {
-        "name": node_pool_name(pool, gke_pool),
-        "initial_node_count": least,
-        "autoscaling": {"min_node_count": least, "max_node_count": most, "location_policy": "ANY"},
-    }
+    return gcp.node_pool(
+        name=node_pool_name(pool, gke_pool),
+        initial_node_count=least,
+        autoscaling={"min_node_count": least, "max_node_count": most, "location_policy": "ANY"},
+    )
 
 
-def _alike(pool: ExpandedPool, place: PoolPlace) -> NodePoolInputs:
-    return {
-        "project": place.scope.project,
-        "cluster": place.cluster,
-        "location": place.location,
-        "node_locations": [pool.zone] if pool.zone else None,
-        "max_pods_per_node": pool.spec.max_pods or (MAX_PODS_OF_A_SLICE_HOST if pool.multi_host else MAX_PODS),
-        "management": management(pool.spec),
-        "upgrade_settings": upgrade_settings(pool.spec),
-        "placement_policy": placement_policy(pool, place.workload_policy),
-        "queued_provisioning": queued_provisioning(pool.spec),
-        "network_config": {
+def _alike(pool: ExpandedPool, place: PoolPlace) -> dict[str, Any]:
+    return gcp.node_pool(
+        project=place.scope.project,
+        cluster=place.cluster,
+        location=place.location,
+        node_locations=[pool.zone] if pool.zone else None,
+        max_pods_per_node=pool.spec.max_pods or (MAX_PODS_OF_A_SLICE_HOST if pool.multi_host else MAX_PODS),
+        management=management(pool.spec),
+        upgrade_settings=upgrade_settings(pool.spec),
+        placement_policy=placement_policy(pool, place.workload_policy),
+        queued_provisioning=queued_provisioning(pool.spec),
+        network_config={
             "enable_private_nodes": True,
             "additional_node_network_configs": list(place.nics) or None,
         },
-        "node_config": node_config(pool, place),
-    }
+        node_config=node_config(pool, place),
+    )
 
 
 def node_pool_name(pool: ExpandedPool, gke_pool: GkePool) -> str:

@@ -11,9 +11,10 @@ from training_platform.config.expansion.pools import (
     ZONES_OF_A_REGIONAL_CLUSTER,
 )
 from training_platform.config.spec.node_pool import PathwaysPoolSpec, SystemPoolSpec
+from training_platform.resources import gcp
 from training_platform.resources.declared import Declared, Options
 from training_platform.resources.gke.node_config import common_node_config
-from training_platform.resources.gke.node_pool import UPDATE_TIMEOUT, NodePoolInputs, PoolPlace
+from training_platform.resources.gke.node_pool import UPDATE_TIMEOUT, PoolPlace
 from training_platform.resources.register import NODE_POOL
 
 POOL_NAME = "system"
@@ -37,25 +38,25 @@ def cpu_pool(name: str, spec: SystemPoolSpec, place: PoolPlace) -> Declared:
     )
     if heads:
         node["taints"] = [{"key": key, "value": value, "effect": "NO_SCHEDULE"}]
-    inputs: NodePoolInputs = {
-        "project": place.scope.project,
-        "cluster": place.cluster,
-        "location": place.location,
-        "name": HEADS_NAME if heads else POOL_NAME,
-        "initial_node_count": initial_nodes_per_zone(spec, place.location),
+    inputs = gcp.node_pool(
+        project=place.scope.project,
+        cluster=place.cluster,
+        location=place.location,
+        name=HEADS_NAME if heads else POOL_NAME,
+        initial_node_count=initial_nodes_per_zone(spec, place.location),
         # Over all zones, so that a minimum of 2 is 2 VMs in a region as in a zone.
-        "autoscaling": {
+        autoscaling={
             "total_min_node_count": spec.min_nodes,
             "total_max_node_count": spec.max_nodes,
             "location_policy": "BALANCED",
         },
-        "max_pods_per_node": MAX_PODS,
-        "management": {"auto_repair": True, "auto_upgrade": True},
+        max_pods_per_node=MAX_PODS,
+        management={"auto_repair": True, "auto_upgrade": True},
         # A new VM before an old one goes: webhooks fail closed, and with them every job.
-        "upgrade_settings": {"strategy": "SURGE", "max_surge": SYSTEM_POOL_SURGE, "max_unavailable": 0},
-        "network_config": {"enable_private_nodes": True},
-        "node_config": node,
-    }
+        upgrade_settings={"strategy": "SURGE", "max_surge": SYSTEM_POOL_SURGE, "max_unavailable": 0},
+        network_config={"enable_private_nodes": True},
+        node_config=node,
+    )
     return Declared(type=NODE_POOL, name=f"{name}-pool", inputs=inputs, options=_OPTIONS)
 
 

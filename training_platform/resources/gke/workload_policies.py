@@ -7,30 +7,18 @@ v1.95.0, resource-policy and examples gke-tpu-7x and gke-a4x (2026-06-25).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, TypedDict
 
 from training_platform.catalog.locations import region_of
 from training_platform.config.expansion.pools import ExpandedPool
+from training_platform.resources import gcp
 from training_platform.resources.cloud_names import NAME_LIMIT, short_name
 from training_platform.resources.declared import Declared, Options
 from training_platform.resources.register import RESOURCE_POLICY
 from training_platform.resources.scope import Scope
 
-if TYPE_CHECKING:
-    from pulumi_gcp.compute import ResourcePolicyWorkloadPolicyArgsDict as WorkloadPolicy
-
 HIGH_THROUGHPUT = "HIGH_THROUGHPUT"
 # A pool that uses it keeps it from going, and the name is taken meanwhile.
 _OPTIONS = Options(delete_before_replace=True)
-
-
-class ResourcePolicyInputs(TypedDict):
-    """What ``gcp.compute.ResourcePolicy`` takes, of which ours say these."""
-
-    project: str
-    region: str
-    name: str
-    workload_policy: WorkloadPolicy
 
 
 def workload_policies(
@@ -39,11 +27,11 @@ def workload_policies(
     """Yield the policies that the pools of a cluster need, each by its topology; ``cluster`` is its key."""
     topologies = dict.fromkeys(pool.policy_topology for pool in pools if pool.policy_topology)
     for topology in topologies:
-        inputs: ResourcePolicyInputs = {
-            "project": scope.project,
-            "region": region_of(location),
-            "name": short_name(f"{scope.environment}-{cluster}-{topology}", NAME_LIMIT),
-            "workload_policy": {"type": HIGH_THROUGHPUT, "accelerator_topology": topology},
-        }
+        inputs = gcp.resource_policy(
+            project=scope.project,
+            region=region_of(location),
+            name=short_name(f"{scope.environment}-{cluster}-{topology}", NAME_LIMIT),
+            workload_policy={"type": HIGH_THROUGHPUT, "accelerator_topology": topology},
+        )
         name = f"{cluster}-slices-{topology}-policy"
         yield topology, Declared(type=RESOURCE_POLICY, name=name, inputs=inputs, options=_OPTIONS)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 from training_platform.config.spec import environment
 from training_platform.config.spec.cluster import SoftwareSpec
+from training_platform.resources import gcp
 from training_platform.resources.cloud_names import slug
 from training_platform.resources.declared import Alike, Declared
 from training_platform.resources.monitoring.alert_rules import AlertRule, alert_rules
@@ -14,38 +15,9 @@ from training_platform.resources.register import ALERT_POLICY, NOTIFICATION_CHAN
 from training_platform.resources.scope import Scope
 
 if TYPE_CHECKING:
-    from pulumi_gcp import monitoring
     from pulumi_gcp.monitoring import AlertPolicyConditionArgsDict as Condition
 
 EVALUATION = "60s"  # as often as GKE's system metrics come
-
-
-class AlertPolicyAlike(TypedDict):
-    """What all alert policies of an environment have in common, of what ``gcp.monitoring.AlertPolicy`` takes."""
-
-    project: str
-    combiner: str
-    notification_channels: list[Any]
-    user_labels: dict[str, str]
-
-
-class AlertPolicyInputs(TypedDict):
-    """What ``gcp.monitoring.AlertPolicy`` takes beside, of which ours say these."""
-
-    display_name: str
-    conditions: list[Condition]
-    severity: str
-    documentation: monitoring.AlertPolicyDocumentationArgsDict
-
-
-class ChannelInputs(TypedDict):
-    """What ``gcp.monitoring.NotificationChannel`` takes, of which ours say these."""
-
-    type: str
-    display_name: str
-    project: str
-    labels: dict[str, str]
-    user_labels: dict[str, str]
 
 
 def channels(name: str, spec: environment.AlertsSpec, scope: Scope) -> Iterator[Declared]:
@@ -56,13 +28,13 @@ def channels(name: str, spec: environment.AlertsSpec, scope: Scope) -> Iterator[
 def email_channels(name: str, emails: Sequence[str], scope: Scope) -> Iterator[Declared]:
     """Yield a channel for each address."""
     for address in emails:
-        inputs: ChannelInputs = {
-            "type": "email",
-            "display_name": f"{scope.prefix}: {address}",
-            "project": scope.project,
-            "labels": {"email_address": address},
-            "user_labels": scope.labels,
-        }
+        inputs = gcp.notification_channel(
+            type="email",
+            display_name=f"{scope.prefix}: {address}",
+            project=scope.project,
+            labels={"email_address": address},
+            user_labels=scope.labels,
+        )
         yield Declared(type=NOTIFICATION_CHANNEL, name=f"{name}-{slug(address)}", inputs=inputs)
 
 
@@ -73,23 +45,23 @@ def alert_policies(
 
     ``clusters`` are names in GKE with what is installed there, ``told`` the names of channels.
     """
-    common: AlertPolicyAlike = {
-        "project": scope.project,
-        "combiner": "OR",
-        "notification_channels": list(told),
-        "user_labels": scope.labels,
-    }
+    common = gcp.alert_policy(
+        project=scope.project,
+        combiner="OR",
+        notification_channels=list(told),
+        user_labels=scope.labels,
+    )
     alike = Alike(common)
     for rule_name, rule in alert_rules().items():
         names = sorted(cluster for cluster, software in clusters.items() if _measured(rule, software))
         if not names:
             continue
-        inputs: AlertPolicyInputs = {
-            "display_name": f"{scope.environment}: {rule.title}",
-            "conditions": [_condition(rule_name, rule, rule.query(names, scope.project))],
-            "severity": rule.severity,
-            "documentation": {"content": rule.documentation, "mime_type": "text/markdown"},
-        }
+        inputs = gcp.alert_policy(
+            display_name=f"{scope.environment}: {rule.title}",
+            conditions=[_condition(rule_name, rule, rule.query(names, scope.project))],
+            severity=rule.severity,
+            documentation={"content": rule.documentation, "mime_type": "text/markdown"},
+        )
         yield Declared(type=ALERT_POLICY, name=f"{name}-{rule_name}", inputs=inputs, alike=alike)
 
 

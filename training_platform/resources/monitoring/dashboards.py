@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from string import Template
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal
 
 from pydantic import Field, TypeAdapter
 
@@ -16,6 +16,7 @@ from training_platform.catalog.reading import read_file
 from training_platform.config.reading.section import Section
 from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.team import Team
+from training_platform.resources import gcp
 from training_platform.resources.declared import Declared
 from training_platform.resources.filestore.instance import instance_name
 from training_platform.resources.gke.cluster import cluster_name
@@ -55,13 +56,6 @@ class Part(Section):
     title: str = Field(min_length=1)
     text: str | None = None
     charts: list[Chart] = Field(min_length=1)
-
-
-class DashboardInputs(TypedDict):
-    """What ``gcp.monitoring.Dashboard`` takes, of which ours say these."""
-
-    project: str
-    dashboard_json: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +110,7 @@ def team_dashboard(team: Team, environment: Environment, scope: Scope) -> Iterat
 
 
 def _declared(subject: Subject) -> Declared:
-    inputs: DashboardInputs = {"project": subject.project, "dashboard_json": json.dumps(dashboard(subject))}
+    inputs = gcp.dashboard(project=subject.project, dashboard_json=json.dumps(dashboard(subject)))
     return Declared(type=DASHBOARD, name=f"{NAME}-{subject.kind}", inputs=inputs)
 
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any
 
 from training_platform.catalog.locations import region_of
 from training_platform.config.spec.cluster import ClusterSpec, SubnetSpec
+from training_platform.resources import gcp
 from training_platform.resources.declared import Declared, Options
 from training_platform.resources.register import FIREWALL, SUBNETWORK
 from training_platform.resources.scope import Scope
-
-if TYPE_CHECKING:
-    from pulumi_gcp import compute
-    from pulumi_gcp.compute import SubnetworkSecondaryIpRangeArgsDict as SecondaryRange
 
 # Of Kueue and JobSet (9443; metrics and visibility 8443), and of a service mesh's injector (15017). GKE itself opens
 # 443 and 10250. Sources: both Helm charts; default ports of terraform-google-kubernetes-engine.
@@ -25,52 +22,26 @@ _OPTIONS = Options(
 )
 
 
-class SubnetworkInputs(TypedDict, total=False):
-    """What ``gcp.compute.Subnetwork`` takes, of which ours say these."""
-
-    project: str
-    region: str
-    name: str
-    network: Any
-    ip_cidr_range: str
-    secondary_ip_ranges: list[SecondaryRange]
-    private_ip_google_access: bool
-    log_config: compute.SubnetworkLogConfigArgsDict
-
-
-class FirewallInputs(TypedDict, total=False):
-    """What ``gcp.compute.Firewall`` takes, of which ours say these."""
-
-    project: str
-    name: str
-    network: Any
-    description: str
-    direction: str
-    source_ranges: list[str]
-    target_service_accounts: list[Any]
-    allows: list[compute.FirewallAllowArgsDict]
-
-
 def cluster_subnet(name: str, spec: ClusterSpec, scope: Scope, network: Any) -> Declared:
     """Return a cluster's subnet, with ranges for nodes, pods and Services; ``name`` is the cluster's key."""
     ranges = own_ranges(spec)
-    inputs: SubnetworkInputs = {
-        "project": scope.project,
-        "region": region_of(spec.location),
-        "network": network,
-        "ip_cidr_range": ranges.nodes,
-        "secondary_ip_ranges": [
+    inputs = gcp.subnetwork(
+        project=scope.project,
+        region=region_of(spec.location),
+        network=network,
+        ip_cidr_range=ranges.nodes,
+        secondary_ip_ranges=[
             {"range_name": ranges.pods_range, "ip_cidr_range": ranges.pods},
             {"range_name": ranges.services_range, "ip_cidr_range": ranges.services},
         ],
-        "private_ip_google_access": True,  # Google's APIs and registries without the NAT gateway
+        private_ip_google_access=True,  # Google's APIs and registries without the NAT gateway
         # A sample, seldom: hosts of one slice exchange more than anybody would pay to have logged.
-        "log_config": {
+        log_config={
             "aggregation_interval": "INTERVAL_10_MIN",
             "flow_sampling": 0.1,
             "metadata": "INCLUDE_ALL_METADATA",
         },
-    }
+    )
     return Declared(type=SUBNETWORK, name=f"{name}-subnet", inputs=inputs, options=_OPTIONS)
 
 
@@ -92,13 +63,13 @@ def webhook_firewall(name: str, spec: ClusterSpec, scope: Scope, network: Any, n
     That it does so from the subnet's primary range, where a cluster with a DNS-based endpoint has its control plane's
     internal address, is (unverified).
     """
-    inputs: FirewallInputs = {
-        "project": scope.project,
-        "network": network,
-        "description": f"Control plane of cluster {name} to admission webhooks on its nodes",
-        "direction": "INGRESS",
-        "source_ranges": [own_ranges(spec).nodes],
-        "target_service_accounts": [node_service_account],
-        "allows": [{"protocol": "tcp", "ports": list(WEBHOOK_PORTS)}],
-    }
+    inputs = gcp.firewall(
+        project=scope.project,
+        network=network,
+        description=f"Control plane of cluster {name} to admission webhooks on its nodes",
+        direction="INGRESS",
+        source_ranges=[own_ranges(spec).nodes],
+        target_service_accounts=[node_service_account],
+        allows=[{"protocol": "tcp", "ports": list(WEBHOOK_PORTS)}],
+    )
     return Declared(type=FIREWALL, name=f"{name}-webhooks", inputs=inputs)

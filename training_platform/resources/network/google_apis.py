@@ -7,15 +7,13 @@ Source: Google Cloud docs, Configure Private Google Access (addresses, zones and
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict
+from typing import Any, Final, NamedTuple
 
 from training_platform.config.spec.environment import Environment
+from training_platform.resources import gcp
 from training_platform.resources.declared import Declared, Options
 from training_platform.resources.register import MANAGED_ZONE, RECORD_SET
 from training_platform.resources.scope import Scope
-
-if TYPE_CHECKING:
-    from pulumi_gcp import dns
 
 
 class Entrance(NamedTuple):
@@ -41,29 +39,6 @@ TTL_SECONDS: Final = 300
 _OPTIONS: Final = Options(delete_before_replace=True)
 
 
-class ZoneInputs(TypedDict):
-    """What ``gcp.dns.ManagedZone`` takes, of which ours say these."""
-
-    project: str
-    name: str
-    dns_name: str
-    description: str
-    visibility: str
-    private_visibility_config: dns.ManagedZonePrivateVisibilityConfigArgsDict
-    labels: dict[str, str]
-
-
-class RecordInputs(TypedDict):
-    """What ``gcp.dns.RecordSet`` takes, of which ours say these."""
-
-    project: str
-    managed_zone: Any
-    name: str
-    type: str
-    ttl: int
-    rrdatas: list[str]
-
-
 def entrance(environment: Environment) -> Entrance | None:
     """Return where an environment's clusters reach Google's APIs; None where names lead to public addresses."""
     return ENTRANCES.get(environment.google_apis) if environment.clusters else None
@@ -71,15 +46,15 @@ def entrance(environment: Environment) -> Entrance | None:
 
 def api_zone(name: str, domain: str, scope: Scope, network: Any) -> Declared:
     """Return the zone of a domain, which the VPC alone sees."""
-    inputs: ZoneInputs = {
-        "project": scope.project,
-        "name": f"{scope.environment}-{_label(domain)}",
-        "dns_name": domain,
-        "description": f"Google's APIs in the VPC of environment {scope.environment}",
-        "visibility": "private",
-        "private_visibility_config": {"networks": [{"network_url": network}]},
-        "labels": scope.labels,
-    }
+    inputs = gcp.managed_zone(
+        project=scope.project,
+        name=f"{scope.environment}-{_label(domain)}",
+        dns_name=domain,
+        description=f"Google's APIs in the VPC of environment {scope.environment}",
+        visibility="private",
+        private_visibility_config={"networks": [{"network_url": network}]},
+        labels=scope.labels,
+    )
     return Declared(type=MANAGED_ZONE, name=f"{name}-{_label(domain)}-zone", inputs=inputs, options=_OPTIONS)
 
 
@@ -90,14 +65,14 @@ def api_records(name: str, domain: str, found: Entrance, scope: Scope, zone: Any
         ("addresses", held, "A", list(found.addresses)),
         ("names", f"*.{domain}", "CNAME", [held]),
     ):
-        inputs: RecordInputs = {
-            "project": scope.project,
-            "managed_zone": zone,
-            "name": record,
-            "type": kind,
-            "ttl": TTL_SECONDS,
-            "rrdatas": data,
-        }
+        inputs = gcp.record_set(
+            project=scope.project,
+            managed_zone=zone,
+            name=record,
+            type=kind,
+            ttl=TTL_SECONDS,
+            rrdatas=data,
+        )
         yield Declared(type=RECORD_SET, name=f"{name}-{_label(domain)}-{role}", inputs=inputs, options=_OPTIONS)
 
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from training_platform.config.expansion.gpu_fabric import GpuFabric, GpuVpc, Nic, fabric_name
 from training_platform.config.expansion.pools import ExpandedPool
+from training_platform.resources import gcp
 from training_platform.resources.cloud_names import NAME_LIMIT, short_name
 from training_platform.resources.declared import Declared, Options
-from training_platform.resources.network.cluster_subnet import FirewallInputs, SubnetworkInputs
-from training_platform.resources.network.network import NetworkInputs
 from training_platform.resources.register import FIREWALL, NETWORK, SUBNETWORK
 from training_platform.resources.scope import Scope
 
@@ -29,25 +28,25 @@ _OF_A_NETWORK = replace(_OPTIONS, replace_on_changes=("network",))
 def gpu_vpc(scope: Scope, cluster: str, fabric: GpuFabric, vpc: GpuVpc) -> Declared:
     """Return one VPC; Kubernetes refers to it by its name. ``cluster`` is the cluster's key."""
     profile = f"projects/{scope.project}/global/networkProfiles/{vpc.profile}" if vpc.profile else None
-    inputs: NetworkInputs = {
-        "project": scope.project,
-        "name": cloud_name(scope, cluster, vpc.name),
-        "auto_create_subnetworks": False,
-        "mtu": vpc.mtu,
-        "network_profile": profile,
-    }
+    inputs = gcp.network(
+        project=scope.project,
+        name=cloud_name(scope, cluster, vpc.name),
+        auto_create_subnetworks=False,
+        mtu=vpc.mtu,
+        network_profile=profile,
+    )
     return Declared(type=NETWORK, name=f"{_logical(fabric, vpc.name)}-vpc", inputs=inputs, options=_OPTIONS)
 
 
 def gpu_subnet(scope: Scope, cluster: str, fabric: GpuFabric, nic: Nic, network: Any) -> Declared:
     """Return the subnet of one network card."""
-    inputs: SubnetworkInputs = {
-        "project": scope.project,
-        "region": fabric.region,
-        "name": cloud_name(scope, cluster, nic.name),
-        "network": network,
-        "ip_cidr_range": nic.cidr,
-    }
+    inputs = gcp.subnetwork(
+        project=scope.project,
+        region=fabric.region,
+        name=cloud_name(scope, cluster, nic.name),
+        network=network,
+        ip_cidr_range=nic.cidr,
+    )
     return Declared(type=SUBNETWORK, name=f"{_logical(fabric, nic.name)}-subnet", inputs=inputs, options=_OPTIONS)
 
 
@@ -55,15 +54,15 @@ def gpu_firewall(scope: Scope, cluster: str, fabric: GpuFabric, vpc: GpuVpc, net
     """Return the rule that lets the GPUs of a VPC reach each other; VPCs for RDMA do not support firewall rules."""
     if vpc.profile is not None:
         return None
-    inputs: FirewallInputs = {
-        "project": scope.project,
-        "name": cloud_name(scope, cluster, f"{vpc.name}-internal"),  # Pulumi's own could be too long
-        "network": network,
-        "description": f"GPUs of cluster {cluster} among each other",
-        "direction": "INGRESS",
-        "source_ranges": [nic.cidr for nic in vpc.nics],
-        "allows": [{"protocol": protocol} for protocol in PROTOCOLS],
-    }
+    inputs = gcp.firewall(
+        project=scope.project,
+        name=cloud_name(scope, cluster, f"{vpc.name}-internal"),  # Pulumi's own could be too long
+        network=network,
+        description=f"GPUs of cluster {cluster} among each other",
+        direction="INGRESS",
+        source_ranges=[nic.cidr for nic in vpc.nics],
+        allows=[{"protocol": protocol} for protocol in PROTOCOLS],
+    )
     name = f"{_logical(fabric, vpc.name)}-internal"
     return Declared(type=FIREWALL, name=name, inputs=inputs, options=_OF_A_NETWORK)
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any
 
 from training_platform.config.spec.environment import Environment
+from training_platform.resources import gcp
 from training_platform.resources.cloud_names import NAME_LIMIT, short_name
 from training_platform.resources.declared import Declared, Options
 from training_platform.resources.register import (
@@ -18,9 +19,6 @@ from training_platform.resources.register import (
 )
 from training_platform.resources.scope import Scope
 
-if TYPE_CHECKING:
-    from pulumi_gcp import compute
-
 # The largest packets that a VPC takes, so that traffic between hosts and from Filestore spends less on headers. The
 # VMs of a network must stop before a change of it reaches them. What leaves the VPC is clamped to what its path takes.
 MTU_BYTES = 8896
@@ -28,75 +26,6 @@ MTU_BYTES = 8896
 # they pull images or data sets is found by growing to 4,096.
 NAT_MIN_PORTS = 64
 NAT_MAX_PORTS = 4096
-
-
-class NetworkInputs(TypedDict, total=False):
-    """What ``gcp.compute.Network`` takes, of which ours say these."""
-
-    project: str
-    name: str
-    auto_create_subnetworks: bool
-    routing_mode: str
-    mtu: int
-    delete_default_routes_on_create: bool
-    network_profile: str | None
-
-
-class RouterInputs(TypedDict):
-    """What ``gcp.compute.Router`` takes, of which ours say these."""
-
-    project: str
-    region: str
-    network: Any
-
-
-class AddressInputs(TypedDict):
-    """What ``gcp.compute.Address`` takes, of which ours say these."""
-
-    project: str
-    region: str
-    name: str
-    address_type: str
-    description: str
-    labels: dict[str, str]
-
-
-class ServicesRangeInputs(TypedDict):
-    """What ``gcp.compute.GlobalAddress`` takes, of which ours say these."""
-
-    project: str
-    name: str
-    purpose: str
-    address_type: str
-    address: str
-    prefix_length: int
-    network: Any
-    labels: dict[str, str]
-
-
-class ConnectionInputs(TypedDict):
-    """What ``gcp.servicenetworking.Connection`` takes, of which ours say these."""
-
-    network: Any
-    service: str
-    reserved_peering_ranges: list[Any]
-    deletion_policy: str
-
-
-class RouterNatInputs(TypedDict):
-    """What ``gcp.compute.RouterNat`` takes, of which ours say these."""
-
-    project: str
-    region: str
-    router: Any
-    nat_ip_allocate_option: str
-    nat_ips: list[Any] | None
-    source_subnetwork_ip_ranges_to_nat: str
-    enable_dynamic_port_allocation: bool
-    enable_endpoint_independent_mapping: bool
-    min_ports_per_vm: int
-    max_ports_per_vm: int
-    log_config: compute.RouterNatLogConfigArgsDict
 
 
 def existing_network(environment: Environment) -> str | None:
@@ -112,14 +41,14 @@ def network_project(environment: Environment) -> str:
 
 def vpc(name: str, scope: Scope) -> Declared:
     """Return a VPC without subnets of its own: clusters bring theirs."""
-    inputs: NetworkInputs = {
-        "project": scope.project,
-        "name": network_name(scope),  # peerings and people refer to it from outside
-        "auto_create_subnetworks": False,
-        "routing_mode": "REGIONAL",  # routes to subnets are global anyway, and no router here learns others
-        "mtu": MTU_BYTES,
-        "delete_default_routes_on_create": False,  # the NAT gateways reach the internet by the default route
-    }
+    inputs = gcp.network(
+        project=scope.project,
+        name=network_name(scope),  # peerings and people refer to it from outside
+        auto_create_subnetworks=False,
+        routing_mode="REGIONAL",  # routes to subnets are global anyway, and no router here learns others
+        mtu=MTU_BYTES,
+        delete_default_routes_on_create=False,  # the NAT gateways reach the internet by the default route
+    )
     # Everything else of the environment is inside it.
     options = Options(protect=scope.deletion_protection)
     return Declared(type=NETWORK, name=f"{name}-vpc", inputs=inputs, options=options)
@@ -127,7 +56,7 @@ def vpc(name: str, scope: Scope) -> Declared:
 
 def router(name: str, region: str, scope: Scope, network: Any) -> Declared:
     """Return what a region's NAT gateway belongs to."""
-    inputs: RouterInputs = {"project": scope.project, "region": region, "network": network}
+    inputs = gcp.router(project=scope.project, region=region, network=network)
     return Declared(type=ROUTER, name=f"{name}-{region}-router", inputs=inputs)
 
 
@@ -139,14 +68,14 @@ def nat_addresses(name: str, region: str, scope: Scope, count: int) -> Iterator[
     # The old one goes last, since its gateway keeps it: only another project replaces it, where the name is free.
     options = Options(protect=scope.deletion_protection)
     for number in range(1, count + 1):
-        inputs: AddressInputs = {
-            "project": scope.project,
-            "region": region,
-            "name": short_name(f"{scope.environment}-nat-{region}-{number}", NAME_LIMIT),
-            "address_type": "EXTERNAL",
-            "description": f"NAT of environment {scope.environment}",
-            "labels": scope.labels,
-        }
+        inputs = gcp.address(
+            project=scope.project,
+            region=region,
+            name=short_name(f"{scope.environment}-nat-{region}-{number}", NAME_LIMIT),
+            address_type="EXTERNAL",
+            description=f"NAT of environment {scope.environment}",
+            labels=scope.labels,
+        )
         yield Declared(type=ADDRESS, name=f"{name}-{region}-nat-{number}", inputs=inputs, options=options)
 
 
@@ -155,35 +84,35 @@ def nat(name: str, region: str, scope: Scope, router_name: Any, addresses: Seque
 
     ``addresses`` are the links of those that are reserved; without any, Google Cloud takes what the load asks for.
     """
-    inputs: RouterNatInputs = {
-        "project": scope.project,
-        "region": region,
-        "router": router_name,
-        "nat_ip_allocate_option": "MANUAL_ONLY" if addresses else "AUTO_ONLY",
-        "nat_ips": list(addresses) or None,
-        "source_subnetwork_ip_ranges_to_nat": "ALL_SUBNETWORKS_ALL_IP_RANGES",
-        "enable_dynamic_port_allocation": True,
-        "enable_endpoint_independent_mapping": False,  # excludes dynamic ports
-        "min_ports_per_vm": NAT_MIN_PORTS,
-        "max_ports_per_vm": NAT_MAX_PORTS,
-        "log_config": {"enable": True, "filter": "ERRORS_ONLY"},
-    }
+    inputs = gcp.router_nat(
+        project=scope.project,
+        region=region,
+        router=router_name,
+        nat_ip_allocate_option="MANUAL_ONLY" if addresses else "AUTO_ONLY",
+        nat_ips=list(addresses) or None,
+        source_subnetwork_ip_ranges_to_nat="ALL_SUBNETWORKS_ALL_IP_RANGES",
+        enable_dynamic_port_allocation=True,
+        enable_endpoint_independent_mapping=False,  # excludes dynamic ports
+        min_ports_per_vm=NAT_MIN_PORTS,
+        max_ports_per_vm=NAT_MAX_PORTS,
+        log_config={"enable": True, "filter": "ERRORS_ONLY"},
+    )
     return Declared(type=ROUTER_NAT, name=f"{name}-{region}-nat", inputs=inputs)
 
 
 def services_range(name: str, scope: Scope, addresses: str, network: Any) -> Declared:
     """Return the addresses that services of Google get in the VPC by private service access."""
     address, _, prefix = addresses.partition("/")
-    inputs: ServicesRangeInputs = {
-        "project": scope.project,
-        "name": services_range_name(scope),
-        "purpose": "VPC_PEERING",
-        "address_type": "INTERNAL",
-        "address": address,
-        "prefix_length": int(prefix),
-        "network": network,
-        "labels": scope.labels,
-    }
+    inputs = gcp.global_address(
+        project=scope.project,
+        name=services_range_name(scope),
+        purpose="VPC_PEERING",
+        address_type="INTERNAL",
+        address=address,
+        prefix_length=int(prefix),
+        network=network,
+        labels=scope.labels,
+    )
     # The name is fixed; what joined the VPC keeps its addresses.
     options = Options(protect=scope.deletion_protection, delete_before_replace=True)
     return Declared(type=GLOBAL_ADDRESS, name=f"{name}-services-range", inputs=inputs, options=options)
@@ -191,14 +120,14 @@ def services_range(name: str, scope: Scope, addresses: str, network: Any) -> Dec
 
 def service_connection(name: str, network: Any, range_name: Any) -> Declared:
     """Return the peering by which Google's services join the VPC."""
-    inputs: ConnectionInputs = {
-        "network": network,
-        "service": "servicenetworking.googleapis.com",
-        "reserved_peering_ranges": [range_name],
+    inputs = gcp.service_connection(
+        network=network,
+        service="servicenetworking.googleapis.com",
+        reserved_peering_ranges=[range_name],
         # Google refuses to delete it for a while after the last service left; it goes with the VPC (general knowledge,
         # not tried).
-        "deletion_policy": "ABANDON",
-    }
+        deletion_policy="ABANDON",
+    )
     return Declared(type=SERVICE_CONNECTION, name=f"{name}-services", inputs=inputs)
 
 

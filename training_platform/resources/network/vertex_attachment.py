@@ -2,38 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import Any
 
 from training_platform.config.names import attachment_name
 from training_platform.config.spec.team import OWN_ATTACHMENT
+from training_platform.resources import gcp
 from training_platform.resources.cloud_names import NAME_LIMIT, short_name
 from training_platform.resources.declared import Declared, Options
-from training_platform.resources.network.cluster_subnet import SubnetworkInputs
 from training_platform.resources.register import NETWORK_ATTACHMENT, SUBNETWORK
 from training_platform.resources.scope import Scope
 
 
-class AttachmentInputs(TypedDict):
-    """What ``gcp.compute.NetworkAttachment`` takes, of which ours say these."""
-
-    name: str
-    project: str
-    region: str
-    description: str
-    connection_preference: str
-    subnetworks: list[Any]
-
-
 def attachment_subnet(region: str, addresses: str, scope: Scope, network: Any) -> Declared:
     """Return the subnet whose addresses VMs of Vertex AI have in the VPC."""
-    inputs: SubnetworkInputs = {
-        "project": scope.project,
-        "region": region,
-        "name": attachment_id(region, scope),
-        "network": network,
-        "ip_cidr_range": addresses,
-        "private_ip_google_access": True,
-    }
+    inputs = gcp.subnetwork(
+        project=scope.project,
+        region=region,
+        name=attachment_id(region, scope),
+        network=network,
+        ip_cidr_range=addresses,
+        private_ip_google_access=True,
+    )
     # Names and ranges are taken until the old subnet is gone.
     options = Options(delete_before_replace=True)
     return Declared(type=SUBNETWORK, name=f"{attachment_name(region)}-subnet", inputs=inputs, options=options)
@@ -46,14 +35,14 @@ def network_attachment(region: str, scope: Scope, subnet: Any) -> Declared:
     docs, set up a Private Service Connect interface, read 2026-08-22; that the agent's own role suffices in the project
     of the attachment is (unverified).
     """
-    inputs: AttachmentInputs = {
-        "name": attachment_id(region, scope),
-        "project": scope.project,
-        "region": region,
-        "description": f"Vertex AI in the network of environment {scope.environment}",
-        "connection_preference": "ACCEPT_MANUAL",
-        "subnetworks": [subnet],
-    }
+    inputs = gcp.network_attachment(
+        name=attachment_id(region, scope),
+        project=scope.project,
+        region=region,
+        description=f"Vertex AI in the network of environment {scope.environment}",
+        connection_preference="ACCEPT_MANUAL",
+        subnetworks=[subnet],
+    )
     options = Options(
         # Persistent resources and jobs name it.
         protect=scope.deletion_protection,

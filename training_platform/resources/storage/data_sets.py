@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple
 
 from training_platform.catalog.locations import region_of
 from training_platform.config.data_sets import READ, WRITE, access_mode, data_location
 from training_platform.config.names import data_set_name
 from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.storage import BucketData, DataSetSpec, HyperdiskData, LustreData
+from training_platform.resources import gcp
 from training_platform.resources.cloud_names import NAME_LIMIT, short_name
 from training_platform.resources.declared import Declared, Options
 from training_platform.resources.register import DISK
@@ -23,34 +24,20 @@ FUSE_OPTIONS = ("implicit-dirs", "metadata-cache:ttl-secs:-1")
 NOMINAL_GIB = 1  # what a volume says whose size nobody knows; no driver here enforces it
 
 
-class DiskInputs(TypedDict):
-    """What ``gcp.compute.Disk`` takes, of which ours say these."""
-
-    name: str
-    project: str
-    zone: str
-    type: str
-    size: int
-    provisioned_throughput: int | None
-    access_mode: str
-    labels: dict[str, str]
-    disk_encryption_key: dict[str, str] | None
-
-
 def data_disk(key: str, spec: HyperdiskData, scope: Scope) -> Declared:
     """Return the Hyperdisk ML volume of a data set: written by one VM until it is filled, then read by many."""
     encryption = scope.key(spec.zone)
-    inputs: DiskInputs = {
-        "name": disk_name(key, scope),
-        "project": scope.project,
-        "zone": spec.zone,
-        "type": "hyperdisk-ml",
-        "size": spec.size_gib,
-        "provisioned_throughput": spec.throughput_mibps,
-        "access_mode": "READ_ONLY_MANY" if spec.filled else "READ_WRITE_SINGLE",
-        "labels": scope.labels,
-        "disk_encryption_key": {"kms_key_self_link": encryption} if encryption else None,
-    }
+    inputs = gcp.disk(
+        name=disk_name(key, scope),
+        project=scope.project,
+        zone=spec.zone,
+        type="hyperdisk-ml",
+        size=spec.size_gib,
+        provisioned_throughput=spec.throughput_mibps,
+        access_mode="READ_ONLY_MANY" if spec.filled else "READ_WRITE_SINGLE",
+        labels=scope.labels,
+        disk_encryption_key={"kms_key_self_link": encryption} if encryption else None,
+    )
     # Its data can be filled again, which takes hours; the name is fixed, and taken until the old disk is gone.
     options = Options(protect=scope.deletion_protection, delete_before_replace=True)
     return Declared(type=DISK, name=f"{data_set_name(key)}-disk", inputs=inputs, options=options)

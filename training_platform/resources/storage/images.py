@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
 from training_platform.config.spec import environment
+from training_platform.resources import gcp
 from training_platform.resources.cloud_names import NAME_LIMIT, short_name
 from training_platform.resources.declared import Declared, Options
 from training_platform.resources.register import REPOSITORY
@@ -16,31 +17,18 @@ if TYPE_CHECKING:
 UNTAGGED_SECONDS = 30 * 24 * 3600
 
 
-class RepositoryInputs(TypedDict):
-    """What ``gcp.artifactregistry.Repository`` takes, of which ours say these."""
-
-    repository_id: str
-    project: str
-    location: str
-    format: str
-    description: str
-    kms_key_name: str | None
-    cleanup_policies: list[CleanupPolicy]
-    labels: dict[str, str]
-
-
 def image_repository(name: str, spec: environment.ImageRepositorySpec, scope: Scope) -> Declared:
     """Return the repository of an environment; ``name`` is the component's."""
-    inputs: RepositoryInputs = {
-        "repository_id": repository_id(scope.environment),
-        "project": scope.project,
-        "location": spec.location,
-        "format": "DOCKER",
-        "description": f"Images of environment {scope.environment}",
-        "kms_key_name": scope.key(spec.location),
-        "cleanup_policies": _cleanup_policies(spec.keep_versions),
-        "labels": scope.labels,
-    }
+    inputs = gcp.repository(
+        repository_id=repository_id(scope.environment),
+        project=scope.project,
+        location=spec.location,
+        format="DOCKER",
+        description=f"Images of environment {scope.environment}",
+        kms_key_name=scope.key(spec.location),
+        cleanup_policies=_cleanup_policies(spec.keep_versions),
+        labels=scope.labels,
+    )
     # Running jobs pull from it, and nobody keeps what built the older images.
     options = Options(protect=scope.deletion_protection, delete_before_replace=True)  # its id is taken until it goes
     return Declared(type=REPOSITORY, name=f"{name}-repository", inputs=inputs, options=options)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 from training_platform.config.names import lustre_name
 from training_platform.config.spec.storage import LustreSpec
+from training_platform.resources import gcp
 from training_platform.resources.cloud_names import NAME_LIMIT, short_name
 from training_platform.resources.declared import Declared, Options
-from training_platform.resources.network.cluster_subnet import FirewallInputs
 from training_platform.resources.register import FIREWALL, LUSTRE
 from training_platform.resources.scope import Scope
 
@@ -18,40 +18,24 @@ if TYPE_CHECKING:
 NOBODY = 65534
 
 
-class LustreInputs(TypedDict):
-    """What ``gcp.lustre.Instance`` takes, of which ours say these. Numbers are texts, as the API has them."""
-
-    instance_id: str
-    project: str
-    location: str
-    network: Any
-    filesystem: str
-    capacity_gib: str
-    per_unit_storage_throughput: str
-    access_rules_options: AccessRules
-    kms_key: str | None
-    description: str
-    labels: dict[str, str]
-
-
 def lustre_instance(key: str, spec: LustreSpec, scope: Scope, network: Any) -> Declared:
     """Return an instance; ``network`` is the VPC's id, which private service access has to be ready in.
 
     Clusters mount it at port 988, which those from 1.33.2-gke.4780000 on do (GKE docs, read 2026-11-22).
     """
-    inputs: LustreInputs = {
-        "instance_id": instance_id(key, scope),
-        "project": scope.project,
-        "location": spec.location,
-        "network": network,
-        "filesystem": spec.filesystem,
-        "capacity_gib": str(spec.capacity_gib),
-        "per_unit_storage_throughput": str(spec.mbps_per_tib),
-        "access_rules_options": _access_rules(spec),
-        "kms_key": scope.key(spec.location),
-        "description": f"{key} of environment {scope.environment}",
-        "labels": scope.labels,
-    }
+    inputs = gcp.lustre(
+        instance_id=instance_id(key, scope),
+        project=scope.project,
+        location=spec.location,
+        network=network,
+        filesystem=spec.filesystem,
+        capacity_gib=str(spec.capacity_gib),
+        per_unit_storage_throughput=str(spec.mbps_per_tib),
+        access_rules_options=_access_rules(spec),
+        kms_key=scope.key(spec.location),
+        description=f"{key} of environment {scope.environment}",
+        labels=scope.labels,
+    )
     options = Options(
         # Deletion, and so any replacement, loses all data.
         protect=scope.deletion_protection and spec.deletion_protection,
@@ -71,14 +55,14 @@ def lustre_firewall(addresses: str, scope: Scope, network: Any) -> Declared:
 
     Source: Managed Lustre docs, VPC network, read 2026-11-22 in translation.
     """
-    inputs: FirewallInputs = {
-        "project": scope.project,
-        "network": network,
-        "description": "Servers of Managed Lustre to their clients",
-        "direction": "INGRESS",
-        "source_ranges": [addresses],
-        "allows": [{"protocol": "tcp"}],
-    }
+    inputs = gcp.firewall(
+        project=scope.project,
+        network=network,
+        description="Servers of Managed Lustre to their clients",
+        direction="INGRESS",
+        source_ranges=[addresses],
+        allows=[{"protocol": "tcp"}],
+    )
     return Declared(type=FIREWALL, name="network-lustre", inputs=inputs)
 
 

@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypedDict
-
 from training_platform.config.names import secret_name
+from training_platform.resources import gcp
 from training_platform.resources.cloud_names import secret_id
 from training_platform.resources.declared import Declared, Options
 from training_platform.resources.register import SECRET
 from training_platform.resources.scope import Scope
 
-if TYPE_CHECKING:
-    from pulumi_gcp import secretmanager
-
 ACCESS_ROLE = "roles/secretmanager.secretAccessor"
-
-
-class SecretInputs(TypedDict):
-    """What ``gcp.secretmanager.Secret`` takes, of which ours say these."""
-
-    secret_id: str
-    project: str
-    replication: secretmanager.SecretReplicationArgsDict
-    labels: dict[str, str]
 
 
 def team_secret(key: str, scope: Scope, name: str | None = None) -> Declared:
@@ -30,12 +17,12 @@ def team_secret(key: str, scope: Scope, name: str | None = None) -> Declared:
 
     ``name`` is its logical one, where it is not a team's.
     """
-    inputs: SecretInputs = {
-        "secret_id": secret_id(scope, key),
-        "project": scope.project,
-        "replication": {"auto": {}},
-        "labels": scope.labels,
-    }
+    inputs = gcp.secret(
+        secret_id=secret_id(scope, key),
+        project=scope.project,
+        replication={"auto": {}},
+        labels=scope.labels,
+    )
     # Its versions go with it. The name is fixed, and taken until the old one is gone.
     options = Options(protect=scope.deletion_protection, delete_before_replace=True)
     return Declared(type=SECRET, name=name or f"{secret_name(key)}-secret", inputs=inputs, options=options)

@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypedDict
-
 from training_platform.config.names import metadata_name
+from training_platform.resources import gcp
 from training_platform.resources.declared import Declared, Options
 from training_platform.resources.register import METADATA_STORE
 from training_platform.resources.scope import Scope
 
-if TYPE_CHECKING:
-    from pulumi_gcp import vertex
-
 DEFAULT = "default"  # the only one that experiments, pipelines and the console use
-
-
-class MetadataStoreInputs(TypedDict):
-    """What ``gcp.vertex.AiMetadataStore`` takes, of which ours say these."""
-
-    name: str
-    description: str
-    project: str
-    region: str
-    encryption_spec: vertex.AiMetadataStoreEncryptionSpecArgsDict | None
 
 
 def metadata_store(region: str, scope: Scope) -> Declared:
@@ -31,13 +17,13 @@ def metadata_store(region: str, scope: Scope) -> Declared:
     Vertex AI makes it by itself at the first experiment, without a key of one's own, which no change adds later.
     """
     key = scope.key(region)
-    inputs: MetadataStoreInputs = {
-        "name": DEFAULT,
-        "description": f"Experiments and lineage of {scope.prefix}",
-        "project": scope.project,
-        "region": region,
-        "encryption_spec": {"kms_key_name": key} if key else None,
-    }
+    inputs = gcp.metadata_store(
+        name=DEFAULT,
+        description=f"Experiments and lineage of {scope.prefix}",
+        project=scope.project,
+        region=region,
+        encryption_spec={"kms_key_name": key} if key else None,
+    )
     # Deletion takes every experiment of every team of the project; there is one name.
     options = Options(protect=scope.deletion_protection, delete_before_replace=True)
     return Declared(type=METADATA_STORE, name=f"{metadata_name(region)}-store", inputs=inputs, options=options)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
 from training_platform.catalog.types import MachineType
 from training_platform.config.names import persistent_resource_name
 from training_platform.config.spec import team
+from training_platform.resources import gcp
 from training_platform.resources.cloud_names import persistent_resource_id
 from training_platform.resources.declared import Declared, Options
 from training_platform.resources.network.vertex_attachment import attachment
@@ -15,8 +16,6 @@ from training_platform.resources.scope import Scope
 from training_platform.resources.vertex.ray_cluster import ray_cluster
 
 if TYPE_CHECKING:
-    from pulumi_gcp.vertex import AiPersistentResourceEncryptionSpecArgsDict as Encryption
-    from pulumi_gcp.vertex import AiPersistentResourcePscInterfaceConfigArgsDict as Network
     from pulumi_gcp.vertex import AiPersistentResourceResourcePoolArgsDict as ResourcePool
     from pulumi_gcp.vertex import AiPersistentResourceResourcePoolAutoscalingSpecArgsDict as Autoscaling
     from pulumi_gcp.vertex import AiPersistentResourceResourcePoolMachineSpecArgsDict as Machine
@@ -27,35 +26,21 @@ if TYPE_CHECKING:
 _REPLACING = ("displayName", "resourcePools")
 
 
-class PersistentResourceInputs(TypedDict):
-    """What ``gcp.vertex.AiPersistentResource`` takes, of which ours say these."""
-
-    name: str
-    display_name: str
-    project: str
-    location: str
-    resource_pools: list[ResourcePool]
-    resource_runtime_spec: Runtime
-    psc_interface_config: Network | None
-    encryption_spec: Encryption | None
-    labels: dict[str, str]
-
-
 def persistent_resource(key: str, spec: team.PersistentResourceSpec, scope: Scope) -> Declared:
     """Return a persistent resource, one of Ray by a type of our own; ``key`` is its key in the stack file."""
     resource_id, kms_key = persistent_resource_id(scope, key), scope.key(spec.region)
     network = attachment(spec.network_attachment, spec.region, scope)
-    inputs: PersistentResourceInputs = {
-        "name": resource_id,
-        "display_name": resource_id,
-        "project": scope.project,
-        "location": spec.region,
-        "resource_pools": [_resource_pool(name, pool) for name, pool in spec.pools.items()],
-        "resource_runtime_spec": _own_account(),
-        "psc_interface_config": {"network_attachment": network} if network else None,
-        "encryption_spec": {"kms_key_name": kms_key} if kms_key else None,
-        "labels": scope.labels,
-    }
+    inputs = gcp.persistent_resource(
+        name=resource_id,
+        display_name=resource_id,
+        project=scope.project,
+        location=spec.region,
+        resource_pools=[_resource_pool(name, pool) for name, pool in spec.pools.items()],
+        resource_runtime_spec=_own_account(),
+        psc_interface_config={"network_attachment": network} if network else None,
+        encryption_spec={"kms_key_name": kms_key} if kms_key else None,
+        labels=scope.labels,
+    )
     name = f"{persistent_resource_name(key)}-persistent-resource"
     if spec.ray:
         return ray_cluster(name, inputs, spec, spec.ray, scope)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypedDict, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from training_platform.catalog.types import MachineType
 from training_platform.config.names import workbench_name
 from training_platform.config.spec.team import WorkbenchSpec
+from training_platform.resources import gcp
 from training_platform.resources.cloud_names import jobs_account_email, workbench_id
 from training_platform.resources.declared import Declared, Options
 from training_platform.resources.register import WORKBENCH
@@ -14,21 +15,8 @@ from training_platform.resources.scope import Scope
 
 if TYPE_CHECKING:
     from pulumi_gcp.workbench import InstanceGceSetupAcceleratorConfigArgsDict as Accelerator
-    from pulumi_gcp.workbench import InstanceGceSetupArgsDict as Machine
     from pulumi_gcp.workbench import InstanceGceSetupBootDiskArgsDict as Disk
     from pulumi_gcp.workbench import InstanceGceSetupDataDisksArgsDict as DataDisk
-
-
-class WorkbenchInputs(TypedDict):
-    """What ``gcp.workbench.Instance`` takes, of which ours say these."""
-
-    name: str
-    project: str
-    location: str
-    instance_owners: list[str]
-    enable_deletion_protection: bool
-    gce_setup: Machine
-    labels: dict[str, str]
 
 
 def workbench(key: str, spec: WorkbenchSpec, scope: Scope, network: Any, subnet: Any) -> Declared:
@@ -38,13 +26,13 @@ def workbench(key: str, spec: WorkbenchSpec, scope: Scope, network: Any, subnet:
     Workbench docs, manage features through metadata, read 2026-11-22.
     """
     protected = scope.deletion_protection and spec.deletion_protection
-    inputs: WorkbenchInputs = {
-        "name": workbench_id(scope, key),
-        "project": scope.project,
-        "location": spec.zone,
-        "instance_owners": [spec.owner],
-        "enable_deletion_protection": protected,
-        "gce_setup": {
+    inputs = gcp.workbench(
+        name=workbench_id(scope, key),
+        project=scope.project,
+        location=spec.zone,
+        instance_owners=[spec.owner],
+        enable_deletion_protection=protected,
+        gce_setup={
             "machine_type": spec.machine_type,
             "accelerator_configs": _accelerators(spec.machine),
             "disable_public_ip": True,
@@ -54,8 +42,8 @@ def workbench(key: str, spec: WorkbenchSpec, scope: Scope, network: Any, subnet:
             "data_disks": cast("DataDisk", _disk(spec, spec.data_disk_gb, scope)),
             "metadata": {"idle-timeout-seconds": str(spec.idle_minutes * 60)},
         },
-        "labels": scope.labels,
-    }
+        labels=scope.labels,
+    )
     options = Options(
         # Its disks go with it, and what is on them.
         protect=protected,
