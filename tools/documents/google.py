@@ -71,8 +71,9 @@ class Reader:
         fields = {}
         for name in sorted(inputs.inputs):
             place = f"{field.message}.{name}" if field else name
-            shape = self._described(inputs, name, self._field(name, field))
-            fields[name] = self.shapes.number({"is": "output"} if place in _OUTPUT else shape)
+            found = self._field(name, field)
+            shape: Shape = {"is": "output"} if place in _OUTPUT else self._described(inputs, name, found)
+            fields[name] = self.shapes.number(shape)
         whole: Shape = {"is": "block", "fields": fields}
         return {**whole, "required": inputs.required} if inputs.required else whole
 
