@@ -7,19 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any, get_args, get_origin
 
-import yaml
 from pulumi import _types
 
 from tools.documents.prose import said
 from tools.documents.provider import Block, block, resource
 from tools.documents.shapes import Shape, Shapes, counts, limits
+from training_platform.catalog.reading import table
 from training_platform.resources.rest.fields import Field, field_of, paths, root, values_of
 
 Json = Mapping[str, Any]
-PATHS: Json = yaml.safe_load(Path(__file__).with_name("paths.yaml").read_text(encoding="utf-8"))
+PATHS: Json = table(__file__, "paths.yaml")
 _OUTPUT = frozenset(PATHS["output"])
 _KINDS: Mapping[str, type] = {"boolean": bool, "integer": int, "number": float, "string": str}
 _WIDTHS: Mapping[str, Shape] = {

@@ -17,36 +17,13 @@ from pulumi import _types
 
 from tools.documents.go_literals import Call, Literal, Name
 from tools.documents.provider import Block, block, resource
+from training_platform.catalog.reading import table
 
 Json = Mapping[str, Any]
 Rows = dict[str, dict[str, Any]]
 SOURCE = {"terraform-provider-google-beta": "93c65b2d60fea598528f2769b5b09de856f8cb8c, of 2026-08-21"}
-_GROUPS = {"ConflictsWith": {"most": 1}, "ExactlyOneOf": {"least": 1, "most": 1}, "AtLeastOneOf": {"least": 1}}
-_BOUNDS = {
-    "IntBetween": ("least", "most"), "FloatBetween": ("least", "most"), "IntAtLeast": ("least",),
-    "FloatAtLeast": ("least",), "IntAtMost": ("most",), "StringLenBetween": ("shortest", "longest"),
-}  # fmt: skip
+_TABLE: Mapping[str, Mapping[str, Any]] = table(__file__, "provider_schemas.yaml")
 _RESOURCE = r"^func Resource\w+\(\) \*schema\.Resource \{.*?return &schema\.Resource"
-# What checks ask for that say all by their names.
-_WORDS: Mapping[str, Mapping[str, Any]] = {
-    "ValidateGCEName": {"pattern": "^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$"},
-    "ValidateRFC1918Network": {"format": "network"}, "IsCIDRNetwork": {"format": "network"},
-    "IsCIDR": {"format": "cidr"}, "ValidateIpCidrRange": {"format": "cidr"},
-    "ValidateIpAddress": {"format": "address"}, "IsIPAddress": {"format": "address"},
-    "ValidateRFC3339Time": {"pattern": "^([01][0-9]|2[0-3]):[0-5][0-9]$"},
-    "ValidateHourlyOnly": {"pattern": "^([01]?[0-9]|2[0-3]):00$"},
-    "ValidateRFC3339Date": {"format": "date-time"}, "IsRFC3339Time": {"format": "date-time"},
-    "ValidateDuration": {"format": "duration"}, "ValidateNonNegativeDuration": {"format": "duration"},
-    "StringIsJSON": {"format": "json"}, "ValidateRegexCompiles": {"format": "re2"},
-    "ValidateBase64String": {"format": "byte"}, "StringIsNotEmpty": {"shortest": 1},
-}  # fmt: skip
-# Files that are not called after Pulumi's module and name.
-_FILES = {
-    "backupdisasterrecovery": "backupdr", "cloudquotasquotapreference": "cloudquotasquotapreference",
-    "projectsservice": "googleprojectservice", "projectsiamcustomrole": "googleprojectiamcustomrole",
-    "serviceaccountaccount": "googleserviceaccount", "cloudquotasquota": "cloudquotasquota",
-    "serviceaccountkey": "googleserviceaccountkey",
-}  # fmt: skip
 
 
 class Place(NamedTuple):
@@ -67,7 +44,7 @@ class Provider:
         """Return what is checked of a type of resource, by path; nothing where the source has no such resource."""
         module, _, name = token.removeprefix("gcp:").partition("/")
         wanted = f"{module}{name.partition(':')[2]}".lower()
-        for other, theirs in _FILES.items():
+        for other, theirs in _TABLE["files"].items():
             wanted = wanted.replace(other, theirs)
         file = self._files.get(wanted)
         if file is None:
@@ -166,7 +143,7 @@ def _wire(name: str, inputs: Block) -> str | None:
 
 def _groups(attributes: Json, name: str, place: Place, source: _Package) -> Iterator[dict[str, Any]]:
     """Yield what an input excludes or stands beside, where all of them are inputs of its own block."""
-    for word, bounds in _GROUPS.items():
+    for word, bounds in _TABLE["groups"].items():
         names = source.known(attributes.get(word)) or []
         paths = [tuple(each.split(".0.")) for each in names if isinstance(each, str)]
         if not paths or len(paths) != len(names) or any(path[:-1] != place.own for path in paths):
@@ -185,8 +162,8 @@ def _facts(check: Any, source: _Package) -> dict[str, Any]:
     if not isinstance(check, (Call, Name)):
         return {}
     word = check.name.rpartition(".")[2]
-    if word in _WORDS:
-        return dict(_WORDS[word])
+    if word in _TABLE["words"]:
+        return dict(_TABLE["words"][word])
     if isinstance(check, Name):
         return {}
     arguments = check.arguments
@@ -198,8 +175,8 @@ def _facts(check: Any, source: _Package) -> dict[str, Any]:
         values = source.known(arguments[0])
         texts = [each for each in values if isinstance(each, str) and each] if isinstance(values, Sequence) else []
         return {"enum": sorted(set(texts))} if texts and len(texts) >= len(values) - 1 else {}
-    if word in _BOUNDS:
-        numbers = zip(_BOUNDS[word], arguments, strict=False)
+    if word in _TABLE["bounds"]:
+        numbers = zip(_TABLE["bounds"][word], arguments, strict=False)
         return {name: number for name, number in numbers if isinstance(number, (int, float))}
     if word in ("ValidateRegexp", "StringMatch", "MustCompile"):
         return _form(arguments[0], source)

@@ -6,12 +6,9 @@ import copy
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml
-
+from training_platform.catalog.reading import table
 from training_platform.catalog.replacements import covers, forces
 from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.resources.register import DASHBOARD
@@ -23,7 +20,7 @@ Json = Mapping[str, Any]
 _IDENTITIES = ("key", "id", "name", "rangeName", "resourceType", "type", "IPProtocol")
 GONE = "not there"  # an entry of a list that the update takes away
 _LONGEST = 120  # letters of a value in a sentence
-_UNSAID = Path(__file__).with_name("unsaid.yaml")
+TABLE: dict[str, Any] = table(__file__, "unsaid.yaml")
 
 
 class Difference(NamedTuple):
@@ -112,8 +109,8 @@ def _unsaid(planned: Planned, body: Json) -> Iterator[Difference]:
     field = root(planned.type)
     if field is None:
         return
-    about = _table().get(planned.type, {})
-    left = [name for each in (_table()["*"], about) for row in each.get("left", ()) for name in row["fields"]]
+    about = TABLE.get(planned.type, {})
+    left = [name for each in (TABLE["*"], about) for row in each.get("left", ()) for name in row["fields"]]
     left += [_text(found.path) for each in planned.options.get("ignoreChanges", ()) if (found := field_of(each, field))]
     expected = copy.deepcopy(body_of(leaves(planned.type, planned.inputs)))
     fill_in(expected, about.get("defaults", ""))
@@ -163,9 +160,3 @@ def _text(path: tuple[Key, ...]) -> str:
 def _shown(value: Any) -> str:
     text = "not set" if _is_nothing(value) else json.dumps(value, default=str).strip('"')
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
-
-
-@cache
-def _table() -> dict[str, Any]:
-    table: dict[str, Any] = yaml.safe_load(_UNSAID.read_text(encoding="utf-8"))
-    return table

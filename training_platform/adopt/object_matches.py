@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from training_platform.adopt.cluster_objects import ClusterObjects
-from training_platform.adopt.comparison import Difference
+from training_platform.adopt.comparison import TABLE, Difference
 from training_platform.adopt.matches import Match
 from training_platform.adopt.sections.values import at
 from training_platform.clients.project_contents import Contents
@@ -24,21 +24,6 @@ from training_platform.resources.register import (
 _ENDPOINT = "controlPlaneEndpointsConfig.dnsEndpointConfig.endpoint"
 _ACCOUNT = "iam.gke.io/gcp-service-account"
 _KUEUE = f"{KUBERNETES}kueue.x-k8s.io/"
-# What an API server fills in where a ClusterQueue, Cohort, LocalQueue or ProvisioningRequestConfig leaves it out.
-# Source: CRDs of Kueue 0.19.2, version v1beta2.
-_DEFAULTS = {
-    "weight": "1",
-    "stopPolicy": "None",
-    "queueingStrategy": "BestEffortFIFO",
-    "whenCanBorrow": "MayStopSearch",
-    "whenCanPreempt": "TryNextFlavor",
-    "policy": "Never",
-    "reclaimWithinCohort": "Never",
-    "withinClusterQueue": "Never",
-    "backoffBaseSeconds": "60",
-    "backoffLimitCount": "3",
-    "backoffMaxSeconds": "1800",
-}
 Found = Mapping[tuple[str, str], Match]
 
 
@@ -131,7 +116,7 @@ def object_differences(planned: Planned, body: Mapping[str, Any]) -> Iterator[Di
         yield Difference(path, stands, wanted, replaces=False)
     if planned.type.startswith(_KUEUE):
         for path, stands in _beside(inputs.get("spec", {}), body.get("spec", {}), "spec"):
-            if _DEFAULTS.get(path.rpartition(".")[2]) != str(stands):
+            if TABLE["kueue"].get(path.rpartition(".")[2]) != str(stands):
                 yield Difference(path, stands, None, replaces=False)
 
 

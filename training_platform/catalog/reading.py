@@ -26,6 +26,11 @@ _TEXT = "tag:yaml.org,2002:str"
 _Fastest: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
+def table(module: str, name: str) -> Any:
+    """Return what a YAML file says that lies beside a module, of which ``__file__`` is given."""
+    return yaml.load(Path(module).with_name(name).read_text(encoding="utf-8"), Loader=_Fastest)  # noqa: S506 # it is safe
+
+
 class CatalogError(Exception):
     """A data file of the catalogue is wrong; the message names the file, the key, and what is allowed."""
 

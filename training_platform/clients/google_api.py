@@ -43,6 +43,15 @@ class GoogleApi:
             found: Json = request.execute(num_retries=retries)
             return found
 
+    def _pages(self, collection: Any, method: str, **arguments: Any) -> Iterator[Json]:
+        """Yield the pages of a list. Raises GoogleError."""
+        request = getattr(collection, method)(**arguments)
+        while request is not None:
+            page = self._send(request)
+            yield page
+            following = getattr(collection, f"{method}_next", None)
+            request = following(request, page) if following else None
+
     def _post(self, url: str, content: bytes, kind: str) -> tuple[int, str]:
         """Post bytes, and return the status with the beginning of what is said. Raises GoogleError."""
         with _sentences(self._title, self._where), closing(self._service):

@@ -10,20 +10,18 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
 from itertools import product
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import yaml
-
 from training_platform.catalog.locations import region_of
+from training_platform.catalog.reading import table
 from training_platform.clients.google_api import GoogleApi, GoogleError, Json
 from training_platform.clients.kubernetes_api import ClusterApi
 from training_platform.resources import register
 
 ENABLED_APIS: Final = "enabled APIs"
 POLICY: Final = "IAM policy"
+_TABLE: Json = table(__file__, "listings.yaml")
 _DISABLED = ("is disabled", "has not been used")  # as Google words it, beside 403
 _JOBS = re.compile(r"-(jobs|[0-9a-f]{6})@")  # ends the ids of accounts that jobs of teams run as; cut ones in a hash
 
@@ -92,12 +90,8 @@ class _Reader(GoogleApi):
         for name in collections:
             place = getattr(place, name)()
         more = {"filter": "state:ENABLED"} if listing.type == ENABLED_APIS else {}
-        request = getattr(place, method)(**arguments, **more)
-        while request is not None:
-            page = self._send(request)
+        for page in self._pages(place, method, **arguments, **more):
             yield from _items(page, listing)
-            following = getattr(place, f"{method}_next", None)
-            request = following(request, page) if following else None
 
     def policy(self, project: str) -> Json:
         """Return the project's IAM policy. Raises GoogleError."""
@@ -125,19 +119,13 @@ def read_contents(project: str, regions: Iterable[str] = (), local_cloud: str | 
     return contents
 
 
-@cache
-def _table() -> Json:
-    table: Json = yaml.safe_load(Path(__file__).with_name("listings.yaml").read_text(encoding="utf-8"))
-    return table
-
-
 def _api(name: str) -> _Api:
-    return _Api(**_table()["apis"][name])
+    return _Api(**_TABLE["apis"][name])
 
 
 def _listings(asked_for: str) -> list[Listing]:
     """Return the lists that are asked for once in a ``project``, or once for each of its ``zones`` or ``regions``."""
-    return [Listing(token, **row) for token, row in _table()[asked_for].items()]
+    return [Listing(token, **row) for token, row in _TABLE[asked_for].items()]
 
 
 def _read(contents: Contents, listing: Listing, local_cloud: str | None, *, region: str = "", zone: str = "") -> None:

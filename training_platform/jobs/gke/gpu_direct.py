@@ -12,12 +12,9 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
-
-import yaml
 
 from training_platform.catalog import IMAGES
+from training_platform.catalog.reading import table
 from training_platform.config.expansion.flavors import Flavor
 from training_platform.config.expansion.gpu_fabric import gpu_fabrics
 from training_platform.config.expansion.pools import ExpandedPool
@@ -26,6 +23,7 @@ from training_platform.resources.gpu_access import APERTURES, LIBRARIES, TCPX_SO
 
 DEFAULT_INTERFACE = "networking.gke.io/default-interface"
 INTERFACES = "networking.gke.io/interfaces"
+_NCCL: Mapping[str, Mapping[str, str]] = table(__file__, "nccl.yaml")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,10 +81,4 @@ def _interfaces(cards: Mapping[str, str]) -> str:
 def _nccl(kind: str, cards: Iterable[str]) -> dict[str, str]:
     """Return NCCL's settings for a kind of GPUDirect; ``cards`` are the pod's names of its network cards."""
     names = {"LIBRARIES": LIBRARIES, "TCPX_SOCKETS": TCPX_SOCKETS, "APERTURES": APERTURES, "cards": ",".join(cards)}
-    return {name: value.format(**names) for name, value in _settings()[kind].items()}
-
-
-@cache
-def _settings() -> dict[str, dict[str, str]]:
-    table: dict[str, dict[str, str]] = yaml.safe_load(Path(__file__).with_name("nccl.yaml").read_text(encoding="utf-8"))
-    return table
+    return {name: value.format(**names) for name, value in _NCCL[kind].items()}

@@ -9,15 +9,10 @@ from training_platform.config.expansion.flavors import Flavor
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.section import enumeration
 from training_platform.jobs.gke.layout import gke_target, shape
-from training_platform.jobs.gke.pathways import MANAGER_LIMITS, PROXY_LIMITS, VERSIONS, images
+from training_platform.jobs.gke.pathways import OWN_LIMITS, VERSIONS, images
 from training_platform.jobs.resolve import ResolvedJob
 
 RULE = "job-pathways"
-_OWN = {
-    resource: sum(int(limits[resource].removesuffix("G")) for limits in (MANAGER_LIMITS, PROXY_LIMITS))
-    for resource in ("cpu", "memory")
-}
-"""CPUs and GB of memory that the manager and the proxy take of the head's VM."""
 
 
 def pathways_findings(job: ResolvedJob) -> Iterator[Finding]:
@@ -72,9 +67,10 @@ def _head(job: ResolvedJob) -> Iterator[Finding]:
         yield job.finding(("gke", "pathways"), message, rule=RULE, allowed=allowed, nearest="false")
         return
     machine = MACHINE_TYPES[pool.machine_type]
+    cpus, memory = (sum(int(each[name].removesuffix("G")) for each in OWN_LIMITS) for name in ("cpu", "memory"))
     for field, asked, has in (
-        ("cpu", job.spec.cpu or 0, machine.vcpus - _OWN["cpu"]),
-        ("memory_gib", job.spec.memory_gib or 0, int(machine.memory_gb) - _OWN["memory"]),
+        ("cpu", job.spec.cpu or 0, machine.vcpus - cpus),
+        ("memory_gib", job.spec.memory_gib or 0, int(machine.memory_gb) - memory),
     ):
         if asked >= has:
             message = f"is {asked}, and the head's {pool.machine_type} has {has} left beside Pathways' own containers"
