@@ -1,4 +1,4 @@
-"""Kubernetes objects and Helm releases of a project's clusters, read one by one as a plan has them, by a kubeconfig."""
+"""Kubernetes objects and Helm releases of a project's clusters, as a plan has them, and Kueue's; by a kubeconfig."""
 
 from __future__ import annotations
 
@@ -9,14 +9,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from training_platform.adopt.sections.environment import is_ours
-from training_platform.clients.kubernetes_api import SECRETS, ClusterApi, ClusterError, Kind, connect
+from training_platform.adopt.sections.environment import is_ours, key_of
+from training_platform.adopt.sections.queues import Queues
+from training_platform.clients.kubernetes_api import (
+    CLUSTER_QUEUES,
+    COHORTS,
+    PRIORITIES,
+    SECRETS,
+    ClusterApi,
+    ClusterError,
+    Kind,
+    connect,
+)
 from training_platform.clients.project_contents import Contents
 from training_platform.resources.gke.control_plane import context_name
 from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.register import CLUSTER
 
 Json = Mapping[str, Any]
+_QUEUE_KINDS = (CLUSTER_QUEUES, COHORTS, PRIORITIES)
 
 
 class Standing(NamedTuple):
@@ -84,6 +95,24 @@ def reach_clusters(stack: str, contents: Contents, kubeconfig: str) -> dict[str,
         contexts = (context_name(project, location, name), name)
         found[path] = connect(name, contexts=contexts, kubeconfig=kubeconfig, log_in=f"{log_in} --dns-endpoint")
     return found
+
+
+def read_queues(stack: str, apis: Mapping[str, ClusterApi]) -> Queues:
+    """Ask each cluster of a stack, by path, for Kueue's objects. Raises ClusterError where one cannot be asked.
+
+    A cluster without Kueue, which knows none of the kinds, has none.
+    """
+    by_key = {key_of(stack, path.rpartition("/")[2]): api for path, api in apis.items()}
+    return Queues({key: {kind.plural: _objects(api, kind) for kind in _QUEUE_KINDS} for key, api in by_key.items()})
+
+
+def _objects(api: ClusterApi, kind: Kind) -> list[Json]:
+    try:
+        return list(api.objects(kind, ""))
+    except ClusterError as error:
+        if error.status == 404:
+            return []
+        raise
 
 
 def _same_claim(wanted: Json, body: Json) -> bool:

@@ -53,21 +53,11 @@ class Options:
     progress: Progress = quiet
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass
 class Checked:
-    """A report, and what it was made from: all ledgers, and the outcome of each stack that was planned."""
+    """A report, and what it was made from: all ledgers by project, and the outcome of each stack that was planned."""
 
     report: Report
-    workspace: Workspace
-    ledgers: tuple[ProjectLedger, ...]
-    capacity: tuple[CapacityLine, ...]
-    outcomes: Mapping[str, Outcome]
-
-
-@dataclass
-class _Check:
-    """What a check knows while it runs."""
-
     workspace: Workspace
     snapshots: Snapshots
     ledgers: dict[str, ProjectLedger]
@@ -94,22 +84,16 @@ def check_stacks(root: FilePath, names: Sequence[str] | None, options: Options, 
         check.failures += planned.failures
     check.jobs, unreadable = check_jobs(job_files(root), root, check.workspace, options.today)
     check.failures += [sentence for sentence in unreadable if sentence not in check.failures]
-    report = with_causes(_report(check, names, options), check.workspace)
-    return Checked(
-        report=report,
-        workspace=check.workspace,
-        ledgers=tuple(check.ledgers.values()),
-        capacity=tuple(check.capacity),
-        outcomes=check.outcomes,
-    )
+    check.report = with_causes(_report(check, names, options), check.workspace)
+    return check
 
 
-def _read(root: FilePath, today: date) -> _Check:
+def _read(root: FilePath, today: date) -> Checked:
     workspace = read_workspace(root)
     snapshots = read_snapshots(root, today)
     ledgers = project_ledgers(workspace_demand(workspace), snapshots, requested(workspace))
     exemptions = read_exemptions(root, today)
-    check = _Check(workspace, snapshots, ledgers, capacity_ledger(workspace), exemptions)
+    check = Checked(Report(today=today), workspace, snapshots, ledgers, capacity_ledger(workspace), exemptions)
     check.failures += [*workspace.unreadable, *snapshots.unreadable, *exemptions.unreadable]
     try:
         check.prices, check.price_findings = read_own_prices(root)
@@ -132,7 +116,7 @@ def stack_names(workspace: Workspace, selected: Sequence[str] | None) -> list[st
     return list(dict.fromkeys(selected))
 
 
-def _report(check: _Check, names: Collection[str], options: Options) -> Report:
+def _report(check: Checked, names: Collection[str], options: Options) -> Report:
     shared = ledger_findings(check.workspace, check.ledgers.values(), check.capacity)
     suggestions = Suggestions(check.workspace, check.ledgers)
     files = [check.workspace.stacks[name] for name in names]
@@ -151,13 +135,13 @@ def _report(check: _Check, names: Collection[str], options: Options) -> Report:
     )
 
 
-def _once(check: _Check) -> Iterable[Finding]:
+def _once(check: Checked) -> Iterable[Finding]:
     """Return what is wrong with snapshots, prices and jobs; a job repeats what was said of its snapshot."""
     return dict.fromkeys((*check.snapshots.findings, *check.price_findings, *check.jobs))
 
 
 def _stack_report(
-    check: _Check, stack: Stack, shared: Iterable[Finding], suggestions: Suggestions, fast: bool
+    check: Checked, stack: Stack, shared: Iterable[Finding], suggestions: Suggestions, fast: bool
 ) -> StackReport:
     outcome = check.outcomes.get(stack.name)
     findings = [*stack.findings, *(finding for finding in shared if finding.stack == stack.name)]
@@ -182,7 +166,7 @@ def _stack_report(
     )
 
 
-def _exemption_findings(check: _Check, stacks: Sequence[StackReport]) -> Iterable[Finding]:
+def _exemption_findings(check: Checked, stacks: Sequence[StackReport]) -> Iterable[Finding]:
     found = check.exemptions.findings(
         {exempted.entry for stack in stacks for exempted in stack.exempted},
         stacks=check.workspace.stacks,

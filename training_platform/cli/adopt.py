@@ -96,8 +96,7 @@ def adopt(
 
 def _asked(stack: str, contents: Contents, kubeconfig: str | None) -> tuple[Contents, Queues]:
     """Return the contents with the clusters that a kubeconfig reaches, and Kueue's objects; neither without one."""
-    from training_platform.adopt.cluster_objects import reach_clusters
-    from training_platform.adopt.cluster_queues import read_queues
+    from training_platform.adopt.cluster_objects import reach_clusters, read_queues
 
     clusters = reach_clusters(stack, contents, kubeconfig) if kubeconfig else {}
     return replace(contents, clusters=clusters), read_queues(stack, clusters)

@@ -66,20 +66,13 @@ class ClusterApi:
 
     def get(self, kind: Kind, namespace: str, name: str) -> Json | None:
         """Return an object, None where there is none. Raises ClusterError."""
-        try:
-            return self._call("GET", f"{_path(kind, namespace)}/{name}")
-        except ClusterError as error:
-            if error.status == 404:
-                return None
-            raise
+        return self._found("GET", f"{_path(kind, namespace)}/{name}")
 
-    def objects(self, kind: Kind, namespace: str, selector: str = "", fields: str = "") -> Iterator[Json]:
+    def objects(self, kind: Kind, namespace: str, selector: str = "") -> Iterator[Json]:
         """Yield the objects of a namespace, in pages; of kinds without one where it is empty. Raises ClusterError."""
         query: dict[str, str | int] = {"limit": _PAGE}
         if selector:
             query["labelSelector"] = selector
-        if fields:
-            query["fieldSelector"] = fields
         while True:
             page = self._call("GET", _path(kind, namespace), query)
             yield from page.get("items") or ()
@@ -94,34 +87,20 @@ class ClusterApi:
         A cluster that does not know the group has none.
         """
         path = f"apis/{api_version}" if "/" in api_version else f"api/{api_version}"
-        try:
-            listed = self._call("GET", path).get("resources") or ()
-        except ClusterError as error:
-            if error.status == 404:
-                return {}
-            raise
+        listed = (self._found("GET", path) or {}).get("resources") or ()
         whole = [each for each in listed if "/" not in each["name"]]  # the others are parts, such as a status
         return {each["kind"]: (Kind(path, each["name"]), bool(each["namespaced"])) for each in whole}
 
     def delete(self, kind: Kind, namespace: str, name: str) -> bool:
         """Delete an object and, after it, what it owns; False where there is none. Raises ClusterError."""
-        try:
-            self._call("DELETE", f"{_path(kind, namespace)}/{name}", {"propagationPolicy": "Foreground"})
-        except ClusterError as error:
-            if error.status == 404:
-                return False
-            raise
-        return True
+        path = f"{_path(kind, namespace)}/{name}"
+        return self._found("DELETE", path, {"propagationPolicy": "Foreground"}) is not None
 
     def pending(self, namespace: str, queue: str) -> list[Json] | None:
         """Return the workloads that wait in a LocalQueue, first come first; None where Kueue does not show them."""
         path = f"apis/visibility.kueue.x-k8s.io/v1beta2/namespaces/{namespace}/localqueues/{queue}/pendingworkloads"
-        try:
-            return self._call("GET", path, {"limit": 1000}).get("items") or []
-        except ClusterError as error:
-            if error.status in (403, 404, 503):
-                return None
-            raise
+        found = self._found("GET", path, {"limit": 1000}, absent=(403, 404, 503))
+        return None if found is None else found.get("items") or []
 
     def logs(self, namespace: str, pod: str, container: str, *, follow: bool) -> Iterator[str]:
         """Yield the lines of a container's log; with ``follow`` until it ends. Raises ClusterError."""
@@ -137,6 +116,17 @@ class ClusterApi:
                 yield from lines
             if rest:
                 yield rest
+
+    def _found(
+        self, method: str, path: str, query: Mapping[str, str | int] | None = None, absent: Sequence[int] = (404,)
+    ) -> Json | None:
+        """Return an answer, None where the server says by one of these codes that there is nothing."""
+        try:
+            return self._call(method, path, query)
+        except ClusterError as error:
+            if error.status in absent:
+                return None
+            raise
 
     def _call(
         self,

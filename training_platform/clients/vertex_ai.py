@@ -38,11 +38,8 @@ class VertexJobs(_VertexAi):
         """Yield the jobs that a filter takes, of every kind, in pages. Raises GoogleError."""
         for collection in COLLECTIONS:
             jobs = self._jobs(collection)
-            request = jobs.list(parent=self.parent, filter=query, pageSize=_PAGE)
-            while request is not None:
-                page = self._send(request)
+            for page in self._pages(jobs, "list", parent=self.parent, filter=query, pageSize=_PAGE):
                 yield from page.get(collection) or ()
-                request = jobs.list_next(request, page)
 
     def cancel(self, name: str) -> None:
         """Ask a job to stop; it does so when it can. Raises GoogleError."""

@@ -51,7 +51,6 @@ class Limits:
     def __init__(self, ledger: ProjectLedger) -> None:
         self._project = ledger.project
         self._ledger = ledger
-        self._limits: dict[QuotaKey, float | None] = {}
         self._rooms: dict[tuple[object, ...], list[Room]] = {}
 
     def left(self, key: QuotaKey, but: Holder | None = None) -> float | None:
@@ -88,10 +87,7 @@ class Limits:
         return None if limit is None else limit - self._used.get(key, 0) + own.get(key, 0)
 
     def _limit(self, key: QuotaKey) -> float | None:
-        if key not in self._limits:
-            snapshot = self._ledger.snapshot
-            self._limits[key] = snapshot.limit(key) if snapshot else None
-        return self._limits[key]
+        return self._ledger.snapshot.limit(key) if self._ledger.snapshot else None
 
     @cached_property
     def _used(self) -> dict[QuotaKey, float]:

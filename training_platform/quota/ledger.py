@@ -285,7 +285,6 @@ class _Totals:
     def __init__(self, snapshots: Snapshots, requests: Mapping[QuotaKey, float]) -> None:
         self._snapshots = snapshots
         self._requests = requests
-        self._limits: dict[QuotaKey, float | None] = {}
         self._keys: dict[tuple[QuotaKey, ...], QuotaKey] = {}
         self._units: dict[QuotaKey, str] = {}
         self._held: dict[QuotaKey, dict[tuple[str, object, str], Held]] = defaultdict(dict)
@@ -318,10 +317,8 @@ class _Totals:
         return next((key for key in keys if self._limit(key)), keys[0])
 
     def _limit(self, key: QuotaKey) -> float | None:
-        if key not in self._limits:
-            snapshot = self._snapshots.get(key.project)
-            self._limits[key] = snapshot.limit(key) if snapshot else None
-        return self._limits[key]
+        snapshot = self._snapshots.get(key.project)
+        return snapshot.limit(key) if snapshot else None
 
 
 def _sorted(held: Iterable[Held]) -> tuple[Held, ...]:

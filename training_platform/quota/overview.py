@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path as FilePath
 
@@ -106,14 +106,11 @@ def select(overview: Overview, selection: Selection) -> Overview:
         lines = tuple(line for line in ledger.lines if _wanted(line, overview, selection))
         if lines:
             ledgers.append(ProjectLedger(project=ledger.project, snapshot=ledger.snapshot, lines=lines))
-    capacity = tuple(line for line in overview.capacity if _wanted_capacity(line, overview, selection))
-    return Overview(
-        today=overview.today,
-        workspace=overview.workspace,
+    return replace(
+        overview,
         ledgers=tuple(ledgers),
-        capacity=capacity,
-        files=tuple(line for line in overview.files if _wanted_files(line, overview, selection)),
-        not_counted=overview.not_counted,
+        capacity=tuple(line for line in overview.capacity if _wanted_part(line, overview, selection)),
+        files=tuple(line for line in overview.files if _wanted_part(line, overview, selection)),
     )
 
 
@@ -159,31 +156,20 @@ def _wanted(line: Line, overview: Overview, selection: Selection) -> bool:
     )
 
 
-def _wanted_capacity(line: CapacityLine, overview: Overview, selection: Selection) -> bool:
-    if selection.quotas:  # of a project's quotas, which flavors are not
+def _wanted_part(line: CapacityLine | FileLine, overview: Overview, selection: Selection) -> bool:
+    if selection.quotas:  # of a project's quotas, which neither flavors nor instances are
         return False
     environment = overview.workspace.stacks[line.environment].environment
     assert environment is not None  # lines are made of environments
+    place = line.spec if isinstance(line, FileLine) else environment.clusters[line.cluster]
     members = {line.environment, *(share.holder.stack for share in line.shares)}
+    files = isinstance(line, FileLine)
+    teams = {overview.team(share) if files else share.holder.label for share in line.shares}
     return (
         _in(environment.project, selection.projects)
-        and (not selection.regions or region_of(environment.clusters[line.cluster].location) in selection.regions)
+        and (not selection.regions or region_of(place.location) in selection.regions)
         and (not selection.stacks or not members.isdisjoint(selection.stacks))
-        and (not selection.teams or any(share.holder.label in selection.teams for share in line.shares))
-    )
-
-
-def _wanted_files(line: FileLine, overview: Overview, selection: Selection) -> bool:
-    if selection.quotas:
-        return False
-    environment = overview.workspace.stacks[line.environment].environment
-    assert environment is not None  # lines are made of environments
-    members = {line.environment, *(share.holder.stack for share in line.shares)}
-    return (
-        _in(environment.project, selection.projects)
-        and (not selection.regions or region_of(line.spec.location) in selection.regions)
-        and (not selection.stacks or not members.isdisjoint(selection.stacks))
-        and (not selection.teams or any(overview.team(share) in selection.teams for share in line.shares))
+        and (not selection.teams or not teams.isdisjoint(selection.teams))
     )
 
 

@@ -40,6 +40,7 @@ class Snapshot:
     taken: date
     limits: Mapping[str, Mapping[str, tuple[Limit, ...]]]
     source: Source
+    _known: dict[QuotaKey, float | None] = dataclasses.field(default_factory=dict, compare=False, repr=False)
 
     def limit(self, key: QuotaKey) -> float | None:
         """Return the limit of a key; ``inf`` where unlimited, None where the snapshot does not list the quota id.
@@ -47,6 +48,11 @@ class Snapshot:
         An id that is listed, but not for this place or these dimensions, has limit 0 there: Google Cloud leaves out
         of a listing what a project was never given. Source: listings of per-family quotas by third parties, 2026.
         """
+        if key not in self._known:
+            self._known[key] = self._limit(key)
+        return self._known[key]
+
+    def _limit(self, key: QuotaKey) -> float | None:
         rows = self.limits.get(key.service, {}).get(key.quota_id)
         if rows is None:
             return None

@@ -14,8 +14,7 @@ from tests.training_platform.adopt.conftest import PROJECT, Repository, contents
 from tests.training_platform.adopt.test_round_trip import differing, in_cloud
 from tests.training_platform.jobs.runs.api_stub import ApiStub, served, write_kubeconfig
 from training_platform.adopt.adoption import AdoptedStack, adopt_environment, adopt_teams
-from training_platform.adopt.cluster_objects import reach_clusters
-from training_platform.adopt.cluster_queues import read_queues
+from training_platform.adopt.cluster_objects import reach_clusters, read_queues
 from training_platform.adopt.sections.queues import COHORTS, PRIORITIES, QUEUES, Queues
 from training_platform.cli.adopt import planner
 from training_platform.clients.kubernetes_api import ClusterError

@@ -74,7 +74,7 @@ def result_of(checked: Checked) -> CheckResult:
     report = checked.report
     return CheckResult(
         stacks={stack.name: _stack(stack, checked) for stack in report.stacks},
-        quotas=tuple(_quota(line) for ledger in checked.ledgers for line in ledger.lines),
+        quotas=tuple(_quota(line) for ledger in checked.ledgers.values() for line in ledger.lines),
         capacity=tuple(
             CapacityUse(
                 environment=line.environment,

@@ -16,7 +16,7 @@ from training_platform.cli.root import complete_runs, complete_teams, fail, need
 from training_platform.config.reading.errors import UserError
 
 if TYPE_CHECKING:
-    from training_platform.clients.cloud_logging import CloudLogging
+    from training_platform.clients.google_services import CloudLogging
     from training_platform.config.workspace import Workspace
     from training_platform.jobs.resolve import ResolvedJob
     from training_platform.jobs.runs.places import Place
@@ -87,20 +87,20 @@ class Options:
 
     def log(self, place: Place) -> CloudLogging:
         """Return what Cloud Logging keeps of a place. Raises GoogleError."""
-        from training_platform.clients.cloud_logging import CloudLogging
+        from training_platform.clients.google_services import CloudLogging
 
-        project = place.cluster_project if place.target == "gke" else place.scope.project
+        project = place.environment.project if place.target == "gke" else place.scope.project
         return CloudLogging(project, self.endpoint("logging"))
 
     def vms(self, place: Place, job: ResolvedJob) -> Iterator[str]:
         """Yield what the pools are doing that a job's VMs come from."""
-        from training_platform.clients.node_pools import NodePools
+        from training_platform.clients.google_services import NodePools
         from training_platform.config.reading.clock import today
         from training_platform.jobs.runs.why_no_vms import vm_sentences
 
         def states() -> dict[str, Any]:
             endpoint = self.endpoint("container")
-            return NodePools(place.cluster_project, place.location, place.cluster, endpoint).states()
+            return NodePools(place.environment.project, place.location, place.cluster, endpoint).states()
 
         yield from vm_sentences(job, states, today(self.folder(), None))
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from training_platform.clients.cloud_storage import CloudStorage
-from training_platform.clients.filestore import Filestore
-from training_platform.clients.lustre import Lustre
+from training_platform.clients.google_services import CloudStorage, Filestore, Lustre
 from training_platform.clients.vertex_ai import VertexJobs
 from training_platform.jobs.runs.submission import Prepared
 from training_platform.jobs.sdist import package_uri, sdist

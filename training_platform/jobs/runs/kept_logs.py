@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
 
-from training_platform.clients.cloud_logging import CloudLogging
 from training_platform.clients.google_api import Json
+from training_platform.clients.google_services import CloudLogging
 from training_platform.jobs.gke.jobset import ROLE
 from training_platform.jobs.gke.pathways import HEAD
 from training_platform.jobs.gke.pod import CONTAINER
+from training_platform.jobs.runs.logs import Line
 from training_platform.jobs.runs.naming import job_of
 from training_platform.jobs.runs.places import Place
 from training_platform.jobs.runs.state import Run, State
@@ -27,13 +27,6 @@ _ENDS: dict[str, State] = {
     "ReachedMaxRestarts": "failed",
     "FailJobSetFailurePolicyAction": "failed",
 }
-
-
-class Line(NamedTuple):
-    """A line, and the replica or pod that wrote it."""
-
-    source: str
-    text: str
 
 
 def vertex_lines(
@@ -56,7 +49,7 @@ def vertex_lines(
             if (key := str(entry.get("insertId"))) not in seen:
                 seen.add(key)
                 since = f' AND timestamp>="{entry["timestamp"]}"'
-                yield Line(_replica(entry, trials), _text(entry))
+                yield _replica(entry, trials), _text(entry)
         if last:
             return
         time.sleep(_POLL_SECONDS)
@@ -71,7 +64,7 @@ def pod_lines(log: CloudLogging, place: Place, run: str) -> Iterator[Line]:
     )
     for entry in log.entries(query):
         pod = str(entry["resource"]["labels"].get("pod_name"))
-        yield Line(pod.removeprefix(f"{run}-"), _text(entry))
+        yield pod.removeprefix(f"{run}-"), _text(entry)
 
 
 def gone_run(log: CloudLogging, place: Place, run: str) -> Run | None:

@@ -13,10 +13,11 @@ from training_platform.jobs.gke.pod import CONTAINER
 from training_platform.jobs.runs.on_gke import JOBSET_LABEL, holds
 
 _POLL_SECONDS = 2.0
-_Line = tuple[str, str]
+Line = tuple[str, str]
+"""The pod or replica that wrote a line, and its text."""
 
 
-def gke_logs(cluster: ClusterApi, namespace: str, run: str, *, follow: bool) -> Iterator[_Line]:
+def gke_logs(cluster: ClusterApi, namespace: str, run: str, *, follow: bool) -> Iterator[Line]:
     """Yield lines with the name of their pod, without the run's; a pod that has not started has none.
 
     With ``follow`` pods are read side by side, those of a restart too, until the run has ended. Raises ClusterError.
@@ -29,8 +30,8 @@ def gke_logs(cluster: ClusterApi, namespace: str, run: str, *, follow: bool) -> 
             yield _short(pod, run), line
 
 
-def _followed(cluster: ClusterApi, namespace: str, run: str) -> Iterator[_Line]:
-    lines: SimpleQueue[_Line] = SimpleQueue()
+def _followed(cluster: ClusterApi, namespace: str, run: str) -> Iterator[Line]:
+    lines: SimpleQueue[Line] = SimpleQueue()
     readers: dict[str, Thread] = {}
     ended = False
     while True:
@@ -46,7 +47,7 @@ def _followed(cluster: ClusterApi, namespace: str, run: str) -> Iterator[_Line]:
         ended = jobset is None or holds(jobset, "Completed") or holds(jobset, "Failed")
 
 
-def _come(lines: SimpleQueue[_Line], seconds: float) -> Iterator[_Line]:
+def _come(lines: SimpleQueue[Line], seconds: float) -> Iterator[Line]:
     """Yield what comes within so many seconds."""
     deadline = time.monotonic() + seconds
     while True:
@@ -56,7 +57,7 @@ def _come(lines: SimpleQueue[_Line], seconds: float) -> Iterator[_Line]:
             return
 
 
-def _read(cluster: ClusterApi, namespace: str, run: str, pod: str, lines: SimpleQueue[_Line]) -> None:
+def _read(cluster: ClusterApi, namespace: str, run: str, pod: str, lines: SimpleQueue[Line]) -> None:
     try:
         for line in cluster.logs(namespace, pod, CONTAINER, follow=True):
             lines.put((_short(pod, run), line))

@@ -47,21 +47,16 @@ class Place:
         return self.environment.clusters[self.key].location if self.target == "gke" else self.key
 
     @property
-    def cluster_project(self) -> str:
-        """The project of the cluster, which is the environment's."""
-        return self.environment.project
-
-    @property
     def contexts(self) -> tuple[str, ...]:
         """The context that gcloud writes for the cluster, and the bare name that people give it."""
-        return context_name(self.cluster_project, self.location, self.cluster), self.cluster
+        return context_name(self.environment.project, self.location, self.cluster), self.cluster
 
     @property
     def log_in(self) -> str:
         """The command that adds the context."""
         return (
             f"gcloud container clusters get-credentials {self.cluster} --location {self.location} "
-            f"--project {self.cluster_project} --dns-endpoint"
+            f"--project {self.environment.project} --dns-endpoint"
         )
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from datetime import datetime
 
-from training_platform.clients.cloud_storage import CloudStorage
+from training_platform.clients.google_services import CloudStorage
 from training_platform.jobs.outputs import output_uri
 from training_platform.jobs.runs.submission import Prepared
 

@@ -9,11 +9,12 @@ from pydantic import Field, model_validator
 
 from training_platform.config.reading.conflicts import Conflict, refuse_conflicts
 from training_platform.config.reading.section import Name, Section
+from training_platform.config.reading.texts import Image, SecretVersion, Variable
 from training_platform.jobs.spec.gke import GkeTarget
 from training_platform.jobs.spec.mount import Mount
 from training_platform.jobs.spec.source import PythonSource
 from training_platform.jobs.spec.sweep import Sweep
-from training_platform.jobs.spec.values import ExperimentName, Image, SecretVersion, Topic, Variable
+from training_platform.jobs.spec.values import ExperimentName, Topic
 from training_platform.jobs.spec.vertex import INT32, VertexTarget
 
 Target = Literal["gke", "vertex"]

@@ -7,7 +7,8 @@ from pydantic_core import PydanticCustomError
 
 from training_platform.config.reading.conflicts import Conflict, refuse_conflicts
 from training_platform.config.reading.section import Name, Section
-from training_platform.jobs.spec.values import Image, InFolder, Module
+from training_platform.config.reading.texts import Image
+from training_platform.jobs.spec.values import InFolder, Module
 
 
 class PythonSource(Section):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from training_platform.config.reading.texts import Image, SecretVersion, Variable, form
+from training_platform.config.reading.texts import form
 
 _PROJECT = r"projects/[a-z0-9.:-]+"
 _PART = r"[A-Za-z0-9._-]+"
@@ -55,20 +55,4 @@ Reservation = Annotated[
         "a reservation",
         "projects/PROJECT/zones/ZONE/reservations/NAME",
     ),
-]
-
-__all__ = [
-    "Absolute",
-    "ExperimentName",
-    "Image",
-    "InFolder",
-    "KmsKey",
-    "Module",
-    "Network",
-    "NetworkAttachment",
-    "Parameter",
-    "Reservation",
-    "SecretVersion",
-    "Topic",
-    "Variable",
 ]

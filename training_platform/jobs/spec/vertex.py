@@ -7,9 +7,10 @@ from typing import Literal
 from pydantic import Field
 
 from training_platform.config.reading.section import MachineTypeName, Name, Region, Section
+from training_platform.config.reading.texts import Image
 from training_platform.config.spec.node_options import VmSpec
 from training_platform.config.spec.team import VertexBootDisk
-from training_platform.jobs.spec.values import Image, KmsKey, Network, NetworkAttachment, Reservation
+from training_platform.jobs.spec.values import KmsKey, Network, NetworkAttachment, Reservation
 
 INT32 = 2**31 - 1
 _MOST_HOURS = 10_000 * 365 * 24  # a protobuf Duration ends at 10,000 years

@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
+from training_platform.clients.google_services import NodePools
 from training_platform.clients.kubernetes_api import JOBSETS, LOCAL_QUEUES, WORKLOADS, ClusterApi, Kind
-from training_platform.clients.node_pools import NodePools
 from training_platform.jobs.gke.jobset import jobset
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.jobs.runs.naming import as_run

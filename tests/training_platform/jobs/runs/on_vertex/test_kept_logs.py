@@ -11,7 +11,7 @@ import pytest
 from typer.testing import Result
 
 from tests.training_platform.jobs.runs.vertex_cloud import PROJECT, Cloud, Command, submit
-from training_platform.clients.cloud_logging import CloudLogging
+from training_platform.clients.google_services import CloudLogging
 from training_platform.jobs.runs import kept_logs
 from training_platform.jobs.runs.state import Run
 
@@ -61,7 +61,7 @@ def test_lines_of_vertex_ai_come_in_their_order_each_after_its_replica(job: Comm
 
 
 def test_more_lines_than_a_page_come_once_each(job: Command, vertex: Cloud, root: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr("training_platform.clients.cloud_logging._PAGE", 7)
+    monkeypatch.setattr("training_platform.clients.google_services._PAGE", 7)
     run = submit(job, root)
     own = identity(job, run)
     for number in range(20):
@@ -114,7 +114,7 @@ def test_a_line_that_two_polls_see_is_printed_once(monkeypatch: pytest.MonkeyPat
     log = cast("CloudLogging", Log())
     lines = list(kept_logs.vertex_lines(log, run, lambda: next(ids), ended=lambda: next(ends)))
 
-    assert [line.text for line in lines] == ["line 1", "line 2"]
+    assert [line[1] for line in lines] == ["line 1", "line 2"]
     assert 'timestamp>="2026-11-22T09:00:00Z"' in asked[0]
     assert 'timestamp>="2026-11-22T10:00:00Z"' in asked[1]
     assert asked[2] == (  # a trial that began may have older lines than the last one

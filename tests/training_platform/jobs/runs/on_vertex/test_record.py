@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.training_platform.jobs.runs.vertex_cloud import JOB, Command
-from training_platform.clients.cloud_storage import CloudStorage
+from training_platform.clients.google_services import CloudStorage
 
 pytestmark = pytest.mark.filterwarnings("ignore:You are using a Python version:FutureWarning")
 

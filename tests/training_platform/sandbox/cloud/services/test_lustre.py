@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.training_platform.sandbox.cloud.conftest import PROJECT, ZONE, Client, Json
-from training_platform.clients.lustre import Lustre
+from training_platform.clients.google_services import Lustre
 
 INSTANCES = f"lustre/v1/{ZONE}/instances"
 BODY = {
