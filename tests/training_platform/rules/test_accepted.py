@@ -82,6 +82,9 @@ ACCEPTED = (
     Accepted("no GPUs by a count of 0", "gpu-fixed-pair", {
         MACHINE: "n1-standard-8", f"{NODE}.guestAccelerators": [{"type": "nvidia-tesla-t4", "count": 0.0}],
     }),
+    Accepted("GPUs of a machine that comes with them, not named", "gpu-fixed-pair", {
+        f"{NODE}.guestAccelerators": DROP,
+    }, "terraform-docs-samples 77df39c, gke/standard/zonal/dws/main.tf"),
     *(
         Accepted(f"{count} of {kind} on n1 of Vertex AI", "vertex-accelerator", {
             **ON_N1, f"{VERTEX}.machineSpec.acceleratorType": kind, f"{VERTEX}.machineSpec.acceleratorCount": count,
