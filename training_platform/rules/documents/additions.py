@@ -1,6 +1,7 @@
 """What is added to the shapes of the documents: bounds, forms, and how inputs go together, which no document says.
 
-``provider.json`` has what the provider checks, by ``make documents``; ``additions.yaml`` the rest, by hand.
+``provider.json`` has what the provider checks, by ``make documents``. By hand are ``described.yaml``, what descriptions
+of Google's types say, and ``additions.yaml``, the rest.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def with_additions(token: str, number: int, shapes: list[Shape]) -> int:
     for path, extra in _provider().get(token, {}).items():
         number = _added(number, path.split(".") if path else [], extra, shapes, known=True)
     content = _content()
-    for wanted, rows in content["types"].items():
+    for wanted, rows in content["types"]:
         if fnmatchcase(token, wanted):
             for path, extra in _flat(rows, "", content):
                 number = _added(number, path.split(".") if path else [], extra, shapes)
@@ -127,6 +128,11 @@ def _provider() -> Mapping[str, Mapping[str, Shape]]:
 
 @cache
 def _content() -> Mapping[str, Any]:
-    text = (_FOLDER / "additions.yaml").read_text(encoding="utf-8")
-    loaded: Mapping[str, Any] = yaml.load(text, Loader=yaml.CSafeLoader)  # safe
-    return loaded
+    """Return what is written by hand: forms, parts and names, and pairs of a type and its rows."""
+    added, described = (_read(name) for name in ("additions.yaml", "described.yaml"))
+    types = [*added["types"].items(), *described["types"].items()]
+    return {**added, "types": types, "parts": {**added["parts"], **described["parts"]}}
+
+
+def _read(name: str) -> Any:
+    return yaml.load((_FOLDER / name).read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)  # safe

@@ -49,11 +49,15 @@ def compared(shape: Shape) -> Check | None:
 
 
 def _below(value: Any, path: str) -> Any:
-    """Return an input by its path."""
+    """Return an input by its path; of a list the first one that an entry has."""
     if "." not in path:
         return value.get(path)
     for key in path.split("."):
-        value = value.get(key) if isinstance(value, Mapping) else None
+        if isinstance(value, list):
+            entries = (each.get(key) for each in value if isinstance(each, Mapping))
+            value = next((each for each in entries if each is not None), None)
+        else:
+            value = value.get(key) if isinstance(value, Mapping) else None
     return value
 
 
@@ -67,7 +71,9 @@ def _counted(value: Mapping[str, Any], group: Shape, where: Where, report: Repor
     there = [name for name in group["of"] if value.get(name) is not None]
     names = ", ".join(group["of"])
     if len(there) < group.get("least", 0):
-        report(Problem("required", path_of((where, group["of"][0])), f"none of {names} is written", f"one of {names}"))
+        least = group["least"] if group["least"] > 1 else "one"
+        message = f"{' and '.join(there) or 'none'} of {names} is written"
+        report(Problem("required", path_of((where, group["of"][0])), message, f"{least} of {names}"))
         return
     known = [name for name in there if value[name] is not UNKNOWN and value[name] != []]
     if len(known) > group.get("most", len(known)):
@@ -91,13 +97,24 @@ def _in_case(value: Mapping[str, Any], case: Shape, where: Where, report: Report
         message = f"none of {', '.join(names)} is written, and {why}"
         report(Problem("required", path_of((where, names[0])), message, f"one of {', '.join(names)}"))
     _listed(value, case, why, where, report)
+    _valued(value, case, why, where, report)
+
+
+def _valued(value: Mapping[str, Any], case: Shape, why: str, where: Where, report: Report) -> None:
+    """Report inputs with values that a case does not allow, or out of its bounds."""
     for key, values in case.get("only", {}).items():
         found = _below(value, key)
         if found not in (None, UNKNOWN) and not any(_is_like(found, each) for each in values):
             report(refused("enum", (where, key), found, f"and {why}", ", ".join(str(each) for each in values)))
     for key, values in case.get("never", {}).items():
-        if _below(value, key) in values:
-            report(refused("range", (where, key), _below(value, key), f"and {why}", "another value of one of them"))
+        found = _below(value, key)
+        if found is not UNKNOWN and any(_is_like(found, each) for each in values):
+            report(refused("range", (where, key), found, f"and {why}", "another value of one of them"))
+    for key, bounds in case.get("within", {}).items():
+        found = _below(value, key)
+        (kind, size), (low_kind, low), (_, high) = map(measured, (found, *bounds))
+        if kind == low_kind and not low <= size <= high:
+            report(refused("range", (where, key), found, f"and {why}", f"{bounds[0]} to {bounds[1]}"))
 
 
 def _in_both(value: Mapping[str, Any], pairs: Sequence[Sequence[str]], where: Where, report: Report) -> None:

@@ -124,5 +124,6 @@ FORMS: Final[Mapping[str, tuple[Callable[[str], object], str]]] = {
     "ports": (_are_ports, "a port up to 65535, or the lower and the higher one of a range, such as 8000-8100"),
     "range": (_is_range, "a range that begins at its first address, such as 10.0.0.0/24, or an address"),
     "re2": (_is_re2, "a regular expression of RE2, which has balanced brackets and does not look around"),
+    "single-domain": (lambda value: not value.startswith("*"), "a domain without *"),
     "time-zone": (_is_time_zone, "a zone of the tz database, such as Europe/Berlin"),
 }

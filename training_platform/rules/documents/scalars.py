@@ -101,7 +101,7 @@ def _number(shape: Shape, *, strict: bool) -> Check:
         number = _as_number(value, strict=strict)
         if number is None:
             report(refused("type", where, value, "which is not a number", "a number"))
-        elif not low <= number <= high:
+        elif not low <= number <= high and number != shape.get("also"):
             _outside(where, value, low, high, report)
 
     return check
@@ -162,7 +162,11 @@ def _text(shape: Shape, *, strict: bool) -> tuple[Right, Check]:
     values = shape.get("enum", ())
     right = set(values) if strict else {*values, ""} if values else set()
     keeps = not values and shape.get("format") != "byte"  # a secret is not kept
-    wrong = _wrong_choice(values, strict=strict) if values else _wrong_form(shape, strict=strict)
+    wrong = (
+        _wrong_choice(values, closed=strict or shape.get("closed", False))
+        if values
+        else _wrong_form(shape, strict=strict)
+    )
 
     def check(value: Any, where: Where, report: Report) -> None:
         if value.__class__ is str and value in right:
@@ -178,8 +182,8 @@ def _text(shape: Shape, *, strict: bool) -> tuple[Right, Check]:
     return (str if len(shape) == 1 else right), check
 
 
-def _wrong_choice(values: list[str], *, strict: bool) -> Callable[[str, Where], Problem | None]:
-    return lambda value, where: not_one_of(where, value, values, closed=strict)
+def _wrong_choice(values: list[str], *, closed: bool) -> Callable[[str, Where], Problem | None]:
+    return lambda value, where: not_one_of(where, value, values, closed=closed)
 
 
 def _wrong_form(shape: Shape, *, strict: bool) -> Callable[[str, Where], Problem | None]:
@@ -210,8 +214,8 @@ def _wrong_form(shape: Shape, *, strict: bool) -> Callable[[str, Where], Problem
 
 def _outside_span(value: str, span: list[str], where: Where) -> Problem | None:
     """Return that a length of time or a quantity is out of its bounds, which are written in the same way."""
-    kind, size = measured(value)
     (low_kind, low), (_, high) = measured(span[0]), measured(span[1])
+    kind, size = measured(f"{value}0s" if low_kind == "time" and value.endswith("m") else value)  # 5m are minutes here
     if not value or (kind == low_kind and low <= size <= high):
         return None
     return refused("range", where, value, "which is out of range", f"{span[0]} to {span[1]}")

@@ -195,7 +195,7 @@ def test_lustre_has_a_throughput_or_is_of_the_dynamic_tier() -> None:
         "instanceId": "a",
         "location": "us-central1-a",
         "filesystem": "a",
-        "network": "n",
+        "network": "projects/example-train/global/networks/n",
         "capacityGib": "118000",
     }
 

@@ -1,0 +1,83 @@
+"""What descriptions of Google's types say of inputs together: a value that breaks it is found, its neighbour is not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from training_platform.rules import documents
+from training_platform.rules.documents.problems import Problem
+from training_platform.rules.documents.shapes import check_of
+
+FOLDER = Path(documents.__file__).parent
+GOOGLE = json.loads((FOLDER / "google.json").read_text(encoding="utf-8"))
+ROWS = yaml.safe_load((FOLDER / "described.yaml").read_text(encoding="utf-8"))["types"]
+CASES = yaml.safe_load(Path(__file__).with_name("described_cases.yaml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_descriptions_refuse_is_found(case: dict[str, Any]) -> None:
+    assert case["path"] in [problem.path for problem in _errors(case["of"], case["wrong"])]
+    assert case["path"] not in [problem.path for problem in _errors(case["of"], case["right"])]
+
+
+def test_every_input_that_a_row_names_is_one_of_a_type_that_it_is_of() -> None:
+    missing = {
+        f"{wanted} {path} {name}"
+        for wanted, rows in ROWS.items()
+        for path, row in (rows if isinstance(rows, dict) else {}).items()
+        if isinstance(row, dict)
+        for name in _names(row)
+        if not any(
+            _has(token, f"{path}.{name}".removeprefix(".")) for token in GOOGLE["types"] if fnmatchcase(token, wanted)
+        )
+    }
+
+    assert missing == set()
+
+
+def test_every_pattern_of_types_is_of_one() -> None:
+    assert [wanted for wanted in ROWS if not _tokens(wanted)] == []
+
+
+def _tokens(wanted: str) -> list[str]:
+    return [token for token in GOOGLE["types"] if fnmatchcase(token, wanted)]
+
+
+def _errors(token: str, inputs: dict[str, Any]) -> list[Problem]:
+    found = list[Problem]()
+    judge = check_of(token)
+    assert judge
+
+    judge(inputs, (), found.append)
+
+    return [problem for problem in found if problem.severity == "error"]
+
+
+def _names(row: dict[str, Any]) -> Iterator[str]:
+    for group in row.get("groups", ()):
+        yield from group["of"]
+    for first, second, *_ in row.get("orders", ()):
+        yield from (first, second)
+    for case in row.get("cases", ()):
+        for word in ("when", "only", "never", "within", "few", "each", "required", "without", "some"):
+            yield from case.get(word, ())
+
+
+def _has(token: str, path: str) -> bool:
+    shape = GOOGLE["shapes"][GOOGLE["types"][token]]
+    for name in path.replace("[]", "").split("."):
+        while shape["is"] == "list":
+            shape = GOOGLE["shapes"][shape["of"]]
+        if shape["is"] != "block":
+            return bool(shape["is"] in ("map", "any"))
+        if name not in shape["fields"]:
+            return False
+        shape = GOOGLE["shapes"][shape["fields"][name]]
+    return True
