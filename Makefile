@@ -47,8 +47,9 @@ schema: $(RUNTIME) ## Write the JSON Schemas of stacks and jobs from their model
 inventories: $(RUNTIME) ## Write the inventories of the tests' organisation from its plans.
 	@$(BIN)/python -m tests.organisation.inventories.write
 
-reference: $(RUNTIME) ## Write the pages of docs/reference from rules, schemas and commands.
+reference: $(RUNTIME) ## Write docs/reference from rules, schemas and commands, and what the pack says of rule sets.
 	@$(BIN)/python docs/reference/write.py
+	@$(BIN)/python -m training_platform.policy.registered
 
 site: $(DEVELOPMENT) ## Build docs/ as a site, build/site.
 	@$(BIN)/mkdocs build --strict

@@ -33,6 +33,8 @@ from training_platform.policy.settings import wrong_settings
 
 NAME = "training-platform"
 DESCRIPTION = "What Google Cloud, Kueue and the house refuse, on every planned resource"
+LOADER = "rules"
+"""The thread that loads them."""
 _NEW_OBJECTS = 100_000  # before Python looks for cycles; after its 700 it walks resources again and again
 
 
@@ -60,7 +62,7 @@ class CheckedServicer(policy._PolicyAnalyzerServicer):  # noqa: SLF001 # see abo
         """Judge a resource by the policies that it concerns."""
         options = self._get_resource_options(request)
         given = ResourceValidationArgs(request.type, _inputs(request), request.urn, request.name, options, None)
-        self.pack.read_resource(given)
+        self.pack.evaluation.read_resource(given)
         request.ClearField("properties")
         request.ClearField("provider")
         self._asked.resource = request
@@ -71,14 +73,14 @@ class CheckedServicer(policy._PolicyAnalyzerServicer):  # noqa: SLF001 # see abo
 
     def AnalyzeStack(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802 # gRPC's name
         """Judge a stack; the inputs of its resources were kept as they were judged one by one."""
-        resources: dict[str, PolicyResource] = {}
+        evaluation, resources = self.pack.evaluation, dict[str, PolicyResource]()
         for each in request.resources:
-            inputs = {} if each.urn in self.pack.seen else _inputs(each)
+            inputs = {} if each.urn in evaluation.seen else _inputs(each)
             options = self._get_resource_options(each)
             resources[each.urn] = PolicyResource(each.type, inputs, each.urn, each.name, options, None, None, [], {})
         for each in request.resources:
             resources[each.urn].dependencies += (resources[urn] for urn in each.dependencies if urn in resources)
-        self.pack.read_stacks(resources.values())
+        evaluation.read_stacks(resources.values())
         request.ClearField("resources")
         return super().AnalyzeStack(request, context)  # type: ignore[no-untyped-call]
 
@@ -101,12 +103,16 @@ class CheckedServicer(policy._PolicyAnalyzerServicer):  # noqa: SLF001 # see abo
         return level
 
     def Configure(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802 # gRPC's name
-        """Take a config, or end the call with all that is wrong with it."""
+        """Take a config, or end the call with all that is wrong with it.
+
+        It is the last that the engine asks before it starts the program: the rules are loaded meanwhile.
+        """
         given = request.policyConfig
         config = {name: json_format.MessageToDict(given[name].properties) for name in given}
         if wrong := list(map(str, wrong_settings(config))):
             said = printable("the policy config is wrong: " + "\n  ".join(wrong))
             context.abort(grpc.StatusCode.INVALID_ARGUMENT, said)
+        threading.Thread(target=self.pack.load, name=LOADER, daemon=True).start()
         return super().Configure(request, context)  # type: ignore[no-untyped-call]
 
 

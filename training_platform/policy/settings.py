@@ -13,10 +13,7 @@ from typing import Any, NamedTuple
 
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.finding import Path
-from training_platform.config.reading.section import enumeration
-from training_platform.policy.single_stack import SnapshotError, given_snapshot
-from training_platform.rules import RULES
-from training_platform.rules.descriptions import LEDGER
+from training_platform.policy.rulesets import RULESETS
 
 ADVISORY_RULES = "advisoryRules"
 PRODUCTION = "production"
@@ -81,13 +78,14 @@ def house_rules_hold(config: Mapping[str, Any]) -> bool:
 @cache
 def settings() -> Mapping[str, Mapping[str, dict[str, Any]]]:
     """Return the JSON schema of every setting, by policy: one for each rule set, both ledgers, and advice."""
-    rules: dict[str, list[str]] = {}
-    for rule in RULES.values():
-        rules.setdefault(rule.ruleset, []).append(rule.id)
-    rules[QUOTA] = [rule.id for rule in LEDGER]
-    found = {policy: {ADVISORY_RULES: _advisory(ids), **_OF_POLICIES.get(policy, {})} for policy, ids in rules.items()}
-    for policy in {rule.ruleset for rule in RULES.values() if rule.owner == "house"}:
-        found[policy] |= {HOUSE_RULES: _HOUSE}
+    found = {
+        policy: {
+            ADVISORY_RULES: _advisory(ruleset.rules),
+            **_OF_POLICIES.get(policy, {}),
+            **({HOUSE_RULES: _HOUSE} if ruleset.house else {}),
+        }
+        for policy, ruleset in RULESETS.items()
+    }
     return {**found, ADVICE: {}, STACK_ADVICE: {}}
 
 
@@ -101,7 +99,7 @@ def wrong_settings(config: Mapping[str, Any], folder: FilePath = FilePath()) -> 
         if known is None:
             names = settings().keys()
             yield Wrong(
-                (policy,), f"there is no policy {policy!r}", enumeration(names, 40), find_nearest(policy, names)
+                (policy,), f"there is no policy {policy!r}", _enumeration(names, 40), find_nearest(policy, names)
             )
         elif isinstance(given, Mapping):
             yield from _wrong_values(policy, given, known, folder)
@@ -118,7 +116,7 @@ def _wrong_values(
         elif name not in known:
             names = (*known, LEVEL)
             yield Wrong(
-                (policy, name), f"{policy} has no setting {name!r}", enumeration(names), find_nearest(name, names)
+                (policy, name), f"{policy} has no setting {name!r}", _enumeration(names), find_nearest(name, names)
             )
         else:
             wrong = list(_wrong_type((policy, name), value, known[name]))
@@ -137,14 +135,25 @@ def _wrong_type(path: Path, value: Any, schema: Mapping[str, Any]) -> Iterator[W
     elif "enum" in schema and value not in schema["enum"]:
         names: Collection[str] = schema["enum"]
         yield Wrong(
-            path, f"{value!r} is not a rule of {path[0]}", enumeration(names, 40), find_nearest(str(value), names)
+            path, f"{value!r} is not a rule of {path[0]}", _enumeration(names, 40), find_nearest(str(value), names)
         )
     elif isinstance(value, list):
         for index, each in enumerate(value):
             yield from _wrong_type((*path, index), each, schema["items"])
 
 
+def _enumeration(names: Collection[str], most: int = 12) -> str:
+    from training_platform.config.reading.section import enumeration  # noqa: PLC0415 # it loads pydantic
+
+    return enumeration(names, most)
+
+
 def _wrong_snapshot(setting: str | Mapping[str, Any], folder: FilePath) -> Iterator[Wrong]:
+    from training_platform.policy.single_stack import (  # noqa: PLC0415 # it loads the rules
+        SnapshotError,
+        given_snapshot,
+    )
+
     try:
         given_snapshot(str(folder / setting) if isinstance(setting, str) else setting)
     except SnapshotError as error:
@@ -154,6 +163,6 @@ def _wrong_snapshot(setting: str | Mapping[str, Any], folder: FilePath) -> Itera
 def _advisory(rules: Collection[str]) -> dict[str, Any]:
     return {
         "type": "array",
-        "items": {"type": "string", "enum": sorted(rules)},
+        "items": {"type": "string", "enum": list(rules)},
         "description": "Rules of this policy that advise and never stop a deployment.",
     }

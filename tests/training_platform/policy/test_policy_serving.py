@@ -109,7 +109,7 @@ def test_what_is_unknown_or_secret_is_read_as_by_the_sdk(monkeypatch: pytest.Mon
         request = asked("AnalyzeRequest", (BUCKET[0], BUCKET[1], given))
         request.options.protect = True
         asks.Analyze(request, None)
-        read.append(pack.seen[request.urn])
+        read.append(pack.evaluation.seen[request.urn])
 
     assert read[0] == read[1]
     assert read[1].inputs == {
@@ -123,7 +123,7 @@ def test_what_a_resource_depends_on_is_read_with_the_stack(monkeypatch: pytest.M
     resources = [asked("AnalyzerResource", each) for each in (NETWORK, *SUBNETS)]
     resources[1].dependencies.extend([resources[0].urn, "urn:pulumi:dev::p::a:b:C::elsewhere"])
     kept: list[Any] = []
-    monkeypatch.setattr(pack, "read_stacks", kept.extend)
+    monkeypatch.setattr(pack.evaluation, "read_stacks", kept.extend)
     asks.AnalyzeStack(analyzer_pb2.AnalyzeStackRequest(resources=resources), None)
 
     assert [planned(each).options for each in kept] == [{}, {"dependsOn": [NETWORK[:2]]}, {}]

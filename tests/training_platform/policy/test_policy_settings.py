@@ -16,7 +16,7 @@ from tests.places import ORGANISATION
 from tests.training_platform.policy.pack_run import SNAPSHOT, Run, pool
 from training_platform.cli.main import app
 from training_platform.policy.config_files import wrong_configs
-from training_platform.policy.pack import policies
+from training_platform.policy.pack import Pack, policies
 from training_platform.policy.serving import CheckedServicer
 from training_platform.policy.settings import LEVELS, settings, wrong_settings
 
@@ -163,7 +163,10 @@ def test_the_engine_is_refused_a_config_with_a_wrong_name(pack: dict[str, Policy
         configure("labls", pack)
 
 
-def test_the_engine_may_configure_a_policy_that_the_pack_has(pack: dict[str, Policy]) -> None:
+def test_the_engine_may_configure_a_policy_that_the_pack_has(
+    pack: dict[str, Policy], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CheckedServicer, "pack", Pack(None), raising=False)
     configure("labels", pack)
 
 

@@ -1,0 +1,226 @@
+"""Rules over what the engine hands to the policies: each resource's inputs before it is made, then the whole stack.
+
+Rules of one resource are run before it is made, on its inputs. Rules across resources and quotas are run on the whole
+stack, on the inputs that were seen before: by then the engine hands out states, where a provider has filled in much
+that is not known yet. What is advice is kept until the advisory policies say it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from operator import is_
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pulumi_policy import PolicyResource, ReportViolation, ResourceValidationArgs, StackValidationArgs
+
+from training_platform.config.reading.finding import Finding
+from training_platform.config.reading.printable import printable
+from training_platform.config.spec.stack import PROJECT
+from training_platform.policy.checkout import Checkout, Facts
+from training_platform.policy.planned_resources import options, parse_urn, planned
+from training_platform.policy.remediation import FIXES
+from training_platform.policy.settings import ADVISORY_RULES, QUOTA, house_rules_hold
+from training_platform.resources.planned import Planned
+from training_platform.resources.register import labels_path
+from training_platform.rules import RULES, Program, Rule, View, evaluate, program
+from training_platform.rules.adapters.plan import kinds_of
+from training_platform.rules.exemptions import Exempted
+from training_platform.rules.views.program import ObjectView
+
+_ELSEWHERE = Checkout(None)
+
+
+class _Said(NamedTuple):
+    """What is to be reported, and of which resource."""
+
+    text: str
+    urn: str | None = None
+
+
+class Evaluation:
+    """The rules in one run of the engine; ``root`` is the folder that may hold ``stacks/``.
+
+    ``seen`` holds every resource's inputs by URN; ``left`` what is advice, by URN or stack and then by policy, until
+    the advisory policies say it. The engine may ask for several resources at once. A servicer may read a resource, or
+    all of a stack, before the policies, which are then given none of it.
+    """
+
+    def __init__(self, root: Path | None) -> None:
+        self.checkout = Checkout(root)
+        self.seen: dict[str, Planned] = {}
+        self.left: dict[str, dict[str, list[_Said]]] = {}
+        self._rules: dict[str, list[Rule]] = {}
+        for rule in RULES.values():
+            self._rules.setdefault(rule.ruleset, []).append(rule)
+        self._concerned: dict[str, set[str]] = {}  # policies by type of resource
+        self._read: _Stacks = {}
+        self._judged_last: tuple[tuple[Planned, ...], Facts, Program] | None = None
+
+    def load(self) -> None:
+        """Read the stack files that every resource is judged by."""
+        _ = self.checkout.workspace, self.checkout.exemptions
+
+    def concerns(self, policy: str, kind: str) -> bool:
+        """Whether a policy has a rule that reads a type of resource."""
+        if kind not in self._concerned:
+            views = kinds_of(kind)
+            self._concerned[kind] = {
+                name for name, rules in self._rules.items() if any(issubclass(view, _reads(rules)) for view in views)
+            }
+        return policy in self._concerned[kind]
+
+    def has_advice(self, urn: str) -> bool:
+        """Whether anything that was found in a resource is advice."""
+        return any(self.left.get(urn, {}).values())
+
+    def read_resource(self, args: ResourceValidationArgs) -> Planned:
+        """Return a resource, and keep it; without properties it is one that was read for all policies together."""
+        if args.props or args.urn not in self.seen:
+            self.seen[args.urn] = planned(args)
+        return self.seen[args.urn]
+
+    def read_stacks(self, resources: Iterable[PolicyResource]) -> None:
+        """Keep all resources for the policies of stacks, which are then given none."""
+        self._read = self._by_place(resources)
+
+    def resource(self, policy: str, args: ResourceValidationArgs, report: ReportViolation) -> None:
+        """Report the errors of a resource, and keep what is advice."""
+        if self.concerns(policy, args.resource_type):
+            home = self._home(_at(args.urn))
+            errors, advice = self._judged_resource(policy, args)
+            for finding in errors:
+                report(_text(finding, home), None)
+            self.left.setdefault(args.urn, {})[policy] = [_Said(_text(each, home)) for each in advice]
+
+    def remedied(self, policy: str, args: ResourceValidationArgs) -> Mapping[str, Any] | None:
+        """Return a resource's properties as they should be, None where that is not known or they are right."""
+        rule, fix = FIXES[policy]
+        if labels_path(args.resource_type) is None:
+            return None
+        if rule not in {error.rule for error in self._judged_resource(policy, args)[0]}:
+            return None
+        whole = self._program(_at(args.urn), (), args.get_config())
+        return args.props if fix(args.resource_type, args.props, whole) else None  # type: ignore[arg-type]
+
+    def stacks(self, policy: str, args: StackValidationArgs, report: ReportViolation) -> None:
+        """Report the errors of whole stacks, and keep what is advice."""
+        for place, resources in self._stacks(args.resources).items():
+            judged = self._judged(place, resources.values(), self._rules[policy], args.get_config())
+            self._report(policy, place, judged, resources, report)
+
+    def quota(self, args: StackValidationArgs, report: ReportViolation) -> None:
+        """Report what quotas and capacity do not allow, and keep what was not counted."""
+        for place, resources in self._stacks(args.resources).items():
+            config, home = args.get_config(), self._home(place)
+            found, sentences = home.quota_findings(place.stack, resources.values(), config)
+            self._report(QUOTA, place, self._sorted(home, found, config), resources, report)
+            sentences += (f"nothing is exempt: {why}" for why in home.exemptions.unreadable)
+            self.left[place.stack][QUOTA] += map(_Said, map(printable, sentences))
+
+    def say_resource(self, args: ResourceValidationArgs, report: ReportViolation) -> None:
+        """Report what is advice of a resource."""
+        self._say(args.urn, report)
+
+    def say_stacks(self, args: StackValidationArgs, report: ReportViolation) -> None:
+        """Report what is advice of whole stacks."""
+        for place in self._stacks(args.resources):
+            self._say(place.stack, report)
+
+    def _say(self, of: str, report: ReportViolation) -> None:
+        for said in self.left.pop(of, {}).values():
+            for each in said:
+                report(each.text, each.urn)
+
+    def _judged_resource(self, policy: str, args: ResourceValidationArgs) -> _Judged:
+        return self._judged(_at(args.urn), [self.read_resource(args)], self._rules[policy], args.get_config())
+
+    def _judged(
+        self, place: _Place, resources: Iterable[Planned], rules: Iterable[Rule], config: Mapping[str, Any]
+    ) -> _Judged:
+        home = self._home(place)
+        whole, file = self._program(place, tuple(resources), config), home.stack_file(place.stack)
+        if place.project != PROJECT and not house_rules_hold(config):
+            rules = [rule for rule in rules if rule.owner != "house"]
+        return self._sorted(home, home.suggested(evaluate(whole, rules, file)), config)
+
+    def _program(self, place: _Place, resources: tuple[Planned, ...], config: Mapping[str, Any]) -> Program:
+        """Return resources as a program; kept, since most policies ask for the same as the one before."""
+        home = self._home(place)
+        facts, last = home.facts(place.stack, config), self._judged_last
+        if last and last[1] == facts and len(last[0]) == len(resources) and all(map(is_, last[0], resources)):
+            return last[2]
+        made = program(home.views(place.stack, resources), stack=place.stack, **facts._asdict())
+        self._judged_last = resources, facts, made
+        return made
+
+    def _sorted(self, home: Checkout, found: Iterable[Finding], config: Mapping[str, Any]) -> _Judged:
+        """Return the errors, and what is advice: by its severity, an exemption, or the policy's own config."""
+        errors: list[Finding] = []
+        advice: list[Finding] = []
+        for each in found:
+            counts = each.severity == "error" and each.rule not in config.get(ADVISORY_RULES, ())
+            (errors if counts and home.exemptions.of(each) is None else advice).append(each)
+        return errors, advice
+
+    def _stacks(self, resources: Collection[PolicyResource]) -> _Stacks:
+        return self._by_place(resources) if resources else self._read
+
+    def _by_place(self, resources: Iterable[PolicyResource]) -> _Stacks:
+        """Return the resources of each stack by URN: their inputs where they were seen, else the engine's state.
+
+        What a resource depends on comes from the engine: by it a rule knows what an unknown name means.
+        """
+        stacks: _Stacks = {}
+        for resource in resources:
+            seen = self.seen.get(resource.urn)
+            each = replace(seen, options=options(resource)) if seen else planned(resource)
+            stacks.setdefault(_at(resource.urn), {})[resource.urn] = each
+        return stacks
+
+    def _report(
+        self,
+        policy: str,
+        place: _Place,
+        judged: _Judged,
+        resources: Mapping[str, Planned],
+        report: ReportViolation,
+    ) -> None:
+        urns = {f"{resource.type} {resource.name}": urn for urn, resource in resources.items()}
+        home = self._home(place)
+        errors, advice = ([_Said(_text(each, home), urns.get(each.resource or "")) for each in part] for part in judged)
+        for said in errors:
+            report(said.text, said.urn)
+        self.left.setdefault(place.stack, {})[policy] = advice
+
+    def _home(self, place: _Place) -> Checkout:
+        """Return where a program's stack files are: nowhere, unless it is our own."""
+        return self.checkout if place.project == PROJECT else _ELSEWHERE
+
+
+class _Place(NamedTuple):
+    """A stack of a project."""
+
+    project: str
+    stack: str
+
+
+_Stacks = dict[_Place, dict[str, Planned]]  # by URN
+_Judged = tuple[list[Finding], list[Finding]]  # errors, and what is advice
+
+
+def _reads(rules: Iterable[Rule]) -> tuple[type[View], ...]:
+    return tuple(ObjectView if rule.reads is Program else rule.reads for rule in rules)
+
+
+def _at(urn: str) -> _Place:
+    parts = parse_urn(urn)
+    return _Place(parts.project, parts.stack)
+
+
+def _text(finding: Finding, home: Checkout) -> str:
+    source = f" Source: {finding.source}." if finding.source else ""
+    entry = home.exemptions.of(finding)
+    exempt = f"\n  {Exempted(finding, entry)}" if entry else ""
+    return printable(f"{finding}\n  Rule: {finding.rule}.{source}{exempt}")

@@ -1,0 +1,33 @@
+"""The rule sets as the registered rules make them; run by ``make reference``, it writes ``rulesets.json``."""
+
+from __future__ import annotations
+
+import json
+
+from training_platform.policy.remediation import FIXES
+from training_platform.policy.rulesets import FILE
+from training_platform.policy.settings import QUOTA
+from training_platform.rules import RULES
+from training_platform.rules.descriptions import LEDGER, TITLES
+
+_QUOTA = "Quotas and capacity, with what the other stacks of a checkout ask."
+
+
+def text() -> str:
+    """Return the file's text."""
+    rows: dict[str, dict[str, object]] = {}
+    for name in dict.fromkeys(rule.ruleset for rule in RULES.values()):
+        rules = [rule for rule in RULES.values() if rule.ruleset == name]
+        flags = {
+            "across": any(rule.across for rule in rules),
+            "house": any(rule.owner == "house" for rule in rules),
+            "fixes": name in FIXES,
+        }
+        said = {flag: True for flag, holds in flags.items() if holds}
+        rows[name] = {"title": TITLES[name], **said, "rules": sorted(rule.id for rule in rules)}
+    rows[QUOTA] = {"title": _QUOTA, "rules": sorted(rule.id for rule in LEDGER)}
+    return json.dumps(rows, indent=1) + "\n"
+
+
+if __name__ == "__main__":
+    FILE.write_text(text(), encoding="utf-8")
