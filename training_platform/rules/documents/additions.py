@@ -43,6 +43,8 @@ def with_names(shape: Shape, shapes: list[Shape], *, strict: bool) -> Shape:
         if inner["is"] == "list":
             inner, at = shapes[inner["of"]], f"{name}[]"
         rows = [row for end, form in names[name] for row in _flat({f"{at}{end}": form}, "", content)]
+        if "unnamed" in shape or "unnamed" in inner:
+            continue
         if "enum" not in inner and all(_is_for(extra, inner["is"]) for path, extra in rows if path == at):
             shapes.append(shape)
             number = len(shapes) - 1

@@ -84,43 +84,48 @@ def _counted(value: Mapping[str, Any], group: Shape, where: Where, report: Repor
 def _in_case(value: Mapping[str, Any], case: Shape, where: Where, report: Report) -> None:
     """Report what a block has or has not beside the values that make the case."""
     why = " and ".join(f"{key} is {_said(value, key)}" for key in case["when"])
+    beside = f", and {why}" if why else ""
     for key in case.get("required", ()):
         if not _below(value, key) and _below(value, key) != 0:
-            message = f"{key} is not written, and {why}"
+            message = f"{key} is not written{beside}"
             report(Problem("required", path_of((where, key)), message, f"a {key}"))
     for key in case.get("without", ()):
         if _is_one(_below(value, key), ["<written>"]):
-            message = f"{key} is written, and {why}"
+            message = f"{key} is written{beside}"
             report(Problem("required", path_of((where, key)), message, f"no {key}"))
     names = case.get("some", ())
     if names and not any(value.get(name) for name in names):
-        message = f"none of {', '.join(names)} is written, and {why}"
+        message = f"none of {', '.join(names)} is written{beside}"
         report(Problem("required", path_of((where, names[0])), message, f"one of {', '.join(names)}"))
     _listed(value, case, why, where, report)
-    _valued(value, case, why, where, report)
+    _valued(value, case, f"and {why}" if why else "which is refused", where, report)
 
 
 def _valued(value: Mapping[str, Any], case: Shape, why: str, where: Where, report: Report) -> None:
-    """Report inputs with values that a case does not allow, or out of its bounds."""
+    """Report inputs with values that a case does not allow, of another form, or out of its bounds."""
     for key, values in case.get("only", {}).items():
         found = _below(value, key)
         if found not in (None, UNKNOWN) and not any(_is_like(found, each) for each in values):
-            report(refused("enum", (where, key), found, f"and {why}", ", ".join(str(each) for each in values)))
+            report(refused("enum", (where, key), found, why, ", ".join(str(each) for each in values)))
+    for key, pattern in case.get("like", {}).items():
+        found = _below(value, key)
+        if isinstance(found, str) and not re.search(pattern, found):
+            report(refused("format", (where, key), found, why, f"a text that matches {pattern}"))
     for key, values in case.get("never", {}).items():
         found = _below(value, key)
         if found is not UNKNOWN and any(_is_like(found, each) for each in values):
-            report(refused("range", (where, key), found, f"and {why}", "another value of one of them"))
+            report(refused("range", (where, key), found, why, "another value of one of them"))
     for key, bounds in case.get("within", {}).items():
         found = _below(value, key)
         (kind, size), (low_kind, low), (_, high) = map(measured, (found, *bounds))
         if kind == low_kind and not low <= size <= high:
-            report(refused("range", (where, key), found, f"and {why}", f"{bounds[0]} to {bounds[1]}"))
+            report(refused("range", (where, key), found, why, f"{bounds[0]} to {bounds[1]}"))
 
 
 def _in_both(value: Mapping[str, Any], pairs: Sequence[Sequence[str]], where: Where, report: Report) -> None:
     """Report entries of a list, or keys of a mapping, that a second one has too."""
     for one, other in pairs:
-        first, second = value.get(one), value.get(other)
+        first, second = _below(value, one), value.get(other)
         if not (isinstance(first, (list, Mapping)) and isinstance(second, (list, Mapping))):
             continue
         for index, item in enumerate(second):
@@ -202,10 +207,15 @@ def repeated(value: Any, keys: list[str], where: Where, report: Report) -> None:
     seen: list[Any] = []
     for index, item in enumerate(value):
         own = [item.get(key) for key in keys] if keys and isinstance(item, Mapping) else [item]
-        if own in seen and UNKNOWN not in own and own != [None]:
+        if own in seen and UNKNOWN not in own and own not in ([None], [""]):
             name = ", ".join(str(each) for each in own if each is not None)
             report(Problem("range", path_of((where, index)), f"{name} is listed twice", "each entry once"))
         seen.append(own)
+
+
+def unique(keys: list[str]) -> Callable[[Any, Where, Report], None]:
+    """Return what finds two entries of a list with the same keys, beside those that tell them apart."""
+    return lambda value, where, report: repeated(value, keys, where, report)
 
 
 def apart(pairs: Sequence[Sequence[str]]) -> Callable[[Any, Where, Report], None]:
@@ -220,6 +230,16 @@ def apart(pairs: Sequence[Sequence[str]]) -> Callable[[Any, Where, Report], None
     return check
 
 
+def alone(entry: str) -> Callable[[Any, Where, Report], None]:
+    """Return what finds a list that has others beside the entry which stands for all."""
+
+    def check(value: Any, where: Where, report: Report) -> None:
+        if entry in value and len(value) > 1:
+            report(Problem("range", path_of(where), f"there are others beside {entry}", f"{entry} alone"))
+
+    return check
+
+
 def holding(wanted: str) -> Callable[[Any, Where, Report], None]:
     """Return what finds a list that has entries, and not the one that all others need."""
 
@@ -228,3 +248,9 @@ def holding(wanted: str) -> Callable[[Any, Where, Report], None]:
             report(Problem("required", path_of(where), f"{wanted} is not among {', '.join(map(str, value))}", wanted))
 
     return check
+
+
+LISTS: Final[Mapping[str, Callable[[Any], Callable[[Any, Where, Report], None]]]] = {
+    "alone": alone, "apart": apart, "holds": holding, "unique": unique,
+}  # fmt: skip
+"""What is said of a list as a whole beside its size, each with what makes its check."""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.register import RAY_CLUSTER
 from training_platform.rules.documents.additions import with_additions, with_names
-from training_platform.rules.documents.blocks import apart, compared, holding, repeated
+from training_platform.rules.documents.blocks import LISTS, compared, holding, repeated
 from training_platform.rules.documents.problems import Problem, Report, Where, path_of, refused, unknown
 from training_platform.rules.documents.scalars import Right, matched, scalar
 from training_platform.rules.views.inputs import is_list
@@ -118,7 +118,7 @@ class _Documents:
         listed, values = _listing(right)
         sized = _sized(shape, "entries")
         keys, strict = shape.get("keys"), self.strict
-        more = [make(shape[name]) for name, make in (("apart", apart), ("holds", holding)) if name in shape]
+        more = [make(shape[name]) for name, make in LISTS.items() if name in shape]
 
         def check(value: Any, where: Where, report: Report) -> None:
             if not is_list(value):

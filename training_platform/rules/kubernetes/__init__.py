@@ -3,6 +3,7 @@
 from training_platform.rules.kubernetes import (  # noqa: F401 # importing a module registers its rules
     amounts,
     expressions,
+    jobs,
     jobsets,
     network_policies,
     pods,

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any, Final
 
+from training_platform.resources.planned import UNKNOWN
 from training_platform.rules.kubernetes.objects import (
     Json,
     Wrong,
@@ -15,14 +16,14 @@ from training_platform.rules.kubernetes.objects import (
     is_unknown,
     object_rule,
     text,
+    texts,
     twice,
-    whole,
 )
 
 JOB, JOB_SET = "batch:Job", "jobset.x-k8s.io:JobSet"
 JOBS: Final = (JOB, JOB_SET, "batch:CronJob")
 SELECTING: Final = ("apps:DaemonSet", "apps:Deployment", "apps:ReplicaSet", "apps:StatefulSet")
-WORKLOADS: Final = (*JOBS, *SELECTING, "core:Pod")
+WORKLOADS: Final = (*JOBS, *SELECTING, "core:Pod", "core:PodTemplate", "core:ReplicationController")
 SERVER: Final = "Kubernetes API server 1.36.3, asked 2026-11-22"
 _QUANTITY: Final = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?\Z")
 _PAGES: Final = "hugepages-"  # and the size of a page
@@ -38,20 +39,27 @@ def pods(inputs: Json) -> Iterator[Pod]:
     """Yield the pod specs of an object with their paths: a Pod is one, a JobSet has one a job, and all others one."""
     if "containers" in block(inputs, "spec"):
         yield "spec", block(inputs, "spec")
-        return
-    for at, job in jobs(inputs):
-        yield f"{at}.template.spec", block(job, "template", "spec")
+    elif block(inputs, "template"):
+        yield "template.spec", block(inputs, "template", "spec")
+    else:
+        for at, job in jobs(inputs):
+            yield f"{at}.template.spec", block(job, "template", "spec")
 
 
 def jobs(inputs: Json) -> Iterator[tuple[str, Json]]:
-    """Yield the specs of a JobSet's jobs with their paths, and of a CronJob's; of any other object its own spec."""
+    """Yield the specs of a JobSet's jobs with their paths, and of a CronJob's; of any other object its own spec.
+
+    Those of a JobSet are Indexed where nothing is written. Source: JobSet 0.12.0, jobset_webhook.go.
+    """
     spec = block(inputs, "spec")
     if "jobTemplate" in spec:
         yield "spec.jobTemplate.spec", block(spec, "jobTemplate", "spec")
     elif "replicatedJobs" not in spec:
         yield "spec", spec
     for index, job in entries(spec, "replicatedJobs"):
-        yield f"spec.replicatedJobs[{index}].template.spec", block(job, "template", "spec")
+        own = block(job, "template", "spec")
+        mode = {"completionMode": "Indexed", **own} if own.get("completionMode") is None else own
+        yield f"spec.replicatedJobs[{index}].template.spec", mode
 
 
 def quantity(value: Any) -> Decimal | None:
@@ -87,7 +95,7 @@ def pod_resources(inputs: Json) -> Iterator[Wrong]:
 def _compared(here: str, requests: Json, limits: Json) -> Iterator[Wrong]:
     for name in dict.fromkeys((*requests, *limits)):
         asked, most = quantity(requests.get(name)), quantity(limits.get(name))
-        device = "/" in name or name.startswith(_PAGES)
+        device = ("/" in name and "kubernetes.io/" not in name) or name.startswith(_PAGES)
         if any(each is not None and each < 0 for each in (asked, most)):
             part = "requests" if asked is not None and asked < 0 else "limits"
             yield Wrong(f"{here}.{part}", f"{name} is below 0", "at least 0", "0")
@@ -130,15 +138,28 @@ def pod_parts(inputs: Json) -> Iterator[Wrong]:
         for here, container in containers(at, pod):
             if not (is_unknown(pod, "volumes") or open_end):
                 yield from _mounts(here, container, volumes)
+            yield from _claimed(here, container, [text(row, "name") for _, row in entries(pod, "resourceClaims")])
             for place, variable in entries(container, "env"):
                 if variable.get("value") and variable.get("valueFrom"):
                     yield Wrong(f"{here}.env[{place}].valueFrom", "the variable has a value, too", "one of both")
 
 
+def _claimed(here: str, container: Json, claims: list[str | None]) -> Iterator[Wrong]:
+    for place, row in entries(block(container, "resources"), "claims"):
+        name = text(row, "name")
+        if name is not None and name not in claims:
+            allowed = ", ".join(filter(None, claims)) or "a name in resourceClaims"
+            yield Wrong(f"{here}.resources.claims[{place}].name", f"the pod has no claim {name}", allowed)
+
+
 def _mounts(here: str, container: Json, volumes: list[str | None]) -> Iterator[Wrong]:
     mounts = entries(container, "volumeMounts")
+    privileged = block(container, "securityContext").get("privileged")
     for place, mount in mounts:
         name = text(mount, "name")
+        if mount.get("mountPropagation") == "Bidirectional" and privileged is not UNKNOWN and not privileged:
+            message = "only a privileged container passes its own mounts on"
+            yield Wrong(f"{here}.volumeMounts[{place}].mountPropagation", message, "HostToContainer")
         if name is not None and name not in volumes:
             allowed = ", ".join(filter(None, volumes)) or "a name in volumes"
             yield Wrong(f"{here}.volumeMounts[{place}].name", f"the pod has no volume {name}", allowed)
@@ -164,42 +185,6 @@ def toleration_form(inputs: Json) -> Iterator[Wrong]:
                 yield Wrong(f"{here}.effect", "tolerationSeconds goes with NoExecute alone", "NoExecute", "NoExecute")
 
 
-@object_rule("job-completion", *JOBS, ruleset="pods", facts=("JBS-05",), source=SERVER)
-def job_completion(inputs: Json) -> Iterator[Wrong]:
-    """Find Indexed jobs without completions, and policies that ask for another completion mode or restart policy."""
-    for at, job in jobs(inputs):
-        indexed = job.get("completionMode") == "Indexed"
-        policy = block(job, "template", "spec").get("restartPolicy")
-        if indexed and job.get("completions") is None:
-            most = whole(job, "parallelism") or 1
-            yield Wrong(f"{at}.completions", "an Indexed job has no completions", "a number of pods", str(most))
-        if job.get("backoffLimitPerIndex") is not None and job.get("completionMode") in (None, "NonIndexed"):
-            yield Wrong(f"{at}.backoffLimitPerIndex", "is only for Indexed jobs", "completionMode Indexed")
-        if job.get("podFailurePolicy") is not None and policy == "OnFailure":
-            yield Wrong(f"{at}.template.spec.restartPolicy", "podFailurePolicy needs Never", "Never", "Never")
-
-
-@object_rule("job-policy", *JOBS, ruleset="pods", source=SERVER)
-def job_policy(inputs: Json) -> Iterator[Wrong]:
-    """Find exit codes of a failure policy out of order, and indexes of a success policy that the job does not have."""
-    for at, job in jobs(inputs):
-        for index, row in entries(block(job, "podFailurePolicy"), "rules"):
-            codes, here = block(row, "onExitCodes"), f"{at}.podFailurePolicy.rules[{index}].onExitCodes.values"
-            values = [each for each in codes.get("values") or () if isinstance(each, (int, float))]
-            if values != sorted(set(values)):
-                yield Wrong(here, "exit codes are not in ascending order without duplicates", str(sorted(set(values))))
-            if 0 in values and codes.get("operator") == "In":
-                yield Wrong(here, "exit code 0 is not a failure", "codes of at least 1, or operator NotIn")
-        rules, most = entries(block(job, "successPolicy"), "rules"), whole(job, "completions")
-        if rules and job.get("completionMode") in (None, "NonIndexed"):
-            yield Wrong(f"{at}.successPolicy", "is only for Indexed jobs", "completionMode Indexed")
-        for index, row in rules:
-            last = max((int(each) for each in re.findall(r"[0-9]+", text(row, "succeededIndexes") or "")), default=-1)
-            if most is not None and last >= most:
-                here = f"{at}.successPolicy.rules[{index}].succeededIndexes"
-                yield Wrong(here, f"index {last} is beyond the {most} completions", f"0 to {most - 1}")
-
-
 @object_rule("pod-selector", JOB, *SELECTING, ruleset="pods", source=SERVER)
 def pod_selector(inputs: Json) -> Iterator[Wrong]:
     """Find a selector that its own pods do not match."""
@@ -211,3 +196,21 @@ def pod_selector(inputs: Json) -> Iterator[Wrong]:
             yield Wrong(
                 "spec.selector.matchLabels", f"{key} is {value}, and of the pods {found}", "a label of the pods"
             )
+    for index, row in entries(block(inputs, "spec", "selector"), "matchExpressions"):
+        if not _matches(row, labels):
+            found = labels.get(str(row.get("key")), "not there")
+            message = f"{row.get('key')} of the pods is {found}"
+            yield Wrong(f"spec.selector.matchExpressions[{index}]", message, "an expression that the pods match")
+
+
+def _matches(row: Json, labels: Json) -> bool:
+    """Whether labels match an expression of a selector; one that is not known, or wrong by itself, is not judged."""
+    key, values = text(row, "key"), texts(row, "values")
+    label = labels.get(key) if key else UNKNOWN
+    if label is UNKNOWN or len(values) != len(row.get("values") or ()):
+        return True
+    by_operator = {
+        "In": not values or label in values, "NotIn": label not in values,
+        "Exists": label is not None, "DoesNotExist": label is None,
+    }  # fmt: skip
+    return by_operator.get(str(row.get("operator")), True)

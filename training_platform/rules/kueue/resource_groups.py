@@ -40,7 +40,7 @@ def kueue_resource_groups(inputs: Json) -> Iterator[Wrong]:
 def kueue_amounts(inputs: Json) -> Iterator[Wrong]:
     """Find quantities below 0, more lent than there is, and limits without a cohort above, of whatever resource."""
     spec = block(inputs, "spec")
-    above = next((name for name in ("cohortName", "cohort", "parentName") if spec.get(name) is not None), None)
+    above = next((name for name in ("cohortName", "cohort", "parentName") if spec.get(name) not in (None, "")), None)
     own = "parentName" if "controllerName" not in spec and "namespaceSelector" not in spec else "cohortName"
     for index, group in entries(spec, "resourceGroups"):
         for place, flavor in entries(group, "flavors"):
@@ -59,7 +59,7 @@ def _amounts(here: str, row: Json, above: str | None, own: str) -> Iterator[Wron
         elif amount is not None and name != "nominalQuota" and above is None:
             yield Wrong(f"{here}.{name}", f"there is no {own}, so nothing is borrowed or lent", f"none without {own}")
     lent, nominal = found["lendingLimit"], found["nominalQuota"]
-    if lent is not None and nominal is not None and lent > nominal:
+    if own == "cohortName" and lent is not None and nominal is not None and lent > nominal:
         yield Wrong(f"{here}.lendingLimit", f"lends {lent}", f"at most nominalQuota, {nominal}", str(nominal))
 
 

@@ -111,27 +111,6 @@ def test_a_toleration_goes_with_its_operator(toleration: dict[str, Any], field: 
     ] * bool(field)
 
 
-@pytest.mark.parametrize(
-    ("spec", "path"),
-    [
-        ({"completionMode": "Indexed", "completions": 4.0}, None),
-        ({"completionMode": "Indexed", "parallelism": 4.0}, "completions"),
-        ({"completionMode": "NonIndexed"}, None),
-        ({"backoffLimitPerIndex": 1.0}, "backoffLimitPerIndex"),
-        ({"backoffLimitPerIndex": 1.0, "completionMode": "Indexed", "completions": 1.0}, None),
-        ({"podFailurePolicy": {}, "template": {"spec": {"restartPolicy": "OnFailure"}}}, "template.spec.restartPolicy"),
-        ({"podFailurePolicy": {}, "template": {"spec": {"restartPolicy": "Never"}}}, None),
-    ],
-)
-def test_completions_and_policies_go_with_the_mode_of_a_job(spec: dict[str, Any], path: str | None) -> None:
-    inside = {"replicatedJobs": [{"name": "a", "template": {"spec": spec}}]}
-
-    assert wrong("job-completion", JOB, spec=spec) == [f"spec.{path}"] * bool(path)
-    assert wrong("job-completion", JOB_SET, spec=inside) == [f"spec.replicatedJobs[0].template.spec.{path}"] * bool(
-        path
-    )
-
-
 def test_a_selector_matches_its_own_pods() -> None:
     def found(label: Any) -> list[str]:
         template = {"metadata": {"labels": {"app": label}}}
@@ -142,6 +121,56 @@ def test_a_selector_matches_its_own_pods() -> None:
     assert found("install") == []
     assert found(UNKNOWN) == []
     assert found("other") == ["spec.selector.matchLabels"]
+
+
+@pytest.mark.parametrize(
+    ("expression", "found"),
+    [
+        ({"key": "app", "operator": "In", "values": ["install", "other"]}, False),
+        ({"key": "app", "operator": "In", "values": ["other"]}, True),
+        ({"key": "app", "operator": "NotIn", "values": ["other"]}, False),
+        ({"key": "app", "operator": "NotIn", "values": ["install"]}, True),
+        ({"key": "app", "operator": "NotIn", "values": [UNKNOWN]}, False),
+        ({"key": "app", "operator": "Exists"}, False),
+        ({"key": "tier", "operator": "Exists"}, True),
+        ({"key": "tier", "operator": "DoesNotExist"}, False),
+        ({"key": "app", "operator": "DoesNotExist"}, True),
+        ({"key": "rank", "operator": "In", "values": ["0"]}, False),
+    ],
+)
+def test_an_expression_of_a_selector_matches_its_own_pods(expression: dict[str, Any], found: bool) -> None:
+    template = {"metadata": {"labels": {"app": "install", "rank": UNKNOWN}}}
+    spec = {"selector": {"matchExpressions": [expression]}, "template": template}
+
+    assert wrong("pod-selector", "apps/v1:Deployment", spec=spec) == ["spec.selector.matchExpressions[0]"] * found
+
+
+@pytest.mark.parametrize(
+    ("values", "field"),
+    [
+        ({"resources": {"claims": [{"name": "gpu"}]}}, None),
+        ({"resources": {"claims": [{"name": "tpu"}]}}, "resources.claims[0].name"),
+        ({"volumeMounts": [{"name": "data", "mountPath": "/d", "mountPropagation": "HostToContainer"}]}, None),
+        ({"volumeMounts": [{"name": "data", "mountPath": "/d", "mountPropagation": "Bidirectional"}]},
+         "volumeMounts[0].mountPropagation"),
+        ({"volumeMounts": [{"name": "data", "mountPath": "/d", "mountPropagation": "Bidirectional"}],
+          "securityContext": {"privileged": True}}, None),
+    ],
+)  # fmt: skip
+def test_a_container_has_only_claims_of_its_pod_and_passes_mounts_on_as_root_alone(
+    values: dict[str, Any], field: str | None
+) -> None:
+    spec = job([container(**values)], volumes=[{"name": "data"}], resourceClaims=[{"name": "gpu"}])
+
+    assert wrong("pod-parts", JOB, spec=spec) == [f"{FIRST}.{field}"] * bool(field)
+
+
+def test_a_template_alone_is_a_pod_too() -> None:
+    template = {"spec": {"containers": [container(volumeMounts=[{"name": "data", "mountPath": "/data"}])]}}
+
+    assert wrong("pod-parts", "core/v1:PodTemplate", template=template) == [
+        "template.spec.containers[0].volumeMounts[0].name"
+    ]
 
 
 @pytest.mark.parametrize("kind", ["apps/v1:Deployment", "apps/v1:StatefulSet", "batch/v1:CronJob", "core/v1:Pod"])
@@ -162,27 +191,6 @@ def test_a_stateful_set_mounts_its_own_claims_and_containers_that_run_first_have
     assert wrong("pod-parts", JOB, spec=job([container()], initContainers=[container()])) == [
         f"{POD}.initContainers[0].name"
     ]
-
-
-@pytest.mark.parametrize(
-    ("spec", "path"),
-    [
-        ({"podFailurePolicy": {"rules": [{"onExitCodes": {"operator": "In", "values": [1.0, 2.0]}}]}}, None),
-        ({"podFailurePolicy": {"rules": [{"onExitCodes": {"operator": "NotIn", "values": [0.0]}}]}}, None),
-        ({"podFailurePolicy": {"rules": [{"onExitCodes": {"operator": "In", "values": [2.0, 1.0]}}]}}, "codes"),
-        ({"podFailurePolicy": {"rules": [{"onExitCodes": {"operator": "In", "values": [1.0, 1.0]}}]}}, "codes"),
-        ({"podFailurePolicy": {"rules": [{"onExitCodes": {"operator": "In", "values": [0.0]}}]}}, "codes"),
-        ({"completions": 4.0, "completionMode": "Indexed", "successPolicy": {"rules": [{"succeededIndexes": "0,2-3"}]}},
-         None),
-        ({"completions": 4.0, "completionMode": "Indexed", "successPolicy": {"rules": [{"succeededIndexes": "0-4"}]}},
-         "successPolicy.rules[0].succeededIndexes"),
-        ({"completions": 4.0, "successPolicy": {"rules": [{"succeededIndexes": "0-3"}]}}, "successPolicy"),
-    ],
-)  # fmt: skip
-def test_policies_name_exit_codes_in_order_and_indexes_that_there_are(spec: dict[str, Any], path: str | None) -> None:
-    where = "podFailurePolicy.rules[0].onExitCodes.values" if path == "codes" else path
-
-    assert wrong("job-policy", JOB, spec=spec) == [f"spec.{where}"] * bool(path)
 
 
 def test_quantities_are_read_with_their_units() -> None:

@@ -52,6 +52,12 @@ def test_amounts_are_not_below_0_and_no_more_is_lent_than_there_is(row: dict[str
     assert wrong("kueue-amounts", QUEUE, spec=spec({**ROW, **row})) == [f"{AT}[0].{field}"] * bool(field)
 
 
+def test_a_cohort_may_lend_more_than_it_has_of_its_own() -> None:
+    cohort = {"parentName": "all", "resourceGroups": spec({**ROW, "lendingLimit": "5"})["resourceGroups"]}
+
+    assert wrong("kueue-amounts", COHORT, spec=cohort) == []
+
+
 def test_limits_need_a_cohort_above() -> None:
     limited = spec({**ROW, "borrowingLimit": "1"})
     alone = {key: value for key, value in limited.items() if key != "cohortName"}
