@@ -11,17 +11,8 @@ import sys
 
 from benchmarks import commands, engine, jobs, organisation, others, rules, sandbox, scheduler, start
 
-BENCHMARKS = {
-    "commands": commands.measure,
-    "jobs": jobs.measure,
-    "rules": rules.measure,
-    "others": others.measure,
-    "engine": engine.measure,
-    "organisation": organisation.measure,
-    "sandbox": sandbox.measure,
-    "scheduler": scheduler.measure,
-    "start": start.measure,
-}
+_MODULES = (commands, jobs, rules, others, engine, organisation, sandbox, scheduler, start)
+BENCHMARKS = {module.__name__.rpartition(".")[2]: module.measure for module in _MODULES}
 
 
 def main(names: list[str]) -> None:

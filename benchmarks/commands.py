@@ -6,7 +6,7 @@ import statistics
 import sys
 import tempfile
 
-from benchmarks.measure import ORGANISATION, PROGRAM, Run, run, spread, table
+from benchmarks.measure import ORGANISATION, PROGRAM, Run, cells, run, table
 
 RUNS = 5
 OF = ("--root", str(ORGANISATION))
@@ -33,12 +33,8 @@ def measure() -> None:
     table(
         f"The command line, {RUNS} runs each",
         ("command", "wall s, median (min to max)", "CPU s", "peak MiB", "times `python -c pass`"),
-        [_row(name, measured, base) for name, measured in runs.items()],
+        [
+            (f"`{name}`", *cells(measured), f"{statistics.median(each.wall for each in measured) / base:.0f}")
+            for name, measured in runs.items()
+        ],
     )
-
-
-def _row(name: str, measured: list[Run], base: float) -> tuple[object, ...]:
-    wall = [each.wall for each in measured]
-    peak = max(each.peak_mib for each in measured)
-    times = f"{statistics.median(wall) / base:.0f}"
-    return f"`{name}`", spread(wall), spread([each.cpu for each in measured]), f"{peak:.0f}", times

@@ -1,6 +1,6 @@
 """Invents organisations of any size: environments with pools of every family, their teams, and quotas that fit.
 
-The same shape gives the same files. Nothing is wrong with them, unless a fault is planted: ``benchmarks.faults``.
+The same shape gives the same files. Nothing is wrong with them, unless a fault is planted.
 """
 
 from __future__ import annotations

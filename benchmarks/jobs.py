@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from benchmarks.measure import ORGANISATION, PROGRAM, run, spread, table
+from benchmarks.measure import ORGANISATION, PROGRAM, cells, run, table
 
 RUNS = 5
 FILES = 1_000
@@ -63,12 +63,4 @@ def _of_both(root: Path) -> tuple[Path, Path]:
 
 def _row(name: str, limit: str, words: list[str]) -> tuple[object, ...]:
     run([PROGRAM, *words])  # a warm-up: byte code, and the file cache
-    measured = [run([PROGRAM, *words]) for _ in range(RUNS)]
-    peak = max(each.peak_mib for each in measured)
-    return (
-        f"`{name}`",
-        spread([each.wall for each in measured]),
-        spread([each.cpu for each in measured]),
-        f"{peak:.0f}",
-        LIMITS[limit],
-    )
+    return f"`{name}`", *cells([run([PROGRAM, *words]) for _ in range(RUNS)]), LIMITS[limit]

@@ -49,6 +49,12 @@ def run(
     return Run(time.perf_counter() - start, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
 
 
+def cells(runs: Sequence[Run]) -> tuple[str, str, str]:
+    """Return wall clock and CPU of several runs, the median with the least and the most, and the peak of memory."""
+    peak = max(each.peak_mib for each in runs)
+    return spread([each.wall for each in runs]), spread([each.cpu for each in runs]), f"{peak:.0f}"
+
+
 def spread(values: Sequence[float]) -> str:
     """Return the median with the least and the most."""
     return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.faults import FAULTS
-from benchmarks.fleet import TODAY, Shape, write_fleet
+from benchmarks.fleet import TODAY, Fault, Json, Shape, write_fleet
+from benchmarks.others import oversized_disk
 from benchmarks.terraform import terraform_plan
 from training_platform.catalog import ACCELERATORS
 from training_platform.checks.run import run_check
@@ -16,6 +16,27 @@ from training_platform.config.expansion.pools import pools
 from training_platform.config.workspace import read_workspace
 
 SHAPE = Shape(environments=3, pools=24, teams=2)
+
+
+def illegal_topology(pool: Json) -> bool:
+    if "x" not in str(pool.get("topology", "")) or pool["topology"].count("x") != 1:
+        return False
+    pool["topology"] = "3x5"
+    return True
+
+
+def too_many(pool: Json) -> bool:
+    if "max_nodes" not in pool or pool["capacity"] == "reservation":
+        return False  # reserved VMs are charged to no quota of accelerators everywhere
+    pool["max_nodes"] = 64
+    return True
+
+
+FAULTS: dict[str, Fault] = {
+    "boot-disk-size": oversized_disk,
+    "tpu-topology": illegal_topology,
+    "quota-exceeded": too_many,
+}
 
 
 def files(root: Path) -> dict[str, str]:
@@ -67,7 +88,7 @@ def test_a_planted_fault_is_found_in_every_environment_and_nothing_else_is(rule:
 
 
 def test_the_terraform_plan_has_every_pool_with_its_machine_and_disk(tmp_path: Path) -> None:
-    write_fleet(tmp_path, SHAPE, FAULTS["boot-disk-size"])
+    write_fleet(tmp_path, SHAPE, oversized_disk)
     workspace = read_workspace(tmp_path)
 
     resources = terraform_plan(workspace)["planned_values"]["root_module"]["resources"]
