@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
+from pydantic import model_validator
 from pydantic_core import PydanticCustomError
+
+from training_platform.config.reading.section import Section
 
 
 class Conflict(NamedTuple):
@@ -35,3 +38,16 @@ def refuse_conflicts(conflicts: Iterable[Conflict]) -> None:
     first, *more = found
     context = {"at": first.at, "allowed": first.allowed, "nearest": first.nearest, "more": tuple(more)}
     raise PydanticCustomError("conflict", first.message.replace("{", "{{"), context)
+
+
+class Consistent(Section):
+    """A section whose fields have to go together."""
+
+    def conflicts(self) -> Iterable[Conflict]:
+        """Return the fields that do not."""
+        return ()
+
+    @model_validator(mode="after")
+    def _go_together(self) -> Self:
+        refuse_conflicts(self.conflicts())
+        return self

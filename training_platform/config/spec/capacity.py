@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from datetime import date
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
 from training_platform.catalog.types import Capacity as ChargedCapacity
-from training_platform.config.reading.conflicts import Conflict, refuse_conflicts
-from training_platform.config.reading.section import RESERVATION_NAME, RESERVATION_OR_ANY, ProjectId, Section
+from training_platform.config.reading.conflicts import Conflict, Consistent
+from training_platform.config.reading.section import RESERVATION_NAME, RESERVATION_OR_ANY, ProjectId
 
 Capacity = Literal["on-demand", "spot", "flex-start", "queued-provisioning", "reservation"]
 
@@ -46,7 +46,7 @@ Day = Annotated[str, AfterValidator(_day)]
 ReservationName = Annotated[str, Field(pattern=RESERVATION_NAME, examples=["h100-pool"])]
 
 
-class ReservationSpec(Section):
+class ReservationSpec(Consistent):
     """The reservation that VMs come from: its name alone, ``any`` for every open one that matches, or these fields.
 
     With ``any``, VMs that match no reservation are on-demand VMs and charged as such.
@@ -73,12 +73,8 @@ class ReservationSpec(Section):
         examples=["2027-02-28"],
     )
 
-    @model_validator(mode="after")
-    def _parts_are_of_one(self) -> ReservationSpec:
-        refuse_conflicts(self._conflicts())
-        return self
-
-    def _conflicts(self) -> Iterator[Conflict]:
+    def conflicts(self) -> Iterator[Conflict]:
+        """Yield the fields that do not go together."""
         of_one = sorted({"project", "block", "sub_block", "starts", "ends"} & self.model_fields_set)
         if self.any and of_one:
             yield Conflict(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 
 from training_platform.catalog.locations import region_of
 from training_platform.catalog.nearest import find_nearest
-from training_platform.config.reading.conflicts import Conflict, refuse_conflicts
+from training_platform.config.reading.conflicts import Conflict, Consistent
 from training_platform.config.reading.finding import Path
 from training_platform.config.reading.section import (
     ChartName,
@@ -72,7 +72,7 @@ class AlertsSpec(Section):
     enabled: bool = Field(default=True, description="false creates no alert policies.")
 
 
-class Environment(Section):
+class Environment(Consistent):
     """An environment stack: project, network, clusters with their node pools, Filestore, in-cluster software."""
 
     project: ProjectId
@@ -182,12 +182,8 @@ class Environment(Section):
         default={}, description="Quota limits to request from Google Cloud; removing a request does not withdraw it."
     )
 
-    @model_validator(mode="after")
-    def _fields_go_together(self) -> Environment:
-        refuse_conflicts(self._conflicts())
-        return self
-
-    def _conflicts(self) -> Iterator[Conflict]:
+    def conflicts(self) -> Iterator[Conflict]:
+        """Yield the fields that do not go together."""
         slices = 0
         for name, cluster in self.clusters.items():
             slices += sum(pool.slices for pool in cluster.node_pools.values())

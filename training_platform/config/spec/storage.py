@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from training_platform.config.reading.conflicts import Conflict, refuse_conflicts
+from training_platform.config.reading.conflicts import Conflict, Consistent
 from training_platform.config.reading.section import (
     BUCKET_NAME,
     Cidr,
@@ -60,7 +60,7 @@ class ExportSpec(Section):
         return self
 
 
-class BackupScheduleSpec(Section):
+class BackupScheduleSpec(Consistent):
     """Backups on a schedule, by a plan of Backup and DR; default: one each day.
 
     Google lets a project use Backup and DR for Filestore on request (its page on backup plans, read 2026-11-22).
@@ -81,12 +81,8 @@ class BackupScheduleSpec(Section):
     keep_days: int = Field(default=30, ge=1, description="Days that a backup is kept.")
     locked_days: int = Field(default=1, ge=1, description="Days during which nobody can delete a backup.")
 
-    @model_validator(mode="after")
-    def _fields_go_together(self) -> BackupScheduleSpec:
-        refuse_conflicts(self._conflicts())
-        return self
-
-    def _conflicts(self) -> Iterator[Conflict]:
+    def conflicts(self) -> Iterator[Conflict]:
+        """Yield the fields that do not go together."""
         if self.every_hours and self.weekdays:
             yield Conflict(("weekdays",), "has days beside every_hours", "one of the two")
         if self.end_hour <= self.start_hour:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from pydantic import Field, model_validator
-from pydantic_core import PydanticCustomError
+from collections.abc import Iterator
 
+from pydantic import Field
+
+from training_platform.config.reading.conflicts import Conflict, Consistent
 from training_platform.config.reading.section import Name, Section
 
 
@@ -20,7 +22,7 @@ class Placement(Section):
     )
 
 
-class GkeTarget(Section):
+class GkeTarget(Consistent):
     """A JobSet in the team's queue of one cluster; ``slices`` for TPUs, ``nodes`` for GPUs."""
 
     cluster: Name = Field(description="Cluster of the environment in which the team has a share.")
@@ -50,10 +52,8 @@ class GkeTarget(Section):
         description="Use the VM's network: faster between slices, but pods then act as the node's service account.",
     )
 
-    @model_validator(mode="after")
-    def _one_count(self) -> GkeTarget:
+    def conflicts(self) -> Iterator[Conflict]:
+        """Yield that none or both of the counts are given."""
         if (self.slices is None) == (self.nodes is None):
             given = "neither slices nor nodes is" if self.slices is None else "slices and nodes are both"
-            context = {"allowed": "slices for a flavor of TPUs, nodes for one of GPUs", "nearest": None}
-            raise PydanticCustomError("one_count", f"{given} given", context)
-        return self
+            yield Conflict((), f"{given} given", "slices for a flavor of TPUs, nodes for one of GPUs")

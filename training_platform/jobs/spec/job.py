@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from training_platform.config.reading.conflicts import Conflict, refuse_conflicts
-from training_platform.config.reading.section import Name, Section
+from training_platform.config.reading.conflicts import Conflict, Consistent
+from training_platform.config.reading.section import Name
 from training_platform.config.reading.texts import Image, SecretVersion, Variable
 from training_platform.jobs.spec.gke import GkeTarget
 from training_platform.jobs.spec.mount import Mount
@@ -20,7 +20,7 @@ from training_platform.jobs.spec.vertex import INT32, VertexTarget
 Target = Literal["gke", "vertex"]
 
 
-class Job(Section):
+class Job(Consistent):
     """A training job. Its name is its file's; its team is its folder's. {run} in texts is the run's name."""
 
     environment: Name = Field(description="Environment of the team: stacks/Pulumi.ENVIRONMENT.yaml.")
@@ -74,12 +74,8 @@ class Job(Section):
     gke: GkeTarget | None = Field(default=None, description="Run it on GKE.")
     vertex: VertexTarget | None = Field(default=None, description="Run it on Vertex AI.")
 
-    @model_validator(mode="after")
-    def _fields_go_together(self) -> Job:
-        refuse_conflicts(self._conflicts())
-        return self
-
-    def _conflicts(self) -> Iterator[Conflict]:
+    def conflicts(self) -> Iterator[Conflict]:
+        """Yield the fields that do not go together."""
         if self.gke is None and self.vertex is None:
             yield Conflict((), "the job does not say where it can run", "gke, vertex or both")
         if (self.image is None) == (self.source is None):

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from pydantic import Field, model_validator
-from pydantic_core import PydanticCustomError
+from collections.abc import Iterator
 
+from pydantic import Field
+
+from training_platform.config.reading.conflicts import Conflict, Consistent
 from training_platform.config.reading.section import Name, Section
 from training_platform.jobs.spec.values import Absolute
 
 
-class MountSource(Section):
+class MountSource(Consistent):
     """What is mounted; one of these."""
 
     directory: Name | None = Field(default=None, description="A directory of the team, on Filestore.")
     bucket: Name | None = Field(default=None, description="A bucket of the team, by Cloud Storage FUSE.")
     data_set: Name | None = Field(default=None, description="A data set of the environment, wherever it lies.")
 
-    @model_validator(mode="after")
-    def _one(self) -> MountSource:
+    def conflicts(self) -> Iterator[Conflict]:
+        """Yield that nothing, or more than one thing, is given."""
         given = [name for name, value in self if value is not None]
         if len(given) != 1:
             said = f"{' and '.join(given)} are both given" if given else "says nothing to mount"
-            kinds = " or ".join(type(self).model_fields)
-            raise PydanticCustomError("one_source", said, {"allowed": f"one of {kinds}", "nearest": None})
-        return self
+            yield Conflict((), said, f"one of {' or '.join(type(self).model_fields)}")
 
 
 class Mount(Section):

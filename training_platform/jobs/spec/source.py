@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from pydantic import Field, model_validator
-from pydantic_core import PydanticCustomError
+from collections.abc import Iterator
 
-from training_platform.config.reading.conflicts import Conflict, refuse_conflicts
-from training_platform.config.reading.section import Name, Section
+from pydantic import Field
+
+from training_platform.config.reading.conflicts import Conflict, Consistent
+from training_platform.config.reading.section import Name
 from training_platform.config.reading.texts import Image
 from training_platform.jobs.spec.values import InFolder, Module
 
 
-class PythonSource(Section):
+class PythonSource(Consistent):
     """One file, or a package; it goes to the team's bucket as an sdist when the job is submitted."""
 
     file: InFolder | None = Field(
@@ -32,17 +33,15 @@ class PythonSource(Section):
     )
     bucket: Name | None = Field(default=None, description="The team's bucket for it; default: that of output.")
 
-    @model_validator(mode="after")
-    def _file_or_package(self) -> PythonSource:
+    def conflicts(self) -> Iterator[Conflict]:
+        """Yield the fields that do not go together; of none and of both kinds of source that alone."""
         if (self.file is None) == (self.package is None):
             said = "neither file nor package is given" if self.file is None else "file and package are both given"
-            raise PydanticCustomError("one_source", said, {"allowed": "file or package", "nearest": None})
-        conflicts = []
+            yield Conflict((), said, "file or package")
+            return
         if self.package and not self.module:
-            conflicts.append(Conflict(("package",), "does not say which module runs", "module beside it"))
+            yield Conflict(("package",), "does not say which module runs", "module beside it")
         if self.file and self.module:
-            conflicts.append(Conflict(("module",), "is for a package: the file itself runs", "none"))
+            yield Conflict(("module",), "is for a package: the file itself runs", "none")
         if self.package and self.requirements:
-            conflicts.append(Conflict(("requirements",), "is for a file: a package names its own", "none"))
-        refuse_conflicts(conflicts)
-        return self
+            yield Conflict(("requirements",), "is for a file: a package names its own", "none")

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from training_platform.config.reading.conflicts import Conflict, refuse_conflicts
-from training_platform.config.reading.section import Section
+from training_platform.config.reading.conflicts import Conflict, Consistent
 from training_platform.jobs.spec.values import Parameter
 
 Value = int | float | str
 
 
-class Range(Section):
+class Range(Consistent):
     """The values of one parameter: a list, or for a search everything between two bounds."""
 
     values: tuple[Value, ...] = Field(default=(), description="The values, each of them tried by a grid.")
@@ -22,12 +21,8 @@ class Range(Section):
     max: int | float | None = Field(default=None, description="Search: largest value.")
     scale: Literal["linear", "log"] = Field(default="linear", description="Search: how values lie between the bounds.")
 
-    @model_validator(mode="after")
-    def _list_or_bounds(self) -> Range:
-        refuse_conflicts(self._conflicts())
-        return self
-
-    def _conflicts(self) -> Iterator[Conflict]:
+    def conflicts(self) -> Iterator[Conflict]:
+        """Yield the fields that do not go together."""
         bounds = [name for name in ("min", "max") if getattr(self, name) is not None]
         if self.values and bounds:
             yield Conflict((bounds[0],), "stands beside values", "values, or min and max")
@@ -41,7 +36,7 @@ class Range(Section):
             yield Conflict(("min",), f"is {self.min}, and has no logarithm", "more than 0")
 
 
-class Sweep(Section):
+class Sweep(Consistent):
     """What is tried: every combination of the parameters' values, or those that a search picks."""
 
     parameters: dict[Parameter, Range] = Field(
@@ -63,12 +58,8 @@ class Sweep(Section):
         default=0, ge=0, description="Vertex AI: failed trials that end it; default: the service decides."
     )
 
-    @model_validator(mode="after")
-    def _method_fits(self) -> Sweep:
-        refuse_conflicts(self._conflicts())
-        return self
-
-    def _conflicts(self) -> Iterator[Conflict]:
+    def conflicts(self) -> Iterator[Conflict]:
+        """Yield the fields that do not go together."""
         if self.method == "grid":
             for name, values in self.parameters.items():
                 if not values.values:

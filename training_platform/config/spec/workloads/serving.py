@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from training_platform.catalog import MODEL_SERVERS
 from training_platform.catalog.types import ModelServer
-from training_platform.config.reading.conflicts import Conflict, above, refuse_conflicts
-from training_platform.config.reading.section import Name, OneOf, Section
+from training_platform.config.reading.conflicts import Conflict, Consistent, above
+from training_platform.config.reading.section import Name, OneOf
 from training_platform.config.reading.texts import Image, SecretVersion, Variable
 
 SERVING_PRIORITY = "serving"
@@ -18,7 +18,7 @@ Port = Annotated[int, Field(ge=1, le=65535)]
 ServerName = Annotated[str, OneOf("model server", MODEL_SERVERS)]
 
 
-class ServerSpec(Section):
+class ServerSpec(Consistent):
     """A model server: replicas of one image, each on one VM, part of a VM or several VMs, scaled between two bounds."""
 
     flavor: str = Field(description="Flavor that the team has a share of.", examples=["h100-reservation"])
@@ -75,12 +75,8 @@ class ServerSpec(Section):
         own = self.known.metrics_port
         return own if own != self.known.port else self.port or own
 
-    @model_validator(mode="after")
-    def _fields_go_together(self) -> ServerSpec:
-        refuse_conflicts(self._conflicts())
-        return self
-
-    def _conflicts(self) -> Iterator[Conflict]:
+    def conflicts(self) -> Iterator[Conflict]:
+        """Yield the fields that do not go together."""
         yield from above("min_replicas", self.min_replicas, "max_replicas", self.max_replicas)
         if self.secrets and not self.command:
             message = "is missing: secrets are fetched before the program starts, and only the image knows its own"
