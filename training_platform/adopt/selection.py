@@ -15,12 +15,8 @@ SELECTABLE = (CLUSTER, NODE_POOL, FILESTORE, BUCKET, PERSISTENT_RESOURCE)
 """What a person may name; networks, accounts and alerts are adopted where what is left needs them."""
 
 
-class SelectionError(UserError):
-    """Names that choose nothing, or things of which one stack cannot have all; the message says which."""
-
-
 def selected(contents: Contents, only: Sequence[str] = (), leave_out: Sequence[str] = ()) -> Contents:
-    """Return the contents without what was not asked for. Raises SelectionError.
+    """Return the contents without what was not asked for. Raises UserError.
 
     A name is the end of a path, ``dev-main`` or ``us-west4/clusters/dev-main``, where ``*`` is any text. What stands
     below something goes with it.
@@ -31,7 +27,7 @@ def selected(contents: Contents, only: Sequence[str] = (), leave_out: Sequence[s
             if not any(_named(path, name) for path in paths):
                 nearest = find_nearest(name, [path.rpartition("/")[2] for path in paths])
                 hint = f" Nearest: {nearest}." if nearest else ""
-                raise SelectionError(f"{option} {name}: nothing in {contents.project} is called so.{hint}")
+                raise UserError(f"{option} {name}: nothing in {contents.project} is called so.{hint}")
     chosen = set(paths)
 
     def leave(path: str) -> bool:
@@ -70,7 +66,7 @@ def _refuse_twins(contents: Contents) -> None:
         for name, paths in by_name.items():
             if len(paths) > 1:
                 ends = [each.split("/locations/")[-1] for each in sorted(paths)]
-                raise SelectionError(
+                raise UserError(
                     f"{name} is there {len(paths)} times, and a stack can have only one of that name: leave the others "
                     f"out, such as --leave-out {ends[-1]} (there are {', '.join(ends)})."
                 )

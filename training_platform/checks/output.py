@@ -33,10 +33,6 @@ _LINKING: tuple[Format, ...] = ("markdown", "html")
 _LOG_WIDTH = 160  # columns where no terminal says how wide it is: logs do not wrap
 
 
-class OutputError(UserError):
-    """A report that cannot be written; the message names the file and the reason."""
-
-
 def print_report(report: Report, to: Format, *, links: str = "", verbose: bool = True) -> None:
     """Print a report in one format; text has colours on a terminal, and is a summary unless ``verbose``."""
     console = PrintableConsole(highlight=False)
@@ -58,19 +54,18 @@ def render(report: Report, to: Format, *, links: str = "", verbose: bool = True)
 
 
 def check_writable(paths: Mapping[Path, Format]) -> None:
-    """Raise OutputError for a file that surely cannot be written, so that nobody waits for a check in vain."""
+    """Raise UserError for a file that surely cannot be written, so that nobody waits for a check in vain."""
     for path in paths:
         if os.path.isdir(path):  # unlike Path.is_dir, of a name that is too long it says no  # noqa: PTH112
-            raise OutputError(f"{path} cannot be written: it is a folder; name a file in it.")
+            raise UserError(f"{path} cannot be written: it is a folder; name a file in it.")
         if not os.path.isdir(path.parent):  # noqa: PTH112
-            raise OutputError(f"{path} cannot be written: there is no folder {path.parent}.")
+            raise UserError(f"{path} cannot be written: there is no folder {path.parent}.")
 
 
 def write_files(texts: Mapping[Path, str], *, folders: bool = False) -> None:
     """Write every file, or none: each is written beside its place first, and moved there once all are.
 
-    What is no plain file, such as a pipe, is written as it is; ``folders`` makes those that are missing. Raises
-    OutputError.
+    What is no plain file, such as a pipe, is written as it is; ``folders`` makes those that are missing. UserError.
     """
     beside: dict[Path, Path] = {}
     try:
@@ -86,7 +81,7 @@ def write_files(texts: Mapping[Path, str], *, folders: bool = False) -> None:
             if temporary != other:
                 with suppress(OSError):
                     temporary.unlink(missing_ok=True)
-        raise OutputError(f"{path} cannot be written: {error.strerror}.") from error
+        raise UserError(f"{path} cannot be written: {error.strerror}.") from error
 
 
 def _write_beside(path: Path, text: str) -> Path:

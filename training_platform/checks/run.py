@@ -16,8 +16,8 @@ def run_check(
 ) -> Report:
     """Check stacks, all or the selected ones; with ``base`` those of them that the change since it can affect.
 
-    Quotas and capacity are always summed over all stacks. Raises UnknownStackError, and BaseError where the base
-    cannot be read.
+    Quotas and capacity are always summed over all stacks. Raises UserError for a stack that has no file, and where
+    the base cannot be read.
     """
     baseline = read_baseline(root)
     if base is None:
@@ -30,7 +30,7 @@ def run_check(
 def write_baseline(root: Path, options: Options, *, selected: Sequence[str] = ()) -> Report:
     """Check stacks, write what they have to the baseline, and return the report that then results.
 
-    Where something could not be checked nothing is written. Raises UnknownStackError, and OutputError.
+    Where something could not be checked nothing is written. Raises UserError.
     """
     baseline = read_baseline(root)
     report = check_stacks(root, selected or None, options).report

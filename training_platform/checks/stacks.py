@@ -39,10 +39,6 @@ from training_platform.rules.exemptions import Exemptions, read_exemptions
 from training_platform.rules.suggestions import Suggestions
 
 
-class UnknownStackError(UserError):
-    """A stack that was asked for and has no file; the message names the nearest that has."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """How stacks are checked; ``fast`` leaves out planning."""
@@ -74,7 +70,7 @@ class Checked:
 def check_stacks(root: FilePath, names: Sequence[str] | None, options: Options, *, inputs: bool = False) -> Checked:
     """Check the named stacks, which may be none, or all for None, and every job; ``inputs`` as an outcome has them.
 
-    Raises UnknownStackError.
+    Raises UserError.
     """
     check = _read(root, options.today)
     names = stack_names(check.workspace, names)
@@ -105,14 +101,14 @@ def _read(root: FilePath, today: date) -> Checked:
 
 
 def stack_names(workspace: Workspace, selected: Sequence[str] | None) -> list[str]:
-    """Return the stacks to check, each once. Raises UnknownStackError."""
+    """Return the stacks to check, each once. Raises UserError."""
     if selected is None:
         return list(workspace.stacks)
     for name in selected:
         if name not in workspace.stacks:
             nearest = find_nearest(name, workspace.stacks)
             hint = f" Nearest: {nearest}." if nearest else ""
-            raise UnknownStackError(f"There is no stack {name}. There are: {enumeration(workspace.stacks)}.{hint}")
+            raise UserError(f"There is no stack {name}. There are: {enumeration(workspace.stacks)}.{hint}")
     return list(dict.fromkeys(selected))
 
 

@@ -9,6 +9,7 @@ import typer
 
 from training_platform.cli.options import RootOption, TodayOption
 from training_platform.cli.root import fail, repository, say
+from training_platform.config.reading.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -48,7 +49,7 @@ def show(
     from training_platform.checks.reports.quota.json_report import overview_json
     from training_platform.checks.reports.quota.markdown_report import overview_markdown
     from training_platform.checks.reports.quota.text_report import print_overview, quota_console
-    from training_platform.quota.overview import Selection, UnknownNameError, select
+    from training_platform.quota.overview import Selection, select
 
     wanted = Selection(
         projects=projects or (), regions=regions or (), quotas=quotas or (), stacks=stacks or (), teams=teams or ()
@@ -56,7 +57,7 @@ def show(
     overview = overview_of(root, today)
     try:
         chosen = select(overview, wanted)
-    except UnknownNameError as error:
+    except UserError as error:
         say_not_counted(overview)
         fail(str(error))
     if output_format == "text":

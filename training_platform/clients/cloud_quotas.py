@@ -26,10 +26,6 @@ _MOST_PAGES = 1000  # of one service: an end to a server that never stops
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 
 
-class QuotasError(UserError):
-    """The API cannot be asked, or does not answer; the message is one sentence, with what to do where that is known."""
-
-
 class Row(NamedTuple):
     """One limit; ``dimensions`` are those of the API, without a place where it holds for all places not listed."""
 
@@ -53,7 +49,7 @@ class CloudQuotas:
         self._endpoint = endpoint
 
     def quotas(self, project: str, service: str) -> Iterator[QuotaInfo]:
-        """Yield every quota of a project's service that limits an amount, not a rate. Raises QuotasError."""
+        """Yield every quota of a project's service that limits an amount, not a rate. Raises UserError."""
         path = f"v1/projects/{project}/locations/global/services/{service}/quotaInfos"
         token = ""
         for _ in range(_MOST_PAGES):
@@ -65,7 +61,7 @@ class CloudQuotas:
             token = str(page.get("nextPageToken") or "")
             if not token:
                 return
-        raise QuotasError(f"{self._endpoint}{path} has no last page.")
+        raise UserError(f"{self._endpoint}{path} has no last page.")
 
     def _get(self, path: str, project: str, token: str) -> Mapping[str, Any]:
         from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415 # of the extra
@@ -75,17 +71,17 @@ class CloudQuotas:
         try:
             answer = self._session.get(self._endpoint + path, params=parameters, timeout=_SECONDS)
         except GoogleAuthError as error:
-            raise QuotasError(f"The credentials do not work: {_line(error)}. {LOG_IN}") from error
+            raise UserError(f"The credentials do not work: {_line(error)}. {LOG_IN}") from error
         except RequestException as error:
-            raise QuotasError(f"{self._endpoint} does not answer: {_line(error)}.") from error
+            raise UserError(f"{self._endpoint} does not answer: {_line(error)}.") from error
         if answer.status_code != 200:
-            raise QuotasError(_refusal(answer, project))
+            raise UserError(_refusal(answer, project))
         try:
             body = answer.json()
         except ValueError as error:
-            raise QuotasError(f"{self._endpoint}{path} answers with something other than JSON.") from error
+            raise UserError(f"{self._endpoint}{path} answers with something other than JSON.") from error
         if not isinstance(body, dict):
-            raise QuotasError(f"{self._endpoint}{path} answers with something other than an object.")
+            raise UserError(f"{self._endpoint}{path} answers with something other than an object.")
         return body
 
 
@@ -95,7 +91,7 @@ LOG_IN = "Log in with: gcloud auth application-default login"
 def open_session(endpoint: str = ENDPOINT) -> Session:
     """Return a session with application default credentials that repeats what a busy server refused.
 
-    A plain ``http://`` endpoint has to be on this machine, and is shown no credentials. Raises QuotasError.
+    A plain ``http://`` endpoint has to be on this machine, and is shown no credentials. Raises UserError.
     """
     _check_endpoint(endpoint)
     try:
@@ -106,7 +102,7 @@ def open_session(endpoint: str = ENDPOINT) -> Session:
         from requests.adapters import HTTPAdapter  # noqa: PLC0415
         from urllib3.util import Retry  # noqa: PLC0415
     except ImportError as error:
-        raise QuotasError(f"quota pull needs the extra `quota`: {install('quota')}") from error
+        raise UserError(f"quota pull needs the extra `quota`: {install('quota')}") from error
     session: Session
     if endpoint.startswith("http://"):
         session = Session()
@@ -115,7 +111,7 @@ def open_session(endpoint: str = ENDPOINT) -> Session:
         try:
             credentials, _ = default(scopes=[_SCOPE])
         except DefaultCredentialsError as error:
-            raise QuotasError(f"There are no application default credentials. {LOG_IN}") from error
+            raise UserError(f"There are no application default credentials. {LOG_IN}") from error
         session = AuthorizedSession(credentials)
     retry = Retry(total=_RETRIES, backoff_factor=1, status_forcelist=_BUSY, raise_on_status=False)
     session.mount(endpoint, HTTPAdapter(max_retries=retry))
@@ -127,19 +123,19 @@ def _check_endpoint(endpoint: str) -> None:
     if parts.scheme == "https" and parts.hostname:
         return
     if parts.scheme != "http" or parts.hostname not in _LOOPBACK:
-        raise QuotasError(f"--endpoint {endpoint}: write https://HOST/, or http://127.0.0.1:PORT/ for a local server.")
+        raise UserError(f"--endpoint {endpoint}: write https://HOST/, or http://127.0.0.1:PORT/ for a local server.")
 
 
 def _quota_info(info: Mapping[str, Any], path: str) -> QuotaInfo:
     quota_id = info.get("quotaId")
     if not isinstance(quota_id, str) or not quota_id:
-        raise QuotasError(f"{path} lists a quota without an id.")
+        raise UserError(f"{path} lists a quota without an id.")
     rows = []
     for each in _list(info, "dimensionsInfos"):
         value = str((each.get("details") or {}).get("value", "0"))  # the API leaves 0 out
         dimensions = each.get("dimensions") or {}
         if not _WHOLE.fullmatch(value) or int(value) < -1 or not isinstance(dimensions, dict):
-            raise QuotasError(f"{path} says {value!r} of {quota_id}, which is not a limit.")
+            raise UserError(f"{path} says {value!r} of {quota_id}, which is not a limit.")
         rows.append(Row({str(name): str(text) for name, text in dimensions.items()}, int(value)))
     return QuotaInfo(quota_id, tuple(str(name) for name in info.get("dimensions") or ()), tuple(rows))
 
@@ -147,7 +143,7 @@ def _quota_info(info: Mapping[str, Any], path: str) -> QuotaInfo:
 def _list(body: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
     value = body.get(key, [])
     if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
-        raise QuotasError(f"The answer's {key} are not a list of objects.")
+        raise UserError(f"The answer's {key} are not a list of objects.")
     return value
 
 

@@ -31,15 +31,19 @@ class GoogleError(UserError):
 
 
 class GoogleApi:
-    """One version of an API. ``title`` is what messages call it, ``where`` the part of it that is asked."""
+    """One version of an API. ``title`` is what messages call it, ``where`` the part of it that is asked.
 
-    def __init__(self, api: str, version: str, endpoint: str, *, title: str, where: str) -> None:
+    ``endpoint`` is for a local cloud, or for an API whose host is called otherwise.
+    """
+
+    def __init__(self, api: str, version: str, endpoint: str | None, *, title: str, where: str) -> None:
         self._title, self._where = title, where
-        self._service = _service(api, version, endpoint, title)
+        self.endpoint = endpoint or f"https://{api}.googleapis.com/"
+        self.service = _service(api, version, self.endpoint, title)
 
-    def _send(self, request: Any, retries: int = 2) -> Json:
+    def send(self, request: Any, retries: int = 2) -> Json:
         """Send a request. Raises GoogleError."""
-        with _sentences(self._title, self._where), closing(self._service):
+        with _sentences(self._title, self._where), closing(self.service):
             found: Json = request.execute(num_retries=retries)
             return found
 
@@ -47,15 +51,15 @@ class GoogleApi:
         """Yield the pages of a list. Raises GoogleError."""
         request = getattr(collection, method)(**arguments)
         while request is not None:
-            page = self._send(request)
+            page = self.send(request)
             yield page
             following = getattr(collection, f"{method}_next", None)
             request = following(request, page) if following else None
 
     def _post(self, url: str, content: bytes, kind: str) -> tuple[int, str]:
         """Post bytes, and return the status with the beginning of what is said. Raises GoogleError."""
-        with _sentences(self._title, self._where), closing(self._service):
-            answer, body = self._service._http.request(url, "POST", body=content, headers={"Content-Type": kind})  # noqa: SLF001 # the client's own, with credentials; it uploads to Google alone
+        with _sentences(self._title, self._where), closing(self.service):
+            answer, body = self.service._http.request(url, "POST", body=content, headers={"Content-Type": kind})  # noqa: SLF001 # the client's own, with credentials; it uploads to Google alone
             return int(answer.status), _words(body.decode(errors="replace"))
 
 

@@ -86,7 +86,7 @@ class _Reader(GoogleApi):
     def items(self, listing: Listing, arguments: Mapping[str, str]) -> Iterator[Json]:
         """Yield what a list has, page after page. Raises GoogleError."""
         *collections, method = listing.method.split(".")
-        place: Any = self._service
+        place: Any = self.service
         for name in collections:
             place = getattr(place, name)()
         more = {"filter": "state:ENABLED"} if listing.type == ENABLED_APIS else {}
@@ -95,11 +95,11 @@ class _Reader(GoogleApi):
 
     def policy(self, project: str) -> Json:
         """Return the project's IAM policy. Raises GoogleError."""
-        return self._send(self._service.projects().getIamPolicy(resource=project, body={}))
+        return self.send(self.service.projects().getIamPolicy(resource=project, body={}))
 
     def account_policy(self, account: str) -> Json:
         """Return the IAM policy of a service account by its full name. Raises GoogleError."""
-        return self._send(self._service.projects().serviceAccounts().getIamPolicy(resource=account))
+        return self.send(self.service.projects().serviceAccounts().getIamPolicy(resource=account))
 
 
 def read_contents(project: str, regions: Iterable[str] = (), local_cloud: str | None = None) -> Contents:

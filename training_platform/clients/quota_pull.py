@@ -12,8 +12,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import date
 from typing import Any, NamedTuple
 
-from training_platform.clients.cloud_quotas import CloudQuotas, QuotaInfo, QuotasError, Row
-from training_platform.config.reading.errors import install
+from training_platform.clients.cloud_quotas import CloudQuotas, QuotaInfo, Row
+from training_platform.config.reading.errors import UserError, install
 from training_platform.quota.quota_ids import known_quotas, services
 from training_platform.quota.snapshot import FOLDER, Snapshot
 from training_platform.quota.snapshot_file import SCHEMA_LINE
@@ -68,7 +68,7 @@ def pull(
 ) -> Pulled:
     """Read a project's limits and return its snapshot's new text; ``text`` is the old file's, None where there is none.
 
-    ``needed`` are service and quota id of what the stacks hold. Raises QuotasError.
+    ``needed`` are service and quota id of what the stacks hold. Raises UserError.
     """
     before = _limits_of(old)
     wanted = {*known_quotas(), *needed, *((service, name) for service, ids in before.items() for name in ids)}
@@ -113,14 +113,14 @@ def changes(before: Limits, after: Limits) -> tuple[Change, ...]:
 def rewritten(project: str, text: str | None, limits: Limits, today: date) -> str:
     """Return a snapshot's text with new limits; comments and order stay, what is new comes after what was there.
 
-    Raises QuotasError where the library for it is not installed.
+    Raises UserError where the library for it is not installed.
     """
     try:
         from ruamel.yaml import YAML  # noqa: PLC0415 # of the extra
         from ruamel.yaml.comments import CommentedMap  # noqa: PLC0415
         from ruamel.yaml.scalarstring import DoubleQuotedScalarString  # noqa: PLC0415
     except ImportError as error:
-        raise QuotasError(f"quota pull needs the extra `quota`: {install('quota')}") from error
+        raise UserError(f"quota pull needs the extra `quota`: {install('quota')}") from error
     yaml = YAML()
     yaml.preserve_quotes = True
     yaml.width = _WIDTH

@@ -28,11 +28,11 @@ class VertexJobs(_VertexAi):
 
     def create(self, body: Mapping[str, Any], collection: str = CUSTOM_JOBS) -> Json:
         """Create a job; never tried twice, since an answer that is lost may be of a job that is there. GoogleError."""
-        return self._send(self._jobs(collection).create(parent=self.parent, body=dict(body)), retries=0)
+        return self.send(self._jobs(collection).create(parent=self.parent, body=dict(body)), retries=0)
 
     def get(self, name: str) -> Json:
         """Return a job by its full name. Raises GoogleError."""
-        return self._send(self._jobs(_collection(name)).get(name=name))
+        return self.send(self._jobs(_collection(name)).get(name=name))
 
     def jobs(self, query: str) -> Iterator[Json]:
         """Yield the jobs that a filter takes, of every kind, in pages. Raises GoogleError."""
@@ -43,19 +43,19 @@ class VertexJobs(_VertexAi):
 
     def cancel(self, name: str) -> None:
         """Ask a job to stop; it does so when it can. Raises GoogleError."""
-        self._send(self._jobs(_collection(name)).cancel(name=name, body={}))
+        self.send(self._jobs(_collection(name)).cancel(name=name, body={}))
 
     def tensorboard(self, title: str) -> str:
         """Return the full name of the TensorBoard that has a display name. Raises GoogleError."""
-        boards = self._service.projects().locations().tensorboards()
-        found = self._send(boards.list(parent=self.parent, filter=f'displayName="{title}"'))
+        boards = self.service.projects().locations().tensorboards()
+        found = self.send(boards.list(parent=self.parent, filter=f'displayName="{title}"'))
         for board in found.get("tensorboards") or ():
             if board.get("displayName") == title:
                 return str(board["name"])
         raise GoogleError(f"There is no TensorBoard {title} in {self.parent}: deploy the team's stack first.")
 
     def _jobs(self, collection: str) -> Any:
-        return getattr(self._service.projects().locations(), collection)()
+        return getattr(self.service.projects().locations(), collection)()
 
 
 class PersistentResources(_VertexAi):
@@ -63,15 +63,15 @@ class PersistentResources(_VertexAi):
 
     def get(self, resource_id: str) -> Json:
         """Return a resource by its id. Raises GoogleError."""
-        return self._send(self._resources().get(name=f"{self.parent}/persistentResources/{resource_id}"))
+        return self.send(self._resources().get(name=f"{self.parent}/persistentResources/{resource_id}"))
 
     def reboot(self, resource_id: str) -> str:
         """Ask for a restart of its VMs, and return the operation's name. Raises GoogleError."""
         name = f"{self.parent}/persistentResources/{resource_id}"
-        return str(self._send(self._resources().reboot(name=name, body={}), retries=0)["name"])
+        return str(self.send(self._resources().reboot(name=name, body={}), retries=0)["name"])
 
     def _resources(self) -> Any:
-        return self._service.projects().locations().persistentResources()
+        return self.service.projects().locations().persistentResources()
 
 
 def _collection(name: str) -> str:

@@ -6,12 +6,8 @@ from training_platform.config.reading.errors import UserError
 from training_platform.config.workspace import Workspace
 
 
-class UnsortedError(UserError):
-    """A stack file that does not say where it belongs; the message is one sentence."""
-
-
 def environment_order(workspace: Workspace) -> tuple[list[str], list[str]]:
-    """Return the environments that are not production, and those that are or do not say. Raises UnsortedError."""
+    """Return the environments that are not production, and those that are or do not say. Raises UserError."""
     _refuse_unsorted(workspace)
     names = {stack.name: environment.production for stack, environment in workspace.environments()}
     return (
@@ -21,7 +17,7 @@ def environment_order(workspace: Workspace) -> tuple[list[str], list[str]]:
 
 
 def stacks_of(workspace: Workspace, environment: str) -> list[str]:
-    """Return an environment's stack and then its teams'. Raises UnsortedError."""
+    """Return an environment's stack and then its teams'. Raises UserError."""
     _refuse_unsorted(workspace)
     return [name for name, stack in workspace.stacks.items() if stack.environment_name == environment]
 
@@ -32,4 +28,4 @@ def _refuse_unsorted(workspace: Workspace) -> None:
         finding.one_line for stack in workspace.stacks.values() if not stack.section for finding in stack.findings
     )
     for sentence in (*workspace.unreadable, *rejected):
-        raise UnsortedError(f"it is not known where each stack belongs: {sentence}")
+        raise UserError(f"it is not known where each stack belongs: {sentence}")

@@ -18,10 +18,6 @@ _NAME = re.compile(r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:[._
 _TAG = re.compile(r"\w[\w.-]{0,127}", re.ASCII)
 
 
-class ImageError(UserError):
-    """An image that cannot be built as asked; the message is one sentence."""
-
-
 class Repository(NamedTuple):
     """A Docker repository of Artifact Registry, ``HOST/PROJECT/REPOSITORY``, and its project."""
 
@@ -30,25 +26,25 @@ class Repository(NamedTuple):
 
 
 def repository_of(workspace: Workspace, environment: str) -> Repository:
-    """Return the repository of an environment. Raises ImageError where there is none."""
+    """Return the repository of an environment. Raises UserError where there is none."""
     home = workspace.stacks.get(environment)
     if home is None or home.environment is None:
         names = [stack.name for stack, _ in workspace.environments()]
         nearest = find_nearest(environment, names)
-        raise ImageError(f"There is no environment {environment}." + (f" Nearest: {nearest}." if nearest else ""))
+        raise UserError(f"There is no environment {environment}." + (f" Nearest: {nearest}." if nearest else ""))
     images = home.environment.images
     if images is None:
-        raise ImageError(f"{environment} has no repository of images: set images.location in its stack file.")
+        raise UserError(f"{environment} has no repository of images: set images.location in its stack file.")
     project = home.environment.project
     return Repository(repository_url(environment, project, images.location), project)
 
 
 def image_name(repository: Repository, name: str, tag: str) -> str:
-    """Return an image as job files name it. Raises ImageError for what no image is called."""
+    """Return an image as job files name it. Raises UserError for what no image is called."""
     if not _NAME.fullmatch(name):
-        raise ImageError(f"{name!r} is not a name of an image: lower-case letters, digits, and . _ - / between them.")
+        raise UserError(f"{name!r} is not a name of an image: lower-case letters, digits, and . _ - / between them.")
     if not _TAG.fullmatch(tag):
-        raise ImageError(f"{tag!r} is not a tag of an image: letters, digits, _ . and -, at most 128.")
+        raise UserError(f"{tag!r} is not a tag of an image: letters, digits, _ . and -, at most 128.")
     return f"{repository.path}/{name}:{tag}"
 
 

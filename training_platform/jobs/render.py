@@ -27,10 +27,6 @@ if TYPE_CHECKING:
     from training_platform.jobs.vertex.quota import Quotas
 
 
-class RenderError(UserError):
-    """A job that cannot be rendered as asked; the message is one sentence."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Rendered:
     """A rendered job: the manifest or body, empty where errors stand in its way, and notes for people."""
@@ -46,7 +42,7 @@ class Rendered:
 
 
 def render_job(path: FilePath, root: FilePath, target: Target | None, today: date) -> Rendered:
-    """Render one job file; findings about its other target do not count. Raises UnreadableError and RenderError."""
+    """Render one job file; findings about its other target do not count. Raises UnreadableError and UserError."""
     job, findings = read_job(path, root, read_workspace(root))
     if job is None:
         return Rendered(findings=tuple(findings))
@@ -73,7 +69,7 @@ def cost_of_file(
 ) -> tuple[list[JobCost], tuple[Finding, ...]]:
     """Return what a job file's targets cost, none where it has errors other than of quotas.
 
-    Raises UnreadableError and RenderError.
+    Raises UnreadableError and UserError.
     """
     from training_platform.jobs.cost import job_cost
 
@@ -145,12 +141,12 @@ def targets(job: ResolvedJob) -> list[Target]:
 
 
 def chosen_target(job: ResolvedJob, asked: Target | None) -> Target:
-    """Return the target that was asked for, or the only one. Raises RenderError."""
+    """Return the target that was asked for, or the only one. Raises UserError."""
     has = targets(job)
     if asked is None and len(has) > 1:
-        raise RenderError(f"{job.source.file} can run on {' and on '.join(has)}: say which with --target.")
+        raise UserError(f"{job.source.file} can run on {' and on '.join(has)}: say which with --target.")
     if asked is not None and asked not in has:
-        raise RenderError(f"{job.source.file} has no {asked} target; it has {' and '.join(has)}.")
+        raise UserError(f"{job.source.file} has no {asked} target; it has {' and '.join(has)}.")
     return asked or has[0]
 
 

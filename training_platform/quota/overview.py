@@ -34,10 +34,6 @@ PLATFORM = "platform"
 """Whose a charge is that an environment's stack makes."""
 
 
-class UnknownNameError(UserError):
-    """A project, region, quota, stack or team that nothing is known of; the message names the nearest that is."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Overview:
     """The ledgers on one day. ``not_counted`` are sentences about files whose demand or limits are missing here."""
@@ -99,7 +95,7 @@ def read_overview(root: FilePath, today: date) -> Overview:
 
 
 def select(overview: Overview, selection: Selection) -> Overview:
-    """Return the part of an overview that a selection names. Raises UnknownNameError."""
+    """Return the part of an overview that a selection names. Raises UserError."""
     _check(overview, selection)
     ledgers = []
     for ledger in overview.ledgers:
@@ -174,7 +170,7 @@ def _wanted_part(line: CapacityLine | FileLine, overview: Overview, selection: S
 
 
 def _check(overview: Overview, selection: Selection) -> None:
-    """Raise UnknownNameError for a name that would select nothing, rather than show nothing."""
+    """Raise UserError for a name that would select nothing, rather than show nothing."""
     lines = [line for ledger in overview.ledgers for line in ledger.lines]
     ids = {line.key.quota_id for line in lines}
     known: dict[str, tuple[Iterable[str], Collection[str]]] = {
@@ -189,7 +185,7 @@ def _check(overview: Overview, selection: Selection) -> None:
             if name not in names:
                 nearest = find_nearest(name, names)
                 hint = f"Nearest: {nearest}." if nearest else f"There are: {enumeration(names)}."
-                raise UnknownNameError(f"No stack holds anything of {what} {name!r}. {hint}")
+                raise UserError(f"No stack holds anything of {what} {name!r}. {hint}")
 
 
 def _in(name: str, wanted: Collection[str]) -> bool:

@@ -17,10 +17,6 @@ _KEY = "quota_requests"
 _VALUE = re.compile(r"""(["']?value["']?\s*:\s+)-?\d+""")
 
 
-class RequestError(UserError):
-    """Requests that cannot be written; the message is one sentence that says what to do."""
-
-
 class _Edit(NamedTuple):
     """Lines that come before a line of the file, or instead of it; lines count from 0."""
 
@@ -33,13 +29,13 @@ def with_requests(plan: ProjectPlan, text: str, *, contact: str | None = None, j
     """Return a stack file's text with a plan's requests: a new one each, or the value of the one that it has.
 
     ``contact`` and ``justification`` are for new ones; without them the environment's alerts say whom to ask, and the
-    holders why. Raises RequestError, also where the layout of the file leaves no place for whole lines.
+    holders why. Raises UserError, also where the layout of the file leaves no place for whole lines.
     """
     if plan.stack is None or plan.environment is None:
-        raise RequestError(f"No environment stack has {plan.ledger.project}: ask for the limits in its console.")
+        raise UserError(f"No environment stack has {plan.ledger.project}: ask for the limits in its console.")
     contact = contact or contact_of(plan.environment)
     if contact is None:
-        raise RequestError(f"{plan.stack.source.file} has no alerts.emails: say whom Google may ask, with --contact.")
+        raise UserError(f"{plan.stack.source.file} has no alerts.emails: say whom Google may ask, with --contact.")
     source = parse_source(text, plan.stack.source.file)
     path = (*plan.stack.below, _KEY)
     here = value_at(source.value, path)
@@ -81,7 +77,7 @@ def _applied(edits: list[_Edit], lines: list[str], newline: str) -> str:
 
 
 def _verify(written: str, before: Source, path: Path, plan: ProjectPlan, entries: dict[str, list[str]]) -> None:
-    """Raise RequestError unless the text says what the file said, with the requests, and nothing else."""
+    """Raise UserError unless the text says what the file said, with the requests, and nothing else."""
     wanted = deepcopy(before.value)
     section = value_at(wanted, path[:-1])
     requests = section[_KEY] = section.get(_KEY) or {}
@@ -96,7 +92,7 @@ def _verify(written: str, before: Source, path: Path, plan: ProjectPlan, entries
         after = Source(before.file)
     if after.value != wanted or after.findings:  # such as of a key that stands there twice
         line = before.position(path).line
-        raise RequestError(
+        raise UserError(
             f"{before.file}:{line}: is laid out so that no line of {_KEY} can be written: give each key a line of its "
             "own, or paste what `training-platform quota plan` prints."
         )

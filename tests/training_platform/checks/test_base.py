@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from training_platform.checks.comparison.base_files import BaseError
 from training_platform.checks.comparison.comparison import Comparison, StackChange
 from training_platform.checks.report import Report
 from training_platform.cli.main import app
+from training_platform.config.reading.errors import UserError
 
 NODE_POOL = "gcp:container/nodePool:NodePool"
 
@@ -214,7 +214,7 @@ def test_where_the_program_changed_the_base_is_planned_by_its_own(repository: An
     main.write_text(f'{now}pulumi.export("before", 1)\nprint("noise")\n', encoding="utf-8")
     cluster = repository.root / "training_platform" / "resources" / "gke" / "cluster.py"
     text = cluster.read_text(encoding="utf-8")
-    assert '"datapath_provider": "ADVANCED_DATAPATH"' in text
+    assert 'datapath_provider="ADVANCED_DATAPATH"' in text
     cluster.write_text(text.replace('"ADVANCED_DATAPATH"', '"LEGACY_DATAPATH"'))
     repository.commit()
     repository.git("switch", "--quiet", "--create", "newer")
@@ -293,7 +293,7 @@ def test_a_repository_below_the_top_of_a_checkout_is_compared_with_its_own_folde
 
 
 def test_a_branch_that_does_not_exist_is_refused_with_the_nearest(repository: Any) -> None:
-    with pytest.raises(BaseError, match=r"no commit mian in this clone: fetch it.*Nearest: main\."):
+    with pytest.raises(UserError, match=r"no commit mian in this clone: fetch it.*Nearest: main\."):
         repository.compare(base="mian")
 
 
@@ -307,14 +307,14 @@ def test_a_branch_that_does_not_exist_is_refused_with_the_nearest(repository: An
     ],
 )
 def test_what_to_fetch_is_said_where_it_can_be_fetched(repository: Any, base: str, said: str) -> None:
-    with pytest.raises(BaseError) as refused:
+    with pytest.raises(UserError) as refused:
         repository.compare(base=base)
 
     assert said in str(refused.value)
 
 
 def test_a_name_that_looks_like_an_option_is_no_option(repository: Any) -> None:
-    with pytest.raises(BaseError, match="no commit --all"):
+    with pytest.raises(UserError, match="no commit --all"):
         repository.compare(base="--all")
 
 
@@ -328,7 +328,7 @@ def test_a_shallow_clone_without_the_common_commit_says_what_to_fetch(repository
     repository.git("fetch", "--quiet", "--depth", "1", "origin", "main:refs/remotes/origin/main", root=clone)
     repository.root = clone
 
-    with pytest.raises(BaseError, match=r"shallow clone.*fetch-depth: 0"):
+    with pytest.raises(UserError, match=r"shallow clone.*fetch-depth: 0"):
         repository.compare(base="origin/main")
 
 
@@ -337,17 +337,17 @@ def test_branches_without_a_common_commit_are_refused(repository: Any) -> None:
     repository.git("commit", "--quiet", "--allow-empty", "--message", "alone")
     repository.git("switch", "--quiet", "change")
 
-    with pytest.raises(BaseError, match="no commit in common"):
+    with pytest.raises(UserError, match="no commit in common"):
         repository.compare(base="alone")
 
 
 def test_without_a_repository_or_git_there_is_no_base(repository: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.rmtree(repository.root / ".git")
-    with pytest.raises(BaseError, match="is not in a git repository"):
+    with pytest.raises(UserError, match="is not in a git repository"):
         repository.compare()
 
     monkeypatch.setenv("PATH", "")
-    with pytest.raises(BaseError, match="needs git"):
+    with pytest.raises(UserError, match="needs git"):
         repository.compare()
 
 

@@ -15,8 +15,9 @@ from typer.testing import CliRunner
 from tests.places import ORGANISATION, ROOT
 from training_platform.checks.report import Report
 from training_platform.checks.run import run_check
-from training_platform.checks.stacks import Options, UnknownStackError
+from training_platform.checks.stacks import Options
 from training_platform.cli.main import app
+from training_platform.config.reading.errors import UserError
 from training_platform.config.reading.finding import Finding
 
 TODAY = date(2026, 11, 21)
@@ -144,7 +145,7 @@ def test_a_program_that_fails_is_exit_code_2_with_one_sentence(copy: Path) -> No
 
 
 def test_an_unknown_stack_is_refused_with_the_nearest() -> None:
-    with pytest.raises(UnknownStackError, match=r"no stack pord\..*Nearest: prod\."):
+    with pytest.raises(UserError, match=r"no stack pord\..*Nearest: prod\."):
         run_check(ORGANISATION, Options(today=TODAY), selected=["pord"])
 
 

@@ -10,7 +10,8 @@ import pytest
 import requests
 from google.auth import exceptions
 
-from training_platform.clients.cloud_quotas import ENDPOINT, CloudQuotas, QuotasError, Row, open_session
+from training_platform.clients.cloud_quotas import ENDPOINT, CloudQuotas, Row, open_session
+from training_platform.config.reading.errors import UserError
 
 SERVICE = "compute.googleapis.com"
 PATH = f"{ENDPOINT}v1/projects/example-train/locations/global/services/{SERVICE}/quotaInfos"
@@ -53,7 +54,7 @@ def listed(*answers: Any) -> list[Any]:
 
 
 def refused(code: int, body: Any = b"") -> str:
-    with pytest.raises(QuotasError) as caught:
+    with pytest.raises(UserError) as caught:
         listed(response(code, body))
     return str(caught.value)
 
@@ -113,7 +114,7 @@ def test_an_answer_of_another_shape_is_one_sentence(body: Any) -> None:
 def test_a_server_that_never_stops_is_left() -> None:
     page = {"quotaInfos": [], "nextPageToken": "again"}
 
-    with pytest.raises(QuotasError, match="has no last page"):
+    with pytest.raises(UserError, match="has no last page"):
         listed(*([page] * 1001))
 
 
@@ -143,7 +144,7 @@ def test_an_error_that_cannot_be_read_is_one_sentence_too(body: Any) -> None:
 
 
 def test_a_server_that_is_not_there_is_one_sentence() -> None:
-    with pytest.raises(QuotasError, match=r"^https://cloudquotas.googleapis.com/ does not answer: no\.$"):
+    with pytest.raises(UserError, match=r"^https://cloudquotas.googleapis.com/ does not answer: no\.$"):
         listed(requests.ConnectionError("no"))
 
 
@@ -151,12 +152,12 @@ def test_a_connection_that_fails_is_told_in_the_system_s_words_alone() -> None:
     failed = requests.ConnectionError("HTTPSConnectionPool(host='x', port=443): Max retries exceeded with url: /x")
     failed.__context__ = ConnectionRefusedError(111, "Connection refused")
 
-    with pytest.raises(QuotasError, match=r" does not answer: \[Errno 111\] Connection refused\.$"):
+    with pytest.raises(UserError, match=r" does not answer: \[Errno 111\] Connection refused\.$"):
         listed(failed)
 
 
 def test_credentials_that_have_ended_say_how_to_log_in() -> None:
-    with pytest.raises(QuotasError, match=r"The credentials do not work: over\. Log in with: gcloud auth"):
+    with pytest.raises(UserError, match=r"The credentials do not work: over\. Log in with: gcloud auth"):
         listed(exceptions.RefreshError("over"))
 
 
@@ -166,7 +167,7 @@ def test_missing_credentials_say_how_to_log_in(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr("google.auth.default", none)
 
-    with pytest.raises(QuotasError, match=r"no application default credentials\. Log in with: gcloud auth"):
+    with pytest.raises(UserError, match=r"no application default credentials\. Log in with: gcloud auth"):
         open_session()
 
 
@@ -174,13 +175,13 @@ def test_missing_credentials_say_how_to_log_in(monkeypatch: pytest.MonkeyPatch) 
 def test_without_the_extra_one_sentence_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch, module: str) -> None:
     monkeypatch.setitem(sys.modules, module, None)
 
-    with pytest.raises(QuotasError, match=r"needs the extra `quota`: pip install"):
+    with pytest.raises(UserError, match=r"needs the extra `quota`: pip install"):
         open_session()
 
 
 @pytest.mark.parametrize("endpoint", ["http://quotas.example.com/", "ftp://127.0.0.1/", "127.0.0.1:80/", "https:///"])
 def test_only_this_machine_is_asked_without_encryption(endpoint: str) -> None:
-    with pytest.raises(QuotasError, match="--endpoint"):
+    with pytest.raises(UserError, match="--endpoint"):
         open_session(endpoint)
 
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from training_platform.clients.cloud_quotas import CloudQuotas, QuotaInfo, QuotasError, Row
+from training_platform.clients.cloud_quotas import CloudQuotas, QuotaInfo, Row
 from training_platform.clients.quota_pull import Pulled, pull, rows_of
+from training_platform.config.reading.errors import UserError
 from training_platform.config.reading.source import parse_source
 from training_platform.quota.quota_ids import known_quotas
 from training_platform.quota.snapshot import Snapshot, parse_snapshot
@@ -202,5 +203,5 @@ def test_text_of_a_file_is_no_wider_than_it_was_written() -> None:
 def test_without_the_library_for_comments_one_sentence_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "ruamel.yaml", None)
 
-    with pytest.raises(QuotasError, match="needs the extra `quota`"):
+    with pytest.raises(UserError, match="needs the extra `quota`"):
         pulled(SAME)

@@ -22,10 +22,6 @@ from training_platform.config.reading.errors import UserError
 _PREFIX, _LOCK = "training-platform-base-", "lock"
 
 
-class BaseError(UserError):
-    """A base that cannot be read; the message is one sentence with what to do."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class BaseTree:
     """The files of the base in ``root``; ``changed`` are paths that differ from the work tree's, below the root."""
@@ -38,7 +34,7 @@ class BaseTree:
 
 @contextmanager
 def base_tree(root: Path, ref: str) -> Iterator[BaseTree]:
-    """Yield the base that the work tree around ``root`` and ``ref`` have in common. Raises BaseError."""
+    """Yield the base that the work tree around ``root`` and ``ref`` have in common. Raises UserError."""
     git = _Git(root)
     commit = _merge_base(git, ref)
     with _folder() as folder:
@@ -75,11 +71,11 @@ class _Git:
     def __init__(self, folder: Path) -> None:
         found = shutil.which("git")
         if found is None:
-            raise BaseError("--base needs git, and there is none on PATH: install it, or leave --base out.")
+            raise UserError("--base needs git, and there is none on PATH: install it, or leave --base out.")
         self._command, self._folder = found, folder
         inside = self.run("rev-parse", "--show-prefix")
         if inside is None:
-            raise BaseError(
+            raise UserError(
                 f"{folder} is not in a git repository, so there is no base to compare with: leave --base out."
             )
         self.prefix = inside.rstrip("\n")  # of the folder below the top of the repository, with a slash at its end
@@ -101,21 +97,21 @@ class _Git:
 
 def _merge_base(git: _Git, ref: str) -> str:
     if git.run("rev-parse", "--verify", "--quiet", "HEAD^{commit}") is None:
-        raise BaseError("This repository has no commit yet, so there is no base to compare with: leave --base out.")
+        raise UserError("This repository has no commit yet, so there is no base to compare with: leave --base out.")
     if not ref.strip():
-        raise BaseError("--base names no commit: give a branch, such as origin/main.")
+        raise UserError("--base names no commit: give a branch, such as origin/main.")
     named = git.run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
     if named is None:
-        raise BaseError(_unknown(git, ref))
+        raise UserError(_unknown(git, ref))
     common = git.run("merge-base", "HEAD", named.strip())
     if common is not None:
         return common.split()[0]
     if (git.run("rev-parse", "--is-shallow-repository") or "").strip() == "true":
-        raise BaseError(
+        raise UserError(
             f"This is a shallow clone without the commit that HEAD and {ref} have in common: fetch the whole history, "
             "with `git fetch --unshallow`, or fetch-depth: 0 where actions/checkout makes the clone."
         )
-    raise BaseError(f"HEAD and {ref} have no commit in common: name the branch that this one came from.")
+    raise UserError(f"HEAD and {ref} have no commit in common: name the branch that this one came from.")
 
 
 def _unknown(git: _Git, ref: str) -> str:
@@ -135,10 +131,10 @@ def _lay_out(git: _Git, commit: str, tree: Path) -> None:
     index = {"GIT_INDEX_FILE": str(tree.parent / "index")}
     part = f"{commit}:{git.prefix.rstrip('/')}"
     if git.run("read-tree", part, env=index) is None:
-        raise BaseError(f"{git.prefix} is not in commit {commit[:12]}: there is no base to compare with.")
+        raise UserError(f"{git.prefix} is not in commit {commit[:12]}: there is no base to compare with.")
     # An absolute prefix leaves the work tree out of it.
     if git.run("checkout-index", "--all", f"--prefix={tree}{os.sep}", env=index) is None:
-        raise BaseError(f"The files of commit {commit[:12]} cannot be read: is this a partial clone without them?")
+        raise UserError(f"The files of commit {commit[:12]} cannot be read: is this a partial clone without them?")
 
 
 def _changed(git: _Git, commit: str) -> tuple[str, ...]:
@@ -146,5 +142,5 @@ def _changed(git: _Git, commit: str) -> tuple[str, ...]:
     tracked = git.run("diff", "--name-only", "--no-renames", "--relative", "-z", commit, "--", ".")
     new = git.run("ls-files", "--others", "--exclude-standard", "-z", "--", ".")
     if tracked is None or new is None:
-        raise BaseError(f"git cannot compare the work tree with commit {commit[:12]}.")
+        raise UserError(f"git cannot compare the work tree with commit {commit[:12]}.")
     return tuple(sorted({name for name in f"{tracked}{new}".split("\0") if name}))

@@ -27,7 +27,8 @@ from training_platform.checks.comparison.comparison import Comparison, StackChan
 from training_platform.checks.comparison.guard import guard
 from training_platform.checks.fingerprints import fingerprints, set_aside
 from training_platform.checks.report import Report
-from training_platform.checks.stacks import Options, UnknownStackError, check_stacks, stack_names
+from training_platform.checks.stacks import Options, check_stacks, stack_names
+from training_platform.config.reading.errors import UserError
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import STACKS_FOLDER, Workspace, read_workspace
 
@@ -45,7 +46,7 @@ def check_against(
 ) -> Report:
     """Check the stacks that the change since ``ref`` can affect, and compare them with what they were.
 
-    ``new_only`` sets findings aside that the base has as well. Raises BaseError and UnknownStackError.
+    ``new_only`` sets findings aside that the base has as well. Raises UserError.
     """
     options.progress(f"reading {ref}")
     with base_tree(root, ref) as tree:
@@ -75,7 +76,7 @@ def check_against(
 def _refuse_old_names(selected: Sequence[str], scope: Affected, ref: str) -> None:
     for name, was in scope.renamed.items():
         if was in selected:
-            raise UnknownStackError(f"There is no stack {was} any more: what {ref} calls {was} is called {name} now.")
+            raise UserError(f"There is no stack {was} any more: what {ref} calls {was} is called {name} now.")
 
 
 def _undeclared(scope: Affected, head: Workspace, ref: str) -> Iterator[str]:

@@ -37,14 +37,10 @@ def cache_folder() -> Path:
     return base / "training-platform" / FORMAT
 
 
-class CacheError(UserError):
-    """A folder that somebody else may have written; the message is one sentence with what to do."""
-
-
 class Cache:
     """Outcomes by digest. A folder that cannot be read or written is an empty cache, and no error.
 
-    Raises CacheError for a folder that is not this user's, or that others may write.
+    Raises UserError for a folder that is not this user's, or that others may write.
     """
 
     def __init__(self, folder: Path, now: Callable[[], float] = time.time) -> None:
@@ -53,7 +49,7 @@ class Cache:
         with suppress(OSError):
             status = folder.lstat()
             if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & _OTHERS_WRITE:
-                raise CacheError(
+                raise UserError(
                     f"{folder} is not this user's alone, so what it holds cannot be trusted: delete it, set "
                     "XDG_CACHE_HOME to a folder of your own, or check with --no-cache."
                 )

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 from training_platform.checks.planning.garbage_collector import collector_off
 from training_platform.checks.planning.order import PlanningError
 from training_platform.checks.planning.outcome import encode, outcome_of
-from training_platform.config.reading.errors import UserError
 from training_platform.config.reading.source import UnreadableError
 from training_platform.config.spec.stack import read_stack
 from training_platform.config.workspace import STACKS_FOLDER
@@ -38,10 +37,6 @@ class Answer(NamedTuple):
 
     data: bytes | None
     failure: str | None = None
-
-
-class SchedulerError(UserError):
-    """A scheduler elsewhere that cannot plan; the message is a sentence."""
 
 
 @collector_off()  # it loads Pulumi

@@ -94,13 +94,12 @@ class Options:
 
     def vms(self, place: Place, job: ResolvedJob) -> Iterator[str]:
         """Yield what the pools are doing that a job's VMs come from."""
-        from training_platform.clients.google_services import NodePools
+        from training_platform.clients.google_services import node_pools
         from training_platform.config.reading.clock import today
         from training_platform.jobs.runs.why_no_vms import vm_sentences
 
         def states() -> dict[str, Any]:
-            endpoint = self.endpoint("container")
-            return NodePools(place.environment.project, place.location, place.cluster, endpoint).states()
+            return node_pools(place.environment.project, place.location, place.cluster, self.endpoint("container"))
 
         yield from vm_sentences(job, states, today(self.folder(), None))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from training_platform.clients.google_services import CloudStorage, Filestore, Lustre
+from training_platform.clients.google_services import CloudStorage, filestore_address, lustre_address
 from training_platform.clients.vertex_ai import VertexJobs
 from training_platform.jobs.runs.submission import Prepared
 from training_platform.jobs.sdist import package_uri, sdist
@@ -30,5 +30,5 @@ def _look_up(thing: Deployed, endpoint: Endpoint) -> str:
     if thing.kind == "tensorboard":
         return VertexJobs(thing.project, thing.location, endpoint("aiplatform")).tensorboard(thing.name)
     if thing.kind == "lustre":
-        return Lustre(thing.project, endpoint("lustre")).address(thing.location, thing.name)
-    return Filestore(thing.project, endpoint("file")).address(thing.location, thing.name)
+        return lustre_address(thing.project, thing.location, thing.name, endpoint("lustre"))
+    return filestore_address(thing.project, thing.location, thing.name, endpoint("file"))

@@ -22,10 +22,6 @@ from training_platform.resources.gke.control_plane import context_name
 from training_platform.resources.scope import Scope, team_scope
 
 
-class NoPlaceError(UserError):
-    """What was asked for is nowhere in the repository; the message is one sentence."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Place:
     """A cluster, or a region of Vertex AI, with one team in it. ``key`` is the cluster's key in the stack file."""
@@ -70,7 +66,7 @@ def place_of(job: ResolvedJob, target: Target) -> Place:
 def places(root: Path, workspace: Workspace, *, environment: str | None = None, team: str | None = None) -> list[Place]:
     """Return every place in which the teams that are asked for can have runs, each once.
 
-    Raises NoPlaceError where nothing of the repository is called so. Of a broken job file nothing is known.
+    Raises UserError where nothing of the repository is called so. Of a broken job file nothing is known.
     """
     return _places(_jobs(root, workspace), workspace, environment=environment, team=team)
 
@@ -86,7 +82,7 @@ def _places(
     if not teams:
         asked = " and ".join(f"{what} {name}" for what, name in (("environment", environment), ("team", team)) if name)
         known = sorted({one.name for _, one, _ in workspace.teams()})
-        raise NoPlaceError(f"There is no team stack{f' of {asked}' if asked else ''}. {_allowed(team or '', known)}")
+        raise UserError(f"There is no team stack{f' of {asked}' if asked else ''}. {_allowed(team or '', known)}")
     found = {
         (one.environment, one.name, "gke", cluster): _place("gke", cluster, one, home)
         for one, home in teams
@@ -105,16 +101,15 @@ def places_of_run(
 ) -> tuple[list[Place], list[Place]]:
     """Return where the job file says that a run is, by which its name begins, and the other places of its team.
 
-    A job file may have changed since the run was submitted, and may be gone where ``team`` is given. Raises
-    NoPlaceError.
+    A job file may have changed since the run was submitted, and may be gone where ``team`` is given. Raises UserError.
     """
     jobs = list(_jobs(root, workspace))
     named = [job for job in jobs if job.name in (run, job_of(run)) and team in (None, job.team.name)]
     if len(owners := sorted({job.team.name for job in named})) > 1:
-        raise NoPlaceError(f"Teams {' and '.join(owners)} have a job {job_of(run)!r} each: say which with --team.")
+        raise UserError(f"Teams {' and '.join(owners)} have a job {job_of(run)!r} each: say which with --team.")
     if not named and team is None:
         known = sorted({job.name for job in jobs})
-        raise NoPlaceError(
+        raise UserError(
             f"No job file is called {job_of(run)!r}, so nobody here can say where {run} is; --team looks in all places "
             f"of a team. {_allowed(job_of(run), known)}"
         )

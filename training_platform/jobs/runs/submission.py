@@ -10,10 +10,11 @@ from typing import Any
 from training_platform.clients.google_api import GoogleError
 from training_platform.clients.kubernetes_api import JOBSETS, LOCAL_QUEUES, ClusterApi, ClusterError
 from training_platform.clients.vertex_ai import VertexJobs
+from training_platform.config.reading.errors import UserError
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import read_workspace
 from training_platform.jobs.gke.jobset import jobset
-from training_platform.jobs.render import RenderError, chosen_target, judge
+from training_platform.jobs.render import chosen_target, judge
 from training_platform.jobs.resolve import ResolvedJob, read_job
 from training_platform.jobs.runs.naming import as_run, new_run, point_runs
 from training_platform.jobs.runs.places import Place, place_of
@@ -43,7 +44,7 @@ class Prepared:
 
 
 def prepare(path: Path, root: Path, target: Target | None, today: date, run: str | None = None) -> Prepared:
-    """Return a job file's next run, judged as ``job check`` does. Raises UnreadableError and RenderError.
+    """Return a job file's next run, judged as ``job check`` does. Raises UnreadableError and UserError.
 
     ``run`` is its name; None makes one up.
     """
@@ -99,17 +100,17 @@ def submit_to_gke(prepared: Prepared, cluster: ClusterApi) -> list[str]:
 def submit_to_vertex(prepared: Prepared, vertex: VertexJobs) -> list[str]:
     """Create the job and return the run's name.
 
-    Raises GoogleError, and RenderError for a namesake, which Vertex AI would let in, a job without an account, and
+    Raises GoogleError, and UserError for a namesake, which Vertex AI would let in, a job without an account, and
     machines of a persistent resource that is not there.
 
     Without an account of its own it would run as the project's custom code agent, with rights on the whole project.
     """
     (body,) = prepared.bodies
     if not job_spec(body).get("serviceAccount"):
-        raise RenderError("The job has no service account of its team, and is never submitted without.")
+        raise UserError("The job has no service account of its team, and is never submitted without.")
     name = str(body["displayName"])
     if any(vertex.jobs(f'display_name="{name}"')):
-        raise RenderError(f"Vertex AI has a run {name} in {vertex.parent} already; leave --run out for a new name.")
+        raise UserError(f"Vertex AI has a run {name} in {vertex.parent} already; leave --run out for a new name.")
     try:
         vertex.create(body, prepared.collection)
     except GoogleError as error:
@@ -117,5 +118,5 @@ def submit_to_vertex(prepared: Prepared, vertex: VertexJobs) -> list[str]:
         if error.status != 404 or not kept:
             raise
         message = f"There is no persistent resource {kept} in {vertex.parent}: deploy the team's stack first."
-        raise RenderError(message) from error
+        raise UserError(message) from error
     return [name]

@@ -10,9 +10,10 @@ from typer.testing import CliRunner
 
 from tests.places import ORGANISATION
 from training_platform.checks.planning import cache as module
-from training_platform.checks.planning.cache import DAYS, FORMAT, Cache, CacheError, cache_folder
+from training_platform.checks.planning.cache import DAYS, FORMAT, Cache, cache_folder
 from training_platform.checks.planning.outcome import Outcome, decode, encode
 from training_platform.cli.main import app
+from training_platform.config.reading.errors import UserError
 from training_platform.resources.planned import UNKNOWN
 
 DIGEST, OTHER = "ab" * 32, "cd" * 32
@@ -148,7 +149,7 @@ def test_a_folder_that_others_may_write_is_refused_with_what_to_do(mode: int, tm
     (tmp_path / "kept").mkdir()
     (tmp_path / "kept").chmod(mode)
 
-    with pytest.raises(CacheError, match=r"not this user's alone.*--no-cache"):
+    with pytest.raises(UserError, match=r"not this user's alone.*--no-cache"):
         Cache(tmp_path / "kept")
 
 
@@ -156,7 +157,7 @@ def test_a_folder_of_somebody_else_is_refused(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "kept").mkdir(mode=0o700)
     monkeypatch.setattr(os, "geteuid", lambda: (tmp_path / "kept").stat().st_uid + 1)
 
-    with pytest.raises(CacheError):
+    with pytest.raises(UserError, match="is not this user's alone"):
         Cache(tmp_path / "kept")
 
 
@@ -164,7 +165,7 @@ def test_a_link_to_a_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir(mode=0o700)
     (tmp_path / "kept").symlink_to(tmp_path / "elsewhere")
 
-    with pytest.raises(CacheError):
+    with pytest.raises(UserError, match="is not this user's alone"):
         Cache(tmp_path / "kept")
 
 

@@ -17,10 +17,11 @@ from typer.testing import CliRunner, Result
 
 from tests.places import ORGANISATION
 from training_platform.checks import output
-from training_platform.checks.output import FORMATS, OutputError, check_writable, print_report, render, write_files
+from training_platform.checks.output import FORMATS, check_writable, print_report, render, write_files
 from training_platform.checks.report import Report
 from training_platform.cli.check import Format
 from training_platform.cli.main import app
+from training_platform.config.reading.errors import UserError
 
 Build = Callable[..., Any]
 
@@ -101,7 +102,7 @@ def test_where_one_file_cannot_be_written_none_is(tmp_path: Path) -> None:
     good, bad = tmp_path / "good.json", tmp_path / "gone" / "bad.json"
     good.write_text("before")
 
-    with pytest.raises(OutputError, match=r"gone/bad\.json cannot be written: No such file or directory\."):
+    with pytest.raises(UserError, match=r"gone/bad\.json cannot be written: No such file or directory\."):
         write_files({good: "after", bad: "after"})
 
     assert good.read_text() == "before"
@@ -138,7 +139,7 @@ def test_files_are_written_although_nobody_reads_standard_output(
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full is Linux's")
 def test_a_device_that_is_full_is_named() -> None:
-    with pytest.raises(OutputError, match=r"/dev/full cannot be written: No space left on device\."):
+    with pytest.raises(UserError, match=r"/dev/full cannot be written: No space left on device\."):
         write_files({Path("/dev/full"): "text"})
 
 

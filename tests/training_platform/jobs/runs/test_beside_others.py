@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from training_platform.clients.google_services import NodePools
+from training_platform.clients.google_services import node_pools
 from training_platform.clients.kubernetes_api import JOBSETS, LOCAL_QUEUES, WORKLOADS, ClusterApi, Kind
 from training_platform.jobs.gke.jobset import jobset
 from training_platform.jobs.resolve import ResolvedJob
@@ -100,6 +100,6 @@ def test_node_pools_are_read_by_the_client_that_asks_gke() -> None:
         assert code == 200, answer
 
     with serve(cloud) as port:
-        found = NodePools(PROJECT, "us-central1", "lab-gpus", f"http://127.0.0.1:{port}/container/").states()
+        found = node_pools(PROJECT, "us-central1", "lab-gpus", f"http://127.0.0.1:{port}/container/")
 
     assert {name: each["status"] for name, each in found.items()} == {"h100": "RUNNING"}

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from training_platform.config.reading.errors import UserError
 from training_platform.config.workspace import read_workspace
-from training_platform.jobs.runs.places import NoPlaceError, places, places_of_run
+from training_platform.jobs.runs.places import places, places_of_run
 
 Lab = Callable[..., Path]
 BOTH = """\
@@ -36,7 +37,7 @@ def test_a_run_is_looked_for_where_its_job_says(root: Path) -> None:
 
 
 def test_a_run_of_no_job_is_said_with_the_nearest(root: Path) -> None:
-    with pytest.raises(NoPlaceError, match=r"No job file is called 'trian'.*Allowed: train\. Nearest: train\."):
+    with pytest.raises(UserError, match=r"No job file is called 'trian'.*Allowed: train\. Nearest: train\."):
         places_of_run(root, read_workspace(root), "trian-bcdfg")
 
 
@@ -45,7 +46,7 @@ def test_a_job_of_two_teams_wants_the_team(root: Path) -> None:
     (root / "jobs" / "nlp" / "train.yaml").write_text(BOTH)
     workspace = read_workspace(root)
 
-    with pytest.raises(NoPlaceError, match="Teams nlp and vision have a job 'train' each: say which with --team"):
+    with pytest.raises(UserError, match="Teams nlp and vision have a job 'train' each: say which with --team"):
         places_of_run(root, workspace, "train-bcdfg")
     found, others = places_of_run(root, workspace, "train-bcdfg", team="nlp")
     assert {place.team.name for place in (*found, *others)} == {"nlp"}
@@ -60,5 +61,5 @@ def test_all_places_of_a_team_are_its_clusters_and_the_regions_of_its_jobs(root:
 
 
 def test_a_team_that_is_not_there_is_said_with_the_nearest(root: Path) -> None:
-    with pytest.raises(NoPlaceError, match=r"no team stack of team vison\. Allowed: nlp, vision\. Nearest: vision\."):
+    with pytest.raises(UserError, match=r"no team stack of team vison\. Allowed: nlp, vision\. Nearest: vision\."):
         places(root, read_workspace(root), team="vison")

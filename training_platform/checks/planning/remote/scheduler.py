@@ -19,7 +19,8 @@ from distributed.comm.addressing import get_address_host_port
 from training_platform.checks.planning.remote import plugin
 from training_platform.checks.planning.remote.content import content_of
 from training_platform.checks.planning.remote.process import answer_of, job_line
-from training_platform.checks.planning.worker import Answer, Job, SchedulerError
+from training_platform.checks.planning.worker import Answer, Job
+from training_platform.config.reading.errors import UserError
 
 RETRIES = 3
 """Of a stack whose worker or process was lost, each on another."""
@@ -29,7 +30,7 @@ CONNECT_SECONDS = 30
 class Scheduler:
     """The workers of a scheduler at ``address``, such as ``tcp://plan-scheduler:8786``; it plans from ``root``.
 
-    Raises SchedulerError where it cannot be reached, or has no worker.
+    Raises UserError where it cannot be reached, or has no worker.
     """
 
     def __init__(self, address: str, root: Path) -> None:
@@ -42,14 +43,14 @@ class Scheduler:
             get_address_host_port(address)  # a Client refuses a wrong one too, and leaves a thread that never ends
             self._client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
         except (OSError, ValueError) as error:
-            raise SchedulerError(f"The scheduler {address} cannot be reached: {error}.") from error
+            raise UserError(f"The scheduler {address} cannot be reached: {error}.") from error
         try:
             self._client.wait_for_workers(1, timeout=CONNECT_SECONDS)
             content = content_of(root)
             self._client.register_plugin(plugin.Planning(self._name, *content))
         except TimeoutError as error:
             self._client.close()
-            raise SchedulerError(f"The scheduler {address} has no worker after {CONNECT_SECONDS} s.") from error
+            raise UserError(f"The scheduler {address} has no worker after {CONNECT_SECONDS} s.") from error
         self._done = as_completed(loop=self._client.loop, raise_errors=False)
 
     def __enter__(self) -> Scheduler:

@@ -144,13 +144,13 @@ def test_a_pipeline_whose_job_somebody_deleted_is_shown_by_itself(job: Command, 
 
 def test_a_list_asks_once_for_each_kind(job: Command, run: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    send = VertexJobs._send
+    send = VertexJobs.send
 
     def counted(self: VertexJobs, request: Any, retries: int = 2) -> Any:
         asked.append(request.methodId)
         return send(self, request, retries)
 
-    monkeypatch.setattr(VertexJobs, "_send", counted)
+    monkeypatch.setattr(VertexJobs, "send", counted)
     job("list", "--team", "vision", "--kubeconfig", "/dev/null")
 
     kinds = ("customJobs", "hyperparameterTuningJobs", "trainingPipelines")

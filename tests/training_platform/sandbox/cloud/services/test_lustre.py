@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.training_platform.sandbox.cloud.conftest import PROJECT, ZONE, Client, Json
-from training_platform.clients.google_services import Lustre
+from training_platform.clients.google_services import lustre_address
 
 INSTANCES = f"lustre/v1/{ZONE}/instances"
 BODY = {
@@ -84,5 +84,5 @@ def test_what_documents_and_rules_refuse_is_refused(joined: Client, changes: Jso
 def test_google_s_client_reads_its_address_by_the_same_document(joined: Client, port: int) -> None:
     made = create(joined)
 
-    address = Lustre(PROJECT, f"http://127.0.0.1:{port}/lustre/").address("us-central1-a", "scratch")
+    address = lustre_address(PROJECT, "us-central1-a", "scratch", f"http://127.0.0.1:{port}/lustre/")
     assert made["mountPoint"] == f"{address}@tcp:/lustre"
