@@ -1,6 +1,6 @@
 """The register of resource types: what the program knows of each kind of resource that it plans or that rules judge.
 
-A token stands here and nowhere else. Views say by these tokens which types they are made of.
+Tokens stand here, and what is known of each in ``register.yaml``. Views say by tokens which types they are made of.
 """
 
 from __future__ import annotations
@@ -8,6 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from training_platform.catalog.reading import Place, build, read_file
+
+_FILE = Path(__file__).with_suffix(".yaml")
 
 ADDRESS = "gcp:compute/address:Address"
 ALERT_POLICY = "gcp:monitoring/alertPolicy:AlertPolicy"
@@ -98,200 +104,30 @@ class ResourceType:
     shown: tuple[str, ...] = ()
 
 
-# Import ids: https://www.pulumi.com/registry/packages/gcp/api-docs/, section Import of each type.
-_PROJECT = "projects/{project}"
-_LOCAL = "projects/{project}/locations/{location}"
-REGISTER: Mapping[str, ResourceType] = {
-    ADDRESS: ResourceType(
-        kind="address",
-        labels="labels",
-        import_id="projects/{project}/regions/{region}/addresses/{name}",
-        shown=("region",),
-    ),
-    ALERT_POLICY: ResourceType(
-        kind="alert policy", labels="userLabels", listed_under="projects/{project}/alertPolicies/"
-    ),
-    BACKUP_PLAN: ResourceType(kind="backup plan", import_id=f"{_LOCAL}/backupPlans/{{backupPlanId}}"),
-    BACKUP_PLAN_ASSOCIATION: ResourceType(
-        kind="use of a backup plan", import_id=f"{_LOCAL}/backupPlanAssociations/{{backupPlanAssociationId}}"
-    ),
-    BACKUP_VAULT: ResourceType(
-        kind="backup vault",
-        labels="labels",
-        loses="its backups are lost, but for those that are locked, which stop it",
-        import_id=f"{_LOCAL}/backupVaults/{{backupVaultId}}",
-    ),
-    BUCKET: ResourceType(
-        kind="bucket", labels="labels", import_id="{name}", shown=("name", "location", "forceDestroy")
-    ),
-    BUCKET_MEMBER: ResourceType(kind="role on a bucket", adds=True),
-    BUDGET: ResourceType(kind="budget", listed_under="billingAccounts/{billingAccount}/budgets/"),
-    CLUSTER: ResourceType(
-        kind="cluster",
-        labels="resourceLabels",
-        loses="everything that runs in it ends",
-        import_id=f"{_LOCAL}/clusters/{{name}}",
-        # The provider deletes a cluster's first pool only after its create succeeded.
-        failed_create=True,
-        shown=("location", "deletionProtection", "releaseChannel.channel"),
-    ),
-    CRYPTO_KEY: ResourceType(kind="key", labels="labels"),
-    CRYPTO_KEY_MEMBER: ResourceType(kind="role on a key", adds=True),
-    CUSTOM_ROLE: ResourceType(kind="custom role", import_id=f"{_PROJECT}/roles/{{roleId}}"),
-    DASHBOARD: ResourceType(kind="dashboard", listed_under="projects/{project}/dashboards/"),
-    DATASET: ResourceType(kind="dataset", labels="labels"),
-    DISK: ResourceType(
-        kind="disk",
-        labels="labels",
-        loses="all of its data is lost",
-        import_id="projects/{project}/zones/{zone}/disks/{name}",
-    ),
-    FILESTORE: ResourceType(
-        kind="Filestore instance",
-        labels="labels",
-        loses="all of its data is lost",
-        import_id=f"{_LOCAL}/instances/{{name}}",
-        shown=("tier", "location", "fileShares.capacityGb", "deletionProtectionEnabled"),
-    ),
-    FILESTORE_SNAPSHOT: ResourceType(
-        kind="snapshot", labels="labels", import_id=f"{_LOCAL}/instances/{{instance}}/snapshots/{{name}}"
-    ),
-    FIREWALL: ResourceType(kind="firewall rule", import_id=f"{_PROJECT}/global/firewalls/{{name}}"),
-    GLOBAL_ADDRESS: ResourceType(
-        kind="global address", labels="labels", import_id=f"{_PROJECT}/global/addresses/{{name}}"
-    ),
-    IAM_BINDING: ResourceType(kind="role of several members", adds=True),
-    IAM_MEMBER: ResourceType(kind="role of a member", adds=True),
-    INSTANCE: ResourceType(kind="VM", labels="labels"),
-    INSTANCE_TEMPLATE: ResourceType(kind="template of VMs", labels="labels"),
-    LUSTRE: ResourceType(
-        kind="Managed Lustre instance",
-        labels="labels",
-        loses="all of its data is lost",
-        import_id=f"{_LOCAL}/instances/{{instanceId}}",
-        shown=("location", "capacityGib", "perUnitStorageThroughput"),
-    ),
-    MANAGED_ZONE: ResourceType(
-        kind="DNS zone", labels="labels", import_id=f"{_PROJECT}/managedZones/{{name}}", shown=("dnsName",)
-    ),
-    NETWORK: ResourceType(kind="VPC", import_id=f"{_PROJECT}/global/networks/{{name}}"),
-    METADATA_STORE: ResourceType(
-        kind="metadata store",
-        loses="experiments and lineage of all teams of the project are lost",
-        import_id="projects/{project}/locations/{region}/metadataStores/{name}",
-    ),
-    NETWORK_ATTACHMENT: ResourceType(
-        kind="network attachment", import_id=f"{_PROJECT}/regions/{{region}}/networkAttachments/{{name}}"
-    ),
-    NODE_POOL: ResourceType(
-        kind="node pool",
-        labels="nodeConfig.resourceLabels",
-        loses="its jobs end, and its capacity may not be available again",
-        import_id=f"{_LOCAL}/clusters/{{cluster}}/nodePools/{{name}}",
-        shown=(
-            "nodeConfig.machineType",
-            "nodeLocations",
-            "nodeConfig.spot",
-            "nodeConfig.flexStart",
-            "nodeConfig.reservationAffinity.values",
-            "placementPolicy.tpuTopology",
-            "autoscaling.minNodeCount",
-            "autoscaling.maxNodeCount",
-            "autoscaling.totalMaxNodeCount",
-            "nodeConfig.bootDisk",
-        ),
-    ),
-    NOTIFICATION_CHANNEL: ResourceType(
-        kind="notification channel", labels="userLabels", listed_under="projects/{project}/notificationChannels/"
-    ),
-    PERSISTENT_RESOURCE: ResourceType(
-        kind="persistent resource",
-        labels="labels",
-        loses="its jobs are cancelled, and its machines may not be available again",
-        import_id=f"{_LOCAL}/persistentResources/{{name}}",
-        shown=("resourcePools",),
-    ),
-    QUOTA_PREFERENCE: ResourceType(kind="quota request"),
-    RAY_CLUSTER: ResourceType(
-        kind="Ray cluster",
-        labels="labels",
-        loses="its jobs are cancelled, and its machines may not be available again",
-        import_id=f"{_LOCAL}/persistentResources/{{name}}",
-        shown=("resourcePools", "resourceRuntimeSpec.raySpec"),
-    ),
-    RECORD_SET: ResourceType(
-        kind="DNS record",
-        import_id=f"{_PROJECT}/managedZones/{{managedZone}}/rrsets/{{name}}/{{type}}",
-        shown=("name", "type", "rrdatas"),
-    ),
-    REPOSITORY: ResourceType(kind="repository", labels="labels", import_id=f"{_LOCAL}/repositories/{{repositoryId}}"),
-    REPOSITORY_MEMBER: ResourceType(kind="role on a repository", adds=True),
-    RESERVATION: ResourceType(kind="reservation"),
-    RESOURCE_POLICY: ResourceType(kind="resource policy"),
-    ROUTER: ResourceType(kind="router", import_id=f"{_PROJECT}/regions/{{region}}/routers/{{name}}"),
-    ROUTER_NAT: ResourceType(kind="NAT gateway", import_id="{project}/{region}/{router}/{name}"),
-    SECRET: ResourceType(
-        kind="secret",
-        labels="labels",
-        loses="its versions are lost",
-        import_id=f"{_PROJECT}/secrets/{{secretId}}",
-    ),
-    SECRET_MEMBER: ResourceType(kind="role on a secret", adds=True),
-    SERVICE: ResourceType(kind="API", adds=True),
-    SERVICE_ACCOUNT_MEMBER: ResourceType(kind="role on a service account", adds=True),
-    SERVICE_CONNECTION: ResourceType(kind="private service access", import_id="{network}:{service}"),
-    SERVICE_IDENTITY: ResourceType(kind="service agent", adds=True),
-    SERVICE_ACCOUNT: ResourceType(
-        kind="service account",
-        import_id="projects/{project}/serviceAccounts/{accountId}@{project}.iam.gserviceaccount.com",
-    ),
-    SUBNETWORK: ResourceType(kind="subnet", import_id=f"{_PROJECT}/regions/{{region}}/subnetworks/{{name}}"),
-    TENSORBOARD: ResourceType(
-        kind="TensorBoard", labels="labels", listed_under="projects/{project}/locations/{region}/tensorboards/"
-    ),
-    TOPIC: ResourceType(kind="topic", labels="labels"),
-    WORKBENCH: ResourceType(
-        kind="Workbench instance",
-        labels="labels",
-        loses="all of its notebooks are lost",
-        import_id=f"{_LOCAL}/instances/{{name}}",
-        shown=("gceSetup.machineType",),
-    ),
-    CLUSTER_QUEUE: ResourceType(kind="ClusterQueue", shown=("spec.resourceGroups",)),
-    COHORT: ResourceType(kind="Cohort", shown=("spec.parentName", "spec.resourceGroups")),
-    COMPUTE_CLASS: ResourceType(kind="ComputeClass"),
-    OLD_CLUSTER_QUEUE: ResourceType(kind="ClusterQueue", shown=("spec.resourceGroups",)),
-    OLD_RESOURCE_FLAVOR: ResourceType(kind="ResourceFlavor"),
-    NAMESPACE: ResourceType(kind="Namespace"),
-    PERSISTENT_VOLUME_CLAIM: ResourceType(kind="PersistentVolumeClaim"),
-    RELEASE: ResourceType(kind="Helm release", shown=("chart", "version", "namespace")),
-    RESOURCE_FLAVOR: ResourceType(kind="ResourceFlavor"),
-    TOPOLOGY: ResourceType(kind="Topology"),
-    STORAGE_CLASS: ResourceType(kind="StorageClass"),
-}
+class _Facts(NamedTuple):
+    types: Mapping[str, ResourceType]
+    apis: Mapping[str, str]
 
-APIS: Mapping[str, str] = {
-    "artifactregistry": "artifactregistry.googleapis.com",
-    "backupdisasterrecovery": "backupdr.googleapis.com",
-    "billing": "billingbudgets.googleapis.com",
-    "cloudquota": "cloudquotas.googleapis.com",
-    "compute": "compute.googleapis.com",
-    "container": "container.googleapis.com",
-    "dns": "dns.googleapis.com",
-    "filestore": "file.googleapis.com",
-    "kms": "cloudkms.googleapis.com",
-    "logging": "logging.googleapis.com",
-    "lustre": "lustre.googleapis.com",
-    "monitoring": "monitoring.googleapis.com",
-    "projects": "cloudresourcemanager.googleapis.com",
-    "secretmanager": "secretmanager.googleapis.com",
-    "serviceaccount": "iam.googleapis.com",
-    "servicenetworking": "servicenetworking.googleapis.com",
-    "storage": "storage.googleapis.com",
-    "vertex": "aiplatform.googleapis.com",
-    "workbench": "notebooks.googleapis.com",
-}
+
+REGISTER: Mapping[str, ResourceType]
+"""Every type by its token, as ``register.yaml`` has it."""
+APIS: Mapping[str, str]
 """The API behind each module of pulumi-gcp that components use: ``gcp:<module>/...`` calls it."""
+
+if not TYPE_CHECKING:  # hidden from the type checker, which would take any name of this module for granted
+
+    def __getattr__(name):
+        if name not in ("REGISTER", "APIS"):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return _facts().types if name == "REGISTER" else _facts().apis
+
+
+@cache
+def _facts() -> _Facts:
+    """Return what the file says, which is read when somebody first asks."""
+    content, place = read_file(_FILE), Place(_FILE)
+    types = {token: build(ResourceType, row, place.at(token), {}) for token, row in content["types"].items()}
+    return _Facts(types, content["apis"])
 
 
 def api_of(resource_type: str) -> str | None:
@@ -303,9 +139,9 @@ def api_of(resource_type: str) -> str | None:
     module = rest.partition("/")[0]
     if package != "gcp" or resource_type == SERVICE:
         return None
-    if module not in APIS:
+    if module not in _facts().apis:
         raise LookupError(f"{resource_type} is of module {module!r}, which the register has no API for")
-    return APIS[module]
+    return _facts().apis[module]
 
 
 def imported_as(kind: str, identity: str, project: object) -> str:
@@ -319,5 +155,5 @@ def imported_as(kind: str, identity: str, project: object) -> str:
 @cache
 def labels_path(resource_type: str) -> tuple[str, ...] | None:
     """Return the keys under which a type takes the labels that Google Cloud bills by; None where it takes none."""
-    row = REGISTER.get(resource_type)
+    row = _facts().types.get(resource_type)
     return tuple(row.labels.split(".")) if row and row.labels else None

@@ -22,7 +22,7 @@ TOKEN = re.compile(r"\b(gcp|kubernetes):[a-z0-9.-]+/[A-Za-z0-9]+:[A-Za-z]+\b")
 PLANNED = sorted(
     {
         resource_type
-        for path in (ROOT / "tests" / "inventories").glob("*.yaml")
+        for path in (ROOT / "tests" / "organisation" / "inventories").glob("*.yaml")
         for resource_type in yaml.safe_load(path.read_text(encoding="utf-8"))["counts"]
     }
 )

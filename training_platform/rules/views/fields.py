@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar, overload
+from typing import Any, Generic, TypeVar, overload
 
 from training_platform.resources.planned import UNKNOWN
 from training_platform.rules.views import inputs as of
@@ -14,74 +14,34 @@ T = TypeVar("T")
 R = TypeVar("R", bound=tuple[Any, ...])
 
 
-def text(*spelled: str, place: str | None = None) -> Field[str | None]:
-    """Declare a text."""
-    return _field(of.as_text, spelled, place)
+class Kind(Generic[T]):
+    """A kind of field, by its spellings: the first that is written is read; ``missing`` holds where none is."""
+
+    def __init__(self, read: Callable[[Any], Any], missing: Any = None) -> None:
+        self._read = read
+        self._missing = missing
+
+    def __call__(self, *spelled: str, place: str | None = None) -> Field[T]:
+        """Declare a field of this kind."""
+        return _field(self._read, spelled, place, self._missing)
 
 
-def name(*spelled: str, place: str | None = None) -> Field[str | None]:
-    """Declare the name of something that may be written as a path: its last part."""
-    return _field(of.as_name, spelled, place)
-
-
-def said(*spelled: str, place: str | None = None) -> Field[str]:
-    """Declare a text that every resource of the kind has: one that is missing is not known."""
-    return _field(of.as_text, spelled, place, UNKNOWN)
-
-
-def whole(*spelled: str, place: str | None = None) -> Field[int | None]:
-    """Declare a whole number, however it is written."""
-    return _field(of.as_whole, spelled, place)
-
-
-def number(*spelled: str, place: str | None = None) -> Field[float | None]:
-    """Declare a number with a fraction or without."""
-    return _field(of.as_number, spelled, place)
-
-
-def size(*spelled: str, place: str | None = None) -> Field[int]:
-    """Declare a whole number that every resource of the kind has: one that is missing is not known."""
-    return _field(of.as_whole, spelled, place, UNKNOWN)
-
-
-def quantity(*spelled: str, place: str | None = None) -> Field[int | None]:
-    """Declare a quantity of Kubernetes."""
-    return _field(of.as_quantity, spelled, place)
-
-
-def amount(*spelled: str, place: str | None = None) -> Field[int]:
-    """Declare a quantity of Kubernetes that every object of the kind has: one that is missing is not known."""
-    return _field(of.as_quantity, spelled, place, UNKNOWN)
-
-
-def seconds(*spelled: str, place: str | None = None) -> Field[int | None]:
-    """Declare a duration as Google's APIs write it, ``3600s``."""
-    return _field(of.as_seconds, spelled, place)
-
-
-def texts(*spelled: str, place: str | None = None) -> Field[tuple[str, ...]]:
-    """Declare a list of texts."""
-    return _field(of.as_texts, spelled, place)
-
-
-def count(*spelled: str, place: str | None = None) -> Field[int]:
-    """Declare the number of entries of a list or a mapping."""
-    return _field(of.as_count, spelled, place)
-
-
-def written(*spelled: str, place: str | None = None) -> Field[bool]:
-    """Declare whether a block is there at all."""
-    return _field(of.is_written, spelled, place)
-
-
-def labels(*spelled: str, place: str | None = None) -> Field[dict[str, str] | None]:
-    """Declare a mapping of texts, None where it is not written."""
-    return _field(of.as_labels, spelled, place)
-
-
-def texts_by_key(*spelled: str, place: str | None = None) -> Field[dict[str, str]]:
-    """Declare a mapping of texts, empty where it is not written."""
-    return _field(of.as_labels, spelled, place, {})
+text = Kind[str | None](of.as_text)
+name = Kind[str | None](of.as_name)  # of something that may be written as a path: its last part
+whole = Kind[int | None](of.as_whole)  # however it is written
+number = Kind[float | None](of.as_number)  # with a fraction or without
+quantity = Kind[int | None](of.as_quantity)  # of Kubernetes
+seconds = Kind[int | None](of.as_seconds)  # a duration as Google's APIs write it, 3600s
+texts = Kind[tuple[str, ...]](of.as_texts)
+count = Kind[int](of.as_count)  # the entries of a list or a mapping
+written = Kind[bool](of.is_written)  # whether a block is there at all
+labels = Kind[dict[str, str] | None](of.as_labels)
+texts_by_key = Kind[dict[str, str]](of.as_labels, {})
+# What every resource of the kind has: one that is missing is not known.
+said = Kind[str](of.as_text, UNKNOWN)
+size = Kind[int](of.as_whole, UNKNOWN)
+amount = Kind[int](of.as_quantity, UNKNOWN)
+located = Kind[str](of.as_name, UNKNOWN)  # a region or zone: where none is named it is the provider's
 
 
 @overload
@@ -122,11 +82,6 @@ def any_flag(*spelled: str, place: str | None = None) -> Field[bool]:
 def of_block(above: str, read: Callable[[Any], Any], missing: T, *spelled: str, place: str | None = None) -> Field[T]:
     """Declare what a function reads from several inputs of one block, which never raises."""
     return PlainField(read, place, spelled, missing, block=above)
-
-
-def located(*spelled: str, place: str | None = None) -> Field[str]:
-    """Declare the region or zone that a resource names: where it names none it is the provider's, which is unknown."""
-    return _field(of.as_name, spelled, place, UNKNOWN)
 
 
 def project() -> Field[str]:
