@@ -61,16 +61,7 @@ from modules.tenancy.admission import Admission, AdmissionArgs
 from modules.vertex.metadata_store import MetadataStore
 from training_platform.catalog.locations import region_of
 from training_platform.config.data_sets import READ
-from training_platform.config.names import (
-    attachment_name,
-    cpu_pool_name,
-    data_set_name,
-    file_class_name,
-    filestore_name,
-    lustre_name,
-    metadata_name,
-    notebooks_name,
-)
+from training_platform.config.names import cpu_pool_name, declared_name, name_in_cluster
 from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.storage import DataSetSpec
@@ -104,7 +95,7 @@ def build_environment(name: str, environment: Environment) -> dict[str, Any]:
     ClusterAccess("access", ClusterAccessArgs(scope=scope, admins=environment.admins))
     instances = {
         key: FilestoreInstance(
-            filestore_name(key),
+            declared_name("filestore", key),
             FilestoreInstanceArgs(
                 scope=scope,
                 key=key,
@@ -118,14 +109,14 @@ def build_environment(name: str, environment: Environment) -> dict[str, Any]:
     }
     for region, addresses in environment.network_attachments.items():
         VertexAttachment(
-            attachment_name(region),
+            declared_name("network_attachments", region),
             VertexAttachmentArgs(scope=scope, region=region, addresses=addresses, network=network.network_id),
         )
     for region in environment.metadata_stores:
-        MetadataStore(metadata_name(region), region, scope)
+        MetadataStore(declared_name("metadata_stores", region), region, scope)
     lustre = {
         key: LustreInstance(
-            lustre_name(key),
+            declared_name("lustre", key),
             LustreInstanceArgs(
                 scope=scope, key=key, spec=spec, network=network.network_id,
                 services=[network.services] if network.services else [],
@@ -155,7 +146,7 @@ def build_environment(name: str, environment: Environment) -> dict[str, Any]:
         metrics.let_in([cluster.gke for cluster in clusters.values()])
     for key, data in environment.data_sets.items():
         if data.hyperdisk_ml:
-            DataDisk(data_set_name(key), key, data.hyperdisk_ml, scope)
+            DataDisk(declared_name("data_sets", key), key, data.hyperdisk_ml, scope)
     if environment.images:
         ImageRepository("images", ImageRepositoryArgs(scope=scope, spec=environment.images))
     if environment.quota_requests:
@@ -436,7 +427,7 @@ class EnvironmentCluster(pulumi.ComponentResource):
             )
         for key, spec in args.spec.storage_classes.items():
             FilestoreClass(
-                file_class_name(name, key),
+                name_in_cluster(name, "storage_classes", key),
                 FilestoreClassArgs(
                     scope=args.scope,
                     tier=spec.tier,
@@ -473,7 +464,7 @@ class EnvironmentCluster(pulumi.ComponentResource):
             return
         data_sets = notebook_data_sets(args.environment, name)
         hub = JupyterHub(
-            notebooks_name(name),
+            name_in_cluster(name, "notebooks"),
             JupyterHubArgs(
                 scope=args.scope.within(args.spec),
                 cluster_name=name,
@@ -489,7 +480,7 @@ class EnvironmentCluster(pulumi.ComponentResource):
         )
         if notebooks.gateway:
             HubGateway(
-                f"{notebooks_name(name)}-gateway",
+                f"{name_in_cluster(name, 'notebooks')}-gateway",
                 HubGatewayArgs(
                     scope=args.scope, notebooks=notebooks, gateway=notebooks.gateway, namespace=hub.namespace
                 ),
@@ -498,7 +489,7 @@ class EnvironmentCluster(pulumi.ComponentResource):
         for key in data_sets:
             spec = args.environment.data_sets[key]
             DataVolume(
-                f"{data_set_name(key, name)}-notebooks",
+                f"{declared_name('data_sets', key, name)}-notebooks",
                 DataVolumeArgs(
                     scope=args.scope,
                     home=args.scope,
@@ -511,7 +502,7 @@ class EnvironmentCluster(pulumi.ComponentResource):
                 opts,
             )
         FilestoreVolume(
-            f"{notebooks_name(name)}-homes",
+            f"{name_in_cluster(name, 'notebooks')}-homes",
             FilestoreVolumeArgs(
                 scope=args.scope,
                 key=notebooks.filestore,

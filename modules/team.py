@@ -31,17 +31,7 @@ from modules.vertex.workbench import Workbench, WorkbenchArgs
 from training_platform.catalog.locations import region_of
 from training_platform.config.data_sets import reaches, with_own_data
 from training_platform.config.expansion.flavors import Flavor
-from training_platform.config.names import (
-    agent_name,
-    bucket_name,
-    data_set_name,
-    directory_name,
-    persistent_resource_name,
-    secret_name,
-    server_name,
-    share_name,
-    workbench_name,
-)
+from training_platform.config.names import declared_name
 from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.stack import PROJECT
 from training_platform.config.spec.storage import DataSetSpec
@@ -82,7 +72,8 @@ def build_team(team: Team, environment: Environment, workspace: Workspace) -> di
     enable_apis(scope, (*TEAM_APIS, *_further_apis(team)), key_users(team))
     outputs = environment_outputs(team.environment)
     buckets = {
-        key: Bucket(bucket_name(key), BucketArgs(scope=scope, key=key, spec=spec)) for key, spec in team.buckets.items()
+        key: Bucket(declared_name("buckets", key), BucketArgs(scope=scope, key=key, spec=spec))
+        for key, spec in team.buckets.items()
     }
     account = TeamServiceAccount(
         "account",
@@ -101,7 +92,7 @@ def build_team(team: Team, environment: Environment, workspace: Workspace) -> di
     for key, data in environment.data_sets.items():
         if data.bucket and data.readable_by(team.name):
             grant_bucket(
-                f"{data_set_name(key)}-access",
+                f"{declared_name('data_sets', key)}-access",
                 data.bucket.name,
                 "roles/storage.objectUser" if data.writer == team.name else "roles/storage.objectViewer",
                 account.member,
@@ -111,10 +102,10 @@ def build_team(team: Team, environment: Environment, workspace: Workspace) -> di
         Budget(BUDGET_NAME, BudgetArgs(scope=scope, spec=team.budget, account=environment.billing_account))
     Dashboards(NAME, team_dashboard(team, environment, scope))
     for key in team.secrets:
-        Secret(secret_name(key), SecretArgs(scope=scope, key=key, reader=account.member))
+        Secret(declared_name("secrets", key), SecretArgs(scope=scope, key=key, reader=account.member))
     for cluster in team.shares:
         TeamCluster(
-            share_name(cluster),
+            declared_name("shares", cluster),
             TeamClusterArgs(
                 scope=scope,
                 cluster=cluster,
@@ -128,13 +119,13 @@ def build_team(team: Team, environment: Environment, workspace: Workspace) -> di
     for key, resource in team.vertex.persistent_resources.items():
         acts_as = [account] if resource.ray else []
         PersistentResource(
-            persistent_resource_name(key),
+            declared_name("vertex.persistent_resources", key),
             PersistentResourceArgs(scope=scope, key=key, spec=resource, account=acts_as),
         )
     for key, instance in team.vertex.workbench.items():
         near = None if instance.subnet else _near(region_of(instance.zone), outputs)
         Workbench(
-            workbench_name(key),
+            declared_name("vertex.workbench", key),
             WorkbenchArgs(scope=scope, key=key, spec=instance, near=near, account=[account]),
         )
     boards = {
@@ -285,7 +276,7 @@ class TeamCluster(pulumi.ComponentResource):
             )
         if launch := team.wandb_launch.get(cluster):
             LaunchAgent(
-                agent_name(cluster),
+                declared_name("wandb_launch", cluster),
                 LaunchAgentArgs(
                     scope=args.scope,
                     team=team.name,
@@ -297,7 +288,7 @@ class TeamCluster(pulumi.ComponentResource):
             )
         for key, server in team.serving.get(cluster, {}).items():
             ModelServer(
-                server_name(cluster, key),
+                declared_name("serving", cluster, key),
                 ModelServerArgs(
                     scope=args.scope,
                     key=key,
@@ -313,7 +304,7 @@ class TeamCluster(pulumi.ComponentResource):
         for key, data in args.environment.data_sets.items():
             if mode := team_mode(data, args.environment, cluster, team.name):
                 DataVolume(
-                    data_set_name(key, cluster),
+                    declared_name("data_sets", key, cluster),
                     DataVolumeArgs(
                         scope=args.scope,
                         home=home,
@@ -337,7 +328,7 @@ class TeamCluster(pulumi.ComponentResource):
     ) -> None:
         instance = directory.filestore
         FilestoreVolume(
-            directory_name(key, args.cluster),
+            declared_name("directories", key, args.cluster),
             FilestoreVolumeArgs(
                 scope=args.scope,
                 key=instance,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_gcp import cloudquota
 
-from training_platform.config.names import quota_request_name
+from training_platform.config.names import declared_name
 from training_platform.config.spec.quota_request import QuotaRequest
 from training_platform.resources.cloud_names import short_name
 from training_platform.resources.scope import Scope
@@ -33,7 +33,7 @@ class QuotaRequests(pulumi.ComponentResource):
         super().__init__("training-platform:cloudquota:QuotaRequests", name, {}, opts)
         for key, request in args.requests.items():
             cloudquota.SQuotaPreference(
-                quota_request_name(key),
+                declared_name("quota_requests", key),
                 parent=f"projects/{args.scope.project}",
                 name=short_name(f"{args.scope.prefix}-{key}", 63),
                 service=request.service,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from operator import attrgetter
 
 from training_platform.config.reading.finding import Path
 from training_platform.config.spec.environment import Environment
@@ -24,54 +25,40 @@ def cpu_pool_name(cluster: str, field: str) -> str:
     return f"{cluster}-{field.removesuffix('_pool')}"
 
 
-def gpu_networks_name(cluster: str) -> str:
-    """Name the networks between the GPUs of a cluster."""
-    return f"{cluster}-gpu-networks"
+# What names begin with, by the section of the stack file whose keys they end with.
+_BEGINNINGS: Mapping[str, str] = {
+    "filestore": "filestore",
+    "lustre": "lustre",
+    "network_attachments": "vertex-network",
+    "metadata_stores": "vertex-metadata",
+    "data_sets": "data",
+    "quota_requests": "quota",
+    "cohorts": "cohort",
+    "shares": "share",
+    "directories": "directory",
+    "buckets": "bucket",
+    "secrets": "secret",
+    "serving": "serving",
+    "wandb_launch": "wandb",
+    "vertex.persistent_resources": "vertex",
+    "vertex.workbench": "workbench",
+}
+_IN_CLUSTERS: Mapping[str, str] = {
+    "gpu_networks": "gpu-networks",
+    "notebooks": "notebooks",
+    "compute_classes": "class",
+    "storage_classes": "files",
+}
 
 
-def compute_class_name(cluster: str, compute_class: str) -> str:
-    """Name a cluster's compute class."""
-    return f"{cluster}-class-{compute_class}"
+def declared_name(section: str, *keys: str) -> str:
+    """Name what a stack file declares in a section by its key, or by several: ``data-images``, ``data-images-main``."""
+    return "-".join((_BEGINNINGS[section], *keys))
 
 
-def file_class_name(cluster: str, storage_class: str) -> str:
-    """Name a cluster's StorageClass of Filestore."""
-    return f"{cluster}-files-{storage_class}"
-
-
-def notebooks_name(cluster: str) -> str:
-    """Name a cluster's JupyterHub."""
-    return f"{cluster}-notebooks"
-
-
-def filestore_name(instance: str) -> str:
-    """Name a Filestore instance."""
-    return f"filestore-{instance}"
-
-
-def lustre_name(instance: str) -> str:
-    """Name a Managed Lustre instance."""
-    return f"lustre-{instance}"
-
-
-def attachment_name(region: str) -> str:
-    """Name what Vertex AI reaches the VPC by in a region."""
-    return f"vertex-network-{region}"
-
-
-def metadata_name(region: str) -> str:
-    """Name the metadata store of a region."""
-    return f"vertex-metadata-{region}"
-
-
-def share_name(cluster: str) -> str:
-    """Name a team's share of a cluster: namespace, queues and access there."""
-    return f"share-{cluster}"
-
-
-def data_set_name(data_set: str, cluster: str | None = None) -> str:
-    """Name a data set, or a team's volume of it in one cluster."""
-    return f"data-{data_set}" if cluster is None else f"data-{data_set}-{cluster}"
+def name_in_cluster(cluster: str, section: str, *keys: str) -> str:
+    """Name what a cluster declares in a section of its own: ``main-notebooks``, ``main-class-research``."""
+    return "-".join((cluster, _IN_CLUSTERS[section], *keys))
 
 
 def data_claim(data_set: str) -> str:
@@ -82,51 +69,6 @@ def data_claim(data_set: str) -> str:
 def data_variable(data_set: str) -> str:
     """Name the variable that says where a data set is, in jobs and in notebooks."""
     return f"DATA_SET_{data_set.upper().replace('-', '_')}"
-
-
-def directory_name(directory: str, cluster: str | None = None) -> str:
-    """Name a team's directory on Filestore, or its volume in one cluster."""
-    return f"directory-{directory}" if cluster is None else f"directory-{directory}-{cluster}"
-
-
-def bucket_name(bucket: str) -> str:
-    """Name a team's bucket."""
-    return f"bucket-{bucket}"
-
-
-def secret_name(secret: str) -> str:
-    """Name a team's secret."""
-    return f"secret-{secret}"
-
-
-def server_name(cluster: str, server: str) -> str:
-    """Name a team's model server in a cluster."""
-    return f"serving-{cluster}-{server}"
-
-
-def agent_name(cluster: str) -> str:
-    """Name a team's agent of W&B Launch in a cluster."""
-    return f"wandb-{cluster}"
-
-
-def persistent_resource_name(resource: str) -> str:
-    """Name a team's Vertex AI persistent resource."""
-    return f"vertex-{resource}"
-
-
-def workbench_name(instance: str) -> str:
-    """Name a team's Workbench instance."""
-    return f"workbench-{instance}"
-
-
-def cohort_name(cohort: str, cluster: str | None = None) -> str:
-    """Name a cohort, or its object in one cluster."""
-    return f"cohort-{cohort}" if cluster is None else f"cohort-{cohort}-{cluster}"
-
-
-def quota_request_name(request: str) -> str:
-    """Name an environment's request for a larger limit."""
-    return f"quota-{request}"
 
 
 def sections(section: Environment | Team) -> Iterator[tuple[str, Path]]:
@@ -143,60 +85,38 @@ def _environment_sections(environment: Environment) -> Iterator[tuple[str, Path]
         yield name, path
         for field in cluster.cpu_pools:
             yield cpu_pool_name(name, field), (*path, field)
-        yield gpu_networks_name(name), (*path, "gpu_networks")
+        yield name_in_cluster(name, "gpu_networks"), (*path, "gpu_networks")
         if cluster.notebooks:
-            yield notebooks_name(name), (*path, "notebooks")
+            yield name_in_cluster(name, "notebooks"), (*path, "notebooks")
         for pool in cluster.node_pools:
             yield pool_name(name, pool), (*path, "node_pools", pool)
-        for compute_class in cluster.compute_classes:
-            yield compute_class_name(name, compute_class), (*path, "compute_classes", compute_class)
-        for storage_class in cluster.storage_classes:
-            yield file_class_name(name, storage_class), (*path, "storage_classes", storage_class)
-    yield from _keyed_sections(environment)
-    yield "images", ("images",)
-    yield "alerts", ("alerts",)
-    yield "budget", ("budget",)
+        for section in ("compute_classes", "storage_classes"):
+            for key in getattr(cluster, section):
+                yield name_in_cluster(name, section, key), (*path, section, key)
+    yield from _keyed(environment, "filestore", "lustre", "network_attachments", "metadata_stores", "data_sets")
+    for cohort in dict.fromkeys((*environment.cohorts, ROOT_COHORT)):  # the last has quota where the environment lends
+        in_file = cohort in environment.cohorts
+        yield declared_name("cohorts", cohort), ("cohorts", cohort) if in_file else ("lend_unpromised",)
+    yield from _keyed(environment, "quota_requests")
+    yield from (("images", ("images",)), ("alerts", ("alerts",)), ("budget", ("budget",)))
     yield "dashboard", ("dashboards",)
 
 
-def _keyed_sections(environment: Environment) -> Iterator[tuple[str, Path]]:
-    for instance in environment.filestore:
-        yield filestore_name(instance), ("filestore", instance)
-    for instance in environment.lustre:
-        yield lustre_name(instance), ("lustre", instance)
-    for region in environment.network_attachments:
-        yield attachment_name(region), ("network_attachments", region)
-    for index, region in enumerate(environment.metadata_stores):
-        yield metadata_name(region), ("metadata_stores", index)
-    for data_set in environment.data_sets:
-        yield data_set_name(data_set), ("data_sets", data_set)
-    for cohort in dict.fromkeys((*environment.cohorts, ROOT_COHORT)):  # the last has quota where the environment lends
-        yield cohort_name(cohort), ("cohorts", cohort) if cohort in environment.cohorts else ("lend_unpromised",)
-    for request in environment.quota_requests:
-        yield quota_request_name(request), ("quota_requests", request)
-
-
 def _team_sections(team: Team) -> Iterator[tuple[str, Path]]:
-    yield "dashboard", ("shares",)
-    for cluster in team.shares:
-        yield share_name(cluster), ("shares", cluster)
-    for directory in team.directories:
-        yield directory_name(directory), ("directories", directory)
-    for data_set in team.data_sets:
-        yield data_set_name(data_set), ("data_sets", data_set)
-    for bucket in team.buckets:
-        yield bucket_name(bucket), ("buckets", bucket)
-    yield "budget", ("budget",)
-    for index, secret in enumerate(team.secrets):
-        yield secret_name(secret), ("secrets", index)
+    yield from (("dashboard", ("shares",)), ("budget", ("budget",)))
+    yield from _keyed(team, "shares", "directories", "data_sets", "buckets", "secrets")
     for cluster, servers in team.serving.items():
         for server in servers:
-            yield server_name(cluster, server), ("serving", cluster, server)
-    for cluster in team.wandb_launch:
-        yield agent_name(cluster), ("wandb_launch", cluster)
-    for resource in team.vertex.persistent_resources:
-        yield persistent_resource_name(resource), ("vertex", "persistent_resources", resource)
-    yield from ((workbench_name(each), ("vertex", "workbench", each)) for each in team.vertex.workbench)
+            yield declared_name("serving", cluster, server), ("serving", cluster, server)
+    yield from _keyed(team, "wandb_launch", "vertex.persistent_resources", "vertex.workbench")
+
+
+def _keyed(file: Environment | Team, *names: str) -> Iterator[tuple[str, Path]]:
+    """Yield what sections declare by key; a list's place in the file is the number."""
+    for section in names:
+        declared = attrgetter(section)(file)
+        for number, key in enumerate(declared):
+            yield declared_name(section, key), (*section.split("."), key if isinstance(declared, Mapping) else number)
 
 
 class Locator:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from training_platform.config.expansion.flavors import Flavor
-from training_platform.config.names import share_name
+from training_platform.config.names import declared_name
 from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.team import Team
 from training_platform.resources.budget import budget_resources
@@ -31,7 +31,7 @@ def team_resources(
     for key in team.secrets:
         yield team_secret(key, scope)
     for cluster in team.shares:
-        yield queue_object(f"{share_name(cluster)}-queues", team, cluster, flavors[cluster], scope)
+        yield queue_object(f"{declared_name('shares', cluster)}-queues", team, cluster, flavors[cluster], scope)
     for key, resource in team.vertex.persistent_resources.items():
         yield persistent_resource(key, resource, scope)
     for region in team.vertex.tensorboards:

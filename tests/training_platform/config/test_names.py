@@ -1,4 +1,4 @@
-from training_platform.config.names import Locator, clashes, directory_name
+from training_platform.config.names import Locator, clashes, declared_name
 from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.team import Team
 
@@ -15,8 +15,8 @@ def environment(**clusters: object) -> Environment:
 
 
 def test_a_directory_s_volume_is_named_after_its_cluster_too() -> None:
-    assert directory_name("data") == "directory-data"
-    assert directory_name("data", "us-west4") == "directory-data-us-west4"
+    assert declared_name("directories", "data") == "directory-data"
+    assert declared_name("directories", "data", "us-west4") == "directory-data-us-west4"
 
 
 def test_a_pool_may_be_called_notebooks_where_the_cluster_has_none() -> None:

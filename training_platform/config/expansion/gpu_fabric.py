@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from training_platform.catalog.locations import region_of
 from training_platform.config.expansion.pools import ExpandedPool, cluster_pools
-from training_platform.config.names import gpu_networks_name
+from training_platform.config.names import name_in_cluster
 from training_platform.config.spec.cluster import ClusterSpec
 
 PARTS_BITS = 7  # a range is cut into 128 subnets
@@ -92,7 +92,7 @@ def _gpu_fabrics(cluster_name: str, cluster: ClusterSpec) -> dict[str, GpuFabric
 def _fabric(name: str, pools: list[ExpandedPool], cluster: ClusterSpec) -> GpuFabric:
     widest = max(pools, key=lambda pool: pool.machine.nics)
     return GpuFabric(
-        component=f"{gpu_networks_name(widest.cluster)}-{name}",
+        component=f"{name_in_cluster(widest.cluster, 'gpu_networks')}-{name}",
         name=name,
         gpudirect=widest.machine.gpudirect or "",
         region=region_of(cluster.location),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from training_platform.catalog.locations import region_of
-from training_platform.config.names import filestore_name
+from training_platform.config.names import declared_name
 from training_platform.config.spec.storage import BackupScheduleSpec, FilestoreSpec
 from training_platform.resources import gcp
 from training_platform.resources.declared import Declared, Options
@@ -33,7 +33,7 @@ def backup_vault(key: str, spec: FilestoreSpec, backups: BackupScheduleSpec, sco
         labels=scope.labels,
     )
     options = Options(protect=scope.deletion_protection, delete_before_replace=True)
-    return Declared(type=BACKUP_VAULT, name=f"{filestore_name(key)}-vault", inputs=inputs, options=options)
+    return Declared(type=BACKUP_VAULT, name=f"{declared_name('filestore', key)}-vault", inputs=inputs, options=options)
 
 
 def backup_plan(key: str, spec: FilestoreSpec, backups: BackupScheduleSpec, scope: Scope, vault: Any) -> Declared:
@@ -53,7 +53,7 @@ def backup_plan(key: str, spec: FilestoreSpec, backups: BackupScheduleSpec, scop
         ],
     )
     options = Options(delete_before_replace=True)
-    return Declared(type=BACKUP_PLAN, name=f"{filestore_name(key)}-plan", inputs=inputs, options=options)
+    return Declared(type=BACKUP_PLAN, name=f"{declared_name('filestore', key)}-plan", inputs=inputs, options=options)
 
 
 def backup_association(key: str, spec: FilestoreSpec, scope: Scope, instance: Any, plan: Any) -> Declared:
@@ -68,7 +68,7 @@ def backup_association(key: str, spec: FilestoreSpec, scope: Scope, instance: An
     )
     # Updates to the provider; but the API's document calls an instance immutable here, and a plan in use does not go.
     options = Options(delete_before_replace=True, replace_on_changes=("backupPlan", "resource"))
-    name = f"{filestore_name(key)}-association"
+    name = f"{declared_name('filestore', key)}-association"
     return Declared(type=BACKUP_PLAN_ASSOCIATION, name=name, inputs=inputs, options=options)
 
 

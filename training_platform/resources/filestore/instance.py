@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
 
-from training_platform.config.names import filestore_name
+from training_platform.config.names import declared_name
 from training_platform.config.spec.storage import ExportSpec, FilestoreSpec
 from training_platform.resources import gcp
 from training_platform.resources.cloud_names import NAME_LIMIT, short_name
@@ -41,7 +41,7 @@ def filestore_instance(key: str, spec: FilestoreSpec, scope: Scope, network: Any
         deletion_protection_reason=f"deletion_protection of stack {scope.environment}" if protected else None,
     )
     options = _options(protected=protected)
-    return Declared(type=FILESTORE, name=f"{filestore_name(key)}-instance", inputs=inputs, options=options)
+    return Declared(type=FILESTORE, name=f"{declared_name('filestore', key)}-instance", inputs=inputs, options=options)
 
 
 def instance_name(environment: str, key: str) -> str:
@@ -59,7 +59,9 @@ def filestore_snapshots(key: str, spec: FilestoreSpec, scope: Scope, instance: A
             instance=instance,
             labels=scope.labels,
         )
-        yield Declared(type=FILESTORE_SNAPSHOT, name=f"{filestore_name(key)}-snapshot-{name}", inputs=inputs)
+        yield Declared(
+            type=FILESTORE_SNAPSHOT, name=f"{declared_name('filestore', key)}-snapshot-{name}", inputs=inputs
+        )
 
 
 def _share(spec: FilestoreSpec) -> filestore.InstanceFileSharesArgsDict:

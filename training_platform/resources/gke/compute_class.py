@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from training_platform.config.expansion.pools import ExpandedPool, cluster_pools
-from training_platform.config.names import compute_class_name
+from training_platform.config.names import name_in_cluster
 from training_platform.config.spec.capacity import ReservationSpec
 from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.compute_class import ComputeClassSpec, Priority
@@ -29,7 +29,7 @@ def compute_classes(name: str, cluster: ClusterSpec, scope: Scope, service_accou
     """Yield a cluster's compute classes; ``name`` is its key, the account that of nodes that GKE makes by itself."""
     pools = {pool.name: pool for pool in cluster_pools(name, cluster)}
     for key, spec in cluster.compute_classes.items():
-        logical = f"{compute_class_name(name, key)}-object"
+        logical = f"{name_in_cluster(name, 'compute_classes', key)}-object"
         spelt = compute_class(spec, pools, service_account, scope.key(cluster.location))
         yield kubernetes_object(COMPUTE_CLASS, logical, scope, key, spelt)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from training_platform.config.expansion.flavors import Flavor
-from training_platform.config.names import cohort_name
+from training_platform.config.names import declared_name
 from training_platform.config.spec.queues import CohortSpec
 from training_platform.config.spec.team import Team
 from training_platform.resources.declared import Declared
@@ -40,4 +40,6 @@ def cohort_objects(
 ) -> Iterator[Declared]:
     """Yield an environment's Cohorts in one of its clusters."""
     for name, spec in cohorts.items():
-        yield kubernetes_object(COHORT, cohort_name(name, cluster), scope, name, cohort(name, spec, cluster, flavors))
+        yield kubernetes_object(
+            COHORT, declared_name("cohorts", name, cluster), scope, name, cohort(name, spec, cluster, flavors)
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from training_platform.config.names import attachment_name
+from training_platform.config.names import declared_name
 from training_platform.config.spec.team import OWN_ATTACHMENT
 from training_platform.resources import gcp
 from training_platform.resources.cloud_names import NAME_LIMIT, short_name
@@ -25,7 +25,9 @@ def attachment_subnet(region: str, addresses: str, scope: Scope, network: Any) -
     )
     # Names and ranges are taken until the old subnet is gone.
     options = Options(delete_before_replace=True)
-    return Declared(type=SUBNETWORK, name=f"{attachment_name(region)}-subnet", inputs=inputs, options=options)
+    return Declared(
+        type=SUBNETWORK, name=f"{declared_name('network_attachments', region)}-subnet", inputs=inputs, options=options
+    )
 
 
 def network_attachment(region: str, scope: Scope, subnet: Any) -> Declared:
@@ -53,7 +55,7 @@ def network_attachment(region: str, scope: Scope, subnet: Any) -> Declared:
         # The agent writes it.
         ignore_changes=("producerAcceptLists",),
     )
-    name = f"{attachment_name(region)}-attachment"
+    name = f"{declared_name('network_attachments', region)}-attachment"
     return Declared(type=NETWORK_ATTACHMENT, name=name, inputs=inputs, options=options)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from training_platform.config.names import bucket_name
+from training_platform.config.names import declared_name
 from training_platform.config.spec import team
 from training_platform.resources import gcp
 from training_platform.resources.cloud_names import bucket_id
@@ -40,7 +40,7 @@ def team_bucket(key: str, spec: team.BucketSpec, scope: Scope) -> Declared:
     )
     # Checkpoints and data sets are nowhere else. The name is fixed, and taken until the old bucket is gone.
     options = Options(protect=scope.deletion_protection, delete_before_replace=True)
-    return Declared(type=BUCKET, name=f"{bucket_name(key)}-bucket", inputs=inputs, options=options)
+    return Declared(type=BUCKET, name=f"{declared_name('buckets', key)}-bucket", inputs=inputs, options=options)
 
 
 def _lifecycle_rules(spec: team.BucketSpec) -> Iterator[LifecycleRule]:

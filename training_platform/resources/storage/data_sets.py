@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from training_platform.catalog.locations import region_of
 from training_platform.config.data_sets import READ, WRITE, access_mode, data_location
-from training_platform.config.names import data_set_name
+from training_platform.config.names import declared_name
 from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.storage import BucketData, DataSetSpec, HyperdiskData, LustreData
 from training_platform.resources import gcp
@@ -40,7 +40,7 @@ def data_disk(key: str, spec: HyperdiskData, scope: Scope) -> Declared:
     )
     # Its data can be filled again, which takes hours; the name is fixed, and taken until the old disk is gone.
     options = Options(protect=scope.deletion_protection, delete_before_replace=True)
-    return Declared(type=DISK, name=f"{data_set_name(key)}-disk", inputs=inputs, options=options)
+    return Declared(type=DISK, name=f"{declared_name('data_sets', key)}-disk", inputs=inputs, options=options)
 
 
 def disk_name(key: str, scope: Scope) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from training_platform.config.names import lustre_name
+from training_platform.config.names import declared_name
 from training_platform.config.spec.storage import LustreSpec
 from training_platform.resources import gcp
 from training_platform.resources.cloud_names import NAME_LIMIT, short_name
@@ -42,7 +42,7 @@ def lustre_instance(key: str, spec: LustreSpec, scope: Scope, network: Any) -> D
         # The name is fixed, and taken until the old instance is gone.
         delete_before_replace=True,
     )
-    return Declared(type=LUSTRE, name=f"{lustre_name(key)}-instance", inputs=inputs, options=options)
+    return Declared(type=LUSTRE, name=f"{declared_name('lustre', key)}-instance", inputs=inputs, options=options)
 
 
 def instance_id(key: str, scope: Scope) -> str:

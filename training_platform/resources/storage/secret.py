@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from training_platform.config.names import secret_name
+from training_platform.config.names import declared_name
 from training_platform.resources import gcp
 from training_platform.resources.cloud_names import secret_id
 from training_platform.resources.declared import Declared, Options
@@ -25,4 +25,4 @@ def team_secret(key: str, scope: Scope, name: str | None = None) -> Declared:
     )
     # Its versions go with it. The name is fixed, and taken until the old one is gone.
     options = Options(protect=scope.deletion_protection, delete_before_replace=True)
-    return Declared(type=SECRET, name=name or f"{secret_name(key)}-secret", inputs=inputs, options=options)
+    return Declared(type=SECRET, name=name or f"{declared_name('secrets', key)}-secret", inputs=inputs, options=options)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from training_platform.config.names import metadata_name
+from training_platform.config.names import declared_name
 from training_platform.resources import gcp
 from training_platform.resources.declared import Declared, Options
 from training_platform.resources.register import METADATA_STORE
@@ -26,4 +26,6 @@ def metadata_store(region: str, scope: Scope) -> Declared:
     )
     # Deletion takes every experiment of every team of the project; there is one name.
     options = Options(protect=scope.deletion_protection, delete_before_replace=True)
-    return Declared(type=METADATA_STORE, name=f"{metadata_name(region)}-store", inputs=inputs, options=options)
+    return Declared(
+        type=METADATA_STORE, name=f"{declared_name('metadata_stores', region)}-store", inputs=inputs, options=options
+    )

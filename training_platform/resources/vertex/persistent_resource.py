@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from training_platform.catalog.types import MachineType
-from training_platform.config.names import persistent_resource_name
+from training_platform.config.names import declared_name
 from training_platform.config.spec import team
 from training_platform.resources import gcp
 from training_platform.resources.cloud_names import persistent_resource_id
@@ -41,7 +41,7 @@ def persistent_resource(key: str, spec: team.PersistentResourceSpec, scope: Scop
         encryption_spec={"kms_key_name": kms_key} if kms_key else None,
         labels=scope.labels,
     )
-    name = f"{persistent_resource_name(key)}-persistent-resource"
+    name = f"{declared_name('vertex.persistent_resources', key)}-persistent-resource"
     if spec.ray:
         return ray_cluster(name, inputs, spec, spec.ray, scope)
     return Declared(type=PERSISTENT_RESOURCE, name=name, inputs=inputs, options=_options(spec, scope))

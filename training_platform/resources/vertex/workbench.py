@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from training_platform.catalog.types import MachineType
-from training_platform.config.names import workbench_name
+from training_platform.config.names import declared_name
 from training_platform.config.spec.team import WorkbenchSpec
 from training_platform.resources import gcp
 from training_platform.resources.cloud_names import jobs_account_email, workbench_id
@@ -50,7 +50,9 @@ def workbench(key: str, spec: WorkbenchSpec, scope: Scope, network: Any, subnet:
         # The name is fixed, and taken until the old instance is gone.
         delete_before_replace=True,
     )
-    return Declared(type=WORKBENCH, name=f"{workbench_name(key)}-instance", inputs=inputs, options=options)
+    return Declared(
+        type=WORKBENCH, name=f"{declared_name('vertex.workbench', key)}-instance", inputs=inputs, options=options
+    )
 
 
 def _accelerators(machine: MachineType) -> list[Accelerator]:
