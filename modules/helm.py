@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import pulumi
 from pulumi_kubernetes.helm import v3 as helm
 
 from training_platform.catalog.types import Chart
 from training_platform.config.spec.environment import ChartOverride
 
 _PATHS = ("/", "./", "../")
+_SECONDS = 600
 _REVISIONS = 10  # each is a Secret that holds all of the chart's objects
 
 
@@ -36,30 +38,33 @@ def chart_ref(chart: Chart, override: ChartOverride | None = None) -> ChartRef:
     return ChartRef(place, version, None if place.startswith("oci://") else repository)
 
 
-def release_args(
-    ref: ChartRef,
-    *,
+def install(
     name: str,
-    namespace: str,
+    chart: Chart,
+    override: ChartOverride | None,
     values: Mapping[str, Any],
-    timeout_seconds: int,
-    create_namespace: bool = True,
-    await_ready: bool = True,
-) -> helm.ReleaseArgs:
-    """Return the arguments of a release called ``name``, after which charts name their objects.
+    opts: pulumi.ResourceOptions,
+    *,
+    called: str | None = None,
+    prepared: str | None = None,
+) -> None:
+    """Register a release called as its chart is, or ``called``, after which charts name their objects.
 
-    With ``await_ready`` it is deployed once its pods are ready, and a failed upgrade goes back to what ran before.
+    It is deployed once its pods are ready, and a failed upgrade goes back to what ran before. ``prepared`` is a
+    namespace that is there already, where pods wait for what people put into it: nothing waits for them then.
     """
-    return helm.ReleaseArgs(
+    ref = chart_ref(chart, override)
+    release = helm.ReleaseArgs(
         chart=ref.chart,
         version=ref.version,
         repository_opts=helm.RepositoryOptsArgs(repo=ref.repository) if ref.repository else None,
-        name=name,
-        namespace=namespace,
-        create_namespace=create_namespace,
+        name=called or chart.name,
+        namespace=prepared or chart.namespace,
+        create_namespace=prepared is None,
         values=values,
-        atomic=await_ready,
-        skip_await=not await_ready,
-        timeout=timeout_seconds,
+        atomic=prepared is None,
+        skip_await=prepared is not None,
+        timeout=_SECONDS,
         max_history=_REVISIONS,
     )
+    helm.Release(name, release, opts=opts)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pulumi
-from pulumi_kubernetes.helm import v3 as helm
 
-from modules.helm import chart_ref, release_args
+from modules.helm import install
 from training_platform.catalog import CHARTS
 from training_platform.config.spec.environment import ChartOverride
 from training_platform.resources.operators.jobset import values
@@ -29,16 +28,5 @@ class JobSet(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: JobSetArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:jobset:JobSet", name, {}, opts)
-        chart = CHARTS["jobset"]
-        helm.Release(
-            f"{name}-release",
-            release_args(
-                chart_ref(chart, args.chart),
-                name="jobset",
-                namespace=chart.namespace,
-                values=values(),
-                timeout_seconds=600,
-            ),
-            opts=pulumi.ResourceOptions(parent=self),
-        )
+        install(f"{name}-release", CHARTS["jobset"], args.chart, values(), pulumi.ResourceOptions(parent=self))
         self.register_outputs({})

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 import pulumi
 from pulumi_gcp import secretmanager, serviceaccount
 from pulumi_kubernetes import core
-from pulumi_kubernetes.helm import v3 as helm
 
-from modules.helm import chart_ref, release_args
+from modules.helm import install
 from modules.manifest import metadata
 from modules.register import register
 from modules.storage.grants import grant_bucket
@@ -69,28 +68,23 @@ class JupyterHub(pulumi.ComponentResource):
             # To delete it is to delete the hub's users and the claim for all homes.
             opts=pulumi.ResourceOptions(parent=self, protect=args.scope.deletion_protection),
         )
-        helm.Release(
+        install(
             f"{name}-release",
-            release_args(
-                chart_ref(chart, args.chart),
-                name="jupyterhub",
-                namespace=chart.namespace,
-                values=values(
-                    args.cluster_name,
-                    args.cluster,
-                    args.notebooks,
-                    args.home_claim,
-                    args.data_sets,
-                    team_data=args.team_data,
-                    environment_data=args.environment_data,
-                    secret=self._secret(name, args),
-                ),
-                timeout_seconds=600,
-                create_namespace=False,
-                await_ready=False,  # the first deployment would fail on the Secret that comes after it
+            chart,
+            args.chart,
+            values(
+                args.cluster_name,
+                args.cluster,
+                args.notebooks,
+                args.home_claim,
+                args.data_sets,
+                team_data=args.team_data,
+                environment_data=args.environment_data,
+                secret=self._secret(name, args),
             ),
             # The namespace is given by name, so nothing else says that it comes first.
-            opts=pulumi.ResourceOptions(parent=self, depends_on=[namespace]),
+            pulumi.ResourceOptions(parent=self, depends_on=[namespace]),
+            prepared=chart.namespace,  # a deployment that waits would fail on the Secret that comes after it
         )
         if buckets := {key: each.bucket for key, each in args.data_sets.items() if each.bucket}:
             self._reader(f"{name}-reader", args, buckets, namespace)

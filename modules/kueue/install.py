@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pulumi
-from pulumi_kubernetes.helm import v3 as helm
 
-from modules.helm import chart_ref, release_args
+from modules.helm import install
 from training_platform.catalog import CHARTS
 from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.environment import ChartOverride
@@ -35,17 +34,8 @@ class Kueue(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: KueueArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:kueue:Kueue", name, {}, opts)
-        chart = CHARTS["kueue"]
-        helm.Release(
-            f"{name}-release",
-            release_args(
-                chart_ref(chart, args.chart),
-                name="kueue",
-                namespace=chart.namespace,
-                values=values(args.cluster_name, args.cluster, fair_sharing=args.fair_sharing),
-                timeout_seconds=600,
-            ),
-            # The CRDs are part of the release: to uninstall it is to delete every queue and workload of every team.
-            opts=pulumi.ResourceOptions(parent=self, protect=args.scope.deletion_protection),
-        )
+        # The CRDs are part of the release: to uninstall it is to delete every queue and workload of every team.
+        opts = pulumi.ResourceOptions(parent=self, protect=args.scope.deletion_protection)
+        own = values(args.cluster_name, args.cluster, fair_sharing=args.fair_sharing)
+        install(f"{name}-release", CHARTS["kueue"], args.chart, own, opts)
         self.register_outputs({})

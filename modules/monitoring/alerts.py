@@ -11,7 +11,7 @@ from pulumi_gcp import monitoring
 from modules.register import register
 from training_platform.config.spec import environment
 from training_platform.config.spec.cluster import SoftwareSpec
-from training_platform.resources.monitoring.alerts import alert_policies, channels
+from training_platform.resources.monitoring.alerts import alert_policies, email_channels
 from training_platform.resources.scope import Scope
 
 
@@ -35,7 +35,7 @@ class Alerts(pulumi.ComponentResource):
         if args.spec.enabled and args.clusters:
             told = [
                 register(monitoring.NotificationChannel, channel, self).name
-                for channel in channels(name, args.spec, args.scope)
+                for channel in email_channels(name, args.spec.emails, args.scope)
             ]
             for policy in alert_policies(name, args.scope, args.clusters, told):
                 register(monitoring.AlertPolicy, policy, self)

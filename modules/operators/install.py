@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pulumi
-from pulumi_kubernetes.helm import v3 as helm
 
-from modules.helm import chart_ref, release_args
+from modules.helm import install
 from training_platform.catalog import CHARTS
 from training_platform.config.spec.environment import ChartOverride
 from training_platform.resources.operators.charts import OPERATORS
@@ -26,16 +25,6 @@ class Operator(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: OperatorArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:operators:Operator", name, {}, opts)
-        chart = CHARTS[args.operator]
-        helm.Release(
-            f"{name}-release",
-            release_args(
-                chart_ref(chart, args.chart),
-                name=args.operator,
-                namespace=chart.namespace,
-                values=OPERATORS[args.operator].values,
-                timeout_seconds=600,
-            ),
-            opts=pulumi.ResourceOptions(parent=self),
-        )
+        chart, values = CHARTS[args.operator], OPERATORS[args.operator].values
+        install(f"{name}-release", chart, args.chart, values, pulumi.ResourceOptions(parent=self))
         self.register_outputs({})

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import pulumi
 from pulumi_kubernetes import core, rbac
-from pulumi_kubernetes.helm import v3 as helm
 
-from modules.helm import chart_ref, release_args
+from modules.helm import install
 from modules.manifest import metadata
 from training_platform.catalog import CHARTS
 from training_platform.config.spec.environment import ChartOverride
@@ -57,16 +56,15 @@ class LaunchAgent(pulumi.ComponentResource):
             opts=child,
         )
         self._grant(name, args)
-        release = release_args(
-            chart_ref(CHARTS[CHART], args.chart),
-            name=args.team,
-            namespace=agent_namespace(args.team),
-            values=chart_values(args.team, args.spec),
-            timeout_seconds=600,
-            create_namespace=False,
-            await_ready=False,  # people add the key, and cannot before the namespace is there
+        install(
+            f"{name}-release",
+            CHARTS[CHART],
+            args.chart,
+            chart_values(args.team, args.spec),
+            pulumi.ResourceOptions(parent=self, depends_on=[own, quota]),
+            called=args.team,
+            prepared=agent_namespace(args.team),  # people add the key, and cannot before the namespace is there
         )
-        helm.Release(f"{name}-release", release, opts=pulumi.ResourceOptions(parent=self, depends_on=[own, quota]))
         self.register_outputs({})
 
     def _grant(self, name: str, args: LaunchAgentArgs) -> None:

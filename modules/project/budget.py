@@ -9,7 +9,8 @@ from pulumi_gcp import billing, monitoring
 
 from modules.register import register
 from training_platform.config.spec.quota_request import BudgetSpec
-from training_platform.resources.budget import budget_channels, month_budget
+from training_platform.resources.budget import BUDGET_NAME, month_budget
+from training_platform.resources.monitoring.alerts import email_channels
 from training_platform.resources.scope import Scope
 
 
@@ -29,7 +30,7 @@ class Budget(pulumi.ComponentResource):
         super().__init__("training-platform:project:Budget", name, {}, opts)
         told = [
             register(monitoring.NotificationChannel, channel, self).name
-            for channel in budget_channels(args.spec, args.scope)
+            for channel in email_channels(BUDGET_NAME, args.spec.emails, args.scope)
         ]
         register(billing.Budget, month_budget(args.spec, args.account, args.scope, told), self)
         self.register_outputs({})

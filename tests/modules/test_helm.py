@@ -5,9 +5,8 @@ from datetime import date
 
 import pulumi
 import pytest
-from pulumi_kubernetes.helm import v3 as helm
 
-from modules.helm import ChartRef, chart_ref, release_args
+from modules.helm import ChartRef, chart_ref, install
 from training_platform.catalog.types import Chart
 from training_platform.checks.planning.recorder import record
 from training_platform.config.spec.environment import ChartOverride
@@ -51,19 +50,12 @@ def test_a_repository_for_an_oci_chart_holds_it_under_its_own_name() -> None:
 @pytest.mark.parametrize("awaited", [True, False])
 def test_only_a_release_that_is_waited_for_can_go_back(*, awaited: bool) -> None:
     def program() -> None:
-        args = release_args(
-            chart_ref(REPO),
-            name="hub",
-            namespace="k",
-            values={"a": {"b": [1]}},
-            timeout_seconds=60,
-            await_ready=awaited,
-        )
-        helm.Release("hub", args, pulumi.ResourceOptions())
+        install("hub", REPO, None, {"a": {"b": [1]}}, pulumi.ResourceOptions(), prepared=None if awaited else "there")
 
     release = record(program, project="training-platform", stack_name="prod").one("kubernetes:helm.sh/v3:Release")
 
     assert (release.inputs["atomic"], release.inputs["skipAwait"]) == (awaited, not awaited)
     assert release.inputs["repositoryOpts"] == {"repo": "https://charts.example.com"}
+    assert (release.inputs["createNamespace"], release.inputs["namespace"]) == (awaited, "k" if awaited else "there")
     assert release.inputs["values"] == {"a": {"b": [1]}}
     assert release.inputs["maxHistory"] == 10

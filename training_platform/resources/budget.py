@@ -18,14 +18,9 @@ BUDGET_NAME = "budget"
 def budget_resources(spec: BudgetSpec | None, account: str | None, scope: Scope) -> Iterator[Declared]:
     """Yield a stack's budget with its channels, where it has one and an account to be in."""
     if spec and account:
-        channels = list(budget_channels(spec, scope))
+        channels = list(email_channels(BUDGET_NAME, spec.emails, scope))
         yield from channels
         yield month_budget(spec, account, scope, [Later(each.type, each.name) for each in channels])
-
-
-def budget_channels(spec: BudgetSpec, scope: Scope) -> Iterator[Declared]:
-    """Yield a channel of Cloud Monitoring for each address."""
-    return email_channels(BUDGET_NAME, spec.emails, scope)
 
 
 def month_budget(spec: BudgetSpec, account: str, scope: Scope, told: Sequence[Any]) -> Declared:

@@ -23,7 +23,7 @@ from training_platform.resources.gke.node_pool import PoolPlace, accelerator_poo
 from training_platform.resources.gke.system_pool import cpu_pool
 from training_platform.resources.gke.workload_policies import workload_policies
 from training_platform.resources.kueue.quota_objects import cohort_objects, flavor_object, topology_objects
-from training_platform.resources.monitoring.alerts import alert_policies, channels
+from training_platform.resources.monitoring.alerts import alert_policies, email_channels
 from training_platform.resources.network.cluster_subnet import cluster_subnet, existing_subnet, webhook_firewall
 from training_platform.resources.network.google_apis import DOMAINS, api_records, api_zone, entrance
 from training_platform.resources.network.gpu_networks import gpu_firewall, gpu_nics, gpu_subnet, gpu_vpc
@@ -181,7 +181,7 @@ def _gpu_networks(key: str, fabric: GpuFabric, scope: Scope) -> Iterator[Declare
 def _alerts(environment: Environment, scope: Scope) -> Iterator[Declared]:
     clusters = {cluster_name(scope, key, spec): spec.software for key, spec in environment.clusters.items()}
     if environment.alerts.enabled and clusters:
-        told = list(channels("alerts", environment.alerts, scope))
+        told = list(email_channels("alerts", environment.alerts.emails, scope))
         yield from told
         yield from alert_policies("alerts", scope, clusters, [_later(channel) for channel in told])
 

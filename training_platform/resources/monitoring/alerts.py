@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from training_platform.config.spec import environment
 from training_platform.config.spec.cluster import SoftwareSpec
 from training_platform.resources import gcp
 from training_platform.resources.cloud_names import slug
@@ -20,13 +19,8 @@ if TYPE_CHECKING:
 EVALUATION = "60s"  # as often as GKE's system metrics come
 
 
-def channels(name: str, spec: environment.AlertsSpec, scope: Scope) -> Iterator[Declared]:
-    """Yield whom alerts reach: a channel for each address. ``name`` is the component's."""
-    return email_channels(name, spec.emails, scope)
-
-
 def email_channels(name: str, emails: Sequence[str], scope: Scope) -> Iterator[Declared]:
-    """Yield a channel for each address."""
+    """Yield a channel for each address; ``name`` is the component's."""
     for address in emails:
         inputs = gcp.notification_channel(
             type="email",
