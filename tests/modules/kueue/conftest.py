@@ -10,7 +10,8 @@ import pytest
 
 from training_platform.config.expansion.flavors import Flavor
 from training_platform.config.spec.cluster import ClusterSpec
-from training_platform.config.spec.team import Share, Team
+from training_platform.config.spec.queues import Share
+from training_platform.config.spec.team import Team
 from training_platform.resources.kueue import objects
 from training_platform.sandbox.kubernetes.schemas.crds import CrdSchema, load_crds
 

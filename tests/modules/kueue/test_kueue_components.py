@@ -17,8 +17,7 @@ from tests.places import ORGANISATION
 from training_platform.checks.planning.recorder import Plan, record
 from training_platform.config.expansion.flavors import flavors
 from training_platform.config.spec.cluster import ClusterSpec
-from training_platform.config.spec.queues import ROOT_COHORT, CohortSpec
-from training_platform.config.spec.team import Share
+from training_platform.config.spec.queues import ROOT_COHORT, CohortSpec, Share
 from training_platform.config.workspace import read_workspace
 from training_platform.resources.planned import Planned
 from training_platform.resources.scope import Scope

@@ -15,8 +15,7 @@ from training_platform.config.expansion.flavors import Flavor, flavors
 from training_platform.config.expansion.pools import FLAVOR_LABEL
 from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.node_pool import BLOCK_LEVELS, SLICE_LEVELS
-from training_platform.config.spec.queues import ROOT_COHORT, CohortSpec
-from training_platform.config.spec.team import Share
+from training_platform.config.spec.queues import ROOT_COHORT, CohortSpec, Share
 from training_platform.resources.kueue.objects import (
     API_VERSION,
     cohort,

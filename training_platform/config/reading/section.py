@@ -160,6 +160,10 @@ FormerName = Annotated[
         description="Name of the stack before `pulumi stack rename`; only `check --base` reads it.", examples=["dev"]
     ),
 ]
+DeletionProtection = Annotated[
+    bool,
+    Field(description="false allows a change to delete or replace it, where the environment protects such resources."),
+]
 ProjectId = Annotated[
     str, Field(pattern=_PROJECT, description="Id of a Google Cloud project.", examples=["example-train-dev"])
 ]

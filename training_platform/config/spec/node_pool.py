@@ -14,7 +14,13 @@ from training_platform.catalog.topologies import legal_topologies, topologies_te
 from training_platform.catalog.types import Capacity as ChargedCapacity
 from training_platform.catalog.types import MachineType
 from training_platform.config.reading.conflicts import Conflict, above, refuse_conflicts
-from training_platform.config.reading.section import DiskTypeName, MachineTypeName, OneOf, Section, Zone
+from training_platform.config.reading.section import (
+    DeletionProtection,
+    DiskTypeName,
+    OneOf,
+    Section,
+    Zone,
+)
 from training_platform.config.spec.capacity import Capacity, ReservationRef, charged_as, reservation_conflicts
 from training_platform.config.spec.node_options import GPU_ONLY, NodeOptions, included_gpus
 
@@ -109,10 +115,7 @@ class NodePoolSpec(NodeOptions):
     labels: dict[str, str] = Field(
         default={}, description="Kubernetes labels of the nodes, beside those of GKE.", examples=[{"team": "vision"}]
     )
-    deletion_protection: bool = Field(
-        default=True,
-        description="false allows a change to delete or replace it, where the environment protects such resources.",
-    )
+    deletion_protection: DeletionProtection = True
 
     @property
     def machine(self) -> MachineType:
@@ -185,6 +188,3 @@ class NodePoolSpec(NodeOptions):
             smallest = next(legal_topologies(own), None)
             message = f"is missing: {own.name} has TPUs, and a slice needs a topology"
             yield Conflict(("topology",), message, topologies_text(own), f"topology: {smallest}" if smallest else None)
-
-
-__all__ = ["BootDiskSpec", "Capacity", "MachineTypeName", "NodePoolSpec", "PathwaysPoolSpec", "SystemPoolSpec"]

@@ -12,6 +12,7 @@ from training_platform.config.reading.conflicts import Conflict, Consistent
 from training_platform.config.reading.section import (
     BUCKET_NAME,
     Cidr,
+    DeletionProtection,
     FilestoreTierName,
     Location,
     Name,
@@ -140,10 +141,7 @@ class FilestoreSpec(Section):
         description="Backup, of Filestore or of a backup vault, that a new instance starts with.",
         examples=["projects/example-train-dev/locations/us-central1/backups/before-move"],
     )
-    deletion_protection: bool = Field(
-        default=True,
-        description="false allows a change to delete or replace it, where the environment protects such resources.",
-    )
+    deletion_protection: DeletionProtection = True
 
     @model_validator(mode="after")
     def _one_way_of_iops(self) -> FilestoreSpec:
@@ -191,10 +189,7 @@ class LustreSpec(Section):
     squash_root: bool = Field(
         default=False, description="true turns root of the clients into user 65534, who owns nothing."
     )
-    deletion_protection: bool = Field(
-        default=True,
-        description="false allows a change to delete or replace it, where the environment protects such resources.",
-    )
+    deletion_protection: DeletionProtection = True
 
 
 Folder = Annotated[str, Field(pattern=FOLDER, examples=["images/food101"])]

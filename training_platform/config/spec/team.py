@@ -11,6 +11,7 @@ from training_platform.catalog import MACHINE_TYPES
 from training_platform.config.reading.conflicts import above, refuse_conflicts
 from training_platform.config.reading.section import (
     BUCKET_NAME,
+    DeletionProtection,
     DiskTypeName,
     Email,
     FormerName,
@@ -24,7 +25,6 @@ from training_platform.config.reading.section import (
     Zone,
     unique,
 )
-from training_platform.config.spec.capacity import Capacity
 from training_platform.config.spec.networks import Destinations
 from training_platform.config.spec.node_options import VmSpec
 from training_platform.config.spec.node_pool import BootDiskSpec
@@ -141,10 +141,7 @@ class PersistentResourceSpec(ResourcePoolSpec):
     ray: RaySpec | None = Field(
         default=None, description="Makes it a Ray cluster, which runs only Ray jobs, not training jobs of Vertex AI."
     )
-    deletion_protection: bool = Field(
-        default=True,
-        description="false allows a change to delete or replace it, where the environment protects such resources.",
-    )
+    deletion_protection: DeletionProtection = True
 
     @model_validator(mode="after")
     def _pools_have_names(self) -> Self:
@@ -200,10 +197,7 @@ class WorkbenchSpec(VmSpec):
     idle_minutes: int = Field(
         default=180, ge=10, le=1440, description="Minutes without use after which the VM stops; its disks stay."
     )
-    deletion_protection: bool = Field(
-        default=True,
-        description="false allows a change to delete or replace it, where the environment protects such resources.",
-    )
+    deletion_protection: DeletionProtection = True
 
     @model_validator(mode="after")
     def _has_no_tpus(self) -> Self:
@@ -325,17 +319,3 @@ class Team(Section):
     def _order_is_of_shares(self) -> Team:
         check_order(self.fallback, self.shares)
         return self
-
-
-__all__ = [
-    "BucketSpec",
-    "Capacity",
-    "DirectorySpec",
-    "PersistentResourceSpec",
-    "ResourcePoolSpec",
-    "Share",
-    "Team",
-    "Vertex",
-    "VertexBootDisk",
-    "WorkbenchSpec",
-]

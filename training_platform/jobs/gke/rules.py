@@ -12,7 +12,7 @@ from training_platform.config.expansion.pools import ExpandedPool
 from training_platform.config.lending import lending
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.section import enumeration
-from training_platform.config.spec.team import Share
+from training_platform.config.spec.queues import Share
 from training_platform.jobs.data_sets import data_set_findings, disk_findings
 from training_platform.jobs.gke.gpu_direct import fabric_of, usable_pools
 from training_platform.jobs.gke.jobset import ROLE

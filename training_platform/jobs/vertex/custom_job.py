@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from training_platform.config.spec.node_pool import Capacity
+from training_platform.config.spec.capacity import Capacity
 from training_platform.jobs.outputs import output_uri
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.jobs.spec.vertex import VertexTarget
