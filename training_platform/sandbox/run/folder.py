@@ -13,7 +13,6 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,42 +29,18 @@ _REFERENCE: Final = "pulumi:pulumi:StackReference"
 _LINKED: Final = ("modules", "policies", "training_platform")
 
 
-@dataclass(frozen=True)
 class Folder:
     """Where everything of a sandbox is; ``root`` is the repository."""
 
-    root: Path
-    path: Path
-
-    @property
-    def state(self) -> Path:
-        """The folder of Pulumi's local backend."""
-        return self.path / "state"
-
-    @property
-    def home(self) -> Path:
-        """``PULUMI_HOME``; its plugins are the person's own."""
-        return self.path / "home"
-
-    @property
-    def cloud(self) -> Path:
-        """What the local cloud holds."""
-        return self.path / "cloud.json"
-
-    @property
-    def kubernetes(self) -> Path:
-        """The objects in the clusters."""
-        return self.path / "kubernetes.json"
-
-    @property
-    def api_servers(self) -> Path:
-        """The data of the clusters' API servers; there if the sandbox has them."""
-        return self.path / "api-servers"
-
-    @property
-    def kubeconfig(self) -> Path:
-        """An empty kubeconfig, so that the person's own clusters stay out of reach."""
-        return self.path / "no-clusters"
+    def __init__(self, root: Path, path: Path) -> None:
+        self.root = root
+        self.path = path
+        self.state = path / "state"  # Pulumi's local backend
+        self.home = path / "home"  # PULUMI_HOME; its plugins are the person's own
+        self.cloud = path / "cloud.json"  # what the local cloud holds
+        self.kubernetes = path / "kubernetes.json"  # the objects in the clusters
+        self.api_servers = path / "api-servers"  # the data of the clusters' API servers, where the sandbox has them
+        self.kubeconfig = path / "no-clusters"  # an empty one, so that the person's own clusters stay out of reach
 
     def checkout(self, stack: str) -> Path:
         """The copy of the program in which a stack runs."""

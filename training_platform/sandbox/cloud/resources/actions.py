@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
-from training_platform.sandbox.cloud.requests.errors import ApiError, already_exists, conflict
+from training_platform.sandbox.cloud.requests.errors import ApiError, already_exists, conflict, failed_precondition
 from training_platform.sandbox.cloud.requests.masks import apply_mask, mask_paths, merge
 from training_platform.sandbox.cloud.resources import lists, refusals
 from training_platform.sandbox.cloud.resources.defaults import fill_in
@@ -35,6 +35,8 @@ def create(cloud: Cloud, kind: Kind, call: Call) -> Json:
         raise already_exists(shown_name(record.name))
     if kind.parent:
         cloud.existing(call.name.rpartition("/")[0])
+    if kind.style == "longrunning":
+        record.body |= {"name": f"{call.path}/{record.id}", "createTime": cloud.time()}
     fill_in(record.body, f"{call.service}.{kind.collection}")
     kind.fill(cloud, call, record, {})
     if record.name in cloud.store:  # the service gave it another name
@@ -98,6 +100,8 @@ def delete(cloud: Cloud, kind: Kind, call: Call) -> Json:
     """Delete a resource; what was charged for it is free once the operation is done."""
     record = cloud.existing(call.name)
     check_versions(record, call.parameters)
+    if record.body.get(kind.protection):
+        raise failed_precondition(f"The instance '{call.path}' is protected against deletion.")
     kind.removable(cloud, call, record)
     if kind.style is None:
         cloud.store.delete(record.name)

@@ -79,8 +79,8 @@ class Kind:
     ``collection`` is the last word of the document's collection, ``clusters``. ``schema`` is its body's, ``wrapper``
     the field of a create request that holds it. ``id_in`` names the field or query parameter that holds the id; where
     it is empty the server assigns one. ``id_form`` is what it must look like. ``states`` are its status field and what
-    it says while it is made, when it is ready, changed and deleted. ``removable`` raises where a resource cannot be
-    deleted; ``gone`` cleans up after it.
+    it says while it is made, when it is ready, changed and deleted. ``protection`` is the field that keeps one from
+    deletion; ``removable`` raises where it cannot be deleted for another reason; ``gone`` cleans up after it.
     """
 
     collection: str
@@ -94,6 +94,7 @@ class Kind:
     fill: Fill = no_fill
     admit: Hook = nothing
     made: Hook = nothing
+    protection: str = ""
     removable: Hook = nothing
     gone: Hook = nothing
     show: Callable[[Cloud, Record], Json] | None = None

@@ -13,7 +13,6 @@ def _fill(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
     if not old:
         if body.get("format", "FORMAT_UNSPECIFIED") == "FORMAT_UNSPECIFIED":
             raise ApiError(400, "a repository format must be specified")
-        body |= {"name": f"{call.path}/{record.id}", "createTime": now}
         host = f"{call.location}-{body['format'].lower()}.pkg.dev"
         body["registryUri"] = f"{host}/{record.project}/{record.id}"
         body["satisfiesPzs"] = body["satisfiesPzi"] = False

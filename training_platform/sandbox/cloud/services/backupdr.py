@@ -14,17 +14,17 @@ _FILESTORE = "file.googleapis.com/Instance"
 _DAY = 86_400
 
 
-def _vault(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
+def _vault(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
     if old:
         return
-    _named(cloud, call, record)
     record.body |= {
-        "backupCount": "0", "deletable": True, "totalStoredBytes": "0", "uid": cloud.number(),
+        "updateTime": cloud.time(), "uid": cloud.number(),
+        "backupCount": "0", "deletable": True, "totalStoredBytes": "0",
         "serviceAccount": f"vault-{record.id}@gcp-sa-backupdr-pr.iam.gserviceaccount.com",
     }  # fmt: skip
 
 
-def _plan(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
+def _plan(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
     body = record.body
     vault = cloud.store.get(f"backupdr/{body.get('backupVault', '')}")
     if vault is None:
@@ -34,12 +34,12 @@ def _plan(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
         if rule["backupRetentionDays"] * _DAY < least:
             raise invalid(f"Rule {rule['ruleId']} keeps backups for less than the vault's {least} s")
     if not old:
-        _named(cloud, call, record)
+        body["updateTime"] = cloud.time()
         body |= {"backupVaultServiceAccount": vault.body["serviceAccount"], "revisionId": "v0"}
         body["supportedResourceTypes"] = [body["resourceType"]]
 
 
-def _association(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
+def _association(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
     body = record.body
     plan = cloud.store.get(f"backupdr/{body['backupPlan']}")
     if plan is None:
@@ -49,7 +49,7 @@ def _association(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
     if body["resourceType"] == _FILESTORE and cloud.store.get(f"file/{body['resource']}") is None:
         raise not_found(body["resource"])
     if not old:
-        _named(cloud, call, record)
+        body["updateTime"] = cloud.time()
         source = f"{plan.body['backupVault']}/dataSources/{record.id}"
         body["dataSource"] = source
         data_source = {"name": source, "state": "ACTIVE", "createTime": cloud.time()}
@@ -92,10 +92,6 @@ def _trigger(cloud: Cloud, call: Call) -> Json:
         metadata={"target": name, "verb": "create", "apiVersion": call.api.version},
     )  # fmt: skip
     return cloud.operations.start(work)
-
-
-def _named(cloud: Cloud, call: Call, record: Record) -> None:
-    record.body |= {"name": f"{call.path}/{record.id}", "createTime": cloud.time(), "updateTime": cloud.time()}
 
 
 _STATES = ("state", "CREATING", "ACTIVE", "UPDATING", "DELETING")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from training_platform.catalog import FILESTORE_TIERS
-from training_platform.sandbox.cloud.requests.errors import ApiError, failed_precondition, not_found, required
+from training_platform.sandbox.cloud.requests.errors import ApiError, not_found, required
 from training_platform.sandbox.cloud.resources.model import Call, Json, Kind, Service, operation_metadata
 from training_platform.sandbox.cloud.state.cloud import Cloud
 from training_platform.sandbox.cloud.state.store import Record
@@ -11,7 +11,7 @@ from training_platform.sandbox.cloud.state.store import Record
 _BASIC = ("BASIC", "STANDARD", "PREMIUM")
 
 
-def _fill(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
+def _fill(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
     body = record.body
     if old:
         _check_change(body, old)
@@ -21,7 +21,6 @@ def _fill(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
     for share in body["fileShares"]:
         required(share, "name", "instance.file_shares[]")
         _restorable(cloud, share)
-    body |= {"name": call.path + "/" + record.id, "createTime": cloud.time()}
     serial = cloud.store.serial()
     network = body["networks"][0]
     network.setdefault("connectMode", "DIRECT_PEERING")
@@ -64,12 +63,7 @@ def _check_change(body: Json, old: Json) -> None:
             raise ApiError(400, f"The field '{name}' of an instance cannot be changed")
 
 
-def _removable(_cloud: Cloud, call: Call, record: Record) -> None:
-    if record.body.get("deletionProtectionEnabled"):
-        raise failed_precondition(f"The instance '{call.path}' is protected against deletion.")
-
-
-def _backup(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
+def _backup(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
     if old:
         return
     source = record.body.get("sourceInstance", "")
@@ -80,24 +74,18 @@ def _backup(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
     share = record.body.get("sourceFileShare", "")
     if share not in shares:
         raise ApiError(400, f"The instance '{source}' has no file share '{share}'")
-    _named(cloud, call, record)
     record.body |= {
         "sourceInstanceTier": instance.body["tier"], "capacityGb": shares[share]["capacityGb"],
         "storageBytes": "0", "downloadBytes": "0",
     }  # fmt: skip
 
 
-def _snapshot(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
+def _snapshot(cloud: Cloud, call: Call, _record: Record, old: Json) -> None:
     if old:
         return
     instance = cloud.store.get(call.name.rpartition("/")[0])
     if instance and "/instances/" in call.name and str(instance.body["tier"]).startswith(_BASIC):
         raise ApiError(400, f"Instances of tier {instance.body['tier']} do not support snapshots")
-    _named(cloud, call, record)
-
-
-def _named(cloud: Cloud, call: Call, record: Record) -> None:
-    record.body |= {"name": f"{call.path}/{record.id}", "createTime": cloud.time()}
 
 
 SERVICE = Service(
@@ -112,7 +100,7 @@ SERVICE = Service(
             id_in="instanceId",
             states=("state", "CREATING", "READY", "REPAIRING", "DELETING"),
             fill=_fill,
-            removable=_removable,
+            protection="deletionProtectionEnabled",
             etag="etag",
         ),
         Kind(

@@ -13,7 +13,7 @@ _FIXED = ("filesystem", "network", "perUnitStorageThroughput", "kmsKey", "dynami
 _NETWORK = re.compile(r"projects/([^/]+)/global/networks/([^/]+)")
 
 
-def _fill(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
+def _fill(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
     body = record.body
     if old:
         _check_change(body, old)
@@ -25,7 +25,7 @@ def _fill(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
     serial = cloud.store.serial()
     _private(cloud, body["network"])
     body |= {
-        "name": f"{call.path}/{record.id}", "createTime": cloud.time(), "uid": f"{serial:032x}",
+        "uid": f"{serial:032x}",
         "mountPoint": f"10.{200 + serial // 250 % 50}.{serial % 250}.2@tcp:/{body['filesystem']}",
     }  # fmt: skip
 

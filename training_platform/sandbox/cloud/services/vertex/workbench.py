@@ -25,14 +25,9 @@ def _fill(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
     if len(record.body.get("instanceOwners", ())) > 1:
         raise ApiError(400, "An instance has one owner at most")
     record.body |= {
-        "name": f"{call.path}/{record.id}", "createTime": cloud.time(), "id": f"{cloud.store.serial():019d}",
+        "id": f"{cloud.store.serial():019d}",
         "proxyUri": f"{record.id}-dot-{call.location}.notebooks.example.com", "healthState": "HEALTHY",
     }  # fmt: skip
-
-
-def _removable(_cloud: Cloud, call: Call, record: Record) -> None:
-    if record.body.get("enableDeletionProtection"):
-        raise failed_precondition(f"The instance '{call.path}' is protected against deletion.")
 
 
 def _turned(passing: str, state: str) -> Callable[[Cloud, Call], Json]:
@@ -78,7 +73,7 @@ KIND = Kind(
     id_in="instanceId",
     states=("state", "PROVISIONING", "ACTIVE", "ACTIVE", "DELETED"),
     fill=_fill,
-    removable=_removable,
+    protection="enableDeletionProtection",
 )
 SERVICE = Service(
     name="notebooks",
