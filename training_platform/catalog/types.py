@@ -36,13 +36,19 @@ class QuotaId(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Quota:
-    """What is known of a quota beside its id; ``name`` is the short name that data files refer to it by."""
+class Row:
+    """A row of the catalogue; data files write its name as the key."""
 
     name: str
-    id: QuotaId
     source: str
     unverified: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quota(Row):
+    """What is known of a quota beside its id; ``name`` is the short name that data files refer to it by."""
+
+    id: QuotaId
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,18 +67,15 @@ class Price:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ServicePrice:
+class ServicePrice(Row):
     """The list price in USD of what is not a machine, by region, as read on ``read``; ``name`` is what it is of.
 
     A price with ``usd`` in ``unverified`` is one that somebody else read from Google's billing catalogue.
     """
 
-    name: str
     per: Literal["GiB-month", "MiBps-month", "hour"]
     read: date
-    source: str
     usd: dict[str, float]  # "*" is any other region
-    unverified: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,7 +174,7 @@ class LocalSsd:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MachineType:
+class MachineType(Row):
     """A machine type that a node pool or a Vertex pool may have.
 
     ``chips`` counts chips (TPU) or GPUs per VM, 0 for a machine without. ``boot_disk_types`` lists the types that it
@@ -188,7 +191,6 @@ class MachineType:
     slice's topology or of ``nvlink_domain``, which is written in GPUs.
     """
 
-    name: str
     kind: Kind
     accelerator: Accelerator | None
     chips: int
@@ -199,7 +201,6 @@ class MachineType:
     zones: tuple[str, ...]
     cpu_quota: dict[Capacity, QuotaId]
     price: Price | None
-    source: str
     local_ssd: LocalSsd = field(default_factory=LocalSsd)
     single_host: str | None = None
     multi_host: bool = False
@@ -223,7 +224,6 @@ class MachineType:
     nvlink_domain: str | None = None
     architecture: Literal["amd64", "arm64"] = "amd64"
     confidential: tuple[str, ...] = ()  # confidential_instance_type
-    unverified: tuple[str, ...] = ()
 
     @property
     def vertex_gpus(self) -> str | None:
@@ -239,34 +239,28 @@ class MachineType:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiskType:
+class DiskType(Row):
     """A persistent disk type: size range in GB as the API counts them, and the quota that it is charged to.
 
     ``vertex_quota`` is charged instead for boot disks of machines that Vertex starts. The limits of boot disks are
     narrower than the range of the type: ``BootDiskLimits``.
     """
 
-    name: str
     min_gb: int
     max_gb: int
     quota: QuotaId | None
     gke_boot: bool
     vertex_boot: bool
-    source: str
     vertex_quota: QuotaId | None = None
-    unverified: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
-class BootDiskLimits:
+class BootDiskLimits(Row):
     """What a service (``gke``, ``vertex``) takes as the size of a boot disk, in GB as its API counts them."""
 
-    name: str
     min_gb: int
     max_gb: int
     default_gb: int
-    source: str
-    unverified: tuple[str, ...] = ()
 
 
 class Band(NamedTuple):
@@ -299,7 +293,7 @@ class Throughput(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FilestoreTier:
+class FilestoreTier(Row):
     """A Filestore service tier: where it lives, which capacities it takes (GiB), what it is charged to.
 
     A share never moves from one band to another. ``high_band_quota`` is charged for capacities of the last band where
@@ -307,7 +301,6 @@ class FilestoreTier:
     the address block that an instance takes; ``share_name_max`` counts characters.
     """
 
-    name: str
     scope: Literal["zone", "region"]
     bands: tuple[Band, ...]
     protocols: tuple[str, ...]
@@ -316,11 +309,9 @@ class FilestoreTier:
     shrinks: bool
     reserved_prefix: int
     share_name_max: int
-    source: str
     performance: tuple[Performance, ...] = ()
     snapshots: bool = True
     high_band_quota: QuotaId | None = None
-    unverified: tuple[str, ...] = ()
 
     def band_of(self, capacity_gib: int) -> Band | None:
         """Return the band that a capacity lies in, None outside of all."""
@@ -342,58 +333,46 @@ class FilestoreTier:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LustreTier:
+class LustreTier(Row):
     """A performance tier of Managed Lustre, ``lustre-{MB/s per TiB}``; capacities in GiB.
 
     An instance grows inside its band and never shrinks.
     """
 
-    name: str
     bands: tuple[Band, ...]
     quota: QuotaId
-    source: str
-    unverified: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Chart:
+class Chart(Row):
     """A Helm chart that the platform installs: where from, which version. Overridable in every stack file.
 
     ``tested`` are the minor versions whose values and objects are tested here, with the releases that ``tested_with``
     names. ``upgrade`` says what another version touches in a cluster.
     """
 
-    name: str
     chart: str  # an OCI reference, or a name in ``repository``
     version: str
     repository: str | None
     namespace: str
-    source: str
     tested: tuple[str, ...] = ()
     tested_with: str = ""
     upgrade: str = ""
-    unverified: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelServer:
+class ModelServer(Row):
     """A program that serves models: where it answers, and the gauge by which its replicas are scaled."""
 
-    name: str
     port: int
     health_path: str | None  # None where only its port can be probed
     metrics_port: int  # at /metrics
     metric: str
     target: int  # the metric's mean over all pods
-    source: str
-    unverified: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Image:
+class Image(Row):
     """A container image that the platform starts unless a stack or a job names another."""
 
-    name: str
     image: str
-    source: str
-    unverified: tuple[str, ...] = ()
