@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pulumi
@@ -407,40 +408,34 @@ class EnvironmentCluster(pulumi.ComponentResource):
                 ControllerMonitoringArgs(scope=args.scope, controller=controller),
                 after(release),
             )
-        for tier in class_tiers(args.environment, args.spec):
-            FilestoreClass(
-                f"{name}-{tier_class(tier)}",
-                FilestoreClassArgs(
-                    scope=args.scope,
-                    tier=tier,
-                    network=args.network.network_name,
-                    key=args.scope.key(args.spec.location),
-                    private=args.environment.host_project is not None,
-                ),
-                after(),
-            )
+        self._file_classes(name, args, after())
         if args.metrics:
             MetricsAdapter(
                 f"{name}-metrics-adapter",
                 MetricsAdapterArgs(scope=args.scope, account=args.metrics.email),
                 after(*system),
             )
-        for key, spec in args.spec.storage_classes.items():
-            FilestoreClass(
-                name_in_cluster(name, "storage_classes", key),
-                FilestoreClassArgs(
-                    scope=args.scope,
-                    tier=spec.tier,
-                    network=args.network.network_name,
-                    key=args.scope.key(args.spec.location),
-                    name=kubernetes_class(key),
-                    shares=share_parameters(key, spec),
-                    annotations=class_annotations(spec, args.spec.location),
-                    private=args.environment.host_project is not None,
-                ),
-                after(),
-            )
         self._notebooks(name, args, after(*system))
+
+    def _file_classes(self, name: str, args: EnvironmentClusterArgs, opts: pulumi.ResourceOptions) -> None:
+        """Make a StorageClass for each tier that the environment has instances of, and those of the stack file."""
+        of_cluster = partial(
+            FilestoreClassArgs,
+            scope=args.scope,
+            network=args.network.network_name,
+            key=args.scope.key(args.spec.location),
+            private=args.environment.host_project is not None,
+        )
+        for tier in class_tiers(args.environment, args.spec):
+            FilestoreClass(f"{name}-{tier_class(tier)}", of_cluster(tier=tier), opts)
+        for key, spec in args.spec.storage_classes.items():
+            own = of_cluster(
+                tier=spec.tier,
+                name=kubernetes_class(key),
+                shares=share_parameters(key, spec),
+                annotations=class_annotations(spec, args.spec.location),
+            )
+            FilestoreClass(name_in_cluster(name, "storage_classes", key), own, opts)
 
     def _flavors(
         self, name: str, args: EnvironmentClusterArgs, opts: pulumi.ResourceOptions

@@ -13,12 +13,12 @@ A data file holds any of these sections; rows of all files are joined, and none 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cache
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from training_platform.catalog.locations import region_of
 from training_platform.catalog.machines import check_machine, rows_of
@@ -35,26 +35,25 @@ from training_platform.catalog.types import (
     ModelServer,
     Quota,
     QuotaId,
+    Row,
     ServicePrice,
 )
 
 T = TypeVar("T")
 Rows = dict[str, tuple[object, Place]]
 GENERAL = "quotas"  # the file of quotas that no family owns
-SECTIONS = (
-    "accelerators",
-    "boot_disk_limits",
-    "charts",
-    "disk_types",
-    "filestore_tiers",
-    "lustre_tiers",
-    "images",
-    "locations",
-    "machine_types",
-    "model_servers",
-    "quotas",
-    "service_prices",
-)
+_PLAIN: Mapping[str, type[Row]] = {
+    "boot_disk_limits": BootDiskLimits,
+    "charts": Chart,
+    "disk_types": DiskType,
+    "filestore_tiers": FilestoreTier,
+    "images": Image,
+    "lustre_tiers": LustreTier,
+    "model_servers": ModelServer,
+    "service_prices": ServicePrice,
+}
+"""Sections whose rows are their fields and nothing else."""
+SECTIONS = ("accelerators", "locations", "machine_types", "quotas", *_PLAIN)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,13 +110,13 @@ def load(folder: Path) -> Catalog:
     def typed(cls: type[T], rows: Rows) -> dict[str, T]:
         return {name: build(cls, _named(name, row, place), place, references) for name, (row, place) in rows.items()}
 
-    disk_types = typed(DiskType, sections["disk_types"])
+    plain: dict[str, Any] = {section: typed(kind, sections[section]) for section, kind in _PLAIN.items()}
     accelerators = typed(Accelerator, sections["accelerators"])
     references[Accelerator] = dict(accelerators)
     machine_rows = dict(_machines(sections["machine_types"]))
     machines = typed(MachineType, machine_rows)
     for name, machine in machines.items():
-        check_machine(machine, disk_types, machine_rows[name][1])
+        check_machine(machine, plain["disk_types"], machine_rows[name][1])
     regions, zones, read = _locations(sections["locations"], folder, machines, accelerators)
     return Catalog(
         quotas=quotas,
@@ -126,17 +125,10 @@ def load(folder: Path) -> Catalog:
         },
         accelerators=accelerators,
         machine_types=machines,
-        disk_types=disk_types,
-        boot_disk_limits=typed(BootDiskLimits, sections["boot_disk_limits"]),
-        filestore_tiers=typed(FilestoreTier, sections["filestore_tiers"]),
-        lustre_tiers=typed(LustreTier, sections["lustre_tiers"]),
-        service_prices=typed(ServicePrice, sections["service_prices"]),
-        charts=typed(Chart, sections["charts"]),
-        images=typed(Image, sections["images"]),
-        model_servers=typed(ModelServer, sections["model_servers"]),
         regions=regions,
         zones=zones,
         locations_read=read,
+        **plain,
     )
 
 
