@@ -3,13 +3,15 @@
 Google's come from the installed google-api-python-client and pulumi_gcp. Kubernetes' are written where both its sources
 are given: ``--openapi``, a folder with what an API server has at /openapi/v3, as files such as
 ``apis__batch__v1_openapi.json``, and ``--crds``, a folder of CustomResourceDefinitions. GKE's own kinds are written
-with ``--gke``, a folder with the CustomResourceDefinition of ComputeClass, and what Terraform's provider checks with
-``--provider``, the folder google-beta/services of its source.
+with ``--gke``, a folder with the CustomResourceDefinition of ComputeClass, kinds of jobs with ``--operators``, a folder
+with those of LeaderWorkerSet, KubeRay and Trainer, and what Terraform's provider checks with ``--provider``, the folder
+google-beta/services of its source.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 
 from tools.documents import google, kubernetes, provider_schemas
@@ -38,13 +40,13 @@ def write_kubernetes(target: Path, openapi: Path, crds: Path) -> None:
     write(target / "kubernetes.json", kubernetes.SOURCE, types, shapes)
 
 
-def write_gke(target: Path, crds: Path) -> None:
-    """Write the documents of GKE's own kinds, which it publishes apart from Kubernetes' versions."""
+def write_apart(target: Path, source: Mapping[str, str], crds: Path) -> None:
+    """Write the documents of kinds that are published apart from Kubernetes' versions: GKE's own, and operators'."""
     shapes = Shapes()
     reader = kubernetes.Reader(shapes, {})
-    metadata = shapes.number(kubernetes.ANY)
+    metadata = reader.number(kubernetes.NAMED)
     types = {token: reader.kind(schema, metadata) for token, schema in kubernetes.definitions(crds)}
-    write(target / "gke.json", kubernetes.GKE, types, shapes)
+    write(target, source, types, shapes)
 
 
 def write_provider(target: Path, services: Path) -> None:
@@ -60,11 +62,14 @@ def main() -> None:
     arguments.add_argument("--openapi", type=Path)
     arguments.add_argument("--crds", type=Path)
     arguments.add_argument("--gke", type=Path)
+    arguments.add_argument("--operators", type=Path)
     arguments.add_argument("--provider", type=Path)
     given = arguments.parse_args()
     write_google(TARGET)
     if given.gke:
-        write_gke(TARGET, given.gke)
+        write_apart(TARGET / "gke.json", kubernetes.GKE, given.gke)
+    if given.operators:
+        write_apart(TARGET / "operators.json", kubernetes.OPERATORS, given.operators)
     if given.provider:
         write_provider(TARGET, given.provider)
     if given.openapi and given.crds:

@@ -29,6 +29,17 @@ SOURCE = {
 _QUANTITY = ".resource.Quantity"
 ANY = {"is": "any"}
 GKE = {"compute-class-api": "8067eaeb319407121f5559b07319f5fda7b6725d, of 2026-08-21"}
+NAMED = {
+    "type": "object",
+    "properties": {
+        **{name: {"type": "string"} for name in ("name", "generateName")},
+        **{name: {"type": "object", "additionalProperties": {"type": "string"}} for name in ("annotations", "labels")},
+        "finalizers": {"type": "array", "items": {"type": "string"}},
+    },
+    "x-kubernetes-preserve-unknown-fields": True,
+}
+"""What is judged of an object's metadata where its file does not have the whole of it."""
+OPERATORS = {"lws": "0.10.0", "kuberay": "1.7.0", "trainer": "2.3.0"}
 # Fields that a CRD requires and a webhook fills in before they are looked at: JobSet 0.12.0, jobset_webhook.go.
 _BY_WEBHOOK = {"JobSet": (("failurePolicy", "rules"), "name")}
 # Fields that the OpenAPI requires and the server fills in: rbac's defaults, pkg/apis/rbac/v1/defaults.go.
@@ -143,6 +154,8 @@ def definitions(folder: Path) -> Iterator[tuple[str, Json]]:
     """Yield every served version of the CustomResourceDefinitions in a folder, by Pulumi's token."""
     for file in sorted(folder.rglob("*.yaml")):
         for crd in yaml.load_all(file.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader):
+            if crd.get("kind") != "CustomResourceDefinition":
+                continue
             spec = crd["spec"]
             for each in spec["versions"]:
                 if each["served"]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,22 @@ def test_custom_kinds_are_as_their_crds_say(crds: Path) -> None:
     for token, number in found.items():
         expected = _whole(shapes.rows, number)
         assert _whole(committed["shapes"], committed["types"][token]) == expected, token
+
+
+@pytest.mark.kube
+def test_kinds_of_operators_are_as_their_crds_say(tmp_path: Path) -> None:
+    folders = [os.environ.get(f"TRAINING_PLATFORM_{name}_DEFINITIONS") for name in ("LWS", "KUBERAY", "TRAINER")]
+    if None in folders:
+        pytest.skip("settings name no CRDs of LeaderWorkerSet, KubeRay and Trainer")
+    for folder in filter(None, folders):
+        for file in Path(folder).glob("*.yaml"):
+            if file.name.startswith(("leaderworkerset", "ray.io", "trainer")):
+                shutil.copy(file, tmp_path)
+
+    generator.write_apart(tmp_path / "found.json", kubernetes.OPERATORS, tmp_path)
+
+    committed = (generator.TARGET / "operators.json").read_text(encoding="utf-8")
+    assert (tmp_path / "found.json").read_text(encoding="utf-8") == committed
 
 
 @pytest.mark.kube

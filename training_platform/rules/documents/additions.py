@@ -31,7 +31,8 @@ def with_additions(token: str, number: int, shapes: list[Shape]) -> int:
     for wanted, rows in content["types"]:
         if fnmatchcase(token, wanted):
             for path, extra in _flat(rows, "", content):
-                number = _added(number, path.split(".") if path else [], extra, shapes)
+                known, plain = "?" in path, path.replace("?", "")
+                number = _added(number, plain.split(".") if plain else [], extra, shapes, known=known)
     return number
 
 

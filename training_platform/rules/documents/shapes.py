@@ -23,8 +23,11 @@ Shape = Mapping[str, Any]
 Check = Callable[[Any, Where, Report], None]
 
 
-_FILES = {"gcp": "google.json", "kubernetes": "kubernetes.json", "gke": "gke.json"}
-_OF_GKE = "kubernetes:cloud.google.com/"
+_FILES = {"gcp": "google.json", "kubernetes": "kubernetes.json", "gke": "gke.json", "operators": "operators.json"}
+_APART = {  # groups of Kubernetes with a file of their own
+    "kubernetes:cloud.google.com": "gke", "kubernetes:leaderworkerset.x-k8s.io": "operators",
+    "kubernetes:ray.io": "operators", "kubernetes:trainer.kubeflow.org": "operators",
+}  # fmt: skip
 _LISTED = {str: set, int: range}  # how what is right of a class is listed
 _IN_PART = frozenset({"kubernetes:networking.gke.io/"})  # groups with kinds that are published nowhere
 
@@ -48,7 +51,7 @@ def known_beside(token: str) -> list[str]:
     """Return the types with documents of a Kubernetes group: one of the group that has none is newer than they are."""
     group = f"{token.partition('/')[0]}/"
     package = _package(group)
-    documents = _documents(package) if package in ("gke", "kubernetes") and group not in _IN_PART else None
+    documents = _documents(package) if package != "gcp" and group not in _IN_PART else None
     return [each for each in documents.types if each.startswith(group)] if documents else []
 
 
@@ -175,8 +178,8 @@ def _listing(right: Right) -> tuple[type | None, Container[Any]]:
 
 
 def _package(token: str) -> str:
-    if token.startswith(_OF_GKE):
-        return "gke"
+    if found := _APART.get(token.partition("/")[0]):
+        return found
     return "gcp" if token == RAY_CLUSTER else token.partition(":")[0]
 
 

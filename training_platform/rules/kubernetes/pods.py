@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any, Final
 
@@ -23,7 +23,17 @@ from training_platform.rules.kubernetes.objects import (
 JOB, JOB_SET = "batch:Job", "jobset.x-k8s.io:JobSet"
 JOBS: Final = (JOB, JOB_SET, "batch:CronJob")
 SELECTING: Final = ("apps:DaemonSet", "apps:Deployment", "apps:ReplicaSet", "apps:StatefulSet")
-WORKLOADS: Final = (*JOBS, *SELECTING, "core:Pod", "core:PodTemplate", "core:ReplicationController")
+WORKLOADS: Final = (
+    *JOBS,
+    *SELECTING,
+    "core:Pod",
+    "core:PodTemplate",
+    "core:ReplicationController",
+    "leaderworkerset.x-k8s.io:LeaderWorkerSet",
+    "ray.io:RayCluster",
+    "ray.io:RayJob",
+    "ray.io:RayService",
+)
 SERVER: Final = "Kubernetes API server 1.36.3, asked 2026-11-22"
 _QUANTITY: Final = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?\Z")
 _PAGES: Final = "hugepages-"  # and the size of a page
@@ -35,15 +45,20 @@ _POWERS: Final = {
 Pod = tuple[str, Json]
 
 
-def pods(inputs: Json) -> Iterator[Pod]:
-    """Yield the pod specs of an object with their paths: a Pod is one, a JobSet has one a job, and all others one."""
-    if "containers" in block(inputs, "spec"):
-        yield "spec", block(inputs, "spec")
-    elif block(inputs, "template"):
-        yield "template.spec", block(inputs, "template", "spec")
-    else:
-        for at, job in jobs(inputs):
-            yield f"{at}.template.spec", block(job, "template", "spec")
+def pods(inputs: Json, at: str = "") -> Iterator[Pod]:
+    """Yield the pod specs within an object with their paths: what has containers, however deep a kind keeps it."""
+    for key, value in inputs.items() if isinstance(inputs, Mapping) else ():
+        rows = (
+            [(key, value)]
+            if isinstance(value, Mapping)
+            else [(f"{key}[{index}]", row) for index, row in entries(inputs, key)]
+        )
+        for place, row in rows:
+            here = f"{at}.{place}" if at else place
+            if "containers" in row:
+                yield here, row
+            else:
+                yield from pods(row, here)
 
 
 def jobs(inputs: Json) -> Iterator[tuple[str, Json]]:
@@ -116,16 +131,18 @@ def _compared(here: str, requests: Json, limits: Json) -> Iterator[Wrong]:
 def pod_parts(inputs: Json) -> Iterator[Wrong]:
     """Find parts of a pod called alike, mounts of volumes that it does not have, and variables with two values.
 
-    A JobSet gives its pods volumes for the claims of its ``volumeClaimPolicies``, and a StatefulSet for those of its
-    ``volumeClaimTemplates``. Source: JobSet f22e565, volume_claim_policy.go, and its example, which the API server and
-    the webhook take.
+    A JobSet gives its pods volumes for the claims of its ``volumeClaimPolicies``, a StatefulSet and a LeaderWorkerSet
+    for those of its ``volumeClaimTemplates``. Source: JobSet f22e565, volume_claim_policy.go, and its example, which
+    the API server and the webhook take.
     """
     spec = block(inputs, "spec")
     policies = entries(spec, "volumeClaimPolicies")
     templates = [row for _, each in policies for row in entries(each, "templates")]
-    claims = [*entries(spec, "volumeClaimTemplates"), *templates]
+    groups = block(spec, "leaderWorkerTemplate")
+    claims = [*entries(spec, "volumeClaimTemplates"), *entries(groups, "volumeClaimTemplates"), *templates]
     claimed = [text(row.get("metadata"), "name") for _, row in claims]
     open_end = any(is_unknown(spec, name) for name in ("volumeClaimPolicies", "volumeClaimTemplates"))
+    open_end = open_end or is_unknown(groups, "volumeClaimTemplates")
     for at, pod in pods(inputs):
         parts = {f"{at}.volumes": "volumes", f"{at}.containers": "containers", f"{at}.initContainers": "containers"}
         rows = [(f"{here}[{index}]", what, text(row, "name")) for here, what in parts.items()

@@ -17,7 +17,7 @@ from training_platform.rules.documents.shapes import check_of
 FOLDER = Path(documents.__file__).parent
 
 
-@pytest.mark.parametrize("file", ["google.json", "kubernetes.json", "gke.json"])
+@pytest.mark.parametrize("file", ["google.json", "kubernetes.json", "gke.json", "operators.json"])
 def test_every_type_with_a_document_is_judged(file: str) -> None:
     types = json.loads((FOLDER / file).read_text(encoding="utf-8"))["types"]
 
