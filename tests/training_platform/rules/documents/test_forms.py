@@ -128,7 +128,8 @@ def test_every_name_with_a_form_is_an_input_and_every_input_that_is_called_so_ha
     other = {  # names of ranges, flags in words, and lists of blocks
         "additionalIpRangesConfigs", "advertisedIpRanges", "aliasIpRanges", "aliasIpv6Ranges", "cidrBlock",
         "cidrBlocks",
-        "controlPlaneDiskEncryptionKeyVersions", "enableCustomServiceAccount", "kmsKeyServiceAccount",
+        "controlPlaneDiskEncryptionKeyVersions", "customLearnedIpRanges", "enableCustomServiceAccount",
+        "kmsKeyServiceAccount",
         "masterIpv4CidrBlock", "reservedIpRanges", "reservedPeeringRanges", "secondaryIpRanges", "serviceAccountId",
         "serviceAccountSigningKeys", "serviceAccountVerificationKeys", "serviceAccounts", "sourceNatActiveRanges",
         "sourceNatDrainRanges", "sourceSubnetworkIpRangesToNat",
