@@ -19,8 +19,10 @@ pytestmark = pytest.mark.timeout(300)
 
 PACK = """
 import sys
-from training_platform.policy.pack import policies
-names = {policy.name for policy in policies(None)}
+from training_platform.policy.pack import Pack
+pack = Pack(None)
+names = {policy.name for policy in pack.policies}
+assert pack.evaluation.concerns("disks", "gcp:container/nodePool:NodePool")
 assert {"disks", "quota", "advice"} <= names, names
 assert "pulumi_policy" in sys.modules
 """

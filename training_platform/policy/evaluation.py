@@ -23,9 +23,10 @@ from training_platform.policy.planned_resources import options, parse_urn, plann
 from training_platform.policy.remediation import FIXES
 from training_platform.policy.settings import ADVISORY_RULES, QUOTA, house_rules_hold
 from training_platform.resources.planned import Planned
-from training_platform.resources.register import labels_path
+from training_platform.resources.register import NAMESPACE, NODE_POOL, labels_path
 from training_platform.rules import RULES, Program, Rule, View, evaluate, program
 from training_platform.rules.adapters.plan import kinds_of
+from training_platform.rules.documents.shapes import check_of
 from training_platform.rules.exemptions import Exempted
 from training_platform.rules.views.program import ObjectView
 
@@ -59,8 +60,10 @@ class Evaluation:
         self._judged_last: tuple[tuple[Planned, ...], Facts, Program] | None = None
 
     def load(self) -> None:
-        """Read the stack files that every resource is judged by."""
+        """Read what every resource is judged by: the stack files, and upstream's documents."""
         _ = self.checkout.workspace, self.checkout.exemptions
+        for token in (NODE_POOL, NAMESPACE):
+            check_of(token)
 
     def concerns(self, policy: str, kind: str) -> bool:
         """Whether a policy has a rule that reads a type of resource."""

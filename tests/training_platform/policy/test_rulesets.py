@@ -12,7 +12,7 @@ from google.protobuf import empty_pb2
 from pulumi.runtime.proto import analyzer_pb2
 from pulumi_policy import EnforcementLevel, StackValidationPolicy
 
-from training_platform.policy import registered
+from training_platform.policy import evaluation, registered
 from training_platform.policy.pack import Pack, policies
 from training_platform.policy.remediation import FIXES
 from training_platform.policy.resource_policy import ResourcePolicy
@@ -81,13 +81,18 @@ def test_the_rules_are_loaded_once_the_engine_goes_on(monkeypatch: pytest.Monkey
     assert (before, loaded.is_set()) == (False, True)
 
 
-def test_the_stack_files_are_read_before_the_first_resource(tmp_path: Path) -> None:
+def test_stack_files_and_documents_are_read_before_the_first_resource(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "stacks").mkdir()
     pack = Pack(tmp_path)
+    documents: list[str] = []
+    monkeypatch.setattr(evaluation, "check_of", documents.append)
 
     pack.load()
 
     assert {"workspace", "exemptions"} <= vars(pack.evaluation.checkout).keys()
+    assert {token.partition(":")[0] for token in documents} == {"gcp", "kubernetes"}
 
 
 def test_what_cannot_be_loaded_is_said_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
