@@ -8,7 +8,7 @@ from __future__ import annotations
 import multiprocessing
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
@@ -64,7 +64,7 @@ class _Worker:
         return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
 
-class Workers:
+class Workers(AbstractContextManager["Workers"]):
     """At most ``most`` processes, started as jobs come; leaving the context ends them all, with their jobs."""
 
     def __init__(self, most: int, target: Callable[[Connection], None] = serve) -> None:
@@ -72,10 +72,6 @@ class Workers:
         self._target = target
         self._workers: list[_Worker] = []
         self._lost = 0
-
-    def __enter__(self) -> Workers:
-        """Return itself."""
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

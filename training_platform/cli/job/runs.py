@@ -80,12 +80,12 @@ def _keep_record(prepared: Prepared, runs: list[str], options: Options) -> None:
     from datetime import UTC, datetime
 
     from training_platform.clients.google_api import GoogleError
-    from training_platform.jobs.runs.record import NAME, write_record
+    from training_platform.jobs.runs.delivery import RECORD, write_record
 
     try:
         write_record(prepared, runs, options.endpoint("storage"), datetime.now(UTC))
     except GoogleError as error:
-        say(f"# {NAME} is not in the run's output: {error}", err=True)
+        say(f"# {RECORD} is not in the run's output: {error}", err=True)
 
 
 @takes(Options, "output_format", *OF_A_RUN)

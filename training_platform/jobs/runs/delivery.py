@@ -1,17 +1,21 @@
-"""What goes before a submission: the source to its bucket, and what only a deployment knows into the bodies."""
+"""What goes around a submission: source to its bucket, what only a deployment knows into the bodies, and a record."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from training_platform.clients.google_services import CloudStorage, filestore_address, lustre_address
 from training_platform.clients.vertex_ai import VertexJobs
+from training_platform.jobs.outputs import output_uri
 from training_platform.jobs.runs.submission import Prepared
 from training_platform.jobs.sdist import package_uri, sdist
 from training_platform.jobs.vertex.deployed import Deployed, filled
 
 Endpoint = Callable[[str], str | None]
+RECORD = "run.json"
 
 
 def delivered(prepared: Prepared, endpoint: Endpoint) -> Prepared:
@@ -32,3 +36,26 @@ def _look_up(thing: Deployed, endpoint: Endpoint) -> str:
     if thing.kind == "lustre":
         return lustre_address(thing.project, thing.location, thing.name, endpoint("lustre"))
     return filestore_address(thing.project, thing.location, thing.name, endpoint("file"))
+
+
+def write_record(prepared: Prepared, runs: Sequence[str], endpoint: str | None, now: datetime) -> str | None:
+    """Write ``run.json`` into the folder of a run's output; return where, None for a job without output.
+
+    It outlives what a cluster keeps of a run. Raises GoogleError; the run is submitted all the same.
+    """
+    job, place = prepared.job, prepared.place
+    if job is None or place is None or (folder := output_uri(job)) is None:
+        return None
+    record = {
+        "runs": list(runs),
+        "team": place.team.name,
+        "environment": place.team.environment,
+        "target": place.target,
+        "place": place.key,
+        "file": job.source.file,
+        "submitted": now.isoformat(timespec="seconds"),
+        "bodies": list(prepared.bodies),
+    }
+    uri = f"{folder}/{RECORD}"
+    CloudStorage(endpoint).put(uri, json.dumps(record, indent=2).encode(), "application/json")
+    return uri

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -27,7 +27,7 @@ RETRIES = 3
 CONNECT_SECONDS = 30
 
 
-class Scheduler:
+class Scheduler(AbstractContextManager["Scheduler"]):
     """The workers of a scheduler at ``address``, such as ``tcp://plan-scheduler:8786``; it plans from ``root``.
 
     Raises UserError where it cannot be reached, or has no worker.
@@ -52,10 +52,6 @@ class Scheduler:
             self._client.close()
             raise UserError(f"The scheduler {address} has no worker after {CONNECT_SECONDS} s.") from error
         self._done = as_completed(loop=self._client.loop, raise_errors=False)
-
-    def __enter__(self) -> Scheduler:
-        """Return itself."""
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
