@@ -9,14 +9,10 @@ import pytest
 
 from tests.training_platform.rules.corpus import accepted
 from tests.violations.draw import damaged
-from tests.violations.refusers import SCHEMAS, Provider, Server, provider, server
+from tests.violations.refusers import NOT_SERVED, SCHEMAS, Provider, Server, provider, server
 from tests.violations.test_found import RECORDED, VALID, change, found
 
 UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"  # how Pulumi's engine says that a text is not known yet
-# Those whose CRD is not at hand, and an old version's objects, which no webhook here converts.
-NOT_SERVED = ("ComputeClass", "ComputeDomain", "FrontendConfig", "LeaderWorkerSet", "ManagedCertificate",
-              "v1beta1:ClusterQueue", "v1beta1:LocalQueue", "v1beta1:AdmissionCheck",
-              "v1beta1:ResourceFlavor", "v1beta1:ProvisioningRequestConfig")  # fmt: skip
 
 
 @pytest.fixture(scope="module")

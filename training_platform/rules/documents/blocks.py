@@ -68,14 +68,14 @@ def _is_one(value: Any, values: Sequence[Any]) -> bool:
 
 def _counted(value: Mapping[str, Any], group: Shape, where: Where, report: Report) -> None:
     """Report a block that has fewer or more of some inputs than it may."""
-    there = [name for name in group["of"] if value.get(name) is not None]
+    there = [name for name in group["of"] if value.get(name) not in (None, [])]
     names = ", ".join(group["of"])
     if len(there) < group.get("least", 0):
         least = group["least"] if group["least"] > 1 else "one"
         message = f"{' and '.join(there) or 'none'} of {names} is written"
         report(Problem("required", path_of((where, group["of"][0])), message, f"{least} of {names}"))
         return
-    known = [name for name in there if value[name] is not UNKNOWN and value[name] != []]
+    known = [name for name in there if value[name] is not UNKNOWN]
     if len(known) > group.get("most", len(known)):
         message = f"{' and '.join(known)} are written together"
         report(Problem("required", path_of((where, known[-1])), message, f"one of {names}"))

@@ -23,6 +23,7 @@ _WIDTHS: Final[Mapping[str, tuple[int, int]]] = {"int32": (-(2**31), 2**31 - 1),
 _KEPT: Final = 4096  # texts that were right, of each kind of input
 _WHOLE: Final = re.compile(r"-?[0-9]{1,20}\Z")
 # The form of resource.Quantity: a signed decimal with a suffix of ten's or two's powers, or an exponent.
+_SIGNED: Final = r"^(\+|-)?"  # how the pattern of a CRD's quantities begins, such as bytes
 _QUANTITY: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?\Z")
 
 
@@ -143,7 +144,8 @@ def _quantity(shape: Shape) -> Check:
 
 def _either(shape: Shape) -> Check:
     _, text = _text({key: value for key, value in shape.items() if key == "pattern"} | {"is": "text"}, strict=True)
-    number = _whole({"is": "int32", **{key: shape[key] for key in ("least", "most") if key in shape}}, strict=True)
+    width = "int64" if shape.get("pattern", "").startswith(_SIGNED) else "int32"
+    number = _whole({"is": width, **{key: shape[key] for key in ("least", "most") if key in shape}}, strict=True)
 
     def check(value: Any, where: Where, report: Report) -> None:
         if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):

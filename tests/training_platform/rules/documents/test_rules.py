@@ -332,3 +332,45 @@ def test_pools_without_an_id_are_not_alike_and_those_of_one_id_are() -> None:
     assert found(kind, **base, resourcePools=[machine, machine]) == []
     (twice,) = found(kind, **base, resourcePools=[{**machine, "id": "one"}, {**machine, "id": "one"}])
     assert (twice.rule, twice.path) == ("document-range", "resourcePools[1]")
+
+
+KUBERNETES: list[tuple[str, str, list[Any], list[Any]]] = [
+    (QUEUE, "spec.resourceGroups", [[{"coveredResources": ["memory"], "flavors": [
+        {"name": "a", "resources": [{"name": "memory", "nominalQuota": quota}]}]}] for quota in (2.0**41, "2Ti")],
+     [[{"coveredResources": ["memory"], "flavors": [
+         {"name": "a", "resources": [{"name": "memory", "nominalQuota": "2TB"}]}]}]]),
+    ("kubernetes:monitoring.googleapis.com/v1:PodMonitoring", "spec",
+     [{"selector": {"matchLabels": {"app": "train|eval"}}, "endpoints": [{"port": "http", "interval": "30s"}]}],
+     [{"selector": {"matchLabels": {"app": "train"}}, "endpoints": [{"port": 0.0, "interval": "30s"}]}]),
+    ("kubernetes:policy/v1:PodDisruptionBudget", "spec",
+     [{"selector": {"matchLabels": {"app": "train"}}}], [{"selector": {"matchLabels": {"app": "train|eval"}}}]),
+    (SERVICE, "spec", [{"ports": [{"name": "a", "port": 1.0}, {"name": "b", "port": 2.0}]}],
+     [{"ports": [{"name": "a", "port": 1.0}, {"name": "a", "port": 2.0}]}]),
+    ("kubernetes:rbac.authorization.k8s.io/v1:RoleBinding", "subjects",
+     [[{"kind": "User", "name": "Ada Lovelace"}], [{"kind": "ServiceAccount", "name": "train"}]],
+     [[{"kind": "ServiceAccount", "name": "Train Job"}]]),
+    ("kubernetes:admissionregistration.k8s.io/v1:ValidatingWebhookConfiguration", "webhooks", [[]],
+     [[{"name": "a.example.com", "admissionReviewVersions": ["v1"], "sideEffects": "None",
+        "clientConfig": {"url": "https://a.example.com"}, "rules": [
+            {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*", "CREATE"], "resources": ["pods"]}]}]]),
+    ("kubernetes:ray.io/v1:RayJob", "metadata", [{"name": "a" * 47}], [{"name": "a" * 48}]),
+    ("kubernetes:leaderworkerset.x-k8s.io/v1:LeaderWorkerSet", "spec",
+     [{"replicas": 0.0, "leaderWorkerTemplate": {"size": 1.0, "workerTemplate": {"spec": {"containers": [
+         {"name": "a", "image": "b"}]}}}}],
+     [{"replicas": 0.0, "leaderWorkerTemplate": {"size": 1.0, "workerTemplate": {"spec": {"containers": [
+         {"name": "A", "image": "b"}]}}}}]),
+]  # fmt: skip
+ROLE: dict[str, Any] = {"roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "train"}}
+
+
+@pytest.mark.parametrize(("kind", "path", "right", "wrong"), KUBERNETES, ids=[each[0] for each in KUBERNETES])
+def test_objects_are_judged_as_their_server_does(kind: str, path: str, right: list[Any], wrong: list[Any]) -> None:
+    base: dict[str, Any] = ROLE if kind.endswith("RoleBinding") else {}
+    if kind.endswith("RayJob"):
+        base = {"spec": {"rayClusterSpec": {"headGroupSpec": {"template": {}}}}}
+
+    assert [each for value in right for each in found(kind, **{**base, **of(kind, path, value)})] == []
+    for value in wrong:
+        (problem,) = found(kind, **{**base, **of(kind, path, value)})
+        assert problem.severity == "error"
+        assert problem.allowed
