@@ -14,7 +14,7 @@ from training_platform.config.expansion.flavors import Flavor, flavors
 from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.queues import CohortSpec
 from training_platform.resources.kueue.objects import API_VERSION
-from training_platform.resources.kueue.provisioning import CONFIG, admission_check, provisioning_request_config, queued
+from training_platform.resources.kueue.provisioning import CONFIG, admission_check, provisioning_request_config
 from training_platform.resources.kueue.quota_objects import cohort_objects, flavor_object, topology_objects
 from training_platform.resources.scope import Scope
 
@@ -50,8 +50,9 @@ class Flavors(pulumi.ComponentResource):
         self.names = pulumi.Output.all(*(each.id for each in deployed)).apply(lambda _: sorted(found))
         for declared in cohort_objects(args.cluster_name, args.cohorts, found, args.scope):
             register_object(declared, self)
-        for flavor in queued(found.values()):
-            _check(name, flavor, args.scope, child)
+        for flavor in found.values():
+            if flavor.by_request:
+                _check(name, flavor, args.scope, child)
         for priority, value in args.priorities.items():
             WorkloadPriorityClass(
                 f"{name}-priority-{priority}", metadata=metadata(args.scope, priority), value=value, opts=child

@@ -8,7 +8,7 @@ for the node selector, all read 2026.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from training_platform.config.expansion.flavors import Flavor
@@ -23,11 +23,6 @@ _REQUEST_LABEL = {
     "key": "autoscaling.gke.io/provisioning-request",
     "valueFromProvisioningClassDetail": "ResizeRequestName",
 }
-
-
-def queued(flavors: Iterable[Flavor]) -> Iterator[Flavor]:
-    """Yield the flavors whose nodes come by ProvisioningRequests alone."""
-    return (flavor for flavor in flavors if flavor.by_request)
 
 
 def admission_check(flavor: Flavor) -> dict[str, Any]:
@@ -58,5 +53,5 @@ def longest_run_hours(flavor: Flavor) -> int | None:
 
 def admission_checks(flavors: Iterable[Flavor]) -> dict[str, Any]:
     """Return the part of a ClusterQueue that holds its jobs back until their nodes are there, by flavor."""
-    checks = [{"name": flavor.name, "onFlavors": [flavor.name]} for flavor in queued(flavors)]
+    checks = [{"name": flavor.name, "onFlavors": [flavor.name]} for flavor in flavors if flavor.by_request]
     return {"admissionChecksStrategy": {"admissionChecks": checks}} if checks else {}

@@ -12,6 +12,7 @@ from starlette.routing import Route
 from training_platform.sandbox.cloud.http.bodies import read_json
 from training_platform.sandbox.cloud.http.control_faults import fault_routes
 from training_platform.sandbox.cloud.local_cloud import LocalCloud
+from training_platform.sandbox.cloud.state.quota import finite
 from training_platform.sandbox.cloud.state.settings import Settings
 
 
@@ -42,12 +43,11 @@ def routes(cloud: LocalCloud) -> list[Route]:
 
     async def quota(request: Request) -> Response:
         held = cloud.quota.used(request.path_params["project"])
-        rows = [
-            {"service": key.service, "quota": str(key), "used": used, "limit": cloud.quota.limit(key)}
-            for key, used in held.items()
-        ]
         return JSONResponse(
-            [row | {"limit": None if row["limit"] in (None, float("inf")) else row["limit"]} for row in rows]
+            [
+                {"service": key.service, "quota": str(key), "used": used, "limit": finite(cloud.quota.limit(key))}
+                for key, used in held.items()
+            ]
         )
 
     return [

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
+from training_platform.resources.spelling import camel_case
 from training_platform.sandbox.cloud.requests.errors import ApiError
 
 MOST_CHARACTERS: Final = 2_000
@@ -28,7 +29,8 @@ class Term:
     def fits(self, item: Any) -> bool:
         """Whether a resource is left by it."""
         for part in self.path.split("."):
-            item = item.get(part, item.get(_as_json(part))) if isinstance(item, dict) else None
+            # Vertex AI's filters say display_name.
+            item = item.get(part, item.get(camel_case(part))) if isinstance(item, dict) else None
         text = str(item).lower() if isinstance(item, bool) else str(item)
         same = matches(self.value, text) if self.operator in ("eq", "ne") else self.value in (text, "*")
         return same is not (self.operator in ("!=", "ne"))
@@ -77,12 +79,6 @@ def _pieces(pattern: str) -> list[re.Pattern[str]]:
         else:
             pieces[-1] += part if part == "." else re.escape(part[-1])
     return [re.compile(each, re.DOTALL) for each in pieces]
-
-
-def _as_json(field: str) -> str:
-    """Return a field as JSON spells it: Vertex AI's filters say ``display_name``."""
-    first, *rest = field.split("_")
-    return first + "".join(map(str.capitalize, rest))
 
 
 def _unquoted(value: str) -> str:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import copy
-import re
 from typing import Any
+
+from training_platform.resources.spelling import camel_case
 
 Json = dict[str, Any]
 
 
 def mask_paths(mask: str) -> list[str]:
     """Return the paths of a mask, in camelCase whichever way they are spelt."""
-    return [_camel(part.strip()) for part in mask.split(",") if part.strip()]
+    return [camel_case(part.strip()) for part in mask.split(",") if part.strip()]
 
 
 def apply_mask(old: Json, new: Json, paths: list[str]) -> Json:
@@ -52,7 +53,3 @@ def _set(body: Json, path: list[str], new: Any) -> None:
         body.pop(first, None)
     else:
         body[first] = copy.deepcopy(value)
-
-
-def _camel(path: str) -> str:
-    return re.sub(r"_([a-z0-9])", lambda found: found[1].upper(), path)

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
+from training_platform.resources.spelling import camel_case
 from training_platform.sandbox.cloud.requests.discovery import Api, Method
 from training_platform.sandbox.cloud.requests.errors import ApiError, bad_request
 
@@ -95,7 +96,7 @@ def check_path(method: Method, parameters: Mapping[str, str]) -> None:
 
 
 def _parameter(method: Method, name: str) -> tuple[str, Json] | None:
-    for key in (name, _camel(name)):
+    for key in (name, camel_case(name)):
         spec = method.parameters.get(key)
         if spec is not None and spec["location"] == "query":
             return key, spec
@@ -133,7 +134,7 @@ class _Reader:
         properties, rest = schema.get("properties", {}), schema.get("additionalProperties")
         read: Json = {}
         for given, each in value.items():
-            name = given if given in properties else _camel(given)
+            name = given if given in properties else camel_case(given)
             if name in properties:
                 spec = properties[name]
                 if each is not None and not (_output_only(spec) and name not in _KEPT):
@@ -247,11 +248,6 @@ def _well_formed(form: str, value: str) -> bool:
         except (binascii.Error, ValueError):
             return False
     return True
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(part[:1].upper() + part[1:] for part in rest)
 
 
 def _join(path: str, name: str) -> str:

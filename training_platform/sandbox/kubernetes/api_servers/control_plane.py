@@ -122,7 +122,7 @@ class ControlPlanes:
                 }
                 etcd = self._run(ETCD, flags, self._folder)
                 with httpx.Client(trust_env=False) as client:
-                    _wait_until_ready(etcd, client, f"{url}/health")
+                    wait_until_ready(etcd, client, f"{url}/health")
                 self._etcd = url
             return self._etcd
 
@@ -150,7 +150,7 @@ class ControlPlanes:
         server = self._run(API_SERVER, flags, place)
         _wait(server, (place / "apiserver.key").exists)  # written after the certificate
         with access.client() as client:
-            _wait_until_ready(server, client, "/readyz")
+            wait_until_ready(server, client, "/readyz")
         write_private(place / "kubeconfig", access.kubeconfig(context(cluster)))
         return access
 
@@ -188,7 +188,9 @@ def write_private(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def _wait_until_ready(process: TiedProcess, client: httpx.Client, url: str) -> None:
+def wait_until_ready(process: TiedProcess, client: httpx.Client, url: str) -> None:
+    """Return once a server answers at a URL. Raises Refused where it ends first, or does not in ``START_SECONDS``."""
+
     def ready() -> bool:
         try:
             return client.get(url).is_success

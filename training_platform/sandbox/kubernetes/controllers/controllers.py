@@ -22,6 +22,7 @@ from training_platform.sandbox.kubernetes.api_servers.control_plane import (
     START_SECONDS,
     Access,
     free_port,
+    wait_until_ready,
     write_private,
 )
 from training_platform.sandbox.kubernetes.api_servers.tied_process import TiedProcess
@@ -130,10 +131,7 @@ class Controllers:
             self.metrics_url = f"https://127.0.0.1:{ports.metrics}/metrics"
         process = self._run(binary, flags, started.inside)
         with httpx.Client(trust_env=False) as health:
-            url = f"http://127.0.0.1:{ports.health}/readyz"
-            _until(lambda: process.ended or _answers(health, url), f"{name} does not start: {process.log}")
-        if process.ended:
-            raise Refused(f"{name} did not start; {process.log} ends with: {process.last_words()}")
+            wait_until_ready(process, health, f"http://127.0.0.1:{ports.health}/readyz")
         for body in webhook_configurations(name, operator.hooks, ports.webhook, certificate.read_bytes()):
             _apply(client, f"{API}/{body['kind'].lower()}s", body)
 
@@ -155,13 +153,6 @@ def remove_webhooks(client: httpx.Client) -> None:
     for name in VARIABLES:
         for kind in CONFIGURATIONS:
             client.delete(f"{API}/{kind.lower()}s/{name}")
-
-
-def _answers(client: httpx.Client, url: str) -> bool:
-    try:
-        return client.get(url).is_success
-    except httpx.TransportError:
-        return False
 
 
 def _discovered(client: httpx.Client) -> set[tuple[str, str, str]]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator
 
 from training_platform.config.workspace import Workspace
+from training_platform.sandbox.cloud.state.quota import finite
 from training_platform.sandbox.kubernetes.store import Store
 from training_platform.sandbox.run.folder import Folder
 from training_platform.sandbox.run.reports.summary import QuotaRow
@@ -21,10 +21,9 @@ def quota_rows(folder: Folder, workspace: Workspace, project: str | None = None)
     rows = []
     for each in [project] if project else cloud.projects.ids():
         for key, used in sorted(cloud.quota.used(each).items()):
-            limit = cloud.quota.limit(key)
-            known = None if limit is None or math.isinf(limit) else limit
             if used:
-                rows.append(QuotaRow(project=each, service=key.service, quota=str(key), used=used, limit=known))
+                limit = finite(cloud.quota.limit(key))
+                rows.append(QuotaRow(project=each, service=key.service, quota=str(key), used=used, limit=limit))
     return rows
 
 
