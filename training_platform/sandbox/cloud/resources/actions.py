@@ -36,7 +36,9 @@ def create(cloud: Cloud, kind: Kind, call: Call) -> Json:
     if kind.parent:
         cloud.existing(call.name.rpartition("/")[0])
     if kind.style == "longrunning":
-        record.body |= {"name": f"{call.path}/{record.id}", "createTime": cloud.time()}
+        record.body["createTime"] = cloud.time()
+    if kind.style == "longrunning" or not kind.id_in:
+        record.body["name"] = f"{call.path}/{record.id}"
     fill_in(record.body, f"{call.service}.{kind.collection}")
     kind.fill(cloud, call, record, {})
     if record.name in cloud.store:  # the service gave it another name

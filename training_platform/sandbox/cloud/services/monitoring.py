@@ -25,10 +25,8 @@ def _dated(cloud: Cloud, record: Record, old: Json, schema: str) -> None:
         record.body["creationRecord"] = old.get("creationRecord", who)
 
 
-def _channel(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
+def _channel(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
     body = record.body
-    if not old:
-        body["name"] = f"{call.path}/{record.id}"
     kind = body.get("type", "")
     needed = _NEEDED.get(kind)
     if not kind or (needed and needed not in body.get("labels", {})):
@@ -38,10 +36,8 @@ def _channel(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
     _dated(cloud, record, old, "channel")
 
 
-def _policy(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
+def _policy(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
     body = record.body
-    if not old:
-        body["name"] = f"{call.path}/{record.id}"
     if not body.get("conditions"):
         raise ApiError(400, "Field alert_policy.conditions had an invalid value: there must be at least one condition.")
     for channel in body.get("notificationChannels", ()):
@@ -52,11 +48,9 @@ def _policy(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
     _dated(cloud, record, old, "policy")
 
 
-def _dashboard(_cloud: Cloud, call: Call, record: Record, old: Json) -> None:
-    """Name a dashboard; of its layouts it has one. Source: the document's Dashboard, read 2026-11-22."""
+def _dashboard(_cloud: Cloud, _call: Call, record: Record, _old: Json) -> None:
+    """Refuse a dashboard with several layouts. Source: the document's Dashboard, read 2026-11-22."""
     body = record.body
-    if not old:
-        body["name"] = f"{call.path}/{record.id}"
     if not body.get("displayName"):
         raise ApiError(400, "Field dashboard.displayName is required.")
     if len(layouts := _LAYOUTS & body.keys()) > 1:

@@ -84,14 +84,10 @@ def _list(cloud: Cloud, call: Call) -> Json:
     return {"kind": "storage#buckets", "items": [each for each in mine if each["id"].startswith(prefix)]}
 
 
-def _no_objects(cloud: Cloud, call: Call) -> Json:
+def _nothing(cloud: Cloud, call: Call) -> Json:
+    """List what no bucket has here: objects, and caches of them."""
     cloud.existing("/".join(call.name.split("/")[:3]))
-    return {"kind": "storage#objects"}
-
-
-def _no_folders(cloud: Cloud, call: Call) -> Json:
-    cloud.existing("/".join(call.name.split("/")[:3]))
-    return {"kind": "storage#anywhereCaches"}
+    return {"kind": f"storage#{call.method.collection}"}
 
 
 def _agent(_cloud: Cloud, call: Call) -> Json:
@@ -111,8 +107,8 @@ SERVICE = Service(
         "buckets.getIamPolicy": _get_policy,
         "buckets.setIamPolicy": _set_policy,
         "buckets.testIamPermissions": _test,
-        "objects.list": _no_objects,
+        "objects.list": _nothing,
         "serviceAccount.get": _agent,
-        "anywhereCaches.list": _no_folders,
+        "anywhereCaches.list": _nothing,
     },
 )

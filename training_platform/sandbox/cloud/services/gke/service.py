@@ -85,10 +85,6 @@ def _pool_made(cloud: Cloud, _call: Call, record: Record) -> None:
     put_groups(cloud, record)
 
 
-def _pool_removable(cloud: Cloud, _call: Call, record: Record) -> None:
-    check_free(cloud, record.name.rpartition("/nodePools/")[0])
-
-
 def _pool_gone(cloud: Cloud, _call: Call, record: Record) -> None:
     remove_groups(cloud, record)
 
@@ -102,9 +98,8 @@ def _cluster_removable(cloud: Cloud, _call: Call, record: Record) -> None:
     check_free(cloud, record.name)
 
 
-def _cluster_free(cloud: Cloud, _call: Call, record: Record) -> None:
-    if record.name.count("/nodePools/"):
-        check_free(cloud, record.name.rpartition("/nodePools/")[0])
+def _its_cluster_free(cloud: Cloud, _call: Call, pool: Record) -> None:
+    check_free(cloud, pool.name.rpartition("/nodePools/")[0])
 
 
 def _server_config(_cloud: Cloud, _call: Call) -> Json:
@@ -132,8 +127,8 @@ SERVICE = Service(
         Kind(
             collection="nodePools", schema="NodePool", style="container", wrapper="nodePool", parent=True,
             id_form=_NAME,
-            states=("status", "PROVISIONING", "RUNNING", "RECONCILING", "STOPPING"), fill=_pool, admit=_cluster_free,
-            made=_pool_made, removable=_pool_removable, gone=_pool_gone, etag="etag",
+            states=("status", "PROVISIONING", "RUNNING", "RECONCILING", "STOPPING"), fill=_pool,
+            admit=_its_cluster_free, made=_pool_made, removable=_its_cluster_free, gone=_pool_gone, etag="etag",
         ),
     ),
     handlers={
