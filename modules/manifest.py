@@ -12,7 +12,6 @@ from pulumi_kubernetes.meta.v1 import ObjectMetaArgs
 
 from modules.register import resource_options
 from training_platform.resources.declared import Declared, without_none
-from training_platform.resources.manifest import labels
 from training_platform.resources.scope import Scope
 
 
@@ -27,7 +26,7 @@ def metadata(
 
     ``more`` are labels beside those of the scope.
     """
-    every = {**labels(scope), **(more or {})}
+    every = {**scope.kubernetes_labels, **(more or {})}
     return ObjectMetaArgs(name=name, namespace=namespace, labels=every, annotations=annotations)
 
 

@@ -16,7 +16,6 @@ from pulumi_kubernetes.apps.v1 import DaemonSet
 
 from modules.manifest import metadata
 from training_platform.catalog import MACHINE_TYPES
-from training_platform.resources.manifest import labels
 from training_platform.resources.scope import Scope
 
 NAMESPACE = "kube-system"
@@ -125,7 +124,7 @@ def _on_every_node(
         # An installer that runs again writes over libraries that jobs have open: a change is for nodes that come.
         "updateStrategy": {"type": "OnDelete"},
         "template": {
-            "metadata": {"labels": {**labels(scope), **selector}},
+            "metadata": {"labels": {**scope.kubernetes_labels, **selector}},
             "spec": pod_spec,
         },
     }

@@ -9,7 +9,6 @@ import pulumi
 from pulumi_kubernetes import core, meta
 
 from modules.manifest import metadata
-from training_platform.resources.manifest import labels
 from training_platform.resources.scope import Scope
 
 
@@ -41,7 +40,7 @@ def register_claimed_volume(name: str, args: ClaimedVolume, parent: pulumi.Resou
     volume_name = pulumi.Output.concat(args.namespace, ".", args.claim)
     volume = core.v1.PersistentVolume(
         f"{name}-volume",
-        metadata=meta.v1.ObjectMetaArgs(name=volume_name, labels=labels(args.scope)),
+        metadata=meta.v1.ObjectMetaArgs(name=volume_name, labels=dict(args.scope.kubernetes_labels)),
         spec=core.v1.PersistentVolumeSpecArgs(
             access_modes=[args.access_mode],
             capacity={"storage": args.size},

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from functools import lru_cache
+from typing import Any, ParamSpec, TypeVar, cast
 
 from training_platform.config.kept import kept
-from training_platform.resources.planned import UNKNOWN, Planned
+from training_platform.resources.planned import UNKNOWN, Planned, Shared
 from training_platform.resources.register import KUBERNETES
 from training_platform.resources.spelling import MAP_FIELDS, NAMES
 
@@ -65,6 +66,25 @@ class Alike:
 
 
 NOTHING = Alike({})
+P = ParamSpec("P")
+B = TypeVar("B")
+
+
+class _Block(Shared):
+    """A shared block as Python spells it, with all that are in it."""
+
+    def __init__(self, block: Mapping[str, Any]) -> None:
+        super().__init__({key: _Block(item) if isinstance(item, dict) else item for key, item in block.items()})
+
+    @kept
+    def planned(self) -> Shared:
+        """The block as a plan has it."""
+        return Shared(_wire(dict(self), set()))
+
+
+def shared(build: Callable[P, B]) -> Callable[P, B]:
+    """Keep the blocks that a function builds: many resources have them, and each is spelt and judged once."""
+    return cast(Callable[P, B], lru_cache(lambda *args: _Block(build(*args))))  # type: ignore[call-arg, arg-type]
 
 
 @dataclass(kw_only=True)  # not frozen: a fleet makes many
@@ -119,6 +139,8 @@ def _wire(value: Any, after: set[tuple[str, str]]) -> Any:
             elif item is not None:
                 wired[NAMES[key]] = _map(item, after) if key in MAP_FIELDS else _wire(item, after)
         return wired
+    if kind is _Block:
+        return value.planned
     if kind is list or kind is tuple:
         return [item if item.__class__ in _PLAIN_TYPES else _wire(item, after) for item in value]
     if kind is Later:

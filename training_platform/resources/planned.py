@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 
 class Unknown:
@@ -33,6 +33,26 @@ KUBERNETES_PROVIDER = f"{PROVIDER_TYPES}kubernetes"
 PROVIDER_CODE = "__provider"
 """The input of a dynamic resource that holds its provider's pickled code; a plan leaves it out."""
 UNKNOWN: Any = Unknown()  # so that it can stand for a value of any type
+
+
+class Shared(dict[str, Any]):
+    """A block of inputs that many resources have, made once and never changed; nothing in it waits for a deployment.
+
+    ``kept`` has what was learnt of it, by who learnt it: that nothing is wrong with it, or what it says of a view's
+    fields. A copy is a plain mapping.
+    """
+
+    def __init__(self, block: Mapping[str, Any]) -> None:
+        super().__init__(block)
+        self.kept: dict[object, Any] = {}
+
+    def __setitem__(self, key: str, value: Any) -> NoReturn:
+        """Refuse a change: it would be one of all resources. Raises TypeError."""
+        raise TypeError(f"{key} is in a block that resources share")
+
+    def __reduce__(self) -> tuple[type[dict[str, Any]], tuple[dict[str, Any]]]:
+        """Return how a copy is made, or another process has it."""
+        return dict, (dict(self),)
 
 
 @dataclass(kw_only=True)  # not frozen: a fleet makes many, and nobody changes one

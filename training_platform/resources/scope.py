@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from training_platform.catalog.locations import region_of
+from training_platform.config.kept import kept
 from training_platform.config.spec.cluster import ClusterSpec
 from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.team import Team
+from training_platform.resources.planned import Shared
 
-MANAGED_BY = "training-platform"
+MANAGED_BY, MANAGED_BY_LABEL = "training-platform", "app.kubernetes.io/managed-by"
 TEAM_LABEL = f"{MANAGED_BY}/team"  # of a team's namespace in each cluster
 
 
@@ -30,6 +32,11 @@ class Scope:
     labels: dict[str, str]
     deletion_protection: bool
     keys: Mapping[str, str] = field(default_factory=dict)
+
+    @kept
+    def kubernetes_labels(self) -> dict[str, str]:
+        """The labels of its Kubernetes objects."""
+        return Shared({**self.labels, MANAGED_BY_LABEL: MANAGED_BY})
 
     @property
     def prefix(self) -> str:
@@ -72,7 +79,7 @@ def team_scope(team: Team, environment: Environment) -> Scope:
 def complete_labels(own: Mapping[str, str], environment: str, team: str | None = None) -> dict[str, str]:
     """Return labels as resources have them: ours win over those that somebody chose."""
     of_team = {"team": team} if team else {}
-    return {**own, "environment": environment, **of_team, "managed-by": MANAGED_BY}
+    return Shared({**own, "environment": environment, **of_team, "managed-by": MANAGED_BY})
 
 
 def _keys(environment: Environment) -> dict[str, str]:

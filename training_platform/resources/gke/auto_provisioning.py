@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from training_platform.config.spec.auto_provisioning import AutoProvisioningSpec
 from training_platform.config.spec.cluster import ClusterSpec
+from training_platform.resources.declared import shared
 from training_platform.resources.gke.node_config import OAUTH_SCOPES
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ def cluster_autoscaling(cluster: ClusterSpec, service_account: Any, key: str | N
     """
     spec = cluster.auto_provisioning
     if spec is None:
-        return {"enabled": False, "autoscaling_profile": cluster.autoscaling_profile}
+        return _none(cluster.autoscaling_profile)
     limits = {"cpu": spec.cpu, "memory": spec.memory_gb, **spec.accelerators}
     return {
         "enabled": True,
@@ -29,6 +30,11 @@ def cluster_autoscaling(cluster: ClusterSpec, service_account: Any, key: str | N
         "auto_provisioning_defaults": _defaults(spec, service_account, key),
         "resource_limits": [{"resource_type": resource, "maximum": most} for resource, most in limits.items()],
     }
+
+
+@shared
+def _none(profile: str) -> Autoscaling:
+    return {"enabled": False, "autoscaling_profile": profile}
 
 
 def _defaults(spec: AutoProvisioningSpec, service_account: Any, key: str | None) -> Defaults:

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.config.spec.cluster import ClusterSpec
-from training_platform.config.spec.maintenance import Maintenance
 from training_platform.resources import gcp
-from training_platform.resources.declared import Declared, Options
+from training_platform.resources.declared import Declared, Options, shared
 from training_platform.resources.gke.auto_provisioning import cluster_autoscaling
 from training_platform.resources.gke.node_config import OAUTH_SCOPES
 from training_platform.resources.network.cluster_subnet import own_ranges
@@ -92,7 +91,7 @@ def gke_cluster(
         cost_management_config={"enabled": True},
         logging_config={"enable_components": list(LOGS)},
         monitoring_config=_monitoring(),
-        addons_config=_addons(spec, lustre=lustre),
+        addons_config=_addons(lustre, "slice-controller" in spec.operators),
         managed_machine_learning_diagnostics_config=_diagnostics(spec),
         node_pool_defaults=_node_pool_defaults(),
         cluster_autoscaling=cluster_autoscaling(spec, service_account, scope.key(spec.location)),
@@ -139,15 +138,21 @@ def maintenance_policy(cluster: ClusterSpec) -> container.ClusterMaintenancePoli
         for name, exclusion in sorted(spec.exclusions.items())
     ]
     return {
-        "recurring_window": {"start_time": spec.start, "end_time": spec.end, "recurrence": spec.recurrence},
-        "maintenance_exclusions": [*exclusions, *([_freeze(spec)] if frozen else [])] or None,
+        "recurring_window": _window(spec.start, spec.end, spec.recurrence),
+        "maintenance_exclusions": [*exclusions, *([_freeze(spec.start)] if frozen else [])] or None,
     }
 
 
-def _freeze(spec: Maintenance) -> Exclusion:
+@shared
+def _window(start: str, end: str, recurrence: str) -> container.ClusterMaintenancePolicyRecurringWindowArgsDict:
+    return {"start_time": start, "end_time": end, "recurrence": recurrence}
+
+
+@shared
+def _freeze(start: str) -> Exclusion:
     return {
         "exclusion_name": FREEZE,
-        "start_time": spec.start,
+        "start_time": start,
         "exclusion_options": {
             "scope": "NO_MINOR_OR_NODE_UPGRADES",
             "end_time_behavior": "UNTIL_END_OF_SUPPORT",
@@ -155,6 +160,7 @@ def _freeze(spec: Maintenance) -> Exclusion:
     }
 
 
+@shared
 def _control_plane_endpoints() -> container.ClusterControlPlaneEndpointsConfigArgsDict:
     """Return how the control plane is reached: by name and IAM, from anywhere, and by no address at all."""
     return {
@@ -173,12 +179,14 @@ def _groups(domain: str | None) -> container.ClusterAuthenticatorGroupsConfigArg
     return {"security_group": f"gke-security-groups@{domain}"} if domain else None
 
 
+@shared
 def _monitoring() -> container.ClusterMonitoringConfigArgsDict:
     """Return what is measured: GKE's packages, and managed Prometheus for everything else."""
     return {"enable_components": list(METRICS), "managed_prometheus": {"enabled": True}}
 
 
-def _addons(spec: ClusterSpec, *, lustre: bool) -> container.ClusterAddonsConfigArgsDict:
+@shared
+def _addons(lustre: bool, slices: bool) -> container.ClusterAddonsConfigArgsDict:
     """Return the storage drivers, that of Managed Lustre where data is on it, and the slice controller of TPU 7x."""
     addons: container.ClusterAddonsConfigArgsDict = {
         "gcs_fuse_csi_driver_config": {"enabled": True},
@@ -187,7 +195,7 @@ def _addons(spec: ClusterSpec, *, lustre: bool) -> container.ClusterAddonsConfig
     }
     if lustre:
         addons["lustre_csi_driver_config"] = {"enabled": True}
-    if "slice-controller" in spec.operators:
+    if slices:
         addons["slice_controller_config"] = {"enabled": True}
     return addons
 
@@ -197,6 +205,7 @@ def _diagnostics(spec: ClusterSpec) -> container.ClusterManagedMachineLearningDi
     return {"enabled": True} if "ml-diagnostics" in spec.operators else None
 
 
+@shared
 def _node_pool_defaults() -> container.ClusterNodePoolDefaultsArgsDict:
     """Return what pools get that somebody makes by hand and that do not say otherwise: image streaming.
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from training_platform.config.expansion.pools import CLASS_LABEL, ExpandedPool
 from training_platform.config.spec.node_pool import NodePoolSpec
+from training_platform.resources.declared import shared
 
 if TYPE_CHECKING:
     from pulumi_gcp.container import NodePoolNodeConfigReservationAffinityArgsDict as Affinity
@@ -22,7 +23,7 @@ def reservation_affinity(spec: NodePoolSpec) -> Affinity:
     else reserved.
     """
     if spec.reservation is None:
-        return {"consume_reservation_type": "NO_RESERVATION"}
+        return _no_reservation()
     path = spec.reservation.path
     return {
         "consume_reservation_type": spec.reservation.affinity,
@@ -33,7 +34,17 @@ def reservation_affinity(spec: NodePoolSpec) -> Affinity:
 
 def queued_provisioning(spec: NodePoolSpec) -> Queued | None:
     """Return whether VMs come for a whole job at once, by a ProvisioningRequest alone; Kueue makes the requests."""
-    return {"enabled": True} if spec.capacity == "queued-provisioning" else None
+    return _queued() if spec.capacity == "queued-provisioning" else None
+
+
+@shared
+def _no_reservation() -> Affinity:
+    return {"consume_reservation_type": "NO_RESERVATION"}
+
+
+@shared
+def _queued() -> Queued:
+    return {"enabled": True}
 
 
 def class_taints(pool: ExpandedPool) -> list[Taint]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from training_platform.catalog.types import MachineType
 from training_platform.config.spec.node_options import GpuSharing
 from training_platform.config.spec.node_pool import NodePoolSpec
+from training_platform.resources.declared import shared
 
 if TYPE_CHECKING:
     from pulumi_gcp.container import NodePoolNodeConfigConfidentialNodesArgsDict as Confidential
@@ -26,15 +27,19 @@ def guest_accelerators(spec: NodePoolSpec, machine: MachineType) -> list[Gpu] | 
     """Return the GPUs of a VM, their driver, and how pods share them; TPUs are implied by the machine type."""
     if machine.kind != "gpu" or machine.accelerator is None:
         return None
-    gpu: Gpu = {
-        "type": machine.accelerator.gke_label,
-        "count": machine.chips,
+    return [_gpu(machine.accelerator.gke_label, machine.chips, spec.driver, spec.partition, spec.sharing)]
+
+
+@shared
+def _gpu(label: str, count: int, driver: str, partition: str | None, sharing: GpuSharing | None) -> Gpu:
+    return {
+        "type": label,
+        "count": count,
         # Left out, GKE fills it in, and the difference would replace the pool.
-        "gpu_driver_installation_config": {"gpu_driver_version": _DRIVERS[spec.driver]},
-        "gpu_partition_size": spec.partition,
-        "gpu_sharing_config": _sharing(spec.sharing),
+        "gpu_driver_installation_config": {"gpu_driver_version": _DRIVERS[driver]},
+        "gpu_partition_size": partition,
+        "gpu_sharing_config": _sharing(sharing),
     }
-    return [gpu]
 
 
 def taints(spec: NodePoolSpec, machine: MachineType) -> list[Taint]:
@@ -43,11 +48,15 @@ def taints(spec: NodePoolSpec, machine: MachineType) -> list[Taint]:
     GKE adds the first by itself only once the cluster has a pool without GPUs, and no order is kept between the two; it
     always adds that of TPUs.
     """
-    of_gpus: Taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"}
     own: list[Taint] = [
         {"key": key, "value": taint.value, "effect": taint.effect} for key, taint in sorted(spec.taints.items())
     ]
-    return [of_gpus, *own] if machine.kind == "gpu" else own
+    return [_of_gpus(), *own] if machine.kind == "gpu" else own
+
+
+@shared
+def _of_gpus() -> Taint:
+    return {"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"}
 
 
 def local_ssds(spec: NodePoolSpec, machine: MachineType) -> tuple[EphemeralSsd | None, BlockSsd | None]:
@@ -61,7 +70,12 @@ def local_ssds(spec: NodePoolSpec, machine: MachineType) -> tuple[EphemeralSsd |
         return None, None
     if spec.local_ssd.use == "block":
         return None, {"local_ssd_count": count}
-    return {"local_ssd_count": count}, None
+    return _ephemeral(count), None
+
+
+@shared
+def _ephemeral(count: int) -> EphemeralSsd:
+    return {"local_ssd_count": count}
 
 
 def secondary_boot_disks(spec: NodePoolSpec) -> list[SecondaryDisk] | None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from training_platform.catalog.types import MachineType
 from training_platform.config.spec.node_pool import BootDiskSpec
+from training_platform.resources.declared import shared
 from training_platform.resources.scope import Scope
 
 if TYPE_CHECKING:
@@ -24,11 +25,18 @@ def common_node_config(
     return {
         "machine_type": machine.name,
         "image_type": IMAGE_TYPE,
-        "boot_disk": _boot_disk(machine, disk),
+        "boot_disk": _boot_disk(disk.size_gb, disk.type_on(machine)),
         "boot_disk_kms_key": scope.key(location),
         "service_account": service_account,
         "oauth_scopes": list(OAUTH_SCOPES),
         "resource_labels": scope.labels,
+        **_always(),
+    }
+
+
+@shared
+def _always() -> NodeConfig:
+    return {
         "gcfs_config": {"enabled": True},  # images of 10 to 20 GB start at once
         "gvnic": {"enabled": True},
         "shielded_instance_config": {"enable_secure_boot": True, "enable_integrity_monitoring": True},
@@ -37,6 +45,7 @@ def common_node_config(
     }
 
 
-def _boot_disk(machine: MachineType, disk: BootDiskSpec) -> Disk:
+@shared
+def _boot_disk(size_gb: int, disk_type: str) -> Disk:
     """Both written always, and in this form alone: GKE has two, and a default type that differs by machine."""
-    return {"size_gb": disk.size_gb, "disk_type": disk.type_on(machine)}
+    return {"size_gb": size_gb, "disk_type": disk_type}

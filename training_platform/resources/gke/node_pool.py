@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from training_platform.config.expansion.pools import ZONES_OF_A_REGIONAL_CLUSTER, ExpandedPool, GkePool, pool_labels
 from training_platform.config.spec.node_pool import NodePoolSpec
 from training_platform.resources import gcp
-from training_platform.resources.declared import Alike, Declared, Options
+from training_platform.resources.declared import Alike, Declared, Options, shared
 from training_platform.resources.gke.consumption import class_taints, queued_provisioning, reservation_affinity
 from training_platform.resources.gke.gpu_node import (
     confidential_nodes,
@@ -25,8 +25,11 @@ from training_platform.resources.register import NODE_POOL
 from training_platform.resources.scope import Scope
 
 if TYPE_CHECKING:
+    from pulumi_gcp.container import NodePoolAutoscalingArgsDict as Autoscaling
     from pulumi_gcp.container import NodePoolNetworkConfigAdditionalNodeNetworkConfigArgsDict as Nic
+    from pulumi_gcp.container import NodePoolNetworkConfigArgsDict as NetworkConfig
     from pulumi_gcp.container import NodePoolNodeConfigArgsDict as NodeConfig
+    from pulumi_gcp.container import NodePoolNodeConfigFastSocketArgsDict as FastSocket
     from pulumi_gcp.container import NodePoolNodeConfigLinuxNodeConfigArgsDict as LinuxNodeConfig
     from pulumi_gcp.container import NodePoolNodeConfigLinuxNodeConfigHugepagesConfigArgsDict as Hugepages
     from pulumi_gcp.container import NodePoolPlacementPolicyArgsDict as PlacementPolicy
@@ -79,8 +82,13 @@ def _own(pool: ExpandedPool, gke_pool: GkePool) -> dict[str, Any]:
     return gcp.node_pool(
         name=node_pool_name(pool, gke_pool),
         initial_node_count=least,
-        autoscaling={"min_node_count": least, "max_node_count": most, "location_policy": "ANY"},
+        autoscaling=_autoscaling(least, most),
     )
+
+
+@shared
+def _autoscaling(least: int, most: int) -> Autoscaling:
+    return {"min_node_count": least, "max_node_count": most, "location_policy": "ANY"}
 
 
 def _alike(pool: ExpandedPool, place: PoolPlace) -> dict[str, Any]:
@@ -94,10 +102,7 @@ def _alike(pool: ExpandedPool, place: PoolPlace) -> dict[str, Any]:
         upgrade_settings=upgrade_settings(pool.spec),
         placement_policy=placement_policy(pool, place.workload_policy),
         queued_provisioning=queued_provisioning(pool.spec),
-        network_config={
-            "enable_private_nodes": True,
-            "additional_node_network_configs": list(place.nics) or None,
-        },
+        network_config=network_config(place),
         node_config=node_config(pool, place),
     )
 
@@ -113,6 +118,17 @@ def nodes_per_zone(pool: ExpandedPool, gke_pool: GkePool) -> tuple[int, int]:
     return gke_pool.min_nodes // zones, gke_pool.max_nodes // zones
 
 
+def network_config(place: PoolPlace) -> NetworkConfig:
+    """Return the networks of a pool's VMs, which have no addresses of the internet."""
+    private = _private()
+    return {**private, "additional_node_network_configs": list(place.nics)} if place.nics else private
+
+
+@shared
+def _private() -> NetworkConfig:
+    return {"enable_private_nodes": True}
+
+
 def placement_policy(pool: ExpandedPool, workload_policy: Any = None) -> PlacementPolicy | None:
     """Return what joins the hosts of one slice, or places GPUs close together.
 
@@ -121,11 +137,13 @@ def placement_policy(pool: ExpandedPool, workload_policy: Any = None) -> Placeme
     """
     if not pool.multi_host and not pool.spec.compact and workload_policy is None:
         return None
-    return {
-        "type": "COMPACT",
-        "tpu_topology": pool.spec.topology if pool.multi_host else None,
-        "policy_name": workload_policy,
-    }
+    compact = _compact(pool.spec.topology if pool.multi_host else None)
+    return compact if workload_policy is None else {**compact, "policy_name": workload_policy}
+
+
+@shared
+def _compact(tpu_topology: str | None) -> PlacementPolicy:
+    return {"type": "COMPACT", "tpu_topology": tpu_topology}
 
 
 def node_config(pool: ExpandedPool, place: PoolPlace) -> NodeConfig:
@@ -136,7 +154,7 @@ def node_config(pool: ExpandedPool, place: PoolPlace) -> NodeConfig:
         "labels": pool_labels(pool),
         "taints": [*taints(spec, machine), *class_taints(pool)] or None,
         "guest_accelerators": guest_accelerators(spec, machine),
-        "fast_socket": {"enabled": True} if machine.fast_socket else None,
+        "fast_socket": _fast_socket() if machine.fast_socket else None,
         "ephemeral_storage_local_ssd_config": ephemeral,
         "local_nvme_ssd_block_config": block,
         "secondary_boot_disks": secondary_boot_disks(spec),
@@ -150,6 +168,11 @@ def node_config(pool: ExpandedPool, place: PoolPlace) -> NodeConfig:
     }
     common = common_node_config(machine, spec.boot_disk, place.service_account, place.scope, place.location)
     return {**common, **own}
+
+
+@shared
+def _fast_socket() -> FastSocket:
+    return {"enabled": True}
 
 
 def _linux_node_config(spec: NodePoolSpec) -> LinuxNodeConfig | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from training_platform.config.spec.node_pool import NodePoolSpec
+from training_platform.resources.declared import shared
 
 if TYPE_CHECKING:
     from pulumi_gcp.container import NodePoolManagementArgsDict as Management
@@ -15,10 +16,12 @@ if TYPE_CHECKING:
 def management(spec: NodePoolSpec) -> Management:
     """Return whether GKE repairs and upgrades VMs by itself; by flex-start it refuses to repair."""
     repair = spec.upgrades.auto_repair
-    return {
-        "auto_repair": spec.charged != "flex-start" if repair is None else repair,
-        "auto_upgrade": spec.upgrades.auto_upgrade,
-    }
+    return _management(spec.charged != "flex-start" if repair is None else repair, spec.upgrades.auto_upgrade)
+
+
+@shared
+def _management(auto_repair: bool, auto_upgrade: bool) -> Management:
+    return {"auto_repair": auto_repair, "auto_upgrade": auto_upgrade}
 
 
 def upgrades_unsaid(spec: NodePoolSpec) -> bool:
@@ -37,7 +40,12 @@ def upgrade_settings(spec: NodePoolSpec) -> UpgradeSettings | None:
         return None
     if upgrades.strategy == "blue-green":
         return {"strategy": "BLUE_GREEN", "blue_green_settings": _blue_green(upgrades.soak_minutes)}
-    return {"strategy": "SURGE", "max_surge": upgrades.max_surge, "max_unavailable": upgrades.max_unavailable}
+    return _surge(upgrades.max_surge, upgrades.max_unavailable)
+
+
+@shared
+def _surge(max_surge: int, max_unavailable: int) -> UpgradeSettings:
+    return {"strategy": "SURGE", "max_surge": max_surge, "max_unavailable": max_unavailable}
 
 
 def _blue_green(soak_minutes: int) -> BlueGreen:

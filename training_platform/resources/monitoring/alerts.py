@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 from training_platform.config.spec.cluster import SoftwareSpec
 from training_platform.resources import gcp
 from training_platform.resources.cloud_names import slug
-from training_platform.resources.declared import Alike, Declared
+from training_platform.resources.declared import Alike, Declared, shared
 from training_platform.resources.monitoring.alert_rules import AlertRule, alert_rules
 from training_platform.resources.register import ALERT_POLICY, NOTIFICATION_CHANNEL
 from training_platform.resources.scope import Scope
 
 if TYPE_CHECKING:
     from pulumi_gcp.monitoring import AlertPolicyConditionArgsDict as Condition
+    from pulumi_gcp.monitoring import AlertPolicyDocumentationArgsDict as Documentation
 
 EVALUATION = "60s"  # as often as GKE's system metrics come
 
@@ -54,9 +55,14 @@ def alert_policies(
             display_name=f"{scope.environment}: {rule.title}",
             conditions=[_condition(rule_name, rule, rule.query(names, scope.project))],
             severity=rule.severity,
-            documentation={"content": rule.documentation, "mime_type": "text/markdown"},
+            documentation=_documentation(rule.documentation),
         )
         yield Declared(type=ALERT_POLICY, name=f"{name}-{rule_name}", inputs=inputs, alike=alike)
+
+
+@shared
+def _documentation(content: str) -> Documentation:
+    return {"content": content, "mime_type": "text/markdown"}
 
 
 def _measured(rule: AlertRule, software: SoftwareSpec) -> bool:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from training_platform.catalog.locations import region_of
 from training_platform.config.spec.cluster import ClusterSpec, SubnetSpec
 from training_platform.resources import gcp
-from training_platform.resources.declared import Declared, Options
+from training_platform.resources.declared import Declared, Options, shared
 from training_platform.resources.register import FIREWALL, SUBNETWORK
 from training_platform.resources.scope import Scope
+
+if TYPE_CHECKING:
+    from pulumi_gcp import compute
 
 # Of Kueue and JobSet (9443; metrics and visibility 8443), and of a service mesh's injector (15017). GKE itself opens
 # 443 and 10250. Sources: both Helm charts; default ports of terraform-google-kubernetes-engine.
@@ -35,14 +38,21 @@ def cluster_subnet(name: str, spec: ClusterSpec, scope: Scope, network: Any) -> 
             {"range_name": ranges.services_range, "ip_cidr_range": ranges.services},
         ],
         private_ip_google_access=True,  # Google's APIs and registries without the NAT gateway
-        # A sample, seldom: hosts of one slice exchange more than anybody would pay to have logged.
-        log_config={
-            "aggregation_interval": "INTERVAL_10_MIN",
-            "flow_sampling": 0.1,
-            "metadata": "INCLUDE_ALL_METADATA",
-        },
+        log_config=_flow_logs(),
     )
     return Declared(type=SUBNETWORK, name=f"{name}-subnet", inputs=inputs, options=_OPTIONS)
+
+
+@shared
+def _flow_logs() -> compute.SubnetworkLogConfigArgsDict:
+    """Return a sample, seldom: hosts of one slice exchange more than anybody would pay to have logged."""
+    return {"aggregation_interval": "INTERVAL_10_MIN", "flow_sampling": 0.1, "metadata": "INCLUDE_ALL_METADATA"}
+
+
+@shared
+def allowed(protocol: str, *ports: str) -> compute.FirewallAllowArgsDict:
+    """Return what a firewall rule lets through: all ports of a protocol unless some are named."""
+    return {"protocol": protocol, "ports": list(ports)} if ports else {"protocol": protocol}
 
 
 def own_ranges(spec: ClusterSpec) -> SubnetSpec:
@@ -70,6 +80,6 @@ def webhook_firewall(name: str, spec: ClusterSpec, scope: Scope, network: Any, n
         direction="INGRESS",
         source_ranges=[own_ranges(spec).nodes],
         target_service_accounts=[node_service_account],
-        allows=[{"protocol": "tcp", "ports": list(WEBHOOK_PORTS)}],
+        allows=[allowed("tcp", *WEBHOOK_PORTS)],
     )
     return Declared(type=FIREWALL, name=f"{name}-webhooks", inputs=inputs)

@@ -11,6 +11,7 @@ from training_platform.config.expansion.pools import ExpandedPool
 from training_platform.resources import gcp
 from training_platform.resources.cloud_names import NAME_LIMIT, short_name
 from training_platform.resources.declared import Declared, Options
+from training_platform.resources.network.cluster_subnet import allowed
 from training_platform.resources.register import FIREWALL, NETWORK, SUBNETWORK
 from training_platform.resources.scope import Scope
 
@@ -61,7 +62,7 @@ def gpu_firewall(scope: Scope, cluster: str, fabric: GpuFabric, vpc: GpuVpc, net
         description=f"GPUs of cluster {cluster} among each other",
         direction="INGRESS",
         source_ranges=[nic.cidr for nic in vpc.nics],
-        allows=[{"protocol": protocol} for protocol in PROTOCOLS],
+        allows=[allowed(protocol) for protocol in PROTOCOLS],
     )
     name = f"{_logical(fabric, vpc.name)}-internal"
     return Declared(type=FIREWALL, name=name, inputs=inputs, options=_OF_A_NETWORK)

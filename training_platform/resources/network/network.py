@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from training_platform.config.spec.environment import Environment
 from training_platform.resources import gcp
 from training_platform.resources.cloud_names import NAME_LIMIT, short_name
-from training_platform.resources.declared import Declared, Options
+from training_platform.resources.declared import Declared, Options, shared
 from training_platform.resources.register import (
     ADDRESS,
     GLOBAL_ADDRESS,
@@ -18,6 +18,9 @@ from training_platform.resources.register import (
     SERVICE_CONNECTION,
 )
 from training_platform.resources.scope import Scope
+
+if TYPE_CHECKING:
+    from pulumi_gcp import compute
 
 # The largest packets that a VPC takes, so that traffic between hosts and from Filestore spends less on headers. The
 # VMs of a network must stop before a change of it reaches them. What leaves the VPC is clamped to what its path takes.
@@ -95,9 +98,14 @@ def nat(name: str, region: str, scope: Scope, router_name: Any, addresses: Seque
         enable_endpoint_independent_mapping=False,  # excludes dynamic ports
         min_ports_per_vm=NAT_MIN_PORTS,
         max_ports_per_vm=NAT_MAX_PORTS,
-        log_config={"enable": True, "filter": "ERRORS_ONLY"},
+        log_config=_errors(),
     )
     return Declared(type=ROUTER_NAT, name=f"{name}-{region}-nat", inputs=inputs)
+
+
+@shared
+def _errors() -> compute.RouterNatLogConfigArgsDict:
+    return {"enable": True, "filter": "ERRORS_ONLY"}
 
 
 def services_range(name: str, scope: Scope, addresses: str, network: Any) -> Declared:

@@ -25,16 +25,15 @@ _UNITS: Final = {
 
 def compared(shape: Shape) -> Check | None:
     """Return what judges the inputs of a block by each other; None where nothing is said of them."""
-    required, orders = shape.get("required", ()), shape.get("orders", ())
+    needed, orders = _needing(shape.get("required", ())), shape.get("orders", ())
     groups = [(frozenset(each["of"]).isdisjoint, each.get("least", 0), each) for each in shape.get("groups", ())]
     cases, disjoint = shape.get("cases", ()), shape.get("disjoint", ())
-    if not (required or groups or cases or orders or disjoint):
-        return None
+    if not (groups or cases or orders or disjoint):
+        return needed
 
     def check(value: Mapping[str, Any], where: Where, report: Report) -> None:
-        for key in required:
-            if value.get(key) is None:
-                report(missing(where, key))
+        if needed:
+            needed(value, where, report)
         for has_none, least, group in groups:
             if least or not has_none(value):
                 _counted(value, group, where, report)
@@ -43,9 +42,21 @@ def compared(shape: Shape) -> Check | None:
                 _in_case(value, case, where, report)
         for order in orders:
             _ordered(value, order, where, report)
-        _in_both(value, disjoint, where, report)
+        if disjoint:
+            _in_both(value, disjoint, where, report)
 
     return check
+
+
+def _needing(required: Sequence[str]) -> Check | None:
+    """Return what judges whether all that a block must have is there; None where that is nothing."""
+
+    def check(value: Mapping[str, Any], where: Where, report: Report) -> None:
+        for key in required:
+            if value.get(key) is None:
+                report(missing(where, key))
+
+    return check if required else None
 
 
 def _below(value: Any, path: str) -> Any:

@@ -40,7 +40,7 @@ def keys(path: str) -> Keys:
 def at(value: Any, path: Keys) -> Any:
     """Return the value at a path, None where it or a part of the path is missing; a key of a list is its first's."""
     for key in path:
-        if value.__class__ is not dict:
+        if not isinstance(value, dict):
             if value is None or value is UNKNOWN:
                 return value
             if is_list(value):
@@ -59,7 +59,7 @@ def is_list(value: Any) -> bool:
     kind = value.__class__
     if kind is list or kind is tuple:
         return True
-    return kind is not dict and kind is not str and isinstance(value, Sequence) and not isinstance(value, str)
+    return not isinstance(value, (dict, str)) and isinstance(value, Sequence)
 
 
 def rows(value: Any) -> Sequence[Any]:
@@ -145,7 +145,7 @@ def as_labels(value: Any) -> Any:
     for item in value.values():
         if not isinstance(item, str):
             return UNKNOWN
-    return value if value.__class__ is dict else dict(value)
+    return value if isinstance(value, dict) else dict(value)
 
 
 def as_count(value: Any) -> Any:

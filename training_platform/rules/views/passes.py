@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from training_platform.resources.planned import UNKNOWN
+from training_platform.resources.planned import UNKNOWN, Shared
 from training_platform.rules.views.inputs import is_list
 
 
@@ -28,7 +28,7 @@ class Branch:
 
     def __init__(self, fields: Iterable[Plain], depth: int = 0) -> None:
         listed = list(fields)
-        self.names = [each.name for each in listed]
+        self.names = {each.name for each in listed}
         by_key: dict[str, list[Plain]] = {}
         for each in listed:
             by_key.setdefault(each.path[depth], []).append(each)
@@ -61,8 +61,22 @@ class Branch:
                 continue
             if value.__class__ is dict:
                 branch._read(value, found)  # noqa: SLF001 # its own class
+            elif isinstance(value, Shared):
+                branch._read_shared(value, found)  # noqa: SLF001
             else:
                 branch.read(value, found)
+
+    def _read_shared(self, block: Shared, found: dict[str, Any]) -> None:
+        """Put what a block of many resources says into ``found``: it is read once."""
+        if self not in block.kept:
+            every = dict.fromkeys(self.names, Ellipsis)
+            self._read(block, every)
+            said = {name: value for name, value in every.items() if value is not Ellipsis}
+            block.kept[self] = said, self.names - every.keys()
+        said, unknown = block.kept[self]
+        found.update(said)
+        for name in unknown:
+            found.pop(name, None)
 
 
 Place = tuple[tuple[tuple[str, type | None, Callable[[Any], Any]], ...], Branch | None]
