@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
+from typing import Literal
 
 from training_platform.config.expansion.flavors import Flavor, flavors
 from training_platform.config.names import clashes
@@ -31,7 +32,7 @@ class Workspace:
     stacks: dict[str, Stack] = field(default_factory=dict)
     unreadable: tuple[str, ...] = ()
     _flavors: dict[tuple[str, str], dict[str, Flavor]] = field(default_factory=dict, compare=False, repr=False)
-    _called: dict[str, list[tuple[Stack, Team]]] = field(default_factory=dict, compare=False, repr=False)
+    _called: dict[tuple[str, ...], list[tuple[Stack, Team]]] = field(default_factory=dict, compare=False, repr=False)
 
     def flavors(self, environment: str, cluster: str) -> dict[str, Flavor]:
         """Return the flavors of an environment's cluster by name; every team asks for them, so they are kept."""
@@ -66,13 +67,15 @@ class Workspace:
             if stack.team and home:
                 yield stack, stack.team, home
 
-    def teams_called(self, name: str) -> list[tuple[Stack, Team]]:
-        """Return the stacks of every team of a name; every team asks for its own, so they are kept."""
+    def teams_called(self, name: str, kind: Literal["environment", "project"], place: str) -> list[tuple[Stack, Team]]:
+        """Return the teams of a name in an environment, or in those of a project; every team asks, so they are kept."""
         if not self._called:
             for stack in self.stacks.values():
-                if stack.team:
-                    self._called.setdefault(stack.team.name, []).append((stack, stack.team))
-        return self._called.get(name, [])
+                if team := stack.team:
+                    home = self.environment_of(stack)
+                    for key in (("environment", team.environment), ("project", home.project if home else "")):
+                        self._called.setdefault((team.name, *key), []).append((stack, team))
+        return self._called.get((name, kind, place), [])
 
     def teams_on(self, environment: str, instance: str) -> list[str]:
         """Return the teams of an environment that have a directory on one of its Filestore instances."""
@@ -170,27 +173,30 @@ def _not_alone(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Findi
 
 def _file_of_another(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Finding]:
     """Find a team in a file whose name says another environment: people deploy, and review, by the name."""
-    named = [home.name for home, _ in workspace.environments() if stack.name.startswith(f"{home.name}-")]
+    stacks = workspace.stacks
+    named = [name for name in _beginnings(stack.name) if name in stacks and stacks[name].environment]
     if named and team.environment not in named:
-        message = f"is {team.environment!r}, and the file's name says {max(named, key=len)}"
-        allowed = f"{max(named, key=len)}, or a file Pulumi.{team.environment}-{team.name}.yaml"
+        message = f"is {team.environment!r}, and the file's name says {named[-1]}"
+        allowed = f"{named[-1]}, or a file Pulumi.{team.environment}-{team.name}.yaml"
         yield stack.finding(RULE, ("environment",), message, allowed=allowed)
+
+
+def _beginnings(name: str) -> Iterator[str]:
+    """Yield what stands before each dash of a name, the shortest first."""
+    return (name[:at] for at, letter in enumerate(name) if letter == "-")
 
 
 def _same_team(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Finding]:
     """Find another team of this name in the environment, or in another environment of the project."""
-    others = [(other, twin) for other, twin in workspace.teams_called(team.name) if other.name != stack.name]
-    for other, twin in others:
-        if twin.environment == team.environment:
+    for other, _ in workspace.teams_called(team.name, "environment", team.environment):
+        if other.name != stack.name:
             message = f"{team.name!r} is also the name of the team at {other.place(('name',))}"
             yield stack.finding(RULE, ("name",), message, allowed="one stack per team")
     home = workspace.environment_of(stack)
-    for other, twin in others:
-        its_home = workspace.environment_of(other)
-        if home is None or its_home is None or other.name > stack.name:
-            continue
-        if its_home.project == home.project and twin.environment != team.environment:
-            message = f"stack {other.name} has a team {team.name!r} in project {its_home.project} too"
+    project = home.project if home else ""
+    for other, twin in workspace.teams_called(team.name, "project", project) if home else ():
+        if other.name <= stack.name and twin.environment != team.environment:
+            message = f"stack {other.name} has a team {team.name!r} in project {project} too"
             why = f"{message}: pods of both namespaces would have one workload identity"
             allowed = "another name, or environments in projects of their own"
             yield stack.finding(RULE, ("name",), why, allowed=allowed, nearest=f"{team.name}-{team.environment}")

@@ -77,8 +77,9 @@ class Usage(NamedTuple):
 
 def vm_usage(usage: VmUsage) -> list[Usage]:
     """Return what a group of VMs charges. Raises KeyError for a machine type outside the catalogue."""
-    each = _one_vm(VmUsage(usage.project, usage.machine_type, 1, *usage[3:]))
-    return [Usage(keys, amount * usage.nodes, unit) for keys, amount, unit in each]
+    project, location, nodes = usage.project, usage.location, usage.nodes
+    charged = _one_vm(VmUsage("", usage.machine_type, 1, usage.capacity, "", *usage[5:]))
+    return [Usage(_keys(project, location, *quotas), amount * nodes, quotas[0].unit) for amount, quotas in charged]
 
 
 def accelerator_usage(project: str, gke_label: str, chips: int, location: str, most_vcpus: int) -> list[Usage]:
@@ -155,30 +156,29 @@ def upgrade_vms(most: int, *, blue_green: bool, max_surge: int) -> int:
 
 
 @lru_cache(maxsize=4096)
-def _one_vm(vm: VmUsage) -> tuple[Usage, ...]:
+def _one_vm(vm: VmUsage) -> tuple[tuple[float, tuple[QuotaId, ...]], ...]:
+    """Return the amounts of one VM in any project and place, and what each is charged to: the first that is limited."""
     return tuple(_charged(vm, with_gpus(vm.machine_type, vm.accelerator_type, vm.accelerator_count)))
 
 
-def _charged(vm: VmUsage, machine: MachineType) -> Iterator[Usage]:
-    place = (vm.project, vm.location)
-    yield _usage(*place, 1, GENERAL_QUOTAS["instances"])
+def _charged(vm: VmUsage, machine: MachineType) -> Iterator[tuple[float, tuple[QuotaId, ...]]]:
+    yield 1, (GENERAL_QUOTAS["instances"],)
     if machine.accelerator:
         quotas, fallback = machine.accelerator.quotas, machine.accelerator.fallback
         if vm.capacity in quotas:
-            yield _usage(*place, machine.chips, quotas[vm.capacity], fallback.get(vm.capacity))
+            yield machine.chips, tuple(each for each in (quotas[vm.capacity], fallback.get(vm.capacity)) if each)
         if machine.kind == "gpu":
-            yield _usage(*place, machine.chips, GENERAL_QUOTAS["gpus-all-regions"])
+            yield machine.chips, (GENERAL_QUOTAS["gpus-all-regions"],)
     if vm.capacity in machine.cpu_quota:  # machines whose vCPUs no regional quota counts are not in the global one
-        yield _usage(*place, machine.vcpus, machine.cpu_quota[vm.capacity])
-        yield _usage(*place, machine.vcpus, GENERAL_QUOTAS["cpus-all-regions"])
+        yield machine.vcpus, (machine.cpu_quota[vm.capacity],)
+        yield machine.vcpus, (GENERAL_QUOTAS["cpus-all-regions"],)
     disk = DISK_TYPES.get(vm.disk_type)
     if disk and disk.quota:
-        yield _usage(*place, vm.disk_gb, disk.quota)
+        yield vm.disk_gb, (disk.quota,)
     partitions = machine.local_ssd.bundled if vm.local_ssd_count is None else vm.local_ssd_count
     if partitions:
         # The quota counts a partition's GiB as GB.
-        quota = machine.local_ssd.quota or GENERAL_QUOTAS["local-ssd"]
-        yield _usage(*place, partitions * machine.local_ssd.partition_gib, quota)
+        yield partitions * machine.local_ssd.partition_gib, (machine.local_ssd.quota or GENERAL_QUOTAS["local-ssd"],)
 
 
 @lru_cache(maxsize=4096)
@@ -198,6 +198,10 @@ def _one_vertex_vm(vm: VertexUsage) -> tuple[Usage, ...]:
     return tuple(charged)
 
 
-def _usage(project: str, location: str, amount: float, quota: QuotaId, fallback: QuotaId | None = None) -> Usage:
-    quotas = (quota,) if fallback is None else (quota, fallback)
-    return Usage(tuple(quota_key(project, each, location) for each in quotas), amount, quota.unit)
+def _usage(project: str, location: str, amount: float, quota: QuotaId) -> Usage:
+    return Usage(_keys(project, location, quota), amount, quota.unit)
+
+
+@lru_cache(maxsize=4096)  # pools of a project charge the same ones
+def _keys(project: str, location: str, *quotas: QuotaId) -> tuple[QuotaKey, ...]:
+    return tuple(quota_key(project, each, location) for each in quotas)

@@ -113,9 +113,10 @@ def _pool(stack: str, project: str, pool: ExpandedPool) -> Iterator[Charge]:
     field, value = ("max_nodes", spec.max_nodes) if pool.machine.kind == "gpu" else ("slices", spec.slices)
     vms = pool_vms(project, pool)
     least = max(1, spec.min_nodes, spec.min_slices)
-    path = (*pool.path, field)
-    for usage in vm_usage(vms):
-        yield usage.by(Holder(stack, pool.path, pool.name, path, usage.amount / value, least))
+    section, name = pool.path, pool.name
+    path = (*section, field)
+    for keys, amount, unit in vm_usage(vms):
+        yield Charge(keys, amount, unit, Holder(stack, section, name, path, amount / value, least))
     if pool.multi_host or spec.charged == "flex-start":
         return  # a slice is recreated as one, and flex-start VMs are replaced as they end
     blue_green = spec.upgrades.strategy == "blue-green"
@@ -126,7 +127,8 @@ def _pool(stack: str, project: str, pool: ExpandedPool) -> Iterator[Charge]:
 def _upgrade(vms: VmUsage, holder: Holder) -> Iterator[Charge]:
     """Yield what VMs charge that a pool has only while it is upgraded."""
     if vms.nodes:
-        yield from (usage.by(holder._replace(label=upgrade_label(holder.label))) for usage in vm_usage(vms))
+        holder = holder._replace(label=upgrade_label(holder.label))
+        yield from (usage.by(holder) for usage in vm_usage(vms))
 
 
 def _cpu_pools(stack: str, project: str, name: str, cluster: ClusterSpec) -> Iterator[Charge]:

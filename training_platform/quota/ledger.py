@@ -285,19 +285,20 @@ class _Totals:
     def __init__(self, snapshots: Snapshots, requests: Mapping[QuotaKey, float]) -> None:
         self._snapshots = snapshots
         self._requests = requests
-        self._keys: dict[tuple[QuotaKey, ...], QuotaKey] = {}
         self._units: dict[QuotaKey, str] = {}
-        self._held: dict[QuotaKey, dict[tuple[str, object, str], Held]] = defaultdict(dict)
+        self._held: dict[QuotaKey, dict[tuple[object, ...], Held]] = defaultdict(dict)
+        self._by_keys: dict[tuple[QuotaKey, ...], dict[tuple[object, ...], Held]] = {}  # the same by what is charged
 
     def add(self, charge: Charge) -> None:
-        key = self._keys.get(charge.keys)
-        if key is None:
-            key = self._keys.setdefault(charge.keys, self._resolve(charge.keys))
-        self._units.setdefault(key, charge.unit)
-        held, holder = self._held[key], charge.holder
-        who = (holder.stack, holder.path, holder.label)
+        keys, amount, unit, holder = charge
+        held = self._by_keys.get(keys)
+        if held is None:
+            key = self._resolve(keys)
+            self._units.setdefault(key, unit)
+            held = self._by_keys[keys] = self._held[key]
+        who = holder[:3]  # stack, path and label
         before = held.get(who)
-        held[who] = Held(holder, charge.amount + (before.amount if before else 0))
+        held[who] = Held(holder, amount + before.amount if before else amount)
 
     def lines(self) -> Mapping[str, list[Line]]:
         by_project = defaultdict(list)
@@ -322,4 +323,4 @@ class _Totals:
 
 
 def _sorted(held: Iterable[Held]) -> tuple[Held, ...]:
-    return tuple(sorted(held, key=lambda each: (-each.amount, each.holder.stack, each.holder.path)))
+    return tuple(sorted(held, key=lambda each: (-each[1], *each[0][:2])))  # amount, stack and path

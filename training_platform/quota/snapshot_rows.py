@@ -58,9 +58,9 @@ class Limit(Section):
 
     def covers(self, key: QuotaKey) -> bool:
         """Whether every dimension that the row names is the key's own."""
-        asked = dict(key.dimensions)
-        here = self.place is None or self.place == key.location
-        return here and all(asked.get(name) == value for name, value in self.others.items())
+        if self.place not in (None, key.location):
+            return False
+        return not self.others or self.others.items() <= dict(key.dimensions).items()
 
     @property
     def dimensions(self) -> tuple[tuple[str, str], ...]:
