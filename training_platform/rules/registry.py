@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain, repeat
 from typing import Literal, get_type_hints
 
 from training_platform.config.reading.finding import Finding, Path, Severity, dotted
@@ -72,11 +73,16 @@ def rule(
     owner: Owner = "google",
     across: bool = False,
 ) -> Callable[[Check], Check]:
-    """Register a rule; its first docstring line is its summary. Raises ValueError on a second use of an id."""
+    """Register a rule; its first docstring line is its summary.
+
+    Raises ValueError on a second use of an id, TypeError for a function that is no generator.
+    """
 
     def register(check: Check) -> Check:
         if rule_id in RULES:
             raise ValueError(f"rule {rule_id} is registered twice")
+        if not inspect.isgeneratorfunction(check):
+            raise TypeError(f"rule {rule_id} has to be a generator: only such goes on after a view that is not decided")
         first, *more = inspect.signature(check).parameters
         RULES[rule_id] = Rule(
             id=rule_id,
@@ -140,11 +146,12 @@ def evaluate(program: Program, rules: Iterable[Rule] | None = None, file: Stack 
 
     for each in RULES.values() if rules is None else rules:
         views: Iterable[View] = [program] if each.reads is Program else program.all(each.reads)
-        check, whole = each.check, each.whole  # looked up once, not for each of a fleet's pools
-        for view in views:
+        drafts = chain.from_iterable(map(each.check, views, repeat(program)) if each.whole else map(each.check, views))
+        while True:  # it goes on with the next view where a rule meets an unknown value
             try:
-                for draft in check(view, program) if whole else check(view):
+                for draft in drafts:
                     keep(each, draft)
+                break
             except NeedsUnknown as unknown:
                 keep(each, _undecided(each, unknown))
     return [said for key, said in found.items() if of_documents.get(key) not in refused]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 from pydantic import (
     AfterValidator,
@@ -27,6 +27,24 @@ class Section(BaseModel):
     """A part of a stack file: strict types, no unknown keys, and never changed once read."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
+
+
+class _Nothing(dict[Any, Any]):
+    """An empty mapping for all who leave one out: as it can be hashed, pydantic does not copy it for each of them."""
+
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+    def __setitem__(self, key: object, value: object) -> NoReturn:
+        """Refuse a change. Raises TypeError."""
+        raise TypeError(f"{key} was left out of a file")
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: Any, _handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Return that it is a mapping, as schemas write it."""
+        return core_schema.dict_schema()
+
+
+NOTHING: Any = _Nothing()  # so that it can stand for a mapping of any type
 
 
 @dataclass(frozen=True, eq=False)

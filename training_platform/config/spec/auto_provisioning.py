@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from training_platform.catalog import ACCELERATORS, MACHINE_TYPES
-from training_platform.config.reading.section import OneOf, Section, Zone, unique
+from training_platform.config.reading.section import NOTHING, OneOf, Section, Zone, unique
 from training_platform.config.spec.node_pool import BootDiskSpec
 
 _LABELS = frozenset(accelerator.gke_label for accelerator in ACCELERATORS.values())
@@ -25,7 +25,7 @@ class AutoProvisioningSpec(Section):
     cpu: int = Field(ge=1, description="Limit for the vCPUs of all node pools together.", examples=[1000])
     memory_gb: int = Field(ge=1, description="Limit for the memory of all node pools together, in GB.", examples=[8000])
     accelerators: dict[AcceleratorLabel, Annotated[int, Field(ge=0)]] = Field(
-        default={},
+        default=NOTHING,
         description="Limits for the chips or GPUs of all node pools together, by accelerator type.",
         examples=[{"nvidia-h100-80gb": 16}],
     )

@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 from training_platform.config.reading.conflicts import Conflict, refuse_conflicts
 from training_platform.config.reading.section import (
     CLUSTER_NAME,
+    NOTHING,
     RESERVATION_NAME,
     Cidr,
     Location,
@@ -103,7 +104,7 @@ class ClusterSpec(Section):
     pathways: PathwaysPoolSpec | None = Field(
         default=None, description="Node pool for heads of Pathways jobs, whose workers are TPU slices; default: none."
     )
-    node_pools: dict[Name, NodePoolSpec] = Field(default={}, description="Node pools with TPUs or GPUs, by name.")
+    node_pools: dict[Name, NodePoolSpec] = Field(default=NOTHING, description="Node pools with TPUs or GPUs, by name.")
     auto_provisioning: AutoProvisioningSpec | None = Field(
         default=None, description="Limits for node pools that GKE creates by itself; default: it creates none."
     )
@@ -122,10 +123,10 @@ class ClusterSpec(Section):
         description="Lets egress name hosts, for which docs/tenancy.md; turning it off recreates the cluster.",
     )
     compute_classes: dict[Name, ComputeClassSpec] = Field(
-        default={}, description="Custom compute classes, by name; each is the flavor class-NAME."
+        default=NOTHING, description="Custom compute classes, by name; each is the flavor class-NAME."
     )
     storage_classes: dict[Name, FileClassSpec] = Field(
-        default={},
+        default=NOTHING,
         description="StorageClasses, files-NAME, by which claims of teams make Filestore instances, by name.",
     )
     notebooks: Notebooks | None = Field(default=None, description="JupyterHub; default: none.")

@@ -12,6 +12,7 @@ from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.conflicts import Conflict, Consistent
 from training_platform.config.reading.finding import Path
 from training_platform.config.reading.section import (
+    NOTHING,
     ChartName,
     Cidr,
     Email,
@@ -81,7 +82,7 @@ class Environment(Consistent):
         description="Whether the rules for production hold here and for the teams; the file has to say.",
     )
     renamed_from: FormerName = None
-    labels: Labels = Field(default={}, description="Labels of every resource, beside environment and managed-by.")
+    labels: Labels = Field(default=NOTHING, description="Labels of every resource, beside environment and managed-by.")
     deletion_protection: bool = Field(
         default=True,
         description="Protects clusters, Filestore instances, buckets and other resources that hold data from deletion.",
@@ -95,7 +96,7 @@ class Environment(Consistent):
     )
     admins: Members = Field(default=(), description="IAM members that may administer the clusters.")
     clusters: dict[Name, ClusterSpec] = Field(
-        default={}, description="GKE clusters, by name; none where teams use Vertex AI alone."
+        default=NOTHING, description="GKE clusters, by name; none where teams use Vertex AI alone."
     )
     network: ExistingNetwork | None = Field(
         default=None, description="VPC that exists already; default: one of the environment's own."
@@ -118,9 +119,9 @@ class Environment(Consistent):
         examples=[[{"cidr": "203.0.113.0/24"}]],
     )
     open_egress: bool = Field(default=False, description="Lets pods of teams connect to anything.")
-    filestore: dict[Name, FilestoreSpec] = Field(default={}, description="Filestore instances, by name.")
+    filestore: dict[Name, FilestoreSpec] = Field(default=NOTHING, description="Filestore instances, by name.")
     network_attachments: dict[Region, Cidr] = Field(
-        default={},
+        default=NOTHING,
         description="Regions in which VMs of Vertex AI reach the VPC, with addresses for them in a subnet of its own.",
         examples=[{"us-central1": "10.30.0.0/24"}],
     )
@@ -128,15 +129,15 @@ class Environment(Consistent):
         default=(),
         description="Regions in which Vertex AI keeps experiments and lineage; default: it makes a store by itself.",
     )
-    lustre: dict[Name, LustreSpec] = Field(default={}, description="Managed Lustre instances, by name.")
+    lustre: dict[Name, LustreSpec] = Field(default=NOTHING, description="Managed Lustre instances, by name.")
     data_sets: dict[Name, DataSetSpec] = Field(
-        default={}, description="Data sets that jobs mount by name, wherever they lie."
+        default=NOTHING, description="Data sets that jobs mount by name, wherever they lie."
     )
     images: ImageRepositorySpec | None = Field(
         default=None, description="Artifact Registry repository for images; default: none."
     )
     charts: dict[ChartName, ChartOverride] = Field(
-        default={}, description="Other versions or sources for the Helm charts that are installed, by chart."
+        default=NOTHING, description="Other versions or sources for the Helm charts that are installed, by chart."
     )
     image_sources: Annotated[tuple[ImageSource, ...], AfterValidator(unique)] = Field(
         default=(),
@@ -144,7 +145,7 @@ class Environment(Consistent):
         examples=[["us-central1-docker.pkg.dev/example-train/images/"]],
     )
     node_images: dict[ImageName, str] = Field(
-        default={},
+        default=NOTHING,
         description="Other sources for the images of GPUDirect's node software and of Pathways, such as a mirror.",
     )
     priorities: dict[Name, Annotated[int, Field(ge=-(2**31), lt=2**31)]] = Field(
@@ -152,7 +153,7 @@ class Environment(Consistent):
         description="WorkloadPriorityClasses of Kueue with their values.",
     )
     cohorts: dict[Name, CohortSpec] = Field(
-        default={},
+        default=NOTHING,
         description="Cohorts of teams, by name; the one that all others are in has the name training-platform.",
         examples=[{"research": {"weight": 2}}],
     )
@@ -179,7 +180,8 @@ class Environment(Consistent):
         description="Budget of all that carries the environment's label, its teams' included; needs billing_account.",
     )
     quota_requests: dict[RequestName, QuotaRequest] = Field(
-        default={}, description="Quota limits to request from Google Cloud; removing a request does not withdraw it."
+        default=NOTHING,
+        description="Quota limits to request from Google Cloud; removing a request does not withdraw it.",
     )
 
     def conflicts(self) -> Iterator[Conflict]:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from training_platform.config.reading.section import Name, Section, Time
+from training_platform.config.reading.section import NOTHING, Name, Section, Time
 
 
 class MaintenanceExclusion(Section):
@@ -37,4 +37,6 @@ class Maintenance(Section):
         default=None,
         description="Keep minor versions and nodes until their support ends; default: where there are node_pools.",
     )
-    exclusions: dict[Name, MaintenanceExclusion] = Field(default={}, description="Times without upgrades, by name.")
+    exclusions: dict[Name, MaintenanceExclusion] = Field(
+        default=NOTHING, description="Times without upgrades, by name."
+    )

@@ -11,7 +11,7 @@ from training_platform.catalog import ACCELERATORS, MACHINE_TYPES
 from training_platform.catalog.attachments import as_asked
 from training_platform.catalog.types import MachineType
 from training_platform.config.reading.conflicts import Conflict, refuse_conflicts
-from training_platform.config.reading.section import DISK_IMAGE, MachineTypeName, OneOf, Section
+from training_platform.config.reading.section import DISK_IMAGE, NOTHING, MachineTypeName, OneOf, Section
 
 _ATTACHED = {name: gpu for name, gpu in ACCELERATORS.items() if gpu.attachment is not None}
 _INCLUDED = "leave it out where the machine type includes its GPUs"
@@ -155,10 +155,12 @@ class NodeOptions(Section):
         default=None, ge=1, description="Most pods per VM; default: 16 on hosts of multi-host slices, else 32."
     )
     sysctls: dict[str, str] = Field(
-        default={},
+        default=NOTHING,
         description="Kernel parameters of the nodes; changing them recreates the VMs, one after another.",
         examples=[{"net.core.somaxconn": "4096"}],
     )
     hugepages: Hugepages = Field(default=Hugepages(), description="Large memory pages; default: none.")
-    taints: dict[str, TaintSpec] = Field(default={}, description="Taints of the nodes, by key, beside those of GKE.")
+    taints: dict[str, TaintSpec] = Field(
+        default=NOTHING, description="Taints of the nodes, by key, beside those of GKE."
+    )
     upgrades: Upgrades = Field(default=Upgrades(), description="Repairs and upgrades of the nodes.")

@@ -15,6 +15,7 @@ from training_platform.catalog.types import Capacity as ChargedCapacity
 from training_platform.catalog.types import MachineType
 from training_platform.config.reading.conflicts import Conflict, above, refuse_conflicts
 from training_platform.config.reading.section import (
+    NOTHING,
     DeletionProtection,
     DiskTypeName,
     OneOf,
@@ -113,7 +114,9 @@ class NodePoolSpec(NodeOptions):
     )
     boot_disk: BootDiskSpec = Field(default=BootDiskSpec(), description="Boot disks of the VMs.")
     labels: dict[str, str] = Field(
-        default={}, description="Kubernetes labels of the nodes, beside those of GKE.", examples=[{"team": "vision"}]
+        default=NOTHING,
+        description="Kubernetes labels of the nodes, beside those of GKE.",
+        examples=[{"team": "vision"}],
     )
     deletion_protection: DeletionProtection = True
 

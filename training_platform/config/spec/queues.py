@@ -10,7 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.conflicts import Conflict, refuse_conflicts
-from training_platform.config.reading.section import Name, Section, enumeration, unique
+from training_platform.config.reading.section import NOTHING, Name, Section, enumeration, unique
 
 Search = Literal["MayStopSearch", "TryNextFlavor"]
 Value = TypeVar("Value")
@@ -42,7 +42,7 @@ class CohortSpec(Section):
     )
     weight: Weight = 1
     shares: dict[Name, dict[str, Share]] = Field(
-        default={},
+        default=NOTHING,
         description="Quota that no team of it has been promised and all may borrow, by cluster and flavor.",
         examples=[{"us-central1": {"h100-reservation": {"nominal_quota": 16}}}],
     )
@@ -78,7 +78,7 @@ class Fallback(Section):
     """
 
     order: dict[Name, Annotated[tuple[str, ...], AfterValidator(unique)]] = Field(
-        default={},
+        default=NOTHING,
         description="Flavors of each cluster in the order in which Kueue tries them; the others follow.",
         examples=[{"us-central1": ["h100-reservation", "h100-spot"]}],
     )

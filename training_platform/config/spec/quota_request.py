@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
-from training_platform.config.reading.section import QUOTA_ID, REQUEST_NAME, SERVICE, Email, Section, unique
+from training_platform.config.reading.section import NOTHING, QUOTA_ID, REQUEST_NAME, SERVICE, Email, Section, unique
 
 LEFT_TO_GOOGLE = ("user", "resource")
 """Dimensions that a preference always holds for all values of. Source: pulumi-gcp 10.2.0, SQuotaPreference."""
@@ -35,7 +35,7 @@ class QuotaRequest(Section):
     service: str = Field(pattern=SERVICE, description="Service of the quota.", examples=["compute.googleapis.com"])
     quota_id: str = Field(pattern=QUOTA_ID, description="Quota id.", examples=["CPUS-per-project-region"])
     dimensions: Annotated[dict[str, str], AfterValidator(_no_foreign_dimension)] = Field(
-        default={},
+        default=NOTHING,
         description="region or zone, and other dimensions of the quota; none for the whole project.",
         examples=[{"region": "us-central1", "gpu_family": "NVIDIA_H100"}],
     )

@@ -11,6 +11,7 @@ from pydantic_core import PydanticCustomError
 from training_platform.config.reading.conflicts import Conflict, Consistent
 from training_platform.config.reading.section import (
     BUCKET_NAME,
+    NOTHING,
     Cidr,
     DeletionProtection,
     FilestoreTierName,
@@ -162,7 +163,7 @@ class FileClassSpec(Section):
         description="multishare: the largest claim, which may have 10 GiB then; 80, 40, 20 or 10 share an instance.",
     )
     teams: dict[Name, Annotated[int, Field(ge=1)]] = Field(
-        default={},
+        default=NOTHING,
         description="GiB that each team may claim in all; other teams none.",
         examples=[{"vision": 4096}],
     )

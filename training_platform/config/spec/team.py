@@ -11,6 +11,7 @@ from training_platform.catalog import MACHINE_TYPES
 from training_platform.config.reading.conflicts import above, refuse_conflicts
 from training_platform.config.reading.section import (
     BUCKET_NAME,
+    NOTHING,
     DeletionProtection,
     DiskTypeName,
     Email,
@@ -130,7 +131,7 @@ class PersistentResourceSpec(ResourcePoolSpec):
 
     region: Region = Field(description="Region of Vertex AI.")
     more_pools: dict[Name, ResourcePoolSpec] = Field(
-        default={}, description="Further pools, by name; a job runs on the pools that have its machines and disks."
+        default=NOTHING, description="Further pools, by name; a job runs on the pools that have its machines and disks."
     )
     network_attachment: str | None = Field(
         default=None,
@@ -220,10 +221,10 @@ class Vertex(Section):
     """What a team uses of Vertex AI."""
 
     persistent_resources: dict[Name, PersistentResourceSpec] = Field(
-        default={}, description="Persistent resources, by name."
+        default=NOTHING, description="Persistent resources, by name."
     )
     workbench: dict[Name, WorkbenchSpec] = Field(
-        default={}, description="Workbench instances, by name: machines with JupyterLab, each for one person."
+        default=NOTHING, description="Workbench instances, by name: machines with JupyterLab, each for one person."
     )
     tensorboards: Annotated[tuple[Region, ...], AfterValidator(unique)] = Field(
         default=(), description="Regions in which the team gets a TensorBoard instance."
@@ -263,12 +264,14 @@ class Team(Section):
         default=None, description="Project of the buckets and Vertex AI; default: the project of the environment."
     )
     renamed_from: FormerName = None
-    labels: Labels = Field(default={}, description="Labels of every resource, beside team, environment and managed-by.")
+    labels: Labels = Field(
+        default=NOTHING, description="Labels of every resource, beside team, environment and managed-by."
+    )
     members: Members = Field(
         min_length=1, description="IAM members of the team.", examples=[["group:vision@example.com"]]
     )
     shares: dict[Name, dict[str, Share]] = Field(
-        default={},
+        default=NOTHING,
         description="Shares by cluster and flavor.",
         examples=[{"us-central1": {"h100-spot": {"nominal_quota": 16}}}],
     )
@@ -281,7 +284,7 @@ class Team(Section):
     weight: Weight = 1
     preemption: Preemption = Field(default=Preemption(), description="Whose running jobs the team's jobs may stop.")
     hold: dict[Name, Literal["Hold", "HoldAndDrain"]] = Field(
-        default={},
+        default=NOTHING,
         description="Clusters in which no job of the team starts; HoldAndDrain also stops those that run.",
         examples=[{"us-central1": "Hold"}],
     )
@@ -294,10 +297,10 @@ class Team(Section):
         description="What the team's pods may connect to, beside what the environment opens to all teams.",
         examples=[[{"host": "*.huggingface.co"}]],
     )
-    directories: dict[Name, DirectorySpec] = Field(default={}, description="Volumes on Filestore, by name.")
-    buckets: dict[Name, BucketSpec] = Field(default={}, description="Cloud Storage buckets, by name.")
+    directories: dict[Name, DirectorySpec] = Field(default=NOTHING, description="Volumes on Filestore, by name.")
+    buckets: dict[Name, BucketSpec] = Field(default=NOTHING, description="Cloud Storage buckets, by name.")
     data_sets: dict[Name, TeamDataSpec] = Field(
-        default={}, description="Data sets in buckets that only this team mounts, by name."
+        default=NOTHING, description="Data sets in buckets that only this team mounts, by name."
     )
     secrets: Annotated[tuple[Name, ...], AfterValidator(unique)] = Field(
         default=(),
@@ -305,10 +308,10 @@ class Team(Section):
         examples=[["hugging-face"]],
     )
     serving: dict[Name, dict[Name, ServerSpec]] = Field(
-        default={}, description="Model servers by cluster and name; their pods go before the team's training."
+        default=NOTHING, description="Model servers by cluster and name; their pods go before the team's training."
     )
     wandb_launch: dict[Name, LaunchSpec] = Field(
-        default={}, description="Agents of W&B Launch, by cluster; people add the key as a Secret in the cluster."
+        default=NOTHING, description="Agents of W&B Launch, by cluster; people add the key as a Secret in the cluster."
     )
     budget: BudgetSpec | None = Field(
         default=None, description="Budget of the team's labelled resources; needs the environment's billing_account."

@@ -9,7 +9,16 @@ from pydantic import AfterValidator, Field
 
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.conflicts import Conflict
-from training_platform.config.reading.section import Email, HostName, Members, Name, Section, enumeration, unique
+from training_platform.config.reading.section import (
+    NOTHING,
+    Email,
+    HostName,
+    Members,
+    Name,
+    Section,
+    enumeration,
+    unique,
+)
 
 NOTEBOOK_PRIORITY = "notebooks"
 
@@ -76,7 +85,7 @@ class Notebooks(Section):
         examples=[["gpu-notebooks"]],
     )
     teams: dict[Name, NotebookTeam] = Field(
-        default={},
+        default=NOTHING,
         description="Teams whose people have notebooks on the team's own share, in its queue, below its jobs.",
         examples=[{"vision": {"users": ["ada@example.com"], "pools": ["a100"]}}],
     )

@@ -10,7 +10,7 @@ from pydantic import Field
 from training_platform.catalog import MODEL_SERVERS
 from training_platform.catalog.types import ModelServer
 from training_platform.config.reading.conflicts import Conflict, Consistent, above
-from training_platform.config.reading.section import Name, OneOf
+from training_platform.config.reading.section import NOTHING, Name, OneOf
 from training_platform.config.reading.texts import Image, SecretVersion, Variable
 
 SERVING_PRIORITY = "serving"
@@ -42,9 +42,9 @@ class ServerSpec(Consistent):
         examples=[["sh", "-c", "ray start --address=$LWS_LEADER_ADDRESS:6379 --block"]],
     )
     port: Port | None = Field(default=None, description="Port that it answers on; default: the server's own.")
-    env: dict[Variable, str] = Field(default={}, description="Variables of the container.")
+    env: dict[Variable, str] = Field(default=NOTHING, description="Variables of the container.")
     secrets: dict[Variable, SecretVersion] = Field(
-        default={}, description="Variables whose values are secrets of the team, by name; they need a command."
+        default=NOTHING, description="Variables whose values are secrets of the team, by name; they need a command."
     )
     chips: int | None = Field(default=None, ge=1, description="Chips or GPUs of a pod; default: all of a VM.")
     min_replicas: int = Field(default=1, ge=1, description="Minimum number of replicas.")
