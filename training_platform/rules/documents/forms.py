@@ -31,7 +31,7 @@ def _is_time(value: str) -> bool:
 
 def _is_base64(value: str) -> bool:
     try:
-        base64.b64decode(value, validate=True)
+        base64.b64decode(re.sub(r"[\r\n]", "", value), validate=True)  # lines are joined
     except (binascii.Error, ValueError):
         return False
     return True

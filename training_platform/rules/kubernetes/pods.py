@@ -31,11 +31,19 @@ WORKLOADS: Final = (
     "core:ReplicationController",
     "leaderworkerset.x-k8s.io:LeaderWorkerSet",
     "ray.io:RayCluster",
+    "ray.io:RayCronJob",
     "ray.io:RayJob",
     "ray.io:RayService",
 )
 SERVER: Final = "Kubernetes API server 1.36.3, asked 2026-11-22"
 _QUANTITY: Final = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?\Z")
+_OF_RAY: Final = (
+    "gcs-storage",
+    "ray-logs",
+    "ray-tls",
+    "ray-token",
+    "shared-mem",
+)  # volumes that KubeRay 1.7.0 gives its pods
 _PAGES: Final = "hugepages-"  # and the size of a page
 _POWERS: Final = {
     "": Decimal(1), "m": Decimal("0.001"),
@@ -151,7 +159,8 @@ def pod_parts(inputs: Json) -> Iterator[Wrong]:
             own = [(here, name) for here, kind, name in rows if kind == what]
             for index, name in twice([name for _, name in own]):
                 yield Wrong(f"{own[index][0]}.name", f"there are two {what} {name}", "a name for each")
-        volumes = [*(text(row, "name") for _, row in entries(pod, "volumes")), *claimed]
+        given = _OF_RAY if "GroupSpec" in at else ()
+        volumes = [*(text(row, "name") for _, row in entries(pod, "volumes")), *claimed, *given]
         for here, container in containers(at, pod):
             if not (is_unknown(pod, "volumes") or open_end):
                 yield from _mounts(here, container, volumes)
@@ -180,6 +189,10 @@ def _mounts(here: str, container: Json, volumes: list[str | None]) -> Iterator[W
         if name is not None and name not in volumes:
             allowed = ", ".join(filter(None, volumes)) or "a name in volumes"
             yield Wrong(f"{here}.volumeMounts[{place}].name", f"the pod has no volume {name}", allowed)
+    for place, device in entries(container, "volumeDevices"):
+        if text(device, "name") not in (None, *volumes):
+            allowed = ", ".join(filter(None, volumes)) or "a name in volumes"
+            yield Wrong(f"{here}.volumeDevices[{place}].name", f"the pod has no volume {device['name']}", allowed)
     for place, path in twice([text(mount, "mountPath") for _, mount in mounts]):
         yield Wrong(f"{here}.volumeMounts[{place}].mountPath", f"two volumes are mounted at {path}", "a path for each")
 

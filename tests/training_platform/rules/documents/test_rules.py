@@ -353,6 +353,7 @@ KUBERNETES: list[tuple[str, str, list[Any], list[Any]]] = [
      [[{"name": "a.example.com", "admissionReviewVersions": ["v1"], "sideEffects": "None",
         "clientConfig": {"url": "https://a.example.com"}, "rules": [
             {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*", "CREATE"], "resources": ["pods"]}]}]]),
+    ("kubernetes:core/v1:Secret", "data", [{"key": "YWJj\nZGVm\n"}], [{"key": "not base64"}]),
     ("kubernetes:ray.io/v1:RayJob", "metadata", [{"name": "a" * 47}], [{"name": "a" * 48}]),
     ("kubernetes:leaderworkerset.x-k8s.io/v1:LeaderWorkerSet", "spec",
      [{"replicas": 0.0, "leaderWorkerTemplate": {"size": 1.0, "workerTemplate": {"spec": {"containers": [

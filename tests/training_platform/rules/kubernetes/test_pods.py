@@ -165,6 +165,18 @@ def test_a_container_has_only_claims_of_its_pod_and_passes_mounts_on_as_root_alo
     assert wrong("pod-parts", JOB, spec=spec) == [f"{FIRST}.{field}"] * bool(field)
 
 
+def test_pods_of_ray_have_volumes_that_kuberay_gives_them_and_devices_are_volumes_too() -> None:
+    def found(name: str) -> list[str]:
+        first = container(volumeMounts=[{"name": name, "mountPath": "/a"}], volumeDevices=[{"name": "disk"}])
+        pod = {"containers": [first], "volumes": [{"name": "disk"}]}
+        return wrong("pod-parts", "ray.io/v1:RayCluster", spec={"headGroupSpec": {"template": {"spec": pod}}})
+
+    assert found("ray-token") == []
+    assert found("own") == ["spec.headGroupSpec.template.spec.containers[0].volumeMounts[0].name"]
+    spec = job([container(volumeDevices=[{"name": "disk", "devicePath": "/dev/x"}])], volumes=[{"name": "other"}])
+    assert wrong("pod-parts", JOB, spec=spec) == [f"{FIRST}.volumeDevices[0].name"]
+
+
 def test_a_template_alone_is_a_pod_too() -> None:
     template = {"spec": {"containers": [container(volumeMounts=[{"name": "data", "mountPath": "/data"}])]}}
 
