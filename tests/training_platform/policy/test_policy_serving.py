@@ -93,6 +93,18 @@ def test_a_stacks_resources_are_not_read_again(monkeypatch: pytest.MonkeyPatch) 
     assert (ours, the_sdks) == ([other[2]], [])
 
 
+def test_each_policy_judges_by_its_own_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    asks, _ = servicer(CheckedServicer, monkeypatch)
+    config = analyzer_pb2.ConfigureAnalyzerRequest()
+    config.policyConfig["protection"].properties.update({"production": True})
+    asks.Configure(config, None)
+    cluster: Given = ("gcp:container/cluster:Cluster", "main", {"name": "c", "deletionProtection": False})
+    said = {name: message for name, _, message in verdict([asks.Analyze(asked("AnalyzeRequest", cluster), None)])}
+
+    assert "Rule: cluster-deletion-protection." in said["protection"]
+    assert "labels is not decided: environment is not known" in said["advice"]
+
+
 def test_a_resource_that_is_asked_for_again_is_judged_by_its_new_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
     asks, _ = servicer(CheckedServicer, monkeypatch)
     said = [asks.Analyze(asked("AnalyzeRequest", pool(size=size)), None) for size in (9.0, 200.0)]

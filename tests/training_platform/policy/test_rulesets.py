@@ -105,13 +105,24 @@ def test_what_cannot_be_loaded_is_said_when_it_is_asked_for(monkeypatch: pytest.
         _ = pack.evaluation
 
 
-def test_all_who_ask_at_once_get_the_same_rules() -> None:
-    pack, got = Pack(None), []
-    threads = [threading.Thread(target=lambda: got.append(pack.evaluation)) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+def test_who_asks_while_the_rules_are_loaded_gets_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    pack = Pack(None)
+    got: list[object] = []
+    loads: list[threading.Thread] = []
 
-    assert len(got) == 4
-    assert {id(each) for each in got} == {id(pack.evaluation)}
+    def ask() -> None:
+        got.append(pack.evaluation)
+
+    def load(_root: Path | None) -> object:
+        loads.append(threading.Thread(target=ask))
+        if len(loads) == 1:
+            loads[0].start()
+            loads[0].join(0.05)  # it waits for this one
+        return object()
+
+    monkeypatch.setattr(evaluation, "Evaluation", load)
+    ask()
+    loads[0].join()
+
+    assert len(loads) == 1
+    assert got == [pack.evaluation] * 2
