@@ -22,7 +22,7 @@ def build(target: Path) -> Path:
     target.mkdir(parents=True)
     wheel = make_wheel(target)
     shutil.copy(ROOT / "policies" / "__main__.py", target)
-    (target / "PulumiPolicy.yaml").write_text(_project_file(), encoding="utf-8")
+    (target / "PulumiPolicy.yaml").write_text(_project_file(wheel.name.split("-")[1]), encoding="utf-8")
     (target / "requirements.txt").write_text(f"./{wheel.name}[policy]\n", encoding="utf-8")
     shutil.copytree(ROOT / "policies" / "config", target / "config")
     return wheel
@@ -42,9 +42,10 @@ def make_wheel(target: Path) -> Path:
     return next(target.glob("*.whl"))
 
 
-def _project_file() -> str:
+def _project_file(version: str) -> str:
     return f"""\
 description: {DESCRIPTION}
+version: {version}
 runtime:
   name: python
   options:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
 
+from tests.places import ROOT
 from training_platform.policy.build import build
 
 PROGRAM = """
@@ -41,6 +44,13 @@ def test_the_folder_has_what_pulumi_publishes(folder: Path) -> None:
         "PulumiPolicy.yaml", "__main__.py", "config", "requirements.txt", wheel.name,
     }  # fmt: skip
     assert (folder / "requirements.txt").read_text() == f"./{wheel.name}[policy]\n"
+
+
+def test_the_pack_has_the_version_of_the_package(folder: Path) -> None:
+    package = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+
+    for project in (folder, ROOT / "policies"):
+        assert yaml.safe_load((project / "PulumiPolicy.yaml").read_text(encoding="utf-8"))["version"] == package
 
 
 def test_pip_takes_the_requirements(folder: Path) -> None:
