@@ -15,6 +15,7 @@ from training_platform.rules.documents.problems import Problem
 from training_platform.rules.documents.shapes import check_of
 
 FOLDER = Path(documents.__file__).parent
+BOUNDS = {"least", "most", "shortest", "longest", "fewest"}
 
 
 @pytest.mark.parametrize("file", ["google.json", "kubernetes.json", "gke.json", "operators.json"])
@@ -33,6 +34,33 @@ def test_what_the_provider_checks_is_not_written_by_hand_as_well() -> None:
         for path, extra in (added["parts"][rows] if isinstance(rows, str) else rows).items():
             own = extra if isinstance(extra, Mapping) else added["forms"].get(extra, {})
             assert said(own) & said(types[token].get(path, {})) == set(), f"{token}.{path}"
+
+
+def test_bounds_that_a_document_of_googles_has_are_not_written_by_hand_as_well() -> None:
+    added = yaml.safe_load((FOLDER / "additions.yaml").read_text(encoding="utf-8"))["types"]
+    google = json.loads((FOLDER / "google.json").read_text(encoding="utf-8"))
+
+    repeated = [
+        f"{token}.{path}"
+        for token in added.keys() & google["types"].keys()
+        for path, row in (added[token].items() if isinstance(added[token], Mapping) else ())
+        if isinstance(row, Mapping) and row and row.keys() <= BOUNDS
+        and row.items() <= _shape(google, token, path).items()
+    ]  # fmt: skip
+
+    assert repeated == []
+
+
+def _shape(google: Mapping[str, Any], token: str, path: str) -> Mapping[str, Any]:
+    """Return the shape at a path; nothing where the document leaves open what stands there."""
+    shape: Mapping[str, Any] = google["shapes"][google["types"][token]]
+    for part in path.split(".") if path else ():
+        number = shape.get("fields", {}).get(part.removesuffix("[]").removesuffix("{}"))
+        if number is None:
+            return {}
+        shape = google["shapes"][number]
+        shape = google["shapes"][shape["of"]] if part.endswith(("[]", "{}")) else shape
+    return shape
 
 
 def said(row: Mapping[str, Any]) -> set[object]:
