@@ -16,6 +16,8 @@ from typing import Any
 import yaml
 
 Shape = dict[str, Any]
+Made = dict[tuple[int, str, bool], int]
+"""Shapes with a part, by the shape, the part, and whether only inputs that the shape has are meant."""
 _FOLDER = Path(__file__).parent
 _NARROWER: Mapping[str, Callable[[Any, Any], Any]] = {
     "least": max, "fewest": max, "shortest": max, "most": min, "longest": min,
@@ -23,17 +25,35 @@ _NARROWER: Mapping[str, Callable[[Any, Any], Any]] = {
 _LISTS = ("groups", "cases", "orders", "disjoint")  # of a block: what is added stands beside what is there
 
 
-def with_additions(token: str, number: int, shapes: list[Shape]) -> int:
+def with_additions(token: str, number: int, shapes: list[Shape], parts: Made | None = None) -> int:
     """Return the number of a type's shape with all that is added to it; shapes are shared, and so never changed."""
+    parts = {} if parts is None else parts
     for path, extra in _provider().get(token, {}).items():
-        number = _added(number, path.split(".") if path else [], extra, shapes, known=True)
-    content = _content()
-    for wanted, rows in content["types"]:
+        number = _added(number, path.split(".") if path else [], extra, shapes, parts, known=True)
+    for wanted, rows in _content()["types"]:
         if fnmatchcase(token, wanted):
-            for path, extra in _flat(rows, "", content):
-                known, plain = "?" in path, path.replace("?", "")
-                number = _added(number, plain.split(".") if plain else [], extra, shapes, known=known)
+            number = _with_rows(number, rows, shapes, parts, known=False)
     return number
+
+
+def _with_rows(number: int, rows: Mapping[str, Any] | str, shapes: list[Shape], parts: Made, *, known: bool) -> int:
+    if isinstance(rows, str):
+        return _with_part(number, rows, shapes, parts, known=known)
+    for path, extra in rows.items():
+        plain = path.replace("?", "")
+        here = plain.split(".") if plain else []
+        number = _added(number, here, extra, shapes, parts, known=known or plain != path)
+    return number
+
+
+def _with_part(number: int, name: str, shapes: list[Shape], parts: Made, *, known: bool) -> int:
+    """Return the number of a shape with a part or a form, which is added once: most kinds have the same pods."""
+    key = (number, name, known)
+    if key not in parts:
+        content = _content()
+        rows = content["parts"].get(name) or {"": content["forms"][name]}
+        parts[key] = _with_rows(number, rows, shapes, parts, known=known)
+    return parts[key]
 
 
 def with_names(shape: Shape, shapes: list[Shape], *, strict: bool) -> Shape:
@@ -50,7 +70,7 @@ def with_names(shape: Shape, shapes: list[Shape], *, strict: bool) -> Shape:
             shapes.append(shape)
             number = len(shapes) - 1
             for path, extra in rows:
-                number = _added(number, path.split("."), extra, shapes, known=True)
+                number = _added(number, path.split("."), extra, shapes, {}, known=True)
             shape = shapes[number]
     return shape
 
@@ -84,10 +104,12 @@ def _flat(rows: Any, at: str, content: Mapping[str, Any]) -> Iterator[tuple[str,
             yield here, extra
 
 
-def _added(number: int, path: list[str], extra: Shape, shapes: list[Shape], *, known: bool = False) -> int:
+def _added(number: int, path: list[str], extra: Shape | str, shapes: list[Shape], parts: Made, *, known: bool) -> int:
     """Return the number of a shape with something added at a path; what is ``known`` may only become narrower."""
     shape = dict(shapes[number])
     if not path:
+        if isinstance(extra, str):
+            return _with_part(number, extra, shapes, parts, known=known)
         shape.update(_joined(shape, extra, known=known))
     elif shape["is"] not in ("block", "list", "map"):
         return number  # the provider's own documents leave what it holds open
@@ -99,11 +121,11 @@ def _added(number: int, path: list[str], extra: Shape, shapes: list[Shape], *, k
         inner = shape["fields"][name]
         if entry:
             outer = dict(shapes[inner])
-            outer["of"] = _added(outer["of"], rest, extra, shapes, known=known)
+            outer["of"] = _added(outer["of"], rest, extra, shapes, parts, known=known)
             shapes.append(outer)
             made = len(shapes) - 1
         else:
-            made = _added(inner, rest, extra, shapes, known=known)
+            made = _added(inner, rest, extra, shapes, parts, known=known)
         shape["fields"] = {**shape["fields"], name: made}
     shapes.append(shape)
     return len(shapes) - 1

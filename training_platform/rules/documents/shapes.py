@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from training_platform.resources.planned import UNKNOWN, Shared
 from training_platform.resources.register import RAY_CLUSTER
-from training_platform.rules.documents.additions import with_additions, with_names
+from training_platform.rules.documents.additions import Made, with_additions, with_names
 from training_platform.rules.documents.blocks import LISTS, compared, holding, repeated
 from training_platform.rules.documents.problems import Problem, Report, Where, path_of, refused, unknown
 from training_platform.rules.documents.scalars import Right, matched, scalar
@@ -64,12 +64,13 @@ class _Documents:
         self.strict = strict
         self._shapes: list[dict[str, Any]] = content["shapes"]
         self._made: dict[int, Judged] = {}
+        self._parts: Made = {}
 
     def check_of(self, token: str) -> Check | None:
         """Return the function that judges a type, made of its document and what is added to that."""
         if token not in self.types:
             return None
-        return self.judged(with_additions(token, self.types[token], self._shapes)).check
+        return self.judged(with_additions(token, self.types[token], self._shapes, self._parts)).check
 
     def judged(self, number: int) -> Judged:
         """Return how values of a shape are judged."""
