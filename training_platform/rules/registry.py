@@ -30,7 +30,8 @@ class Rule:
     ``documents`` are upstream's own; ``catalogue`` is what our tables leave open, and a program of another project
     switches rules of the ``house`` on.
     ``ruleset`` groups rules for enforcement.
-    A rule ``across`` resources says nothing of one resource alone.
+    A rule ``across`` resources says nothing of one resource alone. ``when`` is the first field that it reads: it looks
+    at views alone that have it, or of which it is not known.
     """
 
     id: str
@@ -44,6 +45,7 @@ class Rule:
     check: Check
     whole: bool  # whether it is given the program beside the view
     across: bool = False
+    when: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +74,7 @@ def rule(
     severity: Severity = "error",
     owner: Owner = "google",
     across: bool = False,
+    when: str = "",
 ) -> Callable[[Check], Check]:
     """Register a rule; its first docstring line is its summary.
 
@@ -96,6 +99,7 @@ def rule(
             check=check,
             whole=bool(more),
             across=across,
+            when=when,
         )
         return check
 
@@ -145,7 +149,7 @@ def evaluate(program: Program, rules: Iterable[Rule] | None = None, file: Stack 
             refused.add(place)
 
     for each in RULES.values() if rules is None else rules:
-        views: Iterable[View] = [program] if each.reads is Program else program.all(each.reads)
+        views: Iterable[View] = [program] if each.reads is Program else program.all(each.reads, each.when)
         drafts = chain.from_iterable(map(each.check, views, repeat(program)) if each.whole else map(each.check, views))
         while True:  # it goes on with the next view where a rule meets an unknown value
             try:

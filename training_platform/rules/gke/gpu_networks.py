@@ -71,7 +71,12 @@ def accelerator_network_profile(pool: NodePoolView) -> Iterator[Draft]:
 
 
 @rule(
-    "network-driver-label", ruleset="fabric", severity="warning", facts=("NET-04",), source=f"{_TOOLKIT}; xpk 367c838"
+    "network-driver-label",
+    ruleset="fabric",
+    when="network_profile",
+    severity="warning",
+    facts=("NET-04",),
+    source=f"{_TOOLKIT}; xpk 367c838",
 )
 def network_driver_label(pool: NodePoolView) -> Iterator[Draft]:
     """Find an accelerator network profile on nodes without the label that installs its driver."""
@@ -146,6 +151,7 @@ def gpu_network_room(subnet: SubnetView, program: Program) -> Iterator[Draft]:
 @rule(
     "gpu-network-range",
     ruleset="fabric-networks",
+    when="nics",
     across=True,
     facts=("CLU-13",),
     source="GKE docs, multi-network support for pods: ranges of a node's networks are apart (general knowledge)",

@@ -68,7 +68,7 @@ def node_image(pool: NodePoolView) -> Iterator[Draft]:
         yield finding(pool, "secondary_disks", message, allowed="gcfs_config enabled", nearest="gcfs_config enabled")
 
 
-@rule("node-sysctls", ruleset="nodes", owner="catalogue", severity="warning", source=_DOCUMENT)
+@rule("node-sysctls", ruleset="nodes", when="sysctls", owner="catalogue", severity="warning", source=_DOCUMENT)
 def node_sysctls(pool: NodePoolView) -> Iterator[Draft]:
     """Find a kernel parameter that GKE does not list as one that it sets; its list may be younger than ours."""
     for name in sorted(pool.sysctls.keys() - SYSCTLS):
@@ -77,7 +77,14 @@ def node_sysctls(pool: NodePoolView) -> Iterator[Draft]:
         yield finding(pool, "sysctls", message, allowed="those of LinuxNodeConfig.sysctls", nearest=nearest)
 
 
-@rule("gpu-driver-image", ruleset="nodes", severity="warning", facts=("GPU-05",), source=f"{_SCHEMA}; (inferred)")
+@rule(
+    "gpu-driver-image",
+    ruleset="nodes",
+    when="driver",
+    severity="warning",
+    facts=("GPU-05",),
+    source=f"{_SCHEMA}; (inferred)",
+)
 def gpu_driver_image(pool: NodePoolView) -> Iterator[Draft]:
     """Find driver version LATEST on an image that supports only the default one."""
     if pool.driver == "LATEST" and (pool.image_type or COS).upper() != COS:
@@ -161,6 +168,7 @@ def node_labels(pool: NodePoolView) -> Iterator[Draft]:
 @rule(
     "node-taints",
     ruleset="nodes",
+    when="taints",
     owner="kubernetes",
     source="Kubernetes API, validation of a node's taints: unique by key and effect (general knowledge)",
 )
@@ -172,7 +180,7 @@ def node_taints(pool: NodePoolView) -> Iterator[Draft]:
             yield finding(pool, "taints", message, allowed="taints of other keys, or none")
 
 
-@rule("node-tags", ruleset="nodes", facts=("NAM-03",), source=f"{_SCHEMA}, resource_manager_tags")
+@rule("node-tags", ruleset="nodes", when="tags", facts=("NAM-03",), source=f"{_SCHEMA}, resource_manager_tags")
 def node_tags(pool: NodePoolView) -> Iterator[Draft]:
     """Find more resource manager tags than nodes support."""
     if pool.tags > MOST_TAGS:
@@ -180,7 +188,13 @@ def node_tags(pool: NodePoolView) -> Iterator[Draft]:
         yield finding(pool, "tags", message, allowed=f"at most {MOST_TAGS}", nearest=MOST_TAGS)
 
 
-@rule("graceful-shutdown", ruleset="nodes", facts=("CON-02",), source=f"{_SCHEMA}, kubelet_config")
+@rule(
+    "graceful-shutdown",
+    ruleset="nodes",
+    when="shutdown_seconds",
+    facts=("CON-02",),
+    source=f"{_SCHEMA}, kubelet_config",
+)
 def graceful_shutdown(pool: NodePoolView) -> Iterator[Draft]:
     """Find a shutdown grace period on VMs that are not spot, or outside its range."""
     seconds, (low, high) = pool.shutdown_seconds, SHUTDOWN_SECONDS

@@ -19,7 +19,13 @@ HIGH_THROUGHPUT = "HIGH_THROUGHPUT"
 PROVISION_ONLY = "PROVISION_ONLY"
 
 
-@rule("placement-type", ruleset="placement", facts=("PLC-05",), source="NodePool.PlacementPolicy (googleapis f8291d2)")
+@rule(
+    "placement-type",
+    ruleset="placement",
+    when="placement_type",
+    facts=("PLC-05",),
+    source="NodePool.PlacementPolicy (googleapis f8291d2)",
+)
 def placement_type(pool: NodePoolView) -> Iterator[Draft]:
     """Find a placement type that GKE does not support."""
     if pool.placement_type not in (None, "", "TYPE_UNSPECIFIED", COMPACT):
@@ -177,7 +183,7 @@ def placement_policy(pool: NodePoolView, program: Program) -> Iterator[Draft]:
         yield finding(pool, "policy", message, allowed=wanted, nearest=wanted)
 
 
-@rule("provision-only-pool", ruleset="together", across=True, facts=("TPU-13",), source=_TOOLKIT)
+@rule("provision-only-pool", ruleset="together", when="policy", across=True, facts=("TPU-13",), source=_TOOLKIT)
 def provision_only_pool(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     """Find hosts that are provisioned before they are joined, with queued provisioning or no named reservation."""
     policy = program.once(_policies).get(pool.policy) if pool.policy else None

@@ -86,7 +86,9 @@ def flex_start_scaling(pool: NodePoolView) -> Iterator[Draft]:
             yield finding(pool, field, message, allowed="0", nearest=0)
 
 
-@rule("flex-start-repair", ruleset="consumption", facts=("CON-04",), source=f"{_TOOLKIT}; xpk 367c838")
+@rule(
+    "flex-start-repair", ruleset="consumption", when="flex_start", facts=("CON-04",), source=f"{_TOOLKIT}; xpk 367c838"
+)
 def flex_start_repair(pool: NodePoolView) -> Iterator[Draft]:
     """Find a flex-start pool whose nodes are to be repaired: written, or by the default of a block that is written."""
     if pool.flex_start and pool.auto_repair:
@@ -201,6 +203,7 @@ def flex_start_upgrades(pool: NodePoolView) -> Iterator[Draft]:
 @rule(
     "queued-label",
     ruleset="consumption",
+    when="queued",
     severity="warning",
     facts=("CON-11",),
     source=f"{_DWS}; terraform-provider-google-beta 93c65b2; {_TOOLKIT}",
@@ -215,6 +218,7 @@ def queued_label(pool: NodePoolView) -> Iterator[Draft]:
 @rule(
     "reservation-block",
     ruleset="consumption",
+    when="reservation_path",
     facts=("CON-14",),
     source="Cluster Toolkit v1.95.0, reservation data checks",
 )
@@ -233,6 +237,7 @@ def reservation_block(pool: NodePoolView) -> Iterator[Draft]:
 @rule(
     "host-maintenance",
     ruleset="consumption",
+    when="maintenance",
     severity="warning",
     facts=("CON-15",),
     source="xpk #434 and Cluster Toolkit #4058; the cause is suspected, not proven",

@@ -80,6 +80,7 @@ def tpu_slice_nodes(pool: NodePoolView) -> Iterator[Draft]:
 @rule(
     "placement-one-zone",
     ruleset="tpu",
+    when="placement_type",
     facts=("PLC-01",),
     source="Cluster Toolkit v1.95.0, gke-node-pool main.tf, preconditions, read 2026-06-25",
 )

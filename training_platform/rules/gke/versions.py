@@ -164,6 +164,7 @@ def version_offered(cluster: ClusterView) -> Iterator[Draft]:
 @rule(
     "pool-version",
     ruleset="versions",
+    when="version",
     across=True,
     facts=("CLU-04",),
     source="general knowledge of Kubernetes' version skew; two minor versions are (unverified)",

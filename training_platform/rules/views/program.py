@@ -34,18 +34,24 @@ class Program(View):
         self._of: dict[builtins.type[View], list[Any]] = {}
         for view in self.views:
             self._of.setdefault(view.__class__, []).append(view)
-        self._by_kind: dict[builtins.type[View], tuple[Any, ...]] = {}
+        self._by_kind: dict[tuple[builtins.type[View], str], tuple[Any, ...]] = {}
         self._kept: dict[Callable[[Program], Any], Any] = {}
 
-    def all(self, kind: builtins.type[V]) -> tuple[V, ...]:
-        """Return the views of one kind, in the order of the plan; kept, since rules ask for every resource."""
-        if kind not in self._by_kind:
-            kinds = [own for own in self._of if issubclass(own, kind)]
-            views: Iterable[View] = self._of[kinds[0]] if len(kinds) == 1 else ()
-            if len(kinds) > 1:
-                views = (view for view in self.views if view.__class__ in kinds)
-            self._by_kind[kind] = tuple(views)
-        return self._by_kind[kind]
+    def all(self, kind: builtins.type[V], field: str = "") -> tuple[V, ...]:
+        """Return the views of one kind, in the order of the plan; kept, since rules ask for every resource.
+
+        With a field only those that have it, or of which it is not known.
+        """
+        if (kind, field) not in self._by_kind:
+            views = (view for view in self.all(kind) if view.may_have(field)) if field else self._every(kind)
+            self._by_kind[kind, field] = tuple(views)
+        return self._by_kind[kind, field]
+
+    def _every(self, kind: builtins.type[View]) -> Iterable[View]:
+        kinds = [own for own in self._of if issubclass(own, kind)]
+        if len(kinds) > 1:
+            return (view for view in self.views if view.__class__ in kinds)
+        return self._of[kinds[0]] if kinds else ()
 
     def once(self, build: Callable[[Program], T]) -> T:
         """Return what a function makes of the program; kept, so that an index is built once and not for every pool."""

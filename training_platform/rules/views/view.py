@@ -229,6 +229,13 @@ class View:
             return False
         return True
 
+    def may_have(self, name: str) -> bool:
+        """Whether a field is more than nothing, or not known."""
+        try:
+            return bool(getattr(self, name))
+        except NeedsUnknown:
+            return True
+
     def values(self) -> dict[str, Any]:
         """Return every field as it is, ``UNKNOWN`` included."""
         return {name: getattr(self, name) if self.known(name) else UNKNOWN for name in self.FIELDS}
