@@ -18,7 +18,7 @@ _SUFFIXED: Final = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))([A-Za-zµ]*)
 _PARTS: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|us|µs|ns|s|m|h)")
 _SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _UNITS: Final = {
-    "": 1.0, **{"kMGTPE"[power - 1]: 1000.0**power for power in range(1, 7)},
+    "": 1.0, "m": 1e-3, **{"kMGTPE"[power - 1]: 1000.0**power for power in range(1, 7)},
     **{f"{letter}i": 1024.0**power for power, letter in enumerate("KMGTPE", 1)},
 }  # fmt: skip
 

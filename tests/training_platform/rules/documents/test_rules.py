@@ -334,6 +334,13 @@ def test_pools_without_an_id_are_not_alike_and_those_of_one_id_are() -> None:
     assert (twice.rule, twice.path) == ("document-range", "resourcePools[1]")
 
 
+def _scaled(amount: Any) -> dict[str, Any]:
+    """Return the spec of an autoscaler by an amount of a metric for each pod."""
+    pods = {"metric": {"name": "a"}, "target": {"type": "AverageValue", "averageValue": amount}}
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"}
+    return {"maxReplicas": 2.0, "scaleTargetRef": target, "metrics": [{"type": "Pods", "pods": pods}]}
+
+
 KUBERNETES: list[tuple[str, str, list[Any], list[Any]]] = [
     (QUEUE, "spec.resourceGroups", [[{"coveredResources": ["memory"], "flavors": [
         {"name": "a", "resources": [{"name": "memory", "nominalQuota": quota}]}]}] for quota in (2.0**41, "2Ti")],
@@ -353,6 +360,8 @@ KUBERNETES: list[tuple[str, str, list[Any], list[Any]]] = [
      [[{"name": "a.example.com", "admissionReviewVersions": ["v1"], "sideEffects": "None",
         "clientConfig": {"url": "https://a.example.com"}, "rules": [
             {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*", "CREATE"], "resources": ["pods"]}]}]]),
+    ("kubernetes:autoscaling/v2:HorizontalPodAutoscaler", "spec", [_scaled(each) for each in ("500m", "1m", "1", 2.0)],
+     [_scaled("0")]),
     ("kubernetes:core/v1:Secret", "data", [{"key": "YWJj\nZGVm\n"}], [{"key": "not base64"}]),
     ("kubernetes:ray.io/v1:RayJob", "metadata", [{"name": "a" * 47}], [{"name": "a" * 48}]),
     ("kubernetes:leaderworkerset.x-k8s.io/v1:LeaderWorkerSet", "spec",
