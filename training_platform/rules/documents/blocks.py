@@ -27,7 +27,8 @@ def compared(shape: Shape) -> Check | None:
     """Return what judges the inputs of a block by each other; None where nothing is said of them."""
     needed, orders = _needing(shape.get("required", ())), shape.get("orders", ())
     groups = [(frozenset(each["of"]).isdisjoint, each.get("least", 0), each) for each in shape.get("groups", ())]
-    cases, disjoint = shape.get("cases", ()), shape.get("disjoint", ())
+    cases = [(_always_in(each["when"]), each) for each in shape.get("cases", ())]
+    disjoint = shape.get("disjoint", ())
     if not (groups or cases or orders or disjoint):
         return needed
 
@@ -37,8 +38,10 @@ def compared(shape: Shape) -> Check | None:
         for has_none, least, group in groups:
             if least or not has_none(value):
                 _counted(value, group, where, report)
-        for case in cases:
-            if all(_is_one(_below(value, key), values) for key, values in case["when"].items()):
+        for keys, case in cases:
+            if value.keys() >= keys and all(
+                _is_one(_below(value, key), values) for key, values in case["when"].items()
+            ):
                 _in_case(value, case, where, report)
         for order in orders:
             _ordered(value, order, where, report)
@@ -46,6 +49,11 @@ def compared(shape: Shape) -> Check | None:
             _in_both(value, disjoint, where, report)
 
     return check
+
+
+def _always_in(when: Shape) -> frozenset[str]:
+    """Return the inputs without which a block is not the case: most blocks have none of them."""
+    return frozenset(key.partition(".")[0] for key, values in when.items() if None not in values)
 
 
 def _needing(required: Sequence[str]) -> Check | None:
