@@ -3,9 +3,9 @@
 Google's come from the installed google-api-python-client and pulumi_gcp. Kubernetes' are written where both its sources
 are given: ``--openapi``, a folder with what an API server has at /openapi/v3, as files such as
 ``apis__batch__v1_openapi.json``, and ``--crds``, a folder of CustomResourceDefinitions. GKE's own kinds are written
-with ``--gke``, a folder with the CustomResourceDefinition of ComputeClass, kinds of jobs with ``--operators``, a folder
-with those of LeaderWorkerSet, KubeRay and Trainer, and what Terraform's provider checks with ``--provider``, the folder
-google-beta/services of its source.
+with ``--gke``, a folder with the CustomResourceDefinitions of ComputeClass, Gateway API, and GKE's Gateways and
+networks, kinds of jobs with ``--operators``, a folder with those of LeaderWorkerSet, KubeRay and Trainer, and what
+Terraform's provider checks with ``--provider``, the folder google-beta/services of its source.
 """
 
 from __future__ import annotations

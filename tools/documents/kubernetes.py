@@ -23,12 +23,16 @@ SOURCE = {
     "jobset": "0.12.0",
     "gmp": "0.19.0-rc.1",
     "autoscaler": "55c37cd5eb55",
-    "gke-networking-api": "34c617f",
 }
 """What is read, in which versions: an API server's OpenAPI, and the CustomResourceDefinitions of the rest."""
 _QUANTITY = ".resource.Quantity"
 ANY = {"is": "any"}
-GKE = {"compute-class-api": "8067eaeb319407121f5559b07319f5fda7b6725d, of 2026-08-21"}
+GKE = {
+    "compute-class-api": "8067eaeb319407121f5559b07319f5fda7b6725d, of 2026-08-21",
+    "gateway-api": "1.4.1, standard channel",
+    "gke-gateway-api": "fc40d60",
+    "gke-networking-api": "34c617f",
+}
 NAMED = {
     "type": "object",
     "properties": {

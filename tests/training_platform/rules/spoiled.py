@@ -121,6 +121,12 @@ ROOM = {"room": ("kubernetes:core/v1:ResourceQuota", {"metadata": {"name": "team
 BOUNDS = {"bounds": ("kubernetes:core/v1:LimitRange", {"metadata": {"name": "team"}, "spec": {
     "limits": [{"type": "Container", "default": {"cpu": "2"}, "max": {"cpu": "4"}}],
 }})}  # fmt: skip
+SERVED = {"served": ("kubernetes:leaderworkerset.x-k8s.io/v1:LeaderWorkerSet", {
+    "metadata": {"name": "served"}, "spec": {"replicas": 1.0, "leaderWorkerTemplate": {
+        "size": 8.0, "subGroupPolicy": {"subGroupSize": 4.0},
+        "workerTemplate": {"spec": {"containers": [{"name": "server", "image": "server:1"}]}},
+    }},
+})}  # fmt: skip
 FRONT = {"front": ("kubernetes:core/v1:Service", {"metadata": {"name": "front"}, "spec": {"ports": [{"port": 80.0}]}})}
 QUEUE = "queue.spec.resourceGroups.0.flavors.0.resources.0"
 FLAVOR_OF_QUEUED = {
@@ -232,6 +238,8 @@ ROWS = [
     Row("jobset-policies", "error", {"run.spec.failurePolicy.restartStrategy": "InPlaceRestart"}, JOB),
     Row("volume-amount", "error", {"claim.spec.resources.requests.storage": "0"}),
     Row("quota-amount", "error", {"room.spec.hard.pods": "-1"}, ROOM),
+    Row("quota-scope", "error", {"room.spec.scopes": ["BestEffort"], "room.spec.hard": {"cpu": "4"}}, ROOM),
+    Row("lws-subgroup-size", "error", {"served.spec.leaderWorkerTemplate.subGroupPolicy.subGroupSize": 3.0}, SERVED),
     Row("limit-range", "error", {"bounds.spec.limits.0.max.cpu": "1"}, BOUNDS),
     # how VMs are had
     Row("one-provisioning-model", "error", FLEX, SPOT),

@@ -14,7 +14,8 @@ Found = dict[Kind, list[tuple[ObjectView, Problem]]]
 SOURCE = (
     "Google's discovery documents (google-api-python-client 2.202.0) and pulumi-gcp 10.2.0; OpenAPI of Kubernetes "
     "1.36.3; CustomResourceDefinitions of Kueue 0.19.2, JobSet 0.12.0, Managed Prometheus 0.19, GKE's networks "
-    "(gke-networking-api 34c617f), ComputeClass, LeaderWorkerSet 0.10.0, KubeRay 1.7.0 and Trainer 2.3.0; "
+    "(gke-networking-api 34c617f) and Gateways (gke-gateway-api fc40d60), Gateway API 1.4.1, ComputeClass, "
+    "LeaderWorkerSet 0.10.0, KubeRay 1.7.0 and Trainer 2.3.0; "
     "schemas of terraform-provider-google-beta 7.45; read 2026-11-22"
 )
 

@@ -25,7 +25,8 @@ Check = Callable[[Any, Where, Report], None]
 
 _FILES = {"gcp": "google.json", "kubernetes": "kubernetes.json", "gke": "gke.json", "operators": "operators.json"}
 _APART = {  # groups of Kubernetes with a file of their own
-    "kubernetes:cloud.google.com": "gke", "kubernetes:leaderworkerset.x-k8s.io": "operators",
+    "kubernetes:cloud.google.com": "gke", "kubernetes:gateway.networking.k8s.io": "gke",
+    "kubernetes:networking.gke.io": "gke", "kubernetes:leaderworkerset.x-k8s.io": "operators",
     "kubernetes:ray.io": "operators", "kubernetes:trainer.kubeflow.org": "operators",
 }  # fmt: skip
 _LISTED = {str: set, int: range}  # how what is right of a class is listed

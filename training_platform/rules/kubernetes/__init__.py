@@ -5,6 +5,7 @@ from training_platform.rules.kubernetes import (  # noqa: F401 # importing a mod
     expressions,
     jobs,
     jobsets,
+    leader_worker_sets,
     network_policies,
     pods,
     ports,

@@ -6,10 +6,13 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from training_platform.rules.kubernetes.objects import Json, Wrong, block, entries, object_rule, text, twice
+from training_platform.rules.kubernetes.objects import Json, Wrong, block, entries, object_rule, text, texts, twice
 from training_platform.rules.kubernetes.pods import SERVER, quantity
 
 _AT = {"core:PersistentVolumeClaim": "spec.resources.requests", "core:PersistentVolume": "spec.capacity"}
+_OF_PODS = ("cpu", "limits.cpu", "limits.memory", "memory", "pods", "requests.cpu", "requests.memory")
+_COUNTED = {"BestEffort": ("pods",), "VolumeAttributesClass": ("persistentvolumeclaims", "requests.storage")}
+_OPPOSITE = {"NotBestEffort": "BestEffort", "NotTerminating": "Terminating"}
 _MEASURED = re.compile(r"(^|\.)(cpu|memory|(ephemeral-)?storage|hugepages-.+)$")  # other quotas count things
 
 
@@ -32,6 +35,24 @@ def quota_amount(inputs: Json) -> Iterator[Wrong]:
             yield Wrong("spec.hard", f"{name} is {amount}", "at least 0", "0")
         elif size is not None and size % 1 and not _MEASURED.search(name):
             yield Wrong("spec.hard", f"{name} is {amount}, but they are counted", "a whole number")
+
+
+@object_rule("quota-scope", "core:ResourceQuota", ruleset="objects", source=SERVER)
+def quota_scope(inputs: Json) -> Iterator[Wrong]:
+    """Find a quota whose scope does not count what it limits, or excludes another of its scopes."""
+    spec = block(inputs, "spec")
+    selected = entries(block(spec, "scopeSelector"), "matchExpressions")
+    scopes = [("spec.scopes", scope) for scope in texts(spec, "scopes")]
+    scopes += [
+        (f"spec.scopeSelector.matchExpressions[{n}].scopeName", text(row, "scopeName") or "") for n, row in selected
+    ]
+    for path, scope in scopes:
+        counted = _COUNTED.get(scope, _OF_PODS)
+        for name in block(spec, "hard"):
+            if "/" not in name and name not in counted:
+                yield Wrong(path, f"{scope} does not count {name}, which spec.hard limits", ", ".join(counted))
+        if (path, _OPPOSITE.get(scope)) in scopes:
+            yield Wrong(path, f"there are both {_OPPOSITE[scope]} and {scope}", "one of them")
 
 
 @object_rule("limit-range", "core:LimitRange", ruleset="objects", source=SERVER)

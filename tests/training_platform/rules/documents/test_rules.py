@@ -267,7 +267,7 @@ def test_a_kind_that_is_newer_than_its_group_is_said_once() -> None:
 
 
 def test_a_kind_of_a_group_that_is_published_in_part_is_not_called_newer() -> None:
-    assert found("kubernetes:networking.gke.io/v1:HealthCheckPolicy", spec={"default": {}}) == []
+    assert found("kubernetes:networking.gke.io/v1:ManagedCertificate", spec={"domains": []}) == []
     assert found(NETWORK, spec={"type": "L4"})
 
 

@@ -24,6 +24,25 @@ def test_a_quota_is_not_below_0() -> None:
 
 
 @pytest.mark.parametrize(
+    ("spec", "paths"),
+    [
+        ({"scopes": ["BestEffort"], "hard": {"pods": "4"}}, []),
+        ({"scopes": ["BestEffort"], "hard": {"requests.cpu": "4"}}, ["spec.scopes"]),
+        ({"scopes": ["NotBestEffort"], "hard": {"requests.cpu": "4", "requests.nvidia.com/gpu": "8"}}, []),
+        ({"scopes": ["Terminating"], "hard": {"services": "4"}}, ["spec.scopes"]),
+        ({"scopes": ["Terminating", "NotTerminating"], "hard": {"pods": "4"}}, ["spec.scopes"]),
+        (
+            {"scopeSelector": {"matchExpressions": [{"scopeName": "BestEffort"}]}, "hard": {"cpu": "1"}},
+            ["spec.scopeSelector.matchExpressions[0].scopeName"],
+        ),
+        ({"hard": {"services": "4"}}, []),
+    ],
+)
+def test_a_scope_counts_what_its_quota_limits(spec: dict[str, Any], paths: list[str]) -> None:
+    assert wrong("quota-scope", "core/v1:ResourceQuota", spec=spec) == paths
+
+
+@pytest.mark.parametrize(
     ("limit", "path"),
     [
         ({"defaultRequest": {"cpu": "2"}, "default": {"cpu": "2"}, "max": {"cpu": "2"}}, None),
