@@ -1,11 +1,12 @@
 """Write the documents by which whole objects are judged: ``python -m tools.documents``.
 
-Google's come from the installed google-api-python-client and pulumi_gcp. Kubernetes' are written where both its sources
-are given: ``--openapi``, a folder with what an API server has at /openapi/v3, as files such as
-``apis__batch__v1_openapi.json``, and ``--crds``, a folder of CustomResourceDefinitions. GKE's own kinds are written
-with ``--gke``, a folder with the CustomResourceDefinitions of ComputeClass, Gateway API, and GKE's Gateways and
-networks, kinds of jobs with ``--operators``, a folder with those of LeaderWorkerSet, KubeRay and Trainer, and what
-Terraform's provider checks with ``--provider``, the folder google-beta/services of its source.
+What is written by hand in additions.yaml and described.yaml goes into one file that is read quickly. Google's come from
+the installed google-api-python-client and pulumi_gcp. Kubernetes' are written where both its sources are given:
+``--openapi``, a folder with what an API server has at /openapi/v3, as files such as ``apis__batch__v1_openapi.json``,
+and ``--crds``, a folder of CustomResourceDefinitions. GKE's own kinds are written with ``--gke``, a folder with the
+CustomResourceDefinitions of ComputeClass, Gateway API, and GKE's Gateways and networks, kinds of jobs with
+``--operators``, a folder with those of LeaderWorkerSet, KubeRay and Trainer, and what Terraform's provider checks with
+``--provider``, the folder google-beta/services of its source.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
-from tools.documents import google, kubernetes, provider_schemas
+from tools.documents import by_hand, google, kubernetes, provider_schemas
 from tools.documents.shapes import Shapes, write, write_rows
 from training_platform.resources.rest.fields import paths
 
@@ -66,6 +67,7 @@ def main() -> None:
     arguments.add_argument("--provider", type=Path)
     given = arguments.parse_args()
     write_google(TARGET)
+    by_hand.write(TARGET / "by_hand.json")
     if given.gke:
         write_apart(TARGET / "gke.json", kubernetes.GKE, given.gke)
     if given.operators:

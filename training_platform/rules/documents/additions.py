@@ -1,7 +1,7 @@
 """What is added to the shapes of the documents: bounds, forms, and how inputs go together, which no document says.
 
-``provider.json`` has what the provider checks, by ``make documents``. By hand are ``described.yaml``, what descriptions
-of Google's types say, and ``additions.yaml``, the rest.
+By ``make documents``: ``provider.json`` has what the provider checks, and ``by_hand.json`` what is written by hand in
+``tools/documents``: ``described.yaml``, what descriptions of Google's types say, and ``additions.yaml``, the rest.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 Shape = dict[str, Any]
 Made = dict[tuple[int, str, bool], int]
@@ -146,18 +144,16 @@ def _joined(shape: Shape, extra: Shape, *, known: bool) -> Shape:
 
 @cache
 def _provider() -> Mapping[str, Mapping[str, Shape]]:
-    content: Mapping[str, Any] = json.loads((_FOLDER / "provider.json").read_text(encoding="utf-8"))
-    types: Mapping[str, Mapping[str, Shape]] = content["types"]
+    types: Mapping[str, Mapping[str, Shape]] = _read("provider.json")["types"]
     return types
 
 
 @cache
 def _content() -> Mapping[str, Any]:
     """Return what is written by hand: forms, parts and names, and pairs of a type and its rows."""
-    added, described = (_read(name) for name in ("additions.yaml", "described.yaml"))
-    types = [*added["types"].items(), *described["types"].items()]
-    return {**added, "types": types, "parts": {**added["parts"], **described["parts"]}}
+    return _read("by_hand.json")
 
 
-def _read(name: str) -> Any:
-    return yaml.load((_FOLDER / name).read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)  # safe
+def _read(name: str) -> Mapping[str, Any]:
+    content: Mapping[str, Any] = json.loads((_FOLDER / name).read_text(encoding="utf-8"))
+    return content

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.places import ROOT
 from training_platform.rules import documents
 from training_platform.rules.documents.problems import Problem
 from training_platform.rules.documents.shapes import check_of
@@ -26,7 +27,7 @@ def test_every_type_with_a_document_is_judged(file: str) -> None:
 
 
 def test_what_the_provider_checks_is_not_written_by_hand_as_well() -> None:
-    added = yaml.safe_load((FOLDER / "additions.yaml").read_text(encoding="utf-8"))
+    added = yaml.safe_load((ROOT / "tools/documents/additions.yaml").read_text(encoding="utf-8"))
     types = json.loads((FOLDER / "provider.json").read_text(encoding="utf-8"))["types"]
 
     for token in types.keys() & added["types"].keys():
@@ -37,7 +38,7 @@ def test_what_the_provider_checks_is_not_written_by_hand_as_well() -> None:
 
 
 def test_bounds_that_a_document_of_googles_has_are_not_written_by_hand_as_well() -> None:
-    added = yaml.safe_load((FOLDER / "additions.yaml").read_text(encoding="utf-8"))["types"]
+    added = yaml.safe_load((ROOT / "tools/documents/additions.yaml").read_text(encoding="utf-8"))["types"]
     google = json.loads((FOLDER / "google.json").read_text(encoding="utf-8"))
 
     repeated = [

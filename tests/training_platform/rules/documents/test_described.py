@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.places import ROOT
 from training_platform.rules import documents
 from training_platform.rules.documents.problems import Problem
 from training_platform.rules.documents.shapes import check_of
 
 FOLDER = Path(documents.__file__).parent
 GOOGLE = json.loads((FOLDER / "google.json").read_text(encoding="utf-8"))
-ROWS = yaml.safe_load((FOLDER / "described.yaml").read_text(encoding="utf-8"))["types"]
+ROWS = yaml.safe_load((ROOT / "tools/documents/described.yaml").read_text(encoding="utf-8"))["types"]
 CASES = yaml.safe_load(Path(__file__).with_name("described_cases.yaml").read_text(encoding="utf-8"))
 
 
