@@ -134,8 +134,10 @@ def _wire(value: Any, after: set[tuple[str, str]]) -> Any:
     if kind is dict:
         wired = {}
         for key, item in value.items():
-            if item.__class__ in _PLAIN_TYPES:
+            if (is_of := item.__class__) in _PLAIN_TYPES:
                 wired[NAMES[key]] = item
+            elif is_of is _Block:
+                wired[NAMES[key]] = item.planned
             elif item is not None:
                 wired[NAMES[key]] = _map(item, after) if key in MAP_FIELDS else _wire(item, after)
         return wired

@@ -7,6 +7,7 @@ By ``make documents``: ``provider.json`` has what the provider checks, and ``by_
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import cache
@@ -17,6 +18,7 @@ Shape = dict[str, Any]
 Made = dict[tuple[int, str, bool], int]
 """Shapes with a part, by the shape, the part, and whether only inputs that the shape has are meant."""
 _FOLDER = Path(__file__).parent
+_WILD = re.compile(r"[*?[]")
 _NARROWER: Mapping[str, Callable[[Any, Any], Any]] = {
     "least": max, "fewest": max, "shortest": max, "most": min, "longest": min,
 }  # fmt: skip
@@ -29,7 +31,7 @@ def with_additions(token: str, number: int, shapes: list[Shape], parts: Made | N
     for path, extra in _provider().get(token, {}).items():
         number = _added(number, path.split(".") if path else [], extra, shapes, parts, known=True)
     for wanted, rows in _content()["types"]:
-        if fnmatchcase(token, wanted):
+        if token == wanted or (_WILD.search(wanted) and fnmatchcase(token, wanted)):
             number = _with_rows(number, rows, shapes, parts, known=False)
     return number
 
