@@ -66,7 +66,7 @@ def preview(place: Workspace, resources: Resources) -> Preview:
 
 def test_one_preview_takes_every_accepted_configuration(place: Workspace) -> None:
     resources = {
-        f"{at}-{name}": (row["type"], row["inputs"])
+        f"{at}-{name}".replace("_", "-"): (row["type"], row["inputs"])  # what has no name is called so
         for at, entry in accepted().items()
         for name, row in entry.get("resources", {}).items()
         if row["type"].startswith("gcp:")

@@ -302,6 +302,8 @@ def test_a_member_queues_jobs_which_controllers_make_into_more(server: Server, r
 def test_a_part_of_an_admitted_job_grows_by_its_controller_alone(server: Server) -> None:
     """Kueue has counted the JobSet: what a member adds to a Job of it nobody would count."""
     part = job(labels={}, ownerReferences=[CONTROLLER], suspend=False)
+    # Its owner is made up, so the garbage collector deletes it: it stays as long as it has a finalizer.
+    part["metadata"] |= {"name": "part", "finalizers": ["example.com/kept"]}
     part["spec"] |= {"completionMode": "Indexed", "parallelism": 2, "completions": 2}
     assert server.ask("Job", part, JOBSET_CONTROLLER, keep=True) == ""
     more = {"spec": {"parallelism": 3, "completions": 3}}
