@@ -10,7 +10,7 @@ import pytest
 
 from tests.kube.clusters import kueue_cluster
 from tests.kube.test_every_object import GKE_DEFINITIONS, ApiServer
-from tests.training_platform.rules.documents.gateways import CASES, GATEWAYS, GKE, IDS, Case, inputs
+from tests.training_platform.rules.documents.gateways import CASES, IDS, Case, inputs
 from training_platform.resources.kueue.configuration import configuration
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
@@ -28,8 +28,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
 @pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_the_api_server_refuses_what_is_found_and_takes_what_is_not(server: ApiServer, case: Case) -> None:
     def refusal(part: dict[str, Any]) -> str:
-        version = GKE if case.kind == "HealthCheckPolicy" else GATEWAYS
-        return server.refusal({"apiVersion": version, "kind": case.kind, **inputs(case.kind, part)})
+        return server.refusal({"apiVersion": case.version, "kind": case.kind, **inputs(case.kind, part)})
 
     assert refusal(case.wrong)
     assert refusal(case.right) == ""

@@ -39,8 +39,11 @@ def path_of(where: Where) -> str:
 
 
 def _name(where: Where) -> str:
-    """Return the name of the input at a place, with the number of its entry."""
-    return path_of(where).rpartition(".")[2] or "the object"
+    """Return the name of the input at a place, with the number of its entry; a key may have dots in it."""
+    if not where:
+        return "the object"
+    holder, key = where
+    return f"{_name(holder) if holder else ''}[{key}]" if isinstance(key, int) else str(key)
 
 
 def refused(kind: Kind, where: Where, value: Any, why: str, allowed: str) -> Problem:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-GATEWAYS, GKE = "gateway.networking.k8s.io/v1", "networking.gke.io/v1"
 HTTPS = {"name": "https", "protocol": "HTTPS", "port": 443}
 BACKEND = {"name": "hub", "port": 80}
 REDIRECT = {"type": "RequestRedirect", "requestRedirect": {"scheme": "https"}}
@@ -17,6 +16,11 @@ class Case(NamedTuple):
     wrong: dict[str, Any]
     right: dict[str, Any]
     path: str
+
+    @property
+    def version(self) -> str:
+        """The version of the API that has the kind."""
+        return "networking.gke.io/v1" if self.kind == "HealthCheckPolicy" else "gateway.networking.k8s.io/v1"
 
 
 def inputs(kind: str, part: dict[str, Any]) -> dict[str, Any]:

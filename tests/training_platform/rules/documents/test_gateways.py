@@ -6,14 +6,13 @@ from typing import Any
 
 import pytest
 
-from tests.training_platform.rules.documents.gateways import CASES, GATEWAYS, GKE, IDS, Case, inputs
+from tests.training_platform.rules.documents.gateways import CASES, IDS, Case, inputs
 from tests.training_platform.rules.documents.test_rules import found
 
 
 @pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_what_a_gateway_cannot_be_is_found_where_it_is(case: Case) -> None:
     def paths(part: dict[str, Any]) -> list[str]:
-        version = GKE if case.kind == "HealthCheckPolicy" else GATEWAYS
-        return [each.path for each in found(f"kubernetes:{version}:{case.kind}", **inputs(case.kind, part))]
+        return [each.path for each in found(f"kubernetes:{case.version}:{case.kind}", **inputs(case.kind, part))]
 
     assert (paths(case.wrong), paths(case.right)) == ([case.path], [])

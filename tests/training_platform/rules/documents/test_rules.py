@@ -266,6 +266,12 @@ def test_a_kind_that_is_newer_than_its_group_is_said_once() -> None:
     assert [(each.rule, each.severity) for each in evaluate(whole, DOCUMENTS)] == [("document-missing", "note")]
 
 
+def test_a_key_with_dots_is_named_whole() -> None:
+    (row,) = found("kubernetes:kueue.x-k8s.io/v1beta2:ResourceFlavor", spec={"nodeLabels": {"example.com/pool": "?"}})
+
+    assert row.message.startswith("example.com/pool is '?'")
+
+
 def test_a_kind_of_a_group_that_is_published_in_part_is_not_called_newer() -> None:
     assert found("kubernetes:networking.gke.io/v1:ManagedCertificate", spec={"domains": []}) == []
     assert found(NETWORK, spec={"type": "L4"})
