@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from training_platform.resources.planned import UNKNOWN
 from training_platform.rules.documents.forms import FORMS
-from training_platform.rules.documents.problems import Problem, Report, Where, missing, path_of, refused
+from training_platform.rules.documents.problems import Problem, Report, Where, a_written, missing, path_of, refused
 
 Shape = Mapping[str, Any]
 Check = Callable[[Mapping[str, Any], Where, Report], None]
@@ -107,7 +107,7 @@ def _in_case(value: Mapping[str, Any], case: Shape, where: Where, report: Report
     for key in case.get("required", ()):
         if not _below(value, key) and _below(value, key) != 0:
             message = f"{key} is not written{beside}"
-            report(Problem("required", path_of((where, key)), message, f"a {key}"))
+            report(Problem("required", path_of((where, key)), message, a_written(key)))
     for key in case.get("without", ()):
         if _is_one(_below(value, key), ["<written>"]):
             message = f"{key} is written{beside}"

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.finding import Severity
+from training_platform.config.reading.section import article
 
 Kind = Literal["enum", "format", "range", "required", "type", "unknown"]
 Where = tuple[Any, ...]  # empty, or what holds the value and the key that it has there
@@ -80,9 +81,14 @@ def not_one_of(where: Where, value: str, values: Sequence[str], *, closed: bool)
     return Problem("enum", path_of(where), message, ", ".join(known), nearest, "error" if error else "warning")
 
 
+def a_written(key: str) -> str:
+    """Return what is allowed where an input has to be written."""
+    return f"{article(key)} {key}"
+
+
 def missing(where: Where, key: str) -> Problem:
     """Return that an input is not there which must be."""
-    return Problem("required", path_of((where, key)), f"{key} is required, and is not written", f"a {key}")
+    return Problem("required", path_of((where, key)), f"{key} is required, and is not written", a_written(key))
 
 
 def _is_misspelt(value: str, nearest: str | None) -> bool:
