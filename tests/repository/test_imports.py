@@ -94,7 +94,7 @@ def test_no_two_files_import_each_other_by_any_way_round() -> None:
     files = {name: path for folder in FOLDERS for name, path in _sources(folder)}
     imports = {name: {_module(each, files) for each in _imports(path)} - {name, ""} for name, path in files.items()}
 
-    assert len(imports) > 300
+    assert len(imports) > 200
     assert _circles(imports) == []
 
 
@@ -102,16 +102,6 @@ def test_a_circle_is_found_however_long_it_is() -> None:
     imports = {"a": {"b"}, "b": {"c"}, "c": {"d", "b"}, "d": {"b"}, "e": {"a", "f"}, "f": set[str]()}
 
     assert _circles(imports) == [["b", "c", "d"]]
-
-
-def test_no_folder_has_more_than_fifteen_modules() -> None:
-    folders = {path.parent for part in OURS for _, path in _sources(part)}
-    sizes = {
-        folder.relative_to(ROOT).as_posix(): len([path for path in folder.glob("*.py") if path.stem[:2] != "__"])
-        for folder in folders
-    }
-
-    assert {folder: size for folder, size in sizes.items() if size > 15} == {}
 
 
 def test_a_module_is_called_after_what_is_inside_it() -> None:
