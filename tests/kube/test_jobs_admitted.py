@@ -22,10 +22,10 @@ from training_platform.config.spec.capacity import Capacity
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.jobs.gke.gpu_direct import usable_pools
 from training_platform.jobs.gke.jobset import jobset
-from training_platform.jobs.gke.layout import gke_target, layout
+from training_platform.jobs.gke.pods import gke_target, layout
+from training_platform.jobs.naming import as_run
 from training_platform.jobs.resolve import ResolvedJob, parse_job
 from training_platform.jobs.rules import job_findings
-from training_platform.jobs.runs.naming import as_run
 from training_platform.resources.kueue.configuration import configuration
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]

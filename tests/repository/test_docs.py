@@ -16,8 +16,8 @@ from tests.places import ORGANISATION, ROOT
 from training_platform.cli.main import app
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import read_workspace
+from training_platform.jobs.model import Job
 from training_platform.jobs.render import check_job
-from training_platform.jobs.spec.job import Job
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))

@@ -35,7 +35,7 @@ def list_resources(stack: _Stacks = None, *, local_cloud: LocalCloud = None, roo
     """
     from datetime import UTC, datetime
 
-    from training_platform.jobs.vertex.kept_machines import kept_machines
+    from training_platform.jobs.vertex.pools import kept_machines
 
     teams = _teams(root)
     wrong = False

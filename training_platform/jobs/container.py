@@ -1,14 +1,28 @@
-"""A job's container, which Kubernetes and Vertex AI describe alike."""
+"""A job's container, which Kubernetes and Vertex AI describe alike: image, command, variables, mounts, source.
+
+A program starts by the command of its image, or by a launcher that first fetches secrets and source. The launcher is
+one file of Python without dependencies, run by the container's own Python: its image needs ``python3``, and the job a
+command of its own, since this project cannot know the image's.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import gzip
+import hashlib
+import io
+import json
+import tarfile
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
 
-from training_platform.jobs.launching import argv, image, launch_variables
-from training_platform.jobs.mounts import mount_variables
-from training_platform.jobs.outputs import output_uri
+from training_platform.catalog import IMAGES
+from training_platform.config.names import data_variable
+from training_platform.config.spec.storage import DataSetSpec
+from training_platform.jobs.model import Mount, PythonSource
 from training_platform.jobs.resolve import ResolvedJob
+from training_platform.resources.cloud_names import bucket_id, secret_id
 
 OUTPUT_VARIABLE = "OUTPUT_URI"
 PROFILE_VARIABLE = "PROFILE_URI"
@@ -42,3 +56,205 @@ def variables(job: ResolvedJob) -> dict[str, str]:
     profile = {PROFILE_VARIABLE: f"{uri}/profile/"} if uri and job.spec.profiler else {}
     loaders = {LOADERS_VARIABLE: str(job.spec.data_loaders)} if job.spec.data_loaders else {}
     return {**output, **profile, **loaders, **mount_variables(job), **job.spec.env}
+
+
+PLAN_VARIABLE = "TRAINING_LAUNCH"
+
+
+@cache
+def launcher() -> str:
+    """Return the launcher's text."""
+    return Path(__file__).with_name("launch.py").read_text(encoding="utf-8")
+
+
+def image(job: ResolvedJob) -> str:
+    """Return the image: the job's, that of its source, or Vertex AI's prebuilt one for its accelerator."""
+    source = job.spec.source
+    if source is None:
+        return job.spec.image or ""
+    return source.image or IMAGES[f"vertex-training-{_kind(job)}"]
+
+
+def launched(job: ResolvedJob) -> bool:
+    """Whether something has to be done in the container before its program starts, or when it has ended."""
+    return bool(job.spec.secrets or job.spec.notify or job.spec.source)
+
+
+def argv(job: ResolvedJob) -> tuple[list[str], list[str]]:
+    """Return command and arguments of the container."""
+    spec = job.spec
+    if not launched(job):
+        return list(spec.command), list(spec.args)
+    program = ["python3", "-m", module(job)] if spec.source else list(spec.command)
+    return ["python3", "-c", launcher()], [*program, *spec.args]
+
+
+def module(job: ResolvedJob) -> str:
+    """Return the module that a job with source runs."""
+    source = job.spec.source
+    if source is None:
+        return ""
+    return source.module or Path(source.file or "").stem
+
+
+def launch_variables(job: ResolvedJob) -> dict[str, str]:
+    """Return the launcher's orders as a variable; empty for a job that needs no launcher."""
+    if not launched(job):
+        return {}
+    plan: dict[str, Any] = {
+        "secrets": {name: secret_version(job, text) for name, text in job.spec.secrets.items()},
+        "package": package_uri(job),
+        "topic": job.spec.notify,
+        "message": {"run": job.name, "team": job.team.name, "output": output_uri(job)} if job.spec.notify else None,
+    }
+    return {PLAN_VARIABLE: json.dumps({key: value for key, value in plan.items() if value})}
+
+
+def secret_version(job: ResolvedJob, text: str) -> str:
+    """Return the full name of a version of one of the team's secrets, from ``NAME`` or ``NAME:VERSION``."""
+    key, _, version = text.partition(":")
+    return f"projects/{job.scope.project}/secrets/{secret_id(job.scope, key)}/versions/{version or 'latest'}"
+
+
+def _kind(job: ResolvedJob) -> str:
+    """Return the kind of machine that a job runs on, gpu, tpu or cpu; of its two targets GKE's comes first."""
+    if job.flavor:
+        return job.flavor.accelerator.kind
+    machine = job.spec.vertex.machine if job.spec.vertex else None
+    return machine.accelerator.kind if machine and machine.accelerator else "cpu"
+
+
+LUSTRE: Final = "/mnt/lustre"
+DISKS: Final = "/mnt/disks"
+NFS: Final = "/mnt/nfs"  # where Vertex AI mounts file shares; buckets it mounts at /gcs
+# Folders below a mount with caches, by the variable that libraries read.
+CACHES: Final[Mapping[str, str]] = {
+    "HF_HOME": "huggingface",
+    "TORCH_HOME": "torch",
+    "JAX_COMPILATION_CACHE_DIR": "jax",
+    "TFDS_DATA_DIR": "tensorflow-datasets",
+    "TFHUB_CACHE_DIR": "tensorflow-hub",
+    "TRITON_CACHE_DIR": "triton",
+    "PIP_CACHE_DIR": "pip",
+}
+
+
+def fixed_path(job: ResolvedJob, mount: Mount) -> str:
+    """Return where Vertex AI has the mount, which cannot be changed; GKE puts it there unless ``path`` says otherwise.
+
+    Source: Vertex AI docs, NFS mounts and Cloud Storage as a mounted file system, read 2026-08-22.
+    """
+    source = mount.source
+    if source.data_set:
+        return _data_path(mount.name, job.environment.data_sets[source.data_set])
+    return f"/gcs/{bucket_id(job.scope, source.bucket)}" if source.bucket else f"{NFS}/{mount.name}"
+
+
+def _data_path(name: str, data: DataSetSpec) -> str:
+    """Return where a data set is; Vertex AI has no place for Hyperdisk ML, which GKE puts below /mnt."""
+    if data.bucket:
+        return f"/gcs/{data.bucket.name}" + (f"/{data.bucket.path}" if data.bucket.path else "")
+    return f"{NFS if data.filestore else LUSTRE if data.lustre else DISKS}/{name}"
+
+
+def mount_path(job: ResolvedJob, mount: Mount) -> str:
+    """Return the mount's path in the containers."""
+    return mount.path or fixed_path(job, mount)
+
+
+def share_folder(job: ResolvedJob, directory: str) -> str:
+    """Return the folder of a team's directory on its file share; empty for a share that is the team's alone."""
+    spec = job.team.directories[directory]
+    alone = spec.whole_share or job.environment.filestore[spec.filestore].team is not None
+    return "" if alone else f"{job.team.name}/{directory}"
+
+
+def mount_variables(job: ResolvedJob) -> dict[str, str]:
+    """Return ``MOUNT_<NAME>`` for every mount, ``DATA_SET_<NAME>`` as notebooks have it, and variables of caches."""
+    paths = {mount.name: mount_path(job, mount) for mount in job.spec.mounts}
+    named = {f"MOUNT_{name.upper().replace('-', '_')}": path for name, path in paths.items()}
+    for mount in job.spec.mounts:
+        if data_set := mount.source.data_set:
+            named[data_variable(data_set)] = paths[mount.name]
+        if mount.caches:
+            named |= {name: f"{paths[mount.name]}/{folder}" for name, folder in CACHES.items()}
+    return named
+
+
+_FOLDERS = {"AIP_MODEL_DIR": "model", "AIP_CHECKPOINT_DIR": "checkpoints", "AIP_TENSORBOARD_LOG_DIR": "logs"}
+
+
+def output_uri(job: ResolvedJob) -> str | None:
+    """Return the folder of the output, ``gs://<bucket>/<run>``, or None for a job without."""
+    return f"gs://{bucket_id(job.scope, job.spec.output)}/{job.name}" if job.spec.output else None
+
+
+def output_variables(job: ResolvedJob) -> dict[str, str]:
+    """Return the variables that Vertex AI sets by itself from the folder of the output, for GKE to set them too.
+
+    Source: Vertex AI docs, environment variables of custom training, read 2026-08-22.
+    """
+    uri = output_uri(job)
+    return {name: f"{uri}/{folder}/" for name, folder in _FOLDERS.items()} if uri else {}
+
+
+_VERSION = "0"
+_LEFT_OUT = ("__pycache__", "build", "dist")
+
+
+def source_bucket(job: ResolvedJob) -> str | None:
+    """Return the key of the team's bucket that the source goes to; None where the job names none."""
+    source = job.spec.source
+    return (source.bucket or job.spec.output) if source else None
+
+
+def package_uri(job: ResolvedJob) -> str | None:
+    """Return ``gs://<bucket>/sources/<hash>/<name>-0.tar.gz``; None for a job without source or bucket."""
+    source, bucket = job.spec.source, source_bucket(job)
+    if source is None or bucket is None:
+        return None
+    digest = hashlib.sha256(sdist(source, job.workspace.root)).hexdigest()[:16]
+    return f"gs://{bucket_id(job.scope, bucket)}/sources/{digest}/{package_name(source)}-{_VERSION}.tar.gz"
+
+
+def package_name(source: PythonSource) -> str:
+    """Return the package's name, of its file or folder."""
+    return Path(source.file or source.package or "").stem.replace("_", "-")
+
+
+def sdist(source: PythonSource, root: Path) -> bytes:
+    """Return the archive; OSError where the source cannot be read. Nothing of the source is run for it."""
+    top = f"{package_name(source)}-{_VERSION}"
+    metadata = f"Metadata-Version: 2.1\nName: {package_name(source)}\nVersion: {_VERSION}\n"
+    files = {"PKG-INFO": metadata.encode(), **dict(_files(source, root))}
+    tar = io.BytesIO()
+    with tarfile.open(fileobj=tar, mode="w", format=tarfile.GNU_FORMAT) as archive:
+        for name, content in sorted(files.items()):
+            member = tarfile.TarInfo(f"{top}/{name}")
+            member.size, member.mode = len(content), 0o644
+            archive.addfile(member, io.BytesIO(content))
+    return gzip.compress(tar.getvalue(), mtime=0)
+
+
+def _files(source: PythonSource, root: Path) -> Iterator[tuple[str, bytes]]:
+    if source.file:
+        path = root / source.file
+        yield path.name, path.read_bytes()
+        yield "setup.py", _setup(source).encode()
+        return
+    folder = root / (source.package or "")
+    for path in sorted(folder.rglob("*")):
+        inside = path.relative_to(folder)
+        hidden = any(part.startswith(".") or part in _LEFT_OUT or part.endswith(".egg-info") for part in inside.parts)
+        if path.is_file() and not hidden:
+            yield inside.as_posix(), path.read_bytes()
+
+
+def _setup(source: PythonSource) -> str:
+    """Return the script by which pip builds a package of the one file."""
+    modules, requirements = json.dumps([Path(source.file or "").stem]), json.dumps(list(source.requirements))
+    return (
+        "from setuptools import setup\n"
+        f"setup(name={package_name(source)!r}, version={_VERSION!r}, py_modules={modules}, "
+        f"install_requires={requirements})\n"
+    )

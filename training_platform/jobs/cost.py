@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.prices import Cost, machines_cost
 from training_platform.catalog.types import Capacity, MachineType
-from training_platform.jobs.gke.layout import gke_target, layout, run_hours, shape
+from training_platform.jobs.gke.pods import gke_target, layout, run_hours, shape
+from training_platform.jobs.model import Target
 from training_platform.jobs.resolve import ResolvedJob
-from training_platform.jobs.spec.job import Target
 from training_platform.jobs.vertex.pools import pools, vertex_target, vms
 
 LEFT_OUT: Mapping[Target, tuple[str, ...]] = {

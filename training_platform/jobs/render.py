@@ -5,21 +5,24 @@ What only one target needs is imported for it: that of both would be a third of 
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path as FilePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import yaml
 
 from training_platform.config.reading.errors import UserError
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import UnreadableError
 from training_platform.config.workspace import Workspace, read_workspace
+from training_platform.jobs.model import Target
+from training_platform.jobs.naming import as_run, point_runs
 from training_platform.jobs.resolve import FOLDER, ResolvedJob, read_job
 from training_platform.jobs.rules import job_findings
-from training_platform.jobs.runs.naming import as_run, point_runs
-from training_platform.jobs.spec.job import Target
-from training_platform.jobs.text import json_text, yaml_text
 from training_platform.quota.keys import QuotaKey, shown
 
 if TYPE_CHECKING:
@@ -50,13 +53,13 @@ def render_job(path: FilePath, root: FilePath, target: Target | None, today: dat
     verdict = judge(job, chosen, today)
     if verdict.failed:
         return verdict
-    return replace(verdict, text=_text(job, chosen))
+    return replace(verdict, text=_rendered_text(job, chosen))
 
 
-def _text(job: ResolvedJob, target: Target) -> str:
+def _rendered_text(job: ResolvedJob, target: Target) -> str:
     """Return a run that is called as the job: a JobSet for each point of a sweep, or one body."""
     if target == "vertex":
-        from training_platform.jobs.vertex.body import vertex_body
+        from training_platform.jobs.vertex.custom_job import vertex_body
 
         return json_text(vertex_body(as_run(job, job.name)).body)
     from training_platform.jobs.gke.jobset import jobset
@@ -175,7 +178,7 @@ def judge(job: ResolvedJob, target: Target, today: date, quotas: Quotas | None =
 
 
 def _queue_note(job: ResolvedJob) -> str:
-    from training_platform.jobs.gke.layout import gke_target, layout
+    from training_platform.jobs.gke.pods import gke_target, layout
     from training_platform.jobs.gke.rules import demand, reach
 
     gke, flavor = gke_target(job)
@@ -186,3 +189,34 @@ def _queue_note(job: ResolvedJob) -> str:
         f"asks for {demand(job):,} {flavor.accelerator.resource} of {flavor.name} in {gke.cluster} ({pods}); "
         f"team {job.team.name}: nominal quota {nominal:,}, with what it borrows {shown(most)}"
     )
+
+
+_PLAIN = re.compile(r"[A-Za-z]([A-Za-z0-9_./:-]*[A-Za-z0-9_./-])?")
+_WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
+
+
+def yaml_text(value: Any) -> str:
+    """Return a value as YAML, keys in their order, never with aliases.
+
+    Texts that one reader of YAML or another takes for a number, a truth value or a date are quoted: kubectl reads
+    ``1e3`` as a number and ``y`` as true, and PyYAML writes both plain.
+    """
+    return str(yaml.dump(value, Dumper=_Dumper, sort_keys=False, width=float("inf")))
+
+
+def json_text(value: Any) -> str:
+    """Return a value as JSON, keys in their order."""
+    return json.dumps(value, indent=2) + "\n"
+
+
+class _Dumper(yaml.SafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 # PyYAML's signature
+        return True
+
+
+def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+    plain = _PLAIN.fullmatch(value) is not None and value.lower() not in _WORDS
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=None if plain else '"')
+
+
+_Dumper.add_representer(str, _text)

@@ -22,8 +22,7 @@ from training_platform.config.reading.source import Source, UnreadableError, rea
 from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.team import Team
 from training_platform.config.workspace import Workspace
-from training_platform.jobs.spec.gke import GkeTarget
-from training_platform.jobs.spec.job import Job
+from training_platform.jobs.model import GkeTarget, Job
 from training_platform.resources.scope import Scope, team_scope
 
 FOLDER = "jobs"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from training_platform.jobs.spec.job import Job
+from training_platform.jobs.model import Job
 
 SCHEMA_FILE = "jobs/job.schema.json"
 

@@ -11,7 +11,7 @@ import yaml
 
 from tests.places import ROOT
 from tests.training_platform.jobs.runs.vertex_cloud import PROJECT, Cloud, write_repository
-from training_platform.jobs.spec.job import Job
+from training_platform.jobs.model import Job
 from training_platform.sandbox.cloud.http.server import serve
 from training_platform.sandbox.cloud.state.settings import Settings
 

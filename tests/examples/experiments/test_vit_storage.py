@@ -14,7 +14,7 @@ import yaml
 from tests.examples.jobs.conftest import PYTHON
 from tests.examples.jobs.test_finetune_vit import MAKE
 from tests.places import ROOT
-from training_platform.jobs.spec.job import Job
+from training_platform.jobs.model import Job
 
 EXPERIMENT = ROOT / "examples" / "experiments" / "vit_storage"
 STUB = """\

@@ -12,9 +12,9 @@ import pytest
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import Workspace, read_workspace
+from training_platform.jobs.model import Target
 from training_platform.jobs.render import Rendered, judge
 from training_platform.jobs.resolve import ResolvedJob, parse_job
-from training_platform.jobs.spec.job import Target
 from training_platform.sandbox.kubernetes.schemas.crds import CrdSchema, load_crds
 
 TODAY = date(2026, 11, 21)

@@ -13,9 +13,9 @@ from tests.training_platform.jobs.runs.vertex_cloud import PROJECT, Cloud
 from tests.training_platform.jobs.test_workloads_reach import FIELDS
 from training_platform.config.spec.team import VertexBootDisk
 from training_platform.jobs.gke.jobset import jobset
+from training_platform.jobs.naming import as_run, point_runs
 from training_platform.jobs.resolve import ResolvedJob
-from training_platform.jobs.runs.naming import as_run, point_runs
-from training_platform.jobs.vertex.body import job_spec, vertex_body
+from training_platform.jobs.vertex.custom_job import job_spec, vertex_body
 from training_platform.sandbox.kubernetes.schemas.crds import CrdSchema
 
 Take = Callable[..., ResolvedJob]

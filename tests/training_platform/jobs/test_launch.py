@@ -16,10 +16,9 @@ from typing import Any
 
 import pytest
 
-from training_platform.jobs.container import container
-from training_platform.jobs.launching import PLAN_VARIABLE, launcher
+from training_platform.jobs.container import PLAN_VARIABLE, container, launcher
+from training_platform.jobs.naming import as_run
 from training_platform.jobs.resolve import ResolvedJob
-from training_platform.jobs.runs.naming import as_run
 
 Take = Callable[..., ResolvedJob]
 HOSTS = ("http://metadata.google.internal", "https://secretmanager.googleapis.com", "https://storage.googleapis.com",

@@ -13,8 +13,7 @@ from tests.training_platform.jobs.conftest import ENVIRONMENT, VISION, write_lab
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.config.workspace import read_workspace
 from training_platform.jobs.gke.jobset import jobset
-from training_platform.jobs.gke.pathways import VERSIONS, images
-from training_platform.jobs.gke.pathways_rules import pathways_findings
+from training_platform.jobs.gke.pathways import VERSIONS, images, pathways_findings
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.sandbox.kubernetes.schemas.crds import CrdSchema
 

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from training_platform.jobs.resolve import ResolvedJob
-from training_platform.jobs.vertex.body import job_spec, training_pipeline, vertex_body
-from training_platform.jobs.vertex.custom_job import charges, custom_job
+from training_platform.jobs.vertex.custom_job import charges, custom_job, job_spec, training_pipeline, vertex_body
 
 Take = Callable[..., ResolvedJob]
 A100 = "region: us-central1, machine_type: a2-highgpu-8g"

@@ -8,8 +8,8 @@ import pytest
 
 from training_platform.config.spec.node_pool import BLOCK_LEVELS, SLICE_LEVELS
 from training_platform.jobs.gke.jobset import jobset
+from training_platform.jobs.gke.pods import shared_memory
 from training_platform.jobs.gke.rules import gke_findings
-from training_platform.jobs.gke.volumes import shared_memory
 from training_platform.jobs.resolve import ResolvedJob
 
 Take = Callable[..., ResolvedJob]

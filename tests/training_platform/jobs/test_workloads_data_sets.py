@@ -9,13 +9,11 @@ import pytest
 
 from tests.training_platform.jobs.conftest import Read, Take
 from training_platform.config.names import data_variable
-from training_platform.jobs.data_sets import data_set_findings, disk_findings
-from training_platform.jobs.gke.layout import gke_target
+from training_platform.jobs.container import mount_variables
+from training_platform.jobs.gke.pods import gke_target, volumes
 from training_platform.jobs.gke.rules import gke_findings
-from training_platform.jobs.gke.volumes import volumes
-from training_platform.jobs.mounts import mount_variables
-from training_platform.jobs.vertex.deployed import references
-from training_platform.jobs.vertex.pools import vertex_target, worker_pools
+from training_platform.jobs.rules import data_set_findings, disk_findings
+from training_platform.jobs.vertex.pools import references, vertex_target, worker_pools
 
 JOB = """
 mounts: [{name: data, source: {data_set: SET}}]

@@ -13,11 +13,10 @@ from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import UnreadableError, parse_source
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.jobs.gke.jobset import jobset
-from training_platform.jobs.render import judge, targets
+from training_platform.jobs.naming import point_runs
+from training_platform.jobs.render import json_text, judge, targets, yaml_text
 from training_platform.jobs.resolve import ResolvedJob, job_file, parse_job
-from training_platform.jobs.runs.naming import point_runs
-from training_platform.jobs.text import json_text, yaml_text
-from training_platform.jobs.vertex.body import vertex_body
+from training_platform.jobs.vertex.custom_job import vertex_body
 
 Read = Callable[..., tuple[ResolvedJob | None, list[Finding]]]
 Lab = Callable[..., Path]

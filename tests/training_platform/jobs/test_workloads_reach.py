@@ -12,18 +12,27 @@ from training_platform.config.reading.section import Section
 from training_platform.config.spec.team import VertexBootDisk
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.jobs.gke.jobset import jobset
-from training_platform.jobs.render import judge
+from training_platform.jobs.model import (
+    GkeTarget,
+    Job,
+    Mount,
+    MountSource,
+    OtherMachine,
+    Pipeline,
+    Placement,
+    PythonSource,
+    Range,
+    Reducers,
+    Split,
+    Sweep,
+    UploadedModel,
+    VertexTarget,
+)
+from training_platform.jobs.naming import point_runs
+from training_platform.jobs.render import json_text, judge, yaml_text
 from training_platform.jobs.resolve import ResolvedJob
-from training_platform.jobs.runs.naming import point_runs
 from training_platform.jobs.schema import job_schema
-from training_platform.jobs.spec.gke import GkeTarget, Placement
-from training_platform.jobs.spec.job import Job
-from training_platform.jobs.spec.mount import Mount, MountSource
-from training_platform.jobs.spec.source import PythonSource
-from training_platform.jobs.spec.sweep import Range, Sweep
-from training_platform.jobs.spec.vertex import OtherMachine, Pipeline, Reducers, Split, UploadedModel, VertexTarget
-from training_platform.jobs.text import json_text, yaml_text
-from training_platform.jobs.vertex.body import vertex_body
+from training_platform.jobs.vertex.custom_job import vertex_body
 
 Take = Callable[..., ResolvedJob]
 Lab = Callable[..., Path]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from training_platform.config.reading.source import parse_source
-from training_platform.jobs.text import json_text, yaml_text
+from training_platform.jobs.render import json_text, yaml_text
 
 texts = st.text(st.characters(codec="utf-8"), max_size=12) | st.from_regex(r"[-+]?[0-9a-fx_.:eE-]{1,8}", fullmatch=True)
 keys = texts.filter(lambda key: key != "<<")  # what merges one mapping into another is read as no key, quoted or not

@@ -96,7 +96,7 @@ class Options:
         """Yield what the pools are doing that a job's VMs come from."""
         from training_platform.clients.google_services import node_pools
         from training_platform.config.reading.clock import today
-        from training_platform.jobs.runs.why_no_vms import vm_sentences
+        from training_platform.jobs.runs.why_on_gke import vm_sentences
 
         def states() -> dict[str, Any]:
             return node_pools(place.environment.project, place.location, place.cluster, self.endpoint("container"))
@@ -118,7 +118,7 @@ def find_run(run: str, options: Options) -> tuple[Run, Place, Any]:
 
     A run whose objects are gone from its cluster is the one that Cloud Logging saw end.
     """
-    from training_platform.jobs.runs.kept_logs import gone_run
+    from training_platform.jobs.runs.logs import gone_run
     from training_platform.jobs.runs.places import places_of_run
 
     said, others = places_of_run(options.folder(), options.workspace(), run, team=options.team)

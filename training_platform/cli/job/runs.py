@@ -51,8 +51,7 @@ def submit(
     first. Exit code 1: the job has errors. 2: it could not be submitted.
     """
     from training_platform.config.reading.clock import today as clock
-    from training_platform.jobs.runs.delivery import delivered
-    from training_platform.jobs.runs.submission import prepare, submit_to_gke, submit_to_vertex
+    from training_platform.jobs.runs.submission import delivered, prepare, submit_to_gke, submit_to_vertex
 
     folder = options.folder()
     prepared = prepare(file, folder, target, clock(folder, today), run)
@@ -80,7 +79,7 @@ def _keep_record(prepared: Prepared, runs: list[str], options: Options) -> None:
     from datetime import UTC, datetime
 
     from training_platform.clients.google_api import GoogleError
-    from training_platform.jobs.runs.delivery import RECORD, write_record
+    from training_platform.jobs.runs.submission import RECORD, write_record
 
     try:
         write_record(prepared, runs, options.endpoint("storage"), datetime.now(UTC))
@@ -205,8 +204,7 @@ def logs(
     Of Vertex AI, and of runs on GKE whose pods are gone, it is what Cloud Logging keeps. With --format json each line
     is an object.
     """
-    from training_platform.jobs.runs.kept_logs import pod_lines, vertex_lines
-    from training_platform.jobs.runs.logs import gke_logs
+    from training_platform.jobs.runs.logs import gke_logs, pod_lines, vertex_lines
     from training_platform.jobs.runs.watching import vertex_log_ids
 
     lines: Iterator[tuple[str, str]]

@@ -13,12 +13,15 @@ from typing import Any
 
 from training_platform.config.expansion.flavors import Flavor
 from training_platform.jobs.gke import pathways
-from training_platform.jobs.gke.layout import gke_target, layout, run_hours, shape
-from training_platform.jobs.gke.pod import job_template
+from training_platform.jobs.gke.pods import gke_target, job_template, layout, run_hours, shape
+from training_platform.jobs.model import GkeTarget
 from training_platform.jobs.resolve import ResolvedJob
-from training_platform.jobs.spec.gke import GkeTarget
 from training_platform.resources.kueue.configuration import KEPT_HOURS
-from training_platform.resources.kueue.objects import PRIORITY_LABEL, QUEUE_LABEL, local_queue_names
+from training_platform.resources.kueue.objects import (
+    PRIORITY_LABEL,
+    QUEUE_LABEL,
+    local_queue_names,
+)
 from training_platform.resources.kueue.provisioning import MAX_RUN_ANNOTATION
 
 LONGEST_LABEL = 63

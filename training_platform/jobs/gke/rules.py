@@ -7,21 +7,21 @@ from collections.abc import Iterator
 
 from training_platform.catalog.locations import region_of
 from training_platform.catalog.nearest import find_nearest
+from training_platform.config.data_sets import reaches
 from training_platform.config.expansion.flavors import Flavor
 from training_platform.config.expansion.pools import ExpandedPool
 from training_platform.config.lending import lending
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.section import enumeration
 from training_platform.config.spec.queues import Share
-from training_platform.jobs.data_sets import data_set_findings, disk_findings
+from training_platform.jobs.container import image
 from training_platform.jobs.gke.gpu_direct import fabric_of, usable_pools
 from training_platform.jobs.gke.jobset import ROLE
-from training_platform.jobs.gke.layout import gke_target, layout, shape
-from training_platform.jobs.gke.pathways_rules import pathways_findings
-from training_platform.jobs.gke.resource_rules import resource_findings
-from training_platform.jobs.launching import image
+from training_platform.jobs.gke.pathways import pathways_findings
+from training_platform.jobs.gke.pods import gke_target, layout, placement_levels, shape
+from training_platform.jobs.naming import longest_name
 from training_platform.jobs.resolve import NAME_RULE, ResolvedJob, unknown_stacks
-from training_platform.jobs.runs.naming import longest_name
+from training_platform.jobs.rules import data_set_findings, disk_findings
 from training_platform.quota.keys import shown
 from training_platform.resources.kueue.provisioning import longest_run_hours
 
@@ -219,3 +219,91 @@ def _others(job: ResolvedJob) -> Iterator[Share]:
 
 def _lent(share: Share) -> int:
     return share.nominal_quota if share.lending_limit is None else min(share.lending_limit, share.nominal_quota)
+
+
+HOST = "host"  # the level of a physical host, on which these machine types have one VM
+SPOT_SECONDS = 25  # Source: GKE docs, spot VMs, graceful termination of other than system pods, read 2026-11
+
+
+def resource_findings(job: ResolvedJob) -> Iterator[Finding]:
+    """Yield what is wrong with what a job asks of its VMs and their cluster."""
+    yield from _machine(job)
+    yield from _directories(job)
+    yield from _placement(job)
+    gke, flavor = gke_target(job)
+    if flavor.capacity == "spot" and gke.grace_seconds > SPOT_SECONDS and "grace_seconds" in gke.model_fields_set:
+        message = f"is {gke.grace_seconds}, and VMs of {flavor.name} end {SPOT_SECONDS} seconds after their notice"
+        yield job.finding(
+            ("gke", "grace_seconds"), message, rule="job-grace", severity="warning",
+            allowed=f"at most {SPOT_SECONDS}", nearest=SPOT_SECONDS,
+        )  # fmt: skip
+    if job.spec.sweep and job.spec.sweep.method != "grid":
+        message = f"GKE does not search: a {job.spec.sweep.method} search runs on Vertex AI"
+        yield job.finding(("sweep", "method"), message, rule="job-sweep", allowed="grid", nearest="grid")
+
+
+def _machine(job: ResolvedJob) -> Iterator[Finding]:
+    """Find more CPUs or memory than a VM has; what its own software takes of them is not known here."""
+    _, flavor = gke_target(job)
+    machine, spec = shape(flavor).machine, job.spec
+    memory = int(machine.memory_gb)
+    for field, asked, has, unit in (
+        ("cpu", spec.cpu, machine.vcpus, "vCPUs"),
+        ("memory_gib", spec.memory_gib, memory, "GiB"),
+        ("shared_memory_gib", spec.shared_memory_gib, memory, "GiB"),
+    ):
+        if asked and asked >= has:
+            message = f"is {asked}, and a VM of {flavor.name} ({machine.name}) has {has} {unit} with its own software's"
+            yield job.finding(
+                (field,), message, rule="job-machine", allowed=f"less than {has}", nearest=int(has * 0.9) or None
+            )
+
+
+def _placement(job: ResolvedJob) -> Iterator[Finding]:
+    """Find a level of a topology that the flavor does not have, and one that can never hold all VMs of the job."""
+    gke, flavor = gke_target(job)
+    levels, chosen, rule = placement_levels(flavor), gke.placement, "job-placement"
+    if chosen is None:
+        return
+    if not levels:
+        slices = bool(flavor.topology_levels)
+        why = "puts each slice on VMs of one node pool already" if slices else "has no topology"
+        other = "the field left out" + ("" if slices else ", or topology_aware: true of the flavor's pools")
+        yield job.finding(("gke", "placement"), f"{flavor.name} {why}", rule=rule, allowed=other)
+    elif chosen.level not in levels:
+        nearest = next((name for name, label in levels.items() if label == chosen.level), None)
+        yield job.finding(
+            ("gke", "placement", "level"), f"{chosen.level!r} is not a level of {flavor.name}", rule=rule,
+            allowed=", ".join(levels), nearest=nearest or find_nearest(chosen.level, levels),
+        )  # fmt: skip
+    elif chosen.required and chosen.level == HOST and (gke.nodes or 1) > 1:
+        *wider, _ = levels
+        message = f"one host has one VM of {flavor.name}, and the job has {gke.nodes}: it would wait for ever"
+        yield job.finding(
+            ("gke", "placement", "level"), message, rule=rule,
+            allowed=f"{', '.join(wider)}, or required: false", nearest=wider[-1],
+        )  # fmt: skip
+
+
+def _directories(job: ResolvedJob) -> Iterator[Finding]:
+    """Find directories that the cluster's pods do not reach, and two on one instance, on which a pod waits for ever."""
+    gke, _ = gke_target(job)
+    mounted: dict[str, str] = {}
+    near = [
+        name
+        for name, directory in job.team.directories.items()
+        if reaches(job.environment.filestore[directory.filestore], job.environment.clusters[gke.cluster])
+    ]
+    for index, mount in enumerate(job.spec.mounts):
+        if (name := mount.source.directory) is None:
+            continue
+        path, instance = ("mounts", index, "source", "directory"), job.team.directories[name].filestore
+        if name not in near:
+            where = job.environment.filestore[instance].location
+            message = f"{name} is on Filestore in {where}, too far from cluster {gke.cluster}"
+            allowed = f"directories near it: {enumeration(near) or 'the team has none'}"
+            yield job.finding(path, message, rule="job-mount-far", allowed=allowed, nearest=near[0] if near else None)
+        elif instance in mounted:
+            message = f"{name} is on Filestore instance {instance}, as {mounted[instance]} is: a pod mounts it once"
+            yield job.finding(path, message, rule="job-mount-twice", allowed="one directory of each instance")
+        mounted.setdefault(instance, name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from training_platform.jobs.runs.naming import job_of
+from training_platform.jobs.naming import job_of
 from training_platform.jobs.runs.state import Run, State
 
 Json = Mapping[str, Any]

@@ -12,9 +12,9 @@ from typing import Any
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.attachments import of_vertex, vertex_gpu
 from training_platform.catalog.types import VertexSupport
-from training_platform.jobs.runs.naming import job_of
+from training_platform.jobs.naming import job_of
 from training_platform.jobs.runs.state import ENDED, Run, State, quoted
-from training_platform.jobs.vertex.body import job_spec
+from training_platform.jobs.vertex.custom_job import job_spec
 
 Json = Mapping[str, Any]
 TEAM_LABEL = "team"

@@ -13,10 +13,10 @@ from training_platform.config.reading.source import UnreadableError
 from training_platform.config.spec.environment import Environment
 from training_platform.config.spec.team import Team
 from training_platform.config.workspace import Workspace
+from training_platform.jobs.model import Target
+from training_platform.jobs.naming import job_of
 from training_platform.jobs.render import job_files, targets
 from training_platform.jobs.resolve import ResolvedJob, read_job
-from training_platform.jobs.runs.naming import job_of
-from training_platform.jobs.spec.job import Target
 from training_platform.resources.gke.cluster import cluster_name
 from training_platform.resources.gke.control_plane import context_name
 from training_platform.resources.scope import Scope, team_scope

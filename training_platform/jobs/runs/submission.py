@@ -1,25 +1,34 @@
-"""Submitting a job: what ``check`` refuses is never sent, and nothing is left half submitted."""
+"""Submitting a job: nothing that ``check`` refuses is sent, and nothing is left half submitted.
+
+Around the submission, source is uploaded to its bucket, values that only a deployment knows are filled into the
+bodies, and a record of the run is written.
+"""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
 from training_platform.clients.google_api import GoogleError
+from training_platform.clients.google_services import CloudStorage, filestore_address, lustre_address
 from training_platform.clients.kubernetes_api import JOBSETS, LOCAL_QUEUES, ClusterApi, ClusterError
 from training_platform.clients.vertex_ai import VertexJobs
 from training_platform.config.reading.errors import UserError
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import read_workspace
+from training_platform.jobs.container import output_uri, package_uri, sdist
 from training_platform.jobs.gke.jobset import jobset
+from training_platform.jobs.model import Target
+from training_platform.jobs.naming import as_run, new_run, point_runs
 from training_platform.jobs.render import chosen_target, judge
 from training_platform.jobs.resolve import ResolvedJob, read_job
-from training_platform.jobs.runs.naming import as_run, new_run, point_runs
 from training_platform.jobs.runs.places import Place, place_of
-from training_platform.jobs.spec.job import Target
-from training_platform.jobs.vertex.body import Collection, job_spec, vertex_body
+from training_platform.jobs.vertex.custom_job import Collection, job_spec, vertex_body
+from training_platform.jobs.vertex.pools import Deployed, filled
 from training_platform.resources.kueue.objects import QUEUE_LABEL
 
 
@@ -120,3 +129,50 @@ def submit_to_vertex(prepared: Prepared, vertex: VertexJobs) -> list[str]:
         message = f"There is no persistent resource {kept} in {vertex.parent}: deploy the team's stack first."
         raise UserError(message) from error
     return [name]
+
+
+Endpoint = Callable[[str], str | None]
+RECORD = "run.json"
+
+
+def delivered(prepared: Prepared, endpoint: Endpoint) -> Prepared:
+    """Upload a run's source, and return the run with everything filled in. Raises GoogleError.
+
+    ``endpoint`` tells where a local cloud has a service, by its name in paths. What was uploaded stays where the
+    submission then fails: the next one finds it there.
+    """
+    if (job := prepared.job) and (source := job.spec.source) and (uri := package_uri(job)):
+        CloudStorage(endpoint("storage")).put(uri, sdist(source, job.workspace.root))
+    bodies = tuple(filled(body, lambda thing: _look_up(thing, endpoint)) for body in prepared.bodies)
+    return replace(prepared, bodies=bodies)
+
+
+def _look_up(thing: Deployed, endpoint: Endpoint) -> str:
+    if thing.kind == "tensorboard":
+        return VertexJobs(thing.project, thing.location, endpoint("aiplatform")).tensorboard(thing.name)
+    if thing.kind == "lustre":
+        return lustre_address(thing.project, thing.location, thing.name, endpoint("lustre"))
+    return filestore_address(thing.project, thing.location, thing.name, endpoint("file"))
+
+
+def write_record(prepared: Prepared, runs: Sequence[str], endpoint: str | None, now: datetime) -> str | None:
+    """Write ``run.json`` into the folder of a run's output; return where, None for a job without output.
+
+    It outlives what a cluster keeps of a run. Raises GoogleError; the run is submitted all the same.
+    """
+    job, place = prepared.job, prepared.place
+    if job is None or place is None or (folder := output_uri(job)) is None:
+        return None
+    record = {
+        "runs": list(runs),
+        "team": place.team.name,
+        "environment": place.team.environment,
+        "target": place.target,
+        "place": place.key,
+        "file": job.source.file,
+        "submitted": now.isoformat(timespec="seconds"),
+        "bodies": list(prepared.bodies),
+    }
+    uri = f"{folder}/{RECORD}"
+    CloudStorage(endpoint).put(uri, json.dumps(record, indent=2).encode(), "application/json")
+    return uri

@@ -20,11 +20,10 @@ from training_platform.clients.kubernetes_api import (
 )
 from training_platform.clients.vertex_ai import PIPELINES, VertexJobs
 from training_platform.jobs.gke.jobset import jobset as jobset_of
-from training_platform.jobs.gke.layout import gke_target, layout
-from training_platform.jobs.gke.pod import CONTAINER
+from training_platform.jobs.gke.pods import CONTAINER, gke_target, layout
 from training_platform.jobs.gke.rules import demand, reach
+from training_platform.jobs.naming import point_runs
 from training_platform.jobs.resolve import ResolvedJob
-from training_platform.jobs.runs.naming import point_runs
 from training_platform.jobs.runs.on_gke import JOBSET_LABEL, flavors_of, gke_run, holds, workload_of
 from training_platform.jobs.runs.on_vertex import (
     ENVIRONMENT_LABEL,

@@ -6,22 +6,37 @@ Whole numbers of 64 bits are texts in this API's JSON.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from datetime import datetime, timedelta
+from typing import Any, Literal, NamedTuple, get_args
 
 from training_platform.catalog import IMAGES
+from training_platform.catalog.attachments import of_vertex
+from training_platform.catalog.prices import Cost, machines_cost
 from training_platform.catalog.topologies import hosts
 from training_platform.catalog.types import MachineType
 from training_platform.config.spec.node_options import VmSpec
-from training_platform.jobs.container import container, named, variables
-from training_platform.jobs.launching import argv, image, launch_variables, module
-from training_platform.jobs.mounts import share_folder
+from training_platform.config.spec.team import PersistentResourceSpec
+from training_platform.jobs.container import (
+    argv,
+    container,
+    image,
+    launch_variables,
+    module,
+    named,
+    package_uri,
+    share_folder,
+    variables,
+)
+from training_platform.jobs.model import VertexTarget
 from training_platform.jobs.resolve import ResolvedJob
-from training_platform.jobs.sdist import package_uri
-from training_platform.jobs.spec.vertex import VertexTarget
-from training_platform.jobs.vertex.deployed import filestore_address, instance_address, lustre_address
+from training_platform.resources.filestore.instance import instance_name
 from training_platform.resources.scope import environment_scope
 from training_platform.resources.storage.data_sets import lustre_place
+from training_platform.resources.storage.lustre import instance_id
+from training_platform.resources.vertex.tensorboard import tensorboard_name
 
 Role = Literal["chief", "workers", "reducers", "evaluator"]
 ROLES: tuple[Role, ...] = ("chief", "workers", "reducers", "evaluator")  # by their place in the list
@@ -182,3 +197,125 @@ def _lustre_mounts(job: ResolvedJob) -> list[dict[str, str]]:
 def share(job: ResolvedJob, directory: str) -> str:
     """Return the name of the file share that a team's directory is on."""
     return job.environment.filestore[job.team.directories[directory].filestore].share
+
+
+ADVISED = timedelta(days=30)  # after which to make one anew; Vertex AI docs, create a persistent resource, read 2026-08
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptMachines:
+    """The VMs of a persistent resource; ``cost`` is per hour, of the VMs that there are.
+
+    What ``used`` counts of a Ray cluster is not documented: none is said to be idle.
+    """
+
+    state: str
+    vms: int
+    used: int
+    age: timedelta
+    cost: Cost
+    ray: bool
+
+    @property
+    def idle(self) -> bool:
+        """Whether it has VMs and no job uses any."""
+        return self.vms > 0 and self.used == 0 and not self.ray
+
+    @property
+    def old(self) -> bool:
+        """Whether it is older than Google advises."""
+        return self.age > ADVISED
+
+    def __str__(self) -> str:
+        """Return one line."""
+        # Disks and Vertex AI's own fee are in no price.
+        price = f"at least {self.cost.least:.2f} USD an hour"
+        idle = ", idle" if self.idle else ""
+        old = f", made {self.age.days} days ago: make it anew after {ADVISED.days}" if self.old else ""
+        vms = f"{self.vms} VMs of Ray" if self.ray else f"{self.used} of {self.vms} VMs in use"
+        return f"{self.state}, {vms}, {price}{idle}{old}"
+
+
+def kept_machines(spec: PersistentResourceSpec, body: dict[str, Any], now: datetime) -> KeptMachines:
+    """Return what a persistent resource is doing; ``body`` is Vertex AI's answer, whose counts are texts."""
+    pools = body.get("resourcePools", ())
+    counts = [(int(pool.get("replicaCount", 0)), int(pool.get("usedReplicaCount", 0))) for pool in pools]
+    costs = [_cost(pool["machineSpec"], spec.region, vms) for pool, (vms, _) in zip(pools, counts, strict=True)]
+    made = datetime.fromisoformat(body["createTime"])
+    return KeptMachines(
+        state=body.get("state", "STATE_UNSPECIFIED"),
+        vms=sum(vms for vms, _ in counts),
+        used=sum(used for _, used in counts),
+        age=now - made,
+        cost=sum(costs, Cost()),
+        ray=spec.ray is not None,
+    )
+
+
+def _cost(machine: dict[str, Any], region: str, vms: int) -> Cost:
+    name = machine["machineType"]
+    row = of_vertex(name, machine.get("acceleratorType"), machine.get("acceleratorCount"))
+    return machines_cost(row, "on-demand", region, vms, vms) if row else Cost(unpriced=(name,))
+
+
+Kind = Literal["filestore", "lustre", "tensorboard"]
+_REFERENCE = re.compile(rf"\{{({'|'.join(get_args(Kind))}):([^/}}]+)/([^/}}]+)/([^/}}]+)\}}")
+
+
+class Deployed(NamedTuple):
+    """A thing of Google Cloud: an instance's address, or the full name of a TensorBoard."""
+
+    kind: Kind
+    project: str
+    location: str
+    name: str
+
+    def __str__(self) -> str:
+        """Return the text that stands for it."""
+        return f"{{{self.kind}:{self.project}/{self.location}/{self.name}}}"
+
+
+def filestore_address(job: ResolvedJob, directory: str) -> str:
+    """Return what stands for the address of the instance that a team's directory is on."""
+    return instance_address(job, job.team.directories[directory].filestore)
+
+
+def instance_address(job: ResolvedJob, key: str) -> str:
+    """Return what stands for the address of a Filestore instance of the environment."""
+    name = instance_name(job.team.environment, key)
+    return str(Deployed("filestore", job.environment.project, job.environment.filestore[key].location, name))
+
+
+def lustre_address(job: ResolvedJob, key: str) -> str:
+    """Return what stands for the address of a Managed Lustre instance of the environment."""
+    name = instance_id(key, environment_scope(job.team.environment, job.environment))
+    return str(Deployed("lustre", job.environment.project, job.environment.lustre[key].location, name))
+
+
+def tensorboard_reference(job: ResolvedJob, region: str) -> str:
+    """Return what stands for the full name of the team's TensorBoard in a region."""
+    return str(Deployed("tensorboard", job.scope.project, region, tensorboard_name(region, job.scope)))
+
+
+def references(body: Any) -> set[Deployed]:
+    """Return everything that a body leaves to a submission."""
+    if isinstance(body, str):
+        return {Deployed(kind, *parts) for kind, *parts in _REFERENCE.findall(body)}
+    parts = body.values() if isinstance(body, Mapping) else body if isinstance(body, (list, tuple)) else ()
+    return {found for part in parts for found in references(part)}
+
+
+def filled(body: Any, look_up: Callable[[Deployed], str]) -> Any:
+    """Return a body in which everything is filled in; each thing is looked up once."""
+    known = {found: look_up(found) for found in sorted(references(body))}
+
+    def fill(part: Any) -> Any:
+        if isinstance(part, str):
+            for found, value in known.items():
+                part = part.replace(str(found), value)
+            return part
+        if isinstance(part, Mapping):
+            return {key: fill(value) for key, value in part.items()}
+        return [fill(value) for value in part] if isinstance(part, (list, tuple)) else part
+
+    return fill(body)

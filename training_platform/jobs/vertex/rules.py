@@ -9,20 +9,22 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 
-from training_platform.catalog import BOOT_DISK_LIMITS
+from training_platform.catalog import ACCELERATORS, BOOT_DISK_LIMITS, MACHINE_TYPES
+from training_platform.catalog.attachments import vertex_counts
+from training_platform.catalog.locations import region_of
+from training_platform.catalog.nearest import find_nearest
 from training_platform.catalog.topologies import legal_for, legal_topologies, nearest_topology
-from training_platform.catalog.types import MachineType
+from training_platform.catalog.types import Capacity, MachineType
 from training_platform.config.reading.finding import Finding, Path, Severity
 from training_platform.config.reading.section import enumeration
-from training_platform.config.spec.team import PersistentResourceSpec
-from training_platform.jobs.data_sets import data_set_findings
+from training_platform.config.spec.node_options import VmSpec
+from training_platform.config.spec.team import OWN_ATTACHMENT, PersistentResourceSpec
+from training_platform.config.team_references import missing_attachment
+from training_platform.jobs.container import fixed_path, mount_path
+from training_platform.jobs.model import Mount, Pipeline, Reducers, Sweep, VertexTarget
 from training_platform.jobs.resolve import ResolvedJob
-from training_platform.jobs.rules import readable
-from training_platform.jobs.spec.vertex import VertexTarget
-from training_platform.jobs.vertex.place_rules import place_findings
-from training_platform.jobs.vertex.pool_rules import offered, role_findings, wrong_machine
-from training_platform.jobs.vertex.pools import pools, program_texts, vertex_target, vms
-from training_platform.jobs.vertex.study_rules import study_findings
+from training_platform.jobs.rules import data_set_findings, readable
+from training_platform.jobs.vertex.pools import Pool, pools, program_texts, vertex_target, vms
 from training_platform.resources.network.vertex_attachment import attachment
 from training_platform.resources.vertex.machines import (
     refused_disk_size,
@@ -182,3 +184,260 @@ def _output(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
             allowed=f"a bucket in {target.region}: {enumeration(near) or 'the team has none'}",
             nearest=near[0] if near else None,
         )  # fmt: skip
+
+
+_NO_PEERING = ("h100-mega", "h200", "b200")
+
+
+def place_findings(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
+    """Yield what is wrong with where a job on Vertex AI is, and what it reaches from there."""
+    yield from _network(job, target)
+    yield from _regions(job, target)
+    yield from _network_attachment(job, target)
+    yield from _reservation(job, target)
+    yield from _mounts(job, target)
+    yield from _place_machine(job, target)
+
+
+def _network(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
+    rule, path = "job-vertex-network", ("vertex", "network")
+    if target.network is None:
+        return
+    if target.network_attachment:
+        message = "stands beside network_attachment, and a job has one of the two"
+        yield job.finding(path, message, rule=rule, allowed="network or network_attachment")
+    accelerator = target.machine.accelerator
+    if accelerator and accelerator.name in _NO_PEERING:
+        message = f"{target.machine_type} does not support peered networks"
+        yield job.finding(path, message, rule=rule, allowed="network_attachment")
+
+
+def _regions(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
+    """Find a network attachment or key of another region."""
+    for field, text in (("network_attachment", target.network_attachment), ("kms_key", target.kms_key)):
+        region = text.split("/")[3] if text and text != OWN_ATTACHMENT else target.region
+        if region != target.region:
+            message = f"is in {region}, and the job runs in {target.region}"
+            yield job.finding(("vertex", field), message, rule="job-vertex-place", allowed=f"one in {target.region}")
+
+
+def _network_attachment(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
+    """Find an attachment of the environment where it has none that the team's VMs may use."""
+    if target.network_attachment == OWN_ATTACHMENT:
+        for message, allowed in missing_attachment(job.team, job.environment, target.region):
+            yield job.finding(("vertex", "network_attachment"), message, rule="job-vertex-network", allowed=allowed)
+
+
+def _reservation(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
+    if target.reservation is None:
+        return
+    rule, path = "job-vertex-reservation", ("vertex", "reservation")
+    if target.capacity != "on-demand":
+        message = f"is for on-demand VMs, and the job's are {target.capacity}"
+        yield job.finding(path, message, rule=rule, allowed="no reservation, or capacity: on-demand")
+    zone = target.reservation.split("/")[3]
+    if region_of(zone) != target.region:
+        message = f"is in {zone}, and the job runs in {target.region}"
+        yield job.finding(path, message, rule=rule, allowed=f"a reservation in a zone of {target.region}")
+    if target.persistent_resource:
+        message = f"is for new VMs, and the job runs on those of {target.persistent_resource}"
+        yield job.finding(path, message, rule=rule, allowed="none")
+
+
+def _mounts(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
+    """Find paths that Vertex AI does not offer, shares that it cannot reach, and protection that it does not give."""
+    for index, mount in enumerate(job.spec.mounts):
+        where, network = fixed_path(job, mount), _in_network(job, mount)
+        if mount_path(job, mount) != where:
+            message = f"is {mount.path}, and Vertex AI mounts it at {where}"
+            path = ("mounts", index, "path")
+            yield job.finding(path, message, rule="job-vertex-mount", allowed=f"none, or {where}", nearest=where)
+        if mount.read_only:
+            message = "is not kept on Vertex AI, which mounts everything for writing"
+            path = ("mounts", index, "read_only")
+            yield job.finding(path, message, rule="job-vertex-mount", severity="warning", allowed="false")
+        if network and not (target.network or target.network_attachment):
+            message = f"{network}, which a job without network does not reach"
+            path = ("mounts", index, "source")
+            yield job.finding(
+                path, message, rule="job-vertex-mount", allowed="vertex.network or vertex.network_attachment"
+            )
+
+
+def _in_network(job: ResolvedJob, mount: Mount) -> str | None:
+    """Return where a mount is, of those that are in the VPC."""
+    if mount.source.directory:
+        return f"{mount.source.directory} is on Filestore"
+    data = job.environment.data_sets.get(mount.source.data_set or "")
+    if data and (data.filestore or data.lustre):
+        return f"{mount.source.data_set} is on {'Filestore' if data.filestore else 'Managed Lustre'}"
+    return None
+
+
+def _place_machine(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
+    """Find more CPUs or memory than the machine has, and what wants /dev/shm, whose size Vertex AI has no field for.
+
+    A CustomJobSpec says nothing of it in the discovery document of 2026-11-06; how large it is there was not read.
+    """
+    machine, spec = target.machine, job.spec
+    for field, asked, has in (("cpu", spec.cpu, machine.vcpus), ("memory_gib", spec.memory_gib, machine.memory_gb)):
+        if asked and asked > has:
+            message = f"is {asked}, and {machine.name} has {has:g}; a job on Vertex AI has the whole machine"
+            allowed, nearest = f"at most {has:g}", int(has)
+            yield job.finding((field,), message, rule="job-vertex-size", allowed=allowed, nearest=nearest)
+    for field, size in (("shared_memory_gib", spec.shared_memory_gib), ("data_loaders", spec.data_loaders)):
+        if size:
+            message = "wants memory as /dev/shm, and Vertex AI has no field for its size"
+            rule, allowed = "job-vertex-shared-memory", "GKE alone"
+            yield job.finding((field,), message, rule=rule, severity="warning", allowed=allowed)
+
+
+_CHOICES: tuple[Capacity, ...] = ("on-demand", "flex-start", "spot")
+
+
+def role_findings(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
+    """Yield what is wrong with the roles beside the workers, each at its own machine type."""
+    others = [pool for pool in pools(target) if len(pool.field) > 1]
+    tpu = target.machine.kind == "tpu"
+    for pool in others:
+        if tpu:
+            message = f"{target.machine_type} is a TPU, whose slice is one pool of one replica"
+            yield job.finding(("vertex", pool.field[0]), message, rule="job-vertex-tpu-pool", allowed="none")
+        else:
+            yield from _machine(job, target, pool)
+    if target.reducers and not tpu:
+        yield from _reducers(job, target, target.reducers)
+
+
+def offered(machine: MachineType) -> list[Capacity]:
+    """Return the provisioning models that Vertex AI has for a machine type."""
+    support = machine.accelerator.vertex if machine.accelerator else None
+    quotas = support.quotas if support else machine.vertex_cpu_quota
+    flex = support is not None and support.flex_start
+    return [each for each in _CHOICES if each in quotas and (flex or each != "flex-start")]
+
+
+def wrong_machine(job: ResolvedJob, field: tuple[str, ...], vm: VmSpec) -> Finding | None:
+    """Return the finding of a machine type that is not for training on Vertex AI, or of GPUs that do not go with it."""
+    own = MACHINE_TYPES[vm.machine_type]
+    if not own.vertex:
+        return _not_offered(job, field, own)
+    counts = vertex_counts(own, ACCELERATORS[vm.accelerator]) if vm.accelerator else (vm.accelerator_count,)
+    if vm.accelerator_count in counts:
+        return None
+    message = f"{own.name} does not go with {vm.accelerator_count} {vm.accelerator} on Vertex AI"
+    allowed = ", ".join(map(str, counts)) or "an N1 machine type that takes it, or no accelerator"
+    near = min(counts, key=lambda each: abs(each - vm.accelerator_count), default=None)
+    where = ("vertex", *field[:-1], "accelerator_count" if counts else "accelerator")
+    return job.finding(where, message, rule="job-vertex-accelerator", allowed=allowed, nearest=near)
+
+
+def _not_offered(job: ResolvedJob, field: tuple[str, ...], machine: MachineType) -> Finding:
+    names = [name for name, each in MACHINE_TYPES.items() if each.vertex]
+    return job.finding(
+        ("vertex", *field), f"{machine.name} is not for training on Vertex AI", rule="job-vertex-machine",
+        allowed=enumeration(names), nearest=find_nearest(machine.name, names),
+    )  # fmt: skip
+
+
+def _machine(job: ResolvedJob, target: VertexTarget, pool: Pool) -> Iterator[Finding]:
+    machine, path = pool.machine, ("vertex", *pool.field)
+    if refused := wrong_machine(job, pool.field, pool.vm):
+        yield refused
+    elif target.capacity == "flex-start" and pool.vm.title != target.title:
+        message = f"is {pool.vm.title}, and flex-start has one machine type for all pools"
+        allowed = target.title
+        yield job.finding(path, message, rule="job-vertex-flex-pools", allowed=allowed, nearest=allowed)
+    elif target.capacity not in offered(machine):
+        allowed = enumeration([name for name, each in MACHINE_TYPES.items() if target.capacity in offered(each)])
+        message = f"{target.capacity} is not offered for {pool.vm.title}"
+        yield job.finding(path, message, rule="job-vertex-capacity", allowed=allowed)
+    elif target.persistent_resource:
+        kept = job.team.vertex.persistent_resources[target.persistent_resource].pools.values()
+        has = dict.fromkeys(each.title for each in kept)
+        if pool.vm.title not in has:
+            allowed, nearest = ", ".join(has), next(iter(has))
+            message = f"is {pool.vm.title}, and persistent resource {target.persistent_resource} has {allowed}"
+            yield job.finding(path, message, rule="job-vertex-resource", allowed=allowed, nearest=nearest)
+
+
+def _reducers(job: ResolvedJob, target: VertexTarget, reducers: Reducers) -> Iterator[Finding]:
+    """Find a Reduction Server without GPUs to serve, with GPUs of its own, or for a single worker."""
+    rule, workers = "job-vertex-reducers", target.machine
+    path = ("vertex", "reducers")
+    if MACHINE_TYPES[reducers.machine_type].accelerator:
+        message = f"{reducers.machine_type} has accelerators, which Reduction Server does not use"
+        yield job.finding(
+            (*path, "machine_type"), message, rule=rule, allowed="a machine without", nearest="n1-highcpu-16"
+        )
+    if workers.kind != "gpu":
+        message = f"adds up the gradients of GPUs, and {workers.name} has none"
+        yield job.finding(path, message, rule=rule, allowed="none")
+    elif target.replicas == 1:
+        message = "adds up the gradients of several VMs, and the job has one"
+        yield job.finding(path, message, rule=rule, allowed="none, or replicas of at least 2")
+
+
+_TRIALS_PER_PARAMETER = 10
+
+
+def study_findings(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
+    """Yield what is wrong with the sweep and the pipeline around a job."""
+    if job.spec.sweep:
+        yield from _sweep(job, job.spec.sweep)
+        if target.machine.kind == "tpu":
+            message = f"is not offered for TPUs on Vertex AI, and {target.machine_type} is one"
+            yield job.finding(("sweep",), message, rule="job-vertex-tpu-sweep", allowed="GPUs, or a job for each point")
+    if target.pipeline:
+        yield from _pipeline(job, target.pipeline)
+
+
+def _sweep(job: ResolvedJob, sweep: Sweep) -> Iterator[Finding]:
+    if sweep.metric is None:
+        message = "has no metric, which every trial on Vertex AI reports"
+        yield job.finding(("sweep",), message, rule="job-vertex-metric", allowed="metric, such as accuracy")
+    elif any(letter.isspace() for letter in sweep.metric):
+        message, nearest = f"{sweep.metric!r} has blanks", "_".join(sweep.metric.split())
+        yield job.finding(
+            ("sweep", "metric"), message, rule="job-vertex-metric", allowed="a name without blanks", nearest=nearest
+        )
+    if sweep.parallel > sweep.size:
+        message = f"is {sweep.parallel}, and there are {sweep.size} trials"
+        allowed = f"at most {sweep.size}"
+        yield job.finding(
+            ("sweep", "parallel"), message, rule="job-vertex-parallel", allowed=allowed, nearest=sweep.size
+        )
+    if sweep.max_failed_trials and sweep.max_failed_trials > sweep.size:
+        message = f"is {sweep.max_failed_trials}, and there are {sweep.size} trials"
+        yield job.finding(
+            ("sweep", "max_failed_trials"), message, rule="job-vertex-failed-trials",
+            allowed=f"at most {sweep.size}", nearest=sweep.size,
+        )  # fmt: skip
+    wanted = _TRIALS_PER_PARAMETER * len(sweep.parameters)
+    if sweep.method == "bayesian" and sweep.size < wanted:
+        message = f"is {sweep.size}, few for a search over {len(sweep.parameters)} parameters"
+        yield job.finding(
+            ("sweep", "trials"), message, rule="job-vertex-trials", severity="warning",
+            allowed=f"at least {wanted}, as Vertex AI advises", nearest=wanted,
+        )  # fmt: skip
+
+
+def _pipeline(job: ResolvedJob, pipeline: Pipeline) -> Iterator[Finding]:
+    rule, path = "job-vertex-pipeline", ("vertex", "pipeline")
+    if pipeline.data_set is None and pipeline.model is None:
+        yield job.finding(path, "has neither a data set nor a model", rule=rule, allowed="data_set, model or both")
+    if pipeline.model and not job.spec.output:
+        message = "is uploaded from below output, and the job has none"
+        yield job.finding((*path, "model"), message, rule=rule, allowed="output, one of the team's buckets")
+    if pipeline.data_set is None:
+        return
+    if pipeline.read_as == "files" and not job.spec.output:
+        message = "is read as files below output, and the job has none"
+        yield job.finding((*path, "data_set"), message, rule=rule, allowed="output, or read_as: bigquery")
+    if pipeline.read_as == "bigquery" and pipeline.annotation_schema:
+        message = "is for files, and the data set is read from BigQuery"
+        yield job.finding((*path, "annotation_schema"), message, rule=rule, allowed="none")
+    split = pipeline.split
+    if (total := split.training + split.validation + split.test) != 100:
+        message = f"adds up to {total} percent"
+        yield job.finding((*path, "split"), message, rule=rule, allowed="100 percent in all")

@@ -17,8 +17,8 @@ from tests.training_platform.jobs.runs.api_stub import ApiStub, served, write_ku
 from training_platform.cli.main import app
 from training_platform.config.workspace import read_workspace
 from training_platform.jobs.gke.jobset import jobset
+from training_platform.jobs.naming import as_run
 from training_platform.jobs.resolve import read_job
-from training_platform.jobs.runs.naming import as_run
 from training_platform.sandbox.cloud.faults.scenario import parse_scenario
 from training_platform.sandbox.cloud.http.server import serve
 

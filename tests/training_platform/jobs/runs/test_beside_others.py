@@ -10,8 +10,8 @@ import pytest
 from training_platform.clients.google_services import node_pools
 from training_platform.clients.kubernetes_api import JOBSETS, LOCAL_QUEUES, WORKLOADS, ClusterApi, Kind
 from training_platform.jobs.gke.jobset import jobset
+from training_platform.jobs.naming import as_run
 from training_platform.jobs.resolve import ResolvedJob
-from training_platform.jobs.runs.naming import as_run
 from training_platform.jobs.runs.on_gke import gke_run
 from training_platform.jobs.runs.places import place_of
 from training_platform.jobs.runs.watching import why_gke

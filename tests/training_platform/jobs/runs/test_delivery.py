@@ -14,10 +14,9 @@ import pytest
 
 from tests.training_platform.jobs.conftest import TODAY
 from tests.training_platform.jobs.runs.vertex_cloud import PROJECT, Cloud, Command, job_command, write_repository
-from training_platform.jobs.runs.delivery import delivered
-from training_platform.jobs.runs.submission import prepare
-from training_platform.jobs.sdist import sdist
-from training_platform.jobs.spec.source import PythonSource
+from training_platform.jobs.container import sdist
+from training_platform.jobs.model import PythonSource
+from training_platform.jobs.runs.submission import delivered, prepare
 from training_platform.sandbox.cloud.http.server import serve
 
 pytestmark = pytest.mark.filterwarnings("ignore:You are using a Python version:FutureWarning")

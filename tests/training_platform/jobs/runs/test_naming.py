@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
+from training_platform.jobs.naming import as_run, job_of, new_run
 from training_platform.jobs.resolve import ResolvedJob
-from training_platform.jobs.runs.naming import as_run, job_of, new_run
 
 JOB = """\
 command: [torchrun]

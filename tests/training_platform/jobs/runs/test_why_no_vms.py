@@ -12,7 +12,7 @@ from tests.training_platform.jobs.conftest import TODAY
 from training_platform.clients.google_api import GoogleError
 from training_platform.config.workspace import read_workspace
 from training_platform.jobs.resolve import ResolvedJob
-from training_platform.jobs.runs.why_no_vms import vm_sentences
+from training_platform.jobs.runs.why_on_gke import vm_sentences
 
 Json = dict[str, Any]
 Take = Callable[..., ResolvedJob]

@@ -12,7 +12,7 @@ from typer.testing import Result
 
 from tests.training_platform.jobs.runs.vertex_cloud import PROJECT, Cloud, Command, submit
 from training_platform.clients.google_services import CloudLogging
-from training_platform.jobs.runs import kept_logs
+from training_platform.jobs.runs import logs
 from training_platform.jobs.runs.state import Run
 
 pytestmark = pytest.mark.filterwarnings("ignore:You are using a Python version:FutureWarning")
@@ -74,7 +74,7 @@ def test_more_lines_than_a_page_come_once_each(job: Command, vertex: Cloud, root
 
 
 def test_following_goes_on_until_the_run_has_ended(job: Command, vertex: Cloud, root: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(kept_logs, "_POLL_SECONDS", 0.05)
+    monkeypatch.setattr(logs, "_POLL_SECONDS", 0.05)
     run = submit(job, root)
     own = identity(job, run)
     results: list[Result] = []
@@ -93,7 +93,7 @@ def test_following_goes_on_until_the_run_has_ended(job: Command, vertex: Cloud, 
 
 
 def test_a_line_that_two_polls_see_is_printed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_logs, "_POLL_SECONDS", 0)
+    monkeypatch.setattr(logs, "_POLL_SECONDS", 0)
     first, second = (
         {"insertId": str(number), "timestamp": "2026-11-22T10:00:00Z", "textPayload": f"line {number}"}
         for number in (1, 2)
@@ -112,7 +112,7 @@ def test_a_line_that_two_polls_see_is_printed_once(monkeypatch: pytest.MonkeyPat
     )  # fmt: skip
     ids = iter([{"7": ""}, {"7": ""}, {"7": "", "8": "1"}])
     log = cast("CloudLogging", Log())
-    lines = list(kept_logs.vertex_lines(log, run, lambda: next(ids), ended=lambda: next(ends)))
+    lines = list(logs.vertex_lines(log, run, lambda: next(ids), ended=lambda: next(ends)))
 
     assert [line[1] for line in lines] == ["line 1", "line 2"]
     assert 'timestamp>="2026-11-22T09:00:00Z"' in asked[0]

@@ -8,8 +8,8 @@ import secrets
 from collections.abc import Iterator
 from itertools import product
 
+from training_platform.jobs.model import Sweep
 from training_platform.jobs.resolve import ResolvedJob
-from training_platform.jobs.spec.sweep import Sweep
 
 SUFFIX_LENGTH = 5
 PLACEHOLDER = "{run}"

@@ -1,0 +1,416 @@
+"""A training job as researchers write it: the program, and where it runs; one file serves GKE and Vertex AI."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from training_platform.config.reading.conflicts import Conflict, Consistent
+from training_platform.config.reading.section import MachineTypeName, Name, Region, Section
+from training_platform.config.reading.texts import Image, SecretVersion, Variable, form
+from training_platform.config.spec.node_options import VmSpec
+from training_platform.config.spec.team import VertexBootDisk
+
+_PROJECT = r"projects/[a-z0-9.:-]+"
+_PART = r"[A-Za-z0-9._-]+"
+
+Module = Annotated[str, form(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", "a Python module", "such as finetune.train")]
+Parameter = Annotated[
+    str, form(r"[A-Za-z_][A-Za-z0-9_.-]{0,62}", "a parameter's name", "letters, digits, ., _ and -, a letter first")
+]
+InFolder = Annotated[
+    str,
+    form(r"(?!/)(?!.*(^|/)\.\.(/|$))[^\0]+", "a path below the repository's folder", "such as src/train.py"),
+]
+Absolute = Annotated[
+    str, form(r"(/(?!\.{1,2}(/|$))[\w.{}-]+)+", "an absolute path of the container", "such as /mnt/data")
+]
+ExperimentName = Annotated[
+    str, form(r"[a-z0-9][a-z0-9-]{0,127}", "an experiment's name", "lower-case letters, digits and dashes")
+]
+Topic = Annotated[str, form(rf"{_PROJECT}/topics/{_PART}", "a Pub/Sub topic", "projects/PROJECT/topics/TOPIC")]
+Network = Annotated[
+    str,
+    form(
+        rf"projects/[0-9]+/global/networks/{_PART}",
+        "a peered network by its project's number",
+        "projects/NUMBER/global/networks/NAME",
+    ),
+]
+NetworkAttachment = Annotated[
+    str,
+    form(
+        rf"environment|{_PROJECT}/regions/{_PART}/networkAttachments/{_PART}",
+        "a network attachment",
+        "environment, or projects/PROJECT/regions/REGION/networkAttachments/NAME",
+    ),
+]
+KmsKey = Annotated[
+    str,
+    form(
+        rf"{_PROJECT}/locations/{_PART}/keyRings/{_PART}/cryptoKeys/{_PART}",
+        "a key of Cloud KMS",
+        "projects/PROJECT/locations/REGION/keyRings/RING/cryptoKeys/KEY",
+    ),
+]
+Reservation = Annotated[
+    str,
+    form(
+        rf"{_PROJECT}/zones/{_PART}/reservations/{_PART}",
+        "a reservation",
+        "projects/PROJECT/zones/ZONE/reservations/NAME",
+    ),
+]
+
+
+class PythonSource(Consistent):
+    """One file, or a package; it goes to the team's bucket as an sdist when the job is submitted."""
+
+    file: InFolder | None = Field(
+        default=None, description="One Python file, from the repository's folder.", examples=["src/train.py"]
+    )
+    package: InFolder | None = Field(
+        default=None,
+        description="Folder with pyproject.toml or setup.py, from the repository's.",
+        examples=["src"],
+    )
+    module: Module | None = Field(default=None, description="package: the module to run.", examples=["finetune.train"])
+    requirements: tuple[str, ...] = Field(
+        default=(), description="file: what pip installs beside it; a package says that itself."
+    )
+    image: Image | None = Field(
+        default=None,
+        description="Image with Python; default: Vertex AI's prebuilt one for the accelerator.",
+    )
+    bucket: Name | None = Field(default=None, description="The team's bucket for it; default: that of output.")
+
+    def conflicts(self) -> Iterator[Conflict]:
+        """Yield the fields that do not go together; of none and of both kinds of source that alone."""
+        if (self.file is None) == (self.package is None):
+            said = "neither file nor package is given" if self.file is None else "file and package are both given"
+            yield Conflict((), said, "file or package")
+            return
+        if self.package and not self.module:
+            yield Conflict(("package",), "does not say which module runs", "module beside it")
+        if self.file and self.module:
+            yield Conflict(("module",), "is for a package: the file itself runs", "none")
+        if self.package and self.requirements:
+            yield Conflict(("requirements",), "is for a file: a package names its own", "none")
+
+
+class MountSource(Consistent):
+    """What is mounted; one of these."""
+
+    directory: Name | None = Field(default=None, description="A directory of the team, on Filestore.")
+    bucket: Name | None = Field(default=None, description="A bucket of the team, by Cloud Storage FUSE.")
+    data_set: Name | None = Field(default=None, description="A data set of the environment, wherever it lies.")
+
+    def conflicts(self) -> Iterator[Conflict]:
+        """Yield that nothing, or more than one thing, is given."""
+        given = [name for name, value in self if value is not None]
+        if len(given) != 1:
+            said = f"{' and '.join(given)} are both given" if given else "says nothing to mount"
+            yield Conflict((), said, f"one of {' or '.join(type(self).model_fields)}")
+
+
+class Mount(Section):
+    """A directory or bucket that the job's containers see; the variable MOUNT_<NAME> holds its path."""
+
+    name: Name = Field(description="Name of the mount in this job.", examples=["data"])
+    source: MountSource = Field(description="What is mounted.")
+    path: Absolute | None = Field(
+        default=None,
+        description="Path in the container; default: /mnt/nfs/NAME or /gcs/BUCKET, where Vertex AI always has it.",
+    )
+    read_only: bool = Field(default=False, description="The job reads it only.")
+    caches: bool = Field(
+        default=False, description="Caches of models and compilers live here: HF_HOME and its like are set."
+    )
+    file_cache_gib: int = Field(
+        default=0, ge=0, description="Bucket on GKE: GiB of the boot disk that keep what was read; default: none."
+    )
+
+
+Value = int | float | str
+
+
+class Range(Consistent):
+    """The values of one parameter: a list, or for a search everything between two bounds."""
+
+    values: tuple[Value, ...] = Field(default=(), description="The values, each of them tried by a grid.")
+    min: int | float | None = Field(default=None, description="Search: least value.")
+    max: int | float | None = Field(default=None, description="Search: largest value.")
+    scale: Literal["linear", "log"] = Field(default="linear", description="Search: how values lie between the bounds.")
+
+    def conflicts(self) -> Iterator[Conflict]:
+        """Yield the fields that do not go together."""
+        bounds = [name for name in ("min", "max") if getattr(self, name) is not None]
+        if self.values and bounds:
+            yield Conflict((bounds[0],), "stands beside values", "values, or min and max")
+        elif not self.values and len(bounds) < 2:
+            yield Conflict((), "has no values", "values, or min and max")
+        if len(set(self.values)) < len(self.values):
+            yield Conflict(("values",), "has a value twice", "each once")
+        if self.min is not None and self.max is not None and self.min >= self.max:
+            yield Conflict(("max",), f"is {self.max}, and min is {self.min}", f"more than {self.min}")
+        if self.scale == "log" and self.min is not None and self.min <= 0:
+            yield Conflict(("min",), f"is {self.min}, and has no logarithm", "more than 0")
+
+
+class Sweep(Consistent):
+    """What is tried: every combination of the parameters' values, or those that a search picks."""
+
+    parameters: dict[Parameter, Range] = Field(
+        min_length=1,
+        description="Parameters by name; each is an argument, --NAME=VALUE.",
+    )
+    method: Literal["grid", "random", "bayesian"] = Field(
+        default="grid", description="grid: every combination. random, bayesian: a search, on Vertex AI alone."
+    )
+    metric: str | None = Field(
+        default=None, min_length=1, description="Metric that trials report (cloudml-hypertune); Vertex AI needs it."
+    )
+    goal: Literal["maximize", "minimize"] = Field(default="maximize", description="What is best of the metric.")
+    trials: Annotated[int, Field(ge=1)] | None = Field(default=None, description="Search: trials in all.")
+    parallel: int = Field(
+        default=1, ge=1, description="Vertex AI: trials at a time. On GKE the team's queue says how many run."
+    )
+    max_failed_trials: int = Field(
+        default=0, ge=0, description="Vertex AI: failed trials that end it; default: the service decides."
+    )
+
+    def conflicts(self) -> Iterator[Conflict]:
+        """Yield the fields that do not go together."""
+        if self.method == "grid":
+            for name, values in self.parameters.items():
+                if not values.values:
+                    yield Conflict(("parameters", name), "has bounds, and a grid tries values", "values")
+            if self.trials is not None:
+                yield Conflict(("trials",), "is for a search: a grid tries every combination", "none")
+        elif self.trials is None:
+            yield Conflict((), f"does not say how many trials a {self.method} search has", "trials")
+        if self.trials is not None and self.max_failed_trials > self.trials:
+            yield Conflict(("max_failed_trials",), f"is {self.max_failed_trials}", f"at most {self.trials} (trials)")
+
+    @property
+    def size(self) -> int:
+        """Trials in all: those of the search, or the combinations of the grid."""
+        size = 1
+        for values in self.parameters.values():
+            size *= len(values.values)
+        return size if self.trials is None else self.trials
+
+
+class Placement(Section):
+    """How near each other Kueue puts the VMs of a job."""
+
+    level: str = Field(
+        description="Level of the flavor's topology in one domain of which the VMs are: block, subblock or host.",
+        examples=["block"],
+    )
+    required: bool = Field(
+        default=False, description="Wait until one domain has room for all; else VMs of several are taken, if need be."
+    )
+
+
+class GkeTarget(Consistent):
+    """A JobSet in the team's queue of one cluster; ``slices`` for TPUs, ``nodes`` for GPUs."""
+
+    cluster: Name = Field(description="Cluster of the environment in which the team has a share.")
+    flavor: str = Field(description="A flavor of which the team has a share in that cluster.", examples=["h100-spot"])
+    slices: int | None = Field(default=None, ge=1, description="TPU: slices that train together (multislice over 1).")
+    nodes: int | None = Field(default=None, ge=1, description="GPU: VMs that train together, each with all its GPUs.")
+    priority: Name | None = Field(default=None, description="One of the environment's priorities; default: 0.")
+    max_run_hours: int | None = Field(
+        default=None, ge=1, description="queued-provisioning: how long it needs its VMs; default: as long as the pools."
+    )
+    placement: Placement | None = Field(
+        default=None,
+        description="Flavor with a topology: how near the VMs are; default: as near as there is room, none required.",
+    )
+    grace_seconds: int = Field(
+        default=120,
+        ge=0,
+        le=3600,
+        description="Time between SIGTERM and the end, for a checkpoint; GKE gives spot VMs 25 seconds at most.",
+    )
+    pathways: bool = Field(
+        default=False,
+        description="TPU: one program controls all slices through Pathways, from a VM of the cluster's pathways pool.",
+    )
+    host_network: bool = Field(
+        default=False,
+        description="Use the VM's network: faster between slices, but pods then act as the node's service account.",
+    )
+
+    def conflicts(self) -> Iterator[Conflict]:
+        """Yield that none or both of the counts are given."""
+        if (self.slices is None) == (self.nodes is None):
+            given = "neither slices nor nodes is" if self.slices is None else "slices and nodes are both"
+            yield Conflict((), f"{given} given", "slices for a flavor of TPUs, nodes for one of GPUs")
+
+
+INT32 = 2**31 - 1
+_MOST_HOURS = 10_000 * 365 * 24  # a protobuf Duration ends at 10,000 years
+
+
+class OtherMachine(VmSpec):
+    """One replica of a role of its own, on a machine of its own."""
+
+
+class Reducers(Section):
+    """Reduction Server: VMs without GPUs that add up the gradients of the workers."""
+
+    replicas: int = Field(
+        ge=1, le=INT32, description="VMs; together they send as much as the workers do.", examples=[4]
+    )
+    machine_type: MachineTypeName = Field(default="n1-highcpu-16", description="Machine type; no GPUs.")
+    image: Image | None = Field(default=None, description="Image of the server; default: Google's.")
+
+
+class Split(Section):
+    """How a managed data set is divided, in percent."""
+
+    training: int = Field(default=80, ge=0, le=100, description="Percent for training.")
+    validation: int = Field(default=10, ge=0, le=100, description="Percent for validation.")
+    test: int = Field(default=10, ge=0, le=100, description="Percent for the test.")
+
+
+class UploadedModel(Section):
+    """The model that the pipeline uploads to the Model Registry, from AIP_MODEL_DIR."""
+
+    name: str = Field(
+        min_length=1, max_length=128, description="Name of the model in the registry.", examples=["ranker"]
+    )
+    image: Image = Field(
+        description="Image that serves it.", examples=["us-docker.pkg.dev/vertex-ai/prediction/tf2-gpu.2-15:latest"]
+    )
+
+
+class Pipeline(Section):
+    """A training pipeline around the job: a managed data set before it, the Model Registry after it."""
+
+    data_set: str | None = Field(
+        default=None, pattern=r"^[0-9]+$", description="Id of a managed data set of Vertex AI.", examples=["1234567890"]
+    )
+    read_as: Literal["files", "bigquery"] = Field(
+        default="files", description="How the job reads it: files below output, or a table of BigQuery."
+    )
+    annotation_schema: str | None = Field(
+        default=None,
+        pattern=r"^gs://.+$",
+        description="Images, text and video: schema of the annotations to export; tables have none.",
+    )
+    split: Split = Field(default=Split(), description="How the data set is divided.")
+    model: UploadedModel | None = Field(default=None, description="The model to upload; default: none.")
+
+
+class VertexTarget(VmSpec):
+    """A CustomJob of Vertex AI. ``replicas`` counts VMs; a TPU takes a topology instead, and one replica."""
+
+    region: Region = Field(description="Region of Vertex AI.")
+    topology: str | None = Field(default=None, description="TPU: shape of the slice, such as 4x8.")
+    replicas: int = Field(default=1, ge=1, le=INT32, description="GPU and CPU: VMs that train together.")
+    chief: OtherMachine | None = Field(
+        default=None, description="Another machine for the first replica, such as the scheduler of a Dask cluster."
+    )
+    reducers: Reducers | None = Field(default=None, description="Reduction Server, for all-reduce over many GPU VMs.")
+    evaluator: OtherMachine | None = Field(default=None, description="One more replica that evaluates checkpoints.")
+    capacity: Literal["on-demand", "spot", "flex-start"] = Field(
+        default="on-demand",
+        description="Provisioning model of the VMs; spot and flex-start charge the preemptible quota.",
+    )
+    reservation: Reservation | None = Field(
+        default=None,
+        description="on-demand: a reservation, shared with Vertex AI, whose VMs are just like the job's.",
+    )
+    timeout_hours: int = Field(default=24, ge=1, le=_MOST_HOURS, description="Longest run, in hours.")
+    max_wait_hours: int | None = Field(
+        default=None, ge=0, le=_MOST_HOURS, description="flex-start: longest wait; 0: for ever; default: 24 hours."
+    )
+    boot_disk: VertexBootDisk = Field(default=VertexBootDisk(), description="Boot disk of each VM.")
+    network: Network | None = Field(default=None, description="Peered network that the VMs are in.")
+    network_attachment: NetworkAttachment | None = Field(
+        default=None,
+        description="PSC interface to a network, environment for that one's own; H100 Mega, H200 and B200 need it.",
+    )
+    kms_key: KmsKey | None = Field(default=None, description="Key of Cloud KMS that encrypts the job's data.")
+    web_access: bool = Field(default=False, description="Let people open a shell in its containers.")
+    persistent_resource: Name | None = Field(default=None, description="The team's, to run on instead of new VMs.")
+    pipeline: Pipeline | None = Field(default=None, description="Run it as a training pipeline.")
+
+
+Target = Literal["gke", "vertex"]
+
+
+class Job(Consistent):
+    """A training job. Its name is its file's; its team is its folder's. {run} in texts is the run's name."""
+
+    environment: Name = Field(description="Environment of the team: stacks/Pulumi.ENVIRONMENT.yaml.")
+    image: Image | None = Field(default=None, description="Container image with its tag or digest; or source.")
+    source: PythonSource | None = Field(default=None, description="Python source instead of an image.")
+    command: tuple[str, ...] = Field(default=(), description="Program of the container; default: the image's.")
+    args: tuple[str, ...] = Field(default=(), description="Arguments of the program.")
+    env: dict[Variable, str] = Field(
+        default={}, description="Variables of the container; OUTPUT_URI is set to the output's folder."
+    )
+    secrets: dict[Variable, SecretVersion] = Field(
+        default={}, description="Variables whose values are secrets of the team, by name; never the values themselves."
+    )
+    cpu: int | None = Field(default=None, ge=1, description="vCPUs that it needs of each VM; default: what is free.")
+    memory_gib: int | None = Field(
+        default=None, ge=1, description="GiB of memory that it has of each VM at most; default: what is free."
+    )
+    shared_memory_gib: int | None = Field(
+        default=None,
+        ge=0,
+        description="GKE: size of /dev/shm in GiB, a part of the memory, and requested as such; default: no limit of "
+        "its own where a VM has several accelerators or data_loaders, else none.",
+    )
+    data_loaders: int = Field(
+        default=0,
+        ge=0,
+        le=1024,
+        description="Processes on each VM that load data and hand it over in /dev/shm; DATA_LOADERS holds the number.",
+    )
+    mounts: tuple[Mount, ...] = Field(default=(), description="Directories and buckets of the team.")
+    retries: int = Field(
+        default=3,
+        ge=0,
+        le=INT32,
+        description="Times that the whole job starts again after a failure; interruptions do not count. Vertex AI "
+        "counts itself: 0 is none, any other number is its own.",
+    )
+    output: Name | None = Field(
+        default=None, description="One of the team's buckets, for checkpoints and results; each run has its folder."
+    )
+    tensorboard: bool = Field(default=False, description="Show the logs below output in the team's TensorBoard.")
+    experiment: ExperimentName | None = Field(
+        default=None, description="Experiment of Vertex AI in which the run and what it logs are kept."
+    )
+    profiler: bool = Field(default=False, description="Set PROFILE_URI, and open the profiler's port on Vertex AI.")
+    notify: Topic | None = Field(
+        default=None,
+        description="Pub/Sub topic that is told when the program starts and ends.",
+    )
+    sweep: Sweep | None = Field(default=None, description="Run it with several values of its parameters.")
+    gke: GkeTarget | None = Field(default=None, description="Run it on GKE.")
+    vertex: VertexTarget | None = Field(default=None, description="Run it on Vertex AI.")
+
+    def conflicts(self) -> Iterator[Conflict]:
+        """Yield the fields that do not go together."""
+        if self.gke is None and self.vertex is None:
+            yield Conflict((), "the job does not say where it can run", "gke, vertex or both")
+        if (self.image is None) == (self.source is None):
+            given = "neither image nor source is" if self.image is None else "image and source are both"
+            yield Conflict(() if self.image is None else ("source",), f"{given} given", "image or source")
+        if self.source and self.command:
+            yield Conflict(("command",), "stands beside source, which says what runs", "args alone")
+        for name in self.secrets.keys() & self.env.keys():
+            yield Conflict(("secrets", name), "is a variable of env too", "one of the two")
+        names = [mount.name for mount in self.mounts]
+        for index, name in enumerate(names):
+            if name in names[:index]:
+                yield Conflict(("mounts", index, "name"), f"{name!r} is the name of another mount", "each once")

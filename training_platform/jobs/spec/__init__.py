@@ -1,1 +1,0 @@
-"""What researchers write of a job."""
