@@ -5,7 +5,7 @@ import pulumi
 from modules.environment import build_environment
 from modules.program import selected_stack
 from modules.team import build_team
-from training_platform.config.lending import lending
+from training_platform.config.workspace import lending
 
 stack, workspace = selected_stack()
 home = workspace.environment_of(stack)

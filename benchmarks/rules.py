@@ -16,9 +16,9 @@ from benchmarks.fleet import TODAY, Shape, write_fleet
 from benchmarks.measure import ROOT, table
 from training_platform.checks.planning.garbage_collector import collector_off
 from training_platform.checks.planning.outcome import rule_findings
+from training_platform.config.model.stack import Stack, parse_stack, stack_name
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import read_source
-from training_platform.config.spec.stack import Stack, parse_stack, stack_name
 from training_platform.config.workspace import Workspace, cross_check
 from training_platform.quota.ledger import capacity_ledger, project_ledgers, workspace_demand
 from training_platform.quota.requests import requested

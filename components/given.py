@@ -14,10 +14,9 @@ from pydantic import BaseModel, ValidationError
 
 from components.models import Place
 from training_platform.config.reading.finding import Path, dotted
-from training_platform.config.reading.numbers import whole_numbers
 from training_platform.config.reading.rejection import rejections
 from training_platform.config.reading.section import Name, fits
-from training_platform.config.reading.source import Source
+from training_platform.config.reading.source import Source, whole_numbers
 from training_platform.resources.scope import Scope, complete_labels
 from training_platform.resources.spelling import camel_case
 

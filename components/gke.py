@@ -12,9 +12,9 @@ from modules.gke import service_account as modules
 from modules.gke.cluster import GkeCluster, GkeClusterArgs
 from modules.gke.system_pool import SystemPool, SystemPoolArgs
 from modules.network.cluster_subnet import ClusterSubnet, ClusterSubnetArgs
-from training_platform.config.expansion.pools import cluster_pools
+from training_platform.config.model import cluster
 from training_platform.config.names import cpu_pool_name
-from training_platform.config.spec import cluster
+from training_platform.config.pools import cluster_pools
 from training_platform.resources.gke.node_pool import node_pool_name
 
 

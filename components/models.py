@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from training_platform.config.model.cluster import GpuNetworksSpec
+from training_platform.config.model.node_pool import NodePoolSpec
 from training_platform.config.reading.section import Cidr, Labels, Location, Name, ProjectId, Region, Section
-from training_platform.config.spec.networks import GpuNetworksSpec
-from training_platform.config.spec.node_pool import NodePoolSpec
 
 
 class Place(Section):

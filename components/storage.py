@@ -9,8 +9,8 @@ from components.models import Place
 from components.specs import of_models
 from modules.filestore.instance import FilestoreInstance, FilestoreInstanceArgs
 from modules.storage import bucket
-from training_platform.config.spec.storage import FilestoreSpec
-from training_platform.config.spec.team import BucketSpec
+from training_platform.config.model.storage import FilestoreSpec
+from training_platform.config.model.team import BucketSpec
 
 
 @of_models

@@ -8,7 +8,7 @@ from components.given import read, refusal
 from components.models import Place, TensorboardSpec
 from components.specs import of_models
 from modules.vertex import persistent_resource, tensorboard
-from training_platform.config.spec.team import PersistentResourceSpec
+from training_platform.config.model.team import PersistentResourceSpec
 
 
 @of_models

@@ -10,9 +10,9 @@ from modules.gke.node_pool import AcceleratorPool, AcceleratorPoolArgs
 from modules.gke.service_account import NodeAccount
 from modules.gke.workload_policies import WorkloadPolicies
 from modules.network.gpu_networks import GpuNetworks, GpuNetworksArgs
-from training_platform.config.expansion.gpu_fabric import fabric_name, gpu_fabrics
-from training_platform.config.expansion.pools import ExpandedPool, cluster_pools
-from training_platform.config.spec.cluster import ClusterSpec
+from training_platform.config.gpu_fabric import fabric_name, gpu_fabrics
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.pools import ExpandedPool, cluster_pools
 from training_platform.resources.gke.workload_policies import workload_policies
 from training_platform.resources.network.gpu_networks import gpu_nics
 from training_platform.resources.scope import Scope

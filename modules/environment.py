@@ -62,10 +62,10 @@ from modules.tenancy.admission import Admission, AdmissionArgs
 from modules.vertex.metadata_store import MetadataStore
 from training_platform.catalog.locations import region_of
 from training_platform.config.data_sets import READ
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.storage import DataSetSpec
 from training_platform.config.names import cpu_pool_name, declared_name, name_in_cluster
-from training_platform.config.spec.cluster import ClusterSpec
-from training_platform.config.spec.environment import Environment
-from training_platform.config.spec.storage import DataSetSpec
 from training_platform.resources.budget import BUDGET_NAME
 from training_platform.resources.filestore.classes import (
     class_annotations,

@@ -9,7 +9,7 @@ import pulumi
 from pulumi_kubernetes.helm import v3 as helm
 
 from training_platform.catalog.types import Chart
-from training_platform.config.spec.environment import ChartOverride
+from training_platform.config.model.environment import ChartOverride
 
 _PATHS = ("/", "./", "../")
 _SECONDS = 600

@@ -8,9 +8,9 @@ from pathlib import Path as FilePath
 
 import pulumi
 
+from training_platform.config.model.stack import PROJECT, SECTIONS, Stack, parse_stack, read_stack, stack_name
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import Source, UnreadableError, read_source
-from training_platform.config.spec.stack import PROJECT, SECTIONS, Stack, parse_stack, read_stack, stack_name
 from training_platform.config.workspace import STACKS_FOLDER, Workspace, cross_check
 
 

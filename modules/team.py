@@ -30,12 +30,12 @@ from modules.vertex.tensorboard import Tensorboard, TensorboardArgs
 from modules.vertex.workbench import Workbench, WorkbenchArgs
 from training_platform.catalog.locations import region_of
 from training_platform.config.data_sets import reaches, with_own_data
-from training_platform.config.expansion.flavors import Flavor
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.stack import PROJECT
+from training_platform.config.model.storage import DataSetSpec
+from training_platform.config.model.team import DirectorySpec, Team
 from training_platform.config.names import declared_name
-from training_platform.config.spec.environment import Environment
-from training_platform.config.spec.stack import PROJECT
-from training_platform.config.spec.storage import DataSetSpec
-from training_platform.config.spec.team import DirectorySpec, Team
+from training_platform.config.pools import Flavor
 from training_platform.config.workspace import Workspace
 from training_platform.resources.budget import BUDGET_NAME
 from training_platform.resources.cloud_names import SERVICE_ACCOUNT

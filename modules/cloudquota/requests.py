@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_gcp import cloudquota
 
+from training_platform.config.model.environment import QuotaRequest
 from training_platform.config.names import declared_name
-from training_platform.config.spec.quota_request import QuotaRequest
 from training_platform.resources.cloud_names import short_name
 from training_platform.resources.scope import Scope
 

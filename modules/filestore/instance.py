@@ -9,7 +9,7 @@ import pulumi
 from pulumi_gcp import backupdisasterrecovery, filestore
 
 from modules.register import register
-from training_platform.config.spec.storage import FilestoreSpec
+from training_platform.config.model.storage import FilestoreSpec
 from training_platform.resources.filestore.backups import backup_association, backup_plan, backup_vault
 from training_platform.resources.filestore.instance import filestore_instance, filestore_snapshots, instance_name
 from training_platform.resources.scope import Scope

@@ -9,7 +9,7 @@ from pulumi_gcp import container
 
 from modules.gke.service_account import NodeAccount
 from modules.register import register
-from training_platform.config.spec.cluster import ClusterSpec
+from training_platform.config.model.cluster import ClusterSpec
 from training_platform.resources.gke.cluster import gke_cluster
 from training_platform.resources.gke.control_plane import cluster_identifier
 from training_platform.resources.scope import Scope

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pulumi
 
 from modules.manifest import register_object
-from training_platform.config.spec.cluster import ClusterSpec
+from training_platform.config.model.cluster import ClusterSpec
 from training_platform.resources.gke.compute_class import compute_classes
 from training_platform.resources.scope import Scope
 

@@ -18,7 +18,7 @@ from pulumi_kubernetes.apiextensions import CustomResource
 from modules.gke.gpu_installers import device_injector, installer
 from modules.manifest import metadata
 from training_platform.catalog import IMAGES
-from training_platform.config.expansion.gpu_fabric import GpuFabric
+from training_platform.config.gpu_fabric import GpuFabric
 from training_platform.resources.gpu_access import access
 from training_platform.resources.scope import Scope
 

@@ -11,7 +11,7 @@ from pulumi_gcp import container
 
 from modules.gke.service_account import NodeAccount
 from modules.register import register
-from training_platform.config.expansion.pools import ExpandedPool, GkePool
+from training_platform.config.pools import ExpandedPool, GkePool
 from training_platform.resources.gke.node_pool import PoolPlace, accelerator_pool
 from training_platform.resources.scope import Scope
 

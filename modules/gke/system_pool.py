@@ -9,7 +9,7 @@ from pulumi_gcp import container
 
 from modules.gke.service_account import NodeAccount
 from modules.register import register
-from training_platform.config.spec.node_pool import SystemPoolSpec
+from training_platform.config.model.node_pool import SystemPoolSpec
 from training_platform.resources.gke.node_pool import PoolPlace
 from training_platform.resources.gke.system_pool import cpu_pool
 from training_platform.resources.scope import Scope

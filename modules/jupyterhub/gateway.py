@@ -9,7 +9,7 @@ from pulumi_gcp import projects
 from pulumi_kubernetes.apiextensions import CustomResource
 
 from modules.manifest import metadata
-from training_platform.config.spec.workloads.notebooks import GatewaySpec, Notebooks
+from training_platform.config.model.workloads import GatewaySpec, Notebooks
 from training_platform.resources.cloud_names import slug
 from training_platform.resources.jupyterhub.gateway import ACCESS_ROLE, NAME, gateway_objects
 from training_platform.resources.scope import Scope

@@ -15,9 +15,9 @@ from modules.register import register
 from modules.storage.grants import grant_bucket
 from modules.storage.service_account import KubernetesAccount, workload_member
 from training_platform.catalog import CHARTS
-from training_platform.config.spec.cluster import ClusterSpec
-from training_platform.config.spec.environment import ChartOverride
-from training_platform.config.spec.workloads.notebooks import Notebooks
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.model.environment import ChartOverride
+from training_platform.config.model.workloads import Notebooks
 from training_platform.resources.jupyterhub.profiles import HUB_NAMESPACE
 from training_platform.resources.jupyterhub.teams import HUB_ACCOUNT
 from training_platform.resources.jupyterhub.values import (

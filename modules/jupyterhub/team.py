@@ -10,8 +10,8 @@ from pulumi_kubernetes.apiextensions import CustomResource
 
 from modules.filestore.volume import FilestoreVolume, FilestoreVolumeArgs
 from modules.manifest import metadata
-from training_platform.config.spec.storage import FilestoreSpec
-from training_platform.config.spec.workloads.notebooks import Notebooks
+from training_platform.config.model.storage import FilestoreSpec
+from training_platform.config.model.workloads import Notebooks
 from training_platform.resources.jupyterhub.profiles import HUB_NAMESPACE, TEAM_HOMES
 from training_platform.resources.jupyterhub.teams import HUB_ACCOUNT, RULES, network_policy
 from training_platform.resources.network.egress import POLICY_KIND, POLICY_VERSION

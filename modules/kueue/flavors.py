@@ -10,9 +10,9 @@ from pulumi_kubernetes.apiextensions import CustomResource
 
 from modules.kueue.priority import WorkloadPriorityClass
 from modules.manifest import metadata, register_object
-from training_platform.config.expansion.flavors import Flavor, flavors
-from training_platform.config.spec.cluster import ClusterSpec
-from training_platform.config.spec.queues import CohortSpec
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.model.queues import CohortSpec
+from training_platform.config.pools import Flavor, flavors
 from training_platform.resources.kueue.objects import API_VERSION
 from training_platform.resources.kueue.provisioning import CONFIG, admission_check, provisioning_request_config
 from training_platform.resources.kueue.quota_objects import cohort_objects, flavor_object, topology_objects

@@ -8,8 +8,8 @@ import pulumi
 
 from modules.helm import install
 from training_platform.catalog import CHARTS
-from training_platform.config.spec.cluster import ClusterSpec
-from training_platform.config.spec.environment import ChartOverride
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.model.environment import ChartOverride
 from training_platform.resources.kueue.values import values
 from training_platform.resources.scope import Scope
 

@@ -9,8 +9,8 @@ import pulumi
 from pulumi_kubernetes.apiextensions import CustomResource
 
 from modules.manifest import metadata, register_object
-from training_platform.config.expansion.flavors import Flavor
-from training_platform.config.spec.team import Team
+from training_platform.config.model.team import Team
+from training_platform.config.pools import Flavor
 from training_platform.resources.kueue.objects import API_VERSION, local_queue, local_queue_names
 from training_platform.resources.kueue.quota_objects import queue_object
 from training_platform.resources.scope import Scope

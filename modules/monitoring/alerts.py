@@ -9,8 +9,8 @@ import pulumi
 from pulumi_gcp import monitoring
 
 from modules.register import register
-from training_platform.config.spec import environment
-from training_platform.config.spec.cluster import SoftwareSpec
+from training_platform.config.model import environment
+from training_platform.config.model.cluster import SoftwareSpec
 from training_platform.resources.monitoring.alerts import alert_policies, email_channels
 from training_platform.resources.scope import Scope
 

@@ -8,7 +8,7 @@ import pulumi
 from pulumi_gcp import compute
 
 from modules.register import register
-from training_platform.config.spec.cluster import ClusterSpec
+from training_platform.config.model.cluster import ClusterSpec
 from training_platform.resources.network.cluster_subnet import cluster_subnet, existing_subnet, webhook_firewall
 from training_platform.resources.scope import Scope
 

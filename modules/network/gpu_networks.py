@@ -8,7 +8,7 @@ import pulumi
 from pulumi_gcp import compute
 
 from modules.register import register
-from training_platform.config.expansion.gpu_fabric import GpuFabric
+from training_platform.config.gpu_fabric import GpuFabric
 from training_platform.resources.network.gpu_networks import gpu_firewall, gpu_subnet, gpu_vpc
 from training_platform.resources.scope import Scope
 

@@ -8,7 +8,7 @@ import pulumi
 
 from modules.helm import install
 from training_platform.catalog import CHARTS
-from training_platform.config.spec.environment import ChartOverride
+from training_platform.config.model.environment import ChartOverride
 from training_platform.resources.operators.charts import OPERATORS
 
 

@@ -10,8 +10,8 @@ from pulumi_kubernetes import core, rbac
 from modules.helm import install
 from modules.manifest import metadata
 from training_platform.catalog import CHARTS
-from training_platform.config.spec.environment import ChartOverride
-from training_platform.config.spec.workloads.launch import LaunchSpec
+from training_platform.config.model.environment import ChartOverride
+from training_platform.config.model.workloads import LaunchSpec
 from training_platform.resources.operators.launch_agent import (
     AGENT_LABELS,
     AGENT_QUOTA,

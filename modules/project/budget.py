@@ -8,7 +8,7 @@ import pulumi
 from pulumi_gcp import billing, monitoring
 
 from modules.register import register
-from training_platform.config.spec.quota_request import BudgetSpec
+from training_platform.config.model.environment import BudgetSpec
 from training_platform.resources.budget import BUDGET_NAME, month_budget
 from training_platform.resources.monitoring.alerts import email_channels
 from training_platform.resources.scope import Scope

@@ -8,8 +8,8 @@ import pulumi
 
 from modules.manifest import metadata, plain_object
 from modules.prometheus.monitoring import API_VERSION
-from training_platform.config.expansion.flavors import Flavor
-from training_platform.config.spec.workloads.serving import ServerSpec
+from training_platform.config.model.workloads import ServerSpec
+from training_platform.config.pools import Flavor
 from training_platform.resources.scope import Scope
 from training_platform.resources.serving.leader_worker_set import REPLACED, leader_worker_set, set_annotations
 from training_platform.resources.serving.server import (

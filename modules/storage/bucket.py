@@ -8,7 +8,7 @@ import pulumi
 from pulumi_gcp import storage
 
 from modules.register import register
-from training_platform.config.spec import team
+from training_platform.config.model import team
 from training_platform.resources.cloud_names import bucket_id
 from training_platform.resources.scope import Scope
 from training_platform.resources.storage.bucket import team_bucket

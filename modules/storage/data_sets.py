@@ -10,9 +10,9 @@ from pulumi_kubernetes import core
 
 from modules.register import register
 from modules.storage.claimed_volume import ClaimedVolume, register_claimed_volume
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.storage import HyperdiskData
 from training_platform.config.names import data_claim
-from training_platform.config.spec.environment import Environment
-from training_platform.config.spec.storage import HyperdiskData
 from training_platform.resources.scope import Scope
 from training_platform.resources.storage import data_sets
 

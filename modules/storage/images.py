@@ -8,7 +8,7 @@ import pulumi
 from pulumi_gcp import artifactregistry
 
 from modules.register import register
-from training_platform.config.spec import environment
+from training_platform.config.model import environment
 from training_platform.resources.scope import Scope
 from training_platform.resources.storage.images import image_repository, repository_id, repository_url
 

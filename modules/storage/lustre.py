@@ -9,7 +9,7 @@ import pulumi
 from pulumi_gcp import lustre
 
 from modules.register import register
-from training_platform.config.spec.storage import LustreSpec
+from training_platform.config.model.storage import LustreSpec
 from training_platform.resources.scope import Scope
 from training_platform.resources.storage.lustre import address, instance_id, lustre_instance
 

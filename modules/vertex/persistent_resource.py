@@ -10,7 +10,7 @@ from pulumi_gcp import vertex
 
 from modules.register import register
 from modules.vertex.ray_cluster import RayCluster
-from training_platform.config.spec import team
+from training_platform.config.model import team
 from training_platform.resources.cloud_names import persistent_resource_id
 from training_platform.resources.scope import Scope
 from training_platform.resources.vertex.persistent_resource import persistent_resource

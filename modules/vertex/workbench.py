@@ -9,7 +9,7 @@ import pulumi
 from pulumi_gcp import workbench as notebooks
 
 from modules.register import register
-from training_platform.config.spec.team import WorkbenchSpec
+from training_platform.config.model.team import WorkbenchSpec
 from training_platform.resources.environment_outputs import SubnetOutputs
 from training_platform.resources.scope import Scope
 from training_platform.resources.vertex.workbench import workbench

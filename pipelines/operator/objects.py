@@ -16,7 +16,7 @@ from typing import Any
 import typer
 import yaml
 
-from training_platform.config.spec.stack import PROJECT, Stack
+from training_platform.config.model.stack import PROJECT, Stack
 from training_platform.config.workspace import Workspace, read_workspace
 
 SETTINGS = Path(__file__).with_name("settings.yaml")

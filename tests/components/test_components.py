@@ -23,9 +23,9 @@ from components.provider import COMPONENTS, Provider
 from components.specs import LEFT_OUT
 from tests.places import ROOT
 from training_platform.checks.planning.recorder import Plan, record
-from training_platform.config.spec.cluster import ClusterSpec
-from training_platform.config.spec.storage import FilestoreSpec
-from training_platform.config.spec.team import BucketSpec, PersistentResourceSpec
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.model.storage import FilestoreSpec
+from training_platform.config.model.team import BucketSpec, PersistentResourceSpec
 from training_platform.resources.spelling import camel_case
 
 PLACE = {"project": "example-train-dev", "environment": "dev", "labels": {"cost-center": "ml"}}

@@ -11,8 +11,8 @@ import pytest
 
 from tests.engine.workspace import Workspace
 from training_platform.checks.planning.recorder import record
+from training_platform.config.model.stack import PROJECT
 from training_platform.config.reading.source import parse_source
-from training_platform.config.spec.stack import PROJECT
 
 STACK = "dev"
 FILE = r"""

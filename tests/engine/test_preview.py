@@ -13,7 +13,7 @@ from tests.engine.workspace import MakeWorkspace, Preview
 from tests.places import ORGANISATION
 from training_platform.checks.planning.recorder import ORGANIZATION, Plan
 from training_platform.checks.planning.stack_plan import plan_stack
-from training_platform.config.spec.stack import PROJECT
+from training_platform.config.model.stack import PROJECT
 from training_platform.config.workspace import read_workspace
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]

@@ -12,7 +12,7 @@ import pytest
 from tests.engine.comparison import different_inputs, different_options, different_outputs, missing
 from tests.engine.workspace import Workspace
 from training_platform.checks.planning.recorder import Plan, record
-from training_platform.config.spec.stack import PROJECT
+from training_platform.config.model.stack import PROJECT
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.places import ORGANISATION, ROOT
-from training_platform.config.spec.stack import PROJECT
+from training_platform.config.model.stack import PROJECT
 
 COPIED = ("Pulumi.yaml", "__main__.py", "modules", "policies")
 STACK = "pulumi:pulumi:Stack"

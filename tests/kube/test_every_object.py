@@ -27,8 +27,8 @@ from training_platform.catalog import CHARTS
 from training_platform.checks.planning.garbage_collector import collector_off
 from training_platform.checks.planning.recorder import Plan
 from training_platform.checks.planning.stack_plan import plan_stacks
+from training_platform.config.model.stack import PROJECT, parse_stack
 from training_platform.config.reading.source import parse_source
-from training_platform.config.spec.stack import PROJECT, parse_stack
 from training_platform.config.workspace import Workspace, cross_check, read_workspace
 from training_platform.resources.kueue.configuration import configuration
 from training_platform.resources.planned import UNKNOWN, Planned

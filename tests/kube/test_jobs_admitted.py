@@ -16,9 +16,9 @@ from tests.kube.queues import KUEUE, Json, Queues, planned, stacks, until
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.topologies import hosts, legal_topologies
 from training_platform.catalog.types import MachineType
-from training_platform.config.expansion.pools import QUEUED_LABEL
+from training_platform.config.model.capacity import Capacity
+from training_platform.config.pools import QUEUED_LABEL
 from training_platform.config.reading.source import parse_source, read_source
-from training_platform.config.spec.capacity import Capacity
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.jobs.gke.gpu_direct import usable_pools
 from training_platform.jobs.gke.jobset import jobset

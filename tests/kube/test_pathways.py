@@ -10,7 +10,7 @@ import pytest
 from tests.kube.clusters import KINDS, NEEDED, kueue_cluster
 from tests.kube.queues import KUEUE, Json, Queues, planned, stacks, until
 from tests.kube.test_jobs_admitted import SUBNET, left
-from training_platform.config.expansion.pools import HEADS_NAME, HEADS_TAINT
+from training_platform.config.pools import HEADS_NAME, HEADS_TAINT
 from training_platform.config.reading.source import parse_source
 from training_platform.jobs.gke.jobset import jobset
 from training_platform.jobs.naming import as_run

@@ -11,7 +11,7 @@ import pytest
 
 from tests.kube.clusters import kueue_cluster
 from tests.kube.queues import HOMES, Json, Queues, until
-from training_platform.config.spec.workloads.notebooks import Notebooks
+from training_platform.config.model.workloads import Notebooks
 from training_platform.resources.jupyterhub.profiles import in_namespace
 from training_platform.resources.kueue.configuration import configuration
 

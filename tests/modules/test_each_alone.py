@@ -37,16 +37,13 @@ from modules.vertex.metadata_store import MetadataStore
 from modules.vertex.workbench import Workbench, WorkbenchArgs
 from tests.places import ROOT
 from training_platform.checks.planning.recorder import record
-from training_platform.config.expansion.flavors import flavors
-from training_platform.config.expansion.gpu_fabric import gpu_fabrics
-from training_platform.config.expansion.pools import cluster_pools
-from training_platform.config.spec.cluster import ClusterSpec
-from training_platform.config.spec.environment import Environment
-from training_platform.config.spec.storage import FilestoreSpec, HyperdiskData, LustreSpec
-from training_platform.config.spec.team import Team, WorkbenchSpec
-from training_platform.config.spec.workloads.launch import LaunchSpec
-from training_platform.config.spec.workloads.notebooks import Notebooks
-from training_platform.config.spec.workloads.serving import ServerSpec
+from training_platform.config.gpu_fabric import gpu_fabrics
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.storage import FilestoreSpec, HyperdiskData, LustreSpec
+from training_platform.config.model.team import Team, WorkbenchSpec
+from training_platform.config.model.workloads import LaunchSpec, Notebooks, ServerSpec
+from training_platform.config.pools import cluster_pools, flavors
 from training_platform.resources.environment_outputs import SubnetOutputs
 from training_platform.resources.gke.workload_policies import workload_policies
 from training_platform.resources.monitoring.dashboards import platform_dashboard

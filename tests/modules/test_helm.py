@@ -9,7 +9,7 @@ import pytest
 from modules.helm import ChartRef, chart_ref, install
 from training_platform.catalog.types import Chart
 from training_platform.checks.planning.recorder import record
-from training_platform.config.spec.environment import ChartOverride
+from training_platform.config.model.environment import ChartOverride
 
 READ = f"made up for tests, {date(2026, 11, 21)}"
 OCI = Chart(name="kueue", chart="oci://r.io/kueue", version="1.2.3", repository=None, namespace="k", source=READ)

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from tests.places import ORGANISATION, ROOT
 from training_platform.cli.main import app
+from training_platform.config.model.stack import parse_stack
 from training_platform.config.reading.source import parse_source
-from training_platform.config.spec.stack import parse_stack
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)

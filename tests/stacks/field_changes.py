@@ -21,10 +21,10 @@ from tests.stacks import test_reach as reach
 from training_platform.checks.comparison.changes import resource_changes
 from training_platform.checks.planning.flat_resource import FlatResource, flat_resource
 from training_platform.checks.stacks import Options, check_stacks
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.stack import PROJECT, parse_stack
+from training_platform.config.model.team import Team
 from training_platform.config.reading.source import parse_source
-from training_platform.config.spec.environment import Environment
-from training_platform.config.spec.stack import PROJECT, parse_stack
-from training_platform.config.spec.team import Team
 from training_platform.config.workspace import Workspace, cross_check
 from training_platform.resources.model import planned_of_model
 

@@ -10,8 +10,8 @@ import yaml
 
 from tests.stacks.test_reach import changed, planned
 from training_platform.catalog.replacements import forces
+from training_platform.config.model.stack import parse_stack
 from training_platform.config.reading.source import parse_source
-from training_platform.config.spec.stack import parse_stack
 from training_platform.config.workspace import Workspace, cross_check
 from training_platform.resources import register
 from training_platform.resources.planned import UNKNOWN

@@ -16,9 +16,9 @@ from tests.places import ROOT
 from tests.stacks.test_reach import planned
 from training_platform.checks.cost import stack_cost
 from training_platform.checks.planning.recorder import Plan
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.stack import parse_stack
 from training_platform.config.reading.source import parse_source
-from training_platform.config.spec.environment import Environment
-from training_platform.config.spec.stack import parse_stack
 from training_platform.config.workspace import Workspace, cross_check
 from training_platform.quota.demand import stack_demand
 from training_platform.resources.gke.cluster import cluster_name

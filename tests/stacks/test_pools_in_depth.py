@@ -12,11 +12,11 @@ from modules.environment import build_environment
 from tests.training_platform.resources.planned_alike import LEFT_OUT
 from training_platform.catalog import IMAGES
 from training_platform.checks.planning.recorder import Plan, record
-from training_platform.config.expansion.flavors import flavors
+from training_platform.config.model.stack import PROJECT, Stack, parse_stack
 from training_platform.config.names import Locator
+from training_platform.config.pools import flavors
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import parse_source
-from training_platform.config.spec.stack import PROJECT, Stack, parse_stack
 from training_platform.config.workspace import Workspace, cross_check
 from training_platform.quota.demand import stack_demand
 from training_platform.resources.gke.cluster import maintenance_policy

@@ -18,13 +18,12 @@ from modules.environment import build_environment
 from modules.team import build_team
 from tests.places import ORGANISATION
 from training_platform.checks.planning.recorder import ORGANIZATION, Plan, record
-from training_platform.config.lending import lending
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.stack import PROJECT, Stack, parse_stack
+from training_platform.config.model.team import Team
 from training_platform.config.reading.finding import dotted
 from training_platform.config.reading.source import parse_source
-from training_platform.config.spec.environment import Environment
-from training_platform.config.spec.stack import PROJECT, Stack, parse_stack
-from training_platform.config.spec.team import Team
-from training_platform.config.workspace import Workspace, cross_check
+from training_platform.config.workspace import Workspace, cross_check, lending
 
 ENVIRONMENT: dict[str, Any] = yaml.safe_load("""
 project: example-reach

@@ -18,8 +18,8 @@ from tests.places import ROOT
 from training_platform.checks.run import run_check
 from training_platform.checks.stacks import Options
 from training_platform.cli.main import app
+from training_platform.config.model.stack import read_stack
 from training_platform.config.reading.clock import today
-from training_platform.config.spec.stack import read_stack
 from training_platform.jobs.render import job_files
 
 STACKS = sorted((ROOT / "stacks").glob("Pulumi.*.yaml"))

@@ -10,9 +10,9 @@ import pytest
 from modules.environment import build_environment
 from tests.places import ORGANISATION
 from training_platform.checks.planning.recorder import Plan, record
+from training_platform.config.model.stack import PROJECT, parse_stack
 from training_platform.config.names import Locator
 from training_platform.config.reading.source import parse_source
-from training_platform.config.spec.stack import PROJECT, parse_stack
 from training_platform.config.workspace import Workspace, cross_check
 from training_platform.quota.demand import stack_demand
 from training_platform.quota.keys import Charge

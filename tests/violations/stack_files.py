@@ -18,9 +18,9 @@ from tests.stacks.test_reach import changed, steps
 from tests.violations.draw import ABSENT, FOLDER, Json, load, valid
 from training_platform.checks.planning.flat_resource import FlatResource
 from training_platform.checks.stacks import Options, check_stacks
+from training_platform.config.model.stack import PROJECT
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import parse_source
-from training_platform.config.spec.stack import PROJECT
 
 VALID = valid()
 TABLE: Json = load(FOLDER / "stack_fields.yaml")

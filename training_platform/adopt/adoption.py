@@ -16,8 +16,8 @@ from training_platform.adopt.sections.teams import Platform, team_names, team_se
 from training_platform.adopt.sections.values import Inexpressible
 from training_platform.adopt.stack_text import stack_text
 from training_platform.clients.project_contents import Contents
-from training_platform.config.expansion.flavors import flavors
-from training_platform.config.spec.environment import Environment
+from training_platform.config.model.environment import Environment
+from training_platform.config.pools import flavors
 from training_platform.resources.gke.system_pool import POOL_NAME
 from training_platform.resources.planned import KUBERNETES_PROVIDER, Planned
 from training_platform.resources.register import CLUSTER, KUBERNETES, SUBNETWORK

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 
 from training_platform.catalog.nearest import find_nearest
 from training_platform.clients.project_contents import Contents
-from training_platform.config.reading.errors import UserError
+from training_platform.config.reading.finding import UserError
 from training_platform.resources.register import BUCKET, CLUSTER, FILESTORE, NODE_POOL, PERSISTENT_RESOURCE
 
 SELECTABLE = (CLUSTER, NODE_POOL, FILESTORE, BUCKET, PERSISTENT_RESOURCE)

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from training_platform.config.first_files import SCHEMA
-from training_platform.config.spec.stack import PROJECT
+from training_platform.config.model.stack import PROJECT
 
 _INLINE = ("subnet", "boot_disk")
 

@@ -10,7 +10,7 @@ from itertools import islice
 from training_platform.catalog.nearest import find_nearest
 from training_platform.checks.report import Report, ordered
 from training_platform.checks.reports.wording import following
-from training_platform.config.expansion.pools import cluster_pools, flavor_name
+from training_platform.config.pools import cluster_pools, flavor_name
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import Workspace
 

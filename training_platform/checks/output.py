@@ -14,7 +14,7 @@ from typing import Literal, get_args
 from training_platform.checks.report import Report
 from training_platform.checks.reports.console import PrintableConsole, plain_width
 from training_platform.checks.reports.text import print_report as print_text
-from training_platform.config.reading.errors import UserError
+from training_platform.config.reading.finding import UserError
 
 Format = Literal["text", "json", "markdown", "sarif", "junit", "gitlab", "github", "html"]
 FORMATS: tuple[Format, ...] = get_args(Format)

@@ -10,10 +10,10 @@ from typing import Literal, NamedTuple
 from training_platform.catalog.prices import Cost
 from training_platform.checks.comparison.comparison import Comparison
 from training_platform.checks.planning.resource_tree import Branch, Resource
-from training_platform.config.expansion.pools import flavor_name, pools
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.stack import Stack
+from training_platform.config.pools import flavor_name, pools
 from training_platform.config.reading.finding import Finding
-from training_platform.config.spec.environment import Environment
-from training_platform.config.spec.stack import Stack
 from training_platform.quota.ledger import CapacityLine, FileLine, ProjectLedger
 from training_platform.rules.exemptions import Exempted
 

@@ -16,12 +16,11 @@ from training_platform.checks.planning.outcome import Outcome, rule_findings
 from training_platform.checks.planning.planner import DEFAULT, Planner
 from training_platform.checks.progress import Progress, quiet
 from training_platform.checks.report import Report, StackReport, accelerator_rows, stack_kind
+from training_platform.config.model.stack import Stack
 from training_platform.config.own_prices import read_own_prices
-from training_platform.config.reading.errors import UserError
-from training_platform.config.reading.finding import Finding
+from training_platform.config.reading.finding import Finding, UserError
 from training_platform.config.reading.section import enumeration
 from training_platform.config.reading.source import UnreadableError
-from training_platform.config.spec.stack import Stack
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.jobs.render import check_jobs, job_files
 from training_platform.quota.ledger import (

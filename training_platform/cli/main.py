@@ -15,7 +15,7 @@ from training_platform.checks.signals import ended_by_signals
 from training_platform.cli.options import Commands
 from training_platform.cli.root import DISTRIBUTION, installed
 from training_platform.cli.streams import COULD_NOT, StreamError, standard_streams
-from training_platform.config.reading.printable import printable
+from training_platform.config.reading.finding import printable
 
 TRACEBACK = "TRAINING_PLATFORM_TRACEBACK"
 _NEW_OBJECTS = 100_000  # before Python looks for cycles; after its 700, a command spends a tenth of its start on it

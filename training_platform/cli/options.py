@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from training_platform.cli.root import fail
-from training_platform.config.reading.errors import UserError
+from training_platform.config.reading.finding import UserError
 
 Command = Callable[..., None]
 _WHOLE = 1_000  # characters

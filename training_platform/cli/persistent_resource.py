@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from training_platform.clients.vertex_ai import PersistentResources
-    from training_platform.config.spec.environment import Environment
-    from training_platform.config.spec.team import PersistentResourceSpec, Team
+    from training_platform.config.model.environment import Environment
+    from training_platform.config.model.team import PersistentResourceSpec, Team
     from training_platform.resources.scope import Scope
 
 app = typer.Typer(no_args_is_help=True, help="Show and restart the VMs that Vertex AI keeps for a team.")

@@ -9,7 +9,7 @@ import typer
 
 from training_platform.cli.options import RootOption, TodayOption
 from training_platform.cli.root import fail, repository, say
-from training_platform.config.reading.errors import UserError
+from training_platform.config.reading.finding import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -10,8 +10,7 @@ from typing import Final, Literal, NoReturn
 
 import typer
 
-from training_platform.config.reading.errors import install
-from training_platform.config.reading.printable import printable
+from training_platform.config.reading.finding import install, printable
 
 DISTRIBUTION = "training-platform"
 

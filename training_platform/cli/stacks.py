@@ -38,8 +38,7 @@ def stacks(
     does not say where it belongs, or the base cannot be read.
     """
     from training_platform.catalog.nearest import find_nearest
-    from training_platform.config.deployment_order import environment_order, stacks_of
-    from training_platform.config.workspace import read_workspace
+    from training_platform.config.workspace import environment_order, read_workspace, stacks_of
 
     workspace = read_workspace(repository(root))
     before, last = environment_order(workspace)

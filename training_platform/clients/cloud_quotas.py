@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
-from training_platform.config.reading.errors import UserError, install
+from training_platform.config.reading.finding import UserError, install
 
 if TYPE_CHECKING:
     from requests import Response, Session

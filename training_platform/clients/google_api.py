@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from warnings import catch_warnings, simplefilter
 
 from training_platform.catalog.api_documents import own_document
-from training_platform.config.reading.errors import UserError, install
+from training_platform.config.reading.finding import UserError, install
 
 Json = dict[str, Any]
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from training_platform.config.reading.errors import UserError, install
+from training_platform.config.reading.finding import UserError, install
 
 if TYPE_CHECKING:
     from kubernetes import client

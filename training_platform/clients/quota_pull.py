@@ -13,7 +13,7 @@ from datetime import date
 from typing import Any, NamedTuple
 
 from training_platform.clients.cloud_quotas import CloudQuotas, QuotaInfo, Row
-from training_platform.config.reading.errors import UserError, install
+from training_platform.config.reading.finding import UserError, install
 from training_platform.quota.quota_ids import known_quotas, services
 from training_platform.quota.snapshot import FOLDER, Snapshot
 from training_platform.quota.snapshot_file import SCHEMA_LINE

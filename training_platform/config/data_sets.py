@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from training_platform.catalog.locations import region_of
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.storage import DataSetSpec, FilestoreSpec
+from training_platform.config.model.team import Team
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.section import enumeration
-from training_platform.config.spec.cluster import ClusterSpec
-from training_platform.config.spec.environment import Environment
-from training_platform.config.spec.storage import DataSetSpec, FilestoreSpec
-from training_platform.config.spec.team import Team
 from training_platform.config.workspace import Workspace
 
 RULE = "data-set-region"

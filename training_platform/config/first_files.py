@@ -10,9 +10,9 @@ from training_platform.catalog import MACHINE_TYPES, ZONES
 from training_platform.catalog.locations import region_of
 from training_platform.catalog.topologies import legal_topologies
 from training_platform.catalog.types import MachineType
+from training_platform.config.model.stack import PROJECT, parse_stack
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import parse_source
-from training_platform.config.spec.stack import PROJECT, parse_stack
 from training_platform.config.workspace import STACKS_FOLDER, cross_check, read_workspace
 
 SCHEMA = "# yaml-language-server: $schema=./stack.schema.json\n"

@@ -9,10 +9,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from operator import attrgetter
 
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.queues import ROOT_COHORT
+from training_platform.config.model.team import Team
 from training_platform.config.reading.finding import Path
-from training_platform.config.spec.environment import Environment
-from training_platform.config.spec.queues import ROOT_COHORT
-from training_platform.config.spec.team import Team
 
 
 def pool_name(cluster: str, pool: str, slice_index: int | None = None) -> str:

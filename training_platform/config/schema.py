@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic.json_schema import models_json_schema
 
-from training_platform.config.spec.stack import SECTIONS
+from training_platform.config.model.stack import SECTIONS
 
 SCHEMA_FILE = "stacks/stack.schema.json"
 _REFS = "#/$defs/{model}"

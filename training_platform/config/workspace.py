@@ -1,24 +1,26 @@
-"""All stack files of a repository together, and the references between them."""
+"""All stack files of a repository together: references between them, what is lent, and the order of deployment."""
 
 from __future__ import annotations
 
 import dataclasses
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Literal
 
-from training_platform.config.expansion.flavors import Flavor, flavors
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.queues import ROOT_COHORT, CohortSpec, Share
+from training_platform.config.model.stack import Stack, read_stack, stack_name
+from training_platform.config.model.team import Team
 from training_platform.config.names import clashes
-from training_platform.config.reading.finding import Finding, Path, dotted
+from training_platform.config.pools import Flavor, flavors
+from training_platform.config.reading.finding import Finding, Path, UserError, dotted
 from training_platform.config.reading.rejection import RULE
 from training_platform.config.reading.section import enumeration
 from training_platform.config.reading.source import UnreadableError
-from training_platform.config.spec.environment import Environment
-from training_platform.config.spec.stack import Stack, read_stack, stack_name
-from training_platform.config.spec.team import Team
-from training_platform.config.team_references import team_references
+from training_platform.config.references import team_references
 
 STACKS_FOLDER = "stacks"
 _MEANT_AS_STACK = re.compile(r"pulumi\..+\.ya?ml\Z", re.IGNORECASE | re.DOTALL)
@@ -219,3 +221,79 @@ def _share_references(
         for flavor in flavors_of:
             if flavor not in known:
                 yield stack.dangling((*path, cluster, flavor), flavor, f"flavor of cluster {cluster}", known)
+
+
+Amounts = dict[str, dict[str, int]]  # chips or GPUs by cluster and flavor
+
+
+def unpromised(workspace: Workspace, name: str) -> Amounts:
+    """Return what neither a team nor a cohort of an environment was promised, in whole slices."""
+    environment = _environment(workspace, name)
+    promised = Counter[tuple[str, str]]()
+    for shares in _promises(workspace, name):
+        promised.update({(cluster, flavor): each.nominal_quota for cluster, flavor, each in _flat(shares)})
+    left: Amounts = {}
+    for cluster in environment.clusters if environment else ():
+        for flavor in workspace.flavors(name, cluster).values():
+            if whole := flavor.in_whole_slices(flavor.queue_chips - promised[cluster, flavor.name]):
+                left.setdefault(cluster, {})[flavor.name] = whole
+    return left
+
+
+def lending(workspace: Workspace, name: str) -> Environment:
+    """Return an environment as it is deployed: the cohort over all others has what is lent, beside quota of its own."""
+    environment = workspace.stacks[name].environment
+    assert environment is not None  # asked of environments
+    if not environment.lend_unpromised:
+        return environment
+    above = environment.cohorts.get(ROOT_COHORT, CohortSpec())
+    shares = {cluster: dict(own) for cluster, own in above.shares.items()}
+    for cluster, lent in unpromised(workspace, name).items():
+        own = shares.setdefault(cluster, {})
+        for flavor, amount in lent.items():
+            before = own.get(flavor, Share(nominal_quota=0))
+            own[flavor] = before.model_copy(update={"nominal_quota": before.nominal_quota + amount})
+    cohorts = {**environment.cohorts, ROOT_COHORT: above.model_copy(update={"shares": shares})}
+    return environment.model_copy(update={"cohorts": cohorts})
+
+
+def _environment(workspace: Workspace, name: str) -> Environment | None:
+    stack = workspace.stacks.get(name)
+    return stack.environment if stack else None
+
+
+def _promises(workspace: Workspace, name: str) -> Iterator[Mapping[str, Mapping[str, Share]]]:
+    environment = _environment(workspace, name)
+    yield from (cohort.shares for cohort in environment.cohorts.values()) if environment else ()
+    yield from (team.shares for _, team, _ in workspace.teams() if team.environment == name)
+
+
+def _flat(shares: Mapping[str, Mapping[str, Share]]) -> Iterator[tuple[str, str, Share]]:
+    for cluster, by_flavor in shares.items():
+        for flavor, share in by_flavor.items():
+            yield cluster, flavor, share
+
+
+def environment_order(workspace: Workspace) -> tuple[list[str], list[str]]:
+    """Return the environments that are not production, and those that are or do not say. Raises UserError."""
+    _refuse_unsorted(workspace)
+    names = {stack.name: environment.production for stack, environment in workspace.environments()}
+    return (
+        [name for name, production in names.items() if production is False],
+        [name for name, production in names.items() if production is not False],
+    )
+
+
+def stacks_of(workspace: Workspace, environment: str) -> list[str]:
+    """Return an environment's stack and then its teams'. Raises UserError."""
+    _refuse_unsorted(workspace)
+    return [name for name, stack in workspace.stacks.items() if stack.environment_name == environment]
+
+
+def _refuse_unsorted(workspace: Workspace) -> None:
+    """Leave no stack out in silence: one that nobody can place might be of the environment that is deployed."""
+    rejected = (
+        finding.one_line for stack in workspace.stacks.values() if not stack.section for finding in stack.findings
+    )
+    for sentence in (*workspace.unreadable, *rejected):
+        raise UserError(f"it is not known where each stack belongs: {sentence}")

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from training_platform.catalog import IMAGES
+from training_platform.config.model.storage import DataSetSpec
 from training_platform.config.names import data_variable
-from training_platform.config.spec.storage import DataSetSpec
 from training_platform.jobs.model import Mount, PythonSource
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.resources.cloud_names import bucket_id, secret_id

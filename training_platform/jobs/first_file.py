@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from training_platform.catalog import MACHINE_TYPES
-from training_platform.config.expansion.flavors import Flavor
-from training_platform.config.spec.team import VertexBootDisk
+from training_platform.config.model.team import VertexBootDisk
+from training_platform.config.pools import Flavor
 
 DEFAULT_DISK = VertexBootDisk().type
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from training_platform.catalog.nearest import find_nearest
-from training_platform.config.reading.errors import UserError
+from training_platform.config.reading.finding import UserError
 from training_platform.config.workspace import Workspace
 from training_platform.resources.storage.images import repository_url
 

@@ -7,11 +7,20 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from training_platform.config.reading.conflicts import Conflict, Consistent
-from training_platform.config.reading.section import MachineTypeName, Name, Region, Section
-from training_platform.config.reading.texts import Image, SecretVersion, Variable, form
-from training_platform.config.spec.node_options import VmSpec
-from training_platform.config.spec.team import VertexBootDisk
+from training_platform.config.model.node_pool import VmSpec
+from training_platform.config.model.team import VertexBootDisk
+from training_platform.config.reading.section import (
+    Conflict,
+    Consistent,
+    Image,
+    MachineTypeName,
+    Name,
+    Region,
+    SecretVersion,
+    Section,
+    Variable,
+    form,
+)
 
 _PROJECT = r"projects/[a-z0-9.:-]+"
 _PART = r"[A-Za-z0-9._-]+"

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from training_platform.config.reading.errors import UserError
-from training_platform.config.reading.finding import Finding
+from training_platform.config.reading.finding import Finding, UserError
 from training_platform.config.reading.source import UnreadableError
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.jobs.model import Target

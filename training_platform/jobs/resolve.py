@@ -14,13 +14,13 @@ from pydantic import ValidationError
 
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.data_sets import with_own_data
-from training_platform.config.expansion.flavors import Flavor
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.team import Team
+from training_platform.config.pools import Flavor
 from training_platform.config.reading.finding import Finding, Path, Severity
 from training_platform.config.reading.rejection import rejections, right_part
 from training_platform.config.reading.section import enumeration
 from training_platform.config.reading.source import Source, UnreadableError, read_source
-from training_platform.config.spec.environment import Environment
-from training_platform.config.spec.team import Team
 from training_platform.config.workspace import Workspace
 from training_platform.jobs.model import GkeTarget, Job
 from training_platform.resources.scope import Scope, team_scope

@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterator
 
 from training_platform.catalog.locations import region_of
 from training_platform.config.data_sets import access_mode, data_location
+from training_platform.config.model.storage import DataSetSpec
 from training_platform.config.reading.finding import Finding, Path
 from training_platform.config.reading.section import enumeration
-from training_platform.config.spec.storage import DataSetSpec
 from training_platform.jobs.container import mount_path, source_bucket
 from training_platform.jobs.resolve import ResolvedJob
 

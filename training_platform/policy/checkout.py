@@ -8,11 +8,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from training_platform.config.model.stack import Stack
 from training_platform.config.names import Locator
 from training_platform.config.reading.clock import today
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import UnreadableError
-from training_platform.config.spec.stack import Stack
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.policy import single_stack as alone
 from training_platform.policy.settings import PRODUCTION, SNAPSHOT

@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 
 from pulumi_policy import PolicyResource, ReportViolation, ResourceValidationArgs, StackValidationArgs
 
-from training_platform.config.reading.finding import Finding
-from training_platform.config.reading.printable import printable
-from training_platform.config.spec.stack import PROJECT
+from training_platform.config.model.stack import PROJECT
+from training_platform.config.reading.finding import Finding, printable
 from training_platform.policy.checkout import Checkout, Facts
 from training_platform.policy.planned_resources import options, parse_urn, planned
 from training_platform.policy.remediation import FIXES

@@ -26,7 +26,7 @@ from pulumi_policy import (
     policy,
 )
 
-from training_platform.config.reading.printable import printable
+from training_platform.config.reading.finding import printable
 from training_platform.policy.pack import Pack
 from training_platform.policy.resource_policy import ResourcePolicy
 from training_platform.policy.settings import wrong_settings

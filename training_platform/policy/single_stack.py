@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from training_platform.config.reading.finding import Finding
-from training_platform.config.reading.numbers import whole_numbers
-from training_platform.config.reading.source import Source, UnreadableError, read_source
+from training_platform.config.reading.source import Source, UnreadableError, read_source, whole_numbers
 from training_platform.config.workspace import Workspace
 from training_platform.quota.ledger import project_ledgers
 from training_platform.quota.snapshot import Snapshot, Snapshots, parse_snapshot

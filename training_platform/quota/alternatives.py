@@ -15,7 +15,7 @@ from training_platform.catalog.locations import region_of
 from training_platform.catalog.shapes import chips_in
 from training_platform.catalog.topologies import legal_topologies
 from training_platform.catalog.types import MachineType, QuotaId
-from training_platform.config.expansion.pools import ExpandedPool, cluster_pools
+from training_platform.config.pools import ExpandedPool, cluster_pools
 from training_platform.config.workspace import Workspace
 from training_platform.quota.headroom import Limits, named
 from training_platform.quota.keys import Holder, quota_key, shown

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from training_platform.catalog.locations import nearest_first, region_of
 from training_platform.catalog.types import QuotaId
-from training_platform.config.expansion.pools import ZONES_OF_A_REGIONAL_CLUSTER, ExpandedPool
+from training_platform.config.pools import ZONES_OF_A_REGIONAL_CLUSTER, ExpandedPool
 from training_platform.quota.charges import VmUsage, vm_usage
 from training_platform.quota.demand import pool_vms
 from training_platform.quota.keys import Holder, QuotaKey, shown

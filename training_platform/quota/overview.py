@@ -9,10 +9,10 @@ from pathlib import Path as FilePath
 
 from training_platform.catalog.locations import region_of
 from training_platform.catalog.nearest import find_nearest
-from training_platform.config.reading.errors import UserError
+from training_platform.config.model.queues import Share
+from training_platform.config.model.stack import Stack
+from training_platform.config.reading.finding import UserError
 from training_platform.config.reading.section import enumeration
-from training_platform.config.spec.queues import Share
-from training_platform.config.spec.stack import Stack
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.quota.keys import short_quota_id
 from training_platform.quota.ledger import (

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from training_platform.catalog.locations import is_zone
-from training_platform.config.spec.environment import Environment
-from training_platform.config.spec.stack import Stack
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.stack import Stack
 from training_platform.config.workspace import Workspace
 from training_platform.quota.alternatives import Alternatives
 from training_platform.quota.keys import QuotaKey, short_quota_id, shown

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from training_platform.config.reading.errors import UserError
-from training_platform.config.reading.finding import Path
+from training_platform.config.reading.finding import Path, UserError
 from training_platform.config.reading.source import Source, UnreadableError, parse_source, value_at
 from training_platform.quota.plan import NeededRequest, ProjectPlan, contact_of, entry_lines
 

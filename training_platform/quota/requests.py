@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from training_platform.catalog.nearest import find_nearest
+from training_platform.config.model.environment import QuotaRequest
+from training_platform.config.model.stack import Stack
 from training_platform.config.reading.finding import Finding, Path, Severity
 from training_platform.config.reading.section import enumeration
-from training_platform.config.spec.quota_request import QuotaRequest
-from training_platform.config.spec.stack import Stack
 from training_platform.config.workspace import Workspace
 from training_platform.quota.keys import QuotaKey, shown
 from training_platform.quota.ledger import ProjectLedger

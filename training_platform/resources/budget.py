@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from training_platform.config.spec.quota_request import BudgetSpec
+from training_platform.config.model.environment import BudgetSpec
 from training_platform.resources import gcp
 from training_platform.resources.declared import Declared, Later
 from training_platform.resources.monitoring.alerts import email_channels

@@ -6,12 +6,11 @@ import dataclasses
 from collections.abc import Generator, Iterator, Mapping
 
 from training_platform.catalog.locations import region_of
-from training_platform.config.expansion.flavors import Flavor
-from training_platform.config.expansion.gpu_fabric import GpuFabric, gpu_fabrics
-from training_platform.config.expansion.pools import cluster_pools
+from training_platform.config.gpu_fabric import GpuFabric, gpu_fabrics
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.model.environment import Environment
 from training_platform.config.names import cpu_pool_name
-from training_platform.config.spec.cluster import ClusterSpec
-from training_platform.config.spec.environment import Environment
+from training_platform.config.pools import Flavor, cluster_pools
 from training_platform.resources.budget import budget_resources
 from training_platform.resources.declared import Declared, Later
 from training_platform.resources.filestore.backups import backup_association, backup_plan, backup_vault

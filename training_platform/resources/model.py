@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from training_platform.config.lending import lending
-from training_platform.config.spec.stack import Stack
-from training_platform.config.workspace import Workspace
+from training_platform.config.model.stack import Stack
+from training_platform.config.workspace import Workspace, lending
 from training_platform.resources.environment import environment_resources
 from training_platform.resources.planned import Planned
 from training_platform.resources.team import team_resources

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from training_platform.catalog.locations import region_of
 from training_platform.config.kept import kept
-from training_platform.config.spec.cluster import ClusterSpec
-from training_platform.config.spec.environment import Environment
-from training_platform.config.spec.team import Team
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.team import Team
 from training_platform.resources.planned import Shared
 
 MANAGED_BY, MANAGED_BY_LABEL = "training-platform", "app.kubernetes.io/managed-by"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from training_platform.config.expansion.flavors import Flavor
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.team import Team
 from training_platform.config.names import declared_name
-from training_platform.config.spec.environment import Environment
-from training_platform.config.spec.team import Team
+from training_platform.config.pools import Flavor
 from training_platform.resources.budget import budget_resources
 from training_platform.resources.declared import Declared
 from training_platform.resources.kueue.quota_objects import queue_object

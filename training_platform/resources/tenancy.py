@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import ceil
 from typing import NamedTuple
 
-from training_platform.config.expansion.flavors import Flavor
-from training_platform.config.spec.queues import Share
-from training_platform.config.spec.storage import FilestoreSpec
-from training_platform.config.spec.team import DirectorySpec
+from training_platform.config.model.queues import Share
+from training_platform.config.model.storage import FilestoreSpec
+from training_platform.config.model.team import DirectorySpec
+from training_platform.config.pools import Flavor
 from training_platform.resources.admission.jobs import ACCELERATORS, JobKind
 from training_platform.resources.admission.policy import ALLOW_LABEL, HOST_NETWORK, SHARED_CLAIMS
 from training_platform.resources.scope import TEAM_LABEL

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from training_platform.config.model.stack import Stack
 from training_platform.config.names import Locator
-from training_platform.config.spec.stack import Stack
 from training_platform.config.workspace import Workspace
 from training_platform.resources.model import planned_of_model
 from training_platform.rules.adapters.plan import views_of_plan

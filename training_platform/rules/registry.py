@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Literal, get_type_hints
 
+from training_platform.config.model.stack import Stack
 from training_platform.config.reading.finding import Finding, Path, Severity, dotted
-from training_platform.config.spec.stack import Stack
 from training_platform.rules.views.program import Program
 from training_platform.rules.views.view import NeedsUnknown, View
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from training_platform.catalog.shapes import chips_in
 from training_platform.catalog.topologies import nearest_topology
-from training_platform.config.expansion.pools import ExpandedPool
+from training_platform.config.pools import ExpandedPool
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import Workspace
 from training_platform.quota.alternatives import Alternatives, largest_slice

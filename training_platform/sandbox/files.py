@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from training_platform.config.reading.errors import UserError
+from training_platform.config.reading.finding import UserError
 
 
 class BrokenFile(UserError):

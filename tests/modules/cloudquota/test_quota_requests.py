@@ -6,10 +6,10 @@ import pytest
 
 from modules.cloudquota.requests import QuotaRequests, QuotaRequestsArgs
 from training_platform.checks.planning.recorder import Plan, record
+from training_platform.config.model.environment import QuotaRequest
+from training_platform.config.model.stack import Stack, parse_stack
 from training_platform.config.names import Locator
 from training_platform.config.reading.source import parse_source
-from training_platform.config.spec.quota_request import QuotaRequest
-from training_platform.config.spec.stack import Stack, parse_stack
 from training_platform.resources.scope import Scope
 
 PREFERENCE = "gcp:cloudquota/sQuotaPreference:SQuotaPreference"

@@ -7,7 +7,7 @@ from typing import Any
 from modules.filestore.instance import FilestoreInstance, FilestoreInstanceArgs
 from modules.network.network import Network, NetworkArgs
 from training_platform.checks.planning.recorder import Plan, record
-from training_platform.config.spec.storage import FilestoreSpec
+from training_platform.config.model.storage import FilestoreSpec
 from training_platform.resources import register
 from training_platform.resources.scope import Scope
 

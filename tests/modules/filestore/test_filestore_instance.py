@@ -14,8 +14,8 @@ from modules.filestore.instance import (
 from training_platform.checks.planning import recorder
 from training_platform.checks.planning.recorder import Plan, Recorder, record
 from training_platform.config.data_sets import reaches
-from training_platform.config.spec.cluster import ClusterSpec, SubnetSpec
-from training_platform.config.spec.storage import FilestoreSpec
+from training_platform.config.model.cluster import ClusterSpec, SubnetSpec
+from training_platform.config.model.storage import FilestoreSpec
 from training_platform.resources.filestore.instance import instance_name
 from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.scope import Scope

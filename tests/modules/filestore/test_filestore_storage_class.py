@@ -16,11 +16,11 @@ from training_platform.checks.cost import stack_cost
 from training_platform.checks.planning.recorder import Plan, record
 from training_platform.checks.reports.json_report import file_document
 from training_platform.checks.reports.wording import file_row
+from training_platform.config.model.cluster import ClusterSpec, SubnetSpec
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.stack import parse_stack
+from training_platform.config.model.storage import FileClassSpec, FilestoreSpec
 from training_platform.config.reading.source import parse_source
-from training_platform.config.spec.cluster import ClusterSpec, SubnetSpec
-from training_platform.config.spec.environment import Environment
-from training_platform.config.spec.stack import parse_stack
-from training_platform.config.spec.storage import FileClassSpec, FilestoreSpec
 from training_platform.config.workspace import Workspace
 from training_platform.quota.demand import stack_demand
 from training_platform.quota.ledger import file_ledger

@@ -8,7 +8,7 @@ import pytest
 
 from modules.filestore.volume import FilestoreVolume, FilestoreVolumeArgs
 from training_platform.checks.planning.recorder import Plan, record
-from training_platform.config.spec.storage import FilestoreSpec
+from training_platform.config.model.storage import FilestoreSpec
 from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.scope import Scope
 

@@ -10,8 +10,8 @@ import pytest
 from modules.gke.node_pool import AcceleratorPool, AcceleratorPoolArgs
 from modules.gke.service_account import NodeServiceAccount, NodeServiceAccountArgs
 from training_platform.checks.planning.recorder import Plan, record
-from training_platform.config.expansion.pools import cluster_pools
-from training_platform.config.spec.cluster import ClusterSpec
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.pools import cluster_pools
 from training_platform.resources.planned import Planned
 from training_platform.resources.scope import Scope
 

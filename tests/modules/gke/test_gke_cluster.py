@@ -14,8 +14,8 @@ from pulumi_gcp import container
 from modules.gke.cluster import GkeCluster, GkeClusterArgs, dns_endpoint
 from modules.gke.service_account import NodeServiceAccount, NodeServiceAccountArgs
 from training_platform.checks.planning.recorder import Plan
-from training_platform.config.spec.cluster import ClusterSpec
-from training_platform.config.spec.node_pool import SystemPoolSpec
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.model.node_pool import SystemPoolSpec
 from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.resources.scope import Scope
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from tests.stacks.test_pools_in_depth import NATURES, PARAMETERS, plan_of, stack_of
-from training_platform.config.expansion.pools import cluster_pools
-from training_platform.config.spec.cluster import ClusterSpec
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.pools import cluster_pools
 from training_platform.resources.gke.compute_class import compute_class
 from training_platform.resources.planned import Planned
 from training_platform.rules.documents.problems import Problem

@@ -10,7 +10,7 @@ import pytest
 from modules.gke.service_account import NodeServiceAccount, NodeServiceAccountArgs
 from modules.gke.system_pool import SystemPool, SystemPoolArgs
 from training_platform.checks.planning.recorder import Plan
-from training_platform.config.spec.node_pool import PathwaysPoolSpec, SystemPoolSpec
+from training_platform.config.model.node_pool import PathwaysPoolSpec, SystemPoolSpec
 from training_platform.resources.gke.system_pool import initial_nodes_per_zone
 from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.resources.scope import Scope

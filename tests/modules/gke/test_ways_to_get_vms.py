@@ -9,9 +9,8 @@ import pytest
 from pulumi_gcp import container
 
 from training_platform.checks.planning.recorder import Plan
-from training_platform.config.expansion.pools import cluster_pools
-from training_platform.config.spec.auto_provisioning import AutoProvisioningSpec
-from training_platform.config.spec.cluster import ClusterSpec
+from training_platform.config.model.cluster import AutoProvisioningSpec, ClusterSpec
+from training_platform.config.pools import cluster_pools
 from training_platform.resources.declared import without_none
 from training_platform.resources.gke.auto_provisioning import cluster_autoscaling
 from training_platform.resources.gke.compute_class import compute_class

@@ -6,7 +6,7 @@ import pulumi_kubernetes as kubernetes
 from modules.jobset.install import JobSet, JobSetArgs
 from training_platform.catalog import CHARTS
 from training_platform.checks.planning.recorder import record
-from training_platform.config.spec.environment import ChartOverride
+from training_platform.config.model.environment import ChartOverride
 from training_platform.resources.operators.jobset import POD_LABELS, values
 from training_platform.resources.planned import Planned
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from training_platform.config.spec.cluster import ClusterSpec
-from training_platform.config.spec.workloads.notebooks import Notebooks
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.model.workloads import Notebooks
 
 SUBNET = {"nodes": "10.0.0.0/20", "pods": "10.64.0.0/16", "services": "10.1.0.0/20"}
 

@@ -10,8 +10,8 @@ import pytest
 
 from modules.jupyterhub.gateway import HubGateway, HubGatewayArgs
 from training_platform.checks.planning.recorder import Plan, record
-from training_platform.config.spec.cluster import ClusterSpec
-from training_platform.config.spec.workloads.notebooks import Notebooks
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.model.workloads import Notebooks
 from training_platform.resources.gke.cluster import gke_cluster
 from training_platform.resources.jupyterhub.values import values
 from training_platform.resources.scope import Scope

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from training_platform.config.spec.cluster import ClusterSpec
-from training_platform.config.spec.workloads.notebooks import Notebooks
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.model.workloads import Notebooks
 from training_platform.resources.jupyterhub.programs import hub as program
 from training_platform.resources.jupyterhub.values import HubSecret, values
 from training_platform.resources.storage.data_sets import NotebookData

@@ -11,9 +11,9 @@ import pytest
 from modules.jupyterhub.install import JupyterHub, JupyterHubArgs
 from training_platform.catalog import CHARTS, IMAGES
 from training_platform.checks.planning.recorder import Plan, record
-from training_platform.config.spec.cluster import ClusterSpec
-from training_platform.config.spec.environment import ChartOverride
-from training_platform.config.spec.workloads.notebooks import Notebooks
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.model.environment import ChartOverride
+from training_platform.config.model.workloads import Notebooks
 from training_platform.resources.jupyterhub.values import values
 from training_platform.resources.scope import Scope
 from training_platform.resources.storage.data_sets import NotebookData

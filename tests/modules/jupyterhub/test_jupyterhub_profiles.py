@@ -7,10 +7,9 @@ import pytest
 from pydantic import ValidationError
 
 from training_platform.catalog import IMAGES
-from training_platform.config.expansion.flavors import flavors
-from training_platform.config.expansion.pools import FLAVOR_LABEL
-from training_platform.config.spec.cluster import ClusterSpec
-from training_platform.config.spec.workloads.notebooks import Notebooks
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.model.workloads import Notebooks
+from training_platform.config.pools import FLAVOR_LABEL, flavors
 from training_platform.quota.ledger import CapacityLine
 from training_platform.resources.jupyterhub.profiles import Profile, profiles
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from training_platform.config.expansion.flavors import Flavor
-from training_platform.config.spec.cluster import ClusterSpec
-from training_platform.config.spec.queues import Share
-from training_platform.config.spec.team import Team
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.model.queues import Share
+from training_platform.config.model.team import Team
+from training_platform.config.pools import Flavor
 from training_platform.resources.kueue import objects
 from training_platform.sandbox.kubernetes.schemas.crds import CrdSchema, load_crds
 

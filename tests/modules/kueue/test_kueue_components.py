@@ -15,9 +15,9 @@ from modules.kueue.queues import TeamQueues, TeamQueuesArgs
 from tests.modules.kueue.conftest import team_of
 from tests.places import ORGANISATION
 from training_platform.checks.planning.recorder import Plan, record
-from training_platform.config.expansion.flavors import flavors
-from training_platform.config.spec.cluster import ClusterSpec
-from training_platform.config.spec.queues import ROOT_COHORT, CohortSpec, Share
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.model.queues import ROOT_COHORT, CohortSpec, Share
+from training_platform.config.pools import flavors
 from training_platform.config.workspace import read_workspace
 from training_platform.resources.planned import Planned
 from training_platform.resources.scope import Scope

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 import yaml
 
-from training_platform.config.spec.capacity import Capacity
+from training_platform.config.model.capacity import Capacity
 from training_platform.resources.kueue.configuration import (
     PODS_READY_MINUTES,
     UNCOUNTED,

@@ -12,8 +12,8 @@ import yaml
 from modules.kueue.install import Kueue, KueueArgs
 from training_platform.catalog import CHARTS
 from training_platform.checks.planning.recorder import Plan, record
-from training_platform.config.spec.cluster import ClusterSpec
-from training_platform.config.spec.environment import ChartOverride
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.model.environment import ChartOverride
 from training_platform.resources.kueue.values import resources, values
 from training_platform.resources.scope import Scope
 

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tests.modules.kueue.conftest import cluster_queue
-from training_platform.config.expansion.flavors import Flavor, flavors
-from training_platform.config.expansion.pools import FLAVOR_LABEL
-from training_platform.config.spec.cluster import ClusterSpec
-from training_platform.config.spec.node_pool import BLOCK_LEVELS, SLICE_LEVELS
-from training_platform.config.spec.queues import ROOT_COHORT, CohortSpec, Share
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.model.node_pool import BLOCK_LEVELS, SLICE_LEVELS
+from training_platform.config.model.queues import ROOT_COHORT, CohortSpec, Share
+from training_platform.config.pools import FLAVOR_LABEL, Flavor, flavors
 from training_platform.resources.kueue.objects import (
     API_VERSION,
     cohort,

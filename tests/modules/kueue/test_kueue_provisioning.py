@@ -10,10 +10,10 @@ import pytest
 from pydantic import ValidationError
 
 from tests.modules.kueue.conftest import cluster_queue, team_of
-from training_platform.config.expansion.flavors import Flavor, flavors
-from training_platform.config.spec.cluster import ClusterSpec
-from training_platform.config.spec.queues import Fallback, Share
-from training_platform.config.spec.team import Team
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.model.queues import Fallback, Share
+from training_platform.config.model.team import Team
+from training_platform.config.pools import Flavor, flavors
 from training_platform.resources.kueue import objects
 from training_platform.resources.kueue.objects import API_VERSION, resource_flavor
 from training_platform.resources.kueue.provisioning import (

@@ -6,8 +6,8 @@ import pytest
 
 from modules.monitoring.alerts import Alerts, AlertsArgs
 from training_platform.checks.planning.recorder import Plan, record
-from training_platform.config.spec import environment
-from training_platform.config.spec.cluster import SoftwareSpec
+from training_platform.config.model import environment
+from training_platform.config.model.cluster import SoftwareSpec
 from training_platform.resources.monitoring.alert_rules import alert_rules
 from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.scope import Scope

@@ -8,7 +8,7 @@ import pytest
 
 from modules.network.cluster_subnet import ClusterSubnet, ClusterSubnetArgs
 from training_platform.checks.planning.recorder import Plan
-from training_platform.config.spec.cluster import ClusterSpec
+from training_platform.config.model.cluster import ClusterSpec
 from training_platform.resources.scope import Scope
 
 Deploy = Callable[[Callable[[], object]], Plan]

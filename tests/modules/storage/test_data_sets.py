@@ -8,9 +8,9 @@ import pytest
 
 from tests.stacks.test_reach import ENVIRONMENT, TEAM, planned
 from training_platform.config.data_sets import access_mode, with_own_data
-from training_platform.config.spec.environment import Environment
-from training_platform.config.spec.storage import DataSetSpec, TeamDataSpec
-from training_platform.config.spec.team import Team
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.storage import DataSetSpec, TeamDataSpec
+from training_platform.config.model.team import Team
 from training_platform.resources.register import BUCKET_MEMBER, CLUSTER, DISK, RELEASE
 
 VOLUME, CLAIM = "kubernetes:core/v1:PersistentVolume", "kubernetes:core/v1:PersistentVolumeClaim"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from modules.storage.bucket import Bucket, BucketArgs
 from training_platform.checks.planning.recorder import Plan, record
-from training_platform.config.spec import team
+from training_platform.config.model import team
 from training_platform.resources.cloud_names import bucket_id
 from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.scope import Scope

@@ -4,7 +4,7 @@ import pulumi
 
 from modules.storage.images import ImageRepository, ImageRepositoryArgs
 from training_platform.checks.planning.recorder import Plan, record
-from training_platform.config.spec import environment
+from training_platform.config.model import environment
 from training_platform.resources.scope import Scope
 from training_platform.resources.storage.images import repository_id, repository_url
 

@@ -24,7 +24,7 @@ from modules.vertex.ray_requests import RayClusterError, Settings, alike, settin
 from tests.training_platform.jobs.runs.vertex_cloud import PROJECT, Cloud, write_repository
 from training_platform.catalog import replacements
 from training_platform.checks.planning.recorder import record
-from training_platform.config.spec import team
+from training_platform.config.model import team
 from training_platform.resources.planned import PROVIDER_CODE, Planned
 from training_platform.resources.register import RAY_CLUSTER
 from training_platform.resources.scope import Scope

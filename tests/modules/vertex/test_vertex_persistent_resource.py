@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from modules.vertex.persistent_resource import PersistentResource, PersistentResourceArgs
 from training_platform.catalog import MACHINE_TYPES, replacements
 from training_platform.checks.planning.recorder import Plan, record
-from training_platform.config.spec import team
+from training_platform.config.model import team
 from training_platform.resources.cloud_names import persistent_resource_id
 from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.scope import Scope

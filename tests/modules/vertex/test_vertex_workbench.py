@@ -12,8 +12,8 @@ from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.prices import machines_cost, service_cost
 from training_platform.checks.cost import stack_cost
 from training_platform.checks.planning.recorder import Plan
+from training_platform.config.model.stack import parse_stack
 from training_platform.config.reading.source import parse_source
-from training_platform.config.spec.stack import parse_stack
 from training_platform.config.workspace import Workspace, cross_check
 from training_platform.quota.demand import stack_demand
 from training_platform.resources.model import planned_of_model

@@ -8,11 +8,11 @@ import pytest
 from pydantic import BaseModel
 
 from training_platform.adopt import sections
-from training_platform.config.spec.cluster import ClusterSpec
-from training_platform.config.spec.environment import Environment
-from training_platform.config.spec.node_pool import NodePoolSpec
-from training_platform.config.spec.storage import FilestoreSpec
-from training_platform.config.spec.team import BucketSpec, PersistentResourceSpec, Team
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.node_pool import NodePoolSpec
+from training_platform.config.model.storage import FilestoreSpec
+from training_platform.config.model.team import BucketSpec, PersistentResourceSpec, Team
 
 FOLDER = Path(sections.__file__).parent
 LEFT: dict[type[BaseModel], dict[str, str]] = {

@@ -18,11 +18,11 @@ from training_platform.catalog.locations import region_of
 from training_platform.catalog.topologies import hosts, legal_topologies
 from training_platform.catalog.types import MachineType
 from training_platform.checks.planning.recorder import Plan, record
-from training_platform.config.expansion.pools import pools
+from training_platform.config.model.stack import PROJECT, Stack, parse_stack
 from training_platform.config.names import Locator
+from training_platform.config.pools import pools
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import parse_source
-from training_platform.config.spec.stack import PROJECT, Stack, parse_stack
 from training_platform.config.workspace import Workspace, cross_check
 from training_platform.quota.demand import stack_demand
 from training_platform.resources.planned import Planned

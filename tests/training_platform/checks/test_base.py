@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from training_platform.checks.comparison.comparison import Comparison, StackChange
 from training_platform.checks.report import Report
 from training_platform.cli.main import app
-from training_platform.config.reading.errors import UserError
+from training_platform.config.reading.finding import UserError
 
 NODE_POOL = "gcp:container/nodePool:NodePool"
 

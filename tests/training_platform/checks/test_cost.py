@@ -12,9 +12,9 @@ from training_platform.catalog.loader import default
 from training_platform.catalog.prices import HOURS_OF_MONTH, LIST, Cost, PriceBook, machines_cost, service_cost
 from training_platform.checks.cost import stack_cost
 from training_platform.checks.reports.wording import price, price_note
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.team import Team
 from training_platform.config.own_prices import read_own_prices
-from training_platform.config.spec.environment import Environment
-from training_platform.config.spec.team import Team
 from training_platform.config.workspace import read_workspace
 
 H100 = MACHINE_TYPES["a3-highgpu-8g"]

@@ -17,8 +17,7 @@ from training_platform.checks.report import Report
 from training_platform.checks.run import run_check
 from training_platform.checks.stacks import Options
 from training_platform.cli.main import app
-from training_platform.config.reading.errors import UserError
-from training_platform.config.reading.finding import Finding
+from training_platform.config.reading.finding import Finding, UserError
 
 TODAY = date(2026, 11, 21)
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from training_platform.config.spec.capacity import charged_as
-from training_platform.config.spec.node_pool import NodePoolSpec
+from training_platform.config.model.capacity import charged_as
+from training_platform.config.model.node_pool import NodePoolSpec
 
 
 def pool(**fields: Any) -> NodePoolSpec:

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from training_platform.config.expansion.flavors import flavors
-from training_platform.config.expansion.pools import auto_provisioned_chips, cluster_pools, pool_labels
-from training_platform.config.spec.cluster import ClusterSpec
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.pools import auto_provisioned_chips, cluster_pools, flavors, pool_labels
 
 H100 = {"machine_type": "a3-highgpu-8g", "zone": "us-central1-a"}
 POOLS = {

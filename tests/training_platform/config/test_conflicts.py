@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from training_platform.config.model.stack import parse_stack
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import parse_source
-from training_platform.config.spec.stack import parse_stack
 
 FILE = """\
 config:

@@ -3,10 +3,9 @@ from collections.abc import Mapping
 import pytest
 
 from tests.places import ORGANISATION
-from training_platform.config.expansion.flavors import flavors
-from training_platform.config.expansion.pools import FLAVOR_LABEL, ExpandedPool, GkePool, cluster_pools
+from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.names import Locator
-from training_platform.config.spec.cluster import ClusterSpec
+from training_platform.config.pools import FLAVOR_LABEL, ExpandedPool, GkePool, cluster_pools, flavors
 from training_platform.config.workspace import read_workspace
 
 SUBNET = {"nodes": "10.0.0.0/20", "pods": "10.64.0.0/16", "services": "10.1.0.0/20"}

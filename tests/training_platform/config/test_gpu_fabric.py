@@ -10,9 +10,9 @@ import pytest
 
 from training_platform.catalog import MACHINE_TYPES, REGIONS
 from training_platform.catalog.zones import zones_in
-from training_platform.config.expansion.gpu_fabric import GpuFabric, fabric_name, gpu_fabrics
-from training_platform.config.expansion.pools import ExpandedPool, cluster_pools
-from training_platform.config.spec.cluster import ClusterSpec
+from training_platform.config.gpu_fabric import GpuFabric, fabric_name, gpu_fabrics
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.pools import ExpandedPool, cluster_pools
 
 RANGES = {"nodes": "10.10.0.0/20", "pods": "10.64.0.0/16", "services": "10.10.16.0/20"}
 TCPX = {"machine_type": "a3-highgpu-8g", "zone": "us-central1-a"}

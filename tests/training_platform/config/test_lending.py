@@ -24,13 +24,12 @@ from training_platform.checks.reports.quota.text_report import print_overview
 from training_platform.checks.reports.summary import summary
 from training_platform.checks.reports.wording import shares_of
 from training_platform.checks.stacks import Options, check_stacks
-from training_platform.config.lending import lending, unpromised
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.queues import ROOT_COHORT
+from training_platform.config.model.stack import parse_stack
 from training_platform.config.names import Locator
 from training_platform.config.reading.source import parse_source
-from training_platform.config.spec.environment import Environment
-from training_platform.config.spec.queues import ROOT_COHORT
-from training_platform.config.spec.stack import parse_stack
-from training_platform.config.workspace import Workspace, cross_check, read_workspace
+from training_platform.config.workspace import Workspace, cross_check, lending, read_workspace, unpromised
 from training_platform.quota.ledger import capacity_ledger
 from training_platform.quota.overview import may_borrow, read_overview
 from training_platform.resources.model import planned_of_model

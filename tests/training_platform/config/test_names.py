@@ -1,6 +1,6 @@
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.team import Team
 from training_platform.config.names import Locator, clashes, declared_name
-from training_platform.config.spec.environment import Environment
-from training_platform.config.spec.team import Team
 
 SUBNET = {"nodes": "10.0.0.0/20", "pods": "10.64.0.0/16", "services": "10.1.0.0/20"}
 GPU = {"machine_type": "a3-highgpu-8g"}

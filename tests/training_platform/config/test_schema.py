@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from training_platform.catalog import ACCELERATORS, CHARTS, DISK_TYPES, FILESTORE_TIERS, MACHINE_TYPES, REGIONS
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.team import Team
 from training_platform.config.schema import stack_schema
-from training_platform.config.spec.environment import Environment
-from training_platform.config.spec.team import Team
 
 SCHEMA = stack_schema()
 OPEN = {

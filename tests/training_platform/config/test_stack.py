@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.places import ORGANISATION, ROOT
+from training_platform.config.model.stack import Stack, parse_stack, read_stack, stack_name
 from training_platform.config.reading.source import UnreadableError, parse_source
-from training_platform.config.spec.stack import Stack, parse_stack, read_stack, stack_name
 
 FILES = sorted((ORGANISATION / "stacks").glob("Pulumi.*.yaml"))
 PROD = (ORGANISATION / "stacks" / "Pulumi.prod.yaml").read_text(encoding="utf-8")

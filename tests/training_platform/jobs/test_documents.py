@@ -11,7 +11,7 @@ import pytest
 from tests.training_platform.jobs.conftest import write_lab
 from tests.training_platform.jobs.runs.vertex_cloud import PROJECT, Cloud
 from tests.training_platform.jobs.test_workloads_reach import FIELDS
-from training_platform.config.spec.team import VertexBootDisk
+from training_platform.config.model.team import VertexBootDisk
 from training_platform.jobs.gke.jobset import jobset
 from training_platform.jobs.naming import as_run, point_runs
 from training_platform.jobs.resolve import ResolvedJob

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from training_platform.config.spec.node_pool import BLOCK_LEVELS, SLICE_LEVELS
+from training_platform.config.model.node_pool import BLOCK_LEVELS, SLICE_LEVELS
 from training_platform.jobs.gke.jobset import jobset
 from training_platform.jobs.gke.pods import shared_memory
 from training_platform.jobs.gke.rules import gke_findings

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from training_platform.config.model.team import VertexBootDisk
 from training_platform.config.reading.section import Section
-from training_platform.config.spec.team import VertexBootDisk
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.jobs.gke.jobset import jobset
 from training_platform.jobs.model import (

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
+from training_platform.config.model.team import RaySpec, ResourcePoolSpec
 from training_platform.config.reading.finding import Finding
-from training_platform.config.spec.team import RaySpec, ResourcePoolSpec
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.jobs.vertex.custom_job import custom_job_spec
 from training_platform.jobs.vertex.rules import vertex_findings

@@ -19,7 +19,7 @@ from pulumi_policy import (
 from pulumi_policy.policy import PolicyCustomTimeouts
 from pulumi_policy.proxy import UNKNOWN_STRING_VALUE, unknown_checking_proxy
 
-from training_platform.config.spec.stack import PROJECT
+from training_platform.config.model.stack import PROJECT
 from training_platform.policy.pack import policies
 from training_platform.resources.planned import UNKNOWN
 

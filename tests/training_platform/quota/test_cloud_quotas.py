@@ -11,7 +11,7 @@ import requests
 from google.auth import exceptions
 
 from training_platform.clients.cloud_quotas import ENDPOINT, CloudQuotas, Row, open_session
-from training_platform.config.reading.errors import UserError
+from training_platform.config.reading.finding import UserError
 
 SERVICE = "compute.googleapis.com"
 PATH = f"{ENDPOINT}v1/projects/example-train/locations/global/services/{SERVICE}/quotaInfos"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from training_platform.config.model.stack import parse_stack
 from training_platform.config.reading.source import parse_source
-from training_platform.config.spec.stack import parse_stack
 from training_platform.config.workspace import Workspace
 from training_platform.quota.demand import stack_demand
 from training_platform.quota.keys import Charge

@@ -8,8 +8,8 @@ from textwrap import indent
 import pytest
 import yaml
 
+from training_platform.config.model.stack import parse_stack
 from training_platform.config.reading.source import parse_source
-from training_platform.config.spec.stack import parse_stack
 from training_platform.config.workspace import Workspace
 from training_platform.quota.ledger import project_ledgers, workspace_demand
 from training_platform.quota.plan import ProjectPlan, plan_requests, request_lines

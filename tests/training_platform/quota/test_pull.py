@@ -11,7 +11,7 @@ import pytest
 
 from training_platform.clients.cloud_quotas import CloudQuotas, QuotaInfo, Row
 from training_platform.clients.quota_pull import Pulled, pull, rows_of
-from training_platform.config.reading.errors import UserError
+from training_platform.config.reading.finding import UserError
 from training_platform.config.reading.source import parse_source
 from training_platform.quota.quota_ids import known_quotas
 from training_platform.quota.snapshot import Snapshot, parse_snapshot

@@ -7,9 +7,9 @@ from textwrap import dedent, indent
 
 import pytest
 
+from training_platform.config.model.stack import parse_stack
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import parse_source
-from training_platform.config.spec.stack import parse_stack
 from training_platform.config.workspace import Workspace
 from training_platform.quota.ledger import ProjectLedger, project_ledgers, workspace_demand
 from training_platform.quota.ledger_findings import quota_findings

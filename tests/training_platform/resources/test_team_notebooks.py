@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import yaml
 
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.stack import parse_stack
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import parse_source
-from training_platform.config.spec.cluster import ClusterSpec
-from training_platform.config.spec.environment import Environment
-from training_platform.config.spec.stack import parse_stack
 from training_platform.config.workspace import Workspace, cross_check
 from training_platform.quota.ledger import capacity_ledger
 from training_platform.quota.ledger_findings import capacity_findings

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from training_platform.config.expansion.flavors import Flavor, flavors
-from training_platform.config.spec.cluster import ClusterSpec
-from training_platform.config.spec.queues import Share
-from training_platform.config.spec.storage import FilestoreSpec
-from training_platform.config.spec.team import DirectorySpec
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.model.queues import Share
+from training_platform.config.model.storage import FilestoreSpec
+from training_platform.config.model.team import DirectorySpec
+from training_platform.config.pools import Flavor, flavors
 from training_platform.resources.gpu_access import kinds_of
 from training_platform.resources.tenancy import (
     SPARE_CPUS,

@@ -12,7 +12,7 @@ import pytest
 
 from tests.training_platform.rules import table_tests
 from tests.training_platform.rules.tables import Changes, Holds, row_ids, spoiled
-from training_platform.config.expansion.pools import GPU_DIRECT_LABEL, GPU_DIRECT_OFF
+from training_platform.config.pools import GPU_DIRECT_LABEL, GPU_DIRECT_OFF
 from training_platform.config.reading.finding import Finding
 from training_platform.resources.planned import UNKNOWN
 from training_platform.rules import RULES, View, evaluate, program

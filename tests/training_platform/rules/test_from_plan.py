@@ -4,8 +4,8 @@ from typing import Any, TypeVar
 
 import pytest
 
+from training_platform.config.model.environment import Environment
 from training_platform.config.names import Locator
-from training_platform.config.spec.environment import Environment
 from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.resources.register import (
     CLUSTER,

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from training_platform.config.model.stack import parse_stack
 from training_platform.config.reading.finding import Severity
 from training_platform.config.reading.source import parse_source
-from training_platform.config.spec.stack import parse_stack
 from training_platform.config.workspace import Workspace
 from training_platform.resources.planned import UNKNOWN
 from training_platform.rules import registry, views_of_model

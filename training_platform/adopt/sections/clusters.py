@@ -9,10 +9,10 @@ from typing import Any
 from training_platform.adopt.sections.node_pools import pool_sections
 from training_platform.adopt.sections.values import Inexpressible, Json, at, shortest, whole
 from training_platform.catalog import MACHINE_TYPES
-from training_platform.config.expansion.gpu_fabric import PARTS_BITS
-from training_platform.config.expansion.pools import HEADS_NAME
-from training_platform.config.spec.cluster import ClusterSpec
-from training_platform.config.spec.node_pool import PathwaysPoolSpec, SystemPoolSpec
+from training_platform.config.gpu_fabric import PARTS_BITS
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.model.node_pool import PathwaysPoolSpec, SystemPoolSpec
+from training_platform.config.pools import HEADS_NAME
 from training_platform.resources.gke.cluster import BINARY_POLICY, FREEZE
 from training_platform.resources.gke.system_pool import POOL_NAME
 

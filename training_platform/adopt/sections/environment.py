@@ -13,8 +13,8 @@ from training_platform.adopt.sections.foreign import foreign_cluster, foreign_in
 from training_platform.adopt.sections.queues import Queues, environment_fields
 from training_platform.adopt.sections.values import Inexpressible, Json, at, labels_of, own_labels
 from training_platform.clients.project_contents import POLICY, Contents
+from training_platform.config.model.environment import Environment
 from training_platform.config.reading.section import Member, Name, fits
-from training_platform.config.spec.environment import Environment
 from training_platform.resources import register
 from training_platform.resources.storage.images import repository_id
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from training_platform.adopt.sections.values import Inexpressible, Json, at, shortest, whole
-from training_platform.config.spec.storage import FilestoreSpec
+from training_platform.config.model.storage import FilestoreSpec
 
 
 def filestore_section(path: str, body: Json) -> dict[str, Any]:

@@ -11,7 +11,9 @@ from training_platform.catalog import ACCELERATORS, MACHINE_TYPES
 from training_platform.catalog.attachments import with_gpus
 from training_platform.catalog.locations import is_zone
 from training_platform.catalog.types import MachineType
-from training_platform.config.expansion.pools import (
+from training_platform.config.model.capacity import ANY
+from training_platform.config.model.node_pool import NodePoolSpec
+from training_platform.config.pools import (
     ARCHITECTURE_LABEL,
     CLASS_LABEL,
     FLAVOR_LABEL,
@@ -21,8 +23,6 @@ from training_platform.config.expansion.pools import (
     RESERVED_LABELS,
     ZONES_OF_A_REGIONAL_CLUSTER,
 )
-from training_platform.config.spec.capacity import ANY
-from training_platform.config.spec.node_pool import NodePoolSpec
 from training_platform.resources.gke.node_pool import MAX_PODS, MAX_PODS_OF_A_SLICE_HOST
 
 _OUR_LABELS = (FLAVOR_LABEL, QUEUED_LABEL, CLASS_LABEL, GPU_DIRECT_LABEL, *RESERVED_LABELS)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from training_platform.adopt.sections.values import Json, at
-from training_platform.config.spec.queues import ROOT_COHORT
+from training_platform.config.model.queues import ROOT_COHORT
 
 QUEUES, COHORTS, PRIORITIES = "clusterqueues", "cohorts", "workloadpriorityclasses"
 

@@ -12,8 +12,8 @@ from training_platform.adopt.sections.values import Inexpressible, Json, at, lab
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.attachments import vertex_gpu
 from training_platform.clients.project_contents import POLICY, Contents
+from training_platform.config.model.team import FIRST_POOL, BucketSpec, PersistentResourceSpec, Team
 from training_platform.config.reading.section import Member, fits
-from training_platform.config.spec.team import FIRST_POOL, BucketSpec, PersistentResourceSpec, Team
 from training_platform.resources import register
 from training_platform.resources.cloud_names import account_id
 from training_platform.resources.vertex.ray_cluster import GOOGLES_IMAGE

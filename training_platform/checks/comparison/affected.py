@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from training_platform.config.spec.stack import Stack, stack_name
+from training_platform.config.model.stack import Stack, stack_name
 from training_platform.config.workspace import STACKS_FOLDER, Workspace
 
 PROGRAM = ("modules/", "training_platform/", "__main__.py", "Pulumi.yaml")

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from training_platform.catalog.nearest import find_nearest
-from training_platform.config.reading.errors import UserError
+from training_platform.config.reading.finding import UserError
 
 _PREFIX, _LOCK = "training-platform-base-", "lock"
 

@@ -28,8 +28,7 @@ from training_platform.checks.comparison.guard import guard
 from training_platform.checks.fingerprints import fingerprints, set_aside
 from training_platform.checks.report import Report
 from training_platform.checks.stacks import Options, check_stacks, stack_names
-from training_platform.config.reading.errors import UserError
-from training_platform.config.reading.finding import Finding
+from training_platform.config.reading.finding import Finding, UserError
 from training_platform.config.workspace import STACKS_FOLDER, Workspace, read_workspace
 
 _PROCESS = "training_platform/checks/comparison/base_process.py"

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.team import Team
 from training_platform.config.reading.finding import Finding, Path
-from training_platform.config.spec.environment import Environment
-from training_platform.config.spec.team import Team
 from training_platform.config.workspace import Workspace
 
 RULE = "removed-flavor"

@@ -7,10 +7,10 @@ from typing import Any
 
 from training_platform.checks.comparison.comparison import InputChange
 from training_platform.checks.planning.flat_resource import leaves
+from training_platform.config.model.stack import Stack
 from training_platform.config.names import sections
 from training_platform.config.reading.finding import Path
 from training_platform.config.reading.source import value_at
-from training_platform.config.spec.stack import Stack
 
 
 def field_of(change: InputChange, section: Path, new: Stack, old: Stack | None) -> Path:

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from training_platform.catalog import FILESTORE_TIERS, LUSTRE_TIERS
 from training_platform.catalog.types import Band
+from training_platform.config.model.storage import FilestoreSpec, LustreSpec
 from training_platform.config.reading.finding import Finding
-from training_platform.config.spec.storage import FilestoreSpec, LustreSpec
 from training_platform.config.workspace import Workspace
 
 RULE = "filestore-growth"

@@ -13,12 +13,12 @@ from training_platform.checks.comparison.fields import field_of
 from training_platform.checks.comparison.growth import capacity_growth
 from training_platform.checks.comparison.placed_flavors import placed_flavors
 from training_platform.checks.comparison.upgrades import upgrades
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.stack import Stack
+from training_platform.config.model.team import Team
 from training_platform.config.names import Locator
 from training_platform.config.reading.finding import Finding, Path, dotted
 from training_platform.config.reading.section import listed
-from training_platform.config.spec.environment import Environment
-from training_platform.config.spec.stack import Stack
-from training_platform.config.spec.team import Team
 from training_platform.config.workspace import Workspace
 from training_platform.resources.register import PERSISTENT_RESOURCE, QUOTA_PREFERENCE, RAY_CLUSTER, REGISTER
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from training_platform.config.expansion.flavors import Flavor
+from training_platform.config.pools import Flavor
 from training_platform.config.reading.finding import Finding, Path
 from training_platform.config.workspace import Workspace
 from training_platform.resources.kueue.objects import resource_flavor

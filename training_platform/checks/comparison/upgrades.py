@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from training_platform.catalog import CHARTS, REGIONS
 from training_platform.checks.comparison.comparison import Comparison, InputChange, ResourceChange, StackChange
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.stack import Stack
 from training_platform.config.names import Locator
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.section import enumeration
-from training_platform.config.spec.environment import Environment
-from training_platform.config.spec.stack import Stack
 from training_platform.config.workspace import Workspace
 from training_platform.resources.gke.cluster import is_frozen
 from training_platform.resources.register import CLUSTER, RELEASE

@@ -22,7 +22,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from training_platform.checks.planning.outcome import Outcome, decode
-from training_platform.config.reading.errors import UserError
+from training_platform.config.reading.finding import UserError
 
 FORMAT = "v2"
 DAYS = 30

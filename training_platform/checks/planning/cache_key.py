@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from importlib.metadata import distributions
 from pathlib import Path
 
-from training_platform.config.spec.stack import Stack, stack_name
+from training_platform.config.model.stack import Stack, stack_name
 from training_platform.config.workspace import STACKS_FOLDER
 
 CODE = Path(__file__).resolve().parents[3]

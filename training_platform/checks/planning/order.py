@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from training_platform.config.reading.errors import UserError
-from training_platform.config.spec.stack import Stack
+from training_platform.config.model.stack import Stack
+from training_platform.config.reading.finding import UserError
 from training_platform.config.workspace import Workspace
 
 

@@ -15,9 +15,9 @@ from pydantic import TypeAdapter
 
 from training_platform.checks.planning.flat_resource import FlatResource, flat_resource
 from training_platform.checks.planning.resource_tree import Branch, Resource, branches, resource_tree
+from training_platform.config.model.stack import Stack
 from training_platform.config.names import Locator
 from training_platform.config.reading.finding import Finding
-from training_platform.config.spec.stack import Stack
 from training_platform.resources.planned import UNKNOWN
 from training_platform.rules import View, evaluate, program, views_of_plan
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from training_platform.checks.planning.outcome import Outcome, decode
 from training_platform.checks.planning.worker import Answer, Job
-from training_platform.config.spec.stack import Stack
+from training_platform.config.model.stack import Stack
 
 
 @dataclass(frozen=True, kw_only=True)

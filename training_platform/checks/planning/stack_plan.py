@@ -12,7 +12,7 @@ from typing import Any
 
 from training_platform.checks.planning.order import PlanningError
 from training_platform.checks.planning.recorder import ORGANIZATION, Plan, ProgramError, record
-from training_platform.config.spec.stack import PROJECT, Stack
+from training_platform.config.model.stack import PROJECT, Stack
 from training_platform.config.workspace import Workspace
 
 

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from training_platform.checks.planning.garbage_collector import collector_off
 from training_platform.checks.planning.order import PlanningError
 from training_platform.checks.planning.outcome import encode, outcome_of
+from training_platform.config.model.stack import read_stack
 from training_platform.config.reading.source import UnreadableError
-from training_platform.config.spec.stack import read_stack
 from training_platform.config.workspace import STACKS_FOLDER
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from training_platform.config.reading.printable import printable
+from training_platform.config.reading.finding import printable
 
 
 def plain_width(otherwise: int) -> int:

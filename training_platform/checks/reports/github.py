@@ -10,8 +10,7 @@ from collections.abc import Sequence
 
 from training_platform.checks.report import Report, folded
 from training_platform.checks.reports.wording import place, sentences
-from training_platform.config.reading.finding import Finding
-from training_platform.config.reading.printable import printable
+from training_platform.config.reading.finding import Finding, printable
 
 _COMMANDS = {"error": "error", "warning": "warning", "note": "notice"}
 

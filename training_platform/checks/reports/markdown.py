@@ -32,8 +32,7 @@ from training_platform.checks.reports.wording import (
     shares_of,
     verdict,
 )
-from training_platform.config.reading.finding import Finding
-from training_platform.config.reading.printable import printable
+from training_platform.config.reading.finding import Finding, printable
 from training_platform.quota.keys import shown
 from training_platform.quota.ledger import FileLine
 

@@ -75,8 +75,7 @@ def team(
 ) -> None:
     """Write stacks/Pulumi.ENVIRONMENT-NAME.yaml: a team with all that is not promised yet. Exit code 2: not written."""
     from training_platform.config.first_files import team_text
-    from training_platform.config.lending import unpromised
-    from training_platform.config.workspace import read_workspace
+    from training_platform.config.workspace import read_workspace, unpromised
 
     folder = repository(root)
     workspace = read_workspace(folder)

@@ -13,7 +13,7 @@ import typer
 
 from training_platform.cli.options import Format, FormatOption, RootOption
 from training_platform.cli.root import complete_runs, complete_teams, fail, need, print_json, repository, say
-from training_platform.config.reading.errors import UserError
+from training_platform.config.reading.finding import UserError
 
 if TYPE_CHECKING:
     from training_platform.clients.google_services import CloudLogging

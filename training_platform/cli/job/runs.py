@@ -24,7 +24,7 @@ from training_platform.cli.job.run_access import (
 )
 from training_platform.cli.options import TodayOption, takes
 from training_platform.cli.root import fail, print_json, say
-from training_platform.config.reading.errors import UserError
+from training_platform.config.reading.finding import UserError
 
 if TYPE_CHECKING:
     from training_platform.jobs.runs.places import Place

@@ -1,7 +1,11 @@
-"""A finding: what is wrong, where, what is allowed, and the nearest value that would pass."""
+"""What a command tells people: findings, and errors that end it; text of others' files, safe to print.
+
+A finding is what is wrong, where, what is allowed, and the nearest value that would pass.
+"""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -68,3 +72,29 @@ def dotted(path: Path) -> str:
     for part in path:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
     return text
+
+
+class UserError(Exception):
+    """Something that cannot be done as asked; the message is one sentence, and the command ends with exit code 2."""
+
+
+def install(extra: str) -> str:
+    """Return the commands that install one of this package's extras."""
+    return f"pip install 'training-platform[{extra}]', or with the pins of a clone: make setup"
+
+
+# Control characters but tab and line feed, marks that turn the direction of what follows, and other ends of a line.
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+# GitHub reads `::` at the start of a line and `##[` anywhere in it: actions/runner 079cdb1, ActionCommand.cs, read
+# 2026-11-22. That Azure reads `##vso[` and `##[`, and TeamCity `##teamcity[`, is (unverified).
+_COMMAND = re.compile(r"^(\s*:)(?=:)|(#)(?=#(?:\[|vso\[|teamcity\[))", re.MULTILINE | re.IGNORECASE)
+
+
+def printable(text: str) -> str:
+    r"""Return text with control characters as escapes (``\x1b``), and ``\`` within what starts a pipeline's command."""
+    return _COMMAND.sub(lambda match: f"{match[0]}\\", _UNSEEN.sub(_escape, text))
+
+
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"  # what two digits hold

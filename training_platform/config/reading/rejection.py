@@ -12,9 +12,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from training_platform.catalog.nearest import find_nearest
-from training_platform.config.reading.conflicts import Conflict
 from training_platform.config.reading.finding import Finding, Path
-from training_platform.config.reading.section import FORMS, enumeration
+from training_platform.config.reading.section import FORMS, Conflict, enumeration
 from training_platform.config.reading.source import Source
 
 RULE = "stack-model"

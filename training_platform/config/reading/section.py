@@ -1,11 +1,12 @@
-"""The base of every part of a stack file, and the values that parts share."""
+"""The base of every part of a stack file, the values that parts share, and fields that do not go together."""
 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Collection, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NamedTuple, NoReturn, Self
 
 from pydantic import (
     AfterValidator,
@@ -16,6 +17,7 @@ from pydantic import (
     GetJsonSchemaHandler,
     TypeAdapter,
     ValidationError,
+    model_validator,
 )
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
@@ -212,3 +214,79 @@ ImageName = Annotated[str, OneOf("image of nodes", _NODE_IMAGES)]
 Region = Annotated[str, OneOf("region", REGIONS)]
 Zone = Annotated[str, OneOf("zone", ZONES)]
 Location = Annotated[str, OneOf("region or zone", REGIONS | ZONES)]
+
+
+class Conflict(NamedTuple):
+    """A field, by its path below the section, that does not go with the others; what it takes instead."""
+
+    at: tuple[str | int, ...]
+    message: str
+    allowed: str | None = None
+    nearest: str | None = None
+
+
+def above(least_name: str, least: int, most_name: str, most: int) -> Iterator[Conflict]:
+    """Yield the least of something where it is more than the most."""
+    if least > most:
+        message = f"is {least}, which is more than {most_name} ({most})"
+        yield Conflict((least_name,), message, f"at most {most}, or {most_name} of at least {least}", str(most))
+
+
+def refuse_conflicts(conflicts: Iterable[Conflict]) -> None:
+    """Raise one error for all conflicts, if there are any; its context holds the first, and the others as ``more``.
+
+    Pydantic stops at the first error of a section, so several checks that raise would hide each other.
+    """
+    found = tuple(conflicts)
+    if not found:
+        return
+    first, *more = found
+    context = {"at": first.at, "allowed": first.allowed, "nearest": first.nearest, "more": tuple(more)}
+    raise PydanticCustomError("conflict", first.message.replace("{", "{{"), context)
+
+
+class Consistent(Section):
+    """A section whose fields have to go together."""
+
+    def conflicts(self) -> Iterable[Conflict]:
+        """Return the fields that do not."""
+        return ()
+
+    @model_validator(mode="after")
+    def _go_together(self) -> Self:
+        refuse_conflicts(self.conflicts())
+        return self
+
+
+def form(pattern: str, what: str, allowed: str) -> AfterValidator:
+    """Return a check that the whole text has a form; its error says what it should be, and how that looks."""
+    compiled = re.compile(pattern, re.ASCII)
+
+    def check(value: str) -> str:
+        if not compiled.fullmatch(value):
+            message = f"{value!r} is not {what}".replace("{", "{{")
+            raise PydanticCustomError("malformed", message, {"allowed": allowed, "nearest": None})
+        return value
+
+    return AfterValidator(check)
+
+
+Image = Annotated[
+    str,
+    form(
+        r"[^\s@]+(:\w[\w.-]{0,127}|@sha256:[0-9a-f]{64})",
+        "a container image with its tag or digest",
+        "REGISTRY/IMAGE:TAG",
+    ),
+]
+Variable = Annotated[
+    str, form(r"[A-Za-z_][A-Za-z0-9_]*", "a name of a variable", "letters, digits and _, no digit first")
+]
+SecretVersion = Annotated[
+    str,
+    form(
+        r"[a-z]([a-z0-9-]{0,28}[a-z0-9])?(:(latest|[1-9][0-9]*))?",
+        "a secret of the team's stack",
+        "its name there, or NAME:VERSION",
+    ),
+]

@@ -8,15 +8,14 @@ differently is a finding that asks for quotes, so that both always see the same 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any
 
 import yaml
 
-from training_platform.config.reading.errors import UserError
-from training_platform.config.reading.finding import Finding, Path, Position, Severity, dotted
+from training_platform.config.reading.finding import Finding, Path, Position, Severity, UserError, dotted
 
 _LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # libyaml is 5 times as fast, and not in every wheel
 _INT = re.compile(r"[-+]?(0|[1-9][0-9]*)\Z")
@@ -302,3 +301,12 @@ def _tag(event: _Event) -> bool:
 
 def _position(event: _Event) -> Position:
     return Position(event.start_mark.line + 1, event.start_mark.column + 1)
+
+
+def whole_numbers(value: Any) -> Any:
+    """Return a value with whole numbers as such, at any depth: 8 where the wire has 8.0."""
+    if isinstance(value, Mapping):
+        return {key: whole_numbers(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [whole_numbers(inner) for inner in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -15,9 +15,8 @@ from dataclasses import dataclass
 
 from training_platform.catalog import IMAGES
 from training_platform.catalog.reading import table
-from training_platform.config.expansion.flavors import Flavor
-from training_platform.config.expansion.gpu_fabric import gpu_fabrics
-from training_platform.config.expansion.pools import ExpandedPool
+from training_platform.config.gpu_fabric import gpu_fabrics
+from training_platform.config.pools import ExpandedPool, Flavor
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.resources.gpu_access import APERTURES, LIBRARIES, TCPX_SOCKETS, Access, access, pod_fabric
 

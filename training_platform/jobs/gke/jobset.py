@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from training_platform.config.expansion.flavors import Flavor
+from training_platform.config.pools import Flavor
 from training_platform.jobs.gke import pathways
 from training_platform.jobs.gke.pods import gke_target, job_template, layout, run_hours, shape
 from training_platform.jobs.model import GkeTarget

@@ -13,8 +13,7 @@ from typing import Any, Final
 
 from training_platform.catalog import IMAGES, MACHINE_TYPES
 from training_platform.catalog.reading import table
-from training_platform.config.expansion.flavors import Flavor
-from training_platform.config.expansion.pools import HEADS_NAME, HEADS_TAINT
+from training_platform.config.pools import HEADS_NAME, HEADS_TAINT, Flavor
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.section import enumeration
 from training_platform.jobs.container import container, output_uri

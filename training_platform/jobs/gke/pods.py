@@ -10,10 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from training_platform.config.expansion.flavors import Flavor
-from training_platform.config.expansion.pools import ExpandedPool
+from training_platform.config.model.node_pool import SLICE_LEVELS
 from training_platform.config.names import data_claim
-from training_platform.config.spec.node_pool import SLICE_LEVELS
+from training_platform.config.pools import ExpandedPool, Flavor
 from training_platform.jobs.container import container, mount_path, output_variables, share_folder
 from training_platform.jobs.gke.gpu_direct import GpuDirect, gpu_direct
 from training_platform.jobs.model import GkeTarget, Mount

@@ -8,12 +8,11 @@ from collections.abc import Iterator
 from training_platform.catalog.locations import region_of
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.data_sets import reaches
-from training_platform.config.expansion.flavors import Flavor
-from training_platform.config.expansion.pools import ExpandedPool
-from training_platform.config.lending import lending
+from training_platform.config.model.queues import Share
+from training_platform.config.pools import ExpandedPool, Flavor
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.section import enumeration
-from training_platform.config.spec.queues import Share
+from training_platform.config.workspace import lending
 from training_platform.jobs.container import image
 from training_platform.jobs.gke.gpu_direct import fabric_of, usable_pools
 from training_platform.jobs.gke.jobset import ROLE

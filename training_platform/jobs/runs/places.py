@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from training_platform.catalog.nearest import find_nearest
-from training_platform.config.reading.errors import UserError
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.team import Team
+from training_platform.config.reading.finding import UserError
 from training_platform.config.reading.section import enumeration
 from training_platform.config.reading.source import UnreadableError
-from training_platform.config.spec.environment import Environment
-from training_platform.config.spec.team import Team
 from training_platform.config.workspace import Workspace
 from training_platform.jobs.model import Target
 from training_platform.jobs.naming import job_of

@@ -17,8 +17,7 @@ from training_platform.clients.google_api import GoogleError
 from training_platform.clients.google_services import CloudStorage, filestore_address, lustre_address
 from training_platform.clients.kubernetes_api import JOBSETS, LOCAL_QUEUES, ClusterApi, ClusterError
 from training_platform.clients.vertex_ai import VertexJobs
-from training_platform.config.reading.errors import UserError
-from training_platform.config.reading.finding import Finding
+from training_platform.config.reading.finding import Finding, UserError
 from training_platform.config.workspace import read_workspace
 from training_platform.jobs.container import output_uri, package_uri, sdist
 from training_platform.jobs.gke.jobset import jobset

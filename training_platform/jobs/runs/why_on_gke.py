@@ -14,7 +14,7 @@ from datetime import date
 from typing import Any, Final
 
 from training_platform.clients.google_api import GoogleError
-from training_platform.config.expansion.pools import ExpandedPool
+from training_platform.config.pools import ExpandedPool
 from training_platform.jobs.gke.gpu_direct import usable_pools
 from training_platform.jobs.gke.pods import gke_target
 from training_platform.jobs.resolve import ResolvedJob

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal, NamedTuple
 
-from training_platform.config.spec.capacity import Capacity
+from training_platform.config.model.capacity import Capacity
 from training_platform.jobs.container import output_uri
 from training_platform.jobs.model import Pipeline, Range, Sweep, VertexTarget
 from training_platform.jobs.resolve import ResolvedJob

@@ -17,8 +17,8 @@ from training_platform.catalog.attachments import of_vertex
 from training_platform.catalog.prices import Cost, machines_cost
 from training_platform.catalog.topologies import hosts
 from training_platform.catalog.types import MachineType
-from training_platform.config.spec.node_options import VmSpec
-from training_platform.config.spec.team import PersistentResourceSpec
+from training_platform.config.model.node_pool import VmSpec
+from training_platform.config.model.team import PersistentResourceSpec
 from training_platform.jobs.container import (
     argv,
     container,

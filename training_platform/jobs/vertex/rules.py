@@ -15,11 +15,11 @@ from training_platform.catalog.locations import region_of
 from training_platform.catalog.nearest import find_nearest
 from training_platform.catalog.topologies import legal_for, legal_topologies, nearest_topology
 from training_platform.catalog.types import Capacity, MachineType
+from training_platform.config.model.node_pool import VmSpec
+from training_platform.config.model.team import OWN_ATTACHMENT, PersistentResourceSpec
 from training_platform.config.reading.finding import Finding, Path, Severity
 from training_platform.config.reading.section import enumeration
-from training_platform.config.spec.node_options import VmSpec
-from training_platform.config.spec.team import OWN_ATTACHMENT, PersistentResourceSpec
-from training_platform.config.team_references import missing_attachment
+from training_platform.config.references import missing_attachment
 from training_platform.jobs.container import fixed_path, mount_path
 from training_platform.jobs.model import Mount, Pipeline, Reducers, Sweep, VertexTarget
 from training_platform.jobs.resolve import ResolvedJob

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from training_platform.catalog import MACHINE_TYPES
-from training_platform.config.expansion.pools import CLASS_LABEL
+from training_platform.config.pools import CLASS_LABEL
 from training_platform.resources.admission.policy import (
     HOST_NETWORK,
     SHARED_CLAIMS,

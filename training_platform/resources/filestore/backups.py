@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from training_platform.catalog.locations import region_of
+from training_platform.config.model.storage import BackupScheduleSpec, FilestoreSpec
 from training_platform.config.names import declared_name
-from training_platform.config.spec.storage import BackupScheduleSpec, FilestoreSpec
 from training_platform.resources import gcp
 from training_platform.resources.declared import Declared, Options
 from training_platform.resources.filestore.instance import instance_name

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 
 from training_platform.catalog import FILESTORE_TIERS
 from training_platform.config.data_sets import reaches
-from training_platform.config.spec.cluster import ClusterSpec
-from training_platform.config.spec.environment import Environment
-from training_platform.config.spec.storage import FileClassSpec
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.storage import FileClassSpec
 
 MOST, LOCATION = "training-platform/most-gib", "training-platform/location"  # annotations, for who counts a plan
 # Those that GKE puts into every cluster.

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from training_platform.config.spec.auto_provisioning import AutoProvisioningSpec
-from training_platform.config.spec.cluster import ClusterSpec
+from training_platform.config.model.cluster import AutoProvisioningSpec, ClusterSpec
 from training_platform.resources.declared import shared
 from training_platform.resources.gke.node_config import OAUTH_SCOPES
 

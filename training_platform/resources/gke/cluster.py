@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from training_platform.catalog import MACHINE_TYPES
-from training_platform.config.spec.cluster import ClusterSpec
+from training_platform.config.model.cluster import ClusterSpec
 from training_platform.resources import gcp
 from training_platform.resources.declared import Declared, Options, shared
 from training_platform.resources.gke.auto_provisioning import cluster_autoscaling

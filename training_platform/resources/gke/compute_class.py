@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from training_platform.config.expansion.pools import ExpandedPool, cluster_pools
+from training_platform.config.model.capacity import ReservationSpec
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.model.compute_class import ComputeClassSpec, Priority
+from training_platform.config.model.node_pool import NodePoolSpec
 from training_platform.config.names import name_in_cluster
-from training_platform.config.spec.capacity import ReservationSpec
-from training_platform.config.spec.cluster import ClusterSpec
-from training_platform.config.spec.compute_class import ComputeClassSpec, Priority
-from training_platform.config.spec.node_pool import NodePoolSpec
+from training_platform.config.pools import ExpandedPool, cluster_pools
 from training_platform.resources.declared import Declared
 from training_platform.resources.gke.node_pool import node_pool_name
 from training_platform.resources.manifest import kubernetes_object

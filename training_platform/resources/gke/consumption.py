@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from training_platform.config.expansion.pools import CLASS_LABEL, ExpandedPool
-from training_platform.config.spec.node_pool import NodePoolSpec
+from training_platform.config.model.node_pool import NodePoolSpec
+from training_platform.config.pools import CLASS_LABEL, ExpandedPool
 from training_platform.resources.declared import shared
 
 if TYPE_CHECKING:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from training_platform.catalog.types import MachineType
-from training_platform.config.spec.node_options import GpuSharing
-from training_platform.config.spec.node_pool import NodePoolSpec
+from training_platform.config.model.node_pool import GpuSharing, NodePoolSpec
 from training_platform.resources.declared import shared
 
 if TYPE_CHECKING:

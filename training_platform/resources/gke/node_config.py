@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from training_platform.catalog.types import MachineType
-from training_platform.config.spec.node_pool import BootDiskSpec
+from training_platform.config.model.node_pool import BootDiskSpec
 from training_platform.resources.declared import shared
 from training_platform.resources.scope import Scope
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from training_platform.config.expansion.pools import ZONES_OF_A_REGIONAL_CLUSTER, ExpandedPool, GkePool, pool_labels
-from training_platform.config.spec.node_pool import NodePoolSpec
+from training_platform.config.model.node_pool import NodePoolSpec
+from training_platform.config.pools import ZONES_OF_A_REGIONAL_CLUSTER, ExpandedPool, GkePool, pool_labels
 from training_platform.resources import gcp
 from training_platform.resources.declared import Alike, Declared, Options, shared
 from training_platform.resources.gke.consumption import class_taints, queued_provisioning, reservation_affinity

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.locations import is_zone
-from training_platform.config.expansion.pools import (
-    HEADS_NAME,
-    HEADS_TAINT,
-    SYSTEM_POOL_SURGE,
-    ZONES_OF_A_REGIONAL_CLUSTER,
-)
-from training_platform.config.spec.node_pool import PathwaysPoolSpec, SystemPoolSpec
+from training_platform.config.model.node_pool import PathwaysPoolSpec, SystemPoolSpec
+from training_platform.config.pools import HEADS_NAME, HEADS_TAINT, SYSTEM_POOL_SURGE, ZONES_OF_A_REGIONAL_CLUSTER
 from training_platform.resources import gcp
 from training_platform.resources.declared import Declared, Options
 from training_platform.resources.gke.node_config import common_node_config

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from training_platform.config.spec.node_pool import NodePoolSpec
+from training_platform.config.model.node_pool import NodePoolSpec
 from training_platform.resources.declared import shared
 
 if TYPE_CHECKING:

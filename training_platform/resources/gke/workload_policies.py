@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from training_platform.catalog.locations import region_of
-from training_platform.config.expansion.pools import ExpandedPool
+from training_platform.config.pools import ExpandedPool
 from training_platform.resources import gcp
 from training_platform.resources.cloud_names import NAME_LIMIT, short_name
 from training_platform.resources.declared import Declared, Options

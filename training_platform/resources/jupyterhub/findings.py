@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from training_platform.catalog.nearest import find_nearest
-from training_platform.config.expansion.pools import ExpandedPool, cluster_pools, flavor_name
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.stack import Stack
+from training_platform.config.model.team import Team
+from training_platform.config.model.workloads import NotebookTeam
+from training_platform.config.pools import ExpandedPool, cluster_pools, flavor_name
 from training_platform.config.reading.finding import Finding, Path
 from training_platform.config.reading.section import enumeration
-from training_platform.config.spec.environment import Environment
-from training_platform.config.spec.stack import Stack
-from training_platform.config.spec.team import Team
-from training_platform.config.spec.workloads.notebooks import NotebookTeam
 from training_platform.config.workspace import Workspace
 from training_platform.resources.jupyterhub.profiles import holds_notebooks
 

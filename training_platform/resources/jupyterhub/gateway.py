@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from training_platform.config.spec.workloads.notebooks import GatewaySpec
+from training_platform.config.model.workloads import GatewaySpec
 
 ACCESS_ROLE: Final = "roles/iap.httpsResourceAccessor"
 NAME: Final = "notebooks"

@@ -9,11 +9,10 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from training_platform.catalog import CHARTS, IMAGES
-from training_platform.config.expansion.flavors import flavors
-from training_platform.config.expansion.pools import ExpandedPool, cluster_pools, flavor_name
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.model.workloads import NOTEBOOK_PRIORITY, Notebooks
 from training_platform.config.names import data_claim, data_variable
-from training_platform.config.spec.cluster import ClusterSpec
-from training_platform.config.spec.workloads.notebooks import NOTEBOOK_PRIORITY, Notebooks
+from training_platform.config.pools import ExpandedPool, cluster_pools, flavor_name, flavors
 from training_platform.resources.cloud_names import SERVICE_ACCOUNT
 from training_platform.resources.kueue.objects import ANY_PLACE, PRIORITY_LABEL, QUEUE_LABEL, local_queue_names
 from training_platform.resources.storage.data_sets import NotebookDataSets

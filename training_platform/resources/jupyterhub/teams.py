@@ -10,10 +10,9 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
-from training_platform.config.expansion.flavors import Flavor
-from training_platform.config.expansion.pools import cluster_pools, flavor_name
-from training_platform.config.spec.cluster import ClusterSpec
-from training_platform.config.spec.workloads.notebooks import Notebooks
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.model.workloads import Notebooks
+from training_platform.config.pools import Flavor, cluster_pools, flavor_name
 from training_platform.resources.jupyterhub.profiles import HUB_NAMESPACE, holds_notebooks
 
 HUB_ACCOUNT: Final = "hub"  # the chart's name of its service account

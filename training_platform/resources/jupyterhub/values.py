@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from training_platform.catalog import IMAGES
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.model.workloads import Notebooks
 from training_platform.config.names import data_claim
-from training_platform.config.spec.cluster import ClusterSpec
-from training_platform.config.spec.workloads.notebooks import Notebooks
 from training_platform.resources.cloud_names import account_id, secret_id
 from training_platform.resources.jupyterhub.image import split_image
 from training_platform.resources.jupyterhub.profiles import (

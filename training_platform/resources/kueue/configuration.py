@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from training_platform.config.spec.capacity import Capacity
+from training_platform.config.model.capacity import Capacity
 from training_platform.resources.scope import TEAM_LABEL
 
 # A kind that is not listed starts without asking for quota. `pod`, whose webhook fails closed before every pod, and

@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from training_platform.config.expansion.flavors import Flavor
-from training_platform.config.spec.environment import Environment
-from training_platform.config.spec.queues import ROOT_COHORT, CohortSpec, Preemption, Share
-from training_platform.config.spec.team import Team
-from training_platform.config.spec.workloads.notebooks import NOTEBOOK_PRIORITY
-from training_platform.config.spec.workloads.serving import SERVING_PRIORITY
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.queues import ROOT_COHORT, CohortSpec, Preemption, Share
+from training_platform.config.model.team import Team
+from training_platform.config.model.workloads import NOTEBOOK_PRIORITY, SERVING_PRIORITY
+from training_platform.config.pools import Flavor
 from training_platform.resources.kueue.provisioning import admission_checks
 
 API_VERSION = "kueue.x-k8s.io/v1beta2"

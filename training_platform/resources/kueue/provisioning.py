@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from training_platform.config.expansion.flavors import Flavor
+from training_platform.config.pools import Flavor
 
 CONTROLLER = "kueue.x-k8s.io/provisioning-request"  # of Kueue; a check can never be given another
 CLASS = "queued-provisioning.gke.io"  # the only one that GKE's autoscaler serves

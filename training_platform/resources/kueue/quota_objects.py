@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from training_platform.config.expansion.flavors import Flavor
+from training_platform.config.model.queues import CohortSpec
+from training_platform.config.model.team import Team
 from training_platform.config.names import declared_name
-from training_platform.config.spec.queues import CohortSpec
-from training_platform.config.spec.team import Team
+from training_platform.config.pools import Flavor
 from training_platform.resources.declared import Declared
 from training_platform.resources.kueue.objects import cluster_queue, cohort, resource_flavor
 from training_platform.resources.manifest import kubernetes_object

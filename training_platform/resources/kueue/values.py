@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import ceil
 from typing import Any
 
-from training_platform.config.expansion.pools import cluster_pools
-from training_platform.config.spec.cluster import ClusterSpec
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.pools import cluster_pools
 from training_platform.resources.kueue.configuration import configuration_text
 
 POD_LABELS = {"app.kubernetes.io/name": "kueue", "app.kubernetes.io/instance": "kueue"}

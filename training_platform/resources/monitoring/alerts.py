@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from training_platform.config.spec.cluster import SoftwareSpec
+from training_platform.config.model.cluster import SoftwareSpec
 from training_platform.resources import gcp
 from training_platform.resources.cloud_names import slug
 from training_platform.resources.declared import Alike, Declared, shared

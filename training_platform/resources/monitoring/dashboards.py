@@ -13,9 +13,9 @@ from typing import Any, Literal
 from pydantic import Field, TypeAdapter
 
 from training_platform.catalog.reading import read_file
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.team import Team
 from training_platform.config.reading.section import Section
-from training_platform.config.spec.environment import Environment
-from training_platform.config.spec.team import Team
 from training_platform.resources import gcp
 from training_platform.resources.declared import Declared
 from training_platform.resources.filestore.instance import instance_name

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from training_platform.catalog.locations import region_of
-from training_platform.config.spec.cluster import ClusterSpec, SubnetSpec
+from training_platform.config.model.cluster import ClusterSpec, SubnetSpec
 from training_platform.resources import gcp
 from training_platform.resources.declared import Declared, Options, shared
 from training_platform.resources.register import FIREWALL, SUBNETWORK

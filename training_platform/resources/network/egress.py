@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from training_platform.config.spec.environment import Environment
-from training_platform.config.spec.networks import Destination
-from training_platform.config.spec.team import Team
+from training_platform.config.model.environment import Destination, Environment
+from training_platform.config.model.team import Team
 from training_platform.resources.network.google_apis import Entrance, entrance
 
 Json = dict[str, Any]

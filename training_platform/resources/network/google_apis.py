@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from training_platform.config.spec.environment import Environment
+from training_platform.config.model.environment import Environment
 from training_platform.resources import gcp
 from training_platform.resources.declared import Declared, Options
 from training_platform.resources.register import MANAGED_ZONE, RECORD_SET

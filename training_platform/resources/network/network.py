@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from training_platform.config.spec.environment import Environment
+from training_platform.config.model.environment import Environment
 from training_platform.resources import gcp
 from training_platform.resources.cloud_names import NAME_LIMIT, short_name
 from training_platform.resources.declared import Declared, Options, shared

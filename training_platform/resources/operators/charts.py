@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from training_platform.catalog import CHARTS
-from training_platform.config.spec.cluster import ClusterSpec
+from training_platform.config.model.cluster import ClusterSpec
 from training_platform.resources.admission.jobs import JobKind, templates_in
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 import yaml
 
 from training_platform.catalog import IMAGES
-from training_platform.config.spec.workloads.launch import AGENT_BEGINNING, LaunchSpec
+from training_platform.config.model.workloads import AGENT_BEGINNING, LaunchSpec
 from training_platform.resources.admission.jobs import ACCELERATORS
 from training_platform.resources.tenancy import POD_SECURITY
 

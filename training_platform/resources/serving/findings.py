@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
-from training_platform.config.expansion.flavors import Flavor
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.stack import Stack
+from training_platform.config.model.team import Team
+from training_platform.config.model.workloads import ServerSpec
+from training_platform.config.pools import Flavor
 from training_platform.config.reading.finding import Finding, Path, Severity
 from training_platform.config.reading.section import enumeration
-from training_platform.config.spec.cluster import ClusterSpec
-from training_platform.config.spec.environment import Environment
-from training_platform.config.spec.stack import Stack
-from training_platform.config.spec.team import Team
-from training_platform.config.spec.workloads.serving import ServerSpec
 from training_platform.config.workspace import Workspace
 from training_platform.resources.kueue.objects import priorities
 from training_platform.resources.serving.leader_worker_set import OPERATOR

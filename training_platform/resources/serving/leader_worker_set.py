@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from training_platform.config.expansion.flavors import Flavor
-from training_platform.config.spec.node_pool import SLICE_LEVELS
-from training_platform.config.spec.workloads.serving import ServerSpec
+from training_platform.config.model.node_pool import SLICE_LEVELS
+from training_platform.config.model.workloads import ServerSpec
+from training_platform.config.pools import Flavor
 from training_platform.resources.scope import Scope
 from training_platform.resources.serving.server import SERVER_LABEL, pod, slice_vms, vms_of
 

@@ -16,9 +16,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from training_platform.config.expansion.flavors import Flavor
-from training_platform.config.spec.team import Team
-from training_platform.config.spec.workloads.serving import ServerSpec
+from training_platform.config.model.team import Team
+from training_platform.config.model.workloads import ServerSpec
+from training_platform.config.pools import Flavor
 from training_platform.resources.cloud_names import SERVICE_ACCOUNT, secret_id
 from training_platform.resources.kueue.objects import (
     ANY_PLACE,

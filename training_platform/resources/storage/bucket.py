@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from training_platform.config.model import team
 from training_platform.config.names import declared_name
-from training_platform.config.spec import team
 from training_platform.resources import gcp
 from training_platform.resources.cloud_names import bucket_id
 from training_platform.resources.declared import Declared, Options

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from training_platform.catalog.locations import region_of
 from training_platform.config.data_sets import READ, WRITE, access_mode, data_location
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.storage import BucketData, DataSetSpec, HyperdiskData, LustreData
 from training_platform.config.names import declared_name
-from training_platform.config.spec.environment import Environment
-from training_platform.config.spec.storage import BucketData, DataSetSpec, HyperdiskData, LustreData
 from training_platform.resources import gcp
 from training_platform.resources.cloud_names import NAME_LIMIT, short_name
 from training_platform.resources.declared import Declared, Options

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from training_platform.config.spec import environment
+from training_platform.config.model import environment
 from training_platform.resources import gcp
 from training_platform.resources.cloud_names import NAME_LIMIT, short_name
 from training_platform.resources.declared import Declared, Options

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from training_platform.config.model.storage import LustreSpec
 from training_platform.config.names import declared_name
-from training_platform.config.spec.storage import LustreSpec
 from training_platform.resources import gcp
 from training_platform.resources.cloud_names import NAME_LIMIT, short_name
 from training_platform.resources.declared import Declared, Options

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from training_platform.config.spec.team import PersistentResourceSpec, RaySpec
+from training_platform.config.model.team import PersistentResourceSpec, RaySpec
 from training_platform.resources.cloud_names import jobs_account_email
 from training_platform.resources.declared import Declared, Options
 from training_platform.resources.register import RAY_CLUSTER

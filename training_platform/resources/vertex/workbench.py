@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from training_platform.catalog.types import MachineType
+from training_platform.config.model.team import WorkbenchSpec
 from training_platform.config.names import declared_name
-from training_platform.config.spec.team import WorkbenchSpec
 from training_platform.resources import gcp
 from training_platform.resources.cloud_names import jobs_account_email, workbench_id
 from training_platform.resources.declared import Declared, Options

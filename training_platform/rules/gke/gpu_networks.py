@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from training_platform.config.expansion.pools import GPU_DIRECT_LABEL, GPU_DIRECT_OFF
+from training_platform.config.pools import GPU_DIRECT_LABEL, GPU_DIRECT_OFF
 from training_platform.config.reading.finding import Severity
 from training_platform.rules.gke.clusters import DATAPLANE_V2
 from training_platform.rules.network.addresses import RESERVED_ADDRESSES, network_of, subnet_named

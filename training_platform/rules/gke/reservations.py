@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.provisioning_models import has_blocks
-from training_platform.config.expansion.pools import RESERVED_LABELS
+from training_platform.config.pools import RESERVED_LABELS
 from training_platform.rules.registry import Draft, finding, rule
 from training_platform.rules.views.node_pool import NodePoolView
 from training_platform.rules.views.placement import ReservationView

@@ -9,7 +9,7 @@ from training_platform.catalog import ACCELERATORS, MACHINE_TYPES
 from training_platform.catalog.nearest import find_nearest
 from training_platform.catalog.topologies import legal_for, nearest_topology
 from training_platform.catalog.types import Kind, MachineType
-from training_platform.config.expansion.pools import ARCHITECTURE_LABEL, FLAVOR_LABEL, QUEUED_LABEL
+from training_platform.config.pools import ARCHITECTURE_LABEL, FLAVOR_LABEL, QUEUED_LABEL
 from training_platform.config.reading.section import enumeration
 from training_platform.rules.gke.tpu import illegal
 from training_platform.rules.registry import Draft, finding, rule

@@ -9,8 +9,8 @@ from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.attachments import with_gpus
 from training_platform.catalog.locations import is_zone
 from training_platform.catalog.types import Capacity, MachineType
-from training_platform.config.expansion.pools import ZONES_OF_A_REGIONAL_CLUSTER
 from training_platform.config.kept import kept
+from training_platform.config.pools import ZONES_OF_A_REGIONAL_CLUSTER
 from training_platform.config.reading.finding import Path
 from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.resources.register import CLUSTER, NODE_POOL, SERVICE_ACCOUNT

@@ -7,8 +7,8 @@ from typing import Any, Self
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.attachments import of_vertex, vertex_gpu
 from training_platform.catalog.types import Accelerator, MachineType
+from training_platform.config.model.team import pool_path
 from training_platform.config.reading.finding import Path
-from training_platform.config.spec.team import pool_path
 from training_platform.resources.planned import Planned
 from training_platform.resources.register import PERSISTENT_RESOURCE, RAY_CLUSTER, WORKBENCH
 from training_platform.rules.views import fields

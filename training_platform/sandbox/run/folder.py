@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import yaml
 
-from training_platform.config.spec.stack import PROJECT, stack_name
+from training_platform.config.model.stack import PROJECT, stack_name
 from training_platform.config.workspace import STACKS_FOLDER
 from training_platform.sandbox.files import read_json
 from training_platform.sandbox.run.problems import CannotRun

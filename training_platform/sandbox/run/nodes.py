@@ -1,7 +1,7 @@
 """The nodes of a cluster of the local cloud: a Kubernetes object for each VM that its node pools have now.
 
 Labels and taints are those that GKE gives (GKE docs, labels and taints of nodes, as of the flavors' in
-``config.expansion``). Room is all that the machine type has; of a VM GKE keeps a few percent for itself. Where VMs
+``config.pools``). Room is all that the machine type has; of a VM GKE keeps a few percent for itself. Where VMs
 stand in a data centre is invented: those of one pool are in one block.
 """
 
@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.types import MachineType
-from training_platform.config.expansion.pools import ARCHITECTURE_LABEL, QUEUED_LABEL
-from training_platform.config.spec.node_pool import BLOCK_LEVELS
+from training_platform.config.model.node_pool import BLOCK_LEVELS
+from training_platform.config.pools import ARCHITECTURE_LABEL, QUEUED_LABEL
 from training_platform.sandbox.cloud.state.store import Record, Store
 
 Json = dict[str, Any]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from training_platform.config.reading.errors import UserError
+from training_platform.config.reading.finding import UserError
 
 if TYPE_CHECKING:
     from training_platform.sandbox.run.reports.summary import Summary

@@ -14,7 +14,7 @@ from rich.console import Console
 from training_platform.catalog.nearest import find_nearest
 from training_platform.checks.planning.order import PlanningError, plan_order
 from training_platform.checks.planning.stack_plan import plan_stacks
-from training_platform.config.spec.stack import Stack
+from training_platform.config.model.stack import Stack
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.sandbox.cloud.endpoints import endpoints
 from training_platform.sandbox.run.engine import tools

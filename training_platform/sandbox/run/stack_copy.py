@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import yaml
 
-from training_platform.config.spec.stack import PROJECT
+from training_platform.config.model.stack import PROJECT
 from training_platform.sandbox.run.problems import CannotRun
 
 SECRET: Final = "sandbox"  # noqa: S105 # stands for every secret: what encrypted them is not asked for

@@ -13,7 +13,7 @@ from training_platform.checks.planning import cache as module
 from training_platform.checks.planning.cache import DAYS, FORMAT, Cache, cache_folder
 from training_platform.checks.planning.outcome import Outcome, decode, encode
 from training_platform.cli.main import app
-from training_platform.config.reading.errors import UserError
+from training_platform.config.reading.finding import UserError
 from training_platform.resources.planned import UNKNOWN
 
 DIGEST, OTHER = "ab" * 32, "cd" * 32

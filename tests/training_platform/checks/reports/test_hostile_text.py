@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from training_platform.cli.main import app
-from training_platform.config.reading.printable import printable
+from training_platform.config.reading.finding import printable
 
 ROOT = Path(__file__).parents[4]
 HOSTILE = (

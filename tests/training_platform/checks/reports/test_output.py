@@ -21,7 +21,7 @@ from training_platform.checks.output import FORMATS, check_writable, print_repor
 from training_platform.checks.report import Report
 from training_platform.cli.check import Format
 from training_platform.cli.main import app
-from training_platform.config.reading.errors import UserError
+from training_platform.config.reading.finding import UserError
 
 Build = Callable[..., Any]
 

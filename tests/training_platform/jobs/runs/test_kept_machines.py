@@ -15,7 +15,7 @@ from tests.training_platform.jobs.runs.vertex_cloud import PROJECT, Cloud, write
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.prices import machines_cost
 from training_platform.cli.main import app
-from training_platform.config.spec.team import PersistentResourceSpec, RaySpec
+from training_platform.config.model.team import PersistentResourceSpec, RaySpec
 from training_platform.jobs.vertex.pools import KeptMachines, kept_machines
 from training_platform.sandbox.cloud.http.server import serve
 from training_platform.sandbox.cloud.state.settings import Settings

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from training_platform.config.reading.errors import UserError
+from training_platform.config.reading.finding import UserError
 from training_platform.config.workspace import read_workspace
 from training_platform.jobs.runs.places import places, places_of_run
 

@@ -10,9 +10,9 @@ import pytest
 
 from tests.modules.kueue.conftest import cluster_queue
 from tests.training_platform.jobs.runs.conftest import TEAM, Cluster, until
-from training_platform.config.expansion.flavors import Flavor, flavors
-from training_platform.config.spec.cluster import ClusterSpec
-from training_platform.config.spec.queues import Share
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.model.queues import Share
+from training_platform.config.pools import Flavor, flavors
 from training_platform.resources.kueue import objects
 from training_platform.resources.kueue.provisioning import (
     CONFIG,

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from training_platform.catalog import CHARTS
+from training_platform.config.model.stack import parse_stack
 from training_platform.config.names import Locator
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import parse_source
-from training_platform.config.spec.stack import parse_stack
 from training_platform.resources.planned import Planned
 from training_platform.resources.register import RELEASE
 from training_platform.rules import RULES, evaluate, program

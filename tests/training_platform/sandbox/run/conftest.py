@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-from training_platform.config.spec.stack import PROJECT
+from training_platform.config.model.stack import PROJECT
 from training_platform.sandbox.run.folder import Folder
 
 ROOT = Path(__file__).parents[4]

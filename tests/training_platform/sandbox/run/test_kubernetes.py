@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.places import ORGANISATION
-from training_platform.config.spec.stack import PROJECT
+from training_platform.config.model.stack import PROJECT
 from training_platform.sandbox.kubernetes.store import Store
 from training_platform.sandbox.run.folder import Folder
 from training_platform.sandbox.run.kubernetes import api_server_programs, kubernetes_notes

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from tests.places import ORGANISATION
-from training_platform.config.spec.stack import read_stack
+from training_platform.config.model.stack import read_stack
 from training_platform.sandbox.run.problems import CannotRun
 from training_platform.sandbox.run.stack_copy import SECRET, salt_of, sandboxed
 

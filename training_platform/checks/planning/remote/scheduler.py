@@ -20,7 +20,7 @@ from training_platform.checks.planning.remote import plugin
 from training_platform.checks.planning.remote.content import content_of
 from training_platform.checks.planning.remote.process import answer_of, job_line
 from training_platform.checks.planning.worker import Answer, Job
-from training_platform.config.reading.errors import UserError
+from training_platform.config.reading.finding import UserError
 
 RETRIES = 3
 """Of a stack whose worker or process was lost, each on another."""

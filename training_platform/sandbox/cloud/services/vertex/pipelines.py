@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from training_platform.config.reading.numbers import whole_numbers
+from training_platform.config.reading.source import whole_numbers
 from training_platform.sandbox.cloud.requests.discovery import Api
 from training_platform.sandbox.cloud.requests.errors import ApiError
 from training_platform.sandbox.cloud.requests.validation import read_body

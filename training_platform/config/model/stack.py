@@ -13,12 +13,12 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from training_platform.catalog.nearest import find_nearest
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.team import Team
 from training_platform.config.reading.finding import Finding, Path, Position, Severity, dotted
 from training_platform.config.reading.rejection import RULE, rejections, right_part
 from training_platform.config.reading.section import FORMS, NAME, article, enumeration
 from training_platform.config.reading.source import Source, read_source
-from training_platform.config.spec.environment import Environment
-from training_platform.config.spec.team import Team
 
 PROJECT = "training-platform"
 SECTIONS: Mapping[str, type[Environment] | type[Team]] = {

@@ -9,8 +9,15 @@ from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from training_platform.catalog.nearest import find_nearest
-from training_platform.config.reading.conflicts import Conflict, refuse_conflicts
-from training_platform.config.reading.section import NOTHING, Name, Section, enumeration, unique
+from training_platform.config.reading.section import (
+    NOTHING,
+    Conflict,
+    Name,
+    Section,
+    enumeration,
+    refuse_conflicts,
+    unique,
+)
 
 Search = Literal["MayStopSearch", "TryNextFlavor"]
 Value = TypeVar("Value")

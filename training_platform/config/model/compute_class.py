@@ -17,10 +17,18 @@ from pydantic_core import PydanticCustomError
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.nearest import find_nearest
 from training_platform.catalog.types import Capacity as ChargedCapacity
-from training_platform.config.reading.conflicts import Conflict, refuse_conflicts
-from training_platform.config.reading.section import Name, OneOf, Section, Zone, enumeration, unique
-from training_platform.config.spec.capacity import ReservationRef, reservation_conflicts
-from training_platform.config.spec.node_pool import BootDiskSpec, NodePoolSpec
+from training_platform.config.model.capacity import ReservationRef, reservation_conflicts
+from training_platform.config.model.node_pool import BootDiskSpec, NodePoolSpec
+from training_platform.config.reading.section import (
+    Conflict,
+    Name,
+    OneOf,
+    Section,
+    Zone,
+    enumeration,
+    refuse_conflicts,
+    unique,
+)
 
 _WITH_CHIPS = {name: machine for name, machine in MACHINE_TYPES.items() if machine.kind != "cpu"}
 

@@ -1,31 +1,113 @@
-"""Clusters and what is installed in them."""
+"""A cluster: its addresses, its upgrades, what is installed in it, its node pools, and those that GKE creates."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from training_platform.config.reading.conflicts import Conflict, refuse_conflicts
+from training_platform.catalog import ACCELERATORS, MACHINE_TYPES
+from training_platform.config.model.compute_class import ComputeClassSpec, check_classes
+from training_platform.config.model.node_pool import BootDiskSpec, NodePoolSpec, PathwaysPoolSpec, SystemPoolSpec
+from training_platform.config.model.storage import FileClassSpec
+from training_platform.config.model.workloads import Notebooks
 from training_platform.config.reading.section import (
     CLUSTER_NAME,
     NOTHING,
     RESERVATION_NAME,
     Cidr,
+    Conflict,
     Location,
     Name,
+    OneOf,
     Section,
+    Time,
     Version,
+    Zone,
+    refuse_conflicts,
+    unique,
 )
-from training_platform.config.spec.auto_provisioning import AutoProvisioningSpec
-from training_platform.config.spec.compute_class import ComputeClassSpec, check_classes
-from training_platform.config.spec.maintenance import Maintenance
-from training_platform.config.spec.networks import GpuNetworksSpec
-from training_platform.config.spec.node_pool import NodePoolSpec, PathwaysPoolSpec, SystemPoolSpec
-from training_platform.config.spec.storage import FileClassSpec
-from training_platform.config.spec.workloads.notebooks import Notebooks
+
+_LABELS = frozenset(accelerator.gke_label for accelerator in ACCELERATORS.values())
+_DISKS = ("pd-balanced", "hyperdisk-balanced", "pd-ssd")  # the first that suits every limit is the default
+AcceleratorLabel = Annotated[str, OneOf("TPU or GPU type as GKE spells it", _LABELS)]
+
+
+class AutoProvisioningSpec(Section):
+    """Node pools that GKE creates for pending pods and deletes when they are empty, within limits of the cluster.
+
+    The limits count all node pools of the cluster, those of this file too. Of each accelerator, quota is charged for
+    the whole limit. Names are GKE's own: ``nvidia-h100-80gb`` counts GPUs, ``tpu-v5-lite-podslice`` counts chips.
+    """
+
+    cpu: int = Field(ge=1, description="Limit for the vCPUs of all node pools together.", examples=[1000])
+    memory_gb: int = Field(ge=1, description="Limit for the memory of all node pools together, in GB.", examples=[8000])
+    accelerators: dict[AcceleratorLabel, Annotated[int, Field(ge=0)]] = Field(
+        default=NOTHING,
+        description="Limits for the chips or GPUs of all node pools together, by accelerator type.",
+        examples=[{"nvidia-h100-80gb": 16}],
+    )
+    zones: Annotated[tuple[Zone, ...], AfterValidator(unique)] = Field(
+        default=(), description="Zones of the node pools it creates; default: the zones of the cluster."
+    )
+    boot_disk: BootDiskSpec = Field(default=BootDiskSpec(), description="Boot disks of the nodes.")
+    image_type: Literal["COS_CONTAINERD", "UBUNTU_CONTAINERD"] = Field(
+        default="COS_CONTAINERD", description="Operating system image of the nodes."
+    )
+    max_surge: int = Field(default=0, ge=0, description="Extra nodes of a created pool during upgrades.")
+    max_unavailable: int = Field(
+        default=1, ge=0, description="Nodes of a created pool that may be down at once during upgrades."
+    )
+
+    @property
+    def boot_disk_type(self) -> str:
+        """The type for new node pools: the file's, else the first that every limited accelerator supports."""
+        if self.boot_disk.type:
+            return self.boot_disk.type
+        taken = [_disk_types(label) for label, most in self.accelerators.items() if most]
+        return next((kind for kind in _DISKS if all(kind in kinds for kinds in taken)), _DISKS[0])
+
+
+def _disk_types(label: str) -> set[str]:
+    """Return the boot disk types that machines with an accelerator support; any type where it has no machines."""
+    machines = [each for each in MACHINE_TYPES.values() if each.accelerator and each.accelerator.gke_label == label]
+    return {kind for machine in machines for kind in machine.boot_disk_types} or set(_DISKS)
+
+
+class MaintenanceExclusion(Section):
+    """A time in which GKE does not upgrade the cluster, such as a long training run."""
+
+    start: Time = Field(description="Start, in UTC.")
+    end: Time = Field(description="End, in UTC.")
+    scope: Literal["no-upgrades", "no-minor-upgrades", "no-minor-or-node-upgrades"] = Field(
+        default="no-upgrades", description="Which upgrades are excluded."
+    )
+
+
+class Maintenance(Section):
+    """When GKE may upgrade, in UTC: by default at weekends, in 24 of the week's 168 hours.
+
+    To upgrade a TPU slice, GKE recreates it as a whole, and jobs restart from their last checkpoint. GKE requires at
+    least 48 hours in every 32 days (newer documents say 92), in windows of at least 4 hours.
+    """
+
+    start: Time = Field(default="2026-01-03T06:00:00Z", description="Start of the first window; the others follow it.")
+    end: Time = Field(default="2026-01-03T18:00:00Z", description="End of the first window.")
+    recurrence: str = Field(
+        default="FREQ=WEEKLY;BYDAY=SA,SU",
+        description="How the window repeats: an RRULE of RFC 5545.",
+        examples=["FREQ=WEEKLY;BYDAY=SA,SU"],
+    )
+    upgrade_freeze: bool | None = Field(
+        default=None,
+        description="Keep minor versions and nodes until their support ends; default: where there are node_pools.",
+    )
+    exclusions: dict[Name, MaintenanceExclusion] = Field(
+        default=NOTHING, description="Times without upgrades, by name."
+    )
+
 
 Presence = Literal["installed", "existing", "none"]
 # Of a cluster that is somebody else's, what its owner decides.
@@ -63,6 +145,17 @@ class SubnetSpec(Section):
         description="Name of the range for Services.",
         examples=["services"],
     )
+
+
+class GpuNetworksSpec(Section):
+    """VPCs for node pools whose VMs have further network interfaces for GPUDirect.
+
+    Each interface has a subnet, one of the 128 equal parts of ``range``: a /16 gives /23, enough for 508 VMs. These
+    VPCs are not peered, so clusters may use the same range; it must not overlap the cluster's own ranges. Changing it
+    recreates the node pools.
+    """
+
+    range: Cidr = Field(default="192.168.0.0/16", description="Address range of all of these subnets.")
 
 
 class SoftwareSpec(Section):
@@ -146,7 +239,7 @@ class ClusterSpec(Section):
 
     @cached_property
     def expanded(self) -> dict[str, tuple[Any, ...]]:
-        """Its expanded pools by its name, filled by ``expansion.pools``: they live as long as the cluster does."""
+        """Its expanded pools by its name, filled by ``config.pools``: they live as long as the cluster does."""
         return {}
 
     @property
@@ -163,7 +256,7 @@ class ClusterSpec(Section):
 
     @cached_property
     def fabrics(self) -> dict[str, dict[str, Any]]:
-        """The networks of its GPUs by its name, filled by ``expansion.gpu_fabric``."""
+        """The networks of its GPUs by its name, filled by ``config.gpu_fabric``."""
         return {}
 
     @model_validator(mode="after")

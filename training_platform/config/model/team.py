@@ -8,7 +8,11 @@ from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from training_platform.catalog import MACHINE_TYPES
-from training_platform.config.reading.conflicts import above, refuse_conflicts
+from training_platform.config.model.environment import BudgetSpec, Destinations
+from training_platform.config.model.node_pool import BootDiskSpec, VmSpec
+from training_platform.config.model.queues import Fallback, Preemption, Share, Weight, check_order
+from training_platform.config.model.storage import TeamDataSpec
+from training_platform.config.model.workloads import AGENT_BEGINNING, LaunchSpec, ServerSpec
 from training_platform.config.reading.section import (
     BUCKET_NAME,
     NOTHING,
@@ -24,16 +28,10 @@ from training_platform.config.reading.section import (
     Region,
     Section,
     Zone,
+    above,
+    refuse_conflicts,
     unique,
 )
-from training_platform.config.spec.networks import Destinations
-from training_platform.config.spec.node_options import VmSpec
-from training_platform.config.spec.node_pool import BootDiskSpec
-from training_platform.config.spec.queues import Fallback, Preemption, Share, Weight, check_order
-from training_platform.config.spec.quota_request import BudgetSpec
-from training_platform.config.spec.storage import TeamDataSpec
-from training_platform.config.spec.workloads.launch import AGENT_BEGINNING, LaunchSpec
-from training_platform.config.spec.workloads.serving import ServerSpec
 
 
 class DirectorySpec(Section):

@@ -5,16 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
+from pydantic_core import PydanticCustomError
 
+from training_platform.catalog import REGIONS
 from training_platform.catalog.locations import region_of
 from training_platform.catalog.nearest import find_nearest
-from training_platform.config.reading.conflicts import Conflict, Consistent
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.model.node_pool import MOST_SLICES
+from training_platform.config.model.queues import CohortSpec, cohort_conflicts
+from training_platform.config.model.storage import DataSetSpec, FilestoreSpec, LustreSpec
 from training_platform.config.reading.finding import Path
 from training_platform.config.reading.section import (
+    DOMAIN,
+    KMS_KEY,
     NOTHING,
+    QUOTA_ID,
+    REQUEST_NAME,
+    RESERVATION_NAME,
+    SERVICE,
     ChartName,
     Cidr,
+    Conflict,
+    Consistent,
     Email,
     FormerName,
     HostName,
@@ -28,14 +41,163 @@ from training_platform.config.reading.section import (
     Version,
     enumeration,
     unique,
+    unknown_name,
 )
-from training_platform.config.spec.cluster import ClusterSpec
-from training_platform.config.spec.encryption import EncryptionSpec
-from training_platform.config.spec.networks import Destinations, ExistingNetwork
-from training_platform.config.spec.node_pool import MOST_SLICES
-from training_platform.config.spec.queues import CohortSpec, cohort_conflicts
-from training_platform.config.spec.quota_request import BudgetSpec, QuotaRequest, RequestName
-from training_platform.config.spec.storage import DataSetSpec, FilestoreSpec, LustreSpec
+
+
+def key_region(key: str) -> str:
+    """Return the location of a key, which stands in its name, ``projects/*/locations/{location}/keyRings/*/...``."""
+    return key.split("/")[3]
+
+
+def _one_per_region(keys: tuple[str, ...]) -> tuple[str, ...]:
+    regions = [key_region(key) for key in keys]
+    for region in regions:
+        if region not in REGIONS:
+            raise unknown_name("region", region, REGIONS, REGIONS)
+    if twice := sorted({region for region in regions if regions.count(region) > 1}):
+        raise PydanticCustomError("twice", f"has several keys in {', '.join(twice)}", {"allowed": "one key per region"})
+    return keys
+
+
+class EncryptionSpec(Section):
+    """Keys of Cloud KMS for disks, buckets, images, Filestore and Vertex AI. Adding or changing one replaces most."""
+
+    keys: Annotated[
+        tuple[Annotated[str, Field(pattern=KMS_KEY)], ...],
+        AfterValidator(_one_per_region),
+        Field(
+            min_length=1,
+            description="One key in each region that the environment and its teams use.",
+            examples=[["projects/example-keys/locations/us-central1/keyRings/training/cryptoKeys/data"]],
+        ),
+    ]
+
+    @property
+    def projects(self) -> frozenset[str]:
+        """The projects that the keys are in."""
+        return frozenset(key.split("/")[1] for key in self.keys)
+
+    @property
+    def by_region(self) -> dict[str, str]:
+        """The keys, by the region that each is for."""
+        return {key_region(key): key for key in self.keys}
+
+
+class Destination(Section):
+    """What pods of teams may connect to, beside each other and Google's APIs: addresses, or a host name."""
+
+    cidr: Cidr | None = Field(default=None, description="Addresses.", examples=["203.0.113.0/24"])
+    host: str | None = Field(
+        default=None,
+        pattern=DOMAIN,
+        description="A host name, or all names below one; only in clusters with fqdn_policies.",
+        examples=["api.wandb.ai", "*.huggingface.co"],
+    )
+    ports: tuple[Annotated[int, Field(ge=1, le=65_535)], ...] = Field(
+        default=(443,), min_length=1, description="Ports there."
+    )
+    protocol: Literal["TCP", "UDP"] = Field(default="TCP", description="Protocol of the ports.")
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> Destination:
+        if (self.cidr is None) == (self.host is None):
+            said = "gives neither cidr nor host" if self.cidr is None else "cidr and host are both given"
+            raise PydanticCustomError("one_place", said, {"allowed": "one of cidr and host"})
+        return self
+
+
+Destinations = tuple[Destination, ...]
+
+
+class ExistingNetwork(Section):
+    """A VPC that exists already, with its subnets, routers and NAT gateways as its owner has them."""
+
+    name: str = Field(pattern=RESERVATION_NAME, description="Name of the VPC.", examples=["shared-vpc"])
+    project: ProjectId | None = Field(
+        default=None, description="Host project of a Shared VPC; default: the environment's project."
+    )
+    grant_roles: bool = Field(
+        default=False,
+        description="Grant GKE's service agents their roles in the host project; false: its owner does.",
+    )
+
+
+LEFT_TO_GOOGLE = ("user", "resource")
+"""Dimensions that a preference always holds for all values of. Source: pulumi-gcp 10.2.0, SQuotaPreference."""
+
+
+def _no_foreign_dimension(value: dict[str, str]) -> dict[str, str]:
+    if foreign := sorted(set(value) & set(LEFT_TO_GOOGLE)):
+        context = {"allowed": "region, zone, and the quota's own, such as gpu_family", "nearest": None}
+        raise PydanticCustomError("dimension", f"a limit cannot be requested for one {foreign[0]}", context)
+    return value
+
+
+RequestName = Annotated[str, Field(pattern=REQUEST_NAME)]
+"""The key of a request: quota ids are longer than other names of a stack file."""
+PLACES = ("region", "zone")
+
+
+class QuotaRequest(Section):
+    """A quota limit to request, as the Cloud Quotas API spells it; ``quota plan`` prints those that are needed.
+
+    Checks count it once Google has granted it and a snapshot shows it. It cannot be withdrawn: if you remove it, Google
+    keeps the preference and the limit.
+    """
+
+    service: str = Field(pattern=SERVICE, description="Service of the quota.", examples=["compute.googleapis.com"])
+    quota_id: str = Field(pattern=QUOTA_ID, description="Quota id.", examples=["CPUS-per-project-region"])
+    dimensions: Annotated[dict[str, str], AfterValidator(_no_foreign_dimension)] = Field(
+        default=NOTHING,
+        description="region or zone, and other dimensions of the quota; none for the whole project.",
+        examples=[{"region": "us-central1", "gpu_family": "NVIDIA_H100"}],
+    )
+    value: int = Field(
+        ge=-1, description="The limit to request, in the unit of the quota; -1 is unlimited.", examples=[64]
+    )
+    justification: str = Field(
+        min_length=1, description="Reason, for Google's reviewers.", examples=["Pretraining of the vision models"]
+    )
+    contact: Email = Field(
+        description="E-mail address for questions: an account that may change the quotas of the project."
+    )
+    ignore_safety_check: Literal["QUOTA_DECREASE_BELOW_USAGE", "QUOTA_DECREASE_PERCENTAGE_TOO_HIGH"] | None = Field(
+        default=None,
+        description="Safety check to skip for a decrease; default: none, and Google refuses an unsafe decrease.",
+    )
+
+    @property
+    def place(self) -> str:
+        """The zone or region that it is for, empty for the whole project or all places."""
+        return self.dimensions.get("zone") or self.dimensions.get("region") or ""
+
+    @property
+    def other_dimensions(self) -> tuple[tuple[str, str], ...]:
+        """Its dimensions without the place, in order."""
+        return tuple(sorted((name, value) for name, value in self.dimensions.items() if name not in PLACES))
+
+
+class BudgetSpec(Section):
+    """A budget of Cloud Billing for what carries a team's or an environment's label; it tells people, no more."""
+
+    a_month: int = Field(ge=1, description="Amount for each calendar month.", examples=[5000])
+    currency: str = Field(
+        default="USD",
+        pattern=r"^[A-Z]{3}$",
+        description="Currency of the billing account; others are refused.",
+        examples=["EUR"],
+    )
+    alert_at_percent: Annotated[tuple[Annotated[int, Field(ge=1)], ...], AfterValidator(unique)] = Field(
+        default=(50, 90, 100), min_length=1, description="Shares of the amount, in percent, at which people are told."
+    )
+    emails: Annotated[tuple[Email, ...], AfterValidator(unique)] = Field(
+        default=(),
+        max_length=5,
+        description="Whom it tells, at most 5, beside the account's administrators.",
+        examples=[["vision-leads@example.com"]],
+    )
+
 
 # Up to a slash, so that no other registry or repository begins with it.
 ImageSource = Annotated[str, Field(pattern=r"^[a-z0-9.-]+(:[0-9]+)?/([a-z0-9._-]+/)*$")]

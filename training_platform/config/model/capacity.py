@@ -16,8 +16,13 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
 from training_platform.catalog.types import Capacity as ChargedCapacity
-from training_platform.config.reading.conflicts import Conflict, Consistent
-from training_platform.config.reading.section import RESERVATION_NAME, RESERVATION_OR_ANY, ProjectId
+from training_platform.config.reading.section import (
+    RESERVATION_NAME,
+    RESERVATION_OR_ANY,
+    Conflict,
+    Consistent,
+    ProjectId,
+)
 
 Capacity = Literal["on-demand", "spot", "flex-start", "queued-provisioning", "reservation"]
 

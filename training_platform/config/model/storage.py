@@ -8,11 +8,12 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from training_platform.config.reading.conflicts import Conflict, Consistent
 from training_platform.config.reading.section import (
     BUCKET_NAME,
     NOTHING,
     Cidr,
+    Conflict,
+    Consistent,
     DeletionProtection,
     FilestoreTierName,
     Location,
