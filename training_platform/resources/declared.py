@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, ParamSpec, TypeVar, cast
 
-from training_platform.config.kept import kept
 from training_platform.resources.planned import UNKNOWN, Planned, Shared
 from training_platform.resources.register import KUBERNETES
 from training_platform.resources.spelling import MAP_FIELDS, NAMES
@@ -33,7 +32,7 @@ class Options:
     replacement_trigger: str | None = None
     timeouts: Mapping[str, str] = field(default_factory=dict)
 
-    @kept
+    @cached_property
     def planned(self) -> dict[str, Any]:
         """The options as ``Planned`` has them: those that are set."""
         every = {
@@ -58,7 +57,7 @@ class Alike:
     def __init__(self, inputs: Mapping[str, Any]) -> None:
         self.inputs = inputs
 
-    @kept
+    @cached_property
     def planned(self) -> tuple[dict[str, Any], frozenset[tuple[str, str]]]:
         """The inputs as a plan has them, and what they wait for."""
         after: set[tuple[str, str]] = set()
@@ -76,7 +75,7 @@ class _Block(Shared):
     def __init__(self, block: Mapping[str, Any]) -> None:
         super().__init__({key: _Block(item) if isinstance(item, dict) else item for key, item in block.items()})
 
-    @kept
+    @cached_property
     def planned(self) -> Shared:
         """The block as a plan has it."""
         return Shared(_wire(dict(self), set()))

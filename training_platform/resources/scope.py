@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from training_platform.catalog.locations import region_of
-from training_platform.config.kept import kept
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.team import Team
@@ -33,7 +33,7 @@ class Scope:
     deletion_protection: bool
     keys: Mapping[str, str] = field(default_factory=dict)
 
-    @kept
+    @cached_property
     def kubernetes_labels(self) -> dict[str, str]:
         """The labels of its Kubernetes objects."""
         return Shared({**self.labels, MANAGED_BY_LABEL: MANAGED_BY})

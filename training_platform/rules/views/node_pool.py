@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.attachments import with_gpus
 from training_platform.catalog.locations import is_zone
 from training_platform.catalog.types import Capacity, MachineType
-from training_platform.config.kept import kept
 from training_platform.config.pools import ZONES_OF_A_REGIONAL_CLUSTER
 from training_platform.config.reading.finding import Path
 from training_platform.resources.planned import UNKNOWN, Planned
@@ -205,7 +205,7 @@ class NodePoolView(View):
         found = super().path(name)
         return (*self.origin, _SLICES[str(found[-1])]) if tpu and found and found[-1] in _SLICES else found
 
-    @kept
+    @cached_property
     def machine(self) -> MachineType | None:
         """The machine type's row in the catalogue; None where it has none, which a rule of its own finds.
 
@@ -216,7 +216,7 @@ class NodePoolView(View):
             return machine
         return with_gpus(machine.name, self.accelerator_type, self.accelerator_count)
 
-    @kept
+    @cached_property
     def capacity(self) -> Capacity:
         """The provisioning model, which decides the quota charged. Queued provisioning is charged as flex-start is."""
         if self.flex_start or self.queued:
@@ -242,14 +242,14 @@ class NodePoolView(View):
         """VMs of one slice as ``tpu_topology`` asks for them, rounded up; 1 without one, or where it is invalid."""
         return self.machine.hosts_of(self.tpu_topology) if self.machine else 1
 
-    @kept
+    @cached_property
     def zone_count(self) -> int:
         """In how many zones the counts per zone hold."""
         if self.zones:
             return len(self.zones)
         return 1 if is_zone(self.location) else ZONES_OF_A_REGIONAL_CLUSTER
 
-    @kept
+    @cached_property
     def most_vms(self) -> int:
         """VMs at most over all zones: the autoscaler's maximum, else the fixed count."""
         if self.total_max_nodes:
