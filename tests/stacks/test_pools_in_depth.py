@@ -21,8 +21,8 @@ from training_platform.config.workspace import Workspace, cross_check
 from training_platform.quota.demand import stack_demand
 from training_platform.resources.gke.cluster import maintenance_policy
 from training_platform.rules import evaluate, planned_demand, program, views_of_model, views_of_plan
-from training_platform.rules.views.program import ObjectView
-from training_platform.rules.views.view import View
+from training_platform.views.program import ObjectView
+from training_platform.views.view import View
 
 NODE_POOL = "gcp:container/nodePool:NodePool"
 KUBERNETES_NETWORK = "kubernetes:networking.gke.io/v1:Network"

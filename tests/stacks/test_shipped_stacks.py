@@ -21,7 +21,7 @@ from training_platform.quota.keys import QuotaKey
 from training_platform.resources.model import planned_of_model
 from training_platform.resources.register import api_of
 from training_platform.rules import View, planned_demand, views_of_model, views_of_plan
-from training_platform.rules.views.program import ObjectView
+from training_platform.views.program import ObjectView
 
 NAMES = sorted(path.stem.removeprefix("Pulumi.") for path in (ORGANISATION / "stacks").glob("Pulumi.*.yaml"))
 every_stack = pytest.mark.parametrize("name", NAMES)

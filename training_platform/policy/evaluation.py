@@ -24,10 +24,10 @@ from training_platform.policy.settings import ADVISORY_RULES, QUOTA, house_rules
 from training_platform.resources.planned import Planned
 from training_platform.resources.register import NAMESPACE, NODE_POOL, labels_path
 from training_platform.rules import RULES, Program, Rule, View, evaluate, program
-from training_platform.rules.adapters.plan import kinds_of
 from training_platform.rules.documents.shapes import check_of
 from training_platform.rules.exemptions import Exempted
-from training_platform.rules.views.program import ObjectView
+from training_platform.views.adapters import kinds_of
+from training_platform.views.program import ObjectView
 
 _ELSEWHERE = Checkout(None)
 

@@ -10,12 +10,11 @@ from training_platform.rules import (  # noqa: F401 # importing a group register
     storage,
     vertex,
 )
-from training_platform.rules.adapters.plan import views_of_plan
-from training_platform.rules.model_views import views_of_model
 from training_platform.rules.planned_quota import ledger_findings, planned_demand
 from training_platform.rules.registry import RULES, Rule, evaluate
-from training_platform.rules.views.program import Program, program
-from training_platform.rules.views.view import View
+from training_platform.views.adapters import views_of_model, views_of_plan
+from training_platform.views.program import Program, program
+from training_platform.views.view import View
 
 __all__ = [
     "RULES",

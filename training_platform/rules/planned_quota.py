@@ -31,15 +31,15 @@ from training_platform.quota.requests import request_findings
 from training_platform.resources.jupyterhub.findings import notebook_findings
 from training_platform.resources.planned import Planned
 from training_platform.resources.serving.findings import serving_findings
-from training_platform.rules.adapters.plan import views_of_plan
 from training_platform.rules.gke.reservations import SURGE_BY_DEFAULT
 from training_platform.rules.network.gateways import vms_behind
-from training_platform.rules.views.cluster import AutoProvisioningView
-from training_platform.rules.views.network import CountedView, GatewayView
-from training_platform.rules.views.node_pool import NodePoolView
-from training_platform.rules.views.storage import FilestoreView, LustreView, StorageClassView
-from training_platform.rules.views.vertex import PersistentPoolView, WorkbenchView
-from training_platform.rules.views.view import NeedsUnknown, View
+from training_platform.views.adapters import views_of_plan
+from training_platform.views.cluster import AutoProvisioningView
+from training_platform.views.network import CountedView, GatewayView
+from training_platform.views.node_pool import NodePoolView
+from training_platform.views.storage import FilestoreView, LustreView, StorageClassView
+from training_platform.views.vertex import PersistentPoolView, WorkbenchView
+from training_platform.views.view import NeedsUnknown, View
 
 
 def ledger_findings(

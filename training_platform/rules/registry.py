@@ -15,8 +15,8 @@ from typing import Literal, get_type_hints
 
 from training_platform.config.model.stack import Stack
 from training_platform.config.reading.finding import Finding, Path, Severity, dotted
-from training_platform.rules.views.program import Program
-from training_platform.rules.views.view import NeedsUnknown, View
+from training_platform.views.program import Program
+from training_platform.views.view import NeedsUnknown, View
 
 Owner = Literal["google", "provider", "kubernetes", "kueue", "documents", "catalogue", "house"]
 

@@ -15,7 +15,7 @@ from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.resources.declared import Declared, Later, Options
 from training_platform.resources.model import planned_of_model
 from training_platform.resources.planned import UNKNOWN
-from training_platform.rules.adapters.plan import VIEWS_OF
+from training_platform.views.adapters import VIEWS_OF
 
 
 @pytest.mark.parametrize("root", [ORGANISATION, None], ids=["shipped stacks", "a generated organisation"])

@@ -14,8 +14,8 @@ import yaml
 from training_platform.catalog import replacements
 from training_platform.resources import register
 from training_platform.resources.register import KUBERNETES, REGISTER, ResourceType, api_of
-from training_platform.rules.adapters.plan import VIEWS, VIEWS_OF
-from training_platform.rules.views.access import LabelledView
+from training_platform.views.access import LabelledView
+from training_platform.views.adapters import VIEWS, VIEWS_OF
 
 ROOT = Path(__file__).resolve().parents[3]
 TOKEN = re.compile(r"\b(gcp|kubernetes):[a-z0-9.-]+/[A-Za-z0-9]+:[A-Za-z]+\b")

@@ -12,7 +12,7 @@ from training_platform.resources.declared import Declared, shared
 from training_platform.resources.planned import UNKNOWN, Planned, Shared
 from training_platform.resources.register import NODE_POOL
 from training_platform.rules import Program, evaluate, program, views_of_plan
-from training_platform.rules.views.node_pool import NodePoolView
+from training_platform.views.node_pool import NodePoolView
 
 CONFIG = {"machineType": "e2-standard-8", "bootDisk": {"sizeGb": 100, "diskType": "pd-balanced"}}
 WRONG: dict[str, dict[str, Any]] = {

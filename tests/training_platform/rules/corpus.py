@@ -15,7 +15,7 @@ import yaml
 from training_platform.config.reading.finding import Finding
 from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.rules import RULES, View, evaluate, program, views_of_plan
-from training_platform.rules.adapters.rest import views_of_rest
+from training_platform.views.adapters import views_of_rest
 
 FOLDER = Path(__file__).with_name("accepted")
 PROJECT = "example-train"

@@ -10,14 +10,14 @@ from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.quota.ledger import capacity_ledger, project_ledgers, workspace_demand
 from training_platform.quota.snapshot import read_snapshots
 from training_platform.rules import View, evaluate, ledger_findings, program, views_of_model
-from training_platform.rules.views.access import AccountView, AlertPolicyView, LabelledView, RoleGrantView
-from training_platform.rules.views.cluster import ClusterView
-from training_platform.rules.views.kueue import FlavorQuotaView, FlavorView
-from training_platform.rules.views.network import CountedView, FirewallView, GatewayView, NetworkView, SubnetView
-from training_platform.rules.views.node_pool import NodePoolView
-from training_platform.rules.views.program import ObjectView
-from training_platform.rules.views.storage import EncryptedView, FilestoreView
-from training_platform.rules.views.vertex import PersistentPoolView
+from training_platform.views.access import AccountView, AlertPolicyView, LabelledView, RoleGrantView
+from training_platform.views.cluster import ClusterView
+from training_platform.views.kueue import FlavorQuotaView, FlavorView
+from training_platform.views.network import CountedView, FirewallView, GatewayView, NetworkView, SubnetView
+from training_platform.views.node_pool import NodePoolView
+from training_platform.views.program import ObjectView
+from training_platform.views.storage import EncryptedView, FilestoreView
+from training_platform.views.vertex import PersistentPoolView
 
 
 @pytest.fixture(scope="module")

@@ -16,15 +16,15 @@ from training_platform.resources.register import (
     RESOURCE_FLAVOR,
 )
 from training_platform.rules import views_of_plan
-from training_platform.rules.views.access import LabelledView
-from training_platform.rules.views.cluster import ClusterView
-from training_platform.rules.views.kueue import FlavorQuotaView, FlavorView
-from training_platform.rules.views.network import GatewayView, InterfaceView
-from training_platform.rules.views.node_pool import InlinePoolView, NodePoolView
-from training_platform.rules.views.program import ObjectView
-from training_platform.rules.views.storage import BucketView, FilestoreView
-from training_platform.rules.views.vertex import PersistentPoolView
-from training_platform.rules.views.view import View
+from training_platform.views.access import LabelledView
+from training_platform.views.cluster import ClusterView
+from training_platform.views.kueue import FlavorQuotaView, FlavorView
+from training_platform.views.network import GatewayView, InterfaceView
+from training_platform.views.node_pool import InlinePoolView, NodePoolView
+from training_platform.views.program import ObjectView
+from training_platform.views.storage import BucketView, FilestoreView
+from training_platform.views.vertex import PersistentPoolView
+from training_platform.views.view import View
 
 V = TypeVar("V", bound=View)
 

@@ -10,7 +10,7 @@ from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.resources.register import FILESTORE, NODE_POOL, PERSISTENT_RESOURCE, ROUTER_NAT, WORKBENCH
 from training_platform.rules import planned_demand, views_of_plan
 from training_platform.rules.planned_quota import demand_of_views
-from training_platform.rules.views.view import View
+from training_platform.views.view import View
 
 IN_PLACE = {"strategy": "SURGE", "maxSurge": 0, "maxUnavailable": 1}
 H100 = {"machineType": "a3-highgpu-8g", "bootDisk": {"sizeGb": 200, "diskType": "pd-ssd"}}

@@ -14,8 +14,8 @@ from training_platform.resources.planned import UNKNOWN
 from training_platform.rules import registry, views_of_model
 from training_platform.rules.descriptions import TITLES
 from training_platform.rules.registry import RULES, Draft, evaluate, finding, rule
-from training_platform.rules.views.access import LabelledView
-from training_platform.rules.views.program import Program, program
+from training_platform.views.access import LabelledView
+from training_platform.views.program import Program, program
 
 HEAD: dict[str, Any] = {"stack": "dev", "type": "t"}
 LABELLED = LabelledView(**HEAD, name="a", labels={"x": "1"})

@@ -10,7 +10,7 @@ import pytest
 from training_platform.config.reading.finding import Finding
 from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.rules import RULES, View, evaluate, program, views_of_plan
-from training_platform.rules.adapters.plan import VIEWS_OF
+from training_platform.views.adapters import VIEWS_OF
 
 Make = Callable[..., View]
 BEYOND = {

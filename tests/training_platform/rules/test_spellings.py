@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 
 from training_platform.resources.planned import UNKNOWN, Planned
-from training_platform.rules.adapters.plan import VIEWS
-from training_platform.rules.views.view import PlainField, View
+from training_platform.views.adapters import VIEWS
+from training_platform.views.view import PlainField, View
 
 NEITHER, KNOWN, UNSAID = "neither", "known", "unknown"
 

@@ -10,7 +10,7 @@ from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.resources.register import NODE_POOL
 from training_platform.rules import RULES, evaluate, program, views_of_plan
 from training_platform.rules.registry import rule
-from training_platform.rules.views.node_pool import NodePoolView
+from training_platform.views.node_pool import NodePoolView
 
 GUARDED = sorted(each.id for each in RULES.values() if each.when)
 

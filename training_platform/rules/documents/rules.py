@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from training_platform.rules.documents.problems import Kind, Problem
 from training_platform.rules.documents.shapes import check_of, known_beside
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.rules.views.program import ObjectView, Program
+from training_platform.views.program import ObjectView, Program
 
 Found = dict[Kind, list[tuple[ObjectView, Problem]]]
 SOURCE = (

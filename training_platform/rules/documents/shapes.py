@@ -17,7 +17,7 @@ from training_platform.rules.documents.additions import Made, with_additions, wi
 from training_platform.rules.documents.blocks import LISTS, compared, holding, repeated
 from training_platform.rules.documents.problems import Problem, Report, Where, path_of, refused, unknown
 from training_platform.rules.documents.scalars import Right, matched, scalar
-from training_platform.rules.views.inputs import is_list
+from training_platform.views.inputs import is_list
 
 Shape = Mapping[str, Any]
 Check = Callable[[Any, Where, Report], None]

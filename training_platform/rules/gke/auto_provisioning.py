@@ -10,9 +10,9 @@ from training_platform.catalog.nearest import find_nearest
 from training_platform.catalog.types import MachineType
 from training_platform.config.reading.section import enumeration
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.rules.views.cluster import AutoProvisioningView, Limit
-from training_platform.rules.views.cluster_pools import pools_of
-from training_platform.rules.views.program import Program
+from training_platform.views.cluster import AutoProvisioningView, Limit
+from training_platform.views.cluster_pools import pools_of
+from training_platform.views.program import Program
 
 _CA = "GKE cluster-autoscaler 7d25050, limiter and disks.go, read 2026-08-21"
 _SCHEMA = "terraform-provider-google-beta 93c65b2, cluster_autoscaling"

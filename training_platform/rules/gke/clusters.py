@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.locations import is_zone, region_of
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.rules.views.cluster import ClusterView
-from training_platform.rules.views.cluster_pools import pools_of
-from training_platform.rules.views.node_pool import InlinePoolView
-from training_platform.rules.views.program import Program
-from training_platform.rules.views.view import View
+from training_platform.views.cluster import ClusterView
+from training_platform.views.cluster_pools import pools_of
+from training_platform.views.node_pool import InlinePoolView
+from training_platform.views.program import Program
+from training_platform.views.view import View
 
 _TOOLKIT = "Cluster Toolkit v1.95.0, gke-cluster, preconditions, read 2026-06-25"
 _SCHEMA = "terraform-provider-google-beta 93c65b2, resource_container_cluster.go"

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from training_platform.config.reading.finding import Severity
 from training_platform.rules.gke_versions import below
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.rules.views.cluster import AutoProvisioningView, ClusterView
-from training_platform.rules.views.cluster_pools import pools_of
-from training_platform.rules.views.compute_class import ClassPriority, ComputeClassView
-from training_platform.rules.views.program import Program
+from training_platform.views.cluster import AutoProvisioningView, ClusterView
+from training_platform.views.cluster_pools import pools_of
+from training_platform.views.compute_class import ClassPriority, ComputeClassView
+from training_platform.views.program import Program
 
 _TYPES = "compute-class-api 8067eae (2026-08-21), types of cloud.google.com/v1 and what they validate, read 2026-11-21"
 _DOCS = "GKE docs, about custom ComputeClasses, read 2026-11-21"

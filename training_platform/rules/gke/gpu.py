@@ -8,7 +8,7 @@ from training_platform.catalog import ACCELERATORS
 from training_platform.catalog.attachments import gpu_counts
 from training_platform.catalog.types import MachineType
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.rules.views.node_pool import NodePoolView
+from training_platform.views.node_pool import NodePoolView
 
 
 @rule(

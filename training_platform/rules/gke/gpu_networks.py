@@ -10,10 +10,10 @@ from training_platform.config.reading.finding import Severity
 from training_platform.rules.gke.clusters import DATAPLANE_V2
 from training_platform.rules.network.addresses import RESERVED_ADDRESSES, network_of, subnet_named
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.rules.views.cluster_pools import cluster_of
-from training_platform.rules.views.network import FirewallView, NetworkView, SubnetView
-from training_platform.rules.views.node_pool import NodePoolView
-from training_platform.rules.views.program import Program
+from training_platform.views.cluster_pools import cluster_of
+from training_platform.views.network import FirewallView, NetworkView, SubnetView
+from training_platform.views.node_pool import NodePoolView
+from training_platform.views.program import Program
 
 _TOOLKIT = "Cluster Toolkit v1.95.0, gpu_direct.tf and network modules, read 2026-06-25"
 AUTO = "auto"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.rules.views.access import AccountView, RoleGrantView
-from training_platform.rules.views.cluster import ClusterView
-from training_platform.rules.views.cluster_pools import cluster_of
-from training_platform.rules.views.node_pool import NodePoolView
-from training_platform.rules.views.program import Program
+from training_platform.views.access import AccountView, RoleGrantView
+from training_platform.views.cluster import ClusterView
+from training_platform.views.cluster_pools import cluster_of
+from training_platform.views.node_pool import NodePoolView
+from training_platform.views.program import Program
 
 _TOOLKIT = "Cluster Toolkit v1.95.0, gke-node-pool and gke-cluster, read 2026-06-25"
 _SCHEMA = "terraform-provider-google-beta 93c65b2"

@@ -12,7 +12,7 @@ from training_platform.catalog.types import MachineType
 from training_platform.config.reading.finding import Severity
 from training_platform.config.reading.section import enumeration
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.rules.views.node_pool import NodePoolView
+from training_platform.views.node_pool import NodePoolView
 
 _WHOLE_FAMILIES = frozenset(row.name.partition("-")[0] for row in MACHINE_TYPES.values() if row.kind != "cpu")
 _ALIKE = 0.85  # a3-higpu-8g; not a4x-maxgpu-4g-metal, which is younger than the catalogue

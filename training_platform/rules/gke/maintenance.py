@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from training_platform.config.reading.finding import Severity
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.rules.views.cluster import ClusterView, Window
+from training_platform.views.cluster import ClusterView, Window
 
 _SOURCE = "GKE docs, maintenance windows and exclusions: copies of 2025 and 2026, which disagree, read 2026-11-21"
 LEAST = timedelta(hours=48)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from training_platform.catalog.nearest import find_nearest
 from training_platform.rules.gke.clusters import MOST_TAGS
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.rules.views.node_pool import NodePoolView
+from training_platform.views.node_pool import NodePoolView
 
 _SCHEMA = "terraform-provider-google-beta 93c65b2, node_config.go, read 2026-08-21"
 _DOCUMENT = "GKE's API document v1, LinuxNodeConfig, read 2026-11-22"

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from training_platform.catalog.locations import region_of
 from training_platform.catalog.shapes import chips_in
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.rules.views.node_pool import NodePoolView
-from training_platform.rules.views.placement import ResourcePolicyView
-from training_platform.rules.views.program import Program
+from training_platform.views.node_pool import NodePoolView
+from training_platform.views.placement import ResourcePolicyView
+from training_platform.views.program import Program
 
 _TOOLKIT = "Cluster Toolkit v1.95.0, gke-node-pool and resource-policy, read 2026-06-25"
 _CA = "GKE cluster-autoscaler 7d25050, read 2026-08-21"

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from training_platform.config.reading.finding import Severity
 from training_platform.rules.gke.clusters import NAME_LENGTH, PODS_SOURCE, pods_beyond
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.rules.views.cluster import AutoProvisioningView, ClusterView
-from training_platform.rules.views.cluster_pools import pools_of
-from training_platform.rules.views.node_pool import NodePoolView
-from training_platform.rules.views.program import Program
+from training_platform.views.cluster import AutoProvisioningView, ClusterView
+from training_platform.views.cluster_pools import pools_of
+from training_platform.views.node_pool import NodePoolView
+from training_platform.views.program import Program
 
 _LIMITS = "GKE docs, quotas and limits, copies of 2025; that newer versions take 65,000 nodes is (unverified)"
 MANAGED_COMPONENTS = "components.gke.io/gke-managed-components"  # which pods of GKE's own tolerate

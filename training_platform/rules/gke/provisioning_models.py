@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from training_platform.catalog.types import MachineType
 from training_platform.config.reading.finding import Severity
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.rules.views.node_pool import NodePoolView
+from training_platform.views.node_pool import NodePoolView
 
 _TOOLKIT = "Cluster Toolkit v1.95.0, gke-node-pool main.tf, preconditions, read 2026-06-25"
 _DWS = "GKE docs, flex-start and queued provisioning, read 2026-04"

@@ -8,10 +8,10 @@ from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.provisioning_models import has_blocks
 from training_platform.config.pools import RESERVED_LABELS
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.rules.views.node_pool import NodePoolView
-from training_platform.rules.views.placement import ReservationView
-from training_platform.rules.views.program import Program
-from training_platform.rules.views.view import View
+from training_platform.views.node_pool import NodePoolView
+from training_platform.views.placement import ReservationView
+from training_platform.views.program import Program
+from training_platform.views.view import View
 
 _TOOLKIT = "Cluster Toolkit v1.95.0, gke-node-pool, read 2026-06-25"
 _CA = "GKE cluster-autoscaler 7d25050, read 2026-08-21"

@@ -9,7 +9,7 @@ from training_platform.catalog.topologies import legal_for, nearest_topology, ot
 from training_platform.catalog.types import MachineType
 from training_platform.config.reading.finding import Severity
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.rules.views.node_pool import NodePoolView
+from training_platform.views.node_pool import NodePoolView
 
 _DEPLOYED_WITH_TOPOLOGY = frozenset({"tpu-v6e", "tpu-7x"})
 _XPK = "xpk 367c838, nodepool.py and system_characteristics.py, read 2026-06-25"

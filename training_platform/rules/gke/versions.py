@@ -9,11 +9,11 @@ from training_platform.config.reading.finding import Severity
 from training_platform.rules.gke.auto_provisioning import accelerators
 from training_platform.rules.gke_versions import FULL, below, floor_of, parse
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.rules.views.cluster import AutoProvisioningView, ClusterView
-from training_platform.rules.views.cluster_pools import cluster_of, version_of
-from training_platform.rules.views.node_pool import NodePoolView
-from training_platform.rules.views.program import Program
-from training_platform.rules.views.view import View
+from training_platform.views.cluster import AutoProvisioningView, ClusterView
+from training_platform.views.cluster_pools import cluster_of, version_of
+from training_platform.views.node_pool import NodePoolView
+from training_platform.views.program import Program
+from training_platform.views.view import View
 
 _GKE = "GKE docs: node pool auto-creation, flex-start, TPU Ironwood, GPUs in Standard, read 2026-04"
 _SCHEMA = "terraform-provider-google-beta 93c65b2, node_config, read 2026-08-21"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.rules.views.access import AlertPolicyView
+from training_platform.views.access import AlertPolicyView
 
 
 @rule(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from training_platform.catalog import CHARTS
 from training_platform.config.reading.section import enumeration
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.rules.views.access import ReleaseView
+from training_platform.views.access import ReleaseView
 
 
 @rule(

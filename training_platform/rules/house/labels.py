@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.rules.views.access import LabelledView
-from training_platform.rules.views.program import Program
+from training_platform.views.access import LabelledView
+from training_platform.views.program import Program
 
 MOST_LABELS = 64
 _KEY = re.compile(r"(?=.{1,63}\Z)[a-z][a-z0-9_-]*\Z")

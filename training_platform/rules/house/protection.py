@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.rules.views.cluster import ClusterView
-from training_platform.rules.views.program import Program
-from training_platform.rules.views.storage import BucketView, FilestoreView
+from training_platform.views.cluster import ClusterView
+from training_platform.views.program import Program
+from training_platform.views.storage import BucketView, FilestoreView
 
 _HOUSE = "house rule: what holds data or running jobs in production is not deleted by one command"
 

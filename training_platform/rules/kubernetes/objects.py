@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from training_platform.resources.planned import UNKNOWN
 from training_platform.rules.registry import Draft, Owner, finding, rule
-from training_platform.rules.views.inputs import is_list
-from training_platform.rules.views.program import ObjectView, Program
+from training_platform.views.inputs import is_list
+from training_platform.views.program import ObjectView, Program
 
 Json = Mapping[str, Any]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import yaml
 
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.rules.views.program import ObjectView, Program
+from training_platform.views.program import ObjectView, Program
 
 _SOURCE = "Kubernetes' guide to deprecated APIs, read 2026-11-22"
 

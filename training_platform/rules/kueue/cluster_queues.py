@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.rules.views.kueue import FlavorQuotaView
+from training_platform.views.kueue import FlavorQuotaView
 
 _WEBHOOK = "Kueue ff69552, clusterqueue_webhook.go, read 2026-08-22"
 

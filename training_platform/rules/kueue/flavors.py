@@ -13,9 +13,9 @@ from training_platform.config.pools import ARCHITECTURE_LABEL, FLAVOR_LABEL, QUE
 from training_platform.config.reading.section import enumeration
 from training_platform.rules.gke.tpu import illegal
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.rules.views.kueue import FlavorQuotaView, FlavorView
-from training_platform.rules.views.node_pool import NodePoolView
-from training_platform.rules.views.program import Program
+from training_platform.views.kueue import FlavorQuotaView, FlavorView
+from training_platform.views.node_pool import NodePoolView
+from training_platform.views.program import Program
 
 TOPOLOGY_LABEL = "cloud.google.com/gke-tpu-topology"
 TPU_LABEL = "cloud.google.com/gke-tpu-accelerator"

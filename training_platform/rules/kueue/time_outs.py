@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from training_platform.config.reading.section import enumeration
 from training_platform.resources.register import NOTIFICATION_CHANNEL
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.rules.views.access import LabelledView
-from training_platform.rules.views.cluster_pools import cluster_of, pools_of
-from training_platform.rules.views.node_pool import NodePoolView
-from training_platform.rules.views.program import Program
+from training_platform.views.access import LabelledView
+from training_platform.views.cluster_pools import cluster_of, pools_of
+from training_platform.views.node_pool import NodePoolView
+from training_platform.views.program import Program
 
 
 @rule(

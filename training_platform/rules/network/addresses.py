@@ -8,12 +8,12 @@ from ipaddress import IPv4Network, ip_network
 
 from training_platform.catalog.locations import region_of
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.rules.views.cluster import ClusterView
-from training_platform.rules.views.cluster_pools import pools_of
-from training_platform.rules.views.kueue import FlavorQuotaView, FlavorView
-from training_platform.rules.views.network import FirewallView, GatewayView, NetworkView, SubnetView
-from training_platform.rules.views.program import Program
-from training_platform.rules.views.storage import FilestoreView, LustreView
+from training_platform.views.cluster import ClusterView
+from training_platform.views.cluster_pools import pools_of
+from training_platform.views.kueue import FlavorQuotaView, FlavorView
+from training_platform.views.network import FirewallView, GatewayView, NetworkView, SubnetView
+from training_platform.views.program import Program
+from training_platform.views.storage import FilestoreView, LustreView
 
 _ARITHMETIC = "GKE's block of pod addresses per node; general knowledge (unverified), as xpk 367c838 sizes its pools"
 DEFAULT_PODS = 110

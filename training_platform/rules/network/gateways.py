@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from training_platform.catalog.locations import region_of
 from training_platform.quota.charges import nat_addresses
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.rules.views.network import GatewayView
-from training_platform.rules.views.node_pool import NodePoolView
-from training_platform.rules.views.program import Program
-from training_platform.rules.views.view import View
+from training_platform.views.network import GatewayView
+from training_platform.views.node_pool import NodePoolView
+from training_platform.views.program import Program
+from training_platform.views.view import View
 
 
 @rule(

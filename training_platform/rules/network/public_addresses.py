@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.rules.views.cluster import ClusterView
-from training_platform.rules.views.network import InterfaceView
-from training_platform.rules.views.node_pool import NodePoolView
+from training_platform.views.cluster import ClusterView
+from training_platform.views.network import InterfaceView
+from training_platform.views.node_pool import NodePoolView
 
 _HOUSE = "house rule: machines reach the internet by NAT, and people reach control planes by name and IAM"
 

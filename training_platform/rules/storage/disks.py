@@ -8,8 +8,8 @@ from training_platform.catalog import BOOT_DISK_LIMITS, MACHINE_TYPES
 from training_platform.catalog.types import BootDiskLimits
 from training_platform.resources.vertex.machines import refused_disk_size, refused_disk_type, vertex_disk_types
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.rules.views.node_pool import NodePoolView
-from training_platform.rules.views.vertex import PersistentPoolView
+from training_platform.views.node_pool import NodePoolView
+from training_platform.views.vertex import PersistentPoolView
 
 _DISKS_GO = "GKE cluster-autoscaler 7d25050, disks.go, read 2026-08-21"
 _VERTEX = "Vertex AI docs, configure compute, and machine_resources.proto, read 2026-08-22"

@@ -9,8 +9,8 @@ from training_platform.catalog.locations import region_of
 from training_platform.config.reading.finding import Severity
 from training_platform.config.reading.section import enumeration
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.rules.views.node_pool import NodePoolView
-from training_platform.rules.views.storage import EncryptedView, FilestoreView
+from training_platform.views.node_pool import NodePoolView
+from training_platform.views.storage import EncryptedView, FilestoreView
 
 _PAGES = "Filestore docs, CMEK, and Artifact Registry docs, CMEK, both read 2026-11-22 as of 2026-04"
 WITHOUT_KEYS = ("BASIC_HDD", "BASIC_SSD", "STANDARD", "PREMIUM")

@@ -11,7 +11,7 @@ from training_platform.catalog.zones import zones_in
 from training_platform.config.reading.section import enumeration
 from training_platform.rules.registry import Draft, finding, rule
 from training_platform.rules.storage import bands
-from training_platform.rules.views.storage import FilestoreView, LustreView
+from training_platform.views.storage import FilestoreView, LustreView
 
 _TIERS = "Filestore docs, service tiers, read 2026-04-10"
 DIRECT_PEERING = "DIRECT_PEERING"

@@ -8,8 +8,8 @@ from itertools import combinations
 from training_platform.catalog import FILESTORE_TIERS
 from training_platform.rules.network.addresses import network_of
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.rules.views.program import Program
-from training_platform.rules.views.storage import FilestoreView, SnapshotView
+from training_platform.views.program import Program
+from training_platform.views.storage import FilestoreView, SnapshotView
 
 _API = "filestore API (googleapis f8291d2), NfsExportOptions; Filestore docs, limits"
 MOST_EXPORTS = 10

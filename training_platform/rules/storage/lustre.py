@@ -11,9 +11,9 @@ from training_platform.rules.network.addresses import far_from_clusters
 from training_platform.rules.registry import Draft, finding, rule
 from training_platform.rules.storage import bands
 from training_platform.rules.storage.filestore import not_in_a_zone
-from training_platform.rules.views.network import ServicesRangeView
-from training_platform.rules.views.program import Program
-from training_platform.rules.views.storage import LustreView
+from training_platform.views.network import ServicesRangeView
+from training_platform.views.program import Program
+from training_platform.views.storage import LustreView
 
 _PAGES = "Managed Lustre docs, performance tiers, create an instance, VPC network, read 2026-11-22"
 BLOCK = 23  # length of the prefix of the addresses that an instance takes; an older copy of the page says 24

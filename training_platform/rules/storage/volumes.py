@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from training_platform.catalog.nearest import find_nearest
 from training_platform.resources.filestore.classes import GKE_CLASSES
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.rules.views.storage import BucketView, StorageClassView, VolumeClaimView
+from training_platform.views.storage import BucketView, StorageClassView, VolumeClaimView
 
 _HNS = "Cloud Storage docs, hierarchical namespace, limitations: no object versioning (general knowledge, not read)"
 _CSI = "Filestore CSI driver 2edb466, parameters, read 2026-06-24"

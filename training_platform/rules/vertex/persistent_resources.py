@@ -12,8 +12,8 @@ from training_platform.catalog.types import MachineType
 from training_platform.config.reading.section import enumeration
 from training_platform.resources.vertex.machines import unlisted_region
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.rules.views.program import Program
-from training_platform.rules.views.vertex import PersistentPoolView
+from training_platform.views.program import Program
+from training_platform.views.vertex import PersistentPoolView
 
 _DOCS = "Vertex AI docs, configure compute, read 2026-08-22"
 _ATTACHMENT = re.compile(r"projects/[^/]+/regions/(?P<region>[^/]+)/networkAttachments/[^/]+\Z")

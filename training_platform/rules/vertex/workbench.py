@@ -9,7 +9,7 @@ from training_platform.catalog.attachments import gpu_counts
 from training_platform.catalog.locations import nearest_first, region_of
 from training_platform.rules.gke.machines import listed, where_offered
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.rules.views.vertex import WorkbenchView
+from training_platform.views.vertex import WorkbenchView
 
 
 @rule(

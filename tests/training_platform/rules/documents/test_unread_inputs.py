@@ -10,10 +10,10 @@ from typing import Any
 import yaml
 
 from training_platform.resources.register import REGISTER
-from training_platform.rules.adapters.plan import VIEWS_OF
 from training_platform.rules.documents import additions
 from training_platform.rules.documents import shapes as documents
-from training_platform.rules.views.access import LabelledView
+from training_platform.views.access import LabelledView
+from training_platform.views.adapters import VIEWS_OF
 
 REASONS = yaml.safe_load(Path(__file__).with_name("unread_inputs.yaml").read_text(encoding="utf-8"))
 OF_ALL = {LabelledView.__name__, "EncryptedView"}  # views that many types have for one input

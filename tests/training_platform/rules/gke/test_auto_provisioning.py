@@ -11,7 +11,7 @@ from tests.training_platform.rules.table_tests import (  # noqa: F401 # collecte
     test_rule_that_meets_an_unknown_value_says_so,
 )
 from tests.training_platform.rules.tables import Alone, AloneNearest, Together, TogetherNearest
-from training_platform.rules.views.cluster import Limit
+from training_platform.views.cluster import Limit
 
 SHORT = (Limit("cpu", 25), Limit("memory", 234), Limit("nvidia-h100-80gb", 1))
 

@@ -10,8 +10,8 @@ import pytest
 from training_platform.config.reading.finding import Finding
 from training_platform.resources.planned import Planned
 from training_platform.rules import View
-from training_platform.rules.adapters.plan import views_of_plan
-from training_platform.rules.views.cluster import Limit
+from training_platform.views.adapters import views_of_plan
+from training_platform.views.cluster import Limit
 
 Make = Callable[..., View]
 Check = Callable[..., list[Finding]]

@@ -14,7 +14,7 @@ from tests.training_platform.rules.table_tests import (  # noqa: F401 # collecte
 from tests.training_platform.rules.tables import Alone, Together
 from training_platform.config.reading.finding import Finding
 from training_platform.rules import View
-from training_platform.rules.views.node_pool import Nic
+from training_platform.views.node_pool import Nic
 
 NICS = tuple(Nic(f"net-{index}", None) for index in range(4))
 Make = Callable[..., View]

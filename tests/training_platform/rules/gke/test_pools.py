@@ -15,7 +15,7 @@ from tests.training_platform.rules.table_tests import (  # noqa: F401 # collecte
 )
 from tests.training_platform.rules.tables import Alone, AloneNearest, Together
 from training_platform.config.reading.finding import Finding
-from training_platform.rules.views.node_pool import Taint
+from training_platform.views.node_pool import Taint
 
 RESERVED = {"consume_reservation": "SPECIFIC_RESERVATION"}
 GREEN = {"upgrade_strategy": "BLUE_GREEN", "blue_green": True}

@@ -14,8 +14,8 @@ from tests.training_platform.rules.table_tests import (  # noqa: F401 # collecte
 from tests.training_platform.rules.tables import Together, TogetherNearest
 from training_platform.config.reading.finding import Finding
 from training_platform.resources.planned import UNKNOWN
-from training_platform.rules.views.cluster import Limit
-from training_platform.rules.views.node_pool import Nic
+from training_platform.views.cluster import Limit
+from training_platform.views.node_pool import Nic
 
 Check = Callable[..., list[Finding]]
 IRONWOOD = {"machine_type": "tpu7x-standard-4t", "tpu_topology": "4x4x4"}

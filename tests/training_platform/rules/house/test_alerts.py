@@ -14,7 +14,7 @@ from training_platform.config.workspace import Workspace, cross_check
 from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.register import ALERT_POLICY
 from training_platform.rules import RULES, evaluate, program, views_of_model
-from training_platform.rules.views.access import AlertPolicyView
+from training_platform.views.access import AlertPolicyView
 
 RULE = "alerts-reach-nobody"
 

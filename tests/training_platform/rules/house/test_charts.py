@@ -14,7 +14,7 @@ from training_platform.config.reading.source import parse_source
 from training_platform.resources.planned import Planned
 from training_platform.resources.register import RELEASE
 from training_platform.rules import RULES, evaluate, program
-from training_platform.rules.adapters.plan import views_of_plan
+from training_platform.views.adapters import views_of_plan
 
 RULE = "chart-version-untested"
 TEXT = """\

@@ -8,7 +8,7 @@ import pytest
 
 from training_platform.config.reading.finding import Finding
 from training_platform.rules import View
-from training_platform.rules.views.network import InterfaceView
+from training_platform.views.network import InterfaceView
 
 Make = Callable[..., View]
 Check = Callable[..., list[Finding]]

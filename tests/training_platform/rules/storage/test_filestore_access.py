@@ -9,7 +9,7 @@ import pytest
 
 from training_platform.config.reading.finding import Finding
 from training_platform.rules import View
-from training_platform.rules.views.storage import Export, SnapshotView
+from training_platform.views.storage import Export, SnapshotView
 
 Make = Callable[..., View]
 Check = Callable[..., list[Finding]]

@@ -14,7 +14,7 @@ from tests.training_platform.rules.table_tests import (  # noqa: F401 # collecte
 from tests.training_platform.rules.tables import Alone, AloneNearest
 from training_platform.config.reading.finding import Finding
 from training_platform.rules import View
-from training_platform.rules.views.network import ServicesRangeView
+from training_platform.views.network import ServicesRangeView
 
 Make = Callable[..., View]
 Check = Callable[..., list[Finding]]

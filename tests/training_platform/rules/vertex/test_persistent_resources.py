@@ -11,7 +11,7 @@ from training_platform.config.reading.finding import Finding
 from training_platform.resources.planned import Planned
 from training_platform.resources.register import PERSISTENT_RESOURCE
 from training_platform.rules import View
-from training_platform.rules.views.vertex import PersistentPoolView
+from training_platform.views.vertex import PersistentPoolView
 
 Make = Callable[..., View]
 Check = Callable[..., list[Finding]]

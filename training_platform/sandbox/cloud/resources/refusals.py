@@ -6,10 +6,10 @@ from typing import Final
 
 from training_platform.config.reading.finding import Finding
 from training_platform.rules import RULES, evaluate, program
-from training_platform.rules.adapters.rest import views_of_rest
 from training_platform.sandbox.cloud.requests.errors import ApiError
 from training_platform.sandbox.cloud.resources.model import Call
 from training_platform.sandbox.cloud.state.store import Record
+from training_platform.views.adapters import views_of_rest
 
 # Rules of Google's that no single request breaks: what is left to a default is taken, and costs something later.
 _TAKEN: Final = frozenset({"vertex-boot-disk-written"})

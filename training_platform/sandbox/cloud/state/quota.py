@@ -16,14 +16,14 @@ from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.nearest import find_nearest
 from training_platform.quota.keys import Charge, QuotaKey
 from training_platform.rules import View
-from training_platform.rules.adapters.rest import views_of_rest
 from training_platform.rules.planned_quota import demand_of_views
-from training_platform.rules.views.node_pool import NodePoolView
-from training_platform.rules.views.vertex import PersistentPoolView
 from training_platform.sandbox.cloud.requests.errors import ApiError
 from training_platform.sandbox.cloud.state.projects import Projects
 from training_platform.sandbox.cloud.state.settings import NodeQuota
 from training_platform.sandbox.cloud.state.store import Record, Store
+from training_platform.views.adapters import views_of_rest
+from training_platform.views.node_pool import NodePoolView
+from training_platform.views.vertex import PersistentPoolView
 
 Json = dict[str, Any]
 # GKE's own choice for a pool that names none. Shared-core machines are not in the catalogue; this one is charged

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from tests.training_platform.sandbox.cloud.conftest import LOCATION, PROJECT, Client
-from training_platform.rules.adapters.rest import views_of_rest
-from training_platform.rules.views.network import NetworkView, SubnetView
-from training_platform.rules.views.node_pool import NodePoolView
 from training_platform.sandbox.cloud.requests.masks import apply_mask, mask_paths, merge
+from training_platform.views.adapters import views_of_rest
+from training_platform.views.network import NetworkView, SubnetView
+from training_platform.views.node_pool import NodePoolView
 
 
 def test_a_mask_changes_what_it_names_and_clears_what_is_not_sent() -> None:

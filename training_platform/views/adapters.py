@@ -1,20 +1,87 @@
-"""Views from REST bodies, as Google's APIs name their fields.
+"""Views from planned resources, from the model of a stack file, and from REST bodies.
 
-The bodies of GKE, Filestore and Vertex AI differ from pulumi-gcp's inputs in few names; those are put right here, and
-the views of planned resources do the rest. What a client leaves out is as the API filled it in before.
+Planned resources have their inputs as pulumi-gcp and pulumi-kubernetes name them. What a program leaves out is None,
+or the provider's own default where leaving it out decides something (``auto_repair``). Every resource of a provider
+has a view of the whole resource; a type that no rule reads has no other view. The bodies of GKE, Filestore and
+Vertex AI differ from pulumi-gcp's inputs in few names: ``views_of_rest`` translates those.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from training_platform.config.model.stack import Stack
+from training_platform.config.names import Locator
+from training_platform.config.workspace import Workspace
 from training_platform.resources import register
+from training_platform.resources.model import planned_of_model
 from training_platform.resources.planned import Planned
-from training_platform.rules.adapters.plan import views_of_plan
-from training_platform.rules.views.node_pool import InlinePoolView
-from training_platform.rules.views.program import ObjectView
-from training_platform.rules.views.view import View
+from training_platform.views import (
+    access,
+    cluster,
+    compute_class,
+    kueue,
+    network,
+    node_pool,
+    placement,
+    storage,
+    vertex,
+)
+from training_platform.views.node_pool import InlinePoolView
+from training_platform.views.program import PACKAGES, ObjectView
+from training_platform.views.view import View
+
+VIEWS: tuple[type[View], ...] = (
+    cluster.ClusterView, cluster.AutoProvisioningView, node_pool.NodePoolView, node_pool.InlinePoolView,
+    placement.ResourcePolicyView,
+    placement.ReservationView, network.CountedView, network.NetworkView,
+    network.SubnetView, network.FirewallView, network.GatewayView,
+    network.InterfaceView, network.ServicesRangeView, access.AccountView, access.RoleGrantView, storage.FilestoreView,
+    storage.LustreView, storage.SnapshotView, storage.BucketView, storage.EncryptedView, storage.StorageClassView,
+    storage.VolumeClaimView,
+    vertex.PersistentPoolView, vertex.WorkbenchView, kueue.FlavorView, kueue.FlavorQuotaView,
+    compute_class.ComputeClassView, access.AlertPolicyView, access.ReleaseView, access.LabelledView,
+)  # fmt: skip
+
+
+def _by_type() -> Mapping[str, list[type[View]]]:
+    found: dict[str, list[type[View]]] = defaultdict(list)
+    for view in VIEWS:
+        for token in view.TYPES:
+            found[token].append(view)
+    return dict(found)
+
+
+VIEWS_OF = _by_type()
+_PROVIDED: dict[str, Sequence[type[View]]] = {token: (ObjectView, *kinds) for token, kinds in VIEWS_OF.items()}
+
+
+def views_of_plan(planned: Iterable[Planned], locator: Locator | None = None) -> list[View]:
+    """Return the views of a stack's planned resources, each with its section of the stack file where one is given."""
+    found: list[View] = []
+    for each in planned:
+        if kinds := kinds_of(each.type):
+            origin = locator.path(each.name) if locator else ()
+            for kind in kinds:
+                if kind.SINGLE:
+                    found.append(kind.made(each, origin, each.inputs))
+                else:
+                    found.extend(kind.of(each, origin))
+    return found
+
+
+def views_of_model(stack: Stack, workspace: Workspace) -> list[View]:
+    """Return the views of a stack; none for a file that the model rejects, or a team whose environment is missing."""
+    locator = Locator(stack.section) if stack.section else None
+    return views_of_plan(planned_of_model(stack, workspace), locator)
+
+
+def kinds_of(token: str) -> Sequence[type[View]]:
+    """Return the views that a type of resource has."""
+    return _PROVIDED.get(token) or ((ObjectView,) if token.startswith(PACKAGES) else ())
+
 
 Json = Mapping[str, Any]
 

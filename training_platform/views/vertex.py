@@ -11,9 +11,9 @@ from training_platform.config.model.team import pool_path
 from training_platform.config.reading.finding import Path
 from training_platform.resources.planned import Planned
 from training_platform.resources.register import PERSISTENT_RESOURCE, RAY_CLUSTER, WORKBENCH
-from training_platform.rules.views import fields
-from training_platform.rules.views.inputs import at, keys
-from training_platform.rules.views.view import View
+from training_platform.views import fields
+from training_platform.views.inputs import at, keys
+from training_platform.views.view import View
 
 _POOL = "resourcePools"
 _RAY = "resourceRuntimeSpec.raySpec"

@@ -14,10 +14,10 @@ from training_platform.config.pools import ZONES_OF_A_REGIONAL_CLUSTER
 from training_platform.config.reading.finding import Path
 from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.resources.register import CLUSTER, NODE_POOL, SERVICE_ACCOUNT
-from training_platform.rules.views import fields
-from training_platform.rules.views import inputs as of
-from training_platform.rules.views.inputs import at, rows
-from training_platform.rules.views.view import Field, View
+from training_platform.views import fields
+from training_platform.views import inputs as of
+from training_platform.views.inputs import at, rows
+from training_platform.views.view import Field, View
 
 _ATTACHED = {"accelerator_type": "accelerator", "accelerator_count": "accelerator_count"}
 _OF_CLUSTER = ("project", "location", "nodeLocations")

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar, overload
 
 from training_platform.resources.planned import UNKNOWN
-from training_platform.rules.views import inputs as of
-from training_platform.rules.views.inputs import at, keys
-from training_platform.rules.views.view import Field, PlainField
+from training_platform.views import inputs as of
+from training_platform.views.inputs import at, keys
+from training_platform.views.view import Field, PlainField
 
 T = TypeVar("T")
 R = TypeVar("R", bound=tuple[Any, ...])

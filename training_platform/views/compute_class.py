@@ -8,10 +8,10 @@ from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.types import Capacity, MachineType
 from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.register import COMPUTE_CLASS
-from training_platform.rules.views import fields
-from training_platform.rules.views import inputs as of
-from training_platform.rules.views.inputs import at, keys, rows
-from training_platform.rules.views.view import Settings
+from training_platform.views import fields
+from training_platform.views import inputs as of
+from training_platform.views.inputs import at, keys, rows
+from training_platform.views.view import Settings
 
 ONLY_RESERVED = ("Specific", "AnyThenFail")  # affinities that never fall back to on-demand VMs
 

@@ -14,8 +14,8 @@ from typing import Any, ClassVar, Generic, Self, TypeVar, overload
 
 from training_platform.config.reading.finding import Path
 from training_platform.resources.planned import UNKNOWN, Planned
-from training_platform.rules.views.inputs import Keys, NotKnownError, as_name, at, first_as, keys, unrolled
-from training_platform.rules.views.passes import Branch, Plain
+from training_platform.views.inputs import Keys, NotKnownError, as_name, at, first_as, keys, unrolled
+from training_platform.views.passes import Branch, Plain
 
 T = TypeVar("T")
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from training_platform.config.reading.finding import Path
-from training_platform.rules.views import fields
-from training_platform.rules.views.view import Settings, View
+from training_platform.views import fields
+from training_platform.views.view import Settings, View
 
 V = TypeVar("V", bound=View)
 T = TypeVar("T")

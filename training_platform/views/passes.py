@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from training_platform.resources.planned import UNKNOWN, Shared
-from training_platform.rules.views.inputs import is_list
+from training_platform.views.inputs import is_list
 
 
 class Plain(NamedTuple):

@@ -13,10 +13,10 @@ from training_platform.resources.register import (
     OLD_RESOURCE_FLAVOR,
     RESOURCE_FLAVOR,
 )
-from training_platform.rules.views import fields
-from training_platform.rules.views import inputs as of
-from training_platform.rules.views.inputs import at, rows
-from training_platform.rules.views.view import View
+from training_platform.views import fields
+from training_platform.views import inputs as of
+from training_platform.views.inputs import at, rows
+from training_platform.views.view import View
 
 COUNTED = frozenset({"google.com/tpu", "nvidia.com/gpu"})  # Kueue's other resources are only there to admit pods
 _ROW = "spec.resourceGroups.flavors"

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple, Self
 from training_platform.config.reading.finding import Path
 from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.resources.register import CLUSTER, NETWORK, SUBNETWORK
-from training_platform.rules.views import fields
-from training_platform.rules.views import inputs as of
-from training_platform.rules.views.inputs import at
-from training_platform.rules.views.view import Settings, View
+from training_platform.views import fields
+from training_platform.views import inputs as of
+from training_platform.views.inputs import at
+from training_platform.views.view import Settings, View
 
 # What an Autopilot cluster decides by itself; the provider refuses these beside it.
 _AUTOPILOT_DECIDES = (

@@ -14,10 +14,10 @@ from training_platform.resources.register import (
     ROUTER_NAT,
     SUBNETWORK,
 )
-from training_platform.rules.views import fields
-from training_platform.rules.views import inputs as of
-from training_platform.rules.views.inputs import at, rows
-from training_platform.rules.views.view import Settings, View
+from training_platform.views import fields
+from training_platform.views import inputs as of
+from training_platform.views.inputs import at, rows
+from training_platform.views.view import Settings, View
 
 EVERY_PORT = "0-65535"
 _TCP = ("tcp", "all", "6")

@@ -21,9 +21,9 @@ from training_platform.resources.register import (
     TENSORBOARD,
     WORKBENCH,
 )
-from training_platform.rules.views import fields
-from training_platform.rules.views import inputs as of
-from training_platform.rules.views.view import Settings, View
+from training_platform.views import fields
+from training_platform.views import inputs as of
+from training_platform.views.view import Settings, View
 
 
 class Export(NamedTuple):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from training_platform.rules.views.cluster import ClusterView
-from training_platform.rules.views.node_pool import NodePoolView
-from training_platform.rules.views.program import Program
+from training_platform.views.cluster import ClusterView
+from training_platform.views.node_pool import NodePoolView
+from training_platform.views.program import Program
 
 
 def cluster_of(pool: NodePoolView, program: Program) -> ClusterView | None:

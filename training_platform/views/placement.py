@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from training_platform.resources.register import RESERVATION, RESOURCE_POLICY
-from training_platform.rules.views import fields
-from training_platform.rules.views.view import Settings
+from training_platform.views import fields
+from training_platform.views.view import Settings
 
 _WORKLOAD, _GROUP = "workloadPolicy", "groupPlacementPolicy"
 _VMS = "specificReservation.instanceProperties"

@@ -17,10 +17,10 @@ from training_platform.resources.register import (
     SERVICE_ACCOUNT,
     labels_path,
 )
-from training_platform.rules.views import fields
-from training_platform.rules.views import inputs as of
-from training_platform.rules.views.inputs import at, unrolled
-from training_platform.rules.views.view import Settings, View
+from training_platform.views import fields
+from training_platform.views import inputs as of
+from training_platform.views.inputs import at, unrolled
+from training_platform.views.view import Settings, View
 
 
 class AccountView(Settings):
