@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from training_platform.catalog.shapes import TopologyRule, chips_in
 
+Json = dict[str, Any]
+"""A JSON object whose shape is told by an API, a CRD or a chart, and by no type of ours."""
 Kind = Literal["tpu", "gpu", "cpu"]
 Capacity = Literal["on-demand", "spot", "flex-start", "reservation"]
 Calendar = Literal["offered", "on-request", "none"]

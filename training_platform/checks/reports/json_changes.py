@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from training_platform.catalog.types import Json
 from training_platform.checks.comparison.comparison import Amount, Comparison, ResourceChange, StackChange
 
 
-def changes_document(comparison: Comparison) -> dict[str, Any]:
+def changes_document(comparison: Comparison) -> Json:
     """Return a comparison as plain values; an amount is what it was, what it is, and null where that is not known."""
     return {
         "base": comparison.ref,
@@ -42,7 +41,7 @@ def changes_document(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def _stack(stack: StackChange) -> dict[str, Any]:
+def _stack(stack: StackChange) -> Json:
     return {
         "name": stack.name,
         "kind": stack.kind,
@@ -57,7 +56,7 @@ def _stack(stack: StackChange) -> dict[str, Any]:
     }
 
 
-def _resource(resource: ResourceChange) -> dict[str, Any]:
+def _resource(resource: ResourceChange) -> Json:
     return {
         "kind": resource.kind,
         "type": resource.type,

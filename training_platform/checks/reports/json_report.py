@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from pydantic_core import to_json
 
 from training_platform.catalog.prices import LEFT_OUT
+from training_platform.catalog.types import Json
 from training_platform.checks.report import Report, StackReport, ordered
 from training_platform.checks.reports.json_changes import changes_document
 from training_platform.config.reading.finding import Finding
@@ -36,7 +36,7 @@ def json_report(report: Report) -> str:
     return to_json(document, indent=2, ensure_ascii=True).decode()
 
 
-def _stack(stack: StackReport) -> dict[str, Any]:
+def _stack(stack: StackReport) -> Json:
     return {
         "name": stack.name,
         "kind": stack.kind,
@@ -60,7 +60,7 @@ def _stack(stack: StackReport) -> dict[str, Any]:
     }
 
 
-def _ledger(ledger: ProjectLedger) -> dict[str, Any]:
+def _ledger(ledger: ProjectLedger) -> Json:
     return {
         "project": ledger.project,
         "taken": ledger.snapshot.taken.isoformat() if ledger.snapshot else None,
@@ -68,7 +68,7 @@ def _ledger(ledger: ProjectLedger) -> dict[str, Any]:
     }
 
 
-def line_document(line: Line) -> dict[str, Any]:
+def line_document(line: Line) -> Json:
     """Return a limit and who holds what of it; ``requested`` is what stack files ask for, granted or not."""
     return {
         "service": line.key.service,
@@ -90,7 +90,7 @@ def _finite(amount: float | None) -> float | None:
     return -1 if amount is not None and math.isinf(amount) else amount
 
 
-def _capacity(line: CapacityLine) -> dict[str, Any]:
+def _capacity(line: CapacityLine) -> Json:
     return {
         "environment": line.environment,
         "cluster": line.cluster,
@@ -104,7 +104,7 @@ def _capacity(line: CapacityLine) -> dict[str, Any]:
     }
 
 
-def file_document(line: FileLine) -> dict[str, Any]:
+def file_document(line: FileLine) -> Json:
     """Return a Filestore instance: GiB that it holds and that are promised of it, and what it gives at most."""
     found = line.throughput
     return {
@@ -119,7 +119,7 @@ def file_document(line: FileLine) -> dict[str, Any]:
     }
 
 
-def _exempted(exempted: Exempted) -> dict[str, Any]:
+def _exempted(exempted: Exempted) -> Json:
     exemption = exempted.entry.exemption
     return {
         **finding_document(exempted.finding),
@@ -132,7 +132,7 @@ def _exempted(exempted: Exempted) -> dict[str, Any]:
     }
 
 
-def finding_document(finding: Finding) -> dict[str, Any]:
+def finding_document(finding: Finding) -> Json:
     """Return a finding, for programs."""
     return {
         "rule": finding.rule,

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
 from urllib.parse import quote
 
+from training_platform.catalog.types import Json
 from training_platform.checks.fingerprints import fingerprinted
 from training_platform.checks.report import Report, folded
 from training_platform.checks.reports.wording import advice, following, place, said
@@ -37,7 +37,7 @@ def sarif_report(report: Report) -> str:
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)
 
 
-def _rule(rule: Description) -> dict[str, Any]:
+def _rule(rule: Description) -> Json:
     source = f"Source: {rule.source}." if rule.source else ""
     more = f"`training-platform explain {rule.id}` says how to fix it and how to exempt it."
     return {
@@ -53,8 +53,8 @@ def _rule(rule: Description) -> dict[str, Any]:
     }
 
 
-def _result(finding: Finding, fingerprint: str, rule_index: int, more: Sequence[Finding]) -> dict[str, Any]:
-    result: dict[str, Any] = {
+def _result(finding: Finding, fingerprint: str, rule_index: int, more: Sequence[Finding]) -> Json:
+    result: Json = {
         "ruleId": finding.rule,
         "ruleIndex": rule_index,
         "level": finding.severity,
@@ -73,19 +73,19 @@ def _result(finding: Finding, fingerprint: str, rule_index: int, more: Sequence[
     return result
 
 
-def _physical(finding: Finding) -> dict[str, Any]:
+def _physical(finding: Finding) -> Json:
     at = place(finding)
     file = {"uri": quote(at.file), "uriBaseId": _ROOT}
     return {"physicalLocation": {"artifactLocation": file, "region": {"startLine": at.line, "startColumn": at.column}}}
 
 
-def _logical(finding: Finding) -> dict[str, Any]:
+def _logical(finding: Finding) -> Json:
     names = [{"fullyQualifiedName": finding.path, "kind": "member"}] if finding.path else []
     if finding.resource:
         names.append({"fullyQualifiedName": finding.resource, "kind": "resource"})
     return {"logicalLocations": names} if names else {}
 
 
-def _invocation(report: Report) -> dict[str, Any]:
+def _invocation(report: Report) -> Json:
     notes = [{"level": "error", "message": {"text": failure}} for failure in report.failures]
     return {"executionSuccessful": not notes, "toolExecutionNotifications": notes}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any
 
+from training_platform.catalog.types import Json
 from training_platform.checks.reports.json_report import FORMAT_VERSION, file_document, line_document
 from training_platform.checks.reports.quota.rows import By, Section, sections
 from training_platform.quota.ledger import CapacityLine, Line
@@ -67,7 +67,7 @@ def plans_json(plans: Iterable[ProjectPlan]) -> str:
     return json.dumps(document, indent=2)
 
 
-def _section(section: Section) -> dict[str, Any]:
+def _section(section: Section) -> Json:
     rows = [
         {
             "project": row.line.key.project,
@@ -82,7 +82,7 @@ def _section(section: Section) -> dict[str, Any]:
     return {"title": section.title, "rows": rows}
 
 
-def _line(line: Line, overview: Overview) -> dict[str, Any]:
+def _line(line: Line, overview: Overview) -> Json:
     document = line_document(line)
     teams = [{"team": overview.team(held)} for held in line.holders]
     holders = [{**holder, **team} for holder, team in zip(document["holders"], teams, strict=True)]
@@ -90,7 +90,7 @@ def _line(line: Line, overview: Overview) -> dict[str, Any]:
     return {**document, "unlimited": unlimited, "left": None if unlimited else line.headroom, "holders": holders}
 
 
-def _capacity(line: CapacityLine, overview: Overview) -> dict[str, Any]:
+def _capacity(line: CapacityLine, overview: Overview) -> Json:
     return {
         "environment": line.environment,
         "cluster": line.cluster,
