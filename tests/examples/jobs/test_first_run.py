@@ -18,7 +18,7 @@ from tests.examples.jobs.conftest import EXAMPLES
 from tests.examples.jobs.test_job_files import GKE, VERTEX
 from tests.places import ORGANISATION
 from tests.training_platform.jobs.runs.api_stub import ApiStub, served, write_kubeconfig
-from tests.training_platform.jobs.runs.on_vertex.test_kept_logs import replica
+from tests.training_platform.jobs.runs.test_runs_on_vertex import replica
 from tests.training_platform.jobs.runs.vertex_cloud import Cloud
 from training_platform.cli.main import app
 from training_platform.config.workspace import read_workspace

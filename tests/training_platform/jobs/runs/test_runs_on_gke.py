@@ -4,13 +4,38 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
+from tests.modules.kueue.conftest import cluster_queue
 from tests.training_platform.jobs.runs.conftest import TEAM, Cluster, Command, until
+from training_platform.clients.google_services import node_pools
+from training_platform.clients.kubernetes_api import JOBSETS, LOCAL_QUEUES, WORKLOADS, ClusterApi, Kind
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.model.queues import Share
+from training_platform.config.pools import Flavor, flavors
+from training_platform.jobs.gke.jobset import jobset
+from training_platform.jobs.naming import as_run
+from training_platform.jobs.resolve import ResolvedJob
+from training_platform.jobs.runs.on_gke import gke_run
+from training_platform.jobs.runs.places import place_of
+from training_platform.jobs.runs.watching import why_gke
+from training_platform.resources.kueue import objects
+from training_platform.resources.kueue.provisioning import (
+    CONFIG,
+    MAX_RUN_ANNOTATION,
+    admission_check,
+    provisioning_request_config,
+)
+from training_platform.sandbox.cloud.http.server import serve
+from training_platform.sandbox.cloud.local_cloud import LocalCloud
+from training_platform.sandbox.cloud.state.projects import Projects
+from training_platform.sandbox.cloud.state.store import Store
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 
@@ -163,3 +188,183 @@ def test_a_queue_that_is_gone_is_said_before_anything_is_submitted(cluster: Clus
     assert result.exit_code == 2
     assert "Cluster gpus has no LocalQueue vision in namespace vision" in result.stderr
     assert cluster.items(f"/apis/jobset.x-k8s.io/v1alpha2/namespaces/{TEAM}/jobsets") == []
+
+
+Json = dict[str, Any]
+KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
+REQUESTS = f"/apis/autoscaling.x-k8s.io/v1/namespaces/{TEAM}/provisioningrequests"
+JOBS = f"/apis/batch/v1/namespaces/{TEAM}/jobs"
+RUN_TIME = "maxRunDurationSeconds"
+QUEUE = "queued"
+WATCHED = 6.0  # seconds
+POOL = {"machine_type": "a3-highgpu-8g", "zone": "us-central1-a", "capacity": "queued-provisioning", "max_nodes": 4}
+RANGES = {"nodes": "10.10.0.0/20", "pods": "10.64.0.0/14", "services": "10.10.16.0/20"}
+
+
+def flavor() -> Flavor:
+    section = {"location": "us-central1", "subnet": RANGES, "node_pools": {"h100": POOL | {"max_run_hours": 48}}}
+    (found,) = flavors("gpus", ClusterSpec.model_validate(section)).values()
+    return found
+
+
+@pytest.fixture
+def queue(cluster: Cluster) -> Iterator[Callable[[Json], None]]:
+    """Return a function that makes a queue of the queued flavor, whose configuration has the parameters given."""
+    found = flavor()
+    share = Share.model_validate({"nominal_quota": 32})
+    queue_spec = cluster_queue(TEAM, {found.name: share}, {found.name: found})
+    made: list[str] = []
+
+    def make(kind: str, plural: str, name: str, spec: Json, namespace: str = "") -> None:
+        path = f"{KUEUE}/{namespace}{plural}"
+        cluster.post(path, {"apiVersion": objects.API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": spec})
+        made.append(f"{path}/{name}")
+
+    def with_parameters(parameters: Json) -> None:
+        config = provisioning_request_config(found) | ({"parameters": parameters} if parameters else {})
+        make(CONFIG, "provisioningrequestconfigs", found.name, config)
+        make("AdmissionCheck", "admissionchecks", found.name, admission_check(found))
+        make("ResourceFlavor", "resourceflavors", found.name, objects.resource_flavor(found))
+        make("ClusterQueue", "clusterqueues", QUEUE, queue_spec | {"cohortName": QUEUE})
+        make("LocalQueue", "localqueues", QUEUE, objects.local_queue(QUEUE), f"namespaces/{TEAM}/")
+        until(lambda: cluster.client.get(f"{KUEUE}/clusterqueues/{QUEUE}").json(), _active)
+
+    yield with_parameters
+    cluster.client.delete(JOBS, params={"propagationPolicy": "Background"})
+    until(lambda: cluster.items(JOBS), lambda left: not left)
+    for path in reversed(made):
+        cluster.client.delete(path)
+    until(lambda: [path for path in made if cluster.client.get(path).is_success], lambda left: not left)
+
+
+def _active(read: Json) -> bool:
+    conditions = read.get("status", {}).get("conditions", ())
+    return any(each["type"] == "Active" and each["status"] == "True" for each in conditions)
+
+
+def job(seconds: int) -> Json:
+    resources = {"requests": {"nvidia.com/gpu": "8"}, "limits": {"nvidia.com/gpu": "8"}}
+    container = {"name": "train", "image": "registry.example.com/train:1", "resources": resources}
+    return {
+        "metadata": {
+            "generateName": "queued-",
+            "labels": {"kueue.x-k8s.io/queue-name": QUEUE},
+            "annotations": {MAX_RUN_ANNOTATION: str(seconds)},
+        },
+        "spec": {"suspend": True, "template": {"spec": {"restartPolicy": "Never", "containers": [container]}}},
+    }
+
+
+def requests_seen(cluster: Cluster) -> dict[str, str]:
+    """Watch the requests for a while; returns each one that there was by its id, with the run time that it asks for."""
+    until(lambda: cluster.items(REQUESTS), bool)
+    seen: dict[str, str] = {}
+    end = time.monotonic() + WATCHED
+    while time.monotonic() < end:
+        for each in cluster.items(REQUESTS):
+            seen[each["metadata"]["uid"]] = each["spec"]["parameters"][RUN_TIME]
+        time.sleep(0.05)
+    return seen
+
+
+def test_a_shorter_run_than_the_pool_s_keeps_its_one_request(cluster: Cluster, queue: Callable[[Json], None]) -> None:
+    queue({})
+
+    cluster.post(JOBS, job(3600))
+
+    assert list(requests_seen(cluster).values()) == ["3600"]
+
+
+def test_a_run_time_in_the_configuration_too_makes_requests_without_end(
+    cluster: Cluster, queue: Callable[[Json], None]
+) -> None:
+    """What ours must not write: Kueue deletes the request that differs from the configuration, and makes it again."""
+    queue({RUN_TIME: str(48 * 3600)})
+
+    cluster.post(JOBS, job(3600))
+
+    assert len(requests_seen(cluster)) > 3
+
+
+Take = Callable[..., ResolvedJob]
+PROJECT = "example-lab"
+H100 = "gke: {cluster: gpus, flavor: h100, nodes: 2}"
+
+
+class StubCluster:
+    """A cluster that has runs, each with the flavor that it holds, or none while it waits."""
+
+    name = "gpus"
+
+    def __init__(self, job: ResolvedJob, runs: dict[str, str | None]) -> None:
+        self.sets = [jobset(as_run(job, name)) for name in runs]
+        self.workloads: list[Json] = []
+        for index, (body, flavor) in enumerate(zip(self.sets, runs.values(), strict=True)):
+            body["metadata"] |= {"uid": str(index), "creationTimestamp": f"2026-11-22T1{index}:00:00Z"}
+            held = [{"flavors": {"nvidia.com/gpu": flavor}}] if flavor else []
+            kinds = ("QuotaReserved", "Admitted", "PodsReady")
+            row = {"status": str(flavor is not None), "lastTransitionTime": f"2026-11-22T1{index}:05:00Z"}
+            status: Json = {"conditions": [{"type": kind, **row} for kind in kinds]}
+            status |= {"admission": {"podSetAssignments": held}} if flavor else {}
+            about = {"name": f"w-{index}", "uid": f"w-{index}", "ownerReferences": [{"uid": str(index)}]}
+            self.workloads.append({"metadata": about, "spec": {}, "status": status})
+
+    def get(self, kind: Kind, _: str, name: str) -> Json | None:
+        if kind == LOCAL_QUEUES:
+            return {"status": {"conditions": [{"type": "Active", "status": "True"}]}}
+        return next(each for each in self.sets if each["metadata"]["name"] == name)
+
+    def objects(self, kind: Kind, *_: str) -> Iterator[Json]:
+        yield from {JOBSETS: self.sets, WORKLOADS: self.workloads}.get(kind, [])
+
+    def pending(self, *_: str) -> None:
+        return None
+
+
+def why(job: ResolvedJob, run: str, cluster: StubCluster) -> list[str]:
+    index = next(number for number, each in enumerate(cluster.sets) if each["metadata"]["name"] == run)
+    found = gke_run(cluster.sets[index], cluster.workloads[index], "gpus")
+    return why_gke(cast("ClusterApi", cluster), place_of(job, "gke"), found, job, lambda _: ["The pools are full."])
+
+
+def test_a_run_of_another_flavor_is_not_said_to_hold_what_is_waited_for(take: Take) -> None:
+    job = take(H100)
+    runs = {"train-holds": "h100", "other-holds": "a100-40", "train-first": None, "train-waits": None}
+
+    lines = why(job, "train-waits", StubCluster(job, runs))
+
+    assert "Runs of the team that hold some: train-holds since 2026-11-22T10:05:00Z." in lines
+    assert "Runs of the team that wait and were submitted earlier: train-first." in lines
+    assert "The pools are full." not in lines
+
+
+@pytest.mark.parametrize("ready", [True, False])
+def test_pools_are_asked_about_while_an_admitted_run_waits_for_its_vms(take: Take, ready: bool) -> None:
+    job = take(H100)
+    cluster = StubCluster(job, {"train-bcdfg": "h100"})
+    cluster.workloads[0]["status"]["conditions"][2]["status"] = str(ready)
+
+    assert ("The pools are full." in why(job, "train-bcdfg", cluster)) is not ready
+
+
+def test_node_pools_are_read_by_the_client_that_asks_gke() -> None:
+    cloud = LocalCloud(Projects({}, [PROJECT]), store=Store(None))
+    services, place = f"v1/projects/{PROJECT}/services", f"v1/projects/{PROJECT}/locations/us-central1"
+    subnets = f"v1/projects/{PROJECT}/regions/us-central1/subnetworks"
+    network = f"projects/{PROJECT}/global/networks/net"
+    pool = {"name": "h100", "initialNodeCount": 1, "config": {"machineType": "e2-standard-4"}}
+    cluster = {"name": "lab-gpus", "network": "net", "subnetwork": "nodes", "nodePools": [pool]}
+    for service, path, body in (
+        ("serviceusage", f"{services}/container.googleapis.com:enable", {}),
+        ("serviceusage", f"{services}/compute.googleapis.com:enable", {}),
+        ("compute", f"v1/projects/{PROJECT}/global/networks", {"name": "net", "autoCreateSubnetworks": False}),
+        ("compute", subnets, {"name": "nodes", "network": network, "ipCidrRange": "10.0.0.0/20"}),
+        ("container", f"{place}/clusters", {"cluster": cluster}),
+    ):
+        code, answer = cloud.handle(service, "POST", path, [], body)
+        assert code == 200, answer
+
+    with serve(cloud) as port:
+        found = node_pools(PROJECT, "us-central1", "lab-gpus", f"http://127.0.0.1:{port}/container/")
+
+    assert {name: each["status"] for name, each in found.items()} == {"h100": "RUNNING"}

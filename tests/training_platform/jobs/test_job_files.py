@@ -1,22 +1,36 @@
+"""The jobs that this repository shows, and the schema that editors check them against."""
+
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+from typer.testing import CliRunner, Result
 
+from tests.places import ORGANISATION, ROOT
 from tests.training_platform.jobs.conftest import ENVIRONMENT
+from training_platform.cli.authoring.schema import schema_files
+from training_platform.cli.main import app
+from training_platform.config.reading.clock import today
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import UnreadableError, parse_source
 from training_platform.config.workspace import Workspace, read_workspace
+from training_platform.jobs.first_file import on_vertex, vertex_machines, vertex_regions
 from training_platform.jobs.gke.jobset import jobset
 from training_platform.jobs.naming import point_runs
-from training_platform.jobs.render import json_text, judge, targets, yaml_text
+from training_platform.jobs.render import job_files, json_text, judge, render_job, targets, yaml_text
 from training_platform.jobs.resolve import ResolvedJob, job_file, parse_job
+from training_platform.jobs.schema import SCHEMA_FILE, job_schema
 from training_platform.jobs.vertex.custom_job import vertex_body
+from training_platform.jobs.vertex.rules import vertex_findings
 
 Read = Callable[..., tuple[ResolvedJob | None, list[Finding]]]
 Lab = Callable[..., Path]
@@ -250,3 +264,212 @@ def survives(job: ResolvedJob | None, findings: list[Finding]) -> None:
                     else json_text(vertex_body(job).body)
                 )
     assert all(finding.file and finding.position and str(finding) for finding in findings)
+
+
+PRETRAIN = ORGANISATION / "jobs" / "nlp" / "pretrain.yaml"
+FINETUNE = ORGANISATION / "jobs" / "vision" / "finetune.yaml"
+
+
+def accepts(job: object) -> bool:
+    return bool(Draft202012Validator(job_schema()).is_valid(job))
+
+
+def test_the_shown_jobs_are_all_tested_here() -> None:
+    assert job_files(ORGANISATION) == [PRETRAIN, FINETUNE]
+
+
+def test_the_multislice_job_renders_for_gke() -> None:
+    rendered = render_job(PRETRAIN, ORGANISATION, "gke", today(ORGANISATION))
+
+    (job,) = yaml.safe_load(rendered.text)["spec"]["replicatedJobs"]
+    assert rendered.findings == ()
+    assert (job["replicas"], job["template"]["spec"]["parallelism"]) == (2, 4 * 8 // 4)
+
+
+def test_the_multislice_job_renders_for_vertex_on_the_preemptible_quota() -> None:
+    rendered = render_job(PRETRAIN, ORGANISATION, "vertex", today(ORGANISATION))
+
+    assert [str(finding) for finding in rendered.findings] == []
+    assert '"strategy": "FLEX_START"' in rendered.text
+    assert f"charges {2 * 8} GPUs to CustomModelTrainingPreemptibleH100GPUs" in rendered.notes[0]
+
+
+def test_the_gpu_job_renders_for_gke() -> None:
+    rendered = render_job(FINETUNE, ORGANISATION, None, today(ORGANISATION))
+
+    (job,) = yaml.safe_load(rendered.text)["spec"]["replicatedJobs"]
+    assert rendered.findings == ()
+    assert (job["replicas"], job["template"]["spec"]["parallelism"]) == (1, 2)
+
+
+@pytest.mark.parametrize("path", [PRETRAIN, FINETUNE], ids=lambda path: path.stem)
+def test_the_schema_takes_every_shown_job_and_is_named_in_its_first_line(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+
+    assert accepts(yaml.safe_load(text))
+    first = text.splitlines()[0]
+    assert first.startswith("# yaml-language-server: $schema=")
+    assert (path.parent / first.partition("=")[2]).resolve() == ROOT / SCHEMA_FILE
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"gke": None},
+        {"image": 1},
+        {"imgae": "x"},
+        {"env": {"A": 1}},
+        {"gke": {"cluster": "a", "flavor": "b", "slices": 0}},
+    ],
+)
+def test_the_schema_refuses_what_the_model_refuses(change: dict[str, object]) -> None:
+    right = {"environment": "lab", "image": "a:1", "gke": {"cluster": "a", "flavor": "b", "slices": 1}}
+    spoiled = {key: value for key, value in (right | change).items() if value is not None}
+
+    assert accepts(right)
+    assert not accepts(spoiled)
+
+
+def test_the_schema_file_is_current() -> None:
+    written = (ROOT / SCHEMA_FILE).read_text(encoding="utf-8")
+
+    assert written == schema_files()[SCHEMA_FILE], "run `training-platform schema`"
+
+
+texts = st.text(st.characters(codec="utf-8"), max_size=12) | st.from_regex(r"[-+]?[0-9a-fx_.:eE-]{1,8}", fullmatch=True)
+keys = texts.filter(lambda key: key != "<<")  # what merges one mapping into another is read as no key, quoted or not
+values = st.recursive(
+    texts | st.integers(-(10**6), 10**6) | st.booleans(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1e3",
+        "y",
+        "N",
+        "on",
+        "off",
+        "null",
+        "~",
+        "",
+        "0x1F",
+        "1_000",
+        "12:30",
+        "2026-11-21",
+        ".5",
+        "1.30",
+        "-",
+        "a: b",
+        "a:",
+    ],
+)
+def test_a_text_that_some_reader_takes_for_something_else_is_quoted(text: str) -> None:
+    assert yaml_text({"value": text}) == f'value: "{text}"\n'
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["training", "registry.example.com/train:1", "gs://bucket/job", "us-central1", "JOB_INDEX", "google.com/tpu"],
+)
+def test_a_plain_text_stays_plain(text: str) -> None:
+    assert yaml_text({"value": text}) == f"value: {text}\n"
+
+
+@given(values)
+def test_every_value_is_read_back_by_a_reader_of_yaml(value: Any) -> None:
+    assert yaml.safe_load(yaml_text(value)) == value
+
+
+@given(st.dictionaries(keys, values, max_size=3))
+def test_no_text_is_read_in_two_ways(value: dict[str, Any]) -> None:
+    source = parse_source(yaml_text(value), "job.yaml")
+
+    assert source.value == value
+    assert source.findings == []
+
+
+def test_a_key_that_merges_is_no_key_of_ours_at_any_depth() -> None:
+    source = parse_source(yaml_text({"a": {"<<": "x"}}), "job.yaml")
+
+    assert [finding.path for finding in source.findings] == ["a.<<"]
+
+
+def test_the_order_of_keys_is_kept_and_nothing_is_an_alias() -> None:
+    shared = {"b": "x"}
+
+    assert yaml_text({"z": shared, "a": shared}) == "z:\n  b: x\na:\n  b: x\n"
+
+
+def test_a_long_text_stays_on_its_line() -> None:
+    assert yaml_text({"a": "--flag=" + "word " * 60}).count("\n") == 1
+
+
+def test_json_ends_its_line_and_keeps_the_order_of_keys() -> None:
+    assert json_text({"z": ["a"], "a": "é"}) == '{\n  "z": [\n    "a"\n  ],\n  "a": "\\u00e9"\n}\n'
+    assert json.loads(json_text({"a": "é"})) == {"a": "é"}
+
+
+IMAGE = ("--image", "us-docker.pkg.dev/example-lab/images/train:1")
+BOTH = ("--target", "both", "--cluster", "gpus", "--flavor", "h100", "--machine-type", "a2-highgpu-1g")
+
+
+@pytest.fixture
+def root(new_lab: Callable[..., Path]) -> Path:
+    return new_lab()
+
+
+def job(root: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(app, ["job", *arguments, "--root", str(root)])
+
+
+@pytest.mark.parametrize(
+    ("options", "targets"),
+    [
+        (BOTH, {"gke": "gpus", "vertex": "us-central1"}),
+        (
+            ("--target", "vertex", "--region", "us-central1", "--machine-type", "a2-highgpu-1g"),
+            {"vertex": "us-central1"},
+        ),
+        (("--flavor", "tpu-v5e-4x4-spot"), {"gke": "tpus"}),
+    ],
+)
+def test_a_first_file_is_right_for_its_targets(options: tuple[str, ...], targets: dict[str, str], root: Path) -> None:
+    made = job(root, "init", "vision/first", *IMAGE, *options)
+
+    assert made.exit_code == 0, made.output
+    path = root / "jobs" / "vision" / "first.yaml"
+    written = yaml.safe_load(path.read_text())
+    assert {name: next(iter(written[name].values())) for name in ("gke", "vertex") if name in written} == targets
+    checked = job(root, "check", str(path))
+    assert checked.exit_code == 0, checked.stdout
+
+
+@pytest.mark.parametrize("machine_type", vertex_machines())
+def test_every_machine_that_is_offered_is_one_that_vertex_ai_takes(
+    machine_type: str, take: Callable[[str], ResolvedJob]
+) -> None:
+    text = on_vertex(vertex_regions(machine_type)[0], machine_type)
+
+    assert [str(found) for found in vertex_findings(take(text)) if found.severity == "error"] == []
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--target", "both", "--cluster", "gpu"), "--cluster 'gpu' is not one of tpus, gpus. Nearest: gpus."),
+        (("--target", "vertx"), "Nearest: vertex."),
+        (("--flavor", "h100"), "--flavor 'h100' is not one of tpu-v5e-4x8"),
+        (("--target", "vertex", "--machine-type", "a2-highgpu-1"), "Nearest: a2-highgpu-1g."),
+        (("--target", "vertex", "--region", "us-west9"), "--region 'us-west9' is not one of"),
+    ],
+)
+def test_what_no_first_file_can_have_is_one_sentence(options: tuple[str, ...], sentence: str, root: Path) -> None:
+    result = job(root, "init", "vision/first", *IMAGE, *options)
+
+    assert result.exit_code == 2
+    assert sentence in result.stderr
+    assert not (root / "jobs" / "vision" / "first.yaml").exists()

@@ -6,7 +6,7 @@ import io
 import subprocess
 import sys
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,13 @@ import pytest
 
 from tests.training_platform.jobs.conftest import TODAY
 from tests.training_platform.jobs.runs.vertex_cloud import PROJECT, Cloud, Command, job_command, write_repository
+from training_platform.config.reading.finding import UserError
+from training_platform.config.workspace import read_workspace
 from training_platform.jobs.container import sdist
 from training_platform.jobs.model import PythonSource
+from training_platform.jobs.naming import as_run, job_of, new_run
+from training_platform.jobs.resolve import ResolvedJob
+from training_platform.jobs.runs.places import places, places_of_run
 from training_platform.jobs.runs.submission import delivered, prepare
 from training_platform.sandbox.cloud.http.server import serve
 
@@ -186,3 +191,89 @@ def test_pip_installs_the_sdist_of_a_file_and_python_runs_its_module(tmp_path: P
     )  # fmt: skip
 
     assert done.stdout == "trained\n"
+
+
+JOB = """\
+command: [torchrun]
+args: ["--rdzv-endpoint={run}-slice-0-0.{run}:29500", "--title={title}"]
+env: {NAME: "{run}"}
+output: checkpoints
+gke: {cluster: gpus, flavor: h100, nodes: 2}
+"""
+
+
+@pytest.mark.parametrize("job", ["train", "a", "train-2", "fine-tune-vit"])
+def test_a_runs_name_leads_back_to_its_job(job: str) -> None:
+    names = {new_run(job) for _ in range(50)}
+
+    assert len(names) > 45
+    assert {job_of(name) for name in names} == {job}
+
+
+@pytest.mark.parametrize("name", ["train", "train-again", "train-aeiou", "train-bcdfgh", "-bcdfg"])
+def test_a_name_that_no_run_is_given_is_its_own_job(name: str) -> None:
+    assert job_of(name) == name
+
+
+def test_a_run_has_its_own_name_in_everything_that_asks_for_it(take: Callable[[str], ResolvedJob]) -> None:
+    run = as_run(take(JOB), "train-bcdfg")
+
+    assert run.name == "train-bcdfg"
+    assert run.spec.args == ("--rdzv-endpoint=train-bcdfg-slice-0-0.train-bcdfg:29500", "--title={title}")
+    assert run.spec.env == {"NAME": "train-bcdfg"}
+
+
+Lab = Callable[..., Path]
+BOTH = """\
+environment: lab
+image: registry.example.com/train:1
+gke: {cluster: gpus, flavor: h100, nodes: 2}
+vertex: {region: us-central1, machine_type: a3-highgpu-8g, capacity: flex-start}
+"""
+
+
+@pytest.fixture
+def places_root(new_lab: Lab) -> Path:
+    places_root = new_lab()
+    (places_root / "jobs" / "vision" / "train.yaml").write_text(BOTH)
+    return places_root
+
+
+def test_a_run_is_looked_for_where_its_job_says(places_root: Path) -> None:
+    found, others = places_of_run(places_root, read_workspace(places_root), "train-bcdfg")
+
+    assert [(place.target, place.key) for place in found] == [("gke", "gpus"), ("vertex", "us-central1")]
+    assert [(place.target, place.key) for place in others] == [("gke", "tpus")]
+    assert found[0].contexts == ("gke_example-lab_us-central1_lab-gpus", "lab-gpus")
+    assert found[0].log_in == (
+        "gcloud container clusters get-credentials lab-gpus --location us-central1 --project example-lab --dns-endpoint"
+    )
+
+
+def test_a_run_of_no_job_is_said_with_the_nearest(places_root: Path) -> None:
+    with pytest.raises(UserError, match=r"No job file is called 'trian'.*Allowed: train\. Nearest: train\."):
+        places_of_run(places_root, read_workspace(places_root), "trian-bcdfg")
+
+
+def test_a_job_of_two_teams_wants_the_team(places_root: Path) -> None:
+    (places_root / "jobs" / "nlp").mkdir()
+    (places_root / "jobs" / "nlp" / "train.yaml").write_text(BOTH)
+    workspace = read_workspace(places_root)
+
+    with pytest.raises(UserError, match="Teams nlp and vision have a job 'train' each: say which with --team"):
+        places_of_run(places_root, workspace, "train-bcdfg")
+    found, others = places_of_run(places_root, workspace, "train-bcdfg", team="nlp")
+    assert {place.team.name for place in (*found, *others)} == {"nlp"}
+
+
+def test_all_places_of_a_team_are_its_clusters_and_the_regions_of_its_jobs(places_root: Path) -> None:
+    found = places(places_root, read_workspace(places_root), team="vision")
+
+    assert sorted((place.target, place.key) for place in found) == [
+        ("gke", "gpus"), ("gke", "tpus"), ("vertex", "us-central1"),
+    ]  # fmt: skip
+
+
+def test_a_team_that_is_not_there_is_said_with_the_nearest(places_root: Path) -> None:
+    with pytest.raises(UserError, match=r"no team stack of team vison\. Allowed: nlp, vision\. Nearest: vision\."):
+        places(places_root, read_workspace(places_root), team="vison")

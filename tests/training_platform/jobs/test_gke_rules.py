@@ -1,0 +1,437 @@
+"""Jobs on queued flavors and on compute classes: what they ask for, and how long they may run."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.training_platform.jobs.conftest import Lab, Read, Take
+from training_platform.config.names import data_variable
+from training_platform.config.reading.finding import Finding
+from training_platform.config.workspace import Workspace, read_workspace
+from training_platform.jobs.container import mount_variables
+from training_platform.jobs.gke.jobset import jobset
+from training_platform.jobs.gke.pods import gke_target, volumes
+from training_platform.jobs.gke.rules import demand, gke_findings, reach
+from training_platform.jobs.render import Rendered
+from training_platform.jobs.resolve import ResolvedJob
+from training_platform.jobs.rules import data_set_findings, disk_findings
+from training_platform.jobs.vertex.pools import references, vertex_target, worker_pools
+
+Judge = Callable[[str, str], Rendered]
+
+
+def tpu(flavor: str, count: str) -> str:
+    return f"gke: {{cluster: tpus, flavor: {flavor}, {count}}}"
+
+
+def gpu(flavor: str, count: str) -> str:
+    return f"gke: {{cluster: gpus, flavor: {flavor}, {count}}}"
+
+
+def rules(findings: list[Finding]) -> list[tuple[str, str, str | None]]:
+    return [(finding.rule, finding.path, finding.nearest) for finding in findings]
+
+
+@pytest.mark.parametrize(
+    ("target", "chips"),
+    [
+        (tpu("tpu-v5e-4x8", "slices: 2"), 2 * 4 * 8),
+        (tpu("tpu-v5e-2x4", "slices: 1"), 2 * 4),
+        (gpu("h100", "nodes: 3"), 3 * 8),
+        (gpu("a100-40", "nodes: 2"), 2 * 4),
+    ],
+)
+def test_kueue_counts_the_chips_of_whole_slices_and_the_gpus_of_whole_vms(take: Take, target: str, chips: int) -> None:
+    assert demand(take(target)) == chips
+    assert gke_findings(take(target)) == []
+
+
+@pytest.mark.parametrize(
+    ("target", "nominal", "most"),
+    [
+        (tpu("tpu-v5e-4x8", "slices: 1"), 32, 32 + 64),  # borrows up to 96, and nlp lends 64 of its 96
+        (gpu("h100", "nodes: 1"), 32, 32 + 8),  # nlp lends all of its 32, and the team borrows 8 at most
+        (tpu("tpu-v5e-2x4", "slices: 1"), 64, 64),  # no limit, and nobody to borrow from
+    ],
+)
+def test_a_team_can_have_its_own_and_what_others_lend(take: Take, target: str, nominal: int, most: int) -> None:
+    assert reach(take(target)) == (nominal, most)
+
+
+def test_a_team_of_another_environment_lends_nothing(take: Take, new_lab: Lab) -> None:
+    root = new_lab()
+    for name in ("Pulumi.lab.yaml", "Pulumi.lab-nlp.yaml"):
+        text = (root / "stacks" / name).read_text()
+        other = name.replace("lab", "lob")
+        (root / "stacks" / other).write_text(text.replace("environment: lab", "environment: lob"))
+
+    assert reach(take(gpu("h100", "nodes: 1"), workspace=read_workspace(root))) == (32, 32 + 8)
+    (root / "stacks" / "Pulumi.lab-nlp.yaml").unlink()
+    assert reach(take(gpu("h100", "nodes: 1"), workspace=read_workspace(root))) == (32, 32)
+
+
+def test_what_a_rejected_file_lends_is_not_known(take: Take, new_lab: Lab) -> None:
+    workspace = read_workspace(new_lab(lab_nlp="config: {}"))
+
+    assert reach(take(gpu("h100", "nodes: 1"), workspace=workspace)) == (32, 32 + 8)
+    assert reach(take(tpu("tpu-v5e-2x4", "slices: 1"), workspace=workspace)) == (64, math.inf)
+    found = gke_findings(take(tpu("tpu-v5e-4x4-spot", "slices: 13"), workspace=workspace))
+    assert "job-fits-share" not in [finding.rule for finding in found]
+
+
+@pytest.mark.parametrize(("flavor", "fits", "cluster"), [("tpu-v5e-4x8", 96 // 32, "tpus"), ("h100", 40 // 8, "gpus")])
+def test_a_job_may_ask_for_what_the_team_can_ever_have_and_no_more(
+    take: Take, flavor: str, fits: int, cluster: str
+) -> None:
+    field = "slices" if cluster == "tpus" else "nodes"
+
+    def errors(count: int) -> list[Finding]:
+        job = take(f"gke: {{cluster: {cluster}, flavor: {flavor}, {field}: {count}}}")
+        return [finding for finding in gke_findings(job) if finding.severity == "error"]
+
+    assert errors(fits) == []
+    (finding,) = errors(fits + 1)
+    assert (finding.rule, finding.path) == ("job-fits-share", f"gke.{field}")
+    assert (finding.allowed, finding.nearest) == (f"at most {fits}", str(fits))
+    assert f"can have {96 if fits == 3 else 40} with what it borrows" in finding.message
+
+
+def test_a_job_may_not_ask_for_more_than_the_pools_hold(take: Take) -> None:
+    assert gke_findings(take(tpu("tpu-v5e-4x4-spot", "slices: 12"))) == []
+
+    found = gke_findings(take(tpu("tpu-v5e-4x4-spot", "slices: 13")))
+
+    assert rules(found)[:2] == [("job-fits-pools", "gke.slices", "12"), ("job-fits-share", "gke.slices", "12")]
+    assert "13 slices are 208 google.com/tpu, and the pools of tpu-v5e-4x4-spot hold 192" in found[0].message
+
+
+def test_a_number_that_pools_hold_and_the_share_does_not_is_never_advised(take: Take) -> None:
+    both = [each for each in gke_findings(take(gpu("h100", "nodes: 100"))) if each.rule.startswith("job-fits-")]
+
+    assert [(each.rule, each.allowed, each.nearest) for each in both] == [
+        ("job-fits-pools", "at most 8", "5"),
+        ("job-fits-share", "at most 5", "5"),
+    ]
+
+
+def test_pools_of_smaller_vms_do_not_count(take: Take) -> None:
+    (finding,) = gke_findings(take(gpu("a100-40", "nodes: 3")))
+
+    assert (finding.rule, finding.nearest) == ("job-fits-pools", "2")
+    assert "3 VMs are 12 nvidia.com/gpu, and the pools of a100-40 hold 8" in finding.message
+
+
+def test_a_share_smaller_than_a_slice_fits_no_job(take: Take, new_lab: Lab) -> None:
+    root = new_lab()
+    stack = root / "stacks" / "Pulumi.lab-vision.yaml"
+    stack.write_text(stack.read_text().replace("tpu-v5e-2x4: {nominal_quota: 64}", "tpu-v5e-2x4: {nominal_quota: 7}"))
+
+    (finding,) = gke_findings(take(tpu("tpu-v5e-2x4", "slices: 1"), workspace=read_workspace(root)))
+
+    assert (finding.allowed, finding.nearest) == ("none: one slice is 8", None)
+
+
+@pytest.mark.parametrize(
+    ("target", "path", "nearest"),
+    [
+        (tpu("tpu-v5e-4x8", "nodes: 2"), "gke.nodes", "slices"),
+        (gpu("h100", "slices: 2"), "gke.slices", "nodes"),
+    ],
+)
+def test_tpus_are_counted_in_slices_and_gpus_in_nodes(take: Take, target: str, path: str, nearest: str) -> None:
+    assert rules(gke_findings(take(target))) == [("job-count", path, nearest)]
+
+
+def test_slices_of_one_vm_do_not_train_together(take: Take) -> None:
+    assert rules(gke_findings(take(tpu("tpu-v5e-2x4", "slices: 2")))) == [("job-multislice", "gke.slices", "1")]
+
+
+def test_a_flavor_of_slices_with_different_numbers_of_vms_is_refused(take: Take) -> None:
+    found = gke_findings(take(tpu("tpu-v5e-2x4-flex-start", "slices: 1")))
+
+    assert found[0].rule == "job-flavor-shape"
+    assert "pool one of 1 and two of 2" in found[0].message
+
+
+def test_slices_that_an_autoscaler_makes_from_zero_are_a_warning(take: Take) -> None:
+    (finding,) = gke_findings(take(tpu("tpu-v5e-4x8", "slices: 3")))
+
+    assert (finding.rule, finding.severity, finding.nearest) == ("job-slices-from-zero", "warning", "2")
+
+
+@pytest.mark.parametrize(
+    ("slices", "longest"),
+    [(10, 63 - len("-7x2kq-slice-9-3-abcde")), (12, 63 - len("-7x2kq-slice-11-3-abcde"))],
+)
+def test_names_of_pods_have_63_characters_at_most(take: Take, slices: int, longest: int) -> None:
+    target = tpu("tpu-v5e-4x4-spot", f"slices: {slices}")
+
+    assert gke_findings(take(target, file=f"jobs/vision/{'a' * longest}.yaml")) == []
+    (finding,) = gke_findings(take(target, file=f"jobs/vision/{'a' * (longest + 1)}.yaml"))
+    assert (finding.rule, finding.allowed) == ("job-name", f"a file name of at most {longest} characters")
+
+
+def test_the_note_says_what_is_asked_for_and_what_the_team_has(verdict: Judge) -> None:
+    (note,) = verdict(tpu("tpu-v5e-4x8", "slices: 2"), "gke").notes
+
+    assert note.startswith("asks for 64 google.com/tpu of tpu-v5e-4x8 in tpus (2 x 8 VMs); ")
+    assert note.endswith("team vision: nominal quota 32, with what it borrows 96")
+    assert "(3 VMs)" in verdict(gpu("h100", "nodes: 3"), "gke").notes[0]
+    assert "(1 VM)" in verdict(gpu("h100", "nodes: 1"), "gke").notes[0]
+
+
+def test_a_job_with_errors_has_no_note(verdict: Judge) -> None:
+    assert verdict(gpu("h100", "nodes: 6"), "gke").notes == ()
+    assert verdict(tpu("tpu-v5e-4x8", "slices: 3"), "gke").notes != ()
+
+
+def test_an_image_from_elsewhere_is_found_before_the_cluster_refuses_its_pods(take: Take, new_lab: Lab) -> None:
+    root = new_lab()
+    file = root / "stacks" / "Pulumi.lab.yaml"
+    own = "    image_sources: [us-docker.pkg.dev/example-lab/images/]\n    clusters:\n"
+    file.write_text(file.read_text().replace("    clusters:\n", own, 1))
+    workspace = read_workspace(root)
+
+    (finding,) = gke_findings(take(gpu("h100", "nodes: 1"), workspace=workspace))
+    assert (finding.rule, finding.path, finding.allowed) == (
+        "job-image-source", "image", "images of us-docker.pkg.dev/example-lab/images/"
+    )  # fmt: skip
+    named = "image: us-docker.pkg.dev/example-lab/images/train:1\nenvironment: lab\n" + gpu("h100", "nodes: 1")
+    assert gke_findings(take(named, workspace=workspace)) == []
+
+
+POOLS = """
+          queue:
+            {machine_type: a3-highgpu-8g, zone: us-central1-a, capacity: queued-provisioning, max_run_hours: 48,
+             max_nodes: 2}
+          classed: {machine_type: a3-highgpu-8g, zone: us-central1-a, max_nodes: 2}
+"""
+CLASSES = "        compute_classes: {best: {priorities: [{node_pools: [classed]}]}}\n"
+SHARES = """
+        h100-queued-provisioning: {nominal_quota: 16}
+        class-best: {nominal_quota: 16}
+"""
+
+
+@pytest.fixture
+def workspace(new_lab: Lab) -> Workspace:
+    root = new_lab()
+    h100 = "          h100: {machine_type: a3-highgpu-8g, zone: us-central1-a, max_nodes: 8}"
+    share = "        h100: {nominal_quota: 32, borrowing_limit: 8}"
+    insert(root / "stacks" / "Pulumi.lab.yaml", h100, h100 + POOLS.rstrip())
+    cluster, _, pools = (
+        (root / "stacks" / "Pulumi.lab.yaml").read_text(encoding="utf-8").rpartition("        node_pools:")
+    )
+    (root / "stacks" / "Pulumi.lab.yaml").write_text(f"{cluster}{CLASSES}        node_pools:{pools}", encoding="utf-8")
+    insert(root / "stacks" / "Pulumi.lab-vision.yaml", share, share + SHARES.rstrip())
+    return read_workspace(root)
+
+
+def insert(path: Path, line: str, lines: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert text.count(line) == 1
+    path.write_text(text.replace(line, lines), encoding="utf-8")
+
+
+@pytest.fixture
+def job(take: Take, workspace: Workspace) -> Callable[[str], ResolvedJob]:
+    return lambda target: take(f"gke: {{cluster: gpus, {target}}}", workspace=workspace)
+
+
+def pod(manifest: dict[str, Any]) -> dict[str, Any]:
+    (replicated,) = manifest["spec"]["replicatedJobs"]
+    found: dict[str, Any] = replicated["template"]["spec"]["template"]["spec"]
+    return found
+
+
+def test_a_queued_job_says_how_long_it_needs_its_vms(job: Callable[[str], ResolvedJob]) -> None:
+    manifest = jobset(job("flavor: h100-queued-provisioning, nodes: 2, max_run_hours: 12"))
+
+    assert manifest["metadata"]["annotations"] == {"provreq.kueue.x-k8s.io/maxRunDurationSeconds": str(12 * 3600)}
+    assert pod(manifest)["nodeSelector"]["cloud.google.com/gke-queued"] == "true"
+    assert {"nvidia.com/gpu", "cloud.google.com/gke-queued"} == {each["key"] for each in pod(manifest)["tolerations"]}
+
+
+def test_a_queued_job_without_a_time_asks_for_the_pools(job: Callable[[str], ResolvedJob]) -> None:
+    annotations = jobset(job("flavor: h100-queued-provisioning, nodes: 2"))["metadata"]["annotations"]
+
+    assert annotations == {"provreq.kueue.x-k8s.io/maxRunDurationSeconds": str(48 * 3600)}
+
+
+def test_a_job_on_other_flavors_says_no_time(job: Callable[[str], ResolvedJob]) -> None:
+    assert "annotations" not in jobset(job("flavor: class-best, nodes: 2"))["metadata"]
+
+
+def test_a_job_of_a_class_selects_the_class_and_no_pool(job: Callable[[str], ResolvedJob]) -> None:
+    spec = pod(jobset(job("flavor: class-best, nodes: 2")))
+
+    assert spec["nodeSelector"] == {"cloud.google.com/compute-class": "best"}
+    assert {each["key"]: each["value"] for each in spec["tolerations"]} == {
+        "cloud.google.com/compute-class": "best",
+        "nvidia.com/gpu": "present",
+    }
+
+
+@pytest.mark.parametrize(
+    ("target", "nearest"),
+    [
+        ("flavor: h100-queued-provisioning, nodes: 2, max_run_hours: 48", []),
+        ("flavor: h100-queued-provisioning, nodes: 2, max_run_hours: 49", ["48"]),
+        ("flavor: class-best, nodes: 2, max_run_hours: 1", [None]),
+        ("flavor: class-best, nodes: 2", []),
+    ],
+)
+def test_a_run_is_no_longer_than_its_vms_live(
+    job: Callable[[str], ResolvedJob], target: str, nearest: list[str | None]
+) -> None:
+    found = [finding for finding in gke_findings(job(target)) if finding.rule == "job-run-time"]
+
+    assert [finding.nearest for finding in found] == nearest
+    assert all(finding.path == "gke.max_run_hours" for finding in found)
+
+
+def test_a_class_holds_no_more_than_its_pools(job: Callable[[str], ResolvedJob]) -> None:
+    assert "job-fits-pools" in {finding.rule for finding in gke_findings(job("flavor: class-best, nodes: 3"))}
+    assert "job-fits-pools" not in {finding.rule for finding in gke_findings(job("flavor: class-best, nodes: 2"))}
+
+
+JOB = """
+mounts: [{name: data, source: {data_set: SET}}]
+command: [python, train.py]
+gke: {cluster: gpus, flavor: h100, nodes: 1}
+vertex: {region: us-central1, machine_type: a2-highgpu-1g, boot_disk: {type: pd-ssd}}
+"""
+PLACES = {"images": "/gcs/example-images/food101", "files": "/mnt/nfs/data", "fast": "/mnt/lustre/data"}
+
+
+def findings(take: Take, data_set: str, region: str = "us-central1", *, vertex: bool = False) -> list[Any]:
+    return list(data_set_findings(take(JOB.replace("SET", data_set)), region, vertex=vertex))
+
+
+@pytest.mark.parametrize("data_set", [*PLACES, "disk"])
+def test_a_pod_mounts_the_claim_of_the_data_set_and_reads_it_only(take: Take, data_set: str) -> None:
+    found = volumes(take(JOB.replace("SET", data_set)), 1)
+    mine = data_set == "files"  # team vision fills it
+
+    expected: dict[str, Any] = {"claimName": f"data-set.{data_set}", **({} if mine else {"readOnly": True})}
+    assert found.volumes[0]["persistentVolumeClaim"] == expected
+    assert found.mounts[0].get("readOnly", False) is not mine
+    assert ("gke-gcsfuse/volumes" in found.annotations) is (data_set == "images")
+
+
+@pytest.mark.parametrize(("data_set", "path"), PLACES.items())
+def test_one_variable_says_where_it_is_on_both_targets(take: Take, data_set: str, path: str) -> None:
+    job = take(JOB.replace("SET", data_set))
+
+    assert mount_variables(job)["MOUNT_DATA"] == path
+    assert mount_variables(job)[data_variable(data_set)] == path  # as in notebooks
+    assert volumes(job, 1).mounts[0]["mountPath"] == path
+
+
+def test_vertex_ai_is_given_addresses_of_file_shares_and_lustre(take: Take) -> None:
+    (files,) = worker_pools(job := take(JOB.replace("SET", "files")), vertex_target(job))
+    (fast,) = worker_pools(job := take(JOB.replace("SET", "fast")), vertex_target(job))
+
+    assert (files["nfsMounts"][0]["path"], files["nfsMounts"][0]["mountPoint"]) == ("/share/food101", "data")
+    assert fast["lustreMounts"] == [
+        {
+            "instanceIp": "10.90.0.2", "volumeHandle": "example-lab/us-central1-a/one", "filesystem": "lustre",
+            "mountPoint": "data",
+        }
+    ]  # fmt: skip
+
+
+def test_the_address_of_the_environment_s_own_lustre_is_left_to_the_submission(take: Take) -> None:
+    (own,) = worker_pools(job := take(JOB.replace("SET", "own")), vertex_target(job))
+
+    assert own["lustreMounts"] == [
+        {
+            "instanceIp": "{lustre:example-lab/us-central1-a/lab-scratch}", "filesystem": "own",
+            "volumeHandle": "example-lab/us-central1-a/lab-scratch", "mountPoint": "data",
+        }
+    ]  # fmt: skip
+    assert {each.kind for each in references(own)} == {"lustre"}
+
+
+@pytest.mark.parametrize("data_set", ["images", "files", "disk", "fast"])
+def test_what_lies_beside_the_job_is_mounted_without_a_word(take: Take, data_set: str) -> None:
+    assert findings(take, data_set) == []
+
+
+def test_a_bucket_of_another_region_is_a_warning_that_names_what_each_pass_sends(take: Take) -> None:
+    (found,) = findings(take, "far")
+
+    assert (found.rule, found.severity, found.path) == (
+        "job-data-set-region", "warning", "mounts[0].source.data_set",
+    )  # fmt: skip
+    assert "each pass over it sends 5 GiB between regions" in found.message
+    assert found.position is not None
+
+
+@pytest.mark.parametrize("data_set", ["files", "disk", "fast"])
+def test_a_volume_of_another_region_is_an_error_that_names_what_is_near(take: Take, data_set: str) -> None:
+    (found,) = findings(take, data_set, region="europe-west4")
+
+    assert (found.severity, found.allowed) == ("error", "far")
+
+
+@pytest.mark.parametrize(
+    ("data_set", "zones", "errors"),
+    [
+        ("disk", {"us-central1-a"}, 0),
+        ("disk", {"us-central1-b", "us-central1-a"}, 0),
+        ("disk", {"us-central1-b", None}, 0),  # GKE chooses the zone
+        ("disk", {"us-central1-b", "us-central1-c"}, 1),
+        ("files", {"us-central1-b"}, 0),
+        ("images", {"us-central1-b"}, 0),
+    ],
+)
+def test_a_disk_in_another_zone_than_the_machines_is_found(
+    take: Take, data_set: str, zones: set[str | None], errors: int
+) -> None:
+    found = list(disk_findings(take(JOB.replace("SET", data_set)), zones))
+
+    assert len(found) == errors
+    for each in found:
+        assert each.path == "mounts[0].source.data_set"
+        assert "is on a disk in us-central1-a, and the job's VMs are in us-central1-b, us-central1-c" in each.message
+
+
+def test_the_rules_of_gke_look_at_the_zones_of_the_flavor(take: Take) -> None:
+    job = take(JOB.replace("SET", "disk").replace("vertex:", "x-vertex:").partition("x-vertex")[0])
+    _, flavor = gke_target(job)
+
+    assert {pool.zone for pool in flavor.pools} == {"us-central1-a"}
+    assert [each for each in gke_findings(job) if each.rule == "job-data-set"] == []
+    data = job.environment.data_sets["disk"]
+    assert data.hyperdisk_ml is not None
+    moved = data.model_copy(update={"hyperdisk_ml": data.hyperdisk_ml.model_copy(update={"zone": "us-central1-b"})})
+    home = job.environment.model_copy(update={"data_sets": {**job.environment.data_sets, "disk": moved}})
+    far = dataclasses.replace(job, environment=home)
+    assert [each.path for each in gke_findings(far) if each.rule == "job-data-set"] == ["mounts[0].source.data_set"]
+
+
+def test_vertex_ai_mounts_no_hyperdisk(take: Take) -> None:
+    (found,) = findings(take, "disk", vertex=True)
+
+    assert "which Vertex AI does not mount" in found.message
+
+
+def test_a_disk_that_is_being_filled_is_its_writer_s_alone(take: Take) -> None:
+    (found,) = findings(take, "empty")
+
+    assert "still being filled by team nlp" in found.message
+
+
+def test_a_data_set_of_other_teams_is_not_known_to_this_one(read: Read) -> None:
+    job, (found,) = read(JOB.replace("SET", "theirs"))
+
+    assert job is None
+    assert "'theirs' is not a data set for members of team vision" in found.message
+    assert "images" in (found.allowed or "")
