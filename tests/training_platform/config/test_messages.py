@@ -31,6 +31,7 @@ config:
     name: vision
     members: [group:vision@example.com]
 """
+BUDGET = "\n    billing_account: 01ABCD-23EF45-67AB89\n    budget: {a_month: 9, alert_at_percent: [50, 90, 90, 50]}"
 INCLUDED = "leave it out where the machine type includes its GPUs"
 SYSTEM = "'a3-highgpu-8g' is not a CPU-only machine type"
 
@@ -79,6 +80,7 @@ def findings(root: Path, old: str, new: str, team: str = "dev-vision") -> list[F
         ("gpu: {", "gpu: {<<: {max_nodes: 2}, ", "is not a plain key; merge keys", None),
         ("production: false", "production: false\n    production: true", "is given twice, first on line 4", None),
         ("name: vision", "name: true", "true is not a text", '"true"'),
+        ("production: false", f"production: false{BUDGET}", "has 50, 90 twice", None),
         ("[group:vision@example.com]", "[]", "has 0 entries", None),
     ],
 )

@@ -6,7 +6,7 @@ import ipaddress
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple, NoReturn, Self
+from typing import Annotated, Any, NamedTuple, NoReturn, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -101,11 +101,14 @@ def listed(ordered: Sequence[str], most: int = 12) -> str:
     return ", ".join(ordered[:most]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def unique(values: tuple[str, ...]) -> tuple[str, ...]:
-    """Return a list as it is; its error names what stands in it twice."""
-    twice = sorted({value for value in values if values.count(value) > 1})
+_Listed = TypeVar("_Listed", str, int)
+
+
+def unique(values: tuple[_Listed, ...]) -> tuple[_Listed, ...]:
+    """Return a list as it is. Raises PydanticCustomError, which names the values that are in it twice."""
+    twice = ", ".join(str(value) for value in sorted({value for value in values if values.count(value) > 1}))
     if twice:
-        raise PydanticCustomError("twice", f"has {', '.join(twice)} twice".replace("{", "{{"), {"allowed": "each once"})
+        raise PydanticCustomError("twice", f"has {twice} twice".replace("{", "{{"), {"allowed": "each once"})
     return values
 
 
