@@ -27,7 +27,7 @@ from training_platform.checks.planning.planner import Planner
 from training_platform.checks.run import run_check
 from training_platform.checks.stacks import Options
 from training_platform.config.reading.clock import today
-from training_platform.sandbox.kubernetes.server import serve
+from training_platform.sandbox.kubernetes.plugin import serve
 
 RUNS = 5
 STACK = "dev"

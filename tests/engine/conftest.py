@@ -14,7 +14,7 @@ from training_platform.checks.planning.recorder import Plan
 from training_platform.checks.planning.stack_plan import plan_stacks
 from training_platform.config.workspace import read_workspace
 from training_platform.resources.planned import UNKNOWN
-from training_platform.sandbox.kubernetes.server import serve
+from training_platform.sandbox.kubernetes.plugin import serve
 
 PLAUSIBLE = {
     "endpoint": "gke-0123456789.us-central1.gke.goog", "google_apis": "199.36.153.8/30", "ip": "10.128.0.2",

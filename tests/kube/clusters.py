@@ -11,10 +11,9 @@ from typing import NamedTuple
 import httpx
 import pytest
 
-from training_platform.sandbox.kubernetes.api_servers.control_plane import Access, ControlPlanes
-from training_platform.sandbox.kubernetes.controllers.controllers import Controllers
-from training_platform.sandbox.kubernetes.controllers.programs import Binaries
-from training_platform.sandbox.kubernetes.schemas import crds
+from training_platform.sandbox.kubernetes.api_servers import Access, ControlPlanes
+from training_platform.sandbox.kubernetes.controllers import Controllers, find_binaries
+from training_platform.sandbox.kubernetes.definitions import read_definitions
 from training_platform.sandbox.kubernetes.values import Json
 
 SCHEMAS = Path(__file__).parents[2].parent / "shared" / "schemas"
@@ -42,7 +41,7 @@ def kueue_cluster(
     """
     programs = Path(os.environ["KUBEBUILDER_ASSETS"])
     binaries = needed_binaries(needed)
-    definitions = [each for name in kinds for each in crds.definitions(folder_of(name))]
+    definitions = [each for name in kinds for each in read_definitions(folder_of(name))]
     with ControlPlanes(programs, folder, quotas=quotas) as planes:
         access = planes.access("main")
         controllers = Controllers(access, binaries, folder / "controllers", definitions, settings)
@@ -50,12 +49,12 @@ def kueue_cluster(
             yield KueueCluster(access, client, controllers.metrics_url)
 
 
-def needed_binaries(needed: Sequence[str] = NEEDED) -> Binaries:
+def needed_binaries(needed: Sequence[str] = NEEDED) -> dict[str, Path]:
     """Return the programs that settings name; a test that needs one which they do not is skipped."""
-    binaries = Binaries.of_settings(Path(os.environ["KUBEBUILDER_ASSETS"]))
-    if missing := [name for name in needed if getattr(binaries, name) is None]:
+    binaries = find_binaries(Path(os.environ["KUBEBUILDER_ASSETS"]))
+    if missing := [name for name in needed if name not in binaries]:
         pytest.skip(f"not named by settings: {', '.join(missing)}")
-    return binaries._replace(**{name: None for name in OPERATORS if name not in needed})
+    return {name: binary for name, binary in binaries.items() if name in needed or name not in OPERATORS}
 
 
 def folder_of(definitions: str) -> Path:

@@ -24,10 +24,9 @@ from training_platform.checks.planning.stack_plan import plan_stacks
 from training_platform.config.workspace import read_workspace
 from training_platform.jobs.render import job_files, render_job
 from training_platform.resources.planned import Planned
-from training_platform.sandbox.kubernetes.api_servers.control_plane import ControlPlanes
-from training_platform.sandbox.kubernetes.controllers.controllers import Controllers
-from training_platform.sandbox.kubernetes.controllers.programs import Binaries
-from training_platform.sandbox.kubernetes.schemas import crds
+from training_platform.sandbox.kubernetes.api_servers import ControlPlanes
+from training_platform.sandbox.kubernetes.controllers import Controllers
+from training_platform.sandbox.kubernetes.definitions import read_definitions
 
 START_SECONDS = 30.0
 # In the order in which the next needs them; team vision has flavors with GPUDirect there, and nlp only TPUs here.
@@ -49,7 +48,7 @@ def jobset_crd() -> list[Json]:
     folder = SCHEMAS / "jobset"
     if not folder.is_dir():
         pytest.skip("the upstream CRDs are not beside this checkout, in ../shared/schemas")
-    return crds.definitions(folder)
+    return read_definitions(folder)
 
 
 @pytest.fixture(scope="session")
@@ -58,7 +57,7 @@ def server(
 ) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("admission")
     binaries = Path(os.environ["KUBEBUILDER_ASSETS"])
-    manager = Binaries(controller_manager=binaries / "kube-controller-manager")
+    manager = {"controller_manager": binaries / "kube-controller-manager"}
     with ExitStack() as stack:
         access = stack.enter_context(ControlPlanes(binaries, folder, quotas=True)).access("prod-us-central1")
         stack.enter_context(Controllers(access, manager, folder / "controllers", jobset_crd, {}))

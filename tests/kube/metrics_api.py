@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 from tests.kube.server import Json
 from training_platform.resources.serving.metrics_adapter import GROUP, NAME, NAMESPACE, VERSIONS, api_service
-from training_platform.sandbox.kubernetes.api_servers.control_plane import Access
+from training_platform.sandbox.kubernetes.api_servers import Access
 
 
 class MetricsApi:

@@ -29,8 +29,8 @@ from tests.kube.queues import Json, Queues, until
 from tests.kube.server import role_objects
 from training_platform.catalog import CHARTS
 from training_platform.resources.jupyterhub.profiles import HUB_NAMESPACE
-from training_platform.sandbox.kubernetes.api_servers.control_plane import Access, free_port
-from training_platform.sandbox.kubernetes.api_servers.tied_process import TiedProcess
+from training_platform.sandbox.kubernetes.api_servers import Access, free_port
+from training_platform.sandbox.kubernetes.tied_process import TiedProcess
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 

@@ -25,8 +25,8 @@ from tests.kube.queues import Json, Queues, planned, stacks, until
 from tests.kube.test_serving import ADAPTER_PATHS, adapter_objects, team
 from training_platform.resources.scope import Scope
 from training_platform.resources.serving.metrics_adapter import GROUP, NAME, NAMESPACE, deployment
-from training_platform.sandbox.kubernetes.api_servers.control_plane import Access, ControlPlanes, free_port
-from training_platform.sandbox.kubernetes.api_servers.tied_process import TiedProcess
+from training_platform.sandbox.kubernetes.api_servers import Access, ControlPlanes, free_port
+from training_platform.sandbox.kubernetes.tied_process import TiedProcess
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 

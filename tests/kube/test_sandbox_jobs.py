@@ -22,7 +22,7 @@ from training_platform.cli.main import app
 from training_platform.config.workspace import read_workspace
 from training_platform.resources.planned import UNKNOWN
 from training_platform.sandbox.cloud.state.store import Record, Store
-from training_platform.sandbox.kubernetes.api_servers.control_plane import Access
+from training_platform.sandbox.kubernetes.api_servers import Access
 from training_platform.sandbox.run.servers import serving
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -23,10 +23,9 @@ from tests.kube.test_pathways import JOBSETS, Heads
 from training_platform.jobs.gke.jobset import jobset as rendered
 from training_platform.jobs.naming import as_run
 from training_platform.resources.kueue.configuration import configuration
-from training_platform.sandbox.kubernetes.api_servers.control_plane import Access, ControlPlanes
-from training_platform.sandbox.kubernetes.controllers.controllers import Controllers
-from training_platform.sandbox.kubernetes.controllers.programs import Binaries
-from training_platform.sandbox.kubernetes.schemas import crds
+from training_platform.sandbox.kubernetes.api_servers import Access, ControlPlanes
+from training_platform.sandbox.kubernetes.controllers import Controllers
+from training_platform.sandbox.kubernetes.definitions import read_definitions
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 
@@ -44,7 +43,7 @@ COHORTS = {"research": {"weight": 2}, "robots": {"parent": "research"}}
 class Releases:
     """One cluster, and what runs in it of a controller: nothing, the older version, or this one."""
 
-    def __init__(self, name: str, access: Access, binaries: Binaries, folder: Path) -> None:
+    def __init__(self, name: str, access: Access, binaries: Mapping[str, Path], folder: Path) -> None:
         self._name = name
         self._access = access
         self._binaries = binaries
@@ -54,7 +53,7 @@ class Releases:
     def before(self) -> Iterator[None]:
         """Run the older version, with its own definitions."""
         variable = BEFORE.format(self._name.upper())
-        old = self._binaries._replace(**{self._name: Path(os.environ[variable])})
+        old = {**self._binaries, self._name: Path(os.environ[variable])}
         with self._release("before", old, f"{variable}_DEFINITIONS"):
             yield
 
@@ -65,8 +64,8 @@ class Releases:
             yield
 
     @contextmanager
-    def _release(self, when: str, binaries: Binaries, definitions: str) -> Iterator[None]:
-        found = [one for each in (definitions, "autoscaler") for one in crds.definitions(folder_of(each))]
+    def _release(self, when: str, binaries: Mapping[str, Path], definitions: str) -> Iterator[None]:
+        found = [one for each in (definitions, "autoscaler") for one in read_definitions(folder_of(each))]
         with Controllers(self._access, binaries, self._folder / when, found, SETTINGS):
             yield
 
@@ -100,9 +99,10 @@ def jobsets(tmp_path: Path) -> Iterator[tuple[Releases, Heads]]:
     binaries = needed_binaries((*NEEDED, "jobset"))
     with api_server("jobset", tmp_path) as access, access.client() as client:
         folders = map(folder_of, ("kueue", "autoscaler", f"{BEFORE.format('JOBSET')}_DEFINITIONS"))
-        definitions = [one for folder in folders for one in crds.definitions(folder)]
-        with Controllers(access, binaries._replace(jobset=None), tmp_path / "others", definitions, SETTINGS):
-            yield Releases("jobset", access, Binaries(jobset=binaries.jobset), tmp_path), Heads(client)
+        definitions = [one for folder in folders for one in read_definitions(folder)]
+        jobset = {"jobset": binaries.pop("jobset")}
+        with Controllers(access, binaries, tmp_path / "others", definitions, SETTINGS):
+            yield Releases("jobset", access, jobset, tmp_path), Heads(client)
 
 
 def active(queues: Queues) -> dict[str, tuple[str, str]]:

@@ -19,9 +19,9 @@ from training_platform.clients.kubernetes_api import ClusterApi, connect
 from training_platform.jobs.runs.state import Run
 from training_platform.jobs.runs.why_on_gke import Seen, why
 from training_platform.resources.kueue.configuration import configuration
-from training_platform.sandbox.kubernetes.api_servers.control_plane import free_port
-from training_platform.sandbox.kubernetes.controllers import controllers
-from training_platform.sandbox.kubernetes.controllers.programs import Ports, Start, start
+from training_platform.sandbox.kubernetes import controllers
+from training_platform.sandbox.kubernetes.api_servers import free_port
+from training_platform.sandbox.kubernetes.controllers import Ports, Start, start
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 

@@ -10,7 +10,7 @@ import yaml
 from pipelines.operator.objects import main, object_name
 from tests.places import ORGANISATION, ROOT
 from training_platform.config.workspace import read_workspace
-from training_platform.sandbox.kubernetes.schemas.crds import load_crds
+from training_platform.sandbox.kubernetes.definitions import load_crds
 
 
 def test_every_stack_file_has_an_object_and_a_team_waits_for_its_environment(

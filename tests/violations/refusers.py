@@ -19,14 +19,14 @@ from google.protobuf import struct_pb2
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
 from training_platform.resources.kueue.configuration import configuration
-from training_platform.sandbox.kubernetes.api_servers.control_plane import ControlPlanes
-from training_platform.sandbox.kubernetes.controllers.controllers import Controllers
-from training_platform.sandbox.kubernetes.controllers.programs import Binaries
-from training_platform.sandbox.kubernetes.schemas import crds
+from training_platform.sandbox.kubernetes.api_servers import ControlPlanes
+from training_platform.sandbox.kubernetes.controllers import Controllers, find_binaries
+from training_platform.sandbox.kubernetes.definitions import read_definitions
 
 Json = dict[str, Any]
 SCHEMAS = Path(__file__).parents[2].parent / "shared" / "schemas"
 SECONDS = 120.0
+OPERATORS = ("lws", "kuberay", "trainer")  # which are not asked here
 # Those whose CRD is not at hand, and an old version's objects, which no webhook here converts.
 NOT_SERVED = ("ComputeClass", "ComputeDomain", "FrontendConfig", "LeaderWorkerSet", "ManagedCertificate",
               "v1beta1:ClusterQueue", "v1beta1:LocalQueue", "v1beta1:AdmissionCheck",
@@ -155,11 +155,11 @@ def server(folder: Path) -> Iterator[Server]:
     """Run an API server with the upstream CRDs and the webhooks of Kueue and JobSet."""
     assets = Path(os.environ["KUBEBUILDER_ASSETS"])
     definitions = [
-        each for name in ("jobset", "kueue", "autoscaler", "gmp") for each in crds.definitions(SCHEMAS / name)
+        each for name in ("jobset", "kueue", "autoscaler", "gmp") for each in read_definitions(SCHEMAS / name)
     ]
     with ExitStack() as stack:
         access = stack.enter_context(ControlPlanes(assets, folder)).access("violations")
-        binaries = Binaries.of_settings(assets)._replace(lws=None, kuberay=None, trainer=None)
+        binaries = {name: path for name, path in find_binaries(assets).items() if name not in OPERATORS}
         stack.enter_context(
             Controllers(access, binaries, folder / "controllers", definitions, configuration(["on-demand"]))
         )

@@ -13,7 +13,7 @@ from training_platform.config.model.queues import Share
 from training_platform.config.model.team import Team
 from training_platform.config.pools import Flavor
 from training_platform.resources.kueue import objects
-from training_platform.sandbox.kubernetes.schemas.crds import CrdSchema, load_crds
+from training_platform.sandbox.kubernetes.definitions import CrdSchema, load_crds
 
 Build = Callable[..., ClusterSpec]
 Crds = dict[tuple[str, str, str], CrdSchema]

@@ -21,7 +21,7 @@ from training_platform.config.pools import flavors
 from training_platform.config.workspace import read_workspace
 from training_platform.resources.planned import Planned
 from training_platform.resources.scope import Scope
-from training_platform.sandbox.kubernetes.schemas.crds import CrdSchema
+from training_platform.sandbox.kubernetes.definitions import CrdSchema
 
 KUEUE = "kubernetes:kueue.x-k8s.io/v1beta2"
 Build = Callable[..., ClusterSpec]

@@ -24,7 +24,7 @@ from training_platform.resources.kueue.objects import (
 )
 from training_platform.resources.kueue.quota_objects import topology_objects
 from training_platform.resources.scope import Scope
-from training_platform.sandbox.kubernetes.schemas.crds import CrdSchema
+from training_platform.sandbox.kubernetes.definitions import CrdSchema
 
 Build = Callable[..., ClusterSpec]
 Crds = dict[tuple[str, str, str], CrdSchema]

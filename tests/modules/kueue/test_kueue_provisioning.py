@@ -22,7 +22,7 @@ from training_platform.resources.kueue.provisioning import (
     longest_run_hours,
     provisioning_request_config,
 )
-from training_platform.sandbox.kubernetes.schemas.crds import CrdSchema, load_crds
+from training_platform.sandbox.kubernetes.definitions import CrdSchema, load_crds
 
 Build = Callable[..., ClusterSpec]
 Crds = dict[tuple[str, str, str], CrdSchema]

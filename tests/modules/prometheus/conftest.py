@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from training_platform.sandbox.kubernetes.schemas.crds import CrdSchema, load_crds
+from training_platform.sandbox.kubernetes.definitions import CrdSchema, load_crds
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ from modules.prometheus.monitoring import JOBSET, KUEUE, Controller, ControllerM
 from training_platform.catalog import CHARTS
 from training_platform.checks.planning.recorder import Plan, record
 from training_platform.resources.scope import Scope
-from training_platform.sandbox.kubernetes.schemas.crds import CrdSchema
+from training_platform.sandbox.kubernetes.definitions import CrdSchema
 
 SCRAPE = "kubernetes:monitoring.googleapis.com/v1:ClusterPodMonitoring"
 SECRET = "kubernetes:core/v1:Secret"

@@ -14,7 +14,7 @@ from tests.places import ROOT
 from tools.documents import __main__ as generator
 from tools.documents import kubernetes
 from tools.documents.shapes import Shapes
-from training_platform.sandbox.kubernetes.api_servers.control_plane import ControlPlanes
+from training_platform.sandbox.kubernetes.api_servers import ControlPlanes
 
 CRDS = ROOT.parent / "shared" / "schemas"
 NETWORKS = {"kubernetes:networking.gke.io/v1:Network", "kubernetes:networking.gke.io/v1:GKENetworkParamSet"}

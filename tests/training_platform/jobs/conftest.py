@@ -15,7 +15,7 @@ from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.jobs.model import Target
 from training_platform.jobs.render import Rendered, judge
 from training_platform.jobs.resolve import ResolvedJob, parse_job
-from training_platform.sandbox.kubernetes.schemas.crds import CrdSchema, load_crds
+from training_platform.sandbox.kubernetes.definitions import CrdSchema, load_crds
 
 TODAY = date(2026, 11, 21)
 Lab = Callable[..., Path]

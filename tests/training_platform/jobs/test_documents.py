@@ -16,7 +16,7 @@ from training_platform.jobs.gke.jobset import jobset
 from training_platform.jobs.naming import as_run, point_runs
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.jobs.vertex.custom_job import job_spec, vertex_body
-from training_platform.sandbox.kubernetes.schemas.crds import CrdSchema
+from training_platform.sandbox.kubernetes.definitions import CrdSchema
 
 Take = Callable[..., ResolvedJob]
 COMMON = """\

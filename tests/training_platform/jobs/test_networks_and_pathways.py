@@ -18,7 +18,7 @@ from training_platform.jobs.gke.jobset import jobset
 from training_platform.jobs.gke.pathways import VERSIONS, images, pathways_findings
 from training_platform.jobs.gke.rules import gke_findings
 from training_platform.jobs.resolve import ResolvedJob
-from training_platform.sandbox.kubernetes.schemas.crds import CrdSchema
+from training_platform.sandbox.kubernetes.definitions import CrdSchema
 
 Take = Callable[..., ResolvedJob]
 Lab = Callable[..., Path]

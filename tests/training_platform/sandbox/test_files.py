@@ -11,7 +11,7 @@ from tests.places import ORGANISATION
 from training_platform.cli.main import app
 from training_platform.sandbox.cloud.state.store import Store
 from training_platform.sandbox.files import BrokenFile, write_whole
-from training_platform.sandbox.kubernetes.store import Store as ObjectStore
+from training_platform.sandbox.kubernetes.store import ObjectStore
 
 BROKEN = (
     "",

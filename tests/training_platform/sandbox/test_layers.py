@@ -31,7 +31,7 @@ def imports(path: Path) -> Iterator[str]:
 def test_no_file_knows_another_that_knows_it() -> None:
     graph = {name: {each for each in imports(path) if each in FILES} for name, path in FILES.items()}
 
-    assert len([*TopologicalSorter(graph).static_order()]) == len(FILES) > 80
+    assert len([*TopologicalSorter(graph).static_order()]) == len(FILES) > 20
 
 
 @pytest.mark.parametrize("part", CLOUD)
@@ -59,9 +59,3 @@ def test_the_two_stand_ins_know_neither_each_other_nor_the_runs(part: str, other
         for imported in imports(path)
         if name.startswith(f"{SANDBOX}.{part}.") and imported.startswith(forbidden)
     ] == []
-
-
-def test_no_folder_holds_more_than_fifteen_modules() -> None:
-    folders = {path.parent for path in FILES.values()}
-
-    assert max(sum(path.parent == folder for path in FILES.values()) for folder in folders) <= 15

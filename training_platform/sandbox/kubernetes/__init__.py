@@ -1,8 +1,8 @@
-"""A stand-in for Pulumi's kubernetes provider: a gRPC plugin over objects kept in memory.
+"""The sandbox's Kubernetes: a light store, real API servers with controllers, and simulated nodes.
 
-The engine attaches to it with ``PULUMI_DEBUG_PROVIDERS=kubernetes:PORT``. ``server.serve`` starts it in process,
-running this package with ``python -m`` beside one. It answers as pulumi-kubernetes does in what a program can see
-(names, ids, diffs, replacements) and refuses what an API server refuses and can be known here: unknown fields and CEL
-rules of the CRDs it was given, names already taken, namespaces that do not exist. It runs no controllers, so
-status fields stay empty.
+``plugin`` stands in for Pulumi's kubernetes provider, and answers as it does in everything that a program can see
+(names, ids, diffs, replacements). It keeps objects in a light store (``objects``, ``store``), and refuses what an API
+server refuses and can be known without one: unknown fields and CEL rules of the CRDs that it was given
+(``definitions``), taken names, missing namespaces. Or it applies them to real API servers (``api_store``,
+``api_servers``), beside which controllers may run (``controllers``), on nodes that are objects only (``nodes``).
 """

@@ -1,175 +1,368 @@
-"""Kubernetes objects: what the released provider and an API server do with them, controllers apart."""
+"""Kubernetes objects and Helm releases: how the released provider and an API server treat them, controllers apart.
+
+``Objects`` and ``Releases`` answer the same calls. Inputs and outcomes are values as the engine sent them (``values``),
+except where a docstring says otherwise. No chart is fetched or rendered, so a release creates no objects but the
+namespace that ``createNamespace`` asks for; as with Helm, that namespace outlives the release.
+"""
 
 from __future__ import annotations
 
+import base64
+import gzip
+import hashlib
+import json
 from collections.abc import Iterator, Mapping
-from typing import Final
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from typing_extensions import override
+import yaml
+from pulumi.runtime.rpc import UNKNOWN as UNKNOWN_ON_WIRE
 
 from training_platform.checks.planning.wire import holds_unknown, readable
 from training_platform.resources.planned import UNKNOWN
 from training_platform.rules.documents.problems import Problem
 from training_platform.rules.documents.shapes import check_of
-from training_platform.sandbox.kubernetes.calls import Ask, AutoName, Failure, Kept, Made, Verdict, auto_name
-from training_platform.sandbox.kubernetes.changes import Change, Path
-from training_platform.sandbox.kubernetes.schemas.crds import CrdSchema
-from training_platform.sandbox.kubernetes.schemas.kinds import IDENTITY, IMMUTABLE
-from training_platform.sandbox.kubernetes.store import CREATED, Key, ObjectStore, Refused
-from training_platform.sandbox.kubernetes.values import Json, dig, put, with_secrets
+from training_platform.sandbox.kubernetes.definitions import CrdSchema, Failure
+from training_platform.sandbox.kubernetes.store import CREATED, HELM, Key, ObjectStore, Refused
+from training_platform.sandbox.kubernetes.values import Change, Json, PropertyPath, dig, pruned, put, with_secrets
 
-AUTONAMED: Final = "pulumi.com/autonamed"  # the annotation by which the provider knows names of its own making
-_SERVERS_OWN: Final = ("uid", "resourceVersion", "creationTimestamp")
-# A server makes these up for a dry run, and the provider takes them for known; the object itself will have others.
+if TYPE_CHECKING:
+    from training_platform.sandbox.kubernetes.api_store import ApiStore
+
+AUTONAMED: Final = "pulumi.com/autonamed"  # the annotation by which the provider knows names that it generated
+TIMEOUT_SECONDS: Final = 300  # of a release: the provider's default, which it writes into the inputs
+_SET_BY_SERVER: Final = ("uid", "resourceVersion", "creationTimestamp")
+# A server invents these for a dry run, and the provider takes them for known; the object itself will have others.
 _DRY_RUN: Final = {"uid": "00000000-0000-0000-0000-000000000000", "creationTimestamp": CREATED}
+_TABLE: Final = yaml.safe_load(Path(__file__).with_name("kinds.yaml").read_text(encoding="utf-8"))
+_CLUSTER_SCOPED: Final = frozenset((group, kind) for group, kinds in _TABLE["cluster_scoped"].items() for kind in kinds)
+_IDENTITY: Final[tuple[PropertyPath, ...]] = (("kind",), ("metadata", "name"), ("metadata", "namespace"))
+_RELEASE_IDENTITY: Final[tuple[PropertyPath, ...]] = (("name",), ("namespace",))
 
 
-class Objects(Kept):
-    """Objects of every kind, judged by ``schemas`` where one is at hand for the kind, else by our documents."""
+class Kind(NamedTuple):
+    """Group (empty for core), version and kind."""
 
-    def __init__(self, store: ObjectStore, schemas: Mapping[tuple[str, str, str], CrdSchema]) -> None:
+    group: str
+    version: str
+    kind: str
+
+    @classmethod
+    def of_token(cls, token: str) -> Kind:
+        """Read a Pulumi type such as ``kubernetes:core/v1:Namespace``. Raises Refused for a token of another form."""
+        parts = token.split(":")
+        if len(parts) != 3 or parts[1].count("/") != 1:
+            raise Refused(f"{token!r} names no Kubernetes kind: expected kubernetes:<group>/<version>:<kind>")
+        group, version = parts[1].split("/")
+        return cls("" if group == "core" else group, version, parts[2])
+
+    @property
+    def namespaced(self) -> bool | None:
+        """Whether objects live in a namespace; ``None`` for a custom kind, which only its CRD can tell."""
+        if (self.group, self.kind) in _CLUSTER_SCOPED:
+            return False
+        return True if "." not in self.group or self.group.endswith(".k8s.io") else None
+
+    @property
+    def resource(self) -> str:
+        """The plural that messages of an API server use, such as ``clusterroles.rbac.authorization.k8s.io``."""
+        name = self.kind.lower()
+        if name.endswith(("s", "x", "ch")):
+            name += "es"
+        else:
+            name = name[:-1] + "ies" if name.endswith("y") and name[-2] not in "aeou" else name + "s"
+        return f"{name}.{self.group}" if self.group else name
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProviderSettings:
+    """A configured provider; ``cluster`` says which cluster's objects it sees."""
+
+    cluster: str
+    default_namespace: str = "default"
+    forces_namespace: bool = False  # the provider names a namespace, which inputs without one are given
+    secret_mutable: bool = False
+    config_map_mutable: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResourceCall:
+    """A call about one resource: ``name`` is its logical name, ``settings`` its provider's."""
+
+    urn: str
+    name: str
+    kind: Kind
+    settings: ProviderSettings
+
+
+class Naming(NamedTuple):
+    """How the engine wants unnamed resources called: by its seed, or by a name that it proposes."""
+
+    seed: bytes = b""
+    proposed: str = ""
+    disabled: bool = False
+
+    def name(self, call: ResourceCall) -> str:
+        """The logical name with eight hex digits after it; equal for equal seeds."""
+        return self.proposed or f"{call.name}-{hashlib.sha256(self.seed or call.urn.encode()).hexdigest()[:8]}"
+
+
+class Replacement(NamedTuple):
+    """The paths of changed inputs that replace a resource, if any."""
+
+    paths: list[str]
+    delete_first: bool = False
+
+
+class Outcome(NamedTuple):
+    """A resource after a call; without an id there is none. ``inputs`` are those that a read found."""
+
+    id: str
+    properties: Json
+    inputs: Json | None = None
+
+
+class Objects:
+    """Objects of every kind, judged by the CRDs in ``schemas`` where one defines the kind, else by our documents."""
+
+    def __init__(self, store: ObjectStore | ApiStore, schemas: Mapping[tuple[str, str, str], CrdSchema]) -> None:
         self._store = store
         self._schemas = schemas
 
-    @override
-    def check(self, ask: Ask, olds: Json, news: Json, how: AutoName) -> tuple[Json, list[Failure]]:
-        """Name the object, put it in the provider's namespace, and judge it by its CRD or its documents."""
-        inputs, failures = news, list(_unsupported(ask))
+    def check(self, call: ResourceCall, olds: Json, news: Json, naming: Naming) -> tuple[Json, list[Failure]]:
+        """Name the object, put it in the provider's namespace, and judge it; ``olds`` is empty for a new object."""
+        inputs, failures = news, list[Failure]()
+        if call.kind.kind.endswith("List"):
+            failures.append(Failure("kind", "lists cannot be created; create the objects in them"))
+        if call.kind.kind.endswith("Patch"):
+            failures.append(Failure("kind", "the stand-in provider patches no objects that others made"))
         if not dig(readable(news), "metadata", "name"):
-            inputs, unnamed = _named(ask, readable(olds), news, how)
-            failures += unnamed
-        given = dig(readable(inputs), "metadata", "namespace")
-        if ask.settings.forces_namespace and not given and self._namespaced(ask, inputs):
-            inputs = put(inputs, ("metadata", "namespace"), ask.settings.default_namespace)
-        schema = self._schemas.get(ask.kind)
-        if schema:
-            return inputs, failures + [Failure(path, reason) for path, reason in schema.problems(inputs)]
-        return inputs, failures + list(_against_documents(ask, inputs))
+            old = readable(olds)
+            if dig(old, "metadata", "annotations", AUTONAMED) == "true":
+                name = dig(old, "metadata", "name")
+            else:
+                name = None if naming.disabled else naming.name(call)
+            if name:
+                inputs = put(news, ("metadata", "name"), name)
+                inputs = put(inputs, ("metadata", "annotations", AUTONAMED), "true")
+            else:
+                failures.append(Failure("metadata.name", "must be set, since auto-naming is disabled"))
+        namespace = dig(readable(inputs), "metadata", "namespace")
+        if call.settings.forces_namespace and not namespace and self._namespaced(call, inputs):
+            inputs = put(inputs, ("metadata", "namespace"), call.settings.default_namespace)
+        if schema := self._schemas.get(call.kind):
+            failures += schema.failures(inputs)
+        else:
+            failures += _against_documents(call.kind, inputs)
+        return inputs, failures
 
-    @override
-    def judge(self, ask: Ask, olds: Json, news: Json, found: list[Change]) -> Verdict:
-        """Replace where identity or an immutable field changed; first delete what would stand in its own way."""
-        forced = tuple(self._forced(ask, olds))
-        replaces = [str(change) for change in found if any(change.within(path) for path in forced)]
+    def replacement(self, call: ResourceCall, olds: Json, news: Json, changed: list[Change]) -> Replacement:
+        """Replace where identity or an immutable field changed, both inputs in readable form.
+
+        The old object is deleted first where the new one has its name.
+        """
+        fixed = (*_IDENTITY, *_fixed_fields(call, olds))
+        replaces = [str(change) for change in changed if any(change.within(path) for path in fixed)]
         named = dig(news, "metadata", "name")
         autonamed = dig(news, "metadata", "annotations", AUTONAMED) == "true"
         same = all(dig(olds, "metadata", field) == dig(news, "metadata", field) for field in ("name", "namespace"))
-        return Verdict(replaces, bool(replaces and named and same and not autonamed))
+        return Replacement(replaces, bool(replaces and named and same and not autonamed))
 
-    @override
-    def create(self, ask: Ask, inputs: Json, *, preview: bool) -> Made:
-        """As the provider does, a preview adds what a dry run tells only if the inputs are wholly known."""
-        if preview and holds_unknown(readable(inputs)):
-            return Made("", inputs)
-        key = self._key(ask, inputs)
+    def create(self, call: ResourceCall, inputs: Json, *, preview: bool) -> Outcome:
+        """Create the object; as the provider's, a preview tells a dry run's fields only of wholly known inputs."""
+        plain, cluster = readable(inputs), call.settings.cluster
+        if preview and holds_unknown(plain):
+            return Outcome("", inputs)
+        metadata = dig(plain, "metadata") or {}
+        name, namespace = metadata.get("name"), metadata.get("namespace") or call.settings.default_namespace
+        if not name or name is UNKNOWN:
+            raise Refused(f"{call.kind.kind}: name is required")
+        key = Key(call.kind.group, call.kind.kind, namespace if self._namespaced(call, inputs) else "", name)
         if preview:
-            self._store.rehearse(ask.settings.cluster, key, readable(inputs))
-            return Made("", _filled(inputs, {"metadata": _DRY_RUN}))
-        live = self._store.create(ask.settings.cluster, key, readable(inputs), ask.kind.resource)
-        return Made(_id(key), _filled(inputs, live))
+            self._store.rehearse(cluster, key, plain)
+            return Outcome("", _filled(inputs, {"metadata": _DRY_RUN}))
+        live = self._store.create(cluster, key, plain, call.kind.resource)
+        return Outcome(f"{key.namespace}/{key.name}" if key.namespace else key.name, _filled(inputs, live))
 
-    @override
-    def read(self, ask: Ask, identity: str, inputs: Json) -> Made:
-        """The object as it is, and as much of it as the program had set; all of it when it is imported."""
-        cluster, key = ask.settings.cluster, _key_of(ask, identity)
+    def read(self, call: ResourceCall, identity: str, inputs: Json) -> Outcome:
+        """The live object, and as its inputs the fields that the program had set; all of them in an import."""
+        cluster, key = call.settings.cluster, _key(call.kind, identity)
         live = self._store.read(cluster, key)
         if live is None:
-            return Made("", {})
-        own = self._store.own(cluster, key, live, readable(inputs)) if inputs else without_servers_own(live)
-        return Made(identity, with_secrets(live, inputs), with_secrets(own, inputs))
+            return Outcome("", {})
+        if inputs:
+            own = self._store.own(cluster, key, live, readable(inputs))
+        else:
+            metadata = {name: value for name, value in live["metadata"].items() if name not in _SET_BY_SERVER}
+            own = {**live, "metadata": metadata}
+        return Outcome(identity, with_secrets(live, inputs), with_secrets(own, inputs))
 
-    @override
-    def update(self, ask: Ask, identity: str, inputs: Json, *, preview: bool) -> Made:
-        """As the server's own dry run does, a preview refuses what the update would, unless a value is unknown."""
-        cluster, key = ask.settings.cluster, _key_of(ask, identity)
+    def update(self, call: ResourceCall, identity: str, inputs: Json, *, preview: bool) -> Outcome:
+        """Update in place; as a server's dry run, a preview refuses the same, unless a value is unknown."""
+        cluster, key, plain = call.settings.cluster, _key(call.kind, identity), readable(inputs)
         live = self._store.read(cluster, key)
-        schema = self._schemas.get(ask.kind)
+        schema = self._schemas.get(call.kind)
         problems = schema.errors(inputs, live) if schema and live else []
         if problems:
-            raise Refused(f'{ask.kind.kind} "{key.name}" is invalid: {"; ".join(problems)}')
+            raise Refused(f'{call.kind.kind} "{key.name}" is invalid: {"; ".join(problems)}')
         if not preview:
-            live = self._store.update(cluster, key, readable(inputs), ask.kind.resource)
-        elif not holds_unknown(readable(inputs)):
-            self._store.rehearse(cluster, key, readable(inputs))
-        return Made(identity, _filled(inputs, live) if live else inputs)
+            live = self._store.update(cluster, key, plain, call.kind.resource)
+        elif not holds_unknown(plain):
+            self._store.rehearse(cluster, key, plain)
+        return Outcome(identity, _filled(inputs, live) if live else inputs)
 
-    @override
-    def delete(self, ask: Ask, identity: str) -> None:
-        self._store.delete(ask.settings.cluster, _key_of(ask, identity))
+    def delete(self, call: ResourceCall, identity: str) -> None:
+        """Delete the object; deleting it twice is not an error."""
+        self._store.delete(call.settings.cluster, _key(call.kind, identity))
 
-    def _key(self, ask: Ask, inputs: Json) -> Key:
-        metadata = dig(readable(inputs), "metadata") or {}
-        name, namespace = metadata.get("name"), metadata.get("namespace") or ask.settings.default_namespace
-        if not name or name is UNKNOWN:
-            raise Refused(f"{ask.kind.kind}: name is required")
-        return Key(ask.kind.group, ask.kind.kind, namespace if self._namespaced(ask, inputs) else "", name)
-
-    def _namespaced(self, ask: Ask, inputs: Json) -> bool:
-        """Scope by the CRD, else by what is known of the kind; of a stranger, by whether a namespace is given."""
-        schema = self._schemas.get(ask.kind)
-        known = schema.namespaced if schema else ask.kind.namespaced
+    def _namespaced(self, call: ResourceCall, inputs: Json) -> bool:
+        """Scope by the CRD, else by the kind; a custom kind without CRD is namespaced where its inputs name one."""
+        schema = self._schemas.get(call.kind)
+        known = schema.namespaced if schema else call.kind.namespaced
         return bool(dig(readable(inputs), "metadata", "namespace")) if known is None else known
 
-    def _forced(self, ask: Ask, olds: Json) -> Iterator[Path]:
-        yield from IDENTITY
-        yield from IMMUTABLE.get((ask.kind.group, ask.kind.kind), ())
-        frozen = dig(olds, "immutable") is True
-        if ask.kind[::2] == ("", "Secret"):
-            yield ("type",)
-            if frozen or not ask.settings.secret_mutable:
-                yield from (("data",), ("stringData",))
-        if ask.kind[::2] == ("", "ConfigMap") and (frozen or not ask.settings.config_map_mutable):
-            yield from (("data",), ("binaryData",))
 
-
-def without_servers_own(live: Json) -> Json:
-    """What of an object is its author's: all but what a server fills in."""
-    metadata = {name: value for name, value in live["metadata"].items() if name not in _SERVERS_OWN}
-    return {**live, "metadata": metadata}
-
-
-def _key_of(ask: Ask, identity: str) -> Key:
-    namespace, _, name = identity.rpartition("/")
-    return Key(ask.kind.group, ask.kind.kind, namespace, name)
-
-
-def _against_documents(ask: Ask, inputs: Json) -> Iterator[Failure]:
-    """Yield what ``check`` would call an error by the documents of a kind that no CRD is at hand for."""
-    found: list[Problem] = []
-    if check := check_of(f"kubernetes:{ask.kind.group or 'core'}/{ask.kind.version}:{ask.kind.kind}"):
-        check(readable(inputs), (), found.append)
-    for problem in found:
+def _against_documents(kind: Kind, inputs: Json) -> Iterator[Failure]:
+    """Yield the errors that ``check`` would find by the documents of a kind that no CRD at hand defines."""
+    problems: list[Problem] = []
+    if check := check_of(f"kubernetes:{kind.group or 'core'}/{kind.version}:{kind.kind}"):
+        check(readable(inputs), (), problems.append)
+    for problem in problems:
         if problem.severity == "error":
             allowed = f"; allowed: {problem.allowed}" if problem.allowed else ""
             yield Failure(problem.path, f"{problem.message}{allowed}")
 
 
-def _unsupported(ask: Ask) -> Iterator[Failure]:
-    if ask.kind.kind.endswith("List"):
-        yield Failure("kind", "lists cannot be created; create the objects in them")
-    if ask.kind.kind.endswith("Patch"):
-        yield Failure("kind", "the stand-in provider patches no objects that others made")
-
-
-def _named(ask: Ask, olds: Json, news: Json, how: AutoName) -> tuple[Json, list[Failure]]:
-    """Give an object the name it got before, else one of ours, and mark it as such."""
-    if dig(olds, "metadata", "annotations", AUTONAMED) == "true":
-        name = dig(olds, "metadata", "name")
-    elif how.disabled:
-        return news, [Failure("metadata.name", "must be set, since auto-naming is disabled")]
-    else:
-        name = auto_name(ask, how)
-    return put(put(news, ("metadata", "name"), name), ("metadata", "annotations", AUTONAMED), "true"), []
+def _fixed_fields(call: ResourceCall, olds: Json) -> Iterator[PropertyPath]:
+    """Yield the fields whose change replaces an object of this kind, its identity apart."""
+    group, _, kind = call.kind
+    yield from (tuple(path.split(".")) for path in _TABLE["immutable"].get(group, {}).get(kind, ()))
+    frozen = dig(olds, "immutable") is True
+    if (group, kind) == ("", "Secret"):
+        yield ("type",)
+        if frozen or not call.settings.secret_mutable:
+            yield from (("data",), ("stringData",))
+    if (group, kind) == ("", "ConfigMap") and (frozen or not call.settings.config_map_mutable):
+        yield from (("data",), ("binaryData",))
 
 
 def _filled(inputs: Json, live: Json) -> Json:
-    """The inputs with what the server added, secrets and unknowns as they came."""
+    """The inputs with the fields that the server added, their secrets and unknowns left alone."""
     filled = inputs
-    for field in (*_SERVERS_OWN, "name", "namespace"):
+    for field in (*_SET_BY_SERVER, "name", "namespace"):
         if field in live["metadata"]:
             filled = put(filled, ("metadata", field), live["metadata"][field])
     return filled
 
 
-def _id(key: Key) -> str:
-    return f"{key.namespace}/{key.name}" if key.namespace else key.name
+def _key(kind: Kind, identity: str) -> Key:
+    namespace, _, name = identity.rpartition("/")
+    return Key(kind.group, kind.kind, namespace, name)
+
+
+class Releases:
+    """Releases by namespace and name, kept in ``store``; ``objects`` is where their namespaces are."""
+
+    def __init__(self, store: ObjectStore, objects: ObjectStore | ApiStore) -> None:
+        self._store = store
+        self._objects = objects
+
+    def check(self, call: ResourceCall, olds: Json, news: Json, naming: Naming) -> tuple[Json, list[Failure]]:
+        """Fill in the inputs that the provider fills in: name, namespace and time-out."""
+        inputs = dict(news)
+        inputs["name"] = inputs.get("name") or olds.get("name") or naming.name(call)
+        inputs["namespace"] = inputs.get("namespace") or call.settings.default_namespace
+        if not readable(inputs).get("skipAwait"):
+            inputs.setdefault("timeout", TIMEOUT_SECONDS)
+        return inputs, [] if inputs.get("chart") else [Failure("chart", "required, but missing")]
+
+    def replacement(self, _call: ResourceCall, _olds: Json, _news: Json, changed: list[Change]) -> Replacement:
+        """A release of another name or namespace is another release."""
+        return Replacement(
+            [str(change) for change in changed if any(change.within(path) for path in _RELEASE_IDENTITY)]
+        )
+
+    def create(self, call: ResourceCall, inputs: Json, *, preview: bool) -> Outcome:
+        """Record the release, with its namespace where it asks for one; a preview creates nothing and knows no id."""
+        if preview:
+            return Outcome("", {**inputs, "status": UNKNOWN_ON_WIRE, "resourceNames": UNKNOWN_ON_WIRE})
+        plain, cluster = readable(inputs), call.settings.cluster
+        key = Key(HELM, "Release", plain["namespace"], plain["name"])
+        if self._store.read(cluster, key) is not None:
+            raise Refused(f'release "{key.name}": cannot re-use a name that is still in use, it already exists')
+        if plain.get("createNamespace"):
+            self._objects.ensure_namespace(cluster, key.namespace)
+        if self._objects.has_namespace(cluster, key.namespace):
+            self._store.ensure_namespace(cluster, key.namespace)  # which may be another store
+        live = self._store.create(cluster, key, {**plain, "status": _status(plain, 1)}, "releases")
+        self._create_secret(cluster, live)
+        return Outcome(f"{key.namespace}/{key.name}", _outputs(inputs, live))
+
+    def read(self, call: ResourceCall, identity: str, inputs: Json) -> Outcome:
+        """The release as it is recorded, and the inputs that the program had set; all of them in an import."""
+        live = self._store.read(call.settings.cluster, Key(HELM, "Release", *identity.split("/", 1)))
+        if live is None:
+            return Outcome("", {})
+        live.pop("metadata")
+        own = pruned(live, readable(inputs)) if inputs else {k: v for k, v in live.items() if k != "status"}
+        return Outcome(identity, with_secrets(_outputs(live, live), inputs), with_secrets(own, inputs))
+
+    def update(self, call: ResourceCall, identity: str, inputs: Json, *, preview: bool) -> Outcome:
+        """Record the release's next revision."""
+        if preview:
+            return Outcome(identity, {**inputs, "status": UNKNOWN_ON_WIRE, "resourceNames": UNKNOWN_ON_WIRE})
+        key, cluster = Key(HELM, "Release", *identity.split("/", 1)), call.settings.cluster
+        old = self._store.read(cluster, key)
+        if old is None:
+            raise Refused(f'release "{key.name}" not found')
+        plain = readable(inputs)
+        status = _status(plain, old["status"]["revision"] + 1)
+        live = self._store.update(cluster, key, {**plain, "status": status}, "releases")
+        self._delete_secret(cluster, old)
+        self._create_secret(cluster, live)
+        return Outcome(identity, _outputs(inputs, live))
+
+    def delete(self, call: ResourceCall, identity: str) -> None:
+        """Forget the release; deleting it twice is not an error."""
+        key, cluster = Key(HELM, "Release", *identity.split("/", 1)), call.settings.cluster
+        if (old := self._store.read(cluster, key)) is not None:
+            self._delete_secret(cluster, old)
+        self._store.delete(cluster, key)
+
+    def _create_secret(self, cluster: str, release: Json) -> None:
+        """Write Helm's own record of a release into an API server, where others look for it."""
+        status = release["status"]
+        if self._objects is self._store or not self._objects.has_namespace(cluster, status["namespace"]):
+            return
+        key = _secret(status)
+        record = {"chart": {"metadata": {"version": status["version"]}}, "config": release.get("values") or {}}
+        packed = base64.b64encode(base64.b64encode(gzip.compress(json.dumps(record).encode())))
+        labels = {"owner": "helm", "name": status["name"], "status": "deployed", "version": str(status["revision"])}
+        metadata = {"name": key.name, "namespace": key.namespace, "labels": labels}
+        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "helm.sh/release.v1"}
+        self._objects.create(cluster, key, {**secret, "data": {"release": packed.decode()}}, "secrets")
+
+    def _delete_secret(self, cluster: str, release: Json) -> None:
+        if self._objects is not self._store:
+            self._objects.delete(cluster, _secret(release["status"]))
+
+
+def _secret(status: Json) -> Key:
+    return Key("", "Secret", status["namespace"], f"sh.helm.release.v1.{status['name']}.v{status['revision']}")
+
+
+def _status(plain: Json, revision: int) -> Json:
+    """Without a version Helm would install the newest, and which one that is cannot be known here."""
+    return {
+        "name": plain["name"],
+        "namespace": plain["namespace"],
+        "revision": revision,
+        "status": "deployed",
+        "chart": str(plain["chart"]).rstrip("/").rpartition("/")[2],
+        "version": plain.get("version", ""),
+    }
+
+
+def _outputs(inputs: Json, live: Json) -> dict[str, Any]:
+    return {**inputs, "status": live["status"], "resourceNames": {}}

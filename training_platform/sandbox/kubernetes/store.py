@@ -1,8 +1,9 @@
-"""The objects of every cluster, in memory and, if asked, in a JSON file that survives a restart.
+"""The light store: the objects of every cluster in memory and, if asked, in a JSON file that survives a restart.
 
-Objects are kept by group, not by version: a cluster serves one object in all versions of its kind. What a server fills
-in is deterministic, so two runs of a program have equal states: ``uid`` from the object's identity, ``resourceVersion``
-counting its updates from 1, one fixed ``creationTimestamp``. The file holds secrets in plain text, as a cluster does.
+Objects are kept by group, not by version: a cluster serves one object in all versions of its kind. Fields that a
+server fills in are deterministic, so two runs of a program have equal states: ``uid`` from the object's identity,
+``resourceVersion`` counting its updates from 1, one fixed ``creationTimestamp``. No controller runs, so status fields
+stay empty. The file holds secrets in plain text, as a cluster does.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ import json
 import uuid
 from pathlib import Path
 from threading import RLock
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from training_platform.sandbox.files import BrokenFile, read_json, write_whole
 from training_platform.sandbox.kubernetes.values import Json, pruned
 
 CREATED: Final = "2026-01-01T00:00:00Z"
+HELM: Final = "helm.sh"  # the group of Helm releases, which are kept here even where objects are in API servers
 # The last two are GKE's, for managed Prometheus.
 BUILT_IN: Final = frozenset({"default", "kube-system", "kube-public", "kube-node-lease", "gmp-system", "gmp-public"})
 
@@ -26,7 +28,7 @@ class Refused(Exception):
 
 
 class Key(NamedTuple):
-    """What makes an object the same object; ``namespace`` is empty for cluster-scoped kinds."""
+    """An object's identity within a cluster; ``namespace`` is empty for cluster-scoped kinds."""
 
     group: str
     kind: str
@@ -34,36 +36,12 @@ class Key(NamedTuple):
     name: str
 
 
-class ObjectStore(Protocol):
-    """Where the objects of every cluster are; ``resource`` is the plural by which a refusal calls an object."""
+class ObjectStore:
+    """Objects by cluster and key, as ``ApiStore`` has them in real API servers.
 
-    def read(self, cluster: str, key: Key) -> Json | None:
-        """An object, or ``None``."""
-
-    def own(self, cluster: str, key: Key, live: Json, inputs: Json) -> Json:
-        """What of a live object the program had set with ``inputs``."""
-
-    def rehearse(self, cluster: str, key: Key, obj: Json) -> None:
-        """Refuse in a preview what a create or an update would refuse, and change nothing."""
-
-    def create(self, cluster: str, key: Key, obj: Json, resource: str) -> Json:
-        """Keep a new object; returns it with what the server filled in."""
-
-    def update(self, cluster: str, key: Key, obj: Json, resource: str) -> Json:
-        """Put an object in the place of the one with its key; fields that it lacks are gone."""
-
-    def delete(self, cluster: str, key: Key) -> None:
-        """Delete an object, and with a namespace all that is in it; deleting it twice is not an error."""
-
-    def has_namespace(self, cluster: str, name: str) -> bool:
-        """Whether objects can be put into a namespace."""
-
-    def ensure_namespace(self, cluster: str, name: str) -> None:
-        """Create a namespace unless it is there."""
-
-
-class Store:
-    """Objects by cluster and key. Safe to use from several threads; what it returns is the caller's own copy."""
+    Safe to use from several threads; each object that it returns is the caller's own copy. ``resource`` is the plural
+    by which a refusal calls an object.
+    """
 
     def __init__(self, file: Path | None = None) -> None:
         self._file = file
@@ -82,22 +60,22 @@ class Store:
             return sorted({cluster for cluster, _ in self._objects})
 
     def keys(self, cluster: str) -> list[Key]:
-        """What a cluster holds; built-in namespaces are not counted."""
+        """The keys of a cluster's objects; built-in namespaces are not counted."""
         with self._lock:
             return sorted(key for owner, key in self._objects if owner == cluster)
 
     def read(self, cluster: str, key: Key) -> Json | None:
         """An object, or ``None``."""
         with self._lock:
-            found = self._objects.get((cluster, key))
-            return None if found is None else _copied(found)
+            obj = self._objects.get((cluster, key))
+            return None if obj is None else _copied(obj)
 
-    def own(self, cluster: str, key: Key, live: Json, inputs: Json) -> Json:  # noqa: ARG002 # as in ObjectStore
-        """The fields that the program named; nothing here spells a value in its own way."""
+    def own(self, cluster: str, key: Key, live: Json, inputs: Json) -> Json:  # noqa: ARG002 # as in ApiStore
+        """The fields of a live object that the program set; no value is spelt differently here."""
         return pruned(live, inputs)
 
     def rehearse(self, cluster: str, key: Key, obj: Json) -> None:
-        """Nothing is refused here that a preview could know."""
+        """Refuse in a preview what a create or an update would refuse: nothing that this store could know."""
 
     def has_namespace(self, cluster: str, name: str) -> bool:
         """Whether objects can be put into a namespace."""
@@ -105,23 +83,22 @@ class Store:
             return name in BUILT_IN or (cluster, _namespace(name)) in self._objects
 
     def create(self, cluster: str, key: Key, obj: Json, resource: str) -> Json:
-        """Keep a new object; ``resource`` is the plural by which a refusal calls it."""
+        """Keep a new object; returns it with the fields that the server fills in."""
         with self._lock:
             built_in = key == _namespace(key.name) and key.name in BUILT_IN
             if built_in or (cluster, key) in self._objects:
                 raise Refused(f'{resource} "{key.name}" already exists')
             if key.namespace and not self.has_namespace(cluster, key.namespace):
                 raise Refused(f'namespaces "{key.namespace}" not found')
-            return self._keep(cluster, key, obj, _born(cluster, key))
+            return self._keep(cluster, key, obj, "1")
 
     def update(self, cluster: str, key: Key, obj: Json, resource: str) -> Json:
-        """Put an object in the place of the one with its key; fields that it lacks are gone."""
+        """Put an object in the place of the one with its key; fields that it lacks are deleted."""
         with self._lock:
             old = self._objects.get((cluster, key))
             if old is None:
                 raise Refused(f'{resource} "{key.name}" not found')
-            version = str(int(old["metadata"]["resourceVersion"]) + 1)
-            return self._keep(cluster, key, obj, {**_born(cluster, key), "resourceVersion": version})
+            return self._keep(cluster, key, obj, str(int(old["metadata"]["resourceVersion"]) + 1))
 
     def delete(self, cluster: str, key: Key) -> None:
         """Delete an object, and with a namespace all that is in it; deleting it twice is not an error."""
@@ -142,7 +119,14 @@ class Store:
                 obj = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
                 self.create(cluster, _namespace(name), obj, "namespaces")
 
-    def _keep(self, cluster: str, key: Key, obj: Json, filled: Json) -> Json:
+    def _keep(self, cluster: str, key: Key, obj: Json, version: str) -> Json:
+        filled = {
+            "name": key.name,
+            "uid": str(uuid.uuid5(uuid.NAMESPACE_URL, "/".join((cluster, *key)))),
+            "resourceVersion": version,
+            "creationTimestamp": CREATED,
+            **({"namespace": key.namespace} if key.namespace else {}),
+        }
         kept = {**obj, "metadata": {**obj.get("metadata", {}), **filled}}
         self._save({**self._objects, (cluster, key): _copied(kept)})
         return _copied(kept)
@@ -156,16 +140,6 @@ class Store:
             except OSError as error:
                 raise Refused(f"the stand-in cannot write its objects: {error.strerror or error}") from error
         self._objects = objects
-
-
-def _born(cluster: str, key: Key) -> Json:
-    filled = {
-        "name": key.name,
-        "uid": str(uuid.uuid5(uuid.NAMESPACE_URL, "/".join((cluster, *key)))),
-        "resourceVersion": "1",
-        "creationTimestamp": CREATED,
-    }
-    return {**filled, "namespace": key.namespace} if key.namespace else filled
 
 
 def _namespace(name: str) -> Key:

@@ -1,4 +1,4 @@
-"""Property values as the engine sends them: what is in them, and changes that leave secrets and unknowns as they came.
+"""Property values as the engine sends them, changes that leave their secrets and unknowns alone, and differences.
 
 Most code keeps values as they were sent, and asks ``readable`` for a copy without secrets, in which every unknown is
 ``UNKNOWN``.
@@ -7,8 +7,9 @@ Most code keeps values as they were sent, and asks ``readable`` for a copy witho
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from itertools import zip_longest
+from typing import Any, Literal, NamedTuple
 
 from google.protobuf.struct_pb2 import Struct
 
@@ -16,6 +17,7 @@ from training_platform.checks.planning.wire import SECRET, SIGNATURE, as_sent
 from training_platform.resources.planned import UNKNOWN
 
 Json = dict[str, Any]  # a JSON object whose shape is a CRD's or a chart's business, not ours
+PropertyPath = tuple[str | int, ...]
 
 
 def from_struct(struct: Struct) -> Json:
@@ -24,15 +26,26 @@ def from_struct(struct: Struct) -> Json:
 
 
 def to_struct(value: Mapping[str, Any]) -> Struct:
-    """Write a value as it came back into protobuf."""
+    """Write values as the engine sends them into a protobuf struct."""
     struct = Struct()
     struct.update(value)
     return struct
 
 
 def is_secret(value: Any) -> bool:
-    """Whether a value as it came is wrapped as a secret."""
+    """Whether a value as the engine sent it is wrapped as a secret."""
     return isinstance(value, Mapping) and value.get(SIGNATURE) == SECRET
+
+
+def with_secrets(value: Any, like: Any) -> Any:
+    """Mark as secret in ``value`` what is secret in ``like``, a value as the engine sent it."""
+    if is_secret(like):
+        return {SIGNATURE: SECRET, "value": with_secrets(value, like["value"])}
+    if isinstance(value, dict) and isinstance(like, Mapping):
+        return {name: with_secrets(item, like.get(name)) for name, item in value.items()}
+    if isinstance(value, list) and isinstance(like, list):
+        return [with_secrets(item, like[i] if i < len(like) else None) for i, item in enumerate(value)]
+    return value
 
 
 def dig(value: Any, *path: str) -> Any:
@@ -47,11 +60,11 @@ def dig(value: Any, *path: str) -> Any:
 def has_condition(obj: Json, kind: str) -> bool:
     """Whether the status of an object says that a condition, such as ``Ready``, holds."""
     conditions = dig(obj, "status", "conditions") or []
-    return any(each["type"] == kind and each["status"] == "True" for each in conditions)
+    return any(condition["type"] == kind and condition["status"] == "True" for condition in conditions)
 
 
 def put(value: Json, path: tuple[str, ...], item: Any) -> Json:
-    """Copy a value as it came with one field set, inside secrets too; unchanged where an unknown stands in the way."""
+    """Copy a value as the engine sent it and set one field, inside secrets too; below an unknown nothing is set."""
     changed = copy.deepcopy(value)
     here: Any = changed
     for name in path[:-1]:
@@ -65,7 +78,7 @@ def put(value: Json, path: tuple[str, ...], item: Any) -> Json:
 
 
 def pruned(live: Json, like: Json) -> Json:
-    """What of a live object an earlier set of inputs had set; fields that others filled in are left out."""
+    """The fields of a live object that earlier inputs had set; fields that a server or others set are left out."""
     return {
         name: pruned(item, like[name]) if isinstance(item, dict) and isinstance(like[name], dict) else item
         for name, item in live.items()
@@ -73,12 +86,46 @@ def pruned(live: Json, like: Json) -> Json:
     }
 
 
-def with_secrets(value: Any, like: Any) -> Any:
-    """Mark as secret in ``value`` what is secret in ``like``, a value as it came."""
-    if is_secret(like):
-        return {SIGNATURE: SECRET, "value": with_secrets(value, like["value"])}
-    if isinstance(value, dict) and isinstance(like, Mapping):
-        return {name: with_secrets(item, like.get(name)) for name, item in value.items()}
-    if isinstance(value, list) and isinstance(like, list):
-        return [with_secrets(item, like[i] if i < len(like) else None) for i, item in enumerate(value)]
-    return value
+class Change(NamedTuple):
+    """One property that was added, deleted or updated."""
+
+    path: PropertyPath
+    kind: Literal["add", "delete", "update"]
+
+    def within(self, path: PropertyPath) -> bool:
+        """Whether the change touches ``path``: at it, below it, or by adding or deleting something above it."""
+        shared = min(len(path), len(self.path))
+        return self.path[:shared] == path[:shared]
+
+    def __str__(self) -> str:
+        return text(self.path)
+
+
+def changes(old: Any, new: Any, path: PropertyPath = ()) -> Iterator[Change]:
+    """Compare readable values; a null counts as absent, and an unknown differs from every known value."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for name in sorted(old.keys() | new.keys()):
+            yield from changes(old.get(name), new.get(name), (*path, name))
+    elif isinstance(old, list) and isinstance(new, list):
+        for i, (before, after) in enumerate(zip_longest(old, new)):
+            yield from changes(before, after, (*path, i))
+    elif old is None and new is not None:
+        yield Change(path, "add")
+    elif new is None and old is not None:
+        yield Change(path, "delete")
+    elif old != new or isinstance(old, bool) is not isinstance(new, bool):
+        yield Change(path, "update")
+
+
+def text(path: PropertyPath) -> str:
+    """Write a path as the engine does: ``spec.flavors[0]["example.com/key"]``."""
+    written = ""
+    for step in path:
+        if isinstance(step, int):
+            written += f"[{step}]"
+        elif any(mark in step for mark in '."[]'):
+            escaped = step.replace('"', '\\"')
+            written += f'["{escaped}"]'
+        else:
+            written += f".{step}" if written else step
+    return written

@@ -12,7 +12,7 @@ from typing import Final
 
 from training_platform.checks.reports.wording import counted
 from training_platform.resources.register import RELEASE
-from training_platform.sandbox.kubernetes.store import Store
+from training_platform.sandbox.kubernetes.store import ObjectStore
 from training_platform.sandbox.run.engine import tools
 from training_platform.sandbox.run.folder import Folder
 from training_platform.sandbox.run.problems import CannotRun
@@ -28,7 +28,7 @@ def api_server_programs(folder: Folder, *, asked_for: bool) -> Path | None:
     """
     if not asked_for and not folder.api_servers.exists():
         return None
-    if not folder.api_servers.exists() and Store(folder.kubernetes).clusters():
+    if not folder.api_servers.exists() and ObjectStore(folder.kubernetes).clusters():
         raise CannotRun(
             f"{folder.path} has its Kubernetes objects in the stand-in: name another --workspace for --api-server."
         )

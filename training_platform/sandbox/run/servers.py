@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from training_platform.config.reading.clock import today
 from training_platform.config.workspace import Workspace
@@ -21,14 +21,13 @@ from training_platform.sandbox.cloud.state.projects import Projects
 from training_platform.sandbox.cloud.state.settings import Settings
 from training_platform.sandbox.cloud.state.store import Store
 from training_platform.sandbox.files import read_json
-from training_platform.sandbox.kubernetes.api_servers.api_store import ApiStore
-from training_platform.sandbox.kubernetes.api_servers.control_plane import ControlPlanes
-from training_platform.sandbox.kubernetes.controllers.operators import Operators
-from training_platform.sandbox.kubernetes.controllers.programs import Binaries
-from training_platform.sandbox.kubernetes.server import serve as serve_kubernetes
-from training_platform.sandbox.kubernetes.store import Store as ObjectStore
+from training_platform.sandbox.kubernetes.api_servers import ControlPlanes
+from training_platform.sandbox.kubernetes.api_store import ApiStore
+from training_platform.sandbox.kubernetes.controllers import ReleaseControllers, find_binaries
+from training_platform.sandbox.kubernetes.nodes import NodePool, node_objects
+from training_platform.sandbox.kubernetes.plugin import serve as serve_kubernetes
+from training_platform.sandbox.kubernetes.store import ObjectStore
 from training_platform.sandbox.run.folder import Folder, is_alive
-from training_platform.sandbox.run.nodes import nodes
 from training_platform.sandbox.run.problems import CannotRun
 
 # Of the shortest operation: with more, a run spends a noticeable part of its time asleep between two polls.
@@ -148,10 +147,18 @@ def _api_store(
         return
     with (
         ControlPlanes(programs, folder.api_servers) as planes,
-        Operators(planes, Binaries.of_settings(programs), releases, partial(nodes, cloud.store)) as operators,
+        ReleaseControllers(planes, find_binaries(programs), releases, partial(cluster_nodes, cloud.store)) as operators,
         ApiStore(planes, crds, operators) as store,
     ):
         yield store
+
+
+def cluster_nodes(store: Store, cluster: str) -> dict[str, dict[str, Any]]:
+    """Return the Node objects of a cluster of the local cloud by name; ``cluster`` is its full name in the GKE API."""
+    prefix = f"container/{cluster}/nodePools/"
+    pools = (record for record in store.all() if record.name.startswith(prefix))
+    name = cluster.rpartition("/")[2]
+    return node_objects(NodePool(name, pool.id, pool.body, pool.meta.get("nodes", 0)) for pool in pools)
 
 
 @contextmanager

@@ -19,9 +19,9 @@ from training_platform.cli.main import app
 from training_platform.config.workspace import read_workspace
 from training_platform.resources.kueue import objects
 from training_platform.resources.kueue.configuration import configuration
-from training_platform.sandbox.kubernetes.api_servers.control_plane import Access, ControlPlanes
-from training_platform.sandbox.kubernetes.controllers.controllers import Controllers
-from training_platform.sandbox.kubernetes.schemas import crds
+from training_platform.sandbox.kubernetes.api_servers import Access, ControlPlanes
+from training_platform.sandbox.kubernetes.controllers import Controllers
+from training_platform.sandbox.kubernetes.definitions import read_definitions
 
 Json = dict[str, Any]
 SECONDS = 60.0
@@ -118,7 +118,7 @@ def cluster(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cl
     """Start a cluster with controllers, flavors, queues of team vision, and 8 nodes of 8 H100."""
     folder = Path(os.environ["KUBEBUILDER_ASSETS"])
     binaries = needed_binaries((*NEEDED, "jobset"))
-    definitions = [each for name in KINDS for each in crds.definitions(folder_of(name))]
+    definitions = [each for name in KINDS for each in read_definitions(folder_of(name))]
     place = tmp_path_factory.mktemp("cluster")
     with ControlPlanes(folder, place) as planes:
         access = planes.access(CLUSTER)

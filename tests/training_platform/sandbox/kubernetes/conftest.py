@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.training_platform.sandbox.kubernetes.client import Client, connect
-from training_platform.sandbox.kubernetes.schemas.crds import CrdSchema, load_crds
-from training_platform.sandbox.kubernetes.server import serve
-from training_platform.sandbox.kubernetes.store import Store
+from training_platform.sandbox.kubernetes.definitions import CrdSchema, load_crds
+from training_platform.sandbox.kubernetes.plugin import serve
+from training_platform.sandbox.kubernetes.store import ObjectStore
 
 
 @pytest.fixture(scope="session")
@@ -28,12 +28,12 @@ def crds(schemas: Path) -> dict[tuple[str, str, str], CrdSchema]:
 
 
 @pytest.fixture
-def store() -> Store:
-    return Store()
+def store() -> ObjectStore:
+    return ObjectStore()
 
 
 @pytest.fixture
-def cluster(store: Store) -> Iterator[Client]:
+def cluster(store: ObjectStore) -> Iterator[Client]:
     """A provider for the cluster ``tests``, without CRDs, whose objects are in ``store``."""
     with serve(store=store) as port, connect(port) as client:
         client.configure(clusterIdentifier="tests")
@@ -41,7 +41,7 @@ def cluster(store: Store) -> Iterator[Client]:
 
 
 @pytest.fixture
-def strict(schemas: Path, store: Store) -> Iterator[Client]:
+def strict(schemas: Path, store: ObjectStore) -> Iterator[Client]:
     """The same, with the upstream CRDs."""
     with serve(store=store, crds=[schemas]) as port, connect(port) as client:
         client.configure(clusterIdentifier="tests")

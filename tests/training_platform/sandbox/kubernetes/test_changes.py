@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from training_platform.resources.planned import UNKNOWN
-from training_platform.sandbox.kubernetes.changes import Change, changes, text
+from training_platform.sandbox.kubernetes.values import Change, changes, text
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from training_platform.sandbox.kubernetes.server import serve
-from training_platform.sandbox.kubernetes.store import Key, Store
+from training_platform.sandbox.kubernetes.plugin import serve
+from training_platform.sandbox.kubernetes.store import Key, ObjectStore
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
 
@@ -74,7 +74,7 @@ Start = Callable[[str], Pulumi]
 
 
 @pytest.fixture
-def start(tmp_path: Path, schemas: Path, store: Store) -> Iterator[Start]:
+def start(tmp_path: Path, schemas: Path, store: ObjectStore) -> Iterator[Start]:
     """Write a program and give a function that runs ``pulumi`` on its stack ``dev``, with state in a local folder."""
     with serve(store=store, crds=[schemas]) as port:
         environment = {
@@ -113,7 +113,7 @@ def outputs(pulumi: Pulumi) -> Any:
     return json.loads(done(pulumi("stack", "output", "--json")))
 
 
-def test_a_platform_is_previewed_deployed_changed_and_destroyed(start: Start, store: Store) -> None:
+def test_a_platform_is_previewed_deployed_changed_and_destroyed(start: Start, store: ObjectStore) -> None:
     pulumi = start(PLATFORM)
 
     assert "+ 6 to create" in done(pulumi("preview"))
@@ -151,7 +151,9 @@ def test_a_preview_refuses_what_the_definition_refuses(start: Start) -> None:
     assert "unknown field; nearest: 'cohortName'" in ran.stdout + ran.stderr
 
 
-def test_clusters_are_kept_apart_and_a_replacement_comes_before_its_original_goes(start: Start, store: Store) -> None:
+def test_clusters_are_kept_apart_and_a_replacement_comes_before_its_original_goes(
+    start: Start, store: ObjectStore
+) -> None:
     pulumi = start(CLUSTERS)
 
     assert "+ 6 to create" in done(pulumi("preview"))

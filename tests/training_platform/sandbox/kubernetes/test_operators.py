@@ -6,27 +6,25 @@ from pathlib import Path
 
 import pytest
 
-from training_platform.sandbox.kubernetes.api_servers.control_plane import ControlPlanes, context
-from training_platform.sandbox.kubernetes.controllers.operators import KINDS, Operators
-from training_platform.sandbox.kubernetes.controllers.programs import VARIABLES, Binaries
-from training_platform.sandbox.kubernetes.store import Store
+from training_platform.sandbox.kubernetes.api_servers import ControlPlanes, context
+from training_platform.sandbox.kubernetes.controllers import IN_SANDBOX, PROGRAMS, ReleaseControllers, find_binaries
+from training_platform.sandbox.kubernetes.store import ObjectStore
 
 
 def able(folder: Path, *kinds: str) -> list[str]:
-    binaries = Binaries.of_settings(folder)
-    operators = Operators(ControlPlanes(folder, folder), binaries, Store(), lambda _: {})
-    return operators.able({kind: {} for kind in kinds})
+    controllers = ReleaseControllers(ControlPlanes(folder, folder), find_binaries(folder), ObjectStore(), lambda _: {})
+    return controllers.able(kinds)
 
 
 @pytest.fixture(autouse=True)
 def nothing_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    for name in VARIABLES.values():
-        monkeypatch.delenv(name, raising=False)
+    for program in PROGRAMS.values():
+        monkeypatch.delenv(program.variable, raising=False)
 
 
 def test_without_programs_no_controller_runs(tmp_path: Path) -> None:
-    assert able(tmp_path, *KINDS.values()) == []
+    assert able(tmp_path, *IN_SANDBOX.values()) == []
 
 
 @pytest.mark.parametrize("by_path", [True, False])
@@ -38,8 +36,8 @@ def test_a_controller_runs_whose_program_is_named_and_whose_kinds_are_defined(
     if not by_path:
         monkeypatch.setenv("TRAINING_PLATFORM_KUEUE", str(program))
 
-    assert able(tmp_path, *KINDS.values()) == ["kueue"]
-    assert able(tmp_path, KINDS["jobset"]) == []
+    assert able(tmp_path, *IN_SANDBOX.values()) == ["kueue"]
+    assert able(tmp_path, IN_SANDBOX["jobset"]) == []
 
 
 @pytest.mark.parametrize(

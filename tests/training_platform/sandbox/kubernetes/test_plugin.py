@@ -12,9 +12,9 @@ from pulumi.runtime.rpc import UNKNOWN as UNKNOWN_ON_WIRE
 
 from tests.training_platform.sandbox.kubernetes.client import CallRefused, Client, connect
 from training_platform.checks.planning.wire import SECRET, SIGNATURE
-from training_platform.sandbox.kubernetes import server
-from training_platform.sandbox.kubernetes.server import serve
-from training_platform.sandbox.kubernetes.store import Key, Store
+from training_platform.sandbox.kubernetes import plugin
+from training_platform.sandbox.kubernetes.plugin import serve
+from training_platform.sandbox.kubernetes.store import Key, ObjectStore
 from training_platform.sandbox.kubernetes.values import Json, dig
 
 NAMESPACE = "kubernetes:core/v1:Namespace"
@@ -36,7 +36,7 @@ def secret(value: Any) -> Json:
     return {SIGNATURE: SECRET, "value": value}
 
 
-def test_an_object_lives_from_check_to_delete(cluster: Client, store: Store) -> None:
+def test_an_object_lives_from_check_to_delete(cluster: Client, store: ObjectStore) -> None:
     inputs, failures = cluster.check(CONFIG_MAP, "cm", obj(namespace="default", data={"a": "1"}))
     assert failures == {}
 
@@ -81,7 +81,7 @@ def test_an_id_tells_the_namespace_of_what_has_one(cluster: Client, token: str, 
     assert cluster.create(token, "x", inputs)[0] == identity
 
 
-def test_a_preview_makes_nothing(cluster: Client, store: Store) -> None:
+def test_a_preview_makes_nothing(cluster: Client, store: ObjectStore) -> None:
     inputs = obj(data={"a": "1"})
     identity, made = cluster.create(CONFIG_MAP, "cm", inputs, preview=True)
     assert (identity, made["data"]) == ("", {"a": "1"})
@@ -271,7 +271,7 @@ def test_a_providers_namespace_is_given_to_what_has_none(cluster: Client) -> Non
     assert cluster.check(CLUSTER_QUEUE, "q", obj())[0] == obj()
 
 
-def test_reading_shows_what_others_changed(cluster: Client, store: Store) -> None:
+def test_reading_shows_what_others_changed(cluster: Client, store: ObjectStore) -> None:
     inputs = obj(data={"a": "1"})
     cluster.create(CONFIG_MAP, "cm", inputs)
     store.update("tests", Key("", "ConfigMap", "default", "x"), {"data": {"a": "9", "b": "2"}}, "configmaps")
@@ -314,7 +314,7 @@ def test_a_type_that_names_no_kind_is_refused(cluster: Client) -> None:
         cluster.check("kubernetes:index:Thing", "x", obj())
 
 
-def test_a_provider_sees_the_cluster_of_its_own_connection(store: Store) -> None:
+def test_a_provider_sees_the_cluster_of_its_own_connection(store: ObjectStore) -> None:
     with serve(store=store) as port, connect(port) as a, connect(port) as b:
         a.configure(clusterIdentifier="a")
         b.configure(clusterIdentifier="b")
@@ -326,7 +326,7 @@ def test_a_provider_sees_the_cluster_of_its_own_connection(store: Store) -> None
         assert store.clusters() == ["b"]
 
 
-def test_an_unconfigured_connection_is_served_only_where_there_is_no_choice(store: Store) -> None:
+def test_an_unconfigured_connection_is_served_only_where_there_is_no_choice(store: ObjectStore) -> None:
     with serve(store=store) as port, connect(port) as a, connect(port) as b, connect(port) as stranger:
         with pytest.raises(CallRefused, match="never configured"):
             stranger.create(NAMESPACE, "ns", obj("one"))
@@ -339,8 +339,8 @@ def test_an_unconfigured_connection_is_served_only_where_there_is_no_choice(stor
     assert store.keys("a") == [Key("", "Namespace", "", "one")]
 
 
-def test_connections_of_engines_that_ended_are_forgotten(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "_MOST_PROVIDERS", 2)
+def test_connections_of_engines_that_ended_are_forgotten(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plugin, "_MOST_PROVIDERS", 2)
     with serve(store=store) as port, ExitStack() as stack:
         clients = [stack.enter_context(connect(port)) for _ in range(3)]
         for index, client in enumerate(clients):

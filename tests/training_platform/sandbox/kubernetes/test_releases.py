@@ -7,7 +7,7 @@ from pulumi.runtime.rpc import UNKNOWN as UNKNOWN_ON_WIRE
 
 from tests.training_platform.sandbox.kubernetes.client import CallRefused, Client
 from training_platform.checks.planning.wire import SECRET, SIGNATURE
-from training_platform.sandbox.kubernetes.store import Key, Store
+from training_platform.sandbox.kubernetes.store import Key, ObjectStore
 from training_platform.sandbox.kubernetes.values import Json
 
 RELEASE = "kubernetes:helm.sh/v3:Release"
@@ -27,7 +27,7 @@ def release(**fields: object) -> Json:
     }
 
 
-def test_a_release_is_deployed_with_its_namespace(cluster: Client, store: Store) -> None:
+def test_a_release_is_deployed_with_its_namespace(cluster: Client, store: ObjectStore) -> None:
     inputs, failures = cluster.check(RELEASE, "kueue", release())
     identity, made = cluster.create(RELEASE, "kueue", inputs)
 
@@ -45,7 +45,7 @@ def test_a_release_is_deployed_with_its_namespace(cluster: Client, store: Store)
     assert store.keys("tests") == [Key("", "Namespace", "", "kueue-system"), KUEUE]
 
 
-def test_a_preview_knows_no_status(cluster: Client, store: Store) -> None:
+def test_a_preview_knows_no_status(cluster: Client, store: ObjectStore) -> None:
     identity, made = cluster.create(RELEASE, "kueue", release(), preview=True)
 
     assert (identity, made["status"], made["chart"]) == ("", UNKNOWN_ON_WIRE, CHART)
@@ -66,7 +66,7 @@ def test_a_release_needs_a_chart(cluster: Client) -> None:
     assert cluster.check(RELEASE, "kueue", {"name": "x"})[1] == {"chart": "required, but missing"}
 
 
-def test_a_release_needs_a_namespace_to_be_in(cluster: Client, store: Store) -> None:
+def test_a_release_needs_a_namespace_to_be_in(cluster: Client, store: ObjectStore) -> None:
     with pytest.raises(CallRefused, match='namespaces "kueue-system" not found'):
         cluster.create(RELEASE, "kueue", release(createNamespace=False))
     assert store.keys("tests") == []
@@ -79,7 +79,7 @@ def test_a_name_is_used_once(cluster: Client) -> None:
         cluster.create(RELEASE, "other", release())
 
 
-def test_an_upgrade_counts_revisions_and_a_preview_does_not(cluster: Client, store: Store) -> None:
+def test_an_upgrade_counts_revisions_and_a_preview_does_not(cluster: Client, store: ObjectStore) -> None:
     cluster.create(RELEASE, "kueue", release())
 
     cluster.update(RELEASE, "kueue", "kueue-system/kueue", release(version="0.20.0"), preview=True)
@@ -125,7 +125,7 @@ def test_an_import_reads_all_that_was_asked_for(cluster: Client) -> None:
     assert cluster.read(RELEASE, "kueue", "kueue-system/kueue")[2] == release()
 
 
-def test_uninstalling_leaves_the_namespace(cluster: Client, store: Store) -> None:
+def test_uninstalling_leaves_the_namespace(cluster: Client, store: ObjectStore) -> None:
     cluster.create(RELEASE, "kueue", release())
 
     cluster.delete(RELEASE, "kueue", "kueue-system/kueue")

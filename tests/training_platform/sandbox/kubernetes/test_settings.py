@@ -9,7 +9,7 @@ import yaml
 from pulumi.runtime.rpc import UNKNOWN as UNKNOWN_ON_WIRE
 
 from training_platform.checks.planning.wire import SECRET, SIGNATURE
-from training_platform.sandbox.kubernetes.settings import changed_settings, configured, refused_settings
+from training_platform.sandbox.kubernetes.plugin import changed_settings, configured, refused_settings
 from training_platform.sandbox.kubernetes.values import Json
 
 URN = "urn:pulumi:dev::p::pulumi:providers:kubernetes::a"

@@ -9,7 +9,7 @@ import pytest
 
 from tests.places import ORGANISATION
 from training_platform.config.model.stack import PROJECT
-from training_platform.sandbox.kubernetes.store import Store
+from training_platform.sandbox.kubernetes.store import ObjectStore
 from training_platform.sandbox.run.folder import Folder
 from training_platform.sandbox.run.kubernetes import api_server_programs, kubernetes_notes
 from training_platform.sandbox.run.problems import CannotRun
@@ -36,7 +36,7 @@ def binaries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def keep_an_object(folder: Folder) -> None:
-    Store(folder.kubernetes).ensure_namespace(CLUSTER, "vision")
+    ObjectStore(folder.kubernetes).ensure_namespace(CLUSTER, "vision")
 
 
 def keep_a_state(folder: Folder) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from training_platform.sandbox.cloud.state.store import Record, Store
-from training_platform.sandbox.run.nodes import MOST_NODES, nodes
+from training_platform.sandbox.kubernetes.nodes import MOST_NODES
+from training_platform.sandbox.run.servers import cluster_nodes
 
 CLUSTER = "projects/example-lab/locations/us-central1/clusters/main"
 L4: dict[str, Any] = {
@@ -23,7 +24,7 @@ def found(config: dict[str, Any], *, count: int = 1, cluster: str = CLUSTER, **b
     store = Store()
     name = f"container/{cluster}/nodePools/pool"
     store.put(Record(name=name, project="example-lab", body=whole, meta={"nodes": count}))
-    return nodes(store, CLUSTER)
+    return cluster_nodes(store, CLUSTER)
 
 
 def only(config: dict[str, Any], **body: Any) -> dict[str, Any]:

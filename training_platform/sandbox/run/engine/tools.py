@@ -13,7 +13,7 @@ from typing import Final
 from pulumi.automation import PulumiCommand
 from pulumi.automation.errors import InvalidVersionError
 
-from training_platform.sandbox.kubernetes.api_servers.control_plane import API_SERVER, ETCD
+from training_platform.sandbox.kubernetes.api_servers import API_SERVER, ETCD
 from training_platform.sandbox.run.folder import persons_home
 from training_platform.sandbox.run.problems import CannotRun
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from training_platform.resources.register import BUCKET, KUBERNETES, REGISTER, ROUTER_NAT, imported_as
 from training_platform.sandbox.cloud.state.store import Store as CloudStore
-from training_platform.sandbox.kubernetes.store import Store as ObjectStore
+from training_platform.sandbox.kubernetes.store import ObjectStore
 from training_platform.sandbox.run.folder import Folder
 from training_platform.sandbox.run.reports.timeline import name_of
 

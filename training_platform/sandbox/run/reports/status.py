@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from training_platform.config.workspace import Workspace
 from training_platform.sandbox.cloud.state.quota import finite
-from training_platform.sandbox.kubernetes.store import Store
+from training_platform.sandbox.kubernetes.store import ObjectStore
 from training_platform.sandbox.run.folder import Folder
 from training_platform.sandbox.run.reports.summary import QuotaRow
 from training_platform.sandbox.run.servers import make_cloud, served
@@ -57,7 +57,7 @@ def _cloud(folder: Folder, workspace: Workspace) -> Iterator[str]:
 def _objects(folder: Folder) -> Iterator[str]:
     if folder.api_servers.exists():
         yield "Kubernetes objects are in API servers, which run while a command does; what follows are Helm's records"
-    store = Store(folder.kubernetes)
+    store = ObjectStore(folder.kubernetes)
     for cluster in store.clusters():
         counts = Counter(key.kind for key in store.keys(cluster))
         yield f"cluster {cluster.rpartition('/')[2]}: " + ", ".join(f"{n} {kind}" for kind, n in sorted(counts.items()))

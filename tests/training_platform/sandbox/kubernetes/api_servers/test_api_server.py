@@ -19,9 +19,9 @@ from training_platform.checks.planning.stack_plan import plan_stacks
 from training_platform.config.workspace import read_workspace
 from training_platform.jobs.render import job_files, render_job
 from training_platform.resources.planned import UNKNOWN, Planned
-from training_platform.sandbox.kubernetes.api_servers.api_store import ApiStore
-from training_platform.sandbox.kubernetes.api_servers.control_plane import ControlPlanes
-from training_platform.sandbox.kubernetes.server import serve
+from training_platform.sandbox.kubernetes.api_servers import ControlPlanes
+from training_platform.sandbox.kubernetes.api_store import ApiStore
+from training_platform.sandbox.kubernetes.plugin import serve
 from training_platform.sandbox.kubernetes.store import Key, Refused
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]

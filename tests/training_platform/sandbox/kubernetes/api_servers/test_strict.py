@@ -8,7 +8,7 @@ import pytest
 from pulumi.runtime.rpc import UNKNOWN as UNKNOWN_ON_WIRE
 
 from tests.training_platform.sandbox.kubernetes.client import CallRefused, Client
-from training_platform.sandbox.kubernetes.store import Store
+from training_platform.sandbox.kubernetes.store import ObjectStore
 from training_platform.sandbox.kubernetes.values import Json
 
 CLUSTER_QUEUE = "kubernetes:kueue.x-k8s.io/v1beta2:ClusterQueue"
@@ -54,7 +54,7 @@ def test_a_namespace_is_by_the_definitions_scope(strict: Client) -> None:
 
 @pytest.mark.parametrize("preview", [True, False])
 def test_an_update_that_a_server_refuses_is_refused_in_its_preview_too(
-    strict: Client, store: Store, preview: bool
+    strict: Client, store: ObjectStore, preview: bool
 ) -> None:
     pytest.importorskip("cel", reason="no CEL library: the package common-expression-language is not installed")
     strict.create(LOCAL_QUEUE, "l", custom("LocalQueue", clusterQueue="a"))

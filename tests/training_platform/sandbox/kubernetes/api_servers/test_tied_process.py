@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from training_platform.sandbox.kubernetes.api_servers.control_plane import ControlPlanes
-from training_platform.sandbox.kubernetes.api_servers.tied_process import TiedProcess
+from training_platform.sandbox.kubernetes.api_servers import ControlPlanes
 from training_platform.sandbox.kubernetes.store import Refused
+from training_platform.sandbox.kubernetes.tied_process import TiedProcess
 
 ROOT = Path(__file__).parents[5]
 SLEEPER = """\
 import sys, time
 from pathlib import Path
-from training_platform.sandbox.kubernetes.api_servers.tied_process import TiedProcess
+from training_platform.sandbox.kubernetes.tied_process import TiedProcess
 TiedProcess(["sh", "-c", "echo $$ > {pid}; exec sleep 60"], Path("{log}"))
 time.sleep(60)
 """

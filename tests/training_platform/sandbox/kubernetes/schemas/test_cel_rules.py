@@ -8,8 +8,7 @@ import pytest
 from pulumi.runtime.rpc import UNKNOWN as UNKNOWN_ON_WIRE
 
 from training_platform.resources.planned import UNKNOWN
-from training_platform.sandbox.kubernetes.schemas import cel_rules
-from training_platform.sandbox.kubernetes.schemas.crds import CrdSchema
+from training_platform.sandbox.kubernetes.definitions import CrdSchema, broken_rules, compiled_rule
 from training_platform.sandbox.kubernetes.values import Json
 
 pytest.importorskip("cel", reason="no CEL library: the package common-expression-language is not installed")
@@ -23,7 +22,7 @@ def ruled(rule: str, properties: Json | None = None, **more: Any) -> Json:
 
 
 def breaks(spec: Json, value: Any, old: Any = None) -> list[str]:
-    return [message for _, message in cel_rules.broken(spec, value, old)]
+    return [message for _, message in broken_rules(spec, value, old)]
 
 
 def test_a_rule_is_broken_or_not() -> None:
@@ -54,7 +53,7 @@ def test_a_rule_without_message_speaks_for_itself() -> None:
 def test_a_rule_over_an_unknown_is_passed_over_and_one_beside_it_is_not() -> None:
     spec = {"properties": {"a": ruled("self.x == 1"), "b": ruled("self.x == 1")}}
 
-    found = list(cel_rules.broken(spec, {"a": {"x": UNKNOWN}, "b": {"x": 2}}))
+    found = list(broken_rules(spec, {"a": {"x": UNKNOWN}, "b": {"x": 2}}))
 
     assert found == [(("b",), "broken")]
 
@@ -66,7 +65,7 @@ def test_a_rule_with_an_unheard_of_function_is_passed_over() -> None:
 def test_rules_are_found_in_lists_and_maps() -> None:
     spec = {"items": {"additionalProperties": ruled("self != 'bad'")}}
 
-    assert list(cel_rules.broken(spec, [{"k": "good"}, {"k": "bad"}])) == [((1, "k"), "broken")]
+    assert list(broken_rules(spec, [{"k": "good"}, {"k": "bad"}])) == [((1, "k"), "broken")]
 
 
 def test_a_transition_rule_holds_only_against_an_old_value() -> None:
@@ -83,8 +82,8 @@ def test_an_old_item_is_found_by_its_keys_and_never_by_position() -> None:
     keyed = {"items": item, "x-kubernetes-list-map-keys": ["name"]}
     old, new = [{"name": "a", "v": 1}, {"name": "b", "v": 2}], [{"name": "b", "v": 3}]
 
-    assert list(cel_rules.broken(keyed, new, old)) == [((0, "v"), "broken")]
-    assert list(cel_rules.broken({"items": item}, new, old)) == []
+    assert list(broken_rules(keyed, new, old)) == [((0, "v"), "broken")]
+    assert list(broken_rules({"items": item}, new, old)) == []
 
 
 @pytest.mark.parametrize(
@@ -144,7 +143,7 @@ def test_every_upstream_rule_compiles(crds: Schemas) -> None:
 
     assert len(rules) > 50
     for rule in rules:
-        cel_rules._compiled(rule)
+        compiled_rule(rule)
 
 
 def _rules(spec: Any) -> list[str]:

@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from pulumi.runtime.rpc import UNKNOWN as UNKNOWN_ON_WIRE
 
 from training_platform.checks.planning.wire import SECRET, SIGNATURE
-from training_platform.sandbox.kubernetes.schemas.crds import CrdSchema, json_schema, load_crds
+from training_platform.sandbox.kubernetes.definitions import CrdSchema, json_schema, load_crds
 from training_platform.sandbox.kubernetes.values import Json
 
 KUEUE = "kueue.x-k8s.io"

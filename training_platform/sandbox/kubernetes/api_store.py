@@ -1,4 +1,4 @@
-"""The objects of every cluster in a real API server of its own."""
+"""The objects of every cluster in a real API server of its own, with the kinds that GKE brings."""
 
 from __future__ import annotations
 
@@ -9,30 +9,39 @@ from pathlib import Path
 from threading import Lock
 from typing import Final, Self
 
-from training_platform.sandbox.kubernetes.api_servers.api_client import ApiClient, NotThere, Resource
-from training_platform.sandbox.kubernetes.api_servers.control_plane import ControlPlanes
-from training_platform.sandbox.kubernetes.api_servers.gke import KINDS, NAMESPACES, open_definition
-from training_platform.sandbox.kubernetes.controllers.operators import Operators
-from training_platform.sandbox.kubernetes.schemas.crds import definitions
+from training_platform.sandbox.kubernetes.api_servers import ApiClient, ControlPlanes, NotThere, Resource
+from training_platform.sandbox.kubernetes.controllers import ReleaseControllers
+from training_platform.sandbox.kubernetes.definitions import read_definitions
 from training_platform.sandbox.kubernetes.store import Key, Refused
 from training_platform.sandbox.kubernetes.values import Json, dig, pruned
 
-_NAMESPACE: Final = ("", "Namespace")
+NAMESPACES: Final = ("gmp-system", "gmp-public")  # which GKE creates for managed Prometheus
+# Kinds that GKE brings to every cluster: group, kind and plural. GKE's definitions are not ours to bring, so any field
+# is accepted; ``--crds`` may bring a real definition, which takes precedence. Plurals and scopes are those of the
+# published definitions: GoogleCloudPlatform/gke-networking-api 34c617f for networks,
+# GoogleCloudPlatform/compute-class-api 8067eae for ComputeClass; read 2026-11-22.
+_GKE_KINDS: Final = (
+    ("cloud.google.com", "ComputeClass", "computeclasses"),
+    ("networking.gke.io", "GKENetworkParamSet", "gkenetworkparamsets"),
+    ("networking.gke.io", "Network", "networks"),
+)
 
 
 class ApiStore:
-    """Keeps objects as ``Store`` does; a cluster's server starts with the first call about it.
+    """Keeps objects as ``ObjectStore`` does; a cluster's server starts with the first call about it.
 
-    The CRDs under ``crds`` are installed in every cluster, as the charts would that nobody renders here, and so is what
-    GKE brings. ``operators`` are told of each call, since a release may have brought or changed a controller.
+    The CRDs under ``crds`` are installed in every cluster, in the place of charts that nobody renders here, and so are
+    GKE's kinds. ``operators`` are told of each call, since a release may have brought or changed a controller.
     """
 
-    def __init__(self, planes: ControlPlanes, crds: Sequence[Path] = (), operators: Operators | None = None) -> None:
+    def __init__(
+        self, planes: ControlPlanes, crds: Sequence[Path] = (), operators: ReleaseControllers | None = None
+    ) -> None:
         self._planes = planes
         self._operators = operators
-        given = [each for folder in crds for each in definitions(folder)]
-        # By name, so that a definition at hand goes before what stands in for GKE's.
-        self._definitions = {each["metadata"]["name"]: each for each in (*map(open_definition, KINDS), *given)}
+        brought = [definition for folder in crds for definition in read_definitions(folder)]
+        ours = [_open_definition(*kind) for kind in _GKE_KINDS]
+        self._definitions = {definition["metadata"]["name"]: definition for definition in (*ours, *brought)}
         self._clients: dict[str, ApiClient] = {}
         self._locks: defaultdict[str, Lock] = defaultdict(Lock)
 
@@ -49,7 +58,7 @@ class ApiStore:
         return self._operators.able(self._definitions) if self._operators else []
 
     def start(self, clusters: Sequence[str]) -> None:
-        """Start the servers of clusters, side by side, and what runs beside them."""
+        """Start the servers of clusters, side by side, and their controllers."""
         with ThreadPoolExecutor() as threads:
             list(threads.map(self.client, clusters))
 
@@ -58,9 +67,9 @@ class ApiStore:
         with self._locks[cluster]:
             if cluster not in self._clients:
                 client = ApiClient(self._planes.access(cluster))
-                client.define(self._definitions)
+                client.define(self._definitions.values())
                 for name in NAMESPACES:
-                    _make_namespace(client, name)
+                    client.ensure_namespace(name)
                 self._clients[cluster] = client
             if self._operators is not None:
                 self._operators.keep_up(cluster, self._definitions)
@@ -76,9 +85,9 @@ class ApiStore:
         return client.read(resource, key.namespace, key.name)
 
     def own(self, cluster: str, key: Key, live: Json, inputs: Json) -> Json:
-        """What of a live object the program's ``inputs`` are: just these, where to apply them would change nothing.
+        """The program's part of a live object: its ``inputs``, where applying them again would change nothing.
 
-        To compare field by field would find differences of spelling: a server writes ``1Ti`` for ``1024Gi``.
+        A comparison field by field would find differences of spelling: a server writes ``1Ti`` for ``1024Gi``.
         """
         client = self.client(cluster)
         resource = _resource(client, key, inputs)
@@ -90,7 +99,7 @@ class ApiStore:
         return inputs if applied == now else pruned(live, inputs)
 
     def rehearse(self, cluster: str, key: Key, obj: Json) -> None:
-        """Let the server judge an object; a namespace or a kind that is to be made before it may be missing."""
+        """Let the server judge an object; a namespace or a kind that is to be created before it may be missing."""
         client = self.client(cluster)
         try:
             client.apply(_resource(client, key, obj), key.namespace, key.name, obj, dry_run=True)
@@ -98,7 +107,7 @@ class ApiStore:
             return
 
     def create(self, cluster: str, key: Key, obj: Json, resource: str) -> Json:  # noqa: ARG002 # as in ObjectStore
-        """Apply an object; as with the released plugin, one that is there already is taken over."""
+        """Apply an object; as with the released plugin, one that exists is taken over."""
         client = self.client(cluster)
         return client.apply(_resource(client, key, obj), key.namespace, key.name, obj)
 
@@ -111,7 +120,7 @@ class ApiStore:
     def delete(self, cluster: str, key: Key) -> None:
         """Delete an object, and with a namespace all that is in it; deleting it twice is not an error."""
         client = self.client(cluster)
-        if key[:2] == _NAMESPACE:
+        if key[:2] == ("", "Namespace"):
             client.delete_namespace(key.name)
             return
         try:
@@ -122,11 +131,11 @@ class ApiStore:
 
     def has_namespace(self, cluster: str, name: str) -> bool:
         """Whether objects can be put into a namespace."""
-        return self.read(cluster, Key(*_NAMESPACE, "", name)) is not None
+        return self.read(cluster, Key("", "Namespace", "", name)) is not None
 
     def ensure_namespace(self, cluster: str, name: str) -> None:
         """Create a namespace unless it is there."""
-        _make_namespace(self.client(cluster), name)
+        self.client(cluster).ensure_namespace(name)
 
 
 def _resource(client: ApiClient, key: Key, obj: Json) -> Resource:
@@ -136,8 +145,18 @@ def _resource(client: ApiClient, key: Key, obj: Json) -> Resource:
         raise NotThere(f"{error}; --crds names a folder of definitions to install") from error
 
 
-def _make_namespace(client: ApiClient, name: str) -> None:
-    namespaces = client.resource("", "v1", "Namespace")
-    if client.read(namespaces, "", name) is None:
-        obj = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-        client.apply(namespaces, "", name, obj)
+def _open_definition(group: str, kind: str, plural: str) -> Json:
+    """Return a CustomResourceDefinition of version v1, cluster-scoped, that accepts any field."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group,
+            "names": {"kind": kind, "plural": plural},
+            "scope": "Cluster",
+            "versions": [version],
+        },
+    }

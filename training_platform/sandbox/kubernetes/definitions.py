@@ -1,0 +1,294 @@
+"""CustomResourceDefinitions as JSON Schemas: whether an API server would take an object of a custom kind.
+
+``load_crds`` reads a folder; ``CrdSchema.errors`` judges one object: its shape (types, required and unknown fields,
+enums, patterns, limits, keys of lists that must be unique), and then the CEL rules of its CRD
+(``x-kubernetes-validations``) where the optional package ``common-expression-language`` is installed. Not checked are
+formats and the refusals of a kind's own webhooks. An object may hold unknowns (the engine's strings, ``UNKNOWN``, any
+foreign object) and secrets: a constraint that depends on an unknown is passed over, the others are checked.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import timedelta
+from difflib import get_close_matches
+from functools import cache, cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
+import yaml
+from jsonschema import Draft202012Validator, ValidationError
+from jsonschema.validators import extend
+
+from training_platform.checks.planning.wire import holds_unknown, readable
+from training_platform.sandbox.kubernetes.values import Json, PropertyPath, text
+
+cel: Any = importlib.import_module("cel") if find_spec("cel") else None
+
+
+class Failure(NamedTuple):
+    """An input that is refused before anything is tried; ``property`` is a path, empty for the whole object."""
+
+    property: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.property}: {self.reason}" if self.property else self.reason
+
+
+class CrdSchema:
+    """One served version of a custom kind; ``spec`` is the CRD's own OpenAPI schema."""
+
+    def __init__(self, group: str, version: str, kind: str, *, namespaced: bool, spec: Json) -> None:
+        self.group, self.version, self.kind = group, version, kind
+        self.namespaced = namespaced
+        self.spec = spec
+
+    @cached_property
+    def json_schema(self) -> Json:
+        """The schema as JSON Schema 2020-12."""
+        return {"$schema": Draft202012Validator.META_SCHEMA["$id"], **json_schema(self.spec, root=True)}
+
+    def errors(self, obj: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> list[str]:
+        """Return what an API server would refuse, one line each; ``old`` is the object that an update replaces."""
+        return [str(failure) for failure in self.failures(obj, old)]
+
+    def failures(self, obj: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> list[Failure]:
+        """The same by path and reason. As on a server, CEL rules run only on an object of the right shape."""
+        value = readable(obj)
+        misshapen = sorted(
+            failure
+            for error in self._validator.iter_errors(value)
+            if error.validator in _SEEN_FROM_OUTSIDE or not holds_unknown(error.instance)
+            for failure in _explained(error)
+        )
+        if misshapen:
+            return misshapen
+        broken = broken_rules(self.spec, value, None if old is None else readable(old))
+        return sorted(Failure(text(path), reason) for path, reason in broken)
+
+    @cached_property
+    def _validator(self) -> Any:
+        return _Validator(self.json_schema)
+
+
+def load_crds(folder: Path) -> dict[tuple[str, str, str], CrdSchema]:
+    """Read the schema of every CRD under a folder, by group, version and kind; raises as ``read_definitions`` does."""
+    schemas = {}
+    for spec in (definition["spec"] for definition in read_definitions(folder)):
+        for version in spec["versions"]:
+            if version["served"]:
+                key = (spec["group"], version["name"], spec["names"]["kind"])
+                namespaced = spec["scope"] == "Namespaced"
+                schemas[key] = CrdSchema(*key, namespaced=namespaced, spec=version["schema"]["openAPIV3Schema"])
+    return schemas
+
+
+def read_definitions(folder: Path) -> list[Json]:
+    """Read every CRD under a folder as it is written; other YAML documents are passed over.
+
+    ``FileNotFoundError`` for a folder that is not there, since an empty answer would approve everything.
+    """
+    if not folder.is_dir():
+        raise FileNotFoundError(f"no folder of CRDs at {folder}")
+    return [
+        document
+        for file in sorted(folder.rglob("*.yaml"))
+        for document in yaml.load_all(file.read_text(encoding="utf-8"), Loader=_Loader)
+        if isinstance(document, dict) and document.get("kind") == "CustomResourceDefinition"
+    ]
+
+
+def json_schema(spec: Json, *, root: bool = False, closed: bool = True) -> Json:
+    """Turn a CRD's OpenAPI schema into JSON Schema 2020-12.
+
+    Unknown fields are refused where a server would prune or refuse them, but not inside ``anyOf`` and its like, which
+    only narrow the schema beside them. The root's ``metadata`` is the server's own and stays open.
+    """
+    out: Json = {name: spec[name] for name in _SAME_IN_BOTH if name in spec}
+    for name in ("anyOf", "oneOf", "allOf"):
+        if name in spec:
+            out[name] = [json_schema(part, closed=False) for part in spec[name]]
+    if "not" in spec:
+        out["not"] = json_schema(spec["not"], closed=False)
+    if isinstance(spec.get("items"), dict):
+        out["items"] = json_schema(spec["items"], closed=closed)
+    if isinstance(spec.get("additionalProperties"), dict):
+        out["additionalProperties"] = json_schema(spec["additionalProperties"], closed=closed)
+    if "properties" in spec:
+        out["properties"] = {name: json_schema(part, closed=closed) for name, part in spec["properties"].items()}
+        preserved = spec.get("x-kubernetes-preserve-unknown-fields", False)
+        if closed and not preserved and "additionalProperties" not in spec:
+            out["additionalProperties"] = False
+    if root:
+        out.setdefault("properties", {})["metadata"] = {"type": "object"}
+    return _respelt(spec, out)
+
+
+def _respelt(spec: Json, out: Json) -> Json:
+    """Rewrite for JSON Schema the constraints that OpenAPI 3.0 and Kubernetes write differently."""
+    if spec.get("x-kubernetes-int-or-string"):
+        out.pop("type", None)
+        out["anyOf"] = [{"type": "integer"}, {"type": "string"}]
+    if spec.get("nullable") and "type" in out:
+        out["type"] = [out["type"], "null"]
+    if "(?i)" in out.get("pattern", ""):
+        out["pattern"] = "(?i)" + out["pattern"].replace("(?i)", "")  # Python wants flags first, RE2 does not mind
+    for bound, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
+        if spec.get(exclusive) and bound in out:
+            out[exclusive] = out.pop(bound)
+    if spec.get("x-kubernetes-list-type") == "set":
+        out["uniqueItems"] = True
+    return out
+
+
+def _explained(error: Any) -> Iterator[Failure]:
+    """Put an error in words; a list of missing or unknown fields becomes one failure per field, at that field."""
+    path = tuple(error.absolute_path)
+    if error.validator == "additionalProperties":
+        known = list(error.schema.get("properties", {}))
+        for name in sorted(error.instance.keys() - set(known)):
+            nearest = get_close_matches(name, known, n=1)
+            hint = f"; nearest: {nearest[0]!r}" if nearest else ""
+            yield Failure(text((*path, name)), f"unknown field{hint}")
+    elif error.validator == "required":
+        for name in error.validator_value:
+            if name not in error.instance:
+                yield Failure(text((*path, name)), "required, but missing")
+    elif error.context:
+        yield Failure(text(path), " or ".join(dict.fromkeys(part.message for part in error.context)))
+    else:
+        yield Failure(text(path), error.message)
+
+
+def _unique_keys(_: Any, keys: list[str], items: Any, schema: Json) -> Iterator[ValidationError]:
+    if not isinstance(items, list) or schema.get("type") != "array":
+        return
+    seen: list[list[Any]] = []
+    for i, item in enumerate(items):
+        key = [item.get(name) for name in keys] if isinstance(item, dict) else [item]
+        if key in seen and not holds_unknown(key):
+            error = ValidationError(f"duplicate of another item with the same {', '.join(keys)}")
+            error.path.append(i)
+            yield error
+        seen.append(key)
+
+
+_SAME_IN_BOTH: Final = (
+    *("type", "enum", "pattern", "required", "minimum", "maximum", "multipleOf", "uniqueItems"),
+    *("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"),
+    "x-kubernetes-list-map-keys",
+)
+# Decided by a container's own type, keys and length, whatever the values of its members are.
+_SEEN_FROM_OUTSIDE: Final = frozenset(
+    {
+        *("additionalProperties", "required", "minItems", "maxItems", "minProperties", "maxProperties"),
+        "x-kubernetes-list-map-keys",  # looks at unknowns itself
+    }
+)
+_EXTENSIONS: Final[Mapping[str, Callable[..., Iterable[ValidationError]]]] = {
+    "x-kubernetes-list-map-keys": _unique_keys
+}
+_Validator: Final[Any] = extend(Draft202012Validator, _EXTENSIONS)  # type: ignore[no-untyped-call]  # jsonschema's stubs
+_Loader: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same reading, ten times as fast
+
+
+def broken_rules(spec: Json, value: Any, old: Any = None) -> Iterator[tuple[PropertyPath, str]]:
+    """The path and message of every CEL rule that a readable value breaks; ``old`` is the object that it replaces.
+
+    As on a server, rules see the object with the CRD's defaults filled in, and a rule that reads a missing field
+    refuses the object. A rule whose ``self`` holds an unknown, or that needs a function the library lacks, is passed
+    over. Rules on ``oldSelf`` run only where the old value is found again: under named fields and in lists with keys.
+    """
+    if cel is not None:
+        yield from _walk(spec, _defaulted(spec, value), None if old is None else _defaulted(spec, old), ())
+
+
+def _walk(spec: Json, value: Any, old: Any, path: PropertyPath) -> Iterator[tuple[PropertyPath, str]]:
+    for rule in spec.get("x-kubernetes-validations", ()):
+        if not holds_unknown(value) and not _holds(rule["rule"], _as_cel(spec, value), _as_cel(spec, old)):
+            yield path, rule.get("message") or f"failed rule: {' '.join(rule['rule'].split())}"
+    if isinstance(value, dict):
+        for name, item in value.items():
+            part = spec.get("properties", {}).get(name) or spec.get("additionalProperties")
+            if isinstance(part, dict):
+                yield from _walk(part, item, old.get(name) if isinstance(old, dict) else None, (*path, name))
+    if isinstance(value, list) and isinstance(spec.get("items"), dict):
+        keys = spec.get("x-kubernetes-list-map-keys", ())
+        for i, item in enumerate(value):
+            same = None
+            if keys and isinstance(old, list) and isinstance(item, dict):
+                same = next((other for other in old if all(other.get(key) == item.get(key) for key in keys)), None)
+            yield from _walk(spec["items"], item, same, (*path, i))
+
+
+def _holds(rule: str, value: Any, old: Any) -> bool:
+    transition = re.search(r"\boldSelf\b", rule) is not None
+    if transition and old is None:
+        return True
+    context = cel.Context()
+    context.add_variable("self", value)
+    context.add_function("isURL", lambda written: bool(urlsplit(written).scheme) or written.startswith("/"))
+    if transition:
+        context.add_variable("oldSelf", old)
+    try:
+        return bool(compiled_rule(rule).execute(context))
+    except KeyError:  # a field that is not there
+        return False
+    except (RuntimeError, TypeError, ValueError):  # a function or type that the library does not know
+        return True
+
+
+@cache
+def compiled_rule(rule: str) -> Any:
+    """Compile a CEL rule; needs the CEL library."""
+    return cel.compile(rule)
+
+
+def _defaulted(spec: Json, value: Any) -> Any:
+    """Fill in defaults below a value; nulls are dropped, as a server drops them where there is a default."""
+    if isinstance(value, dict):
+        filled = {name: part["default"] for name, part in spec.get("properties", {}).items() if "default" in part}
+        filled |= {name: item for name, item in value.items() if item is not None}
+        return {name: _defaulted(_part(spec, name), item) for name, item in filled.items()}
+    if isinstance(value, list):
+        return [_defaulted(spec.get("items", {}), item) for item in value]
+    return value
+
+
+def _as_cel(spec: Json, value: Any) -> Any:
+    """A value as a rule sees it: durations as such, and fields named like a CEL keyword between underscores."""
+    if isinstance(value, dict):
+        escaped = _KEYWORDS & spec.get("properties", {}).keys()
+        return {
+            f"__{name}__" if name in escaped else name: _as_cel(_part(spec, name), item) for name, item in value.items()
+        }
+    if isinstance(value, list):
+        return [_as_cel(spec.get("items", {}), item) for item in value]
+    return _duration(value) if isinstance(value, str) and spec.get("format") == "duration" else value
+
+
+def _part(spec: Json, name: str) -> Json:
+    rest = spec.get("additionalProperties")
+    part: Json = spec.get("properties", {}).get(name, rest if isinstance(rest, dict) else {})
+    return part
+
+
+def _duration(written: str) -> timedelta | str:
+    parts = re.findall(r"(\d+(?:\.\d+)?)(ms|[smhdw])", written)
+    if not parts or "".join(number + unit for number, unit in parts) != written:
+        return written
+    return timedelta(**{_UNITS[unit]: float(number) for number, unit in parts})
+
+
+_UNITS: Final = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_KEYWORDS: Final = frozenset(
+    (
+        *("true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if"),
+        *("import", "let", "loop", "package", "namespace", "return", "var", "void", "while"),
+    )
+)
