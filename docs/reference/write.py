@@ -14,8 +14,7 @@ from training_platform.cli.main import app
 from training_platform.config.reading.section import listed
 from training_platform.config.schema import stack_schema
 from training_platform.jobs.schema import job_schema
-from training_platform.rules.descriptions import GROUPS
-from training_platform.rules.reference import rule_sheets
+from training_platform.rules.descriptions import GROUPS, rule_sheets
 
 FOLDER = Path(__file__).parent
 NAME = "training-platform"

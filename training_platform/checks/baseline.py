@@ -22,7 +22,7 @@ from training_platform.config.reading.finding import Finding, Position
 from training_platform.config.reading.rejection import rejections
 from training_platform.config.reading.section import OneOf, Section
 from training_platform.config.reading.source import UnreadableError, read_source
-from training_platform.rules.exemptions import EXEMPTIBLE
+from training_platform.rules.descriptions import EXEMPTIBLE
 
 FILE = "stacks/baseline.yaml"
 _HEAD = """\

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from training_platform.catalog.types import Quota
     from training_platform.config.reading.finding import Finding
-    from training_platform.rules.reference import RuleSheet
+    from training_platform.rules.descriptions import RuleSheet
 
 app = typer.Typer(help="The rules that stacks are held to.", no_args_is_help=True)
 _PLACE = re.compile(r"(?P<file>.+\.ya?ml):(?P<line>\d+)(?::\d+)?")
@@ -26,7 +26,7 @@ _PLACE = re.compile(r"(?P<file>.+\.ya?ml):(?P<line>\d+)(?::\d+)?")
 def complete_rules(incomplete: str) -> list[str]:
     """Return the rules, and the catalogue's names, that a shell may offer."""
     from training_platform.catalog.fact_sheets import sheets
-    from training_platform.rules.reference import rule_sheets
+    from training_platform.rules.descriptions import rule_sheets
 
     names = (*(sheet.id for sheet in rule_sheets()), *(sheet.name for sheet in sheets()))
     return [name for name in dict.fromkeys(names) if name.startswith(incomplete)]
@@ -59,7 +59,7 @@ def explain(
     Exit code 2: there is nothing of that name, or no finding at that line.
     """
     from training_platform.cli import catalog
-    from training_platform.rules.reference import rule_sheets
+    from training_platform.rules.descriptions import rule_sheets
 
     rules = {sheet.id: sheet for sheet in rule_sheets()}
     if place := _PLACE.fullmatch(subject):
@@ -89,8 +89,7 @@ def list_(
     Exit code 2: there is no such set.
     """
     from training_platform.catalog.nearest import find_nearest
-    from training_platform.rules.descriptions import GROUPS
-    from training_platform.rules.reference import rule_sheets
+    from training_platform.rules.descriptions import GROUPS, rule_sheets
 
     if group is not None and group not in GROUPS:
         nearest = find_nearest(group, GROUPS)
@@ -142,7 +141,7 @@ def _quotas(name: str) -> list[Quota]:
 
 
 def _print_rules(found: Iterable[tuple[RuleSheet, Finding | None]], output_format: Format) -> None:
-    from training_platform.rules.reference import exemption
+    from training_platform.rules.descriptions import exemption
 
     pairs = list(found)
     if output_format == "json":

@@ -2,6 +2,7 @@
 
 from training_platform.rules import (  # noqa: F401 # importing a group registers its rules
     documents,
+    file_systems,
     gke,
     house,
     kubernetes,

@@ -1,18 +1,19 @@
-"""What findings mean that no registered rule makes, of files, ledgers, changes and jobs, and the titles of rule sets.
+"""Every rule by name, for ``explain``, ``rules list``, reports and the pages of the reference.
 
-The words are data, ``descriptions.yaml``. ``describe`` says of any rule id what it is about; reports show it beside
-what was found.
+``descriptions.yaml`` has the titles of rule sets, and the words for findings that no registered rule makes: of files,
+ledgers, changes and jobs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from training_platform.catalog.reading import read_file
 from training_platform.config.reading.finding import Severity
-from training_platform.rules.registry import RULES
+from training_platform.rules import RULES
 
 
 class Description(NamedTuple):
@@ -40,6 +41,8 @@ _PARTS = {
     for part in ("ledger", "files", "changes", "jobs", "pack")
 }
 LEDGER = _PARTS["ledger"]
+EXEMPTIBLE = frozenset({*RULES, *(each.id for each in LEDGER)})
+"""Rules that ``stacks/exemptions.yaml`` may name."""
 UNREGISTERED = {each.id: each for part in _PARTS.values() for each in part}
 
 
@@ -49,3 +52,63 @@ def describe(rule_id: str) -> Description:
     if rule is None:
         return UNREGISTERED.get(rule_id, Description(rule_id, "other", rule_id))
     return Description(rule.id, rule.ruleset, rule.summary, rule.severity, rule.source)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuleSheet:
+    """One rule as people read it; ``details`` are the paragraphs below its summary, ``facts`` ids of known refusals."""
+
+    id: str
+    group: str
+    severity: Severity
+    summary: str
+    refused_by: str
+    source: str | None = None
+    details: str = ""
+    facts: tuple[str, ...] = ()
+
+    @property
+    def exemptible(self) -> bool:
+        """Whether ``stacks/exemptions.yaml`` may name it."""
+        return self.id in EXEMPTIBLE
+
+    @property
+    def looks_for(self) -> str:
+        """The summary as the rest of a sentence: what the rule looks for."""
+        return self.summary.removeprefix("Find ")
+
+
+def rule_sheets() -> tuple[RuleSheet, ...]:
+    """Return every rule: by group, and in a group by name."""
+    names = (*RULES, *UNREGISTERED)
+    order = tuple(GROUPS)
+    return tuple(sorted(map(rule_sheet, names), key=lambda each: (order.index(each.group), each.id)))
+
+
+def rule_sheet(rule_id: str) -> RuleSheet:
+    """Return what is known of a rule; one that nobody described has its id for a summary."""
+    told: Description = describe(rule_id)
+    rule = RULES.get(rule_id)
+    return RuleSheet(
+        id=rule_id,
+        group=told.group,
+        severity=told.severity,
+        summary=told.summary,
+        refused_by=REFUSED_BY[rule.owner if rule else told.group],
+        source=told.source,
+        details=_details(rule.check.__doc__) if rule else "",
+        facts=rule.facts if rule else (),
+    )
+
+
+def exemption(rule_id: str, *, stack: str = "dev", path: str = "...") -> str:
+    """Return the entry of ``stacks/exemptions.yaml`` for a section of a stack; reason, owner and day are to fill in."""
+    return (
+        f"exemptions:\n  - rule: {rule_id}\n    stack: {stack}\n    path: {path}\n"
+        '    reason: why it holds here\n    owner: who@example.com\n    expires: "YYYY-MM-DD"'
+    )
+
+
+def _details(docstring: str | None) -> str:
+    paragraphs = (docstring or "").strip().split("\n\n")[1:]
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 from pathlib import Path as FilePath
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
@@ -24,11 +24,9 @@ from training_platform.config.reading.finding import Finding, Position
 from training_platform.config.reading.rejection import rejections
 from training_platform.config.reading.section import Email, OneOf, Section
 from training_platform.config.reading.source import Source, UnreadableError, read_source
-from training_platform.rules import RULES
-from training_platform.rules.descriptions import LEDGER
+from training_platform.rules.descriptions import EXEMPTIBLE
 
 FILE = "stacks/exemptions.yaml"
-EXEMPTIBLE = frozenset({*RULES, *(each.id for each in LEDGER)})
 
 
 def _said(value: str) -> str:
@@ -200,3 +198,15 @@ def _unused(entry: Entry, stacks: Collection[str]) -> Finding:
 def _pattern(text: str, *, below: bool) -> re.Pattern[str]:
     body = ".*".join(map(re.escape, text.split("*")))
     return re.compile(body + (r"([.\[].*)?" if below else ""), re.DOTALL)
+
+
+SCHEMA_FILE = "stacks/exemptions.schema.json"
+
+
+def exemptions_schema() -> dict[str, Any]:
+    """Return the schema; an editor offers the rules that can be exempt."""
+    schema = ExemptionsFile.model_json_schema()
+    exemption = schema["$defs"]["Exemption"]
+    exemption["properties"]["rule"]["enum"] = sorted(EXEMPTIBLE)
+    exemption["oneOf"] = [{"required": ["path"]}, {"required": ["resource"]}]
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "Exemptions"}

@@ -31,8 +31,8 @@ from training_platform.quota.requests import request_findings
 from training_platform.resources.jupyterhub.findings import notebook_findings
 from training_platform.resources.planned import Planned
 from training_platform.resources.serving.findings import serving_findings
-from training_platform.rules.gke.reservations import SURGE_BY_DEFAULT
-from training_platform.rules.network.gateways import vms_behind
+from training_platform.rules.gke.provisioning import SURGE_BY_DEFAULT
+from training_platform.rules.network import vms_behind
 from training_platform.views.adapters import views_of_plan
 from training_platform.views.cluster import AutoProvisioningView
 from training_platform.views.network import CountedView, GatewayView

@@ -18,31 +18,21 @@ from training_platform.config.workspace import Workspace
 from training_platform.resources import register
 from training_platform.resources.model import planned_of_model
 from training_platform.resources.planned import Planned
-from training_platform.views import (
-    access,
-    cluster,
-    compute_class,
-    kueue,
-    network,
-    node_pool,
-    placement,
-    storage,
-    vertex,
-)
+from training_platform.views import access, cluster, kueue, network, node_pool, storage, vertex
 from training_platform.views.node_pool import InlinePoolView
 from training_platform.views.program import PACKAGES, ObjectView
 from training_platform.views.view import View
 
 VIEWS: tuple[type[View], ...] = (
     cluster.ClusterView, cluster.AutoProvisioningView, node_pool.NodePoolView, node_pool.InlinePoolView,
-    placement.ResourcePolicyView,
-    placement.ReservationView, network.CountedView, network.NetworkView,
+    cluster.ResourcePolicyView,
+    cluster.ReservationView, network.CountedView, network.NetworkView,
     network.SubnetView, network.FirewallView, network.GatewayView,
     network.InterfaceView, network.ServicesRangeView, access.AccountView, access.RoleGrantView, storage.FilestoreView,
     storage.LustreView, storage.SnapshotView, storage.BucketView, storage.EncryptedView, storage.StorageClassView,
     storage.VolumeClaimView,
     vertex.PersistentPoolView, vertex.WorkbenchView, kueue.FlavorView, kueue.FlavorQuotaView,
-    compute_class.ComputeClassView, access.AlertPolicyView, access.ReleaseView, access.LabelledView,
+    cluster.ComputeClassView, access.AlertPolicyView, access.ReleaseView, access.LabelledView,
 )  # fmt: skip
 
 

@@ -1,16 +1,28 @@
-"""Clusters, and what GKE may add to them by itself."""
+"""Clusters, what GKE may add to them, which pools they have, and what places their VMs."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Self
 
+from training_platform.catalog import MACHINE_TYPES
+from training_platform.catalog.types import Capacity, MachineType
 from training_platform.config.reading.finding import Path
 from training_platform.resources.planned import UNKNOWN, Planned
-from training_platform.resources.register import CLUSTER, NETWORK, SUBNETWORK
+from training_platform.resources.register import (
+    CLUSTER,
+    COMPUTE_CLASS,
+    NETWORK,
+    RESERVATION,
+    RESOURCE_POLICY,
+    SUBNETWORK,
+)
 from training_platform.views import fields
 from training_platform.views import inputs as of
-from training_platform.views.inputs import at
+from training_platform.views.inputs import at, keys, rows
+from training_platform.views.node_pool import NodePoolView
+from training_platform.views.program import Program
 from training_platform.views.view import Settings, View
 
 # What an Autopilot cluster decides by itself; the provider refuses these beside it.
@@ -174,3 +186,170 @@ class AutoProvisioningView(Settings):
     def limit(self, resource: str) -> int | None:
         """Return the limit of a resource; None where it has none."""
         return next((each.maximum for each in self.limits if each.resource == resource), None)
+
+    def accelerators(self) -> Iterator[tuple[Limit, list[MachineType]]]:
+        """Yield every limit above 0 of an accelerator that the catalogue knows, and the machines that have it."""
+        for limit in self.limits:
+            machines = [
+                machine
+                for machine in MACHINE_TYPES.values()
+                if machine.accelerator is not None and machine.accelerator.gke_label == limit.resource
+            ]
+            if machines and limit.maximum != 0:
+                yield limit, machines
+
+
+def cluster_of(pool: NodePoolView, program: Program) -> ClusterView | None:
+    """Return a pool's cluster; None where another program makes it.
+
+    Raises NeedsUnknown where its name is not known and the program has several clusters, or none.
+    """
+    clusters = program.all(ClusterView)
+    if not pool.known("cluster") and len(clusters) == 1:
+        return clusters[0]
+    return program.once(_by_name).get(pool.cluster)
+
+
+def pools_of(cluster: ClusterView, program: Program) -> list[NodePoolView]:
+    """Return the node pools that the program makes in a cluster."""
+    return program.once(_pools).get(cluster.name, [])
+
+
+def version_of(pool: NodePoolView, program: Program) -> str | None:
+    """Return the version of a pool's nodes, as far as it is written: its own, else its cluster's lowest."""
+    if pool.version is not None:
+        return pool.version
+    cluster = cluster_of(pool, program)
+    return cluster.version if cluster else None
+
+
+def _by_name(program: Program) -> dict[str | None, ClusterView]:
+    """Return clusters by both of their names, in Google Cloud and in the program; a pool's input may hold either."""
+    found: dict[str | None, ClusterView] = {each.name: each for each in program.all(ClusterView)}
+    found.update({each.cluster: each for each in program.all(ClusterView) if each.known("cluster")})
+    return found
+
+
+def _pools(program: Program) -> dict[str, list[NodePoolView]]:
+    found: dict[str, list[NodePoolView]] = defaultdict(list)
+    only = len(program.all(ClusterView)) == 1
+    for pool in program.all(NodePoolView):
+        cluster = cluster_of(pool, program) if only or pool.known("cluster") else None
+        if cluster:
+            found[cluster.name].append(pool)
+    return found
+
+
+ONLY_RESERVED = ("Specific", "AnyThenFail")  # affinities that never fall back to on-demand VMs
+
+
+class ClassPriority(NamedTuple):
+    """One priority as the object has it; ``written`` lists its fields, ``reservations`` counts those by name.
+
+    ``accelerator`` is the TPU or GPU type as GKE spells it, ``wait_seconds`` how long GKE looks here before it goes on,
+    ``zones`` counts those of its location, the class's default one included.
+    """
+
+    written: tuple[str, ...]
+    node_pools: tuple[str, ...]
+    machine_type: str | None
+    spot: bool
+    flex_start: bool
+    affinity: str | None
+    reservations: int
+    tpu: bool
+    accelerator: str | None
+    wait_seconds: int | None
+    zones: int = 0
+
+    @property
+    def machine(self) -> MachineType | None:
+        """The machine type's row in the catalogue."""
+        return MACHINE_TYPES.get(self.machine_type or "")
+
+    @property
+    def capacity(self) -> Capacity:
+        """The provisioning model of VMs that GKE makes for it."""
+        if self.flex_start:
+            return "flex-start"
+        if self.spot:
+            return "spot"
+        return "reservation" if self.affinity in ONLY_RESERVED else "on-demand"
+
+
+class ComputeClassView(Settings):
+    """A custom compute class; ``makes_pools`` says whether GKE makes pools for it."""
+
+    TYPES = (COMPUTE_CLASS,)
+
+    compute_class = fields.text("metadata.name")
+    makes_pools = fields.flag("spec.nodePoolAutoCreation.enabled", default=False)
+
+    @fields.field("spec.priorities")
+    def priorities(self) -> tuple[ClassPriority, ...]:
+        """In the order in which GKE looks; a zone of the class's own defaults holds where a priority says no place."""
+        zones = of.as_count(self.read("spec.priorityDefaults.location.zones"))
+        found = tuple(_priority(row, zones) for row in rows(self.read("spec.priorities")))
+        if any(part is UNKNOWN for row in found for part in row):
+            raise of.NotKnownError
+        return found
+
+
+def _priority(row: Any, zones: Any) -> ClassPriority:
+    def value(path: str) -> Any:
+        return at(row, keys(path))
+
+    tpu = of.as_text(value("tpu.type"))
+    elsewhere = value("location") is not None or value("nodepools") is not None
+    return ClassPriority(
+        written=tuple(sorted(row)) if isinstance(row, dict) else UNKNOWN,
+        node_pools=of.as_texts(value("nodepools")),
+        machine_type=of.as_text(value("machineType")),
+        spot=of.as_flag(value("spot")) or False,
+        flex_start=of.as_flag(value("flexStart.enabled")) or False,
+        affinity=of.as_text(value("reservations.affinity")),
+        reservations=of.as_count(value("reservations.specific")),
+        tpu=value("tpu") is not None,
+        accelerator=of.as_text(value("gpu.type")) if tpu is None else tpu,
+        wait_seconds=of.as_whole(value("capacityCheckWaitTimeSeconds")),
+        zones=of.as_count(value("location.zones")) if elsewhere else zones,
+    )
+
+
+_WORKLOAD, _GROUP = "workloadPolicy", "groupPlacementPolicy"
+_VMS = "specificReservation.instanceProperties"
+
+
+class ResourcePolicyView(Settings):
+    """A resource policy of Compute Engine that places VMs."""
+
+    TYPES = (RESOURCE_POLICY,)
+
+    project = fields.project()
+    region = fields.located("region")
+    policy = fields.text("name")
+    workload = fields.written(_WORKLOAD)
+    workload_type = fields.text(f"{_WORKLOAD}.type")
+    topology = fields.text(f"{_WORKLOAD}.acceleratorTopology")
+    topology_mode = fields.text(f"{_WORKLOAD}.acceleratorTopologyMode")
+    topology_distance = fields.text(f"{_WORKLOAD}.maxTopologyDistance")
+    group = fields.written(_GROUP)
+    max_distance = fields.whole(f"{_GROUP}.maxDistance")
+    gpu_topology = fields.text(f"{_GROUP}.gpuTopology")
+
+
+class ReservationView(Settings):
+    """A reservation of VMs in one zone; ``local_ssds`` and GPUs are those that it lists, for each VM."""
+
+    TYPES = (RESERVATION,)
+
+    project = fields.project()
+    zone = fields.located("zone")
+    reservation = fields.text("name")
+    machine_type = fields.text(f"{_VMS}.machineType")
+    accelerator_type = fields.text(f"{_VMS}.guestAccelerators.acceleratorType")
+    accelerator_count = fields.whole(f"{_VMS}.guestAccelerators.acceleratorCount")
+    min_cpu_platform = fields.text(f"{_VMS}.minCpuPlatform")
+    local_ssds = fields.count(f"{_VMS}.localSsds")
+    count = fields.whole("specificReservation.count")
+    specific = fields.flag("specificReservationRequired", default=False)

@@ -13,8 +13,7 @@ from typer.testing import CliRunner, Result
 from tests.places import ORGANISATION, ROOT
 from training_platform.cli.main import app
 from training_platform.rules import RULES
-from training_platform.rules.descriptions import GROUPS, TITLES
-from training_platform.rules.reference import exemption, rule_sheets
+from training_platform.rules.descriptions import GROUPS, TITLES, exemption, rule_sheets
 
 
 def run(*arguments: str) -> Result:

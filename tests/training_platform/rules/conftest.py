@@ -17,12 +17,19 @@ from training_platform.config.reading.finding import Finding
 from training_platform.resources.planned import UNKNOWN
 from training_platform.rules import RULES, View, evaluate, program
 from training_platform.views.access import AccountView, LabelledView, RoleGrantView
-from training_platform.views.cluster import AutoProvisioningView, ClusterView, Limit, Window
-from training_platform.views.compute_class import ClassPriority, ComputeClassView
+from training_platform.views.cluster import (
+    AutoProvisioningView,
+    ClassPriority,
+    ClusterView,
+    ComputeClassView,
+    Limit,
+    ReservationView,
+    ResourcePolicyView,
+    Window,
+)
 from training_platform.views.kueue import FlavorQuotaView, FlavorView
 from training_platform.views.network import FirewallView, GatewayView, NetworkView, SubnetView
 from training_platform.views.node_pool import NodePoolView, Taint
-from training_platform.views.placement import ReservationView, ResourcePolicyView
 from training_platform.views.storage import BucketView, FilestoreView, LustreView, StorageClassView, VolumeClaimView
 from training_platform.views.vertex import PersistentPoolView, WorkbenchView
 

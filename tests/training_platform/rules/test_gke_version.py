@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from training_platform.rules.gke_versions import below, floor_of, parse
+from training_platform.rules.gke.versions import below, floor_of, parse
 
 FLOOR = "1.34.0-gke.2201000"
 FLOORS = ("1.29.15-gke.2467000", "1.28.15-gke.3163000")

@@ -10,10 +10,15 @@ from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.resources.register import CLUSTER, FILESTORE, NODE_POOL, SUBNETWORK
 from training_platform.rules import views_of_plan
 from training_platform.views.access import AccountView, RoleGrantView
-from training_platform.views.cluster import AutoProvisioningView, ClusterView, Limit
+from training_platform.views.cluster import (
+    AutoProvisioningView,
+    ClusterView,
+    Limit,
+    ReservationView,
+    ResourcePolicyView,
+)
 from training_platform.views.network import FirewallView, NetworkView, SubnetView
 from training_platform.views.node_pool import Nic, NodePoolView, Taint
-from training_platform.views.placement import ReservationView, ResourcePolicyView
 from training_platform.views.storage import FilestoreView, StorageClassView, VolumeClaimView
 from training_platform.views.view import View
 

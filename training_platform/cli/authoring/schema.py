@@ -39,7 +39,7 @@ def schema_files() -> dict[str, str]:
     from training_platform.config import schema as stacks
     from training_platform.jobs import schema as jobs
     from training_platform.quota import snapshot_file as snapshots
-    from training_platform.rules import exemptions_schema as exemptions
+    from training_platform.rules import exemptions
 
     schemas = {
         stacks.SCHEMA_FILE: stacks.stack_schema(),

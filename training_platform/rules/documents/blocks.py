@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from training_platform.resources.planned import UNKNOWN
-from training_platform.rules.documents.forms import FORMS
 from training_platform.rules.documents.problems import Problem, Report, Where, a_written, missing, path_of, refused
+from training_platform.rules.documents.scalars import FORMS, measured
 
 Shape = Mapping[str, Any]
 Check = Callable[[Mapping[str, Any], Where, Report], None]
-_SUFFIXED: Final = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))([A-Za-zµ]*)\Z")
-_PARTS: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|us|µs|ns|s|m|h)")
-_SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-_UNITS: Final = {
-    "": 1.0, "m": 1e-3, **{"kMGTPE"[power - 1]: 1000.0**power for power in range(1, 7)},
-    **{f"{letter}i": 1024.0**power for power, letter in enumerate("KMGTPE", 1)},
-}  # fmt: skip
 
 
 def compared(shape: Shape) -> Check | None:
@@ -194,31 +186,6 @@ def _ordered(value: Mapping[str, Any], order: Sequence[Any], where: Where, repor
         return
     why = f"and {large} is {found[1]}"
     report(refused("range", (where, small), found[0], why, f"{'below' if strictly else 'at most'} {found[1]}"))
-
-
-def measured(value: Any) -> tuple[str | None, float]:
-    """Return what a value counts, and how much: numbers and quantities, lengths of time, and points in time."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return "number", float(value)
-    if not isinstance(value, str):
-        return None, 0.0
-    parts = list(_lengths(value))
-    if parts:
-        return "time", sum(parts)
-    match = _SUFFIXED.match(value)
-    if match and match[2] in _UNITS:
-        return "number", float(match[1]) * _UNITS[match[2]]
-    try:
-        moment = datetime.fromisoformat(value)
-    except ValueError:
-        return None, 0.0
-    return "moment", moment.replace(tzinfo=moment.tzinfo or UTC).timestamp()
-
-
-def _lengths(value: str) -> Iterator[float]:
-    """Yield the parts of a length of time, such as ``1h30s``; nothing of ``500m``, which may be half a CPU."""
-    if _PARTS.sub("", value) == "" and not value.endswith("m"):
-        yield from (float(number) * _SECONDS[unit] for number, unit in _PARTS.findall(value))
 
 
 def repeated(value: Any, keys: list[str], where: Where, report: Report) -> None:

@@ -5,14 +5,18 @@ A provider turns texts into numbers and numbers into texts; a Kubernetes API ser
 
 from __future__ import annotations
 
+import base64
+import binascii
+import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
 from functools import lru_cache
+from ipaddress import ip_address, ip_interface, ip_network
 from typing import Any, Final
+from zoneinfo import ZoneInfo, available_timezones
 
-from training_platform.rules.documents.blocks import measured
-from training_platform.rules.documents.forms import FORMS
 from training_platform.rules.documents.problems import Problem, Report, Where, not_one_of, path_of, refused
 
 Shape = Mapping[str, Any]
@@ -20,6 +24,13 @@ Check = Callable[[Any, Where, Report], None]
 Right = type | set[str] | set[int] | range | None
 """What is right without a check: every value of a class, some texts, the whole numbers of a range."""
 _WIDTHS: Final[Mapping[str, tuple[int, int]]] = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
+_SUFFIXED: Final = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))([A-Za-zµ]*)\Z")
+_PARTS: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|us|µs|ns|s|m|h)")
+_SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_UNITS: Final = {
+    "": 1.0, "m": 1e-3, **{"kMGTPE"[power - 1]: 1000.0**power for power in range(1, 7)},
+    **{f"{letter}i": 1024.0**power for power, letter in enumerate("KMGTPE", 1)},
+}  # fmt: skip
 _KEPT: Final = 4096  # texts that were right, of each kind of input
 _WHOLE: Final = re.compile(r"-?[0-9]{1,20}\Z")
 # The form of resource.Quantity: a signed decimal with a suffix of ten's or two's powers, or an exponent.
@@ -236,3 +247,145 @@ def matched(pattern: str, *, whole: bool) -> Callable[[str], object]:
     """Return what tells whether a pattern matches: Google's are those of whole texts, and Python wants flags first."""
     made = re.compile(pattern.replace("(?i)", ""), re.IGNORECASE if "(?i)" in pattern else 0)
     return lru_cache(_KEPT)(made.fullmatch if whole else made.search)  # names and labels come again and again
+
+
+_GOOGLE_DURATION: Final = re.compile(r"-?[0-9]+(\.[0-9]{1,9})?s\Z")
+_PART: Final = r"([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h)"
+_GO_DURATION: Final = re.compile(rf"[+-]?(0|({_PART})+)\Z")
+_LENGTH: Final = re.compile(r"/([89]|[1-9][0-9])\Z")
+_PORTS: Final = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?\Z")
+_BEYOND_RE2: Final = re.compile(r"(?<!\\)(?:\\\\)*(?:\(\?<?[=!]|\\[1-9])")  # looks around, and groups seen before
+_HIGHEST_PORT: Final = 65535
+
+
+def _is_time(value: str) -> bool:
+    try:
+        datetime.fromisoformat(value)
+    except ValueError:
+        return False
+    return "T" in value.upper()
+
+
+def _is_base64(value: str) -> bool:
+    try:
+        base64.b64decode(re.sub(r"[\r\n]", "", value), validate=True)  # lines are joined
+    except (binascii.Error, ValueError):
+        return False
+    return True
+
+
+def _is_time_zone(value: str) -> bool:
+    """Whether the tz database has a zone; on a machine without one every text is."""
+    try:
+        return bool(ZoneInfo(value))
+    except (ValueError, OSError, ModuleNotFoundError, KeyError):
+        return not available_timezones()
+
+
+def _is_network(value: str) -> bool:
+    """Whether a text is a range of addresses that begins at its first one: ``10.0.0.0/24``, and not ``10.0.0.5/24``."""
+    try:
+        return "/" in value and bool(ip_network(value))
+    except ValueError:
+        return False
+
+
+def _is_cidr(value: str) -> bool:
+    """Whether a text is an address with the length of its range, wherever in the range the address is."""
+    try:
+        return "/" in value and bool(ip_interface(value))
+    except ValueError:
+        return False
+
+
+def _is_json(value: str) -> bool:
+    try:
+        json.loads(value)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_range(value: str) -> bool:
+    """Whether a text is a range of addresses, or one address."""
+    return _is_network(value) or _is_address(value)
+
+
+def _is_block(value: str) -> bool:
+    """Whether a text is a range, or the length of one that the API picks."""
+    return bool(_LENGTH.match(value)) or _is_cidr(value)
+
+
+def _is_alias(value: str) -> bool:
+    return _is_block(value) or _is_address(value)
+
+
+def _is_address(value: str) -> bool:
+    try:
+        return bool(ip_address(value))
+    except ValueError:
+        return False
+
+
+def _are_ports(value: str) -> bool:
+    match = _PORTS.match(value)
+    return match is not None and int(match[1]) <= int(match[2] or match[1]) <= _HIGHEST_PORT
+
+
+def _is_re2(value: str) -> bool:
+    """Whether Go's and Google's RE2 may read an expression; what only they know passes."""
+    if _BEYOND_RE2.search(value):
+        return False
+    try:
+        re.compile(value)
+    except re.error as error:
+        return not str(error.msg).startswith(
+            ("missing )", "unbalanced", "unterminated", "nothing to repeat", "bad char")
+        )
+    return True
+
+
+FORMS: Final[Mapping[str, tuple[Callable[[str], object], str]]] = {
+    "address": (_is_address, "an address such as 10.0.0.5"),
+    "alias": (_is_alias, "an address, a range such as 10.0.0.0/24, or a length such as /24"),
+    "block": (_is_block, "a range such as 10.0.0.0/24, or a length such as /24"),
+    "byte": (_is_base64, "a text in base64"),
+    "cidr": (_is_cidr, "a range such as 10.0.0.0/24"),
+    "cluster-ip": (lambda value: value in ("None", "") or _is_address(value), "an address such as 10.0.0.5, or None"),
+    "date-time": (_is_time, "a time such as 2026-01-03T06:00:00Z"),
+    "duration": (_GO_DURATION.match, "a duration with its unit, such as 30s or 1h30m"),
+    "google-datetime": (_is_time, "a time such as 2026-01-03T06:00:00Z"),
+    "google-duration": (_GOOGLE_DURATION.match, "seconds and an s, such as 3600s"),
+    "json": (_is_json, "a text in JSON"),
+    "network": (_is_network, "a range that begins at its first address, such as 10.0.0.0/24"),
+    "ports": (_are_ports, "a port up to 65535, or the lower and the higher one of a range, such as 8000-8100"),
+    "range": (_is_range, "a range that begins at its first address, such as 10.0.0.0/24, or an address"),
+    "re2": (_is_re2, "a regular expression of RE2, which has balanced brackets and does not look around"),
+    "single-domain": (lambda value: not value.startswith("*"), "a domain without *"),
+    "time-zone": (_is_time_zone, "a zone of the tz database, such as Europe/Berlin"),
+}
+
+
+def measured(value: Any) -> tuple[str | None, float]:
+    """Return what a value counts, and how much: numbers and quantities, lengths of time, and points in time."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return "number", float(value)
+    if not isinstance(value, str):
+        return None, 0.0
+    parts = list(_lengths(value))
+    if parts:
+        return "time", sum(parts)
+    match = _SUFFIXED.match(value)
+    if match and match[2] in _UNITS:
+        return "number", float(match[1]) * _UNITS[match[2]]
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        return None, 0.0
+    return "moment", moment.replace(tzinfo=moment.tzinfo or UTC).timestamp()
+
+
+def _lengths(value: str) -> Iterator[float]:
+    """Yield the parts of a length of time, such as ``1h30s``; nothing of ``500m``, which may be half a CPU."""
+    if _PARTS.sub("", value) == "" and not value.endswith("m"):
+        yield from (float(number) * _SECONDS[unit] for number, unit in _PARTS.findall(value))

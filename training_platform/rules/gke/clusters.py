@@ -1,15 +1,17 @@
-"""Clusters by themselves: network settings, Autopilot, the default pool, names."""
+"""Clusters: network settings, Autopilot, names, what nodes and pods may do, and when GKE may upgrade a cluster."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.locations import is_zone, region_of
+from training_platform.config.reading.finding import Severity
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.views.cluster import ClusterView
-from training_platform.views.cluster_pools import pools_of
-from training_platform.views.node_pool import InlinePoolView
+from training_platform.views.access import AccountView, RoleGrantView
+from training_platform.views.cluster import ClusterView, Window, cluster_of, pools_of
+from training_platform.views.node_pool import InlinePoolView, NodePoolView
 from training_platform.views.program import Program
 from training_platform.views.view import View
 
@@ -192,3 +194,193 @@ def routes_max_pods(cluster: ClusterView, program: Program) -> Iterator[Draft]:
         if pool.max_pods is not None:
             message = f"pods per node are set, but cluster {cluster.name} is not VPC-native"
             yield finding(pool, "max_pods", message, allowed="a VPC-native cluster, or no max_pods_per_node")
+
+
+_TOOLKIT_POOLS = "Cluster Toolkit v1.95.0, gke-node-pool and gke-cluster, read 2026-06-25"
+_PROVIDER = "terraform-provider-google-beta 93c65b2"
+NODE_ROLES = ("roles/container.defaultNodeServiceAccount", "roles/artifactregistry.reader")
+BROAD_ROLES = frozenset({"roles/editor", "roles/owner"})
+CLOUD_PLATFORM = "https://www.googleapis.com/auth/cloud-platform"
+WRITING_SCOPES = frozenset(
+    (
+        CLOUD_PLATFORM,
+        "cloud-platform",
+        "storage-rw",
+        "storage-full",
+        "https://www.googleapis.com/auth/devstorage.read_write",
+        "https://www.googleapis.com/auth/devstorage.full_control",
+    )
+)
+
+
+@rule(
+    "workload-identity",
+    ruleset="together",
+    across=True,
+    facts=("IAM-01",),
+    source=f"{_PROVIDER}; {_TOOLKIT_POOLS}; cloud-foundation-fabric",
+)
+def workload_identity(pool: NodePoolView, program: Program) -> Iterator[Draft]:
+    """Find nodes with metadata mode GKE_METADATA in a cluster without a workload pool."""
+    if pool.metadata_mode != "GKE_METADATA":
+        return
+    cluster = cluster_of(pool, program)
+    if cluster is not None and not cluster.workload_pool:
+        message = f"mode GKE_METADATA needs a workload pool, but cluster {cluster.name} has none"
+        project = cluster.project or "PROJECT"
+        yield finding(
+            pool, "metadata_mode", message, allowed="workload_pool of the project", nearest=f"{project}.svc.id.goog"
+        )
+
+
+@rule(
+    "workload-pool", ruleset="together", across=True, facts=("IAM-01",), source=f"{_PROVIDER}; cloud-foundation-fabric"
+)
+def workload_pool(cluster: ClusterView) -> Iterator[Draft]:
+    """Find a workload pool of another project than the cluster's."""
+    if not cluster.workload_pool or not cluster.project:
+        return
+    wanted = f"{cluster.project}.svc.id.goog"
+    if cluster.workload_pool != wanted:
+        message = f"workload pool {cluster.workload_pool} does not belong to the cluster's project"
+        yield finding(cluster, "workload_pool", message, allowed=wanted, nearest=wanted)
+
+
+@rule(
+    "node-scopes",
+    ruleset="nodes",
+    severity="warning",
+    facts=("IAM-03",),
+    source=f"{_PROVIDER}, oauth_scopes; third-party notes of 2026",
+)
+def node_scopes(pool: NodePoolView) -> Iterator[Draft]:
+    """Find nodes whose OAuth scopes allow reading storage at most: writing checkpoints fails whatever IAM allows."""
+    if pool.scopes and not WRITING_SCOPES.isdisjoint(pool.scopes):
+        return
+    said = (
+        "do not let pods write to Cloud Storage" if pool.scopes else "are not written: the default reads storage only"
+    )
+    message = f"OAuth scopes {said}; a later change replaces the pool"
+    yield finding(pool, "scopes", message, allowed=f"{CLOUD_PLATFORM}, and roles by IAM", nearest=CLOUD_PLATFORM)
+
+
+@rule(
+    "node-account",
+    ruleset="nodes",
+    severity="warning",
+    facts=("IAM-04",),
+    source="GKE docs, hardening; terraform-provider-google issues",
+)
+def node_account(pool: NodePoolView) -> Iterator[Draft]:
+    """Find nodes that run as the default Compute account, which new organisations have disabled."""
+    if pool.service_account in (None, "", "default"):
+        message = "the nodes run as the default Compute account, which may be disabled or without roles"
+        yield finding(pool, "service_account", message, allowed="an account made for nodes, with its roles")
+
+
+@rule(
+    "node-account-roles",
+    ruleset="together",
+    across=True,
+    severity="warning",
+    facts=("IAM-04",),
+    source="GKE docs, hardening: least-privilege node accounts",
+)
+def node_account_roles(account: AccountView, program: Program) -> Iterator[Draft]:
+    """Find an account of nodes, made by this program, without the roles that nodes need."""
+    if account.email not in program.once(_node_accounts) and account.name not in program.once(_node_accounts):
+        return
+    roles = {
+        grant.role
+        for grant in program.all(RoleGrantView)
+        if grant.known("account") and account.is_meant(grant.account, "email")
+    }
+    missing = [role for role in NODE_ROLES if role not in roles]
+    if missing and not roles & BROAD_ROLES:
+        message = f"account {account.name} runs nodes without {' and '.join(missing)}"
+        yield finding(account, "email", message, allowed="both roles, before the first pool", nearest=missing[0])
+
+
+def _node_accounts(program: Program) -> frozenset[str]:
+    return frozenset(
+        each.service_account
+        for each in program.all(NodePoolView)
+        if each.known("service_account") and each.service_account
+    )
+
+
+_SOURCE = "GKE docs, maintenance windows and exclusions: copies of 2025 and 2026, which disagree, read 2026-11-21"
+LEAST = timedelta(hours=48)
+SHORTEST = timedelta(hours=4)  # GKE counts no shorter time
+PERIOD_DAYS = 32  # in which the least has to be, by older copies; the newer ones' 92 hold it with 4 hours in each week
+NO_UPGRADES = "NO_UPGRADES"
+MOST_EXCLUSIONS = 3
+_HOUR, _DAY = timedelta(hours=1), timedelta(days=1)
+LONGEST, OLD_LONGEST = timedelta(days=90), timedelta(days=30)
+
+
+@rule("maintenance-window", ruleset="clusters", facts=("TPU-16",), source=_SOURCE)
+def maintenance_window(cluster: ClusterView) -> Iterator[Draft]:
+    """Find a maintenance window that ends before it starts, or gives GKE less time than it requires.
+
+    It asks for 48 hours, in parts of 4 at least; sources disagree whether in every 32 days or in every 92.
+    """
+    window = cluster.window
+    if window is None:
+        return
+    start, end = _time(window.start), _time(window.end)
+    if start is None or end is None or end <= start:
+        message = f"the maintenance window starts at {window.start} and ends at {window.end}"
+        yield finding(cluster, "window", message, allowed="an end after the start, in UTC")
+        return
+    count = _occurrences(window)
+    if count is None:
+        return
+    if end - start < SHORTEST:
+        message = f"the maintenance window has {(end - start) / _HOUR:g} hours at a time, and GKE requires at least 4"
+        yield finding(cluster, "window", message, allowed="at least 4 hours at a time", nearest="4 hours")
+    elif count * (end - start) < LEAST:
+        message = f"the maintenance window has {count * (end - start) / _HOUR:g} hours in {PERIOD_DAYS} days"
+        allowed = f"at least 48 hours in every {PERIOD_DAYS} days; newer copies of GKE's docs say 92"
+        yield finding(cluster, "window", message, allowed=allowed, nearest="FREQ=DAILY", severity="warning")
+
+
+@rule("maintenance-exclusion", ruleset="clusters", facts=("TPU-16",), source=_SOURCE)
+def maintenance_exclusion(cluster: ClusterView) -> Iterator[Draft]:
+    """Find a maintenance exclusion that ends before it starts or is too long, and more of them than GKE allows.
+
+    From all upgrades it lasts 90 days at most; older sources say 30.
+    """
+    full = [row for row in cluster.exclusions if row.scope == NO_UPGRADES]
+    if len(full) > MOST_EXCLUSIONS:
+        message = f"{len(full)} exclusions block all upgrades"
+        yield finding(cluster, "exclusions", message, allowed=f"at most {MOST_EXCLUSIONS} of them")
+    for row in cluster.exclusions:
+        start, end = _time(row.start), _time(row.end) if row.end else None
+        if start is None or (row.end and (end is None or end <= start)):
+            message = f"exclusion {row.name} starts at {row.start} and ends at {row.end}"
+            yield finding(cluster, "exclusions", message, allowed="an end after the start, in UTC")
+        elif end is not None and row.scope == NO_UPGRADES and end - start > OLD_LONGEST:
+            old = end - start <= LONGEST
+            message = f"exclusion {row.name} blocks all upgrades for {(end - start) / _DAY:g} days"
+            allowed = "at most 30 days; newer copies of GKE's docs say 90" if old else "at most 90 days"
+            nearest = (start + (OLD_LONGEST if old else LONGEST)).strftime("end %Y-%m-%dT%H:%M:%SZ")
+            severity: Severity | None = "warning" if old else None
+            yield finding(cluster, "exclusions", message, allowed=allowed, nearest=nearest, severity=severity)
+
+
+def _time(text: str | None) -> datetime | None:
+    """Return a time that GKE takes, None for any other text and for none."""
+    try:
+        time = datetime.fromisoformat(text or "")
+    except ValueError:
+        return None
+    return time if time.tzinfo else None
+
+
+def _occurrences(window: Window) -> int | None:
+    """Return how often a window comes in 32 days; None for a recurrence other than by days or weekdays."""
+    parts = dict(part.partition("=")[::2] for part in window.recurrence.split(";"))
+    weekdays = parts.pop("BYDAY", "").split(",")
+    often = {"DAILY": PERIOD_DAYS, "WEEKLY": PERIOD_DAYS // 7 * len(weekdays)}
+    return often.get(parts["FREQ"]) if parts.keys() == {"FREQ"} else None

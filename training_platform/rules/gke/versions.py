@@ -1,16 +1,18 @@
-"""GKE versions: floors of machines and features, release channels, pools beside their control plane."""
+"""GKE versions: floors of machines and features, release channels, pools beside their control plane.
+
+As numbers ``1.34.1-gke.2541000`` is (1, 34, 1, 2541000): texts do not compare.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import lru_cache
 
 from training_platform.config.reading.finding import Severity
-from training_platform.rules.gke.auto_provisioning import accelerators
-from training_platform.rules.gke_versions import FULL, below, floor_of, parse
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.views.cluster import AutoProvisioningView, ClusterView
-from training_platform.views.cluster_pools import cluster_of, version_of
+from training_platform.views.cluster import AutoProvisioningView, ClusterView, cluster_of, version_of
 from training_platform.views.node_pool import NodePoolView
 from training_platform.views.program import Program
 from training_platform.views.view import View
@@ -84,7 +86,7 @@ def feature_floor(pool: NodePoolView, program: Program) -> Iterator[Draft]:
 @rule("auto-provisioning-floor", ruleset="versions", across=True, facts=("TPU-12", "GPU-05", "GPU-07"), source=_GKE)
 def auto_provisioning_floor(each: AutoProvisioningView) -> Iterator[Draft]:
     """Find a GKE version that does not auto-provision an accelerator yet, or not with its driver."""
-    for limit, machines in accelerators(each):
+    for limit, machines in each.accelerators():
         if machines[0].kind == "gpu":
             subject = f"the driver of auto-provisioned {limit.resource}"
             yield from _floor(each, each.cluster.version, DRIVER_OF_AUTO_PROVISIONED, subject)
@@ -218,3 +220,38 @@ def _floor(view: View, version: str | None, floor: str, subject: str) -> Iterato
     if severity:
         message = f"{subject} needs GKE {floor}, but the version is {version}"
         yield finding(view, "version", message, allowed=f"{floor} or later", nearest=floor, severity=severity)
+
+
+FULL = 4  # minor, patch and GKE's own number written out
+_VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+)(?:-gke\.(\d+))?)?\Z")
+
+
+@lru_cache(maxsize=4096)
+def parse(version: str | None) -> tuple[int, ...] | None:
+    """Return the numbers of a version, as many as are written; None for ``latest`` and everything else."""
+    match = _VERSION.match((version or "").rstrip("."))
+    return tuple(int(part) for part in match.groups() if part is not None) if match else None
+
+
+@lru_cache(maxsize=4096)
+def below(version: str | None, floor: str) -> Severity | None:
+    """Return how bad it is that a version is below a floor, None where it is not, or may not be.
+
+    One that is written out is an error. A prefix (``1.30``) of which every version is below is a warning: GKE takes
+    the newest that fits, and a release channel moves on.
+    """
+    have, least = parse(version), parse(floor)
+    if have is None or least is None or have >= least[: len(have)]:
+        return None
+    return "error" if len(have) == FULL else "warning"
+
+
+def floor_of(floors: Iterable[str], version: str | None) -> str | None:
+    """Return which of several floors, one for each minor version, holds for a version: a later minor has none."""
+    ordered = sorted(floors, key=lambda each: parse(each) or ())
+    have = parse(version)
+    if have is None or not ordered:
+        return None
+    if have[:2] < (parse(ordered[0]) or ())[:2]:
+        return ordered[0]
+    return next((each for each in ordered if (parse(each) or ())[:2] == have[:2]), None)

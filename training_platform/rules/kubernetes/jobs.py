@@ -1,13 +1,28 @@
-"""Jobs, alone and in what makes some: what the API server compares in the spec of one."""
+"""Jobs, JobSets and groups of LeaderWorkerSet, as their webhooks compare the parts; TPU jobs beside the pools."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
-from training_platform.rules.kubernetes.objects import Json, Wrong, block, entries, object_rule, text, whole
-from training_platform.rules.kubernetes.pods import JOBS, SERVER, containers, jobs
+from training_platform.catalog import MACHINE_TYPES
+from training_platform.catalog.shapes import chips_in
+from training_platform.catalog.types import MachineType
+from training_platform.rules.kubernetes.objects import (
+    SERVER,
+    Json,
+    Wrong,
+    block,
+    entries,
+    is_unknown,
+    object_rule,
+    text,
+    texts,
+    twice,
+    whole,
+)
+from training_platform.rules.kubernetes.pods import JOB, JOB_SET, JOBS, containers, jobs, quantity
 
 _WIDEST: Final = 100_000  # pods of an Indexed job at a time: pkg/apis/batch/validation of Kubernetes 1.36.3
 
@@ -62,3 +77,181 @@ def _containers(job: Json) -> list[str]:
     """Return the names of the containers of a job's pod; none where one is not known."""
     names = [text(container, "name") for _, container in containers("", block(job, "template", "spec"))]
     return [] if None in names else [name for name in names if name is not None]
+
+
+_ASKED: Final = "JobSet 0.12.0, webhook, asked 2026-11-22; JobSet 08dfbdfd, jobset_webhook.go"
+_LONGEST: Final = 63
+_MOST_PODS: Final = 2**31 - 1
+_IN_PLACE, _GATED = "InPlaceRestart", ("RestartJob", "RestartJobAndIgnoreMaxRestarts")
+_REASONS: Final = (
+    "BackoffLimitExceeded", "DeadlineExceeded", "FailedIndexes", "MaxFailedIndexesExceeded", "PodFailurePolicy",
+)  # fmt: skip
+
+
+@object_rule("jobset-names", JOB_SET, ruleset="jobsets", facts=("JBS-01",), source=_ASKED)
+def jobset_names(inputs: Json) -> Iterator[Wrong]:
+    """Find names of a JobSet and its jobs that together are too long for its pods: they may have 63 letters."""
+    name = text(block(inputs, "metadata"), "name")
+    for index, row in entries(block(inputs, "spec"), "replicatedJobs"):
+        job = text(row, "name")
+        if name is None or job is None or is_unknown(row, "replicas"):
+            continue
+        pods = whole(block(row, "template", "spec"), "completions") or whole(
+            block(row, "template", "spec"), "parallelism"
+        )
+        length = len(name) + len(job) + len(str(max((whole(row, "replicas") or 1) - 1, 0)))
+        length += len(str(max((pods or 1) - 1, 0))) + 9
+        if length > _LONGEST:
+            message = f"pods of job {job} of JobSet {name} would have names of {length} letters"
+            allowed = f"{_LONGEST - length + len(name) + len(job)} letters in both names"
+            longer = f"spec.replicatedJobs[{index}].name" if len(job) > len(name) else "metadata.name"
+            yield Wrong(longer, message, allowed)
+
+
+@object_rule("jobset-size", JOB_SET, ruleset="jobsets", source=_ASKED)
+def jobset_size(inputs: Json) -> Iterator[Wrong]:
+    """Find a replicated job with more pods than JobSet can count."""
+    for index, row in entries(block(inputs, "spec"), "replicatedJobs"):
+        parallelism, replicas = whole(block(row, "template", "spec"), "parallelism") or 1, whole(row, "replicas") or 1
+        if parallelism * replicas > _MOST_PODS:
+            message = f"{replicas} replicas of {parallelism} pods at a time are too many"
+            path = f"spec.replicatedJobs[{index}].replicas"
+            yield Wrong(path, message, f"at most {_MOST_PODS // parallelism}", str(_MOST_PODS // parallelism))
+
+
+@object_rule("jobset-references", JOB_SET, ruleset="jobsets", facts=("JBS-01",), source=_ASKED)
+def jobset_references(inputs: Json) -> Iterator[Wrong]:
+    """Find jobs that policies, dependencies or the coordinator name and that the JobSet does not have."""
+    spec = block(inputs, "spec")
+    jobs = {text(row, "name"): row for _, row in entries(spec, "replicatedJobs")}
+    allowed = ", ".join(filter(None, jobs)) or "a name in replicatedJobs"
+    for path, name in _references(spec):
+        if name not in jobs:
+            yield Wrong(path, f"the JobSet has no job {name}", allowed)
+    for index, row in entries(spec, "replicatedJobs"):
+        for place, other in entries(row, "dependsOn"):
+            path = f"spec.replicatedJobs[{index}].dependsOn[{place}].name"
+            before = [text(each, "name") for _, each in entries(spec, "replicatedJobs")[:index]]
+            if text(other, "name") not in before:
+                known = ", ".join(filter(None, before)) or "none for the first job"
+                yield Wrong(path, f"no job {text(other, 'name')} stands before this one", known)
+    yield from _coordinator(block(spec, "coordinator"), jobs)
+
+
+def _references(spec: Json) -> Iterator[tuple[str, str]]:
+    for name in texts(block(spec, "successPolicy"), "targetReplicatedJobs"):
+        yield "spec.successPolicy.targetReplicatedJobs", name
+    for index, row in entries(block(spec, "failurePolicy"), "rules"):
+        for name in texts(row, "targetReplicatedJobs"):
+            yield f"spec.failurePolicy.rules[{index}].targetReplicatedJobs", name
+    if (leader := text(block(spec, "coordinator"), "replicatedJob")) is not None:
+        yield "spec.coordinator.replicatedJob", leader
+
+
+def _coordinator(coordinator: Json, jobs: Mapping[str | None, Json]) -> Iterator[Wrong]:
+    job = jobs.get(text(coordinator, "replicatedJob"))
+    if job is None:
+        return
+    inner = block(job, "template", "spec")
+    sizes = {"jobIndex": whole(job, "replicas"), "podIndex": whole(inner, "completions") or whole(inner, "parallelism")}
+    for name, size in sizes.items():
+        index = whole(coordinator, name)
+        if index is not None and not 0 <= index < (size or 1):
+            yield Wrong(f"spec.coordinator.{name}", f"there is none of index {index}", f"0 to {(size or 1) - 1}", "0")
+
+
+@object_rule("jobset-policies", JOB_SET, ruleset="jobsets", facts=("JBS-03",), source=_ASKED)
+def jobset_policies(inputs: Json) -> Iterator[Wrong]:
+    """Find failure policies with rules called alike, reasons that no Job has, or behind gates that are off."""
+    policy = block(inputs, "spec", "failurePolicy")
+    rules = entries(policy, "rules")
+    if policy.get("restartStrategy") == _IN_PLACE:
+        allowed = "Recreate, BlockingRecreate"
+        yield Wrong("spec.failurePolicy.restartStrategy", f"{_IN_PLACE} is behind a gate", allowed, "Recreate")
+    for index, row in rules:
+        if row.get("action") in _GATED:
+            path, allowed = f"spec.failurePolicy.rules[{index}].action", "FailJobSet, RestartJobSet"
+            yield Wrong(path, f"{row['action']} is behind a gate that is off by default", allowed, "RestartJobSet")
+    for index, name in twice([text(row, "name") for _, row in rules]):
+        yield Wrong(f"spec.failurePolicy.rules[{index}].name", f"there are two rules {name}", "a name for each")
+    for index, row in rules:
+        for reason in texts(row, "onJobFailureReasons"):
+            if reason not in _REASONS:
+                path = f"spec.failurePolicy.rules[{index}].onJobFailureReasons"
+                yield Wrong(path, f"no Job fails for reason {reason}", ", ".join(_REASONS))
+
+
+_SOURCE = "LeaderWorkerSet 0.10.0, pkg/webhooks/leaderworkerset_webhook.go, read 2026-11-22"
+
+
+@object_rule("lws-subgroup-size", "leaderworkerset.x-k8s.io:LeaderWorkerSet", ruleset="objects", source=_SOURCE)
+def lws_subgroup_size(inputs: Json) -> Iterator[Wrong]:
+    """Find subgroups of a LeaderWorkerSet into which the pods of a group cannot be divided.
+
+    Where LeaderExcluded is their type, only the workers are divided; otherwise the leader is of the first one, or
+    beside all. A group is 1 pod unless it says another size.
+    """
+    group = block(inputs, "spec", "leaderWorkerTemplate")
+    policy, size = block(group, "subGroupPolicy"), whole(group, "size")
+    part = whole(policy, "subGroupSize")
+    size = 1 if "size" not in group else size
+    if part is None or size is None:
+        return
+    divided = (size - 1,) if text(policy, "type") == "LeaderExcluded" else (size, size - 1)
+    if part < 1 or part > size or all(pods % part for pods in divided):
+        fitting = [each for each in range(1, size + 1) if not all(pods % each for pods in divided)]
+        path = "spec.leaderWorkerTemplate.subGroupPolicy.subGroupSize"
+        nearest = min(fitting, key=lambda each: abs(each - part))
+        yield Wrong(path, f"{size} pods cannot be divided by {part}", ", ".join(map(str, fitting)), str(nearest))
+
+
+_TPU: Final = "google.com/tpu"
+_ACCELERATOR: Final = "cloud.google.com/gke-tpu-accelerator"
+_TOPOLOGY: Final = "cloud.google.com/gke-tpu-topology"
+_DOCS: Final = "GKE docs, TPUs in GKE, and Cloud TPU docs, machine types, copies of 2026"
+
+
+@object_rule(
+    "tpu-job-chips", JOB, JOB_SET, ruleset="pods", owner="catalogue", facts=("TPU-15", "JBS-05", "KUE-06"), source=_DOCS
+)
+def tpu_job_chips(inputs: Json) -> Iterator[Wrong]:
+    """Find pods that ask for more chips than a VM of their topology has, or too few pods for a slice of several hosts.
+
+    Pods that share a VM ask for fewer; a topology that several machine types offer may be met by any of them.
+    """
+    for at, job in jobs(inputs):
+        pod = block(job, "template", "spec")
+        selector = block(pod, "nodeSelector")
+        topology, kind = text(selector, _TOPOLOGY), text(selector, _ACCELERATOR)
+        asked = [_chips(container) for _, container in entries(pod, "containers")]
+        size = chips_in(topology) if topology else None
+        if not (size and kind and any(asked)):
+            continue
+        sizes = sorted({row.chips for row in MACHINE_TYPES.values() if _takes(row, kind, size)})
+        if sizes and sum(asked) > sizes[-1]:
+            allowed = ", ".join(map(str, sizes))
+            message = f"a pod asks for {sum(asked)} chips, and a VM of {kind} with topology {topology} has fewer"
+            yield Wrong(f"{at}.template.spec.containers", message, allowed, str(sizes[-1]))
+        elif sizes and sum(asked) in sizes and size > sizes[-1]:
+            yield from _pods_of_slice(at, job, size // sum(asked))
+
+
+def _pods_of_slice(at: str, job: Json, hosts: int) -> Iterator[Wrong]:
+    for name in ("parallelism", "completions"):
+        pods = whole(job, name)
+        if pods is not None and pods % hosts:
+            message = f"{pods} pods do not fill slices of {hosts} hosts: the others wait for ever"
+            yield Wrong(f"{at}.{name}", message, f"{hosts} for one slice", str(hosts))
+
+
+def _chips(container: Json) -> int:
+    resources = block(container, "resources")
+    found = (quantity(block(resources, name).get(_TPU)) for name in ("limits", "requests"))
+    return int(next((each for each in found if each is not None), 0))
+
+
+def _takes(row: MachineType, kind: str, size: int) -> bool:
+    """Whether VMs of a machine type make slices of a number of chips: alone, or several together."""
+    if row.kind != "tpu" or row.accelerator is None or row.accelerator.gke_label != kind:
+        return False
+    return row.chips == size or (row.multi_host and row.chips < size)

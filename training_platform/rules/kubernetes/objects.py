@@ -1,10 +1,19 @@
-"""Rules about Kubernetes objects that read them as they are: what an API server or a webhook compares in one object."""
+"""Kubernetes objects by themselves: what an API server or a webhook compares in one object.
+
+CEL expressions are read without a parser: brackets, quotes and ends.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from functools import cache
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import yaml
 
 from training_platform.resources.planned import UNKNOWN
 from training_platform.rules.registry import Draft, Owner, finding, rule
@@ -12,6 +21,7 @@ from training_platform.views.inputs import is_list
 from training_platform.views.program import ObjectView, Program
 
 Json = Mapping[str, Any]
+SERVER: Final = "Kubernetes API server 1.36.3, asked 2026-11-22"
 
 
 class Wrong(NamedTuple):
@@ -104,3 +114,125 @@ def _by_kind(program: Program) -> Mapping[str, list[ObjectView]]:
             _, version, kind = view.type.split(":")
             found[f"{version.partition('/')[0]}:{kind}"].append(view)
     return found
+
+
+_GROUP: Final = "admissionregistration.k8s.io"
+_EXPRESSIONS: Final = {
+    "validations": ("expression", "messageExpression"), "matchConditions": ("expression",),
+    "variables": ("expression",), "auditAnnotations": ("valueExpression",),
+}  # fmt: skip
+# A text of CEL: raw or not, in three quotes or one, of which the last may not span lines; and a comment.
+_TEXTS: Final = re.compile(
+    r'[rR][bB]?"""[\s\S]*?"""|[rR][bB]?"[^"\n]*"|[rR][bB]?\'[^\'\n]*\'|"""(?:\\.|[^\\])*?"""|\'\'\'(?:\\.|[^\\])*?\'\'\''
+    r'|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|//[^\n]*'
+)
+_CLOSING: Final = {")": "(", "]": "[", "}": "{"}
+_OPERATOR: Final = re.compile(r"(&&|\|\||[-+*/%<>=!?:,.]|\bin)\s*\Z")
+
+
+@object_rule(
+    "admission-expression", f"{_GROUP}:ValidatingAdmissionPolicy", f"{_GROUP}:MutatingAdmissionPolicy",
+    ruleset="objects", source=SERVER,
+)  # fmt: skip
+def admission_expression(inputs: Json) -> Iterator[Wrong]:
+    """Find CEL expressions that end too early: unclosed brackets or quotes, or nothing after an operator."""
+    for part, names in _EXPRESSIONS.items():
+        for index, row in entries(block(inputs, "spec"), part):
+            for name in names:
+                written = text(row, name)
+                problem = _problem(written) if written is not None else None
+                if problem:
+                    yield Wrong(f"spec.{part}[{index}].{name}", f"the expression {problem}", "a complete expression")
+
+
+def _problem(written: str) -> str | None:
+    rest, opened = _TEXTS.sub(lambda match: "" if match[0].startswith("//") else "0", written), list[str]()
+    if not rest.strip():
+        return "is empty"
+    for letter in rest:
+        if letter in _CLOSING.values():
+            opened.append(letter)
+        elif letter in _CLOSING and (not opened or opened.pop() != _CLOSING[letter]):
+            return f"has an unmatched {letter}"
+        elif letter in "\"'":
+            return "has an unclosed quote"
+    if opened:
+        return f"has an unclosed {opened[-1]}"
+    last = _OPERATOR.search(rest)
+    return f"ends in {last[1]}" if last else None
+
+
+_PEERS = {"ingress": "from", "egress": "to"}
+
+
+@object_rule("policy-exceptions", "networking.k8s.io:NetworkPolicy", ruleset="objects", source=SERVER)
+def policy_exceptions(inputs: Json) -> Iterator[Wrong]:
+    """Find exceptions of a range of addresses that are not inside it, or are all of it."""
+    for part, peers in _PEERS.items():
+        for index, row in entries(block(inputs, "spec"), part):
+            for place, peer in entries(row, peers):
+                own, whole = block(peer, "ipBlock"), _range(text(block(peer, "ipBlock"), "cidr"))
+                for number, written in enumerate(texts(own, "except")):
+                    hole, here = _range(written), f"spec.{part}[{index}].{peers}[{place}].ipBlock.except[{number}]"
+                    if whole and (hole is None or not _is_inside(hole, whole)):
+                        yield Wrong(here, f"{written} is not a part of {whole}", f"a smaller range within {whole}")
+
+
+def _is_inside(hole: IPv4Network | IPv6Network, whole: IPv4Network | IPv6Network) -> bool:
+    return hole.version == whole.version and hole != whole and hole.subnet_of(whole)  # type: ignore[arg-type]
+
+
+def _range(value: str | None) -> IPv4Network | IPv6Network | None:
+    try:
+        return ip_network(value, strict=False) if value else None
+    except ValueError:
+        return None
+
+
+_SOURCE = "Kubernetes' guide to deprecated APIs, read 2026-11-22"
+
+
+@rule("removed-version", ruleset="objects", owner="kubernetes", source=_SOURCE)
+def removed_version(program: Program) -> Iterator[Draft]:
+    """Find an object of an API version that Kubernetes has removed."""
+    for view in program.all(ObjectView):
+        if not view.type.startswith("kubernetes:"):
+            continue
+        _, version, kind = view.type.split(":")
+        kinds = _removed().get(version, {})
+        last, instead = kinds.get(kind) or kinds.get("*") or (None, None)
+        if last:
+            message = f"{kind} of {version} was last served by Kubernetes {last}"
+            yield finding(
+                view, "apiVersion", message, allowed=instead or "nothing: it has no replacement", nearest=instead
+            )
+
+
+@cache
+def _removed() -> Mapping[str, Mapping[str, tuple[str, str | None]]]:
+    text = Path(__file__).with_name("removed_versions.yaml").read_text(encoding="utf-8")
+    loaded: Mapping[str, Mapping[str, tuple[str, str | None]]] = yaml.load(text, Loader=yaml.CSafeLoader)  # safe
+    return loaded
+
+
+# Types whose data is used by Kubernetes; of the keys of a tuple in a tuple one is enough.
+_KEYS: Final[dict[str, tuple[tuple[str, ...], ...]]] = {
+    "kubernetes.io/basic-auth": (("username", "password"),),
+    "kubernetes.io/dockercfg": ((".dockercfg",),),
+    "kubernetes.io/dockerconfigjson": ((".dockerconfigjson",),),
+    "kubernetes.io/ssh-auth": (("ssh-privatekey",),),
+    "kubernetes.io/tls": (("tls.crt",), ("tls.key",)),
+}
+
+
+@object_rule("secret-keys", "core:Secret", ruleset="objects", source=SERVER)
+def secret_keys(inputs: Json) -> Iterator[Wrong]:
+    """Find an object of a known type of Secret without a key that its type has."""
+    kind = inputs.get("type")
+    if is_unknown(inputs, "data") or is_unknown(inputs, "stringData") or not isinstance(kind, str):
+        return
+    there = {*block(inputs, "data"), *block(inputs, "stringData")}
+    for names in _KEYS.get(kind, ()):
+        if not there & set(names):
+            wanted = " or ".join(names)
+            yield Wrong("stringData", f"a secret of type {kind} has no {wanted}", wanted)

@@ -1,14 +1,16 @@
-"""Pods, and the pods of whatever makes some: what the API server compares in one of them, and in its owner."""
+"""Pods, and the pods of whatever makes some; ports and amounts that the API server compares in one object."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any, Final
 
 from training_platform.resources.planned import UNKNOWN
 from training_platform.rules.kubernetes.objects import (
+    SERVER,
     Json,
     Wrong,
     block,
@@ -18,6 +20,7 @@ from training_platform.rules.kubernetes.objects import (
     text,
     texts,
     twice,
+    whole,
 )
 
 JOB, JOB_SET = "batch:Job", "jobset.x-k8s.io:JobSet"
@@ -35,7 +38,6 @@ WORKLOADS: Final = (
     "ray.io:RayJob",
     "ray.io:RayService",
 )
-SERVER: Final = "Kubernetes API server 1.36.3, asked 2026-11-22"
 _QUANTITY: Final = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?\Z")
 _OF_RAY: Final = (
     "gcs-storage",
@@ -244,3 +246,106 @@ def _matches(row: Json, labels: Json) -> bool:
         "Exists": label is not None, "DoesNotExist": label is None,
     }  # fmt: skip
     return by_operator.get(str(row.get("operator")), True)
+
+
+_AT = {"core:PersistentVolumeClaim": "spec.resources.requests", "core:PersistentVolume": "spec.capacity"}
+_OF_PODS = ("cpu", "limits.cpu", "limits.memory", "memory", "pods", "requests.cpu", "requests.memory")
+_COUNTED = {"BestEffort": ("pods",), "VolumeAttributesClass": ("persistentvolumeclaims", "requests.storage")}
+_OPPOSITE = {"NotBestEffort": "BestEffort", "NotTerminating": "Terminating"}
+_MEASURED = re.compile(r"(^|\.)(cpu|memory|(ephemeral-)?storage|hugepages-.+)$")  # other quotas count things
+
+
+@object_rule("volume-amount", *_AT, ruleset="objects", source=SERVER)
+def volume_amount(inputs: Json) -> Iterator[Wrong]:
+    """Find a volume or a claim of no size."""
+    for path in _AT.values():
+        amount = block(inputs, *path.split(".")).get("storage")
+        size = quantity(amount)
+        if size is not None and size <= 0:
+            yield Wrong(f"{path}.storage", f"is {amount}", "more than 0", "1Gi")
+
+
+@object_rule("quota-amount", "core:ResourceQuota", ruleset="objects", source=SERVER)
+def quota_amount(inputs: Json) -> Iterator[Wrong]:
+    """Find a quota of a namespace below 0, and a part of a thing that is counted."""
+    for name, amount in block(inputs, "spec", "hard").items():
+        size = quantity(amount)
+        if size is not None and size < 0:
+            yield Wrong("spec.hard", f"{name} is {amount}", "at least 0", "0")
+        elif size is not None and size % 1 and not _MEASURED.search(name):
+            yield Wrong("spec.hard", f"{name} is {amount}, but they are counted", "a whole number")
+
+
+@object_rule("quota-scope", "core:ResourceQuota", ruleset="objects", source=SERVER)
+def quota_scope(inputs: Json) -> Iterator[Wrong]:
+    """Find a quota whose scope does not count what it limits, or excludes another of its scopes."""
+    spec = block(inputs, "spec")
+    selected = entries(block(spec, "scopeSelector"), "matchExpressions")
+    scopes = [("spec.scopes", scope) for scope in texts(spec, "scopes")]
+    scopes += [
+        (f"spec.scopeSelector.matchExpressions[{n}].scopeName", text(row, "scopeName") or "") for n, row in selected
+    ]
+    for path, scope in scopes:
+        counted = _COUNTED.get(scope, _OF_PODS)
+        for name in block(spec, "hard"):
+            if "/" not in name and name not in counted:
+                yield Wrong(path, f"{scope} does not count {name}, which spec.hard limits", ", ".join(counted))
+        if (path, _OPPOSITE.get(scope)) in scopes:
+            yield Wrong(path, f"there are both {_OPPOSITE[scope]} and {scope}", "one of them")
+
+
+@object_rule("limit-range", "core:LimitRange", ruleset="objects", source=SERVER)
+def limit_range(inputs: Json) -> Iterator[Wrong]:
+    """Find limits of a namespace that are out of order, and two for one kind of thing."""
+    rows = entries(block(inputs, "spec"), "limits")
+    for index, kind in twice([text(row, "type") for _, row in rows]):
+        yield Wrong(f"spec.limits[{index}].type", f"there are two limits of type {kind}", "one for each type")
+    order = ("min", "defaultRequest", "default", "max")
+    for index, row in rows:
+        for low, high in pairwise(order):
+            for name, amount in block(row, low).items():
+                least, most = quantity(amount), quantity(block(row, high).get(name))
+                if least is not None and most is not None and least > most:
+                    message = f"{low} of {name}, {amount}, is above {high}"
+                    yield Wrong(f"spec.limits[{index}].{low}", message, f"at most {block(row, high)[name]}")
+
+
+@object_rule("container-ports", *WORKLOADS, ruleset="pods", source=SERVER)
+def container_ports(inputs: Json) -> Iterator[Wrong]:
+    """Find ports of one container called alike, ports of a node taken twice, and others in the network of the node."""
+    for at, pod in pods(inputs):
+        taken: list[str | None] = []
+        places: list[str] = []
+        for here, container in containers(at, pod):
+            rows = entries(container, "ports")
+            for index, name in twice([text(row, "name") for _, row in rows]):
+                yield Wrong(f"{here}.ports[{index}].name", f"there are two ports {name}", "a name for each")
+            for index, row in rows:
+                port, of_node = whole(row, "containerPort"), whole(row, "hostPort")
+                places.append(f"{here}.ports[{index}].hostPort")
+                own = f"{row.get('protocol') or 'TCP'} {row.get('hostIP') or ''}:{of_node}"
+                taken.append(own if of_node and "initContainers" not in here else None)
+                if pod.get("hostNetwork") is True and of_node and port and of_node != port:
+                    message = f"hostPort is {of_node}, and in the network of the node port {port} is that port"
+                    yield Wrong(places[-1], message, str(port), str(port))
+        for index, port_of_node in twice(taken):
+            yield Wrong(places[index], f"{port_of_node} of the node is taken twice", "a port for each")
+
+
+@object_rule("service-ports", "core:Service", ruleset="pods", source=SERVER)
+def service_ports(inputs: Json) -> Iterator[Wrong]:
+    """Find ports of a service without a name beside others, called alike or the same, or of nodes in a ClusterIP's."""
+    spec = block(inputs, "spec")
+    rows = entries(spec, "ports")
+    names = [text(row, "name") for _, row in rows]
+    for index, row in rows:
+        if len(rows) > 1 and not row.get("name"):
+            yield Wrong(f"spec.ports[{index}].name", "one of several ports has no name", "a name for each")
+        if row.get("nodePort") and spec.get("type") in (None, "ClusterIP"):
+            message = "a service of type ClusterIP has no port of nodes"
+            yield Wrong(f"spec.ports[{index}].nodePort", message, "no nodePort, or type NodePort or LoadBalancer")
+    for index, name in twice(names):
+        yield Wrong(f"spec.ports[{index}].name", f"there are two ports {name}", "a name for each")
+    own = [f"{row.get('protocol') or 'TCP'} {port}" if (port := whole(row, "port")) else None for _, row in rows]
+    for index, name in twice(own):
+        yield Wrong(f"spec.ports[{index}].port", f"port {name} is there twice", "another port or protocol")

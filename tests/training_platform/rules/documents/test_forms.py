@@ -13,7 +13,7 @@ from tests.training_platform.rules.documents.test_rules import found, of
 from tools.documents import by_hand
 from training_platform.rules import documents
 from training_platform.rules.documents.additions import with_names
-from training_platform.rules.documents.forms import FORMS
+from training_platform.rules.documents.scalars import FORMS
 
 FOLDER = Path(documents.__file__).parent
 JOB = "kubernetes:batch/v1:Job"

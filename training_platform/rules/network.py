@@ -1,19 +1,21 @@
-"""Addresses: ranges for nodes and pods, overlaps, firewall rules for webhooks, and NAT for image pulls."""
+"""Networks: ranges for nodes and pods, overlaps, firewall rules for webhooks, NAT gateways, public addresses."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from ipaddress import IPv4Network, ip_network
 
 from training_platform.catalog.locations import region_of
+from training_platform.quota.charges import nat_addresses
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.views.cluster import ClusterView
-from training_platform.views.cluster_pools import pools_of
+from training_platform.views.cluster import ClusterView, pools_of
 from training_platform.views.kueue import FlavorQuotaView, FlavorView
-from training_platform.views.network import FirewallView, GatewayView, NetworkView, SubnetView
+from training_platform.views.network import FirewallView, GatewayView, InterfaceView, NetworkView, SubnetView
+from training_platform.views.node_pool import NodePoolView
 from training_platform.views.program import Program
 from training_platform.views.storage import FilestoreView, LustreView
+from training_platform.views.view import View
 
 _ARITHMETIC = "GKE's block of pod addresses per node; general knowledge (unverified), as xpk 367c838 sizes its pools"
 DEFAULT_PODS = 110
@@ -259,3 +261,67 @@ def network_of(text: str | None) -> IPv4Network | None:
     except ValueError:
         return None
     return network if isinstance(network, IPv4Network) else None
+
+
+@rule(
+    "nat-addresses",
+    ruleset="addresses",
+    severity="warning",
+    across=True,
+    owner="house",
+    source="house rule: at its maximum every VM finds the ports that its gateway promises; arithmetic of Cloud NAT",
+)
+def nat_addresses_enough(gateway: GatewayView, program: Program) -> Iterator[Draft]:
+    """Find reserved addresses that are too few for the ports that VMs may open: further connections fail."""
+    if not gateway.addresses:
+        return
+    vms = vms_behind(gateway, program.all(NodePoolView))
+    wanted = nat_addresses(vms, gateway.most_ports)
+    if wanted > gateway.addresses:
+        message = (
+            f"{vms:,} VMs of {gateway.most_ports:,} ports need {wanted} addresses, but {gateway.addresses} are reserved"
+        )
+        yield finding(
+            gateway, "addresses", message, allowed=f"at least {wanted}, or 0: Google Cloud takes them", nearest=wanted
+        )
+
+
+def vms_behind(gateway: GatewayView, views: Iterable[View]) -> int:
+    """Return the VMs that a program's pools have at most in a gateway's region."""
+    pools = (view for view in views if isinstance(view, NodePoolView))
+    return sum(pool.most_vms for pool in pools if region_of(pool.location) == gateway.region)
+
+
+_HOUSE = "house rule: machines reach the internet by NAT, and people reach control planes by name and IAM"
+
+
+@rule("private-cluster", ruleset="network", owner="house", source=_HOUSE)
+def private_cluster(cluster: ClusterView) -> Iterator[Draft]:
+    """Find a cluster whose nodes have public addresses unless a pool says otherwise."""
+    if not cluster.private_nodes:
+        yield finding(
+            cluster, "private_nodes", "nodes of this cluster have external IP addresses", allowed="private nodes"
+        )
+
+
+@rule("private-nodes", ruleset="network", owner="house", facts=("QTA-03",), source=_HOUSE)
+def private_nodes(pool: NodePoolView) -> Iterator[Draft]:
+    """Find a node pool whose nodes have public addresses, or may have them: the default is the cluster's setting."""
+    if not pool.private_nodes:
+        yield finding(pool, "private_nodes", "nodes of this pool can get public addresses", allowed="private nodes")
+
+
+@rule("private-control-plane", ruleset="network", owner="house", source=_HOUSE)
+def private_control_plane(cluster: ClusterView) -> Iterator[Draft]:
+    """Find a control plane that answers at an address on the internet."""
+    if cluster.public_endpoint:
+        message = "the control plane answers at a public address"
+        yield finding(cluster, "public_endpoint", message, allowed="the DNS-based endpoint alone")
+
+
+@rule("no-external-address", ruleset="network", owner="house", source=_HOUSE)
+def no_external_address(interface: InterfaceView) -> Iterator[Draft]:
+    """Find a VM, or a template of VMs, with an address on the internet."""
+    if interface.public:
+        message = f"a network interface of {interface.name} has a public address"
+        yield finding(interface, "public", message, allowed="none")

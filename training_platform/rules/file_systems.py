@@ -1,17 +1,21 @@
-"""Filestore instances."""
+"""Filestore and Managed Lustre: tiers with bands of capacities in GiB, who mounts a share, snapshots."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import combinations
 
-from training_platform.catalog import FILESTORE_TIERS
+from training_platform.catalog import FILESTORE_TIERS, LUSTRE_TIERS
 from training_platform.catalog.locations import is_zone, region_of
 from training_platform.catalog.nearest import find_nearest
+from training_platform.catalog.types import Band
 from training_platform.catalog.zones import zones_in
 from training_platform.config.reading.section import enumeration
+from training_platform.rules.network import far_from_clusters, network_of
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.rules.storage import bands
-from training_platform.views.storage import FilestoreView, LustreView
+from training_platform.views.network import ServicesRangeView
+from training_platform.views.program import Program
+from training_platform.views.storage import FilestoreView, LustreView, SnapshotView
 
 _TIERS = "Filestore docs, service tiers, read 2026-04-10"
 DIRECT_PEERING = "DIRECT_PEERING"
@@ -62,10 +66,10 @@ def filestore_capacity(instance: FilestoreView) -> Iterator[Draft]:
     if tier is None:
         return
     size = instance.capacity_gib
-    if not bands.fits(tier.bands, size):
+    if not fits(tier.bands, size):
         message = f"{tier.name} does not support {size:,} GiB"
-        nearest = bands.nearest(tier.bands, size)
-        yield finding(instance, "capacity_gib", message, allowed=bands.shown(tier.bands), nearest=nearest)
+        near = nearest_size(tier.bands, size)
+        yield finding(instance, "capacity_gib", message, allowed=shown(tier.bands), nearest=near)
 
 
 @rule(
@@ -180,3 +184,134 @@ def not_in_a_zone(instance: FilestoreView | LustreView, instances: str) -> Draft
     message = f"{instances} are zonal, but {place} is a region"
     allowed = enumeration(zones) or f"a zone of {place}"
     return finding(instance, "location", message, allowed=allowed, nearest=next(iter(zones), None))
+
+
+_API = "filestore API (googleapis f8291d2), NfsExportOptions; Filestore docs, limits"
+MOST_EXPORTS = 10
+MOST_RANGES = 64  # of all entries together
+
+
+@rule("filestore-exports", ruleset="filestore", source=_API)
+def filestore_exports(instance: FilestoreView) -> Iterator[Draft]:
+    """Find more exports or ranges than an instance takes, and ranges of different entries that overlap."""
+    exports = instance.exports
+    if len(exports) > MOST_EXPORTS:
+        yield finding(instance, "exports", f"has {len(exports)} entries", allowed=f"at most {MOST_EXPORTS}")
+    ranges = [(number, text) for number, export in enumerate(exports) for text in export.ranges]
+    if len(ranges) > MOST_RANGES:
+        yield finding(instance, "exports", f"has {len(ranges)} ranges", allowed=f"at most {MOST_RANGES} in all entries")
+    for (first, one), (second, other) in combinations(ranges, 2):
+        room, taken = network_of(other), network_of(one)
+        if first != second and room and taken and room.overlaps(taken):
+            message = f"{other} overlaps {one} of another entry"
+            yield finding(instance, "exports", message, allowed="ranges that do not overlap")
+
+
+@rule(
+    "filestore-squashed-root",
+    ruleset="filestore",
+    severity="warning",
+    owner="house",
+    source="house rule: the kubelet makes the folders of teams as root (subPath)",
+)
+def filestore_squashed_root(instance: FilestoreView) -> Iterator[Draft]:
+    """Find an instance of several teams whose clients' root may not make folders."""
+    alone = (instance.labels or {}).get("team")
+    if not alone and any(export.squashed for export in instance.exports):
+        message = "root is squashed, so that nodes cannot make the folders of teams, which then have to be there"
+        yield finding(instance, "exports", message, allowed="squash: none, or an instance for one team", nearest="none")
+
+
+@rule(
+    "filestore-snapshot",
+    ruleset="filestore",
+    across=True,
+    source="Filestore docs, service tiers, read 2026-04-10: basic tiers have backups and no snapshots",
+)
+def filestore_snapshot(program: Program) -> Iterator[Draft]:
+    """Find a snapshot of an instance whose tier has none."""
+    instances = program.all(FilestoreView)
+    for snapshot in program.all(SnapshotView):
+        for instance in instances:
+            tier = FILESTORE_TIERS.get(instance.tier)
+            if tier and not tier.snapshots and instance.is_meant(snapshot.instance, "instance"):
+                message = f"{tier.name} instances have no snapshots"
+                allowed = ", ".join(name for name, each in FILESTORE_TIERS.items() if each.snapshots)
+                yield finding(snapshot, "instance", message, allowed=f"backups, or a tier of {allowed}")
+
+
+_PAGES = "Managed Lustre docs, performance tiers, create an instance, VPC network, read 2026-11-22"
+BLOCK = 23  # length of the prefix of the addresses that an instance takes; an older copy of the page says 24
+
+
+@rule("lustre-capacity", ruleset="lustre", facts=("FST-08",), source=_PAGES)
+def lustre_capacity(instance: LustreView) -> Iterator[Draft]:
+    """Find a capacity, in GiB, that the throughput does not come with.
+
+    Beyond the largest it is a warning: Google's pages differ, and it has grown. An instance without a throughput is of
+    the dynamic tier, and judged by documents.
+    """
+    if instance.mbps_per_tib is None:
+        return
+    tier = LUSTRE_TIERS.get(f"lustre-{instance.mbps_per_tib}")
+    if tier is None:
+        message = f"{instance.mbps_per_tib} MB/s per TiB is not a tier"
+        yield finding(instance, "mbps_per_tib", message, allowed=enumeration(LUSTRE_TIERS))
+        return
+    size = instance.capacity_gib
+    if not fits(tier.bands, size):
+        message = f"{instance.mbps_per_tib} MB/s per TiB does not come with {size:,} GiB"
+        yield finding(
+            instance, "capacity_gib", message, allowed=shown(tier.bands), nearest=nearest_size(tier.bands, size),
+            severity="warning" if size > tier.bands[-1].high_gib else None,
+        )  # fmt: skip
+
+
+@rule("lustre-location", ruleset="lustre", source=_PAGES)
+def lustre_location(instance: LustreView) -> Iterator[Draft]:
+    """Find an instance in a region: they are zonal."""
+    if not is_zone(instance.location):
+        yield not_in_a_zone(instance, "instances")
+
+
+@rule("lustre-region", ruleset="lustre", across=True, severity="warning", source=_PAGES)
+def lustre_region(instance: LustreView, program: Program) -> Iterator[Draft]:
+    """Find an instance in a region without clusters: nobody mounts it from another region."""
+    yield from far_from_clusters(instance, program)
+
+
+@rule(
+    "lustre-addresses",
+    ruleset="lustre",
+    across=True,
+    severity="warning",
+    source=f"{_PAGES}, the last in translation; another copy of it says a /24 for each instance",
+)
+def lustre_addresses(program: Program) -> Iterator[Draft]:
+    """Find instances for which a range for private service access has no addresses left."""
+    rooms = [each.addresses for each in program.all(ServicesRangeView) if each.purpose == "VPC_PEERING"]
+    fitting = sum(rooms) // 2 ** (32 - BLOCK)
+    for instance in program.all(LustreView)[fitting:] if rooms else ():
+        message = f"Google's services have {sum(rooms):,} addresses in the VPC, enough for {fitting} of these instances"
+        yield finding(instance, "network", message, allowed=f"a /{BLOCK} for each instance, in one range or several")
+
+
+def fits(bands: Sequence[Band], size: int) -> bool:
+    """Whether a capacity is in a band, and on one of its steps."""
+    return any(band.low_gib <= size <= band.high_gib and (size - band.low_gib) % band.step_gib == 0 for band in bands)
+
+
+def shown(bands: Sequence[Band]) -> str:
+    """Return what is allowed, as people write it."""
+    ranges = [(f"{low:,} to {high:,} GiB", step) for low, high, step in bands]
+    return ", or ".join(text + (f" in steps of {step:,}" if step > 1 else "") for text, step in ranges)
+
+
+def nearest_size(bands: Sequence[Band], size: int) -> int:
+    """Return the smallest capacity that is enough, or the largest there is."""
+    enough = []
+    for low, high, step in bands:
+        least = max(low, low + -(-(size - low) // step) * step)
+        if least <= high:
+            enough.append(least)
+    return min(enough, default=max(band.high_gib for band in bands))

@@ -1,0 +1,158 @@
+"""Rules of the house: what a platform team asks of its own stacks, and Google Cloud does not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from training_platform.catalog import CHARTS
+from training_platform.config.reading.section import enumeration
+from training_platform.rules.registry import Draft, finding, rule
+from training_platform.views.access import AlertPolicyView, LabelledView, ReleaseView
+from training_platform.views.cluster import ClusterView
+from training_platform.views.program import Program
+from training_platform.views.storage import BucketView, FilestoreView
+
+
+@rule(
+    "alerts-reach-nobody",
+    ruleset="alerts",
+    severity="warning",
+    owner="house",
+    source="house rule: an alert is for somebody",
+)
+def alerts_reach_nobody(policy: AlertPolicyView) -> Iterator[Draft]:
+    """Find alert policies that open incidents and tell nobody."""
+    if not policy.channels:
+        message = "alerts reach nobody: their incidents show in the console alone"
+        allowed = "addresses, or alerts that are not enabled"
+        yield finding(policy, "channels", message, allowed=allowed, nearest="emails: [ml-platform@example.com]")
+
+
+@rule(
+    "chart-version-untested",
+    ruleset="charts",
+    severity="warning",
+    owner="catalogue",
+    source="training_platform/catalog/data/software.yaml, which says what was tested with which release",
+)
+def chart_version_untested(release: ReleaseView) -> Iterator[Draft]:
+    """Find a chart of the catalogue in a version whose values and objects nobody has tested here.
+
+    A chart from a folder, or one that names no version, has a version that nobody knows.
+    """
+    chart = CHARTS.get(release.chart or "")
+    if chart is None or not chart.tested or release.version is None:
+        return
+    if not any(f"{release.version}.".startswith(f"{minor}.") for minor in chart.tested):
+        tested = enumeration([f"{minor}.x" for minor in chart.tested])
+        message = f"{release.version} of {chart.name} is outside of what is tested, which was {chart.tested_with}"
+        yield finding(release, "version", message, allowed=tested, nearest=chart.version)
+
+
+MOST_LABELS = 64
+_KEY = re.compile(r"(?=.{1,63}\Z)[a-z][a-z0-9_-]*\Z")
+_VALUE = re.compile(r"[a-z0-9_-]{0,63}\Z")
+
+
+@rule("labels", ruleset="labels", owner="house", source="house rule: costs are told by environment and team")
+def labels(resource: LabelledView, program: Program) -> Iterator[Draft]:
+    """Find a resource that supports labels but lacks those of its environment and team."""
+    found, wanted = resource.labels or {}, program.once(_wanted)
+    if wanted.items() <= found.items():
+        return
+    for key, value in wanted.items():
+        if found.get(key) != value:
+            said = f"is {found[key]!r}" if key in found else "is missing"
+            message = f"label {key} {said} on {resource.type.rpartition(':')[2]} {resource.name}"
+            yield finding(resource, "labels", message, allowed=value, nearest=f"{key}: {value}")
+
+
+def _wanted(program: Program) -> dict[str, str]:
+    return {"environment": program.environment} | ({"team": program.team} if program.team else {})
+
+
+@rule("label-form", ruleset="labels", facts=("NAM-03",), source="Resource Manager docs, labels; GKE resource_labels")
+def label_form(resource: LabelledView) -> Iterator[Draft]:
+    """Find labels that Google Cloud does not accept: lower-case letters, at most 63 characters each, 64 labels in all.
+
+    Letters of other scripts, which Google Cloud takes, are passed over.
+    """
+    found = resource.labels or {}
+    if len(found) > MOST_LABELS:
+        yield finding(resource, "labels", f"{resource.name} has {len(found)} labels", allowed=f"at most {MOST_LABELS}")
+    for key, value in found.items():
+        if not _is_key(key):
+            nearest = re.sub(r"[^a-z0-9_-]", "-", key.lower())[:63]
+            yield finding(
+                resource,
+                "labels",
+                f"label {key}",
+                allowed="a lower-case letter first, at most 63 characters",
+                nearest=nearest,
+            )
+        if not _is_value(value):
+            nearest = re.sub(r"[^a-z0-9_-]", "-", value.lower())[:63]
+            yield finding(
+                resource,
+                "labels",
+                f"label {key} is {value}",
+                allowed="lower-case letters, digits, - and _; at most 63",
+                nearest=nearest,
+            )
+
+
+@lru_cache(maxsize=4096)  # the same few labels are on every resource
+def _is_key(key: str) -> bool:
+    return not key.isascii() or _KEY.match(key) is not None
+
+
+@lru_cache(maxsize=4096)
+def _is_value(value: str) -> bool:
+    return not value.isascii() or _VALUE.match(value) is not None
+
+
+_HOUSE = "house rule: what holds data or running jobs in production is not deleted by one command"
+
+
+@rule(
+    "production-said",
+    ruleset="protection",
+    owner="house",
+    source="house rule: whether an environment is production is a setting, and never guessed from its name",
+)
+def production_said(_: ClusterView, program: Program) -> Iterator[Draft]:
+    """Find an environment whose file does not say whether it is production: no rule for production would hold."""
+    if program.team is None and program.known("production") and program.production is None:
+        message = "the file does not say whether this environment is production"
+        allowed = "one line under training-platform:environment, production: true or production: false"
+        yield finding(program, "production", message, allowed=allowed, nearest="production: true")
+
+
+@rule("cluster-deletion-protection", ruleset="protection", owner="house", facts=("CLU-05",), source=_HOUSE)
+def cluster_deletion_protection(cluster: ClusterView, program: Program) -> Iterator[Draft]:
+    """Find a production cluster that can be deleted."""
+    if not cluster.deletion_protection and program.production:
+        yield _unprotected(cluster, "cluster")
+
+
+@rule("filestore-deletion-protection", ruleset="protection", owner="house", facts=("FST-09",), source=_HOUSE)
+def filestore_deletion_protection(instance: FilestoreView, program: Program) -> Iterator[Draft]:
+    """Find a production Filestore instance that can be deleted; the provider's default is that it can."""
+    if not instance.deletion_protection and program.production:
+        yield _unprotected(instance, "Filestore instance")
+
+
+@rule("bucket-force-destroy", ruleset="protection", owner="house", source=_HOUSE)
+def bucket_force_destroy(bucket: BucketView, program: Program) -> Iterator[Draft]:
+    """Find a production bucket that is deleted with everything in it."""
+    if bucket.force_destroy and program.production:
+        message = f"bucket {bucket.name} is deleted with everything in it"
+        nearest = "deletion_protection: true" if bucket.origin else "false"
+        yield finding(bucket, "force_destroy", message, allowed="false in production", nearest=nearest)
+
+
+def _unprotected(view: ClusterView | FilestoreView, what: str) -> Draft:
+    message = f"{what} {view.name} can be deleted"
+    return finding(view, "deletion_protection", message, allowed="true in production", nearest="true")

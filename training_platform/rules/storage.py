@@ -1,0 +1,262 @@
+"""Boot disks and local SSD, keys of Cloud KMS beside what they encrypt, StorageClasses and volume claims."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from training_platform.catalog import BOOT_DISK_LIMITS, MACHINE_TYPES, REGIONS
+from training_platform.catalog.locations import region_of
+from training_platform.catalog.nearest import find_nearest
+from training_platform.catalog.types import BootDiskLimits
+from training_platform.config.reading.finding import Severity
+from training_platform.config.reading.section import enumeration
+from training_platform.resources.filestore.classes import GKE_CLASSES
+from training_platform.resources.vertex.machines import refused_disk_size, refused_disk_type, vertex_disk_types
+from training_platform.rules.registry import Draft, finding, rule
+from training_platform.views.node_pool import NodePoolView
+from training_platform.views.storage import BucketView, EncryptedView, FilestoreView, StorageClassView, VolumeClaimView
+from training_platform.views.vertex import PersistentPoolView
+
+_DISKS_GO = "GKE cluster-autoscaler 7d25050, disks.go, read 2026-08-21"
+_VERTEX = "Vertex AI docs, configure compute, and machine_resources.proto, read 2026-08-22"
+
+
+@rule(
+    "boot-disk-size",
+    ruleset="disks",
+    facts=("DSK-04",),
+    source=f"{_DISKS_GO}; terraform-provider-google-beta 93c65b2, disk_size_gb",
+)
+def boot_disk_size(pool: NodePoolView) -> Iterator[Draft]:
+    """Find a boot disk that is smaller or larger than GKE allows, in GB as the API counts them."""
+    yield from _size(pool, BOOT_DISK_LIMITS["gke"])
+
+
+@rule("vertex-boot-disk-size", ruleset="disks", facts=("VPR-03", "VJB-08"), source=_VERTEX)
+def vertex_boot_disk_size(pool: PersistentPoolView) -> Iterator[Draft]:
+    """Find a boot disk that is smaller or larger than Vertex AI allows, in GB as its API counts them."""
+    yield from _size(pool, BOOT_DISK_LIMITS["vertex"])
+
+
+@rule(
+    "vertex-boot-disk-written",
+    ruleset="disks",
+    severity="warning",
+    facts=("VPR-03",),
+    source=f"{_VERTEX}; gcloud reference",
+)
+def vertex_boot_disk_written(pool: PersistentPoolView) -> Iterator[Draft]:
+    """Find a persistent resource without a disk size or type: sources disagree on the defaults, and jobs must match."""
+    if pool.disk_gb is None:
+        yield finding(pool, "disk_gb", "is not written", allowed="a size in GB", nearest=100)
+    if pool.disk_type is None:
+        yield finding(
+            pool, "disk_type", "is not written", allowed=", ".join(vertex_disk_types(pool.machine)), nearest="pd-ssd"
+        )
+
+
+@rule("boot-disk-type", ruleset="disks", facts=("DSK-01", "DSK-02", "DSK-03", "DSK-04"), source=_DISKS_GO)
+def boot_disk_type(pool: NodePoolView) -> Iterator[Draft]:
+    """Find a boot disk type that the machine type does not support; autoscaled pools would fail only at scale-up."""
+    machine = MACHINE_TYPES.get(pool.machine_type or "")
+    if pool.disk_type is None or machine is None:
+        return
+    if wrong := refused_disk_type(machine.name, pool.disk_type, machine.boot_disk_types):
+        # The rows of CPU machines are of auto-provisioning, and owners deploy n2d with Hyperdisk.
+        disputed = machine.kind == "cpu" or "boot_disk_types" in machine.unverified
+        yield finding(pool, "disk_type", **wrong._asdict(), severity="warning" if disputed else None)
+
+
+@rule("vertex-boot-disk-type", ruleset="disks", facts=("VPR-03",), source=_VERTEX)
+def vertex_boot_disk_type(pool: PersistentPoolView) -> Iterator[Draft]:
+    """Find a boot disk type that Vertex AI does not support on this machine type."""
+    machine = pool.machine
+    if pool.disk_type is None or machine is None:
+        return
+    if wrong := refused_disk_type(machine.name, pool.disk_type, vertex_disk_types(machine)):
+        yield finding(pool, "disk_type", **wrong._asdict())
+
+
+@rule(
+    "local-ssd-count",
+    ruleset="disks",
+    facts=("DSK-06",),
+    source="Cluster Toolkit v1.95.0, disk_definitions.tf; GKE cluster-autoscaler 7d25050, read 2026-08-21",
+)
+def local_ssd_count(pool: NodePoolView) -> Iterator[Draft]:
+    """Find a number of local SSDs that the machine type does not support, or none where it has to be set."""
+    machine, count = pool.machine, pool.local_ssd_count
+    if machine is None:
+        return
+    if MACHINE_TYPES[machine.name].kind == "cpu":  # optional there, and the catalogue does not say how many
+        return
+    bundled = machine.local_ssd.bundled
+    allowed = (bundled,) if bundled else (0, *machine.local_ssd.allowed)
+    if count is None and bundled:
+        if not any(_covers_local_ssd(each) for each in pool.ignored or ()):
+            message = "is not set, and the API fills it in: every later preview would replace the pool"
+            yield finding(
+                pool, "local_ssd_count", f"the number of local SSDs {message}", allowed=bundled, nearest=bundled,
+                severity="warning",
+            )  # fmt: skip
+    elif count is not None and count not in allowed:
+        nearest = min(allowed, key=lambda each: abs(each - count))
+        message = f"{machine.name} does not support {count} local SSDs"
+        yield finding(pool, "local_ssd_count", message, allowed=", ".join(map(str, allowed)), nearest=nearest)
+
+
+@rule(
+    "local-ssd-forms",
+    ruleset="disks",
+    severity="warning",
+    source="gcloud's flags of node pools exclude each other, read 2026-11-22; what the API says is (inferred)",
+)
+def local_ssd_forms(pool: NodePoolView) -> Iterator[Draft]:
+    """Find local SSDs in two forms (ephemeral storage, raw blocks, the older count), of which a pool has one."""
+    forms = [name for name in _FORMS if getattr(pool, name)]
+    if len(forms) > 1:
+        said = " and ".join(_FORMS[name] for name in forms)
+        message = f"local SSDs are asked for as {said}, but a pool has them in one form"
+        yield finding(pool, forms[1], message, allowed="one form", nearest=_FORMS[forms[0]])
+    if pool.data_cache_ssds and pool.data_cache_ssds > (pool.ephemeral_ssds or pool.data_cache_ssds):
+        message = f"{pool.data_cache_ssds} local SSDs are for the data cache, and the nodes have {pool.ephemeral_ssds}"
+        most = pool.ephemeral_ssds
+        yield finding(pool, "data_cache_ssds", message, allowed=f"at most {most}", nearest=most)
+
+
+_FORMS = {"ephemeral_ssds": "ephemeral storage", "block_ssds": "raw blocks", "legacy_ssds": "the older count"}
+
+
+def _covers_local_ssd(ignored: str) -> bool:
+    return ignored == "nodeConfig" or (ignored.startswith("nodeConfig.") and "ssd" in ignored.lower())
+
+
+def _size(pool: NodePoolView | PersistentPoolView, limits: BootDiskLimits) -> Iterator[Draft]:
+    if pool.disk_gb is not None and (wrong := refused_disk_size(pool.disk_gb, limits)):
+        yield finding(pool, "disk_gb", **wrong._asdict())
+
+
+_PAGES = "Filestore docs, CMEK, and Artifact Registry docs, CMEK, both read 2026-11-22 as of 2026-04"
+WITHOUT_KEYS = ("BASIC_HDD", "BASIC_SSD", "STANDARD", "PREMIUM")
+WITH_KEYS = ("ZONAL", "REGIONAL", "ENTERPRISE")
+
+
+@rule(
+    "key-location",
+    ruleset="encryption",
+    facts=("REG-03",),
+    source=f"{_PAGES}; Vertex AI, encryption_spec.proto; for buckets and clusters (general knowledge)",
+)
+def key_location(resource: EncryptedView) -> Iterator[Draft]:
+    """Find a key in another region than what it encrypts; of something in a zone, the region decides.
+
+    Whether a key of several regions, or a global one, is accepted differs by service: for these it is a warning.
+    """
+    if resource.encryption is not None:
+        yield from _elsewhere(resource, resource.location, resource.encryption)
+
+
+@rule(
+    "disk-key-location",
+    ruleset="encryption",
+    facts=("REG-03",),
+    source="gcloud reference, compute disks update-kms-key, read 2026-11-22; for the region (general knowledge)",
+)
+def disk_key_location(pool: NodePoolView) -> Iterator[Draft]:
+    """Find a key in another region than the boot disks that it encrypts; disks take a global key as well."""
+    if pool.encryption is not None and _location(pool.encryption) != "global":
+        yield from _elsewhere(pool, pool.location, pool.encryption)
+
+
+@rule("filestore-key", ruleset="encryption", facts=("REG-03",), source="Filestore docs, CMEK, read 2026-11-22")
+def filestore_key(instance: FilestoreView) -> Iterator[Draft]:
+    """Find a key on a tier of Filestore that supports none."""
+    if instance.encrypted and instance.tier in WITHOUT_KEYS:
+        message = f"{instance.tier} does not support keys of your own"
+        yield finding(instance, "tier", message, allowed=enumeration(WITH_KEYS), nearest=WITH_KEYS[0])
+
+
+def _location(key: str) -> str:
+    """Return the location in a key's name, "" for what has another form."""
+    before, _, after = key.partition("/locations/")
+    return after.partition("/")[0] if before else ""
+
+
+def _elsewhere(view: EncryptedView | NodePoolView, location: str, key: str) -> Iterator[Draft]:
+    found, region = _location(key), region_of(location.lower())  # of a bucket in capitals, where several
+    if found and found != region:
+        message = f"{view.name} is in {region}, and its key in {found}"
+        severity: Severity = "error" if found in REGIONS else "warning"
+        nearest = key.replace(f"/locations/{found}/", f"/locations/{region}/")
+        allowed = f"a key in {region}"
+        yield finding(view, "encryption", message, allowed=allowed, nearest=nearest, severity=severity)
+
+
+_HNS = "Cloud Storage docs, hierarchical namespace, limitations: no object versioning (general knowledge, not read)"
+_CSI = "Filestore CSI driver 2edb466, parameters, read 2026-06-24"
+PROVISIONER = "filestore.csi.storage.gke.io"
+SHARES = ("128Gi", "256Gi", "512Gi", "1024Gi")
+CONNECT_MODES = ("DIRECT_PEERING", "PRIVATE_SERVICE_ACCESS")
+PARAMETERS = frozenset({
+    "tier", "network", "connect-mode", "reserved-ipv4-cidr", "reserved-ip-range", "multishare",
+    "instance-storageclass-label", "max-volume-size", "instance-encryption-kms-key", "nfs-export-options-on-create",
+    "protocol", "labels", "resource-tags", "mount-options",
+})  # fmt: skip
+
+
+@rule("filestore-class", ruleset="volumes", facts=("FST-07",), source=f"{_CSI}; CSI #1346")
+def filestore_class(each: StorageClassView) -> Iterator[Draft]:
+    """Find a StorageClass with a parameter or connect mode that the Filestore CSI driver does not support."""
+    if each.provisioner != PROVISIONER:
+        return
+    for key, value in each.parameters.items():
+        if key not in PARAMETERS and not key.startswith("csi.storage.k8s.io/"):
+            message = f"the Filestore CSI driver does not support parameter {key}"
+            nearest = find_nearest(key, PARAMETERS)
+            yield finding(each, "parameters", message, allowed=", ".join(sorted(PARAMETERS)), nearest=nearest)
+        elif key == "connect-mode" and value not in CONNECT_MODES:
+            message = f"the Filestore CSI driver does not support connect mode {value}"
+            yield finding(each, "parameters", message, allowed=", ".join(CONNECT_MODES), nearest=CONNECT_MODES[1])
+
+
+@rule(
+    "filestore-multishare",
+    ruleset="volumes",
+    owner="kubernetes",
+    source="Filestore CSI driver 2edb466, multishare_controller.go and multishare_defs.go, read 2026-06-24",
+)
+def filestore_multishare(each: StorageClassView) -> Iterator[Draft]:
+    """Find shares of an instance on another tier than ENTERPRISE, or of a size that no instance is divided into."""
+    if each.provisioner != PROVISIONER:
+        return
+    tier, shared = each.parameters.get("tier", "standard"), each.parameters.get("multishare") == "true"
+    largest = each.largest_share
+    if shared and tier.lower() != "enterprise":
+        message = f"claims share instances of tier {tier}, which has one share"
+        yield finding(each, "tier", message, allowed="ENTERPRISE", nearest="ENTERPRISE")
+    if largest is not None and (not shared or largest not in SHARES):
+        message = f"the largest share is {largest}" + ("" if shared else ", and no claims share an instance")
+        yield finding(each, "largest_share", message, allowed=f"multishare, and {', '.join(SHARES)}")
+
+
+@rule("bucket-hierarchical", ruleset="volumes", severity="warning", source=_HNS)
+def bucket_hierarchical(bucket: BucketView) -> Iterator[Draft]:
+    """Find a bucket with a hierarchical namespace that is to keep versions."""
+    if bucket.hierarchical and bucket.versioning:
+        message = "keeps versions of objects, which a hierarchical namespace does not support"
+        yield finding(bucket, "versioning", message, allowed="one of the two", nearest="false")
+
+
+@rule(
+    "built-in-class",
+    ruleset="volumes",
+    severity="warning",
+    facts=("FST-07",),
+    source="comment of a third-party storage class; CSI #43",
+)
+def built_in_class(claim: VolumeClaimView) -> Iterator[Draft]:
+    """Find a claim on a StorageClass of GKE, whose instances are in the VPC named default."""
+    if claim.class_name in GKE_CLASSES:
+        message = f"class {claim.class_name} creates Filestore instances in the VPC named default"
+        allowed = "a StorageClass with parameter network, unless the cluster is in that VPC"
+        yield finding(claim, "class_name", message, allowed=allowed)
