@@ -49,9 +49,11 @@ def point_runs(job: ResolvedJob, run: str) -> tuple[ResolvedJob, ...]:
     """Return the runs that GKE has of a job: one for each point of its grid, ``{run}-{number}``, else one."""
     if job.spec.sweep is None:
         return (as_run(job, run),)
-    return tuple(
-        as_run(_with_point(job, point), f"{run}-{number}") for number, point in enumerate(points(job.spec.sweep))
-    )
+    runs = []
+    for number, point in enumerate(points(job.spec.sweep)):
+        spec = job.spec.model_copy(update={"args": (*job.spec.args, *point), "sweep": None})
+        runs.append(as_run(dataclasses.replace(job, spec=spec), f"{run}-{number}"))
+    return tuple(runs)
 
 
 def points(sweep: Sweep) -> Iterator[tuple[str, ...]]:
@@ -63,11 +65,6 @@ def points(sweep: Sweep) -> Iterator[tuple[str, ...]]:
     names = list(sweep.parameters)
     for values in product(*(sweep.parameters[name].values for name in names)):
         yield tuple(f"--{name}={value}" for name, value in zip(names, values, strict=True))
-
-
-def _with_point(job: ResolvedJob, point: tuple[str, ...]) -> ResolvedJob:
-    spec = job.spec.model_copy(update={"args": (*job.spec.args, *point), "sweep": None})
-    return dataclasses.replace(job, spec=spec)
 
 
 def longest_name(job: ResolvedJob) -> str:

@@ -119,7 +119,11 @@ def _mountable(
         message = f"{key} is still being filled by team {data.writer or 'nobody'}"
         yield job.finding(path, message, rule=RULE, allowed=f"filled: true of data_sets.{key}, once it is")
     elif region != here and not data.bucket:
-        near = [name for name, each in job.environment.data_sets.items() if _near(job, each, region)]
+        near = [
+            name
+            for name, other in job.environment.data_sets.items()
+            if other.readable_by(job.team.name) and region_of(data_location(other, job.environment)) == region
+        ]
         message = f"{key} is in {here} and the job in {region}: only a bucket is mounted from another region"
         allowed = enumeration(near) or f"a data set in {region}, or a job in {here}"
         yield job.finding(path, message, rule=RULE, allowed=allowed)
@@ -140,7 +144,3 @@ def disk_findings(job: ResolvedJob, zones: Collection[str | None]) -> Iterator[F
             there = enumeration(sorted(zone for zone in zones if zone))
             message = f"{mount.source.data_set} is on a disk in {disk.zone}, and the job's VMs are in {there}"
             yield job.finding(path, message, rule=RULE, allowed=f"a flavor with a pool in {disk.zone}, or another copy")
-
-
-def _near(job: ResolvedJob, data: DataSetSpec, region: str) -> bool:
-    return data.readable_by(job.team.name) and region_of(data_location(data, job.environment)) == region

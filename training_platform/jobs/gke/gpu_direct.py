@@ -64,17 +64,13 @@ def gpu_direct(job: ResolvedJob) -> GpuDirect | None:
         for number, (vpc, nic) in enumerate(fabric.nics(pool), start=1)
         if fabric.gpudirect != "RDMA" or vpc.profile  # its second gVNIC stays the node's
     }
+    interfaces = [{"interfaceName": name, "network": net} for name, net in {"eth0": "default", **cards}.items()]
     seen = access(fabric.gpudirect, {**IMAGES, **job.environment.node_images})
     return GpuDirect(
-        annotations={DEFAULT_INTERFACE: "eth0", INTERFACES: _interfaces(cards), **seen.annotations},
+        annotations={DEFAULT_INTERFACE: "eth0", INTERFACES: json.dumps(interfaces), **seen.annotations},
         variables=_nccl(fabric.gpudirect, cards),
         access=seen,
     )
-
-
-def _interfaces(cards: Mapping[str, str]) -> str:
-    every = {"eth0": "default", **cards}
-    return json.dumps([{"interfaceName": name, "network": network} for name, network in every.items()])
 
 
 def _nccl(kind: str, cards: Iterable[str]) -> dict[str, str]:

@@ -74,7 +74,7 @@ def reach(job: ResolvedJob) -> tuple[int, float]:
 
 def _counts(job: ResolvedJob, flavor: Flavor, field: str, count: int) -> Iterator[Finding]:
     each, needed = demand(job) // count, demand(job)
-    unit, resource = _unit(flavor), flavor.accelerator.resource
+    unit, resource = "slice" if flavor.accelerator.kind == "tpu" else "VM", flavor.accelerator.resource
     nodes = gke_target(job)[0].nodes or 1
     usable = usable_pools(flavor, nodes)
     # Pools that GKE makes have no networks between GPUs.
@@ -193,10 +193,6 @@ def _names(job: ResolvedJob) -> Iterator[Finding]:
 def _large(flavor: Flavor) -> list[ExpandedPool]:
     """Return the pools whose VMs have as many chips as a pod of the job takes."""
     return [pool for pool in flavor.pools if pool.machine.chips == shape(flavor).machine.chips]
-
-
-def _unit(flavor: Flavor) -> str:
-    return "slice" if flavor.accelerator.kind == "tpu" else "VM"
 
 
 def _share(job: ResolvedJob) -> Share:

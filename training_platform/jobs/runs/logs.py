@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import Any
 
 from training_platform.clients.google_api import Json
 from training_platform.clients.google_services import CloudLogging
@@ -75,13 +74,14 @@ def _read(cluster: ClusterApi, namespace: str, run: str, pod: str, lines: Simple
 def _started(cluster: ClusterApi, namespace: str, run: str) -> list[str]:
     """Return the pods of a run whose containers have started, by name; none of those without the job's own program."""
     every = cluster.objects(PODS, namespace, f"{JOBSET_LABEL}={run}")
-    pods = [pod for pod in every if _has_program(pod)]
+    unknown = [{"name": CONTAINER}]  # a pod without a spec yet
+    pods = [
+        pod
+        for pod in every
+        if CONTAINER in [container["name"] for container in pod.get("spec", {}).get("containers") or unknown]
+    ]
     phases = {pod["metadata"]["name"]: (pod.get("status") or {}).get("phase") for pod in pods}
     return sorted(name for name, phase in phases.items() if phase not in (None, "Pending"))
-
-
-def _has_program(pod: Mapping[str, Any]) -> bool:
-    return CONTAINER in [each["name"] for each in pod.get("spec", {}).get("containers") or [{"name": CONTAINER}]]
 
 
 def _short(pod: str, run: str) -> str:

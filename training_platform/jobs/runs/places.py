@@ -84,7 +84,9 @@ def _places(
         known = sorted({one.name for _, one, _ in workspace.teams()})
         raise UserError(f"There is no team stack{f' of {asked}' if asked else ''}. {_allowed(team or '', known)}")
     found = {
-        (one.environment, one.name, "gke", cluster): _place("gke", cluster, one, home)
+        (one.environment, one.name, "gke", cluster): Place(
+            target="gke", key=cluster, team=one, environment=home, scope=team_scope(one, home)
+        )
         for one, home in teams
         for cluster in one.shares
         if cluster in home.clusters
@@ -127,10 +129,6 @@ def _jobs(root: Path, workspace: Workspace) -> Iterator[ResolvedJob]:
             continue  # `job check` says what is wrong with it
         if job:
             yield job
-
-
-def _place(target: Target, key: str, team: Team, environment: Environment) -> Place:
-    return Place(target=target, key=key, team=team, environment=environment, scope=team_scope(team, environment))
 
 
 def _allowed(value: str, names: Collection[str]) -> str:

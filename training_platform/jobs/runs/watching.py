@@ -45,7 +45,9 @@ def gke_runs(cluster: ClusterApi, place: Place) -> Iterator[Run]:
     """Yield the runs of a team in a cluster, oldest first. Raises ClusterError."""
     namespace = place.team.name
     workloads = list(cluster.objects(WORKLOADS, namespace))
-    for jobset in sorted(cluster.objects(JOBSETS, namespace), key=_created):
+    for jobset in sorted(
+        cluster.objects(JOBSETS, namespace), key=lambda jobset: str(jobset["metadata"].get("creationTimestamp"))
+    ):
         yield gke_run(jobset, workload_of(jobset, workloads), place.key)
 
 
@@ -122,7 +124,11 @@ def why_gke(
         pending=cluster.pending(namespace, queue) if queue else None,
         requests=_requests(cluster, namespace, workload),
         pods=pods,
-        events=[event for event in cluster.objects(EVENTS, namespace) if _about(event) in names],
+        events=[
+            event
+            for event in cluster.objects(EVENTS, namespace)
+            if str((event.get("involvedObject") or {}).get("name")) in names
+        ],
         vms=list(vms(asked)) if asked and starting else (),
         holders=holders,
         ahead=ahead,
@@ -141,22 +147,22 @@ def has_changed(job: ResolvedJob, jobset: Mapping[str, Any]) -> bool:
     run = str(jobset["metadata"]["name"])
     point = run.rpartition("-")[2]
     runs = point_runs(job, run.removesuffix(f"-{point}") if job.spec.sweep else run)
-    return not any(_within(_said(jobset_of(each)), _said(jobset)) for each in runs if each.name == run)
+    return not any(_within(_decided(jobset_of(now)), _decided(jobset)) for now in runs if now.name == run)
 
 
-def _said(jobset: Mapping[str, Any]) -> dict[str, Any]:
+def _decided(jobset: Mapping[str, Any]) -> dict[str, Any]:
     replicated = jobset["spec"]["replicatedJobs"]
-    specs = [each["template"]["spec"] for each in replicated]
+    specs = [role["template"]["spec"] for role in replicated]
     pods = [spec["template"]["spec"] for spec in specs]
-    (own,) = [each for pod in pods for each in pod["containers"] if each["name"] == CONTAINER]
+    (own,) = [container for pod in pods for container in pod["containers"] if container["name"] == CONTAINER]
     return {
         "layout": [
-            (each.get("replicas"), spec.get("parallelism"), spec.get("completions"))
-            for each, spec in zip(replicated, specs, strict=True)
+            (role.get("replicas"), spec.get("parallelism"), spec.get("completions"))
+            for role, spec in zip(replicated, specs, strict=True)
         ],
         "nodes": {index: pod.get("nodeSelector") or {} for index, pod in enumerate(pods)},
         "container": {key: own.get(key) or [] for key in ("image", "command", "args")},
-        "variables": {each["name"]: each.get("value", "") for each in own.get("env") or ()},
+        "variables": {variable["name"]: variable.get("value", "") for variable in own.get("env") or ()},
     }
 
 
@@ -171,7 +177,7 @@ def why_vertex(vertex: VertexJobs, place: Place, run: Run) -> list[str]:
     sentences = list(why_on_vertex(run, *vertex_bodies(vertex, run.identity)))
     if run.state == "waiting":
         holding = [
-            each.name for each in vertex_runs(vertex, place) if each.state == "running" and each.name != run.name
+            other.name for other in vertex_runs(vertex, place) if other.state == "running" and other.name != run.name
         ]
         if holding:
             sentences.append(f"Runs of team {run.team} that have VMs there: {', '.join(sorted(holding))}.")
@@ -207,7 +213,9 @@ def _requests(cluster: ClusterApi, namespace: str, workload: Mapping[str, Any] |
             return []
         raise
     return [
-        each for each in requests if uid in {owner.get("uid") for owner in each["metadata"].get("ownerReferences", ())}
+        request
+        for request in requests
+        if uid in {owner.get("uid") for owner in request["metadata"].get("ownerReferences", ())}
     ]
 
 
@@ -217,8 +225,8 @@ def _beside(
     """Return the team's runs that hold some of a run's flavor, and those that wait and were there before."""
     flavor = gke_target(job)[1].name if job else None
     runs = [(gke_run(jobset, own, place.key), own) for jobset in jobsets for own in [workload_of(jobset, workloads)]]
-    holders = [each for each, own in runs if flavor in flavors_of(own) and not each.done]
-    return holders, [each for each, _ in runs if each.state == "waiting" and each.created < run.created]
+    holders = [other for other, own in runs if flavor in flavors_of(own) and not other.done]
+    return holders, [other for other, _ in runs if other.state == "waiting" and other.created < run.created]
 
 
 def _asked(job: ResolvedJob | None) -> dict[str, Any]:
@@ -237,11 +245,3 @@ def _asked(job: ResolvedJob | None) -> dict[str, Any]:
         "quota": nominal,
         "most": None if most == float("inf") else int(most),
     }
-
-
-def _about(event: dict[str, Any]) -> str:
-    return str((event.get("involvedObject") or {}).get("name"))
-
-
-def _created(obj: dict[str, Any]) -> str:
-    return str(obj["metadata"].get("creationTimestamp"))

@@ -99,19 +99,16 @@ def worker_pools(job: ResolvedJob, target: VertexTarget) -> list[dict[str, Any]]
 
 def _spec(job: ResolvedJob, target: VertexTarget, pool: Pool) -> dict[str, Any]:
     nfs = _nfs_mounts(job)
+    server = (target.reducers.image if target.reducers else None) or IMAGES["vertex-reduction-server"]
+    reducer = {"containerSpec": {"imageUri": server}}
     return {
         "machineSpec": _machine_spec(target, pool),
         "diskSpec": {"bootDiskType": target.boot_disk.type, "bootDiskSizeGb": target.boot_disk.size_gb},
-        **(_reducer(target) if pool.role == "reducers" else _program(job)),
+        **(reducer if pool.role == "reducers" else _program(job)),
         **({"nfsMounts": nfs} if nfs else {}),
         **({"lustreMounts": lustre} if (lustre := _lustre_mounts(job)) else {}),
         "replicaCount": str(pool.replicas),
     }
-
-
-def _reducer(target: VertexTarget) -> dict[str, Any]:
-    own = target.reducers.image if target.reducers else None
-    return {"containerSpec": {"imageUri": own or IMAGES["vertex-reduction-server"]}}
 
 
 def _program(job: ResolvedJob) -> dict[str, Any]:
