@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
+import inspect
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import typer
-from typer.cli import get_docs_for_click
+import click
 
 from training_platform.cli.main import app
 from training_platform.config.reading.section import listed
@@ -19,7 +18,6 @@ from training_platform.rules.descriptions import GROUPS, rule_sheets
 FOLDER = Path(__file__).parent
 NAME = "training-platform"
 _BOUNDS = {"minimum": "at least", "maximum": "at most"}
-_CUT = re.compile(r"(?<=`): [^`\n]*\.\.\.$", re.MULTILINE)
 
 
 def pages() -> dict[str, str]:
@@ -49,10 +47,27 @@ def _rules() -> Iterator[str]:
 
 
 def _commands() -> Iterator[str]:
-    """Yield the page that typer makes of the commands, without summaries that it cuts."""
-    command = typer.main.get_command(app)
-    text = get_docs_for_click(obj=command, ctx=typer.Context(command), name=NAME, title="Command line")
-    yield _CUT.sub("", text.strip())
+    yield "# Command line\n"
+    yield from _command(app, click.Context(app, info_name=NAME, **app.context_settings), "##")
+
+
+def _command(command: click.Command, context: click.Context, heading: str) -> Iterator[str]:
+    """Yield what help says of a command, then of those below it."""
+    yield f"{_escaped(inspect.cleandoc(command.help or ''))}\n"
+    usage = " ".join(command.collect_usage_pieces(context))
+    yield f"**Usage**:\n\n```console\n$ {context.command_path} {usage}\n```"
+    for kind in ("argument", "option"):
+        parameters = [each for each in command.get_params(context) if each.param_type_name == kind]
+        if rows := [record for each in parameters if (record := each.get_help_record(context))]:
+            yield f"\n**{kind.title()}s**:\n"
+            yield from (f"* `{name}`: {means}" for name, means in rows)
+    below = command.commands if isinstance(command, click.Group) else {}
+    if below:
+        yield "\n**Commands**:\n"
+        yield from (f"* `{name}`: {_escaped(each.get_short_help_str(limit=1000))}" for name, each in below.items())
+    for name, each in below.items():
+        yield f"\n{heading} `{context.command_path} {name}`\n"
+        yield from _command(each, click.Context(each, parent=context, info_name=name), f"{heading}#")
 
 
 def _fields(title: str, file: str, schema: Mapping[str, Any], first: tuple[str, ...]) -> Iterator[str]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import typer
+import click
 import yaml
 
 from training_platform.config.model.stack import PROJECT, Stack
@@ -52,10 +52,10 @@ def main(root: Path) -> int:
     workspace = read_workspace(root)
     wrong = [*workspace.unreadable, *(str(each) for stack in workspace.stacks.values() for each in stack.findings)]
     for sentence in wrong:
-        typer.echo(sentence, err=True)
+        click.echo(sentence, err=True)
     if not wrong:
         settings = yaml.safe_load(SETTINGS.read_text(encoding="utf-8"))
-        typer.echo(yaml.safe_dump_all(stack_objects(workspace, settings), sort_keys=False), nl=False)
+        click.echo(yaml.safe_dump_all(stack_objects(workspace, settings), sort_keys=False), nl=False)
     return 2 if wrong else 0
 
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 import yaml
+from click.testing import CliRunner, Result
 from pulumi.automation import Deployment
 from pulumi.automation.events import EngineEvent
 from rich.console import Console
-from typer.testing import CliRunner, Result
 
 from tests.training_platform.sandbox.run.conftest import Sandbox, small
 from training_platform.adopt.state import settled

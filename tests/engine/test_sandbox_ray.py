@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from tests.engine.test_adopt import first_preview, throw_away_state
 from tests.engine.test_sandbox_changes import done_to

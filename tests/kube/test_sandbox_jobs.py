@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from tests.kube.clusters import SCHEMAS, needed_binaries
 from tests.kube.queues import until

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import yaml
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from tests.places import ORGANISATION, ROOT
 from training_platform.cli.main import app

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+from click.testing import CliRunner
 from jsonschema import Draft202012Validator
-from typer.testing import CliRunner
 
 from tests.places import ROOT
 from training_platform.checks.run import run_check

@@ -10,14 +10,23 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from training_platform.cli.authoring.init import decided
-from training_platform.cli.job.run_access import LocalCloud
-from training_platform.cli.options import FormatOption, RootOption
-from training_platform.cli.root import fail, need, print_json, repository, say
+from training_platform.cli.init import decided
+from training_platform.cli.shared import (
+    PATH,
+    Format,
+    fail,
+    format_option,
+    local_cloud_option,
+    need,
+    print_json,
+    repository,
+    root_option,
+    say,
+)
 
 if TYPE_CHECKING:
     from training_platform.adopt.adoption import AdoptedStack, Plan
@@ -25,40 +34,46 @@ if TYPE_CHECKING:
     from training_platform.clients.project_contents import Contents
 
 _PROGRAM = ("Pulumi.yaml", "__main__.py", "modules")
-_Names = Annotated[
-    list[str] | None,
-    typer.Option("--only", help="Adopt this alone, by its name or the end of its path; * is any text. Repeatable."),
-]
 
 
+@click.command()
+@click.argument("project", help="Google Cloud project id.")
+@click.option("--stack", required=True, help="Stack to write: what it has is called STACK-KEY.")
+@click.option("--production/--no-production", default=None, help="Whether the rules for production hold.")
+@click.option(
+    "--only", multiple=True, help="Adopt this alone, by its name or the end of its path; * is any text. Repeatable."
+)
+@click.option("--leave-out", multiple=True, help="Leave this as it is, named as for --only. Repeatable.")
+@click.option(
+    "--region",
+    "regions",
+    multiple=True,
+    help="Ask Vertex AI here too; default: where clusters and instances are. Repeatable.",
+)
+@click.option(
+    "--keep-replaced", is_flag=True, help="Write what the stack would replace too, which is otherwise left out."
+)
+@click.option("--overwrite", is_flag=True, help="Write over files that are there.")
+@click.option("--dry-run", is_flag=True, help="Say what would be written, and write nothing.")
+@format_option
+@click.option("--kubeconfig", help="Ask clusters for their objects by this kubeconfig; default: do not ask.")
+@local_cloud_option
+@root_option
 def adopt(
-    project: Annotated[str, typer.Argument(help="Google Cloud project id.")],
     *,
-    stack: Annotated[str, typer.Option("--stack", help="Stack to write: what it has is called STACK-KEY.")],
-    production: Annotated[
-        bool | None, typer.Option("--production/--no-production", help="Whether the rules for production hold.")
-    ] = None,
-    only: _Names = None,
-    leave_out: Annotated[
-        list[str] | None, typer.Option("--leave-out", help="Leave this as it is, named as for --only. Repeatable.")
-    ] = None,
-    regions: Annotated[
-        list[str] | None,
-        typer.Option("--region", help="Ask Vertex AI here too; default: where clusters and instances are. Repeatable."),
-    ] = None,
-    keep_replaced: Annotated[
-        bool,
-        typer.Option("--keep-replaced", help="Write what the stack would replace too, which is otherwise left out."),
-    ] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Write over files that are there.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be written, and write nothing.")] = False,
-    to: FormatOption = "text",
-    kubeconfig: Annotated[
-        str | None,
-        typer.Option("--kubeconfig", help="Ask clusters for their objects by this kubeconfig; default: do not ask."),
-    ] = None,
-    local_cloud: LocalCloud = None,
-    root: RootOption = None,
+    project: str,
+    stack: str,
+    production: bool | None,
+    only: tuple[str, ...],
+    leave_out: tuple[str, ...],
+    regions: tuple[str, ...],
+    keep_replaced: bool,
+    overwrite: bool,
+    dry_run: bool,
+    output_format: Format,
+    kubeconfig: str | None,
+    local_cloud: str | None,
+    root: Path | None,
 ) -> None:
     """Write the stack files that are nearest to what stands in a project, and the files that import it.
 
@@ -77,21 +92,21 @@ def adopt(
         )
     folder = repository(root)
     says_production = decided(production)
-    contents = _contents(project, regions or [], only or [], leave_out or [], local_cloud)
+    contents = _contents(project, regions, only, leave_out, local_cloud)
     contents, queues = _asked(stack, contents, kubeconfig)
     plan = planner(folder)
     home = adopt_environment(
         stack, contents, plan, production=says_production, queues=queues, keep_replaced=keep_replaced
     )
     stacks = [home, *adopt_teams(home, contents, plan, queues=queues, keep_replaced=keep_replaced)]
-    if to == "json":
+    if output_format == "json":
         print_json({"unread": contents.unread, "stacks": [as_json(each) for each in stacks]})
     else:
         for line in lines(stacks, contents.unread):
             say(line)
     if not dry_run:
-        _write(folder, stacks, overwrite=overwrite, quiet=to == "json")
-    raise typer.Exit(int(any(each.left_out or each.changes for each in stacks)))
+        _write(folder, stacks, overwrite=overwrite, quiet=output_format == "json")
+    sys.exit(int(any(each.left_out or each.changes for each in stacks)))
 
 
 def _asked(stack: str, contents: Contents, kubeconfig: str | None) -> tuple[Contents, Queues]:
@@ -103,7 +118,7 @@ def _asked(stack: str, contents: Contents, kubeconfig: str | None) -> tuple[Cont
 
 
 def _contents(
-    project: str, regions: list[str], only: list[str], leave_out: list[str], local_cloud: str | None
+    project: str, regions: Sequence[str], only: Sequence[str], leave_out: Sequence[str], local_cloud: str | None
 ) -> Contents:
     """Return what is to be adopted; ends the command where that is nothing."""
     from training_platform.adopt.selection import SELECTABLE, selected
@@ -169,14 +184,14 @@ def _write(folder: Path, stacks: Sequence[AdoptedStack], *, overwrite: bool, qui
 
 
 def _agreed(there: list[str]) -> bool:
-    return sys.stdin.isatty() and typer.confirm(f"{' and '.join(there)}: there already. Write over?")
+    return sys.stdin.isatty() and click.confirm(f"{' and '.join(there)}: there already. Write over?")
 
 
-def adopt_state(
-    imports: Annotated[
-        list[Path], typer.Argument(help="The import files that `adopt` wrote and `pulumi import` took.")
-    ],
-) -> None:
+@click.command()
+@click.argument(
+    "imports", nargs=-1, required=True, type=PATH, help="The import files that `adopt` wrote and `pulumi import` took."
+)
+def adopt_state(imports: tuple[Path, ...]) -> None:
     """Put right what an import leaves in a state: from `pulumi stack export` to `pulumi stack import`.
 
     Takes out inputs that the program ignores and the provider would refuse, and fills in what no API tells. Reads

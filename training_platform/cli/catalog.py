@@ -2,77 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from training_platform.cli.options import FormatOption
-from training_platform.cli.root import fail, print_json
+from training_platform.cli.shared import Commands, Format, fail, format_option, print_json
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
     from training_platform.catalog.fact_sheets import Sheet, Value
 
 _OF_ACCELERATOR = ("accelerator.name", "accelerator.title", "accelerator.hbm_gb", "accelerator.quotas")
 
-app = typer.Typer(help="The catalogue of machine types, accelerators, disks and charts.", no_args_is_help=True)
+app = Commands("catalog", help="The catalogue of machine types, accelerators, disks and charts.")
 
 
-def _complete(incomplete: str) -> Iterator[str]:
+def _complete(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
     from training_platform.catalog.fact_sheets import sheets
 
-    yield from dict.fromkeys(sheet.name for sheet in sheets() if sheet.name.startswith(incomplete))
+    return list(dict.fromkeys(sheet.name for sheet in sheets() if sheet.name.startswith(incomplete)))
 
 
 @app.command("show")
-def show(
-    name: Annotated[
-        str,
-        typer.Argument(
-            help="A machine type, accelerator, disk type, Filestore tier, chart, image or model server.",
-            autocompletion=_complete,
-        ),
-    ],
-    *,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Print every fact, also what it has none of.")
-    ] = False,
-    output_format: FormatOption = "text",
-) -> None:
+@click.argument(
+    "name",
+    shell_complete=_complete,
+    help="A machine type, accelerator, disk type, Filestore tier, chart, image or model server.",
+)
+@click.option("--verbose", "-v", is_flag=True, help="Print every fact, also what it has none of.")
+@format_option
+def show(name: str, verbose: bool, output_format: Format) -> None:
     """Print the facts of a row with units and source; what has no primary source is marked.
 
     Exit code 2: the catalogue has no such name.
     """
+    from training_platform.catalog.fact_sheets import sheets
+
     found = sheets_of(name)
     if not found:
-        from training_platform.catalog.fact_sheets import sheets
-
         _unknown(f"{name!r} is not in the catalogue", name, {sheet.name for sheet in sheets()})
-    if output_format == "json":
-        print_json([_document(sheet) for sheet in found])
-        return
-    for sheet in found:
-        _print_sheet(sheet if verbose else _short(sheet))
+    print_sheets(found, output_format, verbose=verbose)
 
 
 @app.command("list")
-def list_(
-    *,
-    family: Annotated[
-        str | None, typer.Option("--family", help="Only this family, such as a3, ct5lp-hightpu or h100.")
-    ] = None,
-    gpu: Annotated[
-        str | None, typer.Option("--gpu", help="Only machine types with this GPU or TPU, such as h100.")
-    ] = None,
-    region: Annotated[
-        str | None, typer.Option("--region", help="Only machine types with a zone in this region.")
-    ] = None,
-    zone: Annotated[str | None, typer.Option("--zone", help="Only machine types in this zone.")] = None,
-    output_format: FormatOption = "text",
-) -> None:
+@click.option("--family", help="Only this family, such as a3, ct5lp-hightpu or h100.")
+@click.option("--gpu", help="Only machine types with this GPU or TPU, such as h100.")
+@click.option("--region", help="Only machine types with a zone in this region.")
+@click.option("--zone", help="Only machine types in this zone.")
+@format_option
+def list_(family: str | None, gpu: str | None, region: str | None, zone: str | None, output_format: Format) -> None:
     """List what the catalogue knows, a line for each name.
 
     Exit code 2: the catalogue has no such family, GPU, region or zone.
@@ -101,9 +82,9 @@ def list_(
     kind = ""
     for sheet in listed:
         if sheet.kind != kind:
-            typer.echo(f"{chr(10) if kind else ''}{sheet.kind}s")
+            click.echo(f"{chr(10) if kind else ''}{sheet.kind}s")
             kind = sheet.kind
-        typer.echo(f"  {sheet.name:<24}{_brief(sheet)}".rstrip())
+        click.echo(f"  {sheet.name:<24}{_brief(sheet)}".rstrip())
 
 
 def sheets_of(name: str) -> list[Sheet]:
@@ -111,6 +92,15 @@ def sheets_of(name: str) -> list[Sheet]:
     from training_platform.catalog.fact_sheets import sheets
 
     return [sheet for sheet in sheets() if sheet.name == name]
+
+
+def print_sheets(found: Iterable[Sheet], output_format: Format, *, verbose: bool = False) -> None:
+    """Print sheets; as text, only the facts that the row has, unless ``verbose``."""
+    if output_format == "json":
+        print_json([_document(sheet) for sheet in found])
+        return
+    for sheet in found:
+        _print_sheet(sheet if verbose else _short(sheet))
 
 
 def _zones(sheet: Sheet) -> set[str]:
@@ -131,14 +121,14 @@ def _short(sheet: Sheet) -> Sheet:
 
 
 def _print_sheet(sheet: Sheet) -> None:
-    typer.echo(f"{sheet.name}: {sheet.kind}")
+    click.echo(f"{sheet.name}: {sheet.kind}")
     width = max(len(fact.field) for fact in sheet.facts)
     for fact in sheet.facts:
         mark = "  (unverified)" if fact.unverified else ""
-        typer.echo(f"  {fact.field:<{width}}  {_shown(fact.value)}{f' {fact.unit}' if fact.unit else ''}{mark}")
-    typer.echo(f"  {'source':<{width}}  {sheet.source}")
+        click.echo(f"  {fact.field:<{width}}  {_shown(fact.value)}{f' {fact.unit}' if fact.unit else ''}{mark}")
+    click.echo(f"  {'source':<{width}}  {sheet.source}")
     if sheet.unverified:
-        typer.echo("  (unverified): no primary source was read for it, or sources disagree.")
+        click.echo("  (unverified): no primary source was read for it, or sources disagree.")
 
 
 def _shown(value: Value) -> str:

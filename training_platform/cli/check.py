@@ -2,89 +2,82 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
 from training_platform.checks.planning.garbage_collector import collector_off
-from training_platform.cli.options import RootOption, TodayOption
-from training_platform.cli.root import complete_stacks, fail, need, repository
+from training_platform.cli.shared import complete_stacks, fail, need, repository, root_option, today_option
 
 if TYPE_CHECKING:
     from training_platform.checks import output
 
 
-class Format(StrEnum):
-    """How a report is written."""
-
-    text = "text"
-    json = "json"
-    markdown = "markdown"
-    sarif = "sarif"
-    junit = "junit"
-    gitlab = "gitlab"
-    github = "github"
-    html = "html"
+# Those of checks.output, which loads slowly.
+FORMATS = ("text", "json", "markdown", "sarif", "junit", "gitlab", "github", "html")
 
 
-@collector_off()  # what loads is kept, and a sixth of the time of a check
+@click.command()
+@collector_off()
+@click.argument(
+    "stacks", nargs=-1, metavar="[STACK]...", shell_complete=complete_stacks, help="Stacks to check; default: all."
+)
+@click.option("--fast", is_flag=True, help="Check only the model and the ledgers, without planning.")
+@click.option(
+    "--format",
+    "formats",
+    multiple=True,
+    type=click.Choice(FORMATS),
+    help="Output format; repeatable. Default: text.",
+)
+@click.option(
+    "--output",
+    "outputs",
+    multiple=True,
+    metavar="FORMAT=FILE",
+    help="Write the report to a file too, such as sarif=report.sarif; repeatable.",
+)
+@click.option(
+    "--links", default="", show_default=False, metavar="URL", help="URL prefix of the links in Markdown and HTML."
+)
+@click.option("--base", metavar="REF", help="Show what changes since REF, such as origin/main.")
+@click.option("--new-only", is_flag=True, help="With --base: fail only for findings that REF does not have.")
+@click.option("--write-baseline", is_flag=True, help="Write today's findings to stacks/baseline.yaml.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Number of planning processes; default: the number of cores.",
+)
+@click.option("--scheduler", metavar="ADDRESS", help="Plan on the workers of a Dask scheduler: tcp://HOST:PORT.")
+@click.option("--no-cache", is_flag=True, help="Plan every stack, even unchanged ones.")
+@click.option("--strict", is_flag=True, help="Exit with 1 for warnings too.")
+@click.option(
+    "--verbose", "-v", is_flag=True, help="Print every resource, quota and flavor, not only what is nearly full."
+)
+@today_option
+@root_option
 def check(
-    stacks: Annotated[
-        list[str] | None,
-        typer.Argument(help="Stacks to check; default: all.", metavar="STACK", autocompletion=complete_stacks),
-    ] = None,
     *,
-    fast: Annotated[
-        bool, typer.Option("--fast", help="Check only the model and the ledgers, without planning.")
-    ] = False,
-    formats: Annotated[
-        list[Format] | None,
-        typer.Option("--format", help="Output format; repeatable. Default: text."),
-    ] = None,
-    outputs: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--output",
-            metavar="FORMAT=FILE",
-            help="Write the report to a file too, such as sarif=report.sarif; repeatable.",
-        ),
-    ] = None,
-    links: Annotated[
-        str,
-        typer.Option("--links", metavar="URL", help="URL prefix of the links in Markdown and HTML."),
-    ] = "",
-    base: Annotated[
-        str | None,
-        typer.Option("--base", metavar="REF", help="Show what changes since REF, such as origin/main."),
-    ] = None,
-    new_only: Annotated[
-        bool, typer.Option("--new-only", help="With --base: fail only for findings that REF does not have.")
-    ] = False,
-    write_baseline: Annotated[
-        bool, typer.Option("--write-baseline", help="Write today's findings to stacks/baseline.yaml.")
-    ] = False,
-    jobs: Annotated[
-        int | None,
-        typer.Option("--jobs", min=1, metavar="N", help="Number of planning processes; default: the number of cores."),
-    ] = None,
-    scheduler: Annotated[
-        str | None,
-        typer.Option(
-            "--scheduler", metavar="ADDRESS", help="Plan on the workers of a Dask scheduler: tcp://HOST:PORT."
-        ),
-    ] = None,
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Plan every stack, even unchanged ones.")] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 for warnings too.")] = False,
-    verbose: Annotated[
-        bool,
-        typer.Option("--verbose", "-v", help="Print every resource, quota and flavor, not only what is nearly full."),
-    ] = False,
-    today: TodayOption = None,
-    root: RootOption = None,
+    stacks: tuple[str, ...],
+    fast: bool,
+    formats: tuple[str, ...],
+    outputs: tuple[str, ...],
+    links: str,
+    base: str | None,
+    new_only: bool,
+    write_baseline: bool,
+    jobs: int | None,
+    scheduler: str | None,
+    no_cache: bool,
+    strict: bool,
+    verbose: bool,
+    today: str | None,
+    root: Path | None,
 ) -> None:
     """Plan stacks without a cloud, and check them against quotas, capacity and every rule.
 
@@ -104,7 +97,7 @@ def check(
         need("deploy", "check without --fast")
     if scheduler:
         need("scheduler", "check --scheduler")
-    printed, files = _printed(formats or [Format.text]), _files(outputs or ())
+    printed, files = _printed(formats or ("text",)), _files(outputs)
     folder = repository(root)
     check_writable(files)
     day, wrong = clock(folder, today), tuple(wrong_configs(folder))
@@ -112,16 +105,16 @@ def check(
     with progress_bar() as progress:
         options = Options(today=day, fast=fast, planner=planner, progress=progress)
         if write_baseline and not wrong:
-            report = run.write_baseline(folder, options, selected=stacks or ())
+            report = run.write_baseline(folder, options, selected=stacks)
         else:
-            report = run.run_check(folder, options, selected=stacks or (), base=base, new_only=new_only)
+            report = run.run_check(folder, options, selected=stacks, base=base, new_only=new_only)
     report = replace(report, failures=(*report.failures, *wrong))  # the deployment would end there
     try:  # files first: nothing that reads standard output can keep them from being written
         write_files({path: render(report, each, links=links) for path, each in files.items()})
     finally:
         for each in printed:
             print_report(report, each, links=links, verbose=verbose)
-    raise typer.Exit(report.exit_code(strict=strict))
+    sys.exit(report.exit_code(strict=strict))
 
 
 def _agree(*, base: str | None, new_only: bool, write_baseline: bool, fast: bool, scheduler: str | None) -> None:
@@ -135,7 +128,7 @@ def _agree(*, base: str | None, new_only: bool, write_baseline: bool, fast: bool
         fail("--write-baseline needs plans, for what the rules find in them: leave --fast out.")
 
 
-def _printed(formats: Sequence[Format]) -> list[output.Format]:
+def _printed(formats: Sequence[str]) -> list[output.Format]:
     """Return what goes to standard output, each once; a format that is a whole document has to stand alone there."""
     from training_platform.checks.output import FORMATS, MIXABLE
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from training_platform.cli.options import Format, FormatOption
-from training_platform.cli.root import fail, need, print_json, repository, say
+from training_platform.cli.shared import PATH, Commands, Format, fail, format_option, need, print_json, repository, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,11 +18,11 @@ if TYPE_CHECKING:
     from training_platform.config.reading.finding import Finding
     from training_platform.rules.descriptions import RuleSheet
 
-app = typer.Typer(help="The rules that stacks are held to.", no_args_is_help=True)
+app = Commands("rules", help="The rules that stacks are held to.")
 _PLACE = re.compile(r"(?P<file>.+\.ya?ml):(?P<line>\d+)(?::\d+)?")
 
 
-def complete_rules(incomplete: str) -> list[str]:
+def _complete_subjects(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
     """Return the rules, and the catalogue's names, that a shell may offer."""
     from training_platform.catalog.fact_sheets import sheets
     from training_platform.rules.descriptions import rule_sheets
@@ -32,28 +31,23 @@ def complete_rules(incomplete: str) -> list[str]:
     return [name for name in dict.fromkeys(names) if name.startswith(incomplete)]
 
 
-def complete_groups(incomplete: str) -> list[str]:
+def _complete_sets(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
     """Return the rule sets that a shell may offer."""
     from training_platform.rules.descriptions import GROUPS
 
     return [group for group in GROUPS if group.startswith(incomplete)]
 
 
-def explain(
-    subject: Annotated[
-        str,
-        typer.Argument(
-            help="A rule, the place of a finding (FILE:LINE), a quota, or a name from the catalogue.",
-            metavar="RULE|FILE:LINE|QUOTA|MACHINE",
-            autocompletion=complete_rules,
-        ),
-    ],
-    *,
-    output_format: FormatOption = "text",
-    root: Annotated[
-        Path | None, typer.Option("--root", help="For FILE:LINE, the repository; default: the one around this folder.")
-    ] = None,
-) -> None:
+@click.command()
+@click.argument(
+    "subject",
+    metavar="RULE|FILE:LINE|QUOTA|MACHINE",
+    shell_complete=_complete_subjects,
+    help="A rule, the place of a finding (FILE:LINE), a quota, or a name from the catalogue.",
+)
+@format_option
+@click.option("--root", type=PATH, help="For FILE:LINE, the repository; default: the one around this folder.")
+def explain(subject: str, output_format: Format, root: Path | None) -> None:
     """Explain a rule, what was found at a line, a quota or a machine: what it is, why, its source, what to do.
 
     Exit code 2: there is nothing of that name, or no finding at that line.
@@ -70,20 +64,17 @@ def explain(
     elif quotas := _quotas(subject):
         _print_quotas(quotas, output_format)
     elif catalog.sheets_of(subject):
-        catalog.show(subject, output_format=output_format)
+        catalog.print_sheets(catalog.sheets_of(subject), output_format)
     else:
         _unknown(subject, rules)
 
 
 @app.command("list")
-def list_(
-    group: Annotated[
-        str | None,
-        typer.Argument(help="Only this rule set; default: all.", metavar="SET", autocompletion=complete_groups),
-    ] = None,
-    *,
-    output_format: FormatOption = "text",
-) -> None:
+@click.argument(
+    "group", required=False, metavar="[SET]", shell_complete=_complete_sets, help="Only this rule set; default: all."
+)
+@format_option
+def list_(group: str | None, output_format: Format) -> None:
     """List the rules by set, a line for each.
 
     Exit code 2: there is no such set.

@@ -1,84 +1,62 @@
-"""The entry point. A subcommand, and its work, are imported when it runs, so that help and errors come at once."""
+"""The entry point: all commands, and the ends that a process can have.
+
+A command imports its work when it runs, so that help and errors are printed at once.
+"""
 
 from __future__ import annotations
 
 import atexit
 import gc
+import io
 import os
 import sys
 import traceback
-from typing import Annotated
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, NoReturn, TextIO
 
-import typer
+import click
 
 from training_platform.checks.signals import ended_by_signals
-from training_platform.cli.options import Commands
-from training_platform.cli.root import DISTRIBUTION, installed
-from training_platform.cli.streams import COULD_NOT, StreamError, standard_streams
+from training_platform.cli import (
+    adopt,
+    catalog,
+    check,
+    explain,
+    image,
+    init,
+    job,
+    persistent_resource,
+    quota,
+    runs,  # noqa: F401 # adds its commands to job's
+    sandbox,
+    stacks,
+)
+from training_platform.cli.shared import DISTRIBUTION, Commands
 from training_platform.config.reading.finding import printable
 
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 120, "show_default": True}
 TRACEBACK = "TRAINING_PLATFORM_TRACEBACK"
+COULD_NOT = 2
+NOBODY_READS = 141  # what a shell says of a program that a closed pipe ended: 128 and the number of the signal
 _NEW_OBJECTS = 100_000  # before Python looks for cycles; after its 700, a command spends a tenth of its start on it
 
 
-def _print_version(value: bool) -> None:
-    if value:
-        typer.echo(f"{DISTRIBUTION} {installed()}")
-        raise typer.Exit
-
-
-class _Platform(Commands):
-    """All commands."""
-
-    places = {
-        "": {
-            "adopt": "adopt:adopt",
-            "adopt-state": "adopt:adopt_state",
-            "check": "check:check",
-            "explain": "explain:explain",
-            "schema": "authoring.schema:schema",
-            "stacks": "stacks:stacks",
-            "init": "authoring.init:app",
-            "catalog": "catalog:app",
-            "job": "job.files:app",
-            "rules": "explain:app",
-            "image": "job.image:app",
-            "persistent-resource": "persistent_resource:app",
-            "quota": "quota:app",
-            "sandbox": "sandbox:app",
-        },
-        "job": {
-            "submit": "job.runs:submit",
-            "list": "job.runs:list_runs",
-            "status": "job.runs:status",
-            "cancel": "job.runs:cancel",
-            "wait": "job.runs:wait_for",
-            "why": "job.runs:why_it_waits",
-            "logs": "job.runs:logs",
-            "init": "authoring.init:job",
-        },
-        "quota": {"request": "quota_request:request"},
-        "sandbox": {"faults": "sandbox_faults:app"},
-    }
-
-
-app = typer.Typer(
-    cls=_Platform,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
-)
-
-
-@app.callback()
-def options(
-    *,
-    version: Annotated[
-        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_print_version)
-    ] = False,
-) -> None:
+@click.group(cls=Commands, context_settings=SETTINGS)
+@click.version_option(package_name=DISTRIBUTION, message="%(package)s %(version)s", help="Print the version and exit.")
+def app() -> None:
     """Plan, check and run an organisation's training platform on Google Cloud."""
+
+
+for _command in (
+    adopt.adopt, adopt.adopt_state, check.check, explain.explain, stacks.schema, stacks.stacks, init.app, catalog.app,
+    job.app, explain.app, image.app, persistent_resource.app, quota.app, sandbox.app,
+):  # fmt: skip
+    app.add_command(_command)
+job.app.add_command(init.job, "init")
 
 
 def main() -> None:
@@ -108,6 +86,71 @@ def _failed(error: Exception) -> int:
     message = f"failed because of a bug of its own, so nothing was checked: {said}. {TRACEBACK}=1 shows where."
     sys.stderr.write(f"training-platform: {printable(message).encode('utf-8', 'backslashreplace').decode()}\n")
     return COULD_NOT
+
+
+class StreamError(Exception):
+    """A standard stream that cannot be written; no OSError, which libraries take for one of their own files."""
+
+    def __init__(self, name: str, reason: OSError) -> None:
+        super().__init__(f"{name} cannot be written: {reason.strerror or reason}.")
+        self.reason = reason
+
+
+@contextmanager
+def standard_streams() -> Iterator[None]:
+    """Run a command with streams whose failure ends the process: with one sentence and exit code 2.
+
+    Where the reader of a pipe has gone, as ``head`` does, that is no failure: it ends quietly, with 141. A character
+    that standard output has not in its encoding becomes a ``?``.
+    """
+    if sys.stderr is None:  # whoever closed it wants no messages; a file that is opened must not take its place
+        sys.stderr = open(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    if sys.stdout is None:
+        _end(COULD_NOT, "standard output is closed; where nobody needs it, send it to /dev/null.")
+    sys.stdout = _checked(sys.stdout, "standard output", errors="replace")
+    sys.stderr = _checked(sys.stderr, "standard error", errors=sys.stderr.errors)
+    try:
+        try:
+            yield
+        finally:  # what is buffered would fail later, after the exit code is decided
+            sys.stdout.flush()
+            sys.stderr.flush()
+    except StreamError as error:
+        if isinstance(error.reason, BrokenPipeError):
+            _end(NOBODY_READS, "")
+        _end(COULD_NOT, str(error))
+
+
+class _Checked(io.FileIO):
+    """A descriptor whose writes raise StreamError."""
+
+    def __init__(self, descriptor: int, name: str) -> None:
+        super().__init__(descriptor, "w", closefd=False)
+        self._said = name
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        """Write bytes; returns how many."""
+        try:
+            return super().write(data)
+        except OSError as error:
+            raise StreamError(self._said, error) from error
+
+
+def _checked(stream: TextIO, name: str, *, errors: str | None) -> TextIO:
+    buffered = io.BufferedWriter(_Checked(stream.fileno(), name))
+    lines = isinstance(stream, io.TextIOWrapper) and stream.line_buffering
+    return io.TextIOWrapper(buffered, encoding=stream.encoding, errors=errors, line_buffering=lines)
+
+
+def _end(code: int, message: str) -> NoReturn:
+    """End the process; what is still buffered goes nowhere, since Python would fail at it once more."""
+    if message:
+        with suppress(OSError):
+            os.write(2, f"training-platform: {message}\n".encode())
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+    sys.exit(code)
 
 
 if __name__ == "__main__":

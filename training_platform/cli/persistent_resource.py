@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from training_platform.cli.job.run_access import LocalCloud, local_endpoint
-from training_platform.cli.options import RootOption
-from training_platform.cli.root import complete_stacks, fail, need, repository, say
+from training_platform.cli.shared import (
+    Commands,
+    complete_stacks,
+    fail,
+    local_cloud_option,
+    local_endpoint,
+    need,
+    repository,
+    root_option,
+    say,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,17 +28,16 @@ if TYPE_CHECKING:
     from training_platform.config.model.team import PersistentResourceSpec, Team
     from training_platform.resources.scope import Scope
 
-app = typer.Typer(no_args_is_help=True, help="Show and restart the VMs that Vertex AI keeps for a team.")
-_Stack = Annotated[str, typer.Argument(help="The team's stack, such as prod-vision.", autocompletion=complete_stacks)]
-
-
-_Stacks = Annotated[
-    str | None, typer.Argument(help="The team's stack; default: those of all teams.", autocompletion=complete_stacks)
-]
+app = Commands("persistent-resource", help="Show and restart the VMs that Vertex AI keeps for a team.")
 
 
 @app.command("list")
-def list_resources(stack: _Stacks = None, *, local_cloud: LocalCloud = None, root: RootOption = None) -> None:
+@click.argument(
+    "stack", required=False, shell_complete=complete_stacks, help="The team's stack; default: those of all teams."
+)
+@local_cloud_option
+@root_option
+def list_resources(stack: str | None, local_cloud: str | None, root: Path | None) -> None:
     """Print persistent resources with state, VMs in use and cost, for people and for a nightly alert.
 
     Exit code 1: no job uses one of them, or it is older than 30 days, when Google advises another. 2: could not ask.
@@ -46,17 +55,15 @@ def list_resources(stack: _Stacks = None, *, local_cloud: LocalCloud = None, roo
             kept = kept_machines(spec, client.get(resource_id), datetime.now(UTC))
             wrong = wrong or kept.idle or kept.old
             say(f"{name if stack else f'{team} {name}'}: {kept}")
-    raise typer.Exit(int(wrong))
+    sys.exit(int(wrong))
 
 
 @app.command("reboot")
-def reboot(
-    stack: _Stack,
-    name: Annotated[str, typer.Argument(help="The persistent resource, by its key in the stack file.")],
-    *,
-    local_cloud: LocalCloud = None,
-    root: RootOption = None,
-) -> None:
+@click.argument("stack", shell_complete=complete_stacks, help="The team's stack, such as prod-vision.")
+@click.argument("name", help="The persistent resource, by its key in the stack file.")
+@local_cloud_option
+@root_option
+def reboot(stack: str, name: str, local_cloud: str | None, root: Path | None) -> None:
     """Restart the VMs of a persistent resource that no job runs on; those that scale come back at their fewest.
 
     Exit code 2: Vertex AI refuses it, or could not be asked.
@@ -74,7 +81,7 @@ def reboot(
     say(f"{name} restarts: {operation}")
 
 
-def _teams(root: RootOption) -> dict[str, tuple[Team, Environment]]:
+def _teams(root: Path | None) -> dict[str, tuple[Team, Environment]]:
     """Return the stacks of teams."""
     from training_platform.config.workspace import read_workspace
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
-import typer
+import click
 
-from training_platform.cli.options import RootOption, TodayOption
-from training_platform.cli.root import fail, repository, say
+from training_platform.cli.shared import Commands, fail, repository, root_option, say, today_option
 from training_platform.config.reading.finding import UserError
 
 if TYPE_CHECKING:
@@ -18,29 +18,41 @@ if TYPE_CHECKING:
     from training_platform.clients.quota_pull import Pulled
     from training_platform.quota.keys import QuotaKey
     from training_platform.quota.overview import Overview
+    from training_platform.quota.plan import ProjectPlan
     from training_platform.quota.snapshot import Snapshots
 
-app = typer.Typer(
-    help="Quotas of the projects: who uses what, and what to request from Google Cloud.", no_args_is_help=True
-)
+app = Commands("quota", help="Quotas of the projects: who uses what, and what to request from Google Cloud.")
 
 
 By = Literal["project", "region", "quota", "stack", "team"]
-FormatOption = Annotated[Literal["text", "json", "markdown"], typer.Option("--format", help="Output format.")]
+QuotaFormat = Literal["text", "json", "markdown"]
+_format = click.option(
+    "--format", "output_format", type=click.Choice(get_args(QuotaFormat)), default="text", help="Output format."
+)
+_only_projects = click.option("--project", "projects", multiple=True, help="Only these; repeatable.")
 
 
 @app.command("show")
+@click.option("--by", default="project", type=click.Choice(get_args(By)), help="What to group the output by.")
+@_only_projects
+@click.option("--region", "regions", multiple=True, help="Only these; repeatable.")
+@click.option("--quota", "quotas", multiple=True, help="Only these ids; repeatable.")
+@click.option("--stack", "stacks", multiple=True, help="Only what these use; repeatable.")
+@click.option("--team", "teams", multiple=True, help="Only what these use; repeatable.")
+@_format
+@today_option
+@root_option
 def show(
     *,
-    by: Annotated[By, typer.Option("--by", help="What to group the output by.")] = "project",
-    projects: Annotated[list[str] | None, typer.Option("--project", help="Only these; repeatable.")] = None,
-    regions: Annotated[list[str] | None, typer.Option("--region", help="Only these; repeatable.")] = None,
-    quotas: Annotated[list[str] | None, typer.Option("--quota", help="Only these ids; repeatable.")] = None,
-    stacks: Annotated[list[str] | None, typer.Option("--stack", help="Only what these use; repeatable.")] = None,
-    teams: Annotated[list[str] | None, typer.Option("--team", help="Only what these use; repeatable.")] = None,
-    output_format: FormatOption = "text",
-    today: TodayOption = None,
-    root: RootOption = None,
+    by: By,
+    projects: tuple[str, ...],
+    regions: tuple[str, ...],
+    quotas: tuple[str, ...],
+    stacks: tuple[str, ...],
+    teams: tuple[str, ...],
+    output_format: QuotaFormat,
+    today: str | None,
+    root: Path | None,
 ) -> None:
     """Show who uses what of every limit, what is left, and each team's share of the clusters' capacity.
 
@@ -51,9 +63,7 @@ def show(
     from training_platform.checks.reports.quota.text_report import print_overview, quota_console
     from training_platform.quota.overview import Selection, select
 
-    wanted = Selection(
-        projects=projects or (), regions=regions or (), quotas=quotas or (), stacks=stacks or (), teams=teams or ()
-    )
+    wanted = Selection(projects=projects, regions=regions, quotas=quotas, stacks=stacks, teams=teams)
     overview = overview_of(root, today)
     try:
         chosen = select(overview, wanted)
@@ -64,17 +74,15 @@ def show(
         print_overview(chosen, by, quota_console())
     else:
         say(overview_json(chosen, by) if output_format == "json" else overview_markdown(chosen, by).rstrip())
-    raise typer.Exit(2 if overview.not_counted else 0)
+    sys.exit(2 if overview.not_counted else 0)
 
 
 @app.command("plan")
-def plan(
-    *,
-    projects: Annotated[list[str] | None, typer.Option("--project", help="Only these; repeatable.")] = None,
-    output_format: FormatOption = "text",
-    today: TodayOption = None,
-    root: RootOption = None,
-) -> None:
+@_only_projects
+@_format
+@today_option
+@root_option
+def plan(projects: tuple[str, ...], output_format: QuotaFormat, today: str | None, root: Path | None) -> None:
     """Say which limits to request so that all stacks fit, what would fit today instead, and the YAML to paste.
 
     Exit code 2: a file could not be counted.
@@ -87,17 +95,19 @@ def plan(
 
     overview = overview_of(root, today)
     say_not_counted(overview)
-    chosen = select(overview, Selection(projects=projects or ()))
+    chosen = select(overview, Selection(projects=projects))
     plans = plan_requests(chosen.ledgers, chosen.workspace)
     if output_format == "text":
         print_plans(plans, quota_console())
     else:
-        typer.echo(plans_json(plans) if output_format == "json" else plans_markdown(plans).rstrip())
-    raise typer.Exit(2 if overview.not_counted else 0)
+        click.echo(plans_json(plans) if output_format == "json" else plans_markdown(plans).rstrip())
+    sys.exit(2 if overview.not_counted else 0)
 
 
 @app.command("init")
-def init(*, today: TodayOption = None, root: RootOption = None) -> None:
+@today_option
+@root_option
+def init(today: str | None, root: Path | None) -> None:
     """Write a snapshot of what stacks and jobs need for each project without one, to work without credentials.
 
     A snapshot that it wrote before gets what it does not list. Exit code 2: a file could not be counted, and nothing
@@ -116,9 +126,9 @@ def init(*, today: TodayOption = None, root: RootOption = None) -> None:
     texts = dict(_first_snapshots(overview, of_jobs, folder / FOLDER))
     write_files(texts, folders=True)
     for file in texts:
-        typer.echo(f"{FOLDER}/{file.name}: written; quota pull writes the limits of Google Cloud in its place")
+        click.echo(f"{FOLDER}/{file.name}: written; quota pull writes the limits of Google Cloud in its place")
     if not texts:
-        typer.echo("Every project has a snapshot.")
+        click.echo("Every project has a snapshot.")
 
 
 def _first_snapshots(overview: Overview, of_jobs: Mapping[QuotaKey, float], folder: Path) -> Iterator[tuple[Path, str]]:
@@ -135,18 +145,12 @@ def _first_snapshots(overview: Overview, of_jobs: Mapping[QuotaKey, float], fold
 
 
 @app.command("pull")
-def pull(
-    projects: Annotated[
-        list[str] | None, typer.Argument(help="Projects to read; default: those of all stacks.", metavar="PROJECT")
-    ] = None,
-    *,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would change, and write nothing.")] = False,
-    endpoint: Annotated[
-        str | None, typer.Option("--endpoint", metavar="URL", help="Another Cloud Quotas, such as the sandbox's.")
-    ] = None,
-    today: TodayOption = None,
-    root: RootOption = None,
-) -> None:
+@click.argument("projects", nargs=-1, metavar="[PROJECT]...", help="Projects to read; default: those of all stacks.")
+@click.option("--dry-run", is_flag=True, help="Say what would change, and write nothing.")
+@click.option("--endpoint", metavar="URL", help="Another Cloud Quotas, such as the sandbox's.")
+@today_option
+@root_option
+def pull(projects: tuple[str, ...], dry_run: bool, endpoint: str | None, today: str | None, root: Path | None) -> None:
     """Read the projects' limits from Google Cloud into stacks/quotas/, and say what changed.
 
     Needs the extra `quota` and application default credentials. Writes every file or none. A snapshot has limits alone:
@@ -163,7 +167,7 @@ def pull(
     say_not_counted(overview)
     address = (endpoint or ENDPOINT).rstrip("/") + "/"
     snapshots = read_snapshots(folder, overview.today)
-    names = _projects(projects or (), overview)
+    names = _projects(projects, overview)
     texts = {name: _text(folder, name, snapshots) for name in names}
     api = CloudQuotas(open_session(address), address)
     with progress_bar() as progress:
@@ -242,3 +246,71 @@ def say_not_counted(overview: Overview) -> None:
     """Say on standard error what is missing in an overview."""
     for sentence in overview.not_counted:
         say(f"training-platform: not counted: {sentence}", err=True)
+
+
+@app.command()
+@_only_projects
+@click.option("--justification", metavar="TEXT", help="Why; default: who uses what.")
+@click.option("--contact", metavar="EMAIL", help="Whom Google may ask; default: the first of alerts.emails.")
+@click.option("--dry-run", is_flag=True, help="Say what would be written, and write nothing.")
+@today_option
+@root_option
+def request(
+    *,
+    projects: tuple[str, ...],
+    justification: str | None,
+    contact: str | None,
+    dry_run: bool,
+    today: str | None,
+    root: Path | None,
+) -> None:
+    """Write the requests that `quota plan` names into the environments' stack files, for review.
+
+    The next deployment of an environment asks Google Cloud. Comments and all else stay. Writes every file or none.
+    Exit code 2: a file could not be counted, so that nobody knows what to ask for, or not be written.
+    """
+    from training_platform.checks.output import write_files
+    from training_platform.checks.reports.quota.text_report import verdict_of
+    from training_platform.quota.overview import Selection, select
+    from training_platform.quota.plan import plan_requests
+    from training_platform.quota.request_file import with_requests
+
+    folder = repository(root)
+    overview = overview_of(root, today)
+    say_not_counted(overview)
+    if overview.not_counted:
+        fail("what the stacks need cannot be said before that is mended; nothing was written.")
+    _check_contact(contact)
+    chosen = select(overview, Selection(projects=projects))
+    plans = plan_requests(chosen.ledgers, chosen.workspace)
+    texts = {}
+    for plan in plans:
+        if plan.needed:
+            path = folder / plan.stack.source.file if plan.stack else folder
+            text = path.read_bytes().decode("utf-8-sig") if plan.stack else ""
+            texts[path] = with_requests(plan, text, contact=contact, justification=justification)
+    if not dry_run:
+        write_files(texts)
+    for plan in plans:
+        _say_plan(plan, verdict_of(plan), dry_run=dry_run)
+
+
+def _check_contact(contact: str | None) -> None:
+    from training_platform.config.reading.section import Email, fits
+
+    if not fits(Email | None, contact):
+        fail(f"--contact {contact}: that is not an address such as ml-platform@example.com.")
+
+
+def _say_plan(plan: ProjectPlan, verdict: str, *, dry_run: bool) -> None:
+    from training_platform.checks.reports.wording import limit, location, quota_name
+
+    if not plan.needed or plan.stack is None:
+        say(f"{plan.ledger.project}: {verdict}")
+        return
+    count = f"{len(plan.needed):,} request{'' if len(plan.needed) == 1 else 's'}"
+    say(f"{plan.stack.source.file}: {count} {'not written' if dry_run else 'written'}")
+    for need in plan.needed:
+        line = need.line
+        change = f"{limit(line)} -> {need.value:,} {line.unit}"
+        say(f"  {need.name}: {quota_name(line)} in {location(line)}, {change}")

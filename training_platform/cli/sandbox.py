@@ -1,4 +1,4 @@
-"""``training-platform sandbox``: the real engine against a local Google Cloud."""
+"""``training-platform sandbox``: the real engine against a local Google Cloud, and the faults of that cloud."""
 
 from __future__ import annotations
 
@@ -7,58 +7,71 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, NoReturn
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from training_platform.cli.options import RootOption, takes
-from training_platform.cli.root import complete_stacks, fail, need, repository, say
+from training_platform.cli.shared import (
+    PATH,
+    Commands,
+    complete_stacks,
+    fail,
+    need,
+    repository,
+    root_option,
+    say,
+    stacked,
+)
 
 if TYPE_CHECKING:
+    from training_platform.sandbox.run.faults import Faults
     from training_platform.sandbox.run.folder import Folder
     from training_platform.sandbox.run.reports.summary import Summary
     from training_platform.sandbox.run.session import Session
 
-app = typer.Typer(help="Run the real Pulumi engine against a local Google Cloud.", no_args_is_help=True)
+app = Commands("sandbox", help="Run the real Pulumi engine against a local Google Cloud.")
+faults = Commands("faults", help="Faults injected into the cloud of `sandbox serve`.")
 
-StackName = Annotated[str, typer.Argument(help="A stack of stacks/.", metavar="STACK", autocompletion=complete_stacks)]
-Durations = Annotated[
-    list[str] | None,
-    typer.Option("--duration", help="How long operations take: container.clusters=6, *=1, or real.", metavar="KIND=S"),
-]
-Parallel = Annotated[int | None, typer.Option("--parallel", min=1, help="Operations at once; default: all that can.")]
-Crds = Annotated[
-    list[Path] | None,
-    typer.Option("--crds", help="A folder of CRDs that custom objects are judged by.", exists=True, file_okay=False),
-]
-ApiServer = Annotated[
-    bool, typer.Option("--api-server", help="Apply Kubernetes objects to real API servers: KUBEBUILDER_ASSETS.")
-]
-Scenario = Annotated[
-    Path | None, typer.Option("--scenario", help="A file of what is to go wrong meanwhile.", metavar="FILE")
-]
-Place = Annotated[Path | None, typer.Option("--workspace", help="Where everything is kept; default: .sandbox/.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Install the Pulumi CLI without asking, where it is missing.")]
-
-WHERE: Final = ("workspace", "root")
-_RUN: Final = ("parallel", "yes", *WHERE)
+_stack = click.argument("stack", metavar="STACK", shell_complete=complete_stacks, help="A stack of stacks/.")
+_durations = click.option(
+    "--duration",
+    "durations",
+    multiple=True,
+    metavar="KIND=S",
+    help="How long operations take: container.clusters=6, *=1, or real.",
+)
+_crds = click.option(
+    "--crds",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="A folder of CRDs that custom objects are judged by.",
+)
+_api_server = click.option(
+    "--api-server", is_flag=True, help="Apply Kubernetes objects to real API servers: KUBEBUILDER_ASSETS."
+)
+_scenario = click.option("--scenario", type=PATH, metavar="FILE", help="A file of what is to go wrong meanwhile.")
+_where = stacked(
+    click.option("--workspace", type=PATH, help="Where everything is kept; default: .sandbox/."), root_option
+)
+_run = stacked(
+    click.option("--parallel", type=click.IntRange(min=1), help="Operations at once; default: all that can."),
+    click.option("--yes", is_flag=True, help="Install the Pulumi CLI without asking, where it is missing."),
+    _where,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the commands can be told; each takes the options that mean something to it.
+    """The options of the commands; each takes those that mean something to it, and ends without the extra."""
 
-    Made first of all, so it ends a command whose extra is not installed.
-    """
-
-    durations: Durations = None
-    parallel: Parallel = None
-    crds: Crds = None
-    api_server: ApiServer = False
-    scenario: Scenario = None
-    workspace: Place = None
-    yes: Yes = False
-    root: RootOption = None
+    durations: tuple[str, ...] = ()
+    parallel: int | None = None
+    crds: tuple[Path, ...] = ()
+    api_server: bool = False
+    scenario: Path | None = None
+    workspace: Path | None = None
+    yes: bool = False
+    root: Path | None = None
 
     def __post_init__(self) -> None:
         """End the command where the extra is missing."""
@@ -74,68 +87,70 @@ class Options:
         """Decide about a download: ``--yes``, else the person at the terminal, else nobody."""
         if self.yes or not sys.stdin.isatty():
             return self.yes
-        return typer.confirm(f"The Pulumi CLI is not on PATH. Download version {version}?", err=True)
+        return click.confirm(f"The Pulumi CLI is not on PATH. Download version {version}?", err=True)
 
 
 @app.command("up")
-@takes(Options, "durations", "crds", "api_server", "scenario", *_RUN)
-def up(
-    stack: StackName,
-    *,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Take over from a killed run: its lock, and what it was creating.")
-    ] = False,
-    options: Options,
-) -> None:
+@_stack
+@click.option("--resume", is_flag=True, help="Take over from a killed run: its lock, and what it was creating.")
+@_durations
+@_crds
+@_api_server
+@_scenario
+@_run
+def up(stack: str, resume: bool, **chosen: Any) -> None:
     """Bring a stack up, and a team's environment before it.
 
     Exit code 0: done. 1: the engine or the cloud refused. 2: it could not be tried.
     """
-    with _session(stack, options) as session:
+    with _session(stack, Options(**chosen)) as session:
         for summary in session.up(stack, resume=resume):
             _print(summary)
 
 
 @app.command("preview")
-@takes(Options, "crds", *_RUN)
-def preview(stack: StackName, *, options: Options) -> None:
+@_stack
+@_crds
+@_run
+def preview(stack: str, **chosen: Any) -> None:
     """Say what an up would change; a team's environment must be up."""
-    with _session(stack, options) as session:
+    with _session(stack, Options(**chosen)) as session:
         _print(session.preview(stack))
 
 
 @app.command("refresh")
-@takes(Options, "crds", "scenario", *_RUN)
-def refresh(stack: StackName, *, options: Options) -> None:
+@_stack
+@_crds
+@_scenario
+@_run
+def refresh(stack: str, **chosen: Any) -> None:
     """Take what the local cloud holds into the state."""
-    with _session(stack, options) as session:
+    with _session(stack, Options(**chosen)) as session:
         _print(session.refresh(stack))
 
 
 @app.command("destroy")
-@takes(Options, "durations", "scenario", *_RUN)
-def destroy(
-    stack: StackName,
-    *,
-    lift_protection: Annotated[
-        bool, typer.Option("--lift-protection", help="Take all protection from the stack first.")
-    ] = False,
-    options: Options,
-) -> None:
+@_stack
+@click.option("--lift-protection", is_flag=True, help="Take all protection from the stack first.")
+@_durations
+@_scenario
+@_run
+def destroy(stack: str, lift_protection: bool, **chosen: Any) -> None:
     """Delete everything of a stack, by its state where its file is gone; a protected one is refused."""
-    with _session(stack, options, kept=True) as session:
+    with _session(stack, Options(**chosen), kept=True) as session:
         _print(session.destroy(stack, lift=lift_protection))
 
 
 @app.command("serve")
-@takes(Options, "durations", "crds", "api_server", "scenario", *WHERE)
-def serve(
-    *,
-    port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, help="Port of the local cloud; 0 picks a free one.")
-    ] = 0,
-    options: Options,
-) -> None:
+@click.option(
+    "--port", default=0, type=click.IntRange(min=0, max=65535), help="Port of the local cloud; 0 picks a free one."
+)
+@_durations
+@_crds
+@_api_server
+@_scenario
+@_where
+def serve(port: int, **chosen: Any) -> None:
     """Serve the local cloud until interrupted, for this command's other runs or an engine run by hand.
 
     Prints the gcp provider's settings, to be put under config: in a stack file.
@@ -148,14 +163,21 @@ def serve(
     from training_platform.sandbox.run.servers import announced, serving
     from training_platform.sandbox.run.session import read_stacks
 
+    options = Options(**chosen)
     with _problems():
-        folder, seconds, crds = options.folder(), parse_durations(options.durations or ()), options.crds or ()
+        folder, seconds = options.folder(), parse_durations(options.durations)
         programs = api_server_programs(folder, asked_for=options.api_server)
         stacks = read_stacks(folder.root, ())
         with (
             folder.alone(),
             serving(
-                folder, stacks, durations=seconds, crds=crds, port=port, programs=programs, at_once=True
+                folder,
+                stacks,
+                durations=seconds,
+                crds=options.crds,
+                port=port,
+                programs=programs,
+                at_once=True,
             ) as servers,
             announced(folder, servers),
             playing(servers.cloud, options.scenario),
@@ -167,14 +189,14 @@ def serve(
 
 
 @app.command("status")
-@takes(Options, *WHERE)
-def status(*, options: Options) -> None:
+@_where
+def status(**chosen: Any) -> None:
     """Say what the sandbox holds, and which quota that uses."""
     from training_platform.sandbox.run.reports.status import status_lines
     from training_platform.sandbox.run.session import read_stacks
 
     with _problems():
-        folder = options.folder()
+        folder = Options(**chosen).folder()
         for line in status_lines(folder, read_stacks(folder.root, ())):
             say(line)
 
@@ -190,9 +212,9 @@ def _session(stack: str, options: Options, *, kept: bool = False) -> Iterator[Se
 
     with _problems():
         settings = RunOptions(
-            durations=parse_durations(options.durations or ()),
+            durations=parse_durations(options.durations),
             parallel=options.parallel or PARALLEL,
-            crds=tuple(options.crds or ()),
+            crds=options.crds,
             api_server=options.api_server,
             scenario=options.scenario,
         )
@@ -211,17 +233,48 @@ def _problems() -> Iterator[None]:
     except OSError as error:  # a full disk, a folder that nobody may write to
         fail(f"{error.filename or 'the sandbox'}: {error.strerror or error}.")
     except RunFailed as error:
-        _failed(error.summary, str(error))
-
-
-def _failed(summary: Summary | None, message: str) -> NoReturn:
-    if summary is not None:
-        _print(summary)
-    say(f"training-platform: {message}", err=True)
-    raise typer.Exit(1)
+        if error.summary is not None:
+            _print(error.summary)
+        fail(str(error), code=1)
 
 
 def _print(summary: Summary) -> None:
     from training_platform.sandbox.run.reports.summary import as_text
 
     say(as_text(summary))
+
+
+@faults.command("list")
+@_where
+def list_faults(**chosen: Any) -> None:
+    """Say which faults there are, and what each hit."""
+    from training_platform.sandbox.run.faults import fault_lines
+
+    for line in fault_lines(_served(Options(**chosen)).listed(), {}):
+        say(line)
+
+
+@faults.command("add")
+@click.argument("scenario", type=PATH, metavar="FILE", help="A scenario file.")
+@_where
+def add(scenario: Path, **chosen: Any) -> None:
+    """Add the faults of a scenario file; their times begin now."""
+    say(f"added: {', '.join(_served(Options(**chosen)).add(scenario))}")
+
+
+@faults.command("clear")
+@click.argument("names", nargs=-1, metavar="[NAME]...", help="Faults; all of them without.")
+@_where
+def clear(names: tuple[str, ...], **chosen: Any) -> None:
+    """Take faults away; what waited for them goes on."""
+    _served(Options(**chosen)).clear(names)
+
+
+def _served(options: Options) -> Faults:
+    """Return the faults of the server that runs. Raises CannotRun where there is none."""
+    from training_platform.sandbox.run.faults import served_faults
+
+    return served_faults(options.folder())
+
+
+app.add_command(faults)

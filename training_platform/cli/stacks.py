@@ -3,34 +3,30 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from training_platform.cli.options import RootOption
-from training_platform.cli.root import fail, repository, say
+from training_platform.cli.shared import fail, repository, root_option, say
 
 if TYPE_CHECKING:
     from training_platform.config.workspace import Workspace
 
 
+@click.command()
+@click.argument(
+    "environment", required=False, help="Print this environment's stack and its teams'; default: the environments."
+)
+@click.option("--production/--no-production", default=None, help="Only environments that are production, or not.")
+@click.option(
+    "--base", help="Order for the change since this commit: teams that let something go stand before the environment."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list on one line.")
+@root_option
 def stacks(
-    environment: Annotated[
-        str | None, typer.Argument(help="Print this environment's stack and its teams'; default: the environments.")
-    ] = None,
-    *,
-    production: Annotated[
-        bool | None, typer.Option("--production/--no-production", help="Only environments that are production, or not.")
-    ] = None,
-    base: Annotated[
-        str | None,
-        typer.Option(
-            "--base",
-            help="Order for the change since this commit: teams that let something go stand before the environment.",
-        ),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list on one line.")] = False,
-    root: RootOption = None,
+    environment: str | None, production: bool | None, base: str | None, as_json: bool, root: Path | None
 ) -> None:
     """Print the environments, production last, or the stacks of one, its teams after it.
 
@@ -68,3 +64,39 @@ def _ordered(names: list[str], environment: str, workspace: Workspace, base: str
         fail(f"The change since {base} wants two deployments of {environment}, additions first: {why}.", code=1)
     after = [name for name in names if name not in order.before]  # the environment is the first of these
     return [*(name for name in names if name in order.before), *after]
+
+
+@click.command()
+@click.option("--check", is_flag=True, help="Write nothing; exit with 1 where a file is not current.")
+@root_option
+def schema(check: bool, root: Path | None) -> None:
+    """Write the JSON Schemas of stack files and job files beside them."""
+    folder = repository(root)
+    stale = []
+    for name, text in schema_files().items():
+        path = folder / name
+        if path.exists() and path.read_text(encoding="utf-8") == text:
+            continue
+        stale.append(name)
+        if not check:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+    for name in stale:
+        click.echo(f"{name}: {'is not current; run `training-platform schema`' if check else 'written'}")
+    sys.exit(int(check and bool(stale)))
+
+
+def schema_files() -> dict[str, str]:
+    """Return the text of every generated schema by its path in the repository."""
+    from training_platform.config import schema as stacks
+    from training_platform.jobs import schema as jobs
+    from training_platform.quota import snapshot_file as snapshots
+    from training_platform.rules import exemptions
+
+    schemas = {
+        stacks.SCHEMA_FILE: stacks.stack_schema(),
+        snapshots.SCHEMA_FILE: snapshots.snapshot_schema(),
+        exemptions.SCHEMA_FILE: exemptions.exemptions_schema(),
+        jobs.SCHEMA_FILE: jobs.job_schema(),
+    }
+    return {file: json.dumps(schema, indent=2, ensure_ascii=False) + "\n" for file, schema in schemas.items()}

@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-import typer
+import click
 
 from training_platform.policy.serving import DESCRIPTION
 
@@ -55,4 +55,4 @@ runtime:
 
 
 if __name__ == "__main__":
-    typer.echo(build(Path(sys.argv[1])))
+    click.echo(build(Path(sys.argv[1])))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
 from tests.training_platform.adopt.conftest import PROJECT, Repository, small_plan, standing
 from tests.training_platform.adopt.seeding import Seeded, served

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from training_platform.checks.comparison.comparison import Comparison, StackChange
 from training_platform.checks.report import Report

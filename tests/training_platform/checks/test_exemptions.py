@@ -7,7 +7,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from tests.places import ORGANISATION, ROOT
 from training_platform.checks.run import run_check

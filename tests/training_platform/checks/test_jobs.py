@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
 from tests.places import ORGANISATION
 from training_platform.checks.output import FORMATS

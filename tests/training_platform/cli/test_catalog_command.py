@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
 from training_platform.catalog import CHARTS, DISK_TYPES, FILESTORE_TIERS, LUSTRE_TIERS, MACHINE_TYPES
 from training_platform.cli.main import app

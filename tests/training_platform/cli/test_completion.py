@@ -1,4 +1,4 @@
-"""What a shell is offered, asked as the script asks that ``--install-completion`` installs."""
+"""What a shell is offered, asked as the script asks that the line of the README evaluates."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PROGRAM = "import sys; from training_platform.cli.main import main; sys.argv = [
 def offered(*words: str, cwd: Path = ORGANISATION) -> list[str]:
     environment = {
         **os.environ,
-        "_TRAINING_PLATFORM_COMPLETE": "complete_bash",
+        "_TRAINING_PLATFORM_COMPLETE": "bash_complete",
         "COMP_WORDS": " ".join(("training-platform", *words)),
         "COMP_CWORD": str(len(words)),
     }
@@ -25,7 +25,7 @@ def offered(*words: str, cwd: Path = ORGANISATION) -> list[str]:
         [sys.executable, "-c", PROGRAM], cwd=cwd, env=environment, capture_output=True, text=True, check=False
     )
     assert done.stderr == ""
-    return done.stdout.split()
+    return [line.removeprefix("plain,") for line in done.stdout.split()]
 
 
 @pytest.mark.parametrize("command", [("check",), ("sandbox", "up")], ids=" ".join)

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from tests.places import ORGANISATION, ROOT
-from training_platform.cli.authoring.schema import schema_files
+from training_platform.cli.stacks import schema_files
 
 SNAPSHOTS = sorted((ORGANISATION / "stacks" / "quotas").glob("*.yaml"))
 STACKS = sorted((ORGANISATION / "stacks").glob("Pulumi.*.yaml"))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
 from tests.places import ORGANISATION, ROOT
 from tests.training_platform.jobs.conftest import ENVIRONMENT, write_lab
@@ -188,7 +188,7 @@ def test_limits_are_judged_by_the_given_day(root: Path) -> None:
 
 def test_help_imports_none_of_the_work() -> None:
     loaded = "{'pydantic', 'yaml', 'training_platform.jobs', 'training_platform.catalog'} & set(sys.modules)"
-    code = f"import sys, training_platform.cli.job.files; sys.exit(', '.join({loaded}) or None)"
+    code = f"import sys, training_platform.cli.job; sys.exit(', '.join({loaded}) or None)"
 
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False, capture_output=True, text=True)
 

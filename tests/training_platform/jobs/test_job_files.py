@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 import yaml
+from click.testing import CliRunner, Result
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
-from typer.testing import CliRunner, Result
 
 from tests.places import ORGANISATION, ROOT
 from tests.training_platform.jobs.conftest import ENVIRONMENT
-from training_platform.cli.authoring.schema import schema_files
 from training_platform.cli.main import app
+from training_platform.cli.stacks import schema_files
 from training_platform.config.reading.clock import today
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import UnreadableError, parse_source

@@ -15,7 +15,7 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
 from tests.training_platform.jobs.conftest import ENVIRONMENT
 from training_platform.cli.main import app

@@ -8,9 +8,9 @@ from typing import Any
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 import pytest
+from click.testing import CliRunner
 from pulumi.runtime.proto import analyzer_pb2
 from pulumi_policy import EnforcementLevel, Policy, Severity
-from typer.testing import CliRunner
 
 from tests.places import ORGANISATION
 from tests.training_platform.policy.pack_run import SNAPSHOT, Run, pool

@@ -12,8 +12,8 @@ from typing import Any, get_args
 
 import pytest
 import yaml
+from click.testing import CliRunner, Result
 from rich.console import Console
-from typer.testing import CliRunner, Result
 
 from tests.places import ORGANISATION, ROOT
 from training_platform.checks.reports.quota.rows import GROUPINGS, By

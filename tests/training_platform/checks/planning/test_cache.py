@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from tests.places import ORGANISATION
 from training_platform.checks.planning import cache as module

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from training_platform.cli.main import app
 from training_platform.config.reading.finding import printable

@@ -7,9 +7,9 @@ from io import StringIO
 from typing import cast
 
 import pytest
+from click.testing import CliRunner
 from rich.console import Console
 from rich.text import Text
-from typer.testing import CliRunner
 
 from tests.places import ORGANISATION
 from training_platform.checks.reports.summary import fitting_table

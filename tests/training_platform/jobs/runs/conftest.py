@@ -11,7 +11,7 @@ from threading import Event, Thread
 from typing import Any, TypeVar
 
 import pytest
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
 from tests.kube.clusters import KINDS, NEEDED, folder_of, needed_binaries
 from tests.training_platform.jobs.conftest import write_lab

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
 from tests.training_platform.jobs.conftest import write_lab
 from tests.training_platform.jobs.runs import vertex_cloud

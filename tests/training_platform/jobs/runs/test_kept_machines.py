@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
 from tests.training_platform.jobs.runs.vertex_cloud import PROJECT, Cloud, write_repository
 from training_platform.catalog import MACHINE_TYPES

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
 from tests.training_platform.jobs.conftest import TODAY, write_lab
 from training_platform.cli.main import app

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from pulumi.automation.events import EngineEvent
-from typer.testing import CliRunner
 
 from tests.places import ORGANISATION
 from training_platform.cli.main import app

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import psutil  # type: ignore[import-untyped] # comes with Dask, without types
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from benchmarks.scheduler import Dask, dask
 from tests.training_platform.checks.planning.test_same_report import spoil, texts

@@ -6,8 +6,8 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from pulumi.automation import PulumiCommand
-from typer.testing import CliRunner
 
 from tests.places import ORGANISATION
 from training_platform.cli.main import app

@@ -5,36 +5,39 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from training_platform.cli.options import RootOption
-from training_platform.cli.root import fail, repository
+from training_platform.cli.shared import Commands, fail, repository, root_option
 
 if TYPE_CHECKING:
     from training_platform.config.workspace import Workspace
 
-app = typer.Typer(help="Write the first file of an environment, a team or a job.", no_args_is_help=True)
+app = Commands("init", help="Write the first file of an environment, a team or a job.")
 JOB_NAME_PARTS = 2
 _SHOWN = 6  # choices in a question
 
 
 @app.command("environment")
+@click.argument("name", help="Name of the stack, such as dev.")
+@click.option("--project", help="Google Cloud project id.")
+@click.option("--production/--no-production", default=None, help="Whether the rules for production hold.")
+@click.option("--machine-type", help="Machine type of the node pool.")
+@click.option("--zone", help="Zone of the node pool; default: one that has it.")
+@click.option("--capacity", help="Provisioning model; default: spot.")
+@click.option("--alert-email", "emails", multiple=True, help="Address that alerts are sent to; repeatable.")
+@root_option
 def environment(
-    name: Annotated[str, typer.Argument(help="Name of the stack, such as dev.")],
     *,
-    project: Annotated[str | None, typer.Option("--project", help="Google Cloud project id.")] = None,
-    production: Annotated[
-        bool | None, typer.Option("--production/--no-production", help="Whether the rules for production hold.")
-    ] = None,
-    machine_type: Annotated[str | None, typer.Option("--machine-type", help="Machine type of the node pool.")] = None,
-    zone: Annotated[str | None, typer.Option("--zone", help="Zone of the node pool; default: one that has it.")] = None,
-    capacity: Annotated[str | None, typer.Option("--capacity", help="Provisioning model; default: spot.")] = None,
-    emails: Annotated[
-        list[str] | None, typer.Option("--alert-email", help="Address that alerts are sent to; repeatable.")
-    ] = None,
-    root: RootOption = None,
+    name: str,
+    project: str | None,
+    production: bool | None,
+    machine_type: str | None,
+    zone: str | None,
+    capacity: str | None,
+    emails: tuple[str, ...],
+    root: Path | None,
 ) -> None:
     """Write stacks/Pulumi.NAME.yaml: an environment with one cluster and one node pool. Exit code 2: not written."""
     from training_platform.catalog import MACHINE_TYPES
@@ -57,22 +60,18 @@ def environment(
         machine_type=chosen,
         zone=_asked(zone, "--zone", "Zone of the node pool", first_zone(chosen)),
         capacity=capacity or first_capacity(chosen),
-        emails=emails or (),
+        emails=emails,
     )
     _write_stack(folder, name, text)
-    typer.echo("Next: training-platform quota init, then training-platform check.")
+    click.echo("Next: training-platform quota init, then training-platform check.")
 
 
 @app.command("team")
-def team(
-    name: Annotated[str, typer.Argument(help="Name of the team; also its namespace in the clusters.")],
-    *,
-    environment: Annotated[str | None, typer.Option("--environment", help="Stack of its environment.")] = None,
-    members: Annotated[
-        list[str] | None, typer.Option("--member", help="IAM member, such as group:vision@example.com; repeatable.")
-    ] = None,
-    root: RootOption = None,
-) -> None:
+@click.argument("name", help="Name of the team; also its namespace in the clusters.")
+@click.option("--environment", help="Stack of its environment.")
+@click.option("--member", "members", multiple=True, help="IAM member, such as group:vision@example.com; repeatable.")
+@root_option
+def team(name: str, environment: str | None, members: tuple[str, ...], root: Path | None) -> None:
     """Write stacks/Pulumi.ENVIRONMENT-NAME.yaml: a team with all that is not promised yet. Exit code 2: not written."""
     from training_platform.config.first_files import team_text
     from training_platform.config.workspace import read_workspace, unpromised
@@ -83,23 +82,30 @@ def team(
     of = members or [_asked(None, "--member", "IAM member, such as group:vision@example.com")]
     text = team_text(environment=home, name=name, members=of, shares=unpromised(workspace, home))
     _write_stack(folder, f"{home}-{name}", text)
-    typer.echo("Next: set the shares that the team is to have, then training-platform check.")
+    click.echo("Next: set the shares that the team is to have, then training-platform check.")
 
 
 @app.command("job")
+@click.argument("name", help="Team and name of the job, such as vision/train.")
+@click.option("--environment", help="Stack of the environment.")
+@click.option("--image", help="Container image with its tag.")
+@click.option("--target", help="gke, vertex or both; default: gke.")
+@click.option("--cluster", help="GKE: cluster in which the team has a share.")
+@click.option("--flavor", help="GKE: a flavor of that share.")
+@click.option("--region", help="Vertex AI: region that trains.")
+@click.option("--machine-type", help="Vertex AI: machine type.")
+@root_option
 def job(
-    name: Annotated[str, typer.Argument(help="Team and name of the job, such as vision/train.")],
     *,
-    environment: Annotated[str | None, typer.Option("--environment", help="Stack of the environment.")] = None,
-    image: Annotated[str | None, typer.Option("--image", help="Container image with its tag.")] = None,
-    target: Annotated[str | None, typer.Option("--target", help="gke, vertex or both; default: gke.")] = None,
-    cluster: Annotated[
-        str | None, typer.Option("--cluster", help="GKE: cluster in which the team has a share.")
-    ] = None,
-    flavor: Annotated[str | None, typer.Option("--flavor", help="GKE: a flavor of that share.")] = None,
-    region: Annotated[str | None, typer.Option("--region", help="Vertex AI: region that trains.")] = None,
-    machine_type: Annotated[str | None, typer.Option("--machine-type", help="Vertex AI: machine type.")] = None,
-    root: RootOption = None,
+    name: str,
+    environment: str | None,
+    image: str | None,
+    target: str | None,
+    cluster: str | None,
+    flavor: str | None,
+    region: str | None,
+    machine_type: str | None,
+    root: Path | None,
 ) -> None:
     """Write jobs/TEAM/NAME.yaml, by flags or by questions. Exit code 2: not written."""
     from training_platform.config.workspace import read_workspace
@@ -137,7 +143,7 @@ def job(
         regions = first_file.vertex_regions(machine, near)
         text += first_file.on_vertex(_one_of(region, "--region", "Region of Vertex AI", regions), machine)
     _write(folder, f"jobs/{name}.yaml", text)
-    typer.echo(f"Next: set its command, then training-platform job check jobs/{name}.yaml.")
+    click.echo(f"Next: set its command, then training-platform job check jobs/{name}.yaml.")
 
 
 def _one_of(given: str | None, option: str, question: str, allowed: Sequence[str], default: str | None = None) -> str:
@@ -157,14 +163,14 @@ def _asked(given: str | None, option: str, question: str, default: str | None = 
     if given is not None:
         return given
     if sys.stdin.isatty():
-        return str(typer.prompt(question, default=default))
+        return str(click.prompt(question, default=default))
     return default if default is not None else fail(f"{option} is missing: {question}.")
 
 
 def decided(production: bool | None) -> bool:
     """Return what a flag says, else an answer; ends the command where nobody can be asked."""
     if production is None and sys.stdin.isatty():
-        return typer.confirm("Is it production, where nothing that holds data may be deletable?")
+        return click.confirm("Is it production, where nothing that holds data may be deletable?")
     return production if production is not None else fail("--production or --no-production is missing.")
 
 
@@ -181,7 +187,7 @@ def _write_stack(folder: Path, name: str, text: str) -> None:
 
     if wrong := findings_of(folder, name, text):
         for finding in wrong:
-            typer.echo(str(finding), err=True)
+            click.echo(str(finding), err=True)
         fail("nothing was written.")
     _write(folder, f"stacks/Pulumi.{name}.yaml", text)
 
@@ -192,4 +198,4 @@ def _write(folder: Path, file: str, text: str) -> None:
     if (folder / file).exists():
         fail(f"{file} is there already; it was not changed.")
     write_files({folder / file: text}, folders=True)
-    typer.echo(f"{file}: written")
+    click.echo(f"{file}: written")

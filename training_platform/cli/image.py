@@ -7,14 +7,24 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal, get_args
 
-import typer
+import click
 
-from training_platform.cli.options import FormatOption, RootOption
-from training_platform.cli.root import complete_stacks, fail, print_json, repository, say
+from training_platform.cli.shared import (
+    PATH,
+    Commands,
+    Format,
+    complete_stacks,
+    fail,
+    format_option,
+    print_json,
+    repository,
+    root_option,
+    say,
+)
 
-app = typer.Typer(help="Images that jobs run.", no_args_is_help=True)
+app = Commands("image", help="Images that jobs run.")
 
 
 Builder = Literal["cloud-build", "docker", "buildah"]
@@ -23,20 +33,29 @@ PROGRAMS: Mapping[Builder, str] = {"cloud-build": "gcloud", "docker": "docker", 
 
 
 @app.command("build")
+@click.argument("folder", type=PATH, help="The folder with the Dockerfile and what it copies.")
+@click.option("--environment", required=True, shell_complete=complete_stacks, help="Stack of the environment.")
+@click.option("--name", help="Name of the image; default: the folder's.")
+@click.option("--tag", help="Its tag; default: the folder's commit.")
+@click.option(
+    "--with",
+    "builder",
+    type=click.Choice(get_args(Builder)),
+    help="What builds it; default: the first that is on PATH.",
+)
+@click.option("--dry-run", is_flag=True, help="Print the commands, and run none.")
+@format_option
+@root_option
 def build(
-    folder: Annotated[Path, typer.Argument(help="The folder with the Dockerfile and what it copies.")],
     *,
-    environment: Annotated[
-        str, typer.Option("--environment", help="Stack of the environment.", autocompletion=complete_stacks)
-    ],
-    name: Annotated[str | None, typer.Option("--name", help="Name of the image; default: the folder's.")] = None,
-    tag: Annotated[str | None, typer.Option("--tag", help="Its tag; default: the folder's commit.")] = None,
-    builder: Annotated[
-        Builder | None, typer.Option("--with", help="What builds it; default: the first that is on PATH.")
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the commands, and run none.")] = False,
-    output_format: FormatOption = "text",
-    root: RootOption = None,
+    folder: Path,
+    environment: str,
+    name: str | None,
+    tag: str | None,
+    builder: Builder | None,
+    dry_run: bool,
+    output_format: Format,
+    root: Path | None,
 ) -> None:
     """Build an image and push it to the environment's repository; print what a job file calls it.
 

@@ -2,35 +2,43 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
-import typer
+import click
 
-from training_platform.cli.options import FormatOption, RootOption, TodayOption
-from training_platform.cli.root import complete_jobs, print_json, repository, say
+from training_platform.cli.shared import (
+    PATH,
+    Commands,
+    Format,
+    complete_jobs,
+    format_option,
+    print_json,
+    repository,
+    root_option,
+    say,
+    today_option,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from training_platform.config.reading.finding import Finding
 
-app = typer.Typer(help="Training jobs.", no_args_is_help=True)
+app = Commands("job", help="Training jobs.")
 
-JobFile = Annotated[Path, typer.Argument(help="jobs/<team>/<job>.yaml", autocompletion=complete_jobs)]
 Target = Literal["gke", "vertex"]
+target_type = click.Choice(["gke", "vertex"])
+job_file = click.argument("file", type=PATH, shell_complete=complete_jobs, help="jobs/<team>/<job>.yaml")
 
 
 @app.command("render")
-def render(
-    file: JobFile,
-    *,
-    target: Annotated[
-        Target | None, typer.Option("--target", help="Where it runs; required if the job has both.")
-    ] = None,
-    today: TodayOption = None,
-    root: RootOption = None,
-) -> None:
+@job_file
+@click.option("--target", type=target_type, help="Where it runs; required if the job has both.")
+@today_option
+@root_option
+def render(file: Path, target: Target | None, today: str | None, root: Path | None) -> None:
     """Print what a job would submit: a JobSet as YAML, or the body of a Vertex AI CustomJob as JSON.
 
     Findings, and what it charges to quotas, go to standard error. Exit code 1: the job has errors. 2: it could not be
@@ -44,21 +52,23 @@ def render(
     print_findings(rendered.findings, err=True)
     for line in rendered.notes:
         say(f"# {line}", err=True)
-    typer.echo(rendered.text, nl=False)
-    raise typer.Exit(int(rendered.failed))
+    click.echo(rendered.text, nl=False)
+    sys.exit(int(rendered.failed))
 
 
 @app.command("check")
-def check(
-    files: Annotated[
-        list[Path] | None,
-        typer.Argument(help="Job files; default: all in jobs/.", metavar="[FILE]...", autocompletion=complete_jobs),
-    ] = None,
-    *,
-    output_format: FormatOption = "text",
-    today: TodayOption = None,
-    root: RootOption = None,
-) -> None:
+@click.argument(
+    "files",
+    nargs=-1,
+    type=PATH,
+    metavar="[FILE]...",
+    shell_complete=complete_jobs,
+    help="Job files; default: all in jobs/.",
+)
+@format_option
+@today_option
+@root_option
+def check(files: tuple[Path, ...], output_format: Format, today: str | None, root: Path | None) -> None:
     """Check job files against their teams' stacks, for every target that they name.
 
     Exit code 0: clean. 1: errors. 2: a file could not be read.
@@ -80,18 +90,16 @@ def check(
         print_findings(found)
         warnings = len(found) - errors
         say(f"{_counted(len(paths), 'job')}: {_counted(errors, 'error')}, {_counted(warnings, 'warning')}")
-    raise typer.Exit(2 if unreadable else int(errors > 0))
+    sys.exit(2 if unreadable else int(errors > 0))
 
 
 @app.command("cost")
-def cost(
-    file: JobFile,
-    *,
-    target: Annotated[Target | None, typer.Option("--target", help="Default: every target of the job.")] = None,
-    output_format: FormatOption = "text",
-    today: TodayOption = None,
-    root: RootOption = None,
-) -> None:
+@job_file
+@click.option("--target", type=target_type, help="Default: every target of the job.")
+@format_option
+@today_option
+@root_option
+def cost(file: Path, target: Target | None, output_format: Format, today: str | None, root: Path | None) -> None:
     """Print what a job costs at list prices, for each provisioning model: an hour of it, and its longest run.
 
     Every sum is a least one: the output says what it leaves out. Exit code 1: the job has errors. 2: it could not be
@@ -108,7 +116,7 @@ def cost(
         print_json([each.as_json() for each in costs])
     elif costs:
         say("\n\n".join(map(cost_text, costs)))
-    raise typer.Exit(int(any(finding.severity == "error" for finding in findings)))
+    sys.exit(int(any(finding.severity == "error" for finding in findings)))
 
 
 def print_findings(findings: Iterable[Finding], *, err: bool = False) -> None:

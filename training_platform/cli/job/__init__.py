@@ -1,1 +1,0 @@
-"""``training-platform job`` and ``image``: job files, their runs, and the images that they run."""

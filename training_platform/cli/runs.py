@@ -1,0 +1,414 @@
+"""``training-platform job submit|list|status|logs|cancel|wait|why``: runs of jobs, on GKE and on Vertex AI alike."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from training_platform.cli.job import Target, app, job_file, print_findings, target_type
+from training_platform.cli.shared import (
+    Format,
+    fail,
+    format_option,
+    local_cloud_option,
+    local_endpoint,
+    need,
+    print_json,
+    repository,
+    root_around,
+    root_option,
+    say,
+    stacked,
+    today_option,
+)
+from training_platform.config.reading.finding import UserError
+
+if TYPE_CHECKING:
+    from training_platform.clients.google_services import CloudLogging
+    from training_platform.config.workspace import Workspace
+    from training_platform.jobs.resolve import ResolvedJob
+    from training_platform.jobs.runs.places import Place
+    from training_platform.jobs.runs.state import Run
+    from training_platform.jobs.runs.submission import Prepared
+
+TIME_IS_UP = 3
+
+
+def _complete_teams(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """Return the teams that a shell may offer."""
+    from training_platform.config.workspace import read_workspace
+
+    root = root_around()
+    names = {team.name for _, team, _ in read_workspace(root).teams()} if root else set[str]()
+    return sorted(name for name in names if name.startswith(incomplete))
+
+
+def _complete_runs(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """Return the beginnings of names of runs, which are the names of jobs; runs themselves are not asked for."""
+    root = root_around()
+    names = {f"{path.stem}-" for path in (root / "jobs").glob("*/*.yaml")} if root else set[str]()
+    return sorted(name for name in names if name.startswith(incomplete))
+
+
+_run = click.argument("run", metavar="RUN", shell_complete=_complete_runs, help="The run, as `job submit` printed it.")
+_team = click.option("--team", shell_complete=_complete_teams, help="The team that owns the runs.")
+_access = stacked(
+    click.option("--kubeconfig", help="The kubeconfig; default: KUBECONFIG, else kubectl's own."),
+    local_cloud_option,
+    root_option,
+)
+_of_a_run = stacked(format_option, _team, _access)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """The options of the commands, which end without the extra."""
+
+    output_format: Format = "text"
+    team: str | None = None
+    kubeconfig: str | None = None
+    local_cloud: str | None = None
+    root: Path | None = None
+
+    def __post_init__(self) -> None:
+        """End the command where the extra is missing."""
+        need("jobs", "job")
+
+    def workspace(self) -> Workspace:
+        """Return all stack files. Raises UnreadableError."""
+        from training_platform.config.workspace import read_workspace
+
+        return read_workspace(self.folder())
+
+    def folder(self) -> Path:
+        """Return the repository's root."""
+        return repository(self.root)
+
+    def api(self, place: Place) -> Any:
+        """Return the API of a place: a ClusterApi or VertexJobs. Raises ClusterError and GoogleError."""
+        from training_platform.clients.kubernetes_api import connect
+        from training_platform.clients.vertex_ai import VertexJobs
+
+        if place.target == "vertex":
+            return VertexJobs(place.scope.project, place.key, self.endpoint("aiplatform"))
+        return connect(place.key, contexts=place.contexts, kubeconfig=self.kubeconfig, log_in=place.log_in)
+
+    def log(self, place: Place) -> CloudLogging:
+        """Return what Cloud Logging keeps of a place. Raises GoogleError."""
+        from training_platform.clients.google_services import CloudLogging
+
+        project = place.environment.project if place.target == "gke" else place.scope.project
+        return CloudLogging(project, self.endpoint("logging"))
+
+    def vms(self, place: Place, job: ResolvedJob) -> Iterator[str]:
+        """Yield what the pools are doing that a job's VMs come from."""
+        from training_platform.clients.google_services import node_pools
+        from training_platform.config.reading.clock import today
+        from training_platform.jobs.runs.why_on_gke import vm_sentences
+
+        def states() -> dict[str, Any]:
+            return node_pools(place.environment.project, place.location, place.cluster, self.endpoint("container"))
+
+        yield from vm_sentences(job, states, today(self.folder(), None))
+
+    def endpoint(self, service: str) -> str | None:
+        """Return where a local cloud has a service, None for Google's own."""
+        return local_endpoint(self.local_cloud, service)
+
+
+@app.command("submit")
+@job_file
+@click.option("--target", type=target_type, help="Where it runs, if the job has both.")
+@click.option("--run", help="The run's name; default: the job's and five letters.")
+@today_option
+@format_option
+@_access
+def submit(file: Path, target: Target | None, run: str | None, today: str | None, **chosen: Any) -> None:
+    """Submit a job, and print the name of its run; a grid on GKE is a run for each of its points.
+
+    What `job check` refuses is not submitted. On GKE the API server and every webhook have to take the job in a dry run
+    first. Exit code 1: the job has errors. 2: it could not be submitted.
+    """
+    from training_platform.config.reading.clock import today as clock
+    from training_platform.jobs.runs.submission import delivered, prepare, submit_to_gke, submit_to_vertex
+
+    options = Options(**chosen)
+    folder = options.folder()
+    prepared = prepare(file, folder, target, clock(folder, today), run)
+    print_findings(prepared.findings, err=True)
+    if prepared.refused or prepared.place is None:
+        sys.exit(1)
+    place = prepared.place
+    for note in prepared.notes:
+        say(f"# {note}", err=True)
+    progress(f"Submitting to {place.target} {place.key} ...")
+    send = submit_to_gke if place.target == "gke" else submit_to_vertex
+    ready = delivered(prepared, options.endpoint)
+    names = send(ready, options.api(place))
+    _keep_record(ready, names, options)
+    if options.output_format == "json":
+        print_json(
+            {"run": names[0], "runs": names, "team": place.team.name, "target": place.target, "place": place.key}
+        )
+    else:
+        say("\n".join(names))
+
+
+def _keep_record(prepared: Prepared, runs: list[str], options: Options) -> None:
+    """Write the record of a submission; where that fails, say so and go on, since the run is there."""
+    from datetime import UTC, datetime
+
+    from training_platform.clients.google_api import GoogleError
+    from training_platform.jobs.runs.submission import RECORD, write_record
+
+    try:
+        write_record(prepared, runs, options.endpoint("storage"), datetime.now(UTC))
+    except GoogleError as error:
+        say(f"# {RECORD} is not in the run's output: {error}", err=True)
+
+
+@app.command("list")
+@click.option("--environment", help="Only runs of this environment.")
+@_of_a_run
+def list_runs(environment: str | None, **chosen: Any) -> None:
+    """List the runs of teams, in every cluster and region where they can be.
+
+    A place that does not answer is one sentence, and exit code 2 after the others' runs.
+    """
+    from training_platform.jobs.runs.places import places
+
+    options = Options(**chosen)
+    found: list[Run] = []
+    silent: list[str] = []
+    there = places(options.folder(), options.workspace(), environment=environment, team=options.team)
+    for place in there:
+        progress(f"Asking {place.target} {place.key} for runs of team {place.team.name} ...")
+        try:
+            found.extend(runs_of(options.api(place), place))
+        except UserError as error:
+            silent.append(str(error))
+    print_runs(found, options.output_format)
+    for sentence in dict.fromkeys(silent):
+        say(f"training-platform: {sentence}", err=True)
+    sys.exit(2 if silent else 0)
+
+
+@app.command("status")
+@_run
+@_of_a_run
+def status(run: str, **chosen: Any) -> None:
+    """Show the state of a run."""
+    options = Options(**chosen)
+    found, _, _ = find_run(run, options)
+    print_runs([found], options.output_format)
+
+
+@app.command("cancel")
+@_run
+@_of_a_run
+def cancel(run: str, **chosen: Any) -> None:
+    """Stop a run. On GKE its objects are deleted, and what it wrote stays; on Vertex AI it ends as cancelled."""
+    from training_platform.clients.kubernetes_api import JOBSETS
+
+    options = Options(**chosen)
+    found, place, api = find_run(run, options)
+    if not found.done:
+        if place.target == "gke":
+            api.delete(JOBSETS, place.team.name, found.identity)
+        else:
+            api.cancel(found.identity)
+    if options.output_format == "json":
+        print_json({"run": found.name, "stopping": not found.done, "state": found.state})
+    else:
+        say(f"{found.name} has ended already: {found.state}." if found.done else f"{found.name} is being stopped.")
+
+
+@app.command("wait")
+@_run
+@click.option("--timeout", "timeout_minutes", type=click.FloatRange(min=0), help="Minutes to wait at most.")
+@_of_a_run
+def wait_for(run: str, timeout_minutes: float | None, **chosen: Any) -> None:
+    """Wait until a run has ended.
+
+    Exit code 0: it has ended well. 1: it failed or was cancelled. 2: nobody can say. 3: the time is up.
+    """
+    from training_platform.jobs.runs.state import EXIT_CODES
+    from training_platform.jobs.runs.watching import wait
+
+    options = Options(**chosen)
+    found, place, api = find_run(run, options)
+    seconds = None if timeout_minutes is None else timeout_minutes * 60
+    read = partial(read_again, api, place, found)
+    last = found if found.gone else wait(read, seconds=seconds, changed=say_state)
+    if last is None:
+        fail(f"{run} has gone while it was waited for: somebody has deleted it.")
+    print_runs([last], options.output_format)
+    sys.exit(EXIT_CODES.get(last.state, TIME_IS_UP))
+
+
+@app.command("why")
+@_run
+@_of_a_run
+def why_it_waits(run: str, **chosen: Any) -> None:
+    """Explain why a run waits or failed: its queue, its quota, its place in the queue, its VMs."""
+    from training_platform.jobs.runs.watching import why_gke, why_vertex
+
+    options = Options(**chosen)
+    found, place, api = find_run(run, options)
+    if found.gone:
+        sentences = [f'{found.name} {found.state}, and its objects are gone. Cloud Logging has: "{found.reason}".']
+    elif place.target == "gke":
+        sentences = why_gke(api, place, found, job_now(found, place, options), partial(options.vms, place))
+    else:
+        sentences = why_vertex(api, place, found)
+    if options.output_format == "json":
+        print_json({**found.as_json(), "why": sentences})
+    else:
+        say("\n".join(sentences))
+
+
+@app.command("logs")
+@_run
+@click.option("--follow", "-f", is_flag=True, help="Keep printing until the run has ended.")
+@_of_a_run
+def logs(run: str, follow: bool, **chosen: Any) -> None:
+    """Print what a run's containers wrote, each line after the name of its pod or replica.
+
+    Of Vertex AI, and of runs on GKE whose pods are gone, it is what Cloud Logging keeps. With --format json each line
+    is an object.
+    """
+    from training_platform.jobs.runs.logs import gke_logs, pod_lines, vertex_lines
+    from training_platform.jobs.runs.watching import vertex_log_ids
+
+    options = Options(**chosen)
+    lines: Iterator[tuple[str, str]]
+    found, place, api = find_run(run, options)
+    if place.target == "vertex":
+        ids = partial(vertex_log_ids, api, found.identity)
+        lines = vertex_lines(options.log(place), found, ids, ended=_ends(api, place, found) if follow else None)
+    elif found.gone:
+        lines = pod_lines(options.log(place), place, found.name)
+    else:
+        lines = gke_logs(api, place.team.name, found.name, follow=follow)
+    wrote = False
+    for source, text in lines:
+        wrote = True
+        if options.output_format == "json":
+            click.echo(json.dumps({"source": source, "text": text}))
+        else:
+            say(f"{source} | {text}")
+    if not wrote:
+        say(f"# {found.name} has no log lines yet; see training-platform job why {found.name}", err=True)
+
+
+def _ends(api: Any, place: Place, run: Run) -> Callable[[], bool]:
+    """Return what says whether a run has ended; one that has gone has."""
+
+    def ended() -> bool:
+        now = read_again(api, place, run)
+        return now is None or now.done
+
+    return ended
+
+
+def find_run(run: str, options: Options) -> tuple[Run, Place, Any]:
+    """Return a run with its place and that place's API; ends the command where it is nowhere.
+
+    A run whose objects are gone from its cluster is the one that Cloud Logging saw end.
+    """
+    from training_platform.jobs.runs.logs import gone_run
+    from training_platform.jobs.runs.places import places_of_run
+
+    said, others = places_of_run(options.folder(), options.workspace(), run, team=options.team)
+    there = [*said, *others]
+    silent: list[str] = []
+    for place in there:
+        try:
+            api = options.api(place)
+            if found := _run_at(api, place, run):
+                return found, place, api
+        except UserError as error:
+            if place in said:  # anywhere else the run is only if its file has changed
+                raise
+            silent.append(str(error))
+    for place in (each for each in there if each.target == "gke"):
+        try:
+            if gone := gone_run(options.log(place), place, run):
+                return gone, place, options.api(place)
+        except UserError as error:
+            silent.append(str(error))
+    where = " and ".join(dict.fromkeys(f"{place.target} {place.key}" for place in there))
+    unasked = f" Not everything could be asked: {silent[0]}" if silent else ""
+    return fail(f"There is no run {run} in {where}; training-platform job list names those that are.{unasked}")
+
+
+def _run_at(api: Any, place: Place, run: str) -> Run | None:
+    from training_platform.clients.kubernetes_api import JOBSETS, WORKLOADS
+    from training_platform.jobs.runs.on_gke import gke_run, workload_of
+    from training_platform.jobs.runs.watching import vertex_named
+
+    if place.target == "vertex":
+        return vertex_named(api, place, run)
+    jobset = api.get(JOBSETS, place.team.name, run)
+    if jobset is None:
+        return None
+    return gke_run(jobset, workload_of(jobset, api.objects(WORKLOADS, place.team.name)), place.key)
+
+
+def read_again(api: Any, place: Place, run: Run) -> Run | None:
+    """Return a run as it is now; None where it has gone. Raises ClusterError and GoogleError."""
+    from training_platform.jobs.runs.watching import vertex_now
+
+    return vertex_now(api, run.identity) if place.target == "vertex" else _run_at(api, place, run.name)
+
+
+def runs_of(api: Any, place: Place) -> Iterator[Run]:
+    """Yield all runs of a place. Raises ClusterError and GoogleError."""
+    from training_platform.jobs.runs.watching import gke_runs, vertex_runs
+
+    yield from (gke_runs if place.target == "gke" else vertex_runs)(api, place)
+
+
+def job_now(run: Run, place: Place, options: Options) -> ResolvedJob | None:
+    """Return the job of a run as its file is now; None where it is not there or is rejected."""
+    from training_platform.jobs.resolve import FOLDER, read_job
+
+    path = options.folder() / FOLDER / place.team.name / f"{run.job}.yaml"
+    return read_job(path, options.folder(), options.workspace())[0] if path.is_file() else None
+
+
+def say_state(run: Run) -> None:
+    """Say what a run that is waited for does now."""
+    progress(f"{run.name} {run.state}{f': {run.reason}' if run.reason else ''}")
+
+
+def progress(text: str) -> None:
+    """Say on a terminal what is being done; a pipe stays quiet."""
+    if sys.stderr.isatty():
+        say(text, err=True)
+
+
+def print_runs(runs: list[Run], output_format: Format) -> None:
+    """Print runs as a table, or as a list of objects."""
+    if output_format == "json":
+        print_json([run.as_json() for run in runs])
+        return
+    columns: tuple[tuple[str, Callable[[Run], str]], ...] = (
+        ("RUN", lambda run: run.name),
+        ("TEAM", lambda run: run.team),
+        ("WHERE", lambda run: f"{run.target} {run.place}"),
+        ("STATE", lambda run: run.state),
+        ("RESTARTS", lambda run: str(run.restarts)),
+        ("CREATED", lambda run: run.created),
+    )
+    rows = [tuple(title for title, _ in columns), *(tuple(text(run) for _, text in columns) for run in runs)]
+    widths = [max(len(row[index]) for row in rows) for index in range(len(columns))]
+    for row in rows:
+        say("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

@@ -1,0 +1,166 @@
+"""Shared by commands: options, the repository that they work on, the extras that they need, and their messages."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Callable
+from functools import reduce
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final, Literal, NoReturn
+
+import click
+
+from training_platform.config.reading.finding import UserError, install, printable
+
+DISTRIBUTION = "training-platform"
+EXTRAS: Final = {
+    "deploy": ("pulumi", "pulumi_gcp", "pulumi_kubernetes"),
+    "jobs": ("googleapiclient", "kubernetes"),
+    "scheduler": ("distributed",),
+    "sandbox": ("pulumi", "pulumi_gcp", "pulumi_kubernetes", "googleapiclient", "starlette", "uvicorn"),
+}
+"""By extra, modules that it brings; ``quota`` is asked for by ``quota pull`` itself."""
+PATH = click.Path(path_type=Path)
+Format = Literal["text", "json"]
+Command = Callable[..., None]
+_ON_THIS_MACHINE = re.compile(r"http://(127\.0\.0\.1|localhost|\[::1\]):\d{1,5}/?")
+_INTERRUPTED = 130  # what shells expect
+_WHOLE = 1_000  # characters
+
+
+class Commands(click.Group):
+    """A group that lists its commands in the order in which they are added, with the whole first sentence of each."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 # as click calls it
+        """Return the names of the commands."""
+        return list(self.commands)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 # as click calls it
+        """Write the commands with their first sentences, which click would cut at the line's end."""
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, command.get_short_help_str(limit=_WHOLE)) for name, command in self.commands.items()]
+            )
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run a command; an error that its user can mend ends it with exit code 2 and one sentence."""
+        try:
+            return super().invoke(ctx)
+        except UserError as error:
+            fail(str(error))
+        except KeyboardInterrupt:
+            sys.exit(_INTERRUPTED)
+
+
+def _check_local_cloud(_ctx: click.Context, _param: click.Parameter, address: str | None) -> str | None:
+    """Return the address of a local cloud; any other address would be sent the user's credentials."""
+    if address is not None and not _ON_THIS_MACHINE.fullmatch(address):
+        fail(f"--local-cloud {address!r} is not a server of this machine: write http://127.0.0.1:PORT.")
+    return address
+
+
+def stacked(*decorators: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Return decorators as one, which adds their options in this order."""
+    return lambda command: reduce(lambda function, decorator: decorator(function), reversed(decorators), command)
+
+
+format_option = click.option(
+    "--format", "output_format", type=click.Choice(["text", "json"]), default="text", help="Output format."
+)
+root_option = click.option("--root", type=PATH, help="The repository; default: the one around this folder.")
+today_option = click.option("--today", help="The date to check dated files against, such as 2026-11-21.")
+local_cloud_option = click.option(
+    "--local-cloud",
+    callback=_check_local_cloud,
+    help="A local cloud to ask instead of Google, http://127.0.0.1:PORT.",
+)
+
+
+def local_endpoint(local_cloud: str | None, service: str) -> str | None:
+    """Return the address of a service in a local cloud, None for Google's own."""
+    return f"{local_cloud.rstrip('/')}/{service}/" if local_cloud else None
+
+
+def repository(given: Path | None) -> Path:
+    """Return the repository's root: ``given``, or the nearest folder upwards that has ``Pulumi.yaml`` and ``stacks/``.
+
+    Ends the command with exit code 2 and one sentence where there is none, or where it is of another version.
+    """
+    root = root_around(given) or fail(
+        f"{given or 'This folder'} is not a training-platform repository: there is no Pulumi.yaml beside stacks/."
+    )
+    if (of_root := _version(root)) is not None and of_root != installed():
+        fail(
+            f"{root} is version {of_root}, and the training-platform that is installed is {installed()}: install "
+            f"{DISTRIBUTION}=={of_root}, or run `make setup` there and use its .venv/bin/training-platform."
+        )
+    return root
+
+
+def root_around(given: Path | None = None) -> Path | None:
+    """Return the repository's root as ``repository`` does, and None where there is none."""
+    start = (given or Path()).resolve()
+    folders = (start,) if given else (start, *start.parents)
+    roots = (folder for folder in folders if (folder / "Pulumi.yaml").is_file() and (folder / "stacks").is_dir())
+    return next(roots, None)
+
+
+def installed() -> str:
+    """Return the version of the package that runs."""
+    from importlib.metadata import version  # it brings the parser of mails along
+
+    return version(DISTRIBUTION)
+
+
+def _version(root: Path) -> str | None:
+    """Return the version of a clone of this project, None for a folder that holds stacks alone."""
+    path = root / "pyproject.toml"
+    if not path.is_file():
+        return None
+    import tomllib
+
+    try:
+        project = tomllib.loads(path.read_text(encoding="utf-8"))["project"]
+        return str(project["version"]) if project["name"] == DISTRIBUTION else None
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def complete_stacks(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """Return the stacks that a shell may offer: those of the repository around this folder that begin so."""
+    root = root_around()
+    files = (root / "stacks").glob(f"Pulumi.{incomplete}*.yaml") if root else ()
+    return sorted(path.stem.removeprefix("Pulumi.") for path in files)
+
+
+def complete_jobs(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """Return the job files that a shell may offer, from this folder."""
+    root = root_around()
+    files = (os.path.relpath(path) for path in (root / "jobs").glob("*/*.yaml")) if root else ()
+    return sorted(file for file in files if file.startswith(incomplete))
+
+
+def fail(message: str, *, code: int = 2) -> NoReturn:
+    """End the command with one sentence on standard error; exit code 2 is could not check, or wrong usage."""
+    say(f"training-platform: {message}", err=True)
+    sys.exit(code)
+
+
+def need(extra: Literal["deploy", "jobs", "sandbox", "scheduler"], command: str) -> None:
+    """End the command with exit code 2 and one sentence where an extra is not installed that ``command`` needs."""
+    if any(find_spec(module) is None for module in EXTRAS[extra]):
+        fail(f"{command} needs the extra `{extra}`: {install(extra)}")
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print text that may hold names from files: printable, so that no log takes it for a command."""
+    click.echo(printable(text), err=err)
+
+
+def print_json(value: object) -> None:
+    """Print a value for programs."""
+    click.echo(json.dumps(value, indent=2))
