@@ -4,7 +4,7 @@ from typing import TypedDict
 
 import pulumi
 
-from components.given import read, refusal
+from components.given import read
 from components.models import Place, TensorboardSpec
 from components.specs import of_models
 from modules.vertex import persistent_resource, tensorboard
@@ -31,9 +31,6 @@ class PersistentResource(pulumi.ComponentResource):
     def __init__(self, name: str, args: PersistentResourceArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:index:PersistentResource", name, {}, opts)
         scope, spec = read(name, args, PersistentResourceSpec)
-        if spec.ray:
-            reason = "is for stacks of this repository: the provider of Ray clusters runs in the program's own checkout"
-            raise refusal({"property_path": "spec.ray", "reason": reason})
         made = persistent_resource.PersistentResource(
             name,
             persistent_resource.PersistentResourceArgs(scope=scope, key=name, spec=spec),

@@ -117,10 +117,9 @@ def build_team(team: Team, environment: Environment, workspace: Workspace) -> di
             ),
         )
     for key, resource in team.vertex.persistent_resources.items():
-        acts_as = [account] if resource.ray else []
         PersistentResource(
             declared_name("vertex.persistent_resources", key),
-            PersistentResourceArgs(scope=scope, key=key, spec=resource, account=acts_as),
+            PersistentResourceArgs(scope=scope, key=key, spec=resource),
         )
     for key, instance in team.vertex.workbench.items():
         near = None if instance.subnet else _near(region_of(instance.zone), outputs)

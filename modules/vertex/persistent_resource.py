@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pulumi
 from pulumi_gcp import vertex
 
 from modules.register import register
-from modules.vertex.ray_cluster import RayCluster
 from training_platform.config.model import team
 from training_platform.resources.cloud_names import persistent_resource_id
 from training_platform.resources.scope import Scope
@@ -23,7 +21,6 @@ class PersistentResourceArgs:
     scope: Scope
     key: str
     spec: team.PersistentResourceSpec
-    account: Sequence[pulumi.Resource] = ()  # whom Ray acts as
 
 
 class PersistentResource(pulumi.ComponentResource):
@@ -40,7 +37,6 @@ class PersistentResource(pulumi.ComponentResource):
         super().__init__("training-platform:vertex:PersistentResource", name, {}, opts)
         self.resource_id = persistent_resource_id(args.scope, args.key)
         declared = persistent_resource(args.key, args.spec, args.scope)
-        kind: Callable[..., pulumi.CustomResource] = RayCluster if args.spec.ray else vertex.AiPersistentResource
-        resource = register(kind, declared, self, args.account)
+        resource = register(vertex.AiPersistentResource, declared, self)
         self.resource_name = resource.id
         self.register_outputs({"resource_id": self.resource_id, "resource_name": self.resource_name})

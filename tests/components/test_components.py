@@ -146,13 +146,6 @@ def test_a_refused_component_is_said_without_a_traceback(provider: Provider) -> 
         construct(provider, "Network", spec={"regions": ["nowhere"]})
 
 
-def test_a_ray_cluster_is_refused_where_its_provider_is_not(provider: Provider) -> None:
-    with pytest.raises(InputPropertiesError) as refused:
-        construct(provider, "PersistentResource", spec={**GIVEN["PersistentResource"]["spec"], "ray": {}})
-
-    assert [each["property_path"] for each in refused.value.errors or ()] == ["spec.ray"]
-
-
 def test_a_half_number_is_refused(provider: Provider) -> None:
     with pytest.raises(InputPropertiesError):
         construct(provider, "Network", spec={"natAddresses": 1.5})

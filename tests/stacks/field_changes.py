@@ -85,7 +85,6 @@ REASONS: Mapping[Path_, str] = {
     (*reach.BENCH, "deletion_protection"): "protects nothing where the environment protects nothing: nothing is sent",
     (*reach.SERVER, "vms"): _SEVERAL,
     (*reach.SERVER, "worker_command"): _SEVERAL,
-    reach.RAY: "check --base refuses it: a Ray cluster and a persistent resource cannot both have the name",
     (*reach.RESOURCE, "deletion_protection"): "is Pulumi's own protection, in its state: nothing is sent",
 }
 PROTECTION = "deletion_protection"

@@ -133,9 +133,13 @@ SLIPS: dict[str, tuple[Change, Change, str, str, str]] = {
         {}, {(*PERSISTENT, "replicas"): 2}, "persistent-replicas", "vertex.persistent_resources.kept.max_replicas",
         "at least 3",
     ),
-    "a minimum of 0 but for Ray": (
-        {}, {(*PERSISTENT, "replicas"): 0}, "persistent-replicas", "vertex.persistent_resources.kept.replicas",
+    "a minimum of 0": (
+        {}, {(*PERSISTENT, "replicas"): 0}, "stack-model", "vertex.persistent_resources.kept.replicas",
         "at least 1",
+    ),
+    "Ray, which earlier versions had": (
+        {}, {(*PERSISTENT, "ray"): {}}, "stack-model", "vertex.persistent_resources.kept.ray",
+        "one of Vertex AI by its SDK",
     ),
     "TPUs in a persistent resource": (
         {}, {(*PERSISTENT, "machine_type"): "ct5lp-hightpu-1t"}, "vertex-machine-type",

@@ -536,11 +536,6 @@ vertex:
           replicas: 1
           max_replicas: 3
           boot_disk: {type: pd-ssd, size_gb: 200}
-    rays:
-      region: us-central1
-      machine_type: n2-standard-8
-      ray: {}
-      more_pools: {h: {machine_type: n1-standard-4, replicas: 1}}
     gpus:
       region: us-central1
       machine_type: n1-standard-8
@@ -557,7 +552,6 @@ vertex:
 """)
 SERVER = ("serving", "c", "s")
 AGENT = ("wandb_launch", "c")
-RAY = ("vertex", "persistent_resources", "rays", "ray")
 SHARE, RESOURCE = ("shares", "c", "a100-40-spot"), ("vertex", "persistent_resources", "r")
 GPUS = ("vertex", "persistent_resources", "gpus")
 POOL = (*RESOURCE, "more_pools", "p")
@@ -657,12 +651,6 @@ TEAM_CHANGES: dict[tuple[str | int, ...], Any] = {
     (*GPUS, "accelerator_count"): 2,
     (*GPUS, "more_pools", "v", "accelerator"): "t4",
     (*GPUS, "more_pools", "v", "accelerator_count"): 2,
-    RAY: None,
-    (*RAY, "version"): "2.42",
-    (*RAY, "image"): "us-docker.pkg.dev/example-team/images/ray:1",
-    (*RAY, "head_pool"): "h",
-    (*RAY, "metrics"): False,
-    (*RAY, "logs"): False,
     ("vertex", "workbench"): {},
     (*BENCH, "zone"): "us-central1-c",
     (*BENCH, "machine_type"): "g2-standard-8",

@@ -20,7 +20,6 @@ from training_platform.resources.rest.fields import Field, field_of, paths, root
 Json = Mapping[str, Any]
 PATHS: Json = table(__file__, "paths.yaml")
 _OUTPUT = frozenset(PATHS["output"])
-_KINDS: Mapping[str, type] = {"boolean": bool, "integer": int, "number": float, "string": str}
 _WIDTHS: Mapping[str, Shape] = {
     "int32": {"is": "int32"}, "int64": {"is": "int64"}, "uint32": {"is": "int64", "least": 0, "most": 2**32 - 1},
     "uint64": {"is": "int64", "least": 0},
@@ -41,30 +40,8 @@ class Reader:
         self.used: set[str] = set()
 
     def type(self, token: str) -> int:
-        """Return the shape of a type of resource; one of a provider of our own has the API's fields as they are."""
-        field = root(token)
-        if field is None or token.startswith("gcp:"):
-            return self.shapes.number(self._block(resource(token), field))
-        whole = self._message(field)
-        places = {name: self.shapes.number({"is": "text"}) for name in ("location", "project")}
-        return self.shapes.number({**whole, "fields": dict(sorted({**whole["fields"], **places}.items()))})
-
-    def _message(self, field: Field) -> Shape:
-        own = field.resolved()
-        below = {name: Field(each, own.document) for name, each in sorted(own.schema["properties"].items())}
-        fields = {name: self.shapes.number(self._any(each)) for name, each in below.items() if not each.output_only}
-        return {"is": "block", "fields": fields}
-
-    def _any(self, field: Field) -> Shape:
-        schema = field.schema
-        if schema.get("type") == "array":
-            entry = self._any(Field(schema["items"], field.document))
-            return {"is": "list", "of": self.shapes.number(entry), **counts(schema)}
-        if (values := values_of(schema)) is not None:
-            return {"is": "map", "of": self.shapes.number(self._any(Field(values, field.document)))}
-        if "properties" in field.resolved().schema:
-            return self._message(field)
-        return _scalar(_KINDS.get(schema.get("type", ""), object), schema)
+        """Return the shape of a type of resource."""
+        return self.shapes.number(self._block(resource(token), root(token)))
 
     def _block(self, inputs: Block, field: Field | None) -> Shape:
         fields = {}

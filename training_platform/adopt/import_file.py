@@ -7,19 +7,16 @@ from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from typing import Any
 
-from training_platform.adopt.comparison import same
 from training_platform.adopt.matches import Match
 from training_platform.adopt.object_matches import inputs_as_they_stand
-from training_platform.resources.planned import KUBERNETES_PROVIDER, PROVIDER_CODE, UNKNOWN, Planned
+from training_platform.resources.planned import KUBERNETES_PROVIDER, UNKNOWN, Planned
 from training_platform.resources.register import (
     KUBERNETES,
     NODE_POOL,
-    RAY_CLUSTER,
     labels_path,
 )
 from training_platform.resources.rest.bodies import PLACES
 from training_platform.resources.rest.fields import field_of, root
-from training_platform.resources.vertex.ray_cluster import RAY_COMPUTED, RAY_PROVIDER
 
 Key = tuple[str, str]
 
@@ -66,35 +63,11 @@ def _entry(planned: Planned, names: Mapping[Key, str], found: Mapping[Key, Match
         match = found[planned.key]
         provider = (KUBERNETES_PROVIDER, str(planned.options["provider"]))
         return {**entry, "provider": names[provider], "inputs": inputs_as_they_stand(match)}
-    if planned.type == RAY_CLUSTER:
-        return {**entry, **_state(found[planned.key])}
     if properties := _properties(planned):
         entry["properties"] = properties
     if inputs := untold(planned):
         entry["inputs"] = inputs
     return entry
-
-
-def _state(match: Match) -> dict[str, Any]:
-    """Return the state of a Ray cluster, which an import of a dynamic resource reads from its file and nowhere else.
-
-    Its inputs are as it stands, so that the first preview compares those.
-    """
-    planned, body = match.planned.inputs, match.body or {}
-    inputs = {key: each if key in PLACES else _standing(each, body.get(key)) for key, each in planned.items()}
-    inputs = {key: each for key, each in inputs.items() if each is not None} | {PROVIDER_CODE: RAY_PROVIDER}
-    return {"inputs": inputs, "outputs": inputs | {key: body[key] for key in RAY_COMPUTED if key in body}}
-
-
-def _standing(planned: Any, stands: Any) -> Any:
-    """Return as much as a plan says with the values that stand; Google's APIs leave out what is false or 0."""
-    if isinstance(planned, Mapping):
-        there = stands if isinstance(stands, Mapping) else {}
-        found = {key: _standing(each, there.get(key)) for key, each in planned.items()}
-        return {key: each for key, each in found.items() if each is not None}
-    if isinstance(planned, list) and isinstance(stands, list) and len(planned) == len(stands):
-        return [_standing(*each) for each in zip(planned, stands, strict=True)]
-    return planned if same(planned, stands) or (stands is None and planned in (False, "0")) else stands
 
 
 def untold(planned: Planned) -> dict[str, Any]:

@@ -24,8 +24,6 @@ _TOLD_BY: Mapping[str, tuple[str, ...]] = {
     register.NOTIFICATION_CHANNEL: ("displayName",),
     register.TENSORBOARD: ("displayName",),
 }
-# Types of which a list has several, by the type that the list is read as.
-_LISTED_AS: Mapping[str, str] = {register.RAY_CLUSTER: register.PERSISTENT_RESOURCE}
 
 
 class Match(NamedTuple):
@@ -45,7 +43,7 @@ def matches(resources: Iterable[Planned], contents: Contents) -> dict[tuple[str,
     found: dict[tuple[str, str], Match] = {}
     taken: set[str] = set()
     for resource in resources:
-        if resource.custom and resource.type.startswith(("gcp:", register.RAY_CLUSTER)):
+        if resource.custom and resource.type.startswith("gcp:"):
             planned = _resolved(resource, found)
             match = next((each for each in _candidates(planned, contents) if each.id not in taken), None)
             if match is not None:
@@ -95,7 +93,7 @@ def _candidates(planned: Planned, contents: Contents) -> Iterator[Match]:
     row = REGISTER.get(planned.type)
     identity = _import_id(row.import_id, planned.inputs) if row and row.import_id else None
     if identity is not None:
-        body = contents.of(_LISTED_AS.get(planned.type, planned.type)).get(identity)
+        body = contents.of(planned.type).get(identity)
         if body is not None:
             yield Match(planned, register.imported_as(planned.type, identity, contents.project), identity, body)
     elif planned.type in _TOLD_BY:

@@ -74,8 +74,6 @@ def reboot(stack: str, name: str, local_cloud: str | None, root: Path | None) ->
     if name not in resources:
         nearest = find_nearest(name, resources)
         fail(f"{stack} has no persistent resource {name}.{f' Nearest: {nearest}.' if nearest else ''}")
-    if resources[name].ray:
-        fail(f"{name} is a Ray cluster, which Vertex AI does not restart: replace it with pulumi up --replace.")
     client, resource_id = _client(scope, name, resources[name], local_cloud)
     operation = client.reboot(resource_id)
     say(f"{name} restarts: {operation}")

@@ -17,7 +17,7 @@ from pulumi_policy.proxy import (
     UnknownValueError,
 )
 
-from training_platform.resources.planned import PROVIDER_CODE, UNKNOWN, Planned
+from training_platform.resources.planned import UNKNOWN, Planned
 
 _UNKNOWN_VALUES = frozenset(
     (
@@ -45,8 +45,9 @@ def parse_urn(urn: str) -> Urn:
 def planned(resource: ResourceValidationArgs | PolicyResource) -> Planned:
     """Return a resource by its stack, type and name; what is not known yet is ``UNKNOWN``, field by field."""
     urn = parse_urn(resource.urn)
-    inputs = {key: value for key, value in plain(resource.props).items() if key != PROVIDER_CODE}
-    return Planned(stack=urn.stack, type=urn.type, name=urn.name, inputs=inputs, options=options(resource))
+    return Planned(
+        stack=urn.stack, type=urn.type, name=urn.name, inputs=plain(resource.props), options=options(resource)
+    )
 
 
 def options(resource: ResourceValidationArgs | PolicyResource) -> dict[str, Any]:

@@ -121,12 +121,6 @@ def without_none(value: Any) -> Any:
     return value
 
 
-def wire(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return inputs as the wire has them, for a resource that no SDK of a provider respells."""
-    wired: dict[str, Any] = _wire(dict(inputs), set())
-    return wired
-
-
 def _wire(value: Any, after: set[tuple[str, str]]) -> Any:
     """Return a value as the wire has it, its keys respelt; ``after`` gets what it waits for."""
     kind = value.__class__

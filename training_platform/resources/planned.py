@@ -30,8 +30,6 @@ class Unknown:
 PROVIDER_TYPES = "pulumi:providers:"
 """How the type of a provider begins, before the name of its package."""
 KUBERNETES_PROVIDER = f"{PROVIDER_TYPES}kubernetes"
-PROVIDER_CODE = "__provider"
-"""The input of a dynamic resource that holds its provider's pickled code; a plan leaves it out."""
 UNKNOWN: Any = Unknown()  # so that it can stand for a value of any type
 
 

@@ -47,7 +47,6 @@ NODE_POOL = "gcp:container/nodePool:NodePool"
 NOTIFICATION_CHANNEL = "gcp:monitoring/notificationChannel:NotificationChannel"
 PERSISTENT_RESOURCE = "gcp:vertex/aiPersistentResource:AiPersistentResource"
 QUOTA_PREFERENCE = "gcp:cloudquota/sQuotaPreference:SQuotaPreference"
-RAY_CLUSTER = "pulumi-python:dynamic/vertex:RayCluster"  # our own, of modules/vertex/ray_cluster.py
 RECORD_SET = "gcp:dns/recordSet:RecordSet"
 REPOSITORY = "gcp:artifactregistry/repository:Repository"
 REPOSITORY_MEMBER = "gcp:artifactregistry/repositoryIamMember:RepositoryIamMember"

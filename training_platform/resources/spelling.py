@@ -14,7 +14,6 @@ MAP_FIELDS = frozenset(
         "metadata",
         "resource_labels",
         "resource_manager_tags",
-        "resource_pool_images",
         "sysctls",
         "user_labels",
     }

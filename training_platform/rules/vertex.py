@@ -14,7 +14,6 @@ from training_platform.config.reading.section import enumeration
 from training_platform.resources.vertex.machines import unlisted_region
 from training_platform.rules.gke.nodes import listed, where_offered
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.views.program import Program
 from training_platform.views.vertex import PersistentPoolView, WorkbenchView
 
 _DOCS = "Vertex AI docs, configure compute, read 2026-08-22"
@@ -75,40 +74,24 @@ def vertex_region(pool: PersistentPoolView) -> Iterator[Draft]:
     source="persistent_resource.proto (googleapis f8291d2); terraform-provider-google-beta 93c65b2",
 )
 def persistent_replicas(pool: PersistentPoolView) -> Iterator[Draft]:
-    """Find replica counts out of order: the minimum below the maximum, the start between both, and at least 1.
-
-    Only workers of Ray may scale down to 0: the same proto, of ``min_replica_count``.
-    """
+    """Find replica counts out of order: the minimum below the maximum, the start between both, and at least 1."""
     count, least, most = pool.replica_count, pool.min_replicas, pool.max_replicas
-    fewest = 0 if pool.of_workers and most is not None else 1
-    if count is not None and count < fewest:
-        yield finding(pool, "replica_count", f"is {count}", allowed=f"at least {fewest}", nearest=fewest)
+    if count is not None and count < 1:
+        yield finding(pool, "replica_count", f"is {count}", allowed="at least 1", nearest=1)
     if least is None and most is None:
         return
     if least is None or most is None:
         given = "max_replicas" if least is None else "min_replicas"
         yield finding(pool, given, "autoscaling needs both a minimum and a maximum", allowed="both")
         return
-    if least < fewest:
-        message = f"the minimum is {least}"
-        yield finding(pool, "min_replicas", message, allowed=f"at least {fewest}", nearest=fewest)
+    if least < 1:
+        yield finding(pool, "min_replicas", f"the minimum is {least}", allowed="at least 1", nearest=1)
     if least >= most:
         message = f"the maximum, {most}, is not above the minimum, {least}"
         yield finding(pool, "max_replicas", message, allowed=f"at least {least + 1}", nearest=least + 1)
     elif count is not None and not least <= count <= most:
         nearest = min(max(count, least), most)
         yield finding(pool, "replica_count", f"is {count}", allowed=f"{least} to {most}", nearest=nearest)
-
-
-@rule("ray-autoscaling", ruleset="vertex", source="Vertex AI docs, scale Ray clusters, read 2026-11-22")
-def ray_autoscaling(pool: PersistentPoolView, program: Program) -> Iterator[Draft]:
-    """Find a Ray cluster on Vertex AI in which only some pools of workers autoscale: all of them do, or none."""
-    if pool.of_workers and pool.max_replicas is None:
-        same = (each for each in program.all(PersistentPoolView) if (each.type, each.name) == (pool.type, pool.name))
-        scaled = [str(each.pool_id) for each in same if each.of_workers and each.max_replicas is not None]
-        if scaled:
-            message = f"{pool.pool_id} does not scale, and {enumeration(scaled)} does"
-            yield finding(pool, "max_replicas", message, allowed="autoscaling of all pools of workers, or of none")
 
 
 @rule(

@@ -13,7 +13,7 @@ from training_platform.views.view import Settings, View
 
 V = TypeVar("V", bound=View)
 T = TypeVar("T")
-PACKAGES = ("gcp:", "kubernetes:", "pulumi-python:")  # what the types of a provider's resources start with
+PACKAGES = ("gcp:", "kubernetes:")  # what the types of a provider's resources start with
 _ENTRY = re.compile(r"\[\d+\]")
 
 

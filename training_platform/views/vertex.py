@@ -10,21 +10,20 @@ from training_platform.catalog.types import Accelerator, MachineType
 from training_platform.config.model.team import pool_path
 from training_platform.config.reading.finding import Path
 from training_platform.resources.planned import Planned
-from training_platform.resources.register import PERSISTENT_RESOURCE, RAY_CLUSTER, WORKBENCH
+from training_platform.resources.register import PERSISTENT_RESOURCE, WORKBENCH
 from training_platform.views import fields
 from training_platform.views.inputs import at, keys
 from training_platform.views.view import View
 
 _POOL = "resourcePools"
-_RAY = "resourceRuntimeSpec.raySpec"
 _ATTACHED = {"accelerator_type": "accelerator", "accelerator_count": "accelerator_count"}
-_SHARED = ("region", "network_attachment", "head_pool")
+_SHARED = ("region", "network_attachment")
 
 
 class PersistentPoolView(View):
     """One resource pool of a Vertex AI persistent resource; counts are VMs, the boot disk's size is in GB."""
 
-    TYPES = (PERSISTENT_RESOURCE, RAY_CLUSTER)
+    TYPES = (PERSISTENT_RESOURCE,)
     EACH = (_POOL,)
 
     project = fields.project()
@@ -32,9 +31,6 @@ class PersistentPoolView(View):
     resource_id = fields.text("name", place="")
     network_attachment = fields.text("pscInterfaceConfig.networkAttachment")
     labels = fields.labels("labels")
-    ray = fields.written(_RAY)
-    head_pool = fields.text(f"{_RAY}.headNodeResourcePoolId", place="ray.head_pool")
-    pool_id = fields.text(f"{_POOL}.id", place="")
     machine_type = fields.text(f"{_POOL}.machineSpec.machineType")
     accelerator_type = fields.text(f"{_POOL}.machineSpec.acceleratorType", place="machine_type")
     accelerator_count = fields.whole(f"{_POOL}.machineSpec.acceleratorCount", place="machine_type")
@@ -64,11 +60,6 @@ class PersistentPoolView(View):
         """The machine type's row in the catalogue, with GPUs that are attached; None where it has none."""
         known = self.machine_type in MACHINE_TYPES  # of others nothing else is asked, which may not be known
         return of_vertex(self.machine_type, self.accelerator_type, self.accelerator_count) if known else None
-
-    @property
-    def of_workers(self) -> bool:
-        """Whether it has workers of Ray alone, and not the head."""
-        return self.ray and self.pool_id != self.head_pool
 
     @property
     def most_vms(self) -> int:

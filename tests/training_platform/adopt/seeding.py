@@ -236,7 +236,6 @@ _CREATES: Mapping[str, Callable[[Seeded, Planned, Json, str], None]] = {
     register.FILESTORE: _located("file/v1beta1", "instances", "instanceId"),
     register.REPOSITORY: _located("artifactregistry/v1", "repositories", "repositoryId"),
     register.PERSISTENT_RESOURCE: _located("aiplatform/v1beta1", "persistentResources", "persistentResourceId"),
-    register.RAY_CLUSTER: _located("aiplatform/v1beta1", "persistentResources", "persistentResourceId"),
     register.TENSORBOARD: _located("aiplatform/v1beta1", "tensorboards", ""),
     register.BUCKET: _bucket,
     register.SERVICE_ACCOUNT: _account,

@@ -20,9 +20,8 @@ from training_platform.cli.adopt import planner
 from training_platform.clients.kubernetes_api import ClusterError
 from training_platform.clients.project_contents import Contents
 from training_platform.config.workspace import read_workspace
-from training_platform.resources.planned import PROVIDER_CODE, Planned
-from training_platform.resources.register import CLUSTER, CLUSTER_QUEUE, COHORT, PERSISTENT_RESOURCE, RAY_CLUSTER
-from training_platform.resources.vertex.ray_cluster import RAY_PROVIDER
+from training_platform.resources.planned import Planned
+from training_platform.resources.register import CLUSTER, CLUSTER_QUEUE, COHORT, PERSISTENT_RESOURCE
 
 pytestmark = pytest.mark.timeout(300)  # each plans several stacks
 
@@ -82,18 +81,6 @@ config:
           more_pools:
             cpus: {machine_type: n2-standard-8, replicas: 2, boot_disk: {type: pd-standard}}
             t4: {machine_type: n1-standard-8, accelerator: t4, accelerator_count: 2, replicas: 1}
-        rays:
-          region: us-central1
-          machine_type: a2-highgpu-1g
-          replicas: 0
-          max_replicas: 4
-          ray: {version: "2.42", head_pool: head, metrics: false}
-          more_pools:
-            head: {machine_type: n2-standard-8}
-        own:
-          region: us-central1
-          machine_type: n2-standard-8
-          ray: {image: us-docker.pkg.dev/example-lab/images/ray:2.47-1, logs: false}
 """
 
 
@@ -170,55 +157,16 @@ def test_every_option_of_a_team_that_an_api_tells_comes_back(repository: Reposit
         assert written.keys() == said.keys()
 
 
-def test_ray_clusters_are_imported_with_their_whole_state(repository: Repository) -> None:
-    """An import of a dynamic resource asks no provider: the file has all that its class would have said."""
+def test_a_persistent_resource_that_runs_ray_is_left_out(repository: Repository) -> None:
     root = repository({"lab": HOME, "lab-vision": TEAM})
     plans, contents = as_planned(root)
-    path = "projects/example-lab/locations/us-central1/persistentResources/lab-vision-rays"
-    cluster = contents.of(PERSISTENT_RESOURCE)[path]
-    cluster["resourceRuntime"] = {"accessUris": {"RAY_DASHBOARD_URI": "ray.example.com"}}
-
-    vision = adopted(repository({}), "lab", contents, queues_of(plans, ["main"]), production=False)["lab-vision"]
-
-    rays = {match.planned.name: match.planned for match in vision.found.values() if match.planned.type == RAY_CLUSTER}
-    rows = {row["name"]: row for row in vision.imports["import-lab-vision.json"]["resources"]}
-    assert sorted(rays) == ["vertex-own-persistent-resource", "vertex-rays-persistent-resource"]
-    row = rows["vertex-rays-persistent-resource"]
-    assert row["id"] == path
-    assert row["inputs"] == {**rays["vertex-rays-persistent-resource"].inputs, PROVIDER_CODE: RAY_PROVIDER}
-    assert row["outputs"] == {**row["inputs"], "resourceRuntime": cluster["resourceRuntime"]}
-
-
-def test_a_ray_cluster_is_imported_as_it_stands_and_not_as_it_is_planned(repository: Repository) -> None:
-    root = repository({"lab": HOME, "lab-vision": TEAM})
-    plans, contents = as_planned(root)
-    path = "projects/example-lab/locations/us-central1/persistentResources/lab-vision-own"
-    cluster = contents.of(PERSISTENT_RESOURCE)[path]
-    cluster["labels"] |= {"managed-by": "somebody"}
-    del cluster["resourceRuntimeSpec"]["raySpec"]["rayMetricSpec"]  # as the API leaves out what is false
-
-    vision = adopted(repository({}), "lab", contents, queues_of(plans, ["main"]), production=False, keep_replaced=True)[
-        "lab-vision"
-    ]
-
-    (row,) = (each for each in vision.imports["import-lab-vision.json"]["resources"] if each.get("id") == path)
-    assert row["inputs"]["labels"]["managed-by"] == "somebody"
-    assert row["inputs"]["resourceRuntimeSpec"]["raySpec"]["rayMetricSpec"] == {"disabled": False}
-
-
-def test_a_ray_cluster_with_several_images_is_left_out(repository: Repository) -> None:
-    root = repository({"lab": HOME, "lab-vision": TEAM})
-    plans = {name: planned(root, name) for name in ("lab", "lab-vision")}
-    seeded = standing([each for plan in plans.values() for each in plan])
-    contents = contents_of(seeded)
-    path = "projects/example-lab/locations/us-central1/persistentResources/lab-vision-own"
-    ray = contents.of(PERSISTENT_RESOURCE)[path]["resourceRuntimeSpec"]["raySpec"]
-    ray["resourcePoolImages"] = {"machines": "us-docker.pkg.dev/p/r/one", "workers": "us-docker.pkg.dev/p/r/two"}
+    path = "projects/example-lab/locations/us-central1/persistentResources/lab-vision-tuning"
+    contents.of(PERSISTENT_RESOURCE)[path]["resourceRuntimeSpec"]["raySpec"] = {"headNodeResourcePoolId": "machines"}
 
     vision = adopted(repository({}), "lab", contents, queues_of(plans, ["main"]), production=False)["lab-vision"]
 
     assert list(vision.left_out) == [path]
-    assert vision.left_out[path].startswith("its pools have several images of Ray: ")
+    assert vision.left_out[path].startswith("it runs Ray, for which the provider has no field")
 
 
 def test_without_queues_a_team_has_what_the_project_shows(repository: Repository) -> None:

@@ -39,21 +39,6 @@ def test_the_environment_s_reserved_and_standing_machines_are_its_least_cost() -
     assert 0 < cost.least < cost.most
 
 
-def test_workers_of_ray_that_scale_to_none_are_no_part_of_the_least_cost() -> None:
-    workers = {"machine_type": "n1-standard-4", "replicas": 0, "max_replicas": 3}
-    rays = {"region": "us-central1", "machine_type": "n2-standard-8", "ray": {}, "more_pools": {"workers": workers}}
-    section = {"environment": "lab", "name": "vision", "members": ["group:vision@example.com"]}
-    team = Team.model_validate({**section, "vertex": {"persistent_resources": {"rays": rays}}}, strict=False)
-
-    cost = stack_cost(team)
-
-    head = machines_cost(MACHINE_TYPES["n2-standard-8"], "on-demand", "us-central1", 1, 1)
-    most = machines_cost(MACHINE_TYPES["n1-standard-4"], "on-demand", "us-central1", 3, 3)
-    assert cost.least == pytest.approx(head.least)
-    assert cost.most == pytest.approx(head.most + most.most)
-    assert cost.least > 0
-
-
 def test_every_sum_is_a_least_one_and_says_what_it_leaves_out() -> None:
     cost = machines_cost(MACHINE_TYPES["ct5lp-hightpu-4t"], "on-demand", "us-west4", 1, 1)
 

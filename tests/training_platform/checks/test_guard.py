@@ -17,7 +17,6 @@ CHANGES = (
     "protected-removal",
     "protection-left-off",
     "quota-request-moved",
-    "ray-switched",
     "recreated-nodes",
 )
 
@@ -297,13 +296,3 @@ def test_a_request_for_another_limit_under_the_same_name_is_an_error_at_the_requ
         assert each.position == (5, 7)
         assert said is not None
         assert said in each.message
-
-
-def test_a_persistent_resource_that_becomes_a_ray_cluster_wants_another_key(repository: Any) -> None:
-    plain = "tuning: {region: us-central1, machine_type: a2-highgpu-1g}"
-    repository.edit("small-vision", plain, f"{plain[:-1]}, ray: {{}}}}")
-
-    (finding,) = [each for each in found(repository, "small-vision") if each.rule == "ray-switched"]
-
-    assert (finding.path, finding.severity) == ("vertex.persistent_resources.tuning.ray", "error")
-    assert finding.allowed == "another key for the new one"

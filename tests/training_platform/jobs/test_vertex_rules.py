@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from training_platform.config.model.team import RaySpec, ResourcePoolSpec
+from training_platform.config.model.team import ResourcePoolSpec
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import UnreadableError
 from training_platform.config.workspace import read_workspace
@@ -190,18 +190,6 @@ def test_a_job_runs_on_the_further_pools_of_a_persistent_resource(take: Take) ->
     assert findings(f"{small}, replicas: 2") == []
     assert findings(f"{small}, replicas: 3") == [("vertex.replicas", "2")]
     assert findings(f"{small}, boot_disk: {{size_gb: 200}}") == [("vertex.boot_disk.size_gb", "100")]
-
-
-def test_a_job_does_not_run_on_a_ray_cluster(take: Take) -> None:
-    job = take(f"vertex: {{{TUNING}}}")
-    tuning = job.team.vertex.persistent_resources["tuning"].model_copy(update={"ray": RaySpec()})
-    vertex = job.team.vertex.model_copy(update={"persistent_resources": {"tuning": tuning}})
-    of_ray = dataclasses.replace(job, team=job.team.model_copy(update={"vertex": vertex}))
-
-    (finding,) = vertex_findings(of_ray)
-
-    assert (finding.rule, finding.path) == ("job-vertex-resource", "vertex.persistent_resource")
-    assert "tuning is a Ray cluster, which runs only Ray jobs" in finding.message
 
 
 def test_the_environment_s_attachment_is_the_same_by_its_name(take: Take) -> None:

@@ -12,7 +12,6 @@ from pulumi_policy.proxy import UNKNOWN_NUMBER_VALUE, UNKNOWN_OBJECT_VALUE
 from tests.training_platform.checks.reports.test_hostile_text import DOES
 from tests.training_platform.policy.pack_run import NODE_POOL, SNAPSHOT, Run, pool, urn
 from training_platform.policy.pack import policies
-from training_platform.resources.register import RAY_CLUSTER
 from training_platform.rules import RULES
 
 CLUSTER = "gcp:container/cluster:Cluster"
@@ -63,28 +62,6 @@ def test_error_has_the_line_of_the_stack_file(checkout: Path) -> None:
     )
     assert "Allowed: 10 to 65,536 GB. Nearest: 65536" in message
     assert "Rule: boot-disk-size. Source: GKE cluster-autoscaler" in message
-
-
-@pytest.mark.parametrize(("head", "count"), [("head", 0), ("workers", 1)])
-def test_a_ray_cluster_is_judged_by_what_it_is(checkout: Path, head: str, count: int) -> None:
-    disk = {"bootDiskType": "pd-ssd", "bootDiskSizeGb": 100.0}
-    scaling = {"autoscalingSpec": {"minReplicaCount": "0", "maxReplicaCount": "3"}}
-    pools = [
-        {"id": key, "machineSpec": {"machineType": "n2-standard-8"}, "diskSpec": disk, **size}
-        for key, size in (("head", {"replicaCount": "1"}), ("workers", scaling))
-    ]
-    inputs = {
-        "project": "example-train", "location": "us-central1", "name": "rays", "resourcePools": pools,
-        "resourceRuntimeSpec": {"raySpec": {"headNodeResourcePoolId": head, "imageUri": "ray"}}, "__provider": "gASV",
-        "labels": {"environment": "dev", "managed-by": "training-platform"},
-    }  # fmt: skip
-
-    found = Run(checkout)((RAY_CLUSTER, "rays", inputs))
-
-    assert len(found.get("vertex", ())) == count
-    assert all("the minimum is 0" in each for each in found.get("vertex", ()))
-    assert found.keys() <= {"vertex", "stack-advice"}
-    assert any("CustomModelTrainingN2CPUsPerProjectPerRegion" in each for each in found["stack-advice"])
 
 
 def test_warning_is_advice(checkout: Path) -> None:

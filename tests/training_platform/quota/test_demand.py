@@ -232,23 +232,6 @@ def test_every_pool_of_a_persistent_resource_is_counted_at_its_own_most(build: B
     assert gpus[1].holder.field[-3:] == ("more_pools", "servers", "max_replicas")
 
 
-def test_a_ray_cluster_is_counted_with_its_head_and_alike_from_the_plan(build: Build) -> None:
-    workers = "{workers: {machine_type: a2-highgpu-1g, replicas: 0, max_replicas: 3}}"
-    text = f"{{region: us-central1, machine_type: n2-standard-8, ray: {{}}, more_pools: {workers}}}"
-    workspace = build(dev="", dev_vision=f"vertex: {{persistent_resources: {{rays: {text}}}}}")
-    stack = workspace.stacks["dev-vision"]
-    found = [each for each in stack_demand(stack, workspace) if each.key.service == "aiplatform.googleapis.com"]
-    planned = planned_demand(planned_of_model(stack, workspace))
-
-    amounts = {(each.holder.label, each.key.quota_id): each.amount for each in found}
-    assert amounts[("rays", "CustomModelTrainingN2CPUsPerProjectPerRegion")] == 8
-    assert amounts[("rays-workers", "CustomModelTrainingA100GPUsPerProjectPerRegion")] == 3 * 1
-    assert {each.holder.base for each in found if each.holder.label == "rays-workers"} == {0}
-    assert sorted((each.key, each.amount) for each in planned if each.key in {one.key for one in found}) == sorted(
-        (each.key, each.amount) for each in found
-    )
-
-
 def test_workers_of_none_that_never_scale_are_counted_as_none(build: Build) -> None:
     found = persistent(build, "{region: us-central1, machine_type: a2-highgpu-1g, replicas: 0}")
 

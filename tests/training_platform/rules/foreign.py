@@ -43,11 +43,6 @@ POOL = {
 }
 
 
-def _ray_pool(key: str, **size: Any) -> dict[str, Any]:
-    disk = {"bootDiskType": "pd-ssd", "bootDiskSizeGb": 100.0}
-    return {"id": key, "machineSpec": {"machineType": "n2-standard-8"}, "diskSpec": disk, **size}
-
-
 LIMITS = [("cpu", 10_000), ("memory", 100_000), ("nvidia-tesla-a100", 64), ("tpu-v5-lite-podslice", 64)]
 Resources = Mapping[str, tuple[str, dict[str, Any]]]
 RESOURCES: Resources = {
@@ -205,18 +200,6 @@ RESOURCES: Resources = {
                     "diskSpec": {"bootDiskType": "pd-ssd", "bootDiskSizeGb": 100.0},
                 }
             ],
-        },
-    ),
-    "rays": (
-        "pulumi-python:dynamic/vertex:RayCluster",
-        {
-            **PROJECT, "name": "rays", "location": "us-central1", "labels": LABELS,
-            "resourcePools": [
-                _ray_pool("head", replicaCount="1"),
-                _ray_pool("some", autoscalingSpec={"minReplicaCount": "0", "maxReplicaCount": "4"}),
-                _ray_pool("others", autoscalingSpec={"minReplicaCount": "1", "maxReplicaCount": "4"}),
-            ],
-            "resourceRuntimeSpec": {"raySpec": {"headNodeResourcePoolId": "head", "imageUri": "ray"}},
         },
     ),
     "class": (

@@ -475,7 +475,5 @@ ROWS = [
     Row("persistent-replicas", "error", {"tuning.resourcePools.0.autoscalingSpec.maxReplicaCount": "1"}),
     Row("persistent-network", "error", {"tuning.pscInterfaceConfig": {
         "networkAttachment": "projects/example-train/regions/europe-west4/networkAttachments/vertex"}}),
-    Row("persistent-replicas", "error", {"rays.resourceRuntimeSpec.raySpec.headNodeResourcePoolId": "some"}),
-    Row("ray-autoscaling", "error", {"rays.resourcePools.2.autoscalingSpec": DROP}),
     Row("persistent-resource-name", "error", {"tuning.name": "Tuning"}),
 ]  # fmt: skip

@@ -16,7 +16,6 @@ from training_platform.config.model.team import FIRST_POOL, BucketSpec, Persiste
 from training_platform.config.reading.section import Member, fits
 from training_platform.resources import register
 from training_platform.resources.cloud_names import account_id
-from training_platform.resources.vertex.ray_cluster import GOOGLES_IMAGE
 
 _USER = "roles/iam.serviceAccountUser"
 _DAYS = {"age"}  # the one condition of a rule that a section says
@@ -143,32 +142,16 @@ def _persistent_resource(path: str, body: Json) -> dict[str, Any]:
     pools = {each.get("id") or FIRST_POOL: _pool(each) for each in body.get("resourcePools") or ()}
     if not pools:
         raise Inexpressible("it has no pools")
+    if at(body, "resourceRuntimeSpec.raySpec"):
+        raise Inexpressible("it runs Ray, for which the provider has no field")
     first = FIRST_POOL if FIRST_POOL in pools else next(iter(pools))
     section = {
         "region": path.split("/")[3],
         **pools.pop(first),
         "more_pools": pools,
         "network_attachment": at(body, "pscInterfaceConfig.networkAttachment"),
-        "ray": _ray(at(body, "resourceRuntimeSpec.raySpec"), first),
     }
     return shortest(PersistentResourceSpec, section)
-
-
-def _ray(body: Json | None, first: str) -> dict[str, Any] | None:
-    """Return the section of a Ray cluster; of Google's images it says the version alone."""
-    if body is None:
-        return None
-    images = {body.get("imageUri"), *(body.get("resourcePoolImages") or {}).values()} - {None}
-    versions = {found[1].replace("-", ".") for each in images if (found := GOOGLES_IMAGE.fullmatch(each))}
-    if len(versions) > 1 or (not versions and len(images) > 1):
-        raise Inexpressible(f"its pools have several images of Ray: {', '.join(sorted(images))}")
-    head = body.get("headNodeResourcePoolId") or first
-    return {
-        **({"version": versions.pop()} if versions else {"image": images.pop() if images else None}),
-        "head_pool": FIRST_POOL if head == first else head,
-        "metrics": not at(body, "rayMetricSpec.disabled"),
-        "logs": not at(body, "rayLogsSpec.disabled"),
-    }
 
 
 def _pool(body: Json) -> dict[str, Any]:

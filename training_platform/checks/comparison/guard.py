@@ -20,7 +20,7 @@ from training_platform.config.names import Locator
 from training_platform.config.reading.finding import Finding, Path, dotted
 from training_platform.config.reading.section import listed
 from training_platform.config.workspace import Workspace
-from training_platform.resources.register import PERSISTENT_RESOURCE, QUOTA_PREFERENCE, RAY_CLUSTER, REGISTER
+from training_platform.resources.register import QUOTA_PREFERENCE, REGISTER
 
 GUARDED = {token: row for token, row in REGISTER.items() if row.loses}
 """Resource types whose replacement loses data, running jobs, or capacity that may not be available again."""
@@ -49,7 +49,6 @@ def guard(comparison: Comparison, head: Workspace, base: Workspace) -> Iterator[
         yield from _recreated(change, new, old)
         yield from _removed(change, new, old)
         yield from _moved(change, new)
-        yield from _switched(change, new)
         if old is not None and new.protects:
             yield from _left_off(change, new, old)
     yield from upgrades(comparison, head)
@@ -134,20 +133,6 @@ def _moved(change: StackChange, new: _Side) -> Iterator[Finding]:
                 "quota-request-moved", path,
                 f"is to ask for another limit: {', '.join(map(_said, moved))}; Google changes the amount alone",
                 resource=f"{resource.type} {resource.name}", allowed="another name for the request",
-            )  # fmt: skip
-
-
-def _switched(change: StackChange, new: _Side) -> Iterator[Finding]:
-    """Find a persistent resource that is to be a Ray cluster, or no longer: of one name both cannot be there."""
-    assert new.stack.section is not None
-    kinds = [each for each in change.resources if each.type in (PERSISTENT_RESOURCE, RAY_CLUSTER)]
-    gone = {each.name for each in kinds if each.kind == "removed"}
-    for resource in kinds:
-        if resource.kind == "added" and resource.name in gone:
-            message = "the new one has the old one's name in Vertex AI, and is created before that is deleted"
-            yield new.stack.finding(
-                "ray-switched", (*(Locator(new.stack.section).path(resource.name) or ()), "ray"), message,
-                resource=f"{resource.type} {resource.name}", allowed="another key for the new one",
             )  # fmt: skip
 
 

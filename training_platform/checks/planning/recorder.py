@@ -23,7 +23,7 @@ from pulumi.runtime import mocks, proto, settings, stack
 
 from training_platform.checks.planning.program_loop import run_in_loop
 from training_platform.checks.planning.wire import holds_unknown, plain, plain_struct, wire_struct
-from training_platform.resources.planned import PROVIDER_CODE, PROVIDER_TYPES, Planned
+from training_platform.resources.planned import PROVIDER_TYPES, Planned
 
 ORGANIZATION = "organization"  # what a self-managed backend calls the one organisation it has
 _STACK = "pulumi:pulumi:Stack"
@@ -183,7 +183,7 @@ class Recorder(mocks.MockMonitor):
                 stack=self._stack_name,
                 type=request.type,
                 name=request.name,
-                inputs={key: value for key, value in plain_struct(request.object).items() if key != PROVIDER_CODE},
+                inputs=plain_struct(request.object),
                 custom=request.custom,
                 parent=None if parent is None or parent[0] == _STACK else parent,
                 options=self._options(request),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -86,7 +87,7 @@ class VertexBootDisk(BootDiskSpec):
 class ResourcePoolSpec(VmSpec):
     """VMs of one machine type and disk that a persistent resource keeps."""
 
-    replicas: int = Field(default=1, ge=0, description="VMs; with max_replicas, the minimum; 0 only for Ray's workers.")
+    replicas: int = Field(default=1, ge=1, description="VMs; with max_replicas, the minimum.")
     max_replicas: int | None = Field(default=None, ge=1, description="Most VMs; turns autoscaling on.")
     boot_disk: VertexBootDisk = Field(default=VertexBootDisk(), description="Boot disks of the VMs.")
 
@@ -107,26 +108,12 @@ SUBNET = r"^projects/[^/]+/regions/[^/]+/subnetworks/[^/]+$"
 OWN_ATTACHMENT = "environment"  # the network attachment that the environment has in a region
 
 
-class RaySpec(Section):
-    """A Ray cluster on the VMs of a persistent resource. Any change but one of the sizes of its pools replaces it."""
-
-    version: Literal["2.33", "2.42", "2.47"] = Field(default="2.47", description="Version of Ray in Google's images.")
-    image: str | None = Field(
-        default=None,
-        pattern=r"^[a-z0-9-]+-docker\.pkg\.dev/[^/\s]+/[^/\s]+/\S+$",
-        description="Image of all pools, built on Google's of that version; default: Google's, with CUDA for GPUs.",
-        examples=["us-docker.pkg.dev/example-train/images/ray:2.47-1"],
-    )
-    head_pool: Name = Field(
-        default=FIRST_POOL, description="Pool whose first VM is the head; default: the first pool, named machines."
-    )
-    metrics: bool = Field(default=True, description="Collects metrics of Ray in Cloud Monitoring.")
-    logs: bool = Field(default=True, description="Writes logs of Ray to Cloud Logging.")
-
-
 class PersistentResourceSpec(ResourcePoolSpec):
     """A Vertex AI persistent resource: VMs that keep running between training jobs and are billed all the time."""
 
+    REMOVED: ClassVar[Mapping[str, str]] = {
+        "ray": "a Ray cluster on GKE by `operators: [ray]`, or one of Vertex AI by its SDK: docs/vertex.md has both"
+    }
     region: Region = Field(description="Region of Vertex AI.")
     more_pools: dict[Name, ResourcePoolSpec] = Field(
         default=NOTHING, description="Further pools, by name; a job runs on the pools that have its machines and disks."
@@ -137,17 +124,12 @@ class PersistentResourceSpec(ResourcePoolSpec):
         description="Network attachment by which its VMs reach a VPC, environment for that of the environment.",
         examples=["projects/example-train/regions/us-central1/networkAttachments/vertex"],
     )
-    ray: RaySpec | None = Field(
-        default=None, description="Makes it a Ray cluster, which runs only Ray jobs, not training jobs of Vertex AI."
-    )
     deletion_protection: DeletionProtection = True
 
     @model_validator(mode="after")
     def _pools_have_names(self) -> Self:
         if FIRST_POOL in self.more_pools:
             raise ValueError(f"more_pools has {FIRST_POOL}, which is the name of the first pool")
-        if self.ray and self.ray.head_pool not in self.pools:
-            raise ValueError(f"ray.head_pool {self.ray.head_pool} is not one of the pools: {', '.join(self.pools)}")
         return self
 
     @property

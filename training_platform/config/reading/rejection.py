@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.finding import Finding, Path
-from training_platform.config.reading.section import FORMS, Conflict, enumeration
+from training_platform.config.reading.section import FORMS, Conflict, Section, enumeration
 from training_platform.config.reading.source import Source
 
 RULE = "stack-model"
@@ -103,7 +103,10 @@ def _explain(
     kind, value = detail["type"], detail["input"]
     shown = _shown(value)
     if kind == "extra_forbidden":
-        allowed = _fields_of(model, path[:-1])
+        section = _section_at(model, path[:-1])
+        if section and (instead := section.REMOVED.get(str(path[-1]))):
+            return "is no longer a field of this section", instead, None
+        allowed = list(section.model_fields) if section else []
         return "is not a field of this section", enumeration(allowed, most=20), find_nearest(str(path[-1]), allowed)
     if kind == "missing":
         return "is missing", _described(model, path), None
@@ -150,13 +153,13 @@ def _shown(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _fields_of(model: type[BaseModel], path: Path) -> list[str]:
-    """Return the fields that the section at ``path`` takes, by walking the model's annotations."""
+def _section_at(model: type[BaseModel], path: Path) -> type[Section] | None:
+    """Return the section at ``path``, by walking the model's annotations."""
     annotation: Any = model
     for part in path:
         annotation = _step(annotation, part)
     found = _unwrap(annotation)
-    return list(found.model_fields) if isinstance(found, type) and issubclass(found, BaseModel) else []
+    return found if isinstance(found, type) and issubclass(found, Section) else None
 
 
 def _described(model: type[BaseModel], path: Path) -> str | None:

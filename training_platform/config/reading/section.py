@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple, NoReturn, Self, TypeVar
+from typing import Annotated, Any, ClassVar, NamedTuple, NoReturn, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -26,8 +26,12 @@ from training_platform.catalog.nearest import find_nearest, same_letters
 
 
 class Section(BaseModel):
-    """A part of a stack file: strict types, no unknown keys, and never changed once read."""
+    """A part of a stack file: strict types, no unknown keys, and never changed once read.
 
+    ``REMOVED`` has the fields of earlier versions, each with what to write or do instead.
+    """
+
+    REMOVED: ClassVar[Mapping[str, str]] = {}
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 

@@ -201,22 +201,18 @@ ADVISED = timedelta(days=30)  # after which to make one anew; Vertex AI docs, cr
 
 @dataclass(frozen=True, kw_only=True)
 class KeptMachines:
-    """The VMs of a persistent resource; ``cost`` is per hour, of the VMs that there are.
-
-    What ``used`` counts of a Ray cluster is not documented: none is said to be idle.
-    """
+    """The VMs of a persistent resource; ``cost`` is per hour, of the VMs that there are."""
 
     state: str
     vms: int
     used: int
     age: timedelta
     cost: Cost
-    ray: bool
 
     @property
     def idle(self) -> bool:
         """Whether it has VMs and no job uses any."""
-        return self.vms > 0 and self.used == 0 and not self.ray
+        return self.vms > 0 and self.used == 0
 
     @property
     def old(self) -> bool:
@@ -229,8 +225,7 @@ class KeptMachines:
         price = f"at least {self.cost.least:.2f} USD an hour"
         idle = ", idle" if self.idle else ""
         old = f", made {self.age.days} days ago: make it anew after {ADVISED.days}" if self.old else ""
-        vms = f"{self.vms} VMs of Ray" if self.ray else f"{self.used} of {self.vms} VMs in use"
-        return f"{self.state}, {vms}, {price}{idle}{old}"
+        return f"{self.state}, {self.used} of {self.vms} VMs in use, {price}{idle}{old}"
 
 
 def kept_machines(spec: PersistentResourceSpec, body: dict[str, Any], now: datetime) -> KeptMachines:
@@ -245,7 +240,6 @@ def kept_machines(spec: PersistentResourceSpec, body: dict[str, Any], now: datet
         used=sum(used for _, used in counts),
         age=now - made,
         cost=sum(costs, Cost()),
-        ray=spec.ray is not None,
     )
 
 

@@ -116,10 +116,6 @@ def _resource(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
         return
     rule, resource = "job-vertex-resource", job.team.vertex.persistent_resources[target.persistent_resource]
     there = f"persistent resource {target.persistent_resource}"
-    if resource.ray:
-        message = f"{there} is a Ray cluster, which runs only Ray jobs"
-        yield job.finding(("vertex", "persistent_resource"), message, rule=rule, allowed="one without ray, or none")
-        return
     own = resource.pool_for(target, target.boot_disk)
     for path, asked, has in (
         (("region",), target.region, resource.region),

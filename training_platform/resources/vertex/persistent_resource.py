@@ -13,7 +13,6 @@ from training_platform.resources.declared import Declared, Options
 from training_platform.resources.network.vertex_attachment import attachment
 from training_platform.resources.register import PERSISTENT_RESOURCE
 from training_platform.resources.scope import Scope
-from training_platform.resources.vertex.ray_cluster import ray_cluster
 
 if TYPE_CHECKING:
     from pulumi_gcp.vertex import AiPersistentResourceResourcePoolArgsDict as ResourcePool
@@ -27,7 +26,7 @@ _REPLACING = ("displayName", "resourcePools")
 
 
 def persistent_resource(key: str, spec: team.PersistentResourceSpec, scope: Scope) -> Declared:
-    """Return a persistent resource, one of Ray by a type of our own; ``key`` is its key in the stack file."""
+    """Return a persistent resource; ``key`` is its key in the stack file."""
     resource_id, kms_key = persistent_resource_id(scope, key), scope.key(spec.region)
     network = attachment(spec.network_attachment, spec.region, scope)
     inputs = gcp.persistent_resource(
@@ -42,8 +41,6 @@ def persistent_resource(key: str, spec: team.PersistentResourceSpec, scope: Scop
         labels=scope.labels,
     )
     name = f"{declared_name('vertex.persistent_resources', key)}-persistent-resource"
-    if spec.ray:
-        return ray_cluster(name, inputs, spec, spec.ray, scope)
     return Declared(type=PERSISTENT_RESOURCE, name=name, inputs=inputs, options=_options(spec, scope))
 
 

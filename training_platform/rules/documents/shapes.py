@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from training_platform.resources.planned import UNKNOWN, Shared
-from training_platform.resources.register import RAY_CLUSTER
 from training_platform.rules.documents.additions import Made, with_additions, with_names
 from training_platform.rules.documents.blocks import LISTS, compared, holding, repeated
 from training_platform.rules.documents.problems import Problem, Report, Where, path_of, refused, unknown
@@ -197,9 +196,7 @@ def _listing(right: Right) -> tuple[type | None, Container[Any]]:
 
 
 def _package(token: str) -> str:
-    if found := _APART.get(token.partition("/")[0]):
-        return found
-    return "gcp" if token == RAY_CLUSTER else token.partition(":")[0]
+    return _APART.get(token.partition("/")[0]) or token.partition(":")[0]
 
 
 @cache

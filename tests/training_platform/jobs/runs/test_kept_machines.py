@@ -15,7 +15,7 @@ from tests.training_platform.jobs.runs.vertex_cloud import PROJECT, Cloud, write
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.prices import machines_cost
 from training_platform.cli.main import app
-from training_platform.config.model.team import PersistentResourceSpec, RaySpec
+from training_platform.config.model.team import PersistentResourceSpec
 from training_platform.jobs.vertex.pools import KeptMachines, kept_machines
 from training_platform.sandbox.cloud.http.server import serve
 from training_platform.sandbox.cloud.state.settings import Settings
@@ -140,23 +140,6 @@ def test_the_cost_is_that_of_the_vms_that_there_are() -> None:
     one = machines_cost(MACHINE_TYPES["a2-highgpu-1g"], "on-demand", "us-central1", 1, 1).least
 
     assert answer(1, timedelta(days=1)).cost.least == 2 * one > 0
-
-
-def test_a_ray_cluster_is_neither_idle_nor_restarted(kept: Kept) -> None:
-    spec = SPEC.model_copy(update={"ray": RaySpec()})
-    pool = {"machineSpec": {"machineType": "a2-highgpu-1g"}, "replicaCount": "2"}
-    body = {"state": "RUNNING", "createTime": "2026-11-01T00:00:00Z", "resourcePools": [pool]}
-    stack = kept.root / "stacks" / "Pulumi.lab-vision.yaml"
-    text = stack.read_text(encoding="utf-8")
-
-    found = kept_machines(spec, body, MADE)
-    stack.write_text(text.replace("        tuning:\n", "        tuning:\n          ray: {}\n"), encoding="utf-8")
-    result = kept("reboot", "lab-vision", "tuning")
-
-    assert not found.idle
-    assert str(found).startswith("RUNNING, 2 VMs of Ray, ")
-    assert result.exit_code == 2
-    assert "tuning is a Ray cluster, which Vertex AI does not restart" in result.output
 
 
 def test_attached_gpus_are_in_the_cost() -> None:

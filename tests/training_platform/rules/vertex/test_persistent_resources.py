@@ -129,44 +129,6 @@ def test_replicas_are_in_order(
 
 
 @pytest.mark.parametrize(
-    ("ray", "counts", "found"),
-    [
-        ({"ray": True, "pool_id": "workers", "head_pool": "head"}, (None, 0, 1), []),
-        ({"ray": True, "pool_id": "workers", "head_pool": "head"}, (None, -1, 1), ["0"]),
-        ({"ray": True, "pool_id": "workers", "head_pool": "head"}, (0, None, None), ["1"]),
-        ({"ray": True, "pool_id": "head", "head_pool": "head"}, (None, 0, 1), ["1"]),
-        ({"ray": False, "pool_id": "workers", "head_pool": None}, (None, 0, 1), ["1"]),
-    ],
-)
-def test_workers_of_ray_alone_scale_down_to_none(
-    check: Check, persistent_pool: Make, ray: dict[str, Any], counts: tuple[int | None, ...], found: list[str]
-) -> None:
-    count, least, most = counts
-    pool = persistent_pool(replica_count=count, min_replicas=least, max_replicas=most, **ray)
-
-    assert [each.nearest for each in check("persistent-replicas", pool)] == found
-
-
-@pytest.mark.parametrize(
-    ("shared", "most", "count"),
-    [
-        ({"ray": True, "head_pool": "head"}, {"one": None, "other": 4}, 1),
-        ({"ray": True, "head_pool": "head"}, {"one": 4, "other": None}, 1),
-        ({"ray": True, "head_pool": "head"}, {"one": 4, "other": 4}, 0),
-        ({"ray": True, "head_pool": "head"}, {"one": None, "other": None}, 0),
-        ({"ray": True, "head_pool": "one"}, {"one": None, "other": 4}, 0),
-        ({"ray": False, "head_pool": None}, {"one": None, "other": 4}, 0),
-    ],
-)
-def test_all_workers_of_ray_scale_or_none(
-    check: Check, persistent_pool: Make, shared: dict[str, Any], most: dict[str, int | None], count: int
-) -> None:
-    pools = [persistent_pool(pool_id=pool, max_replicas=each, **shared) for pool, each in most.items()]
-
-    assert [each.path for each in check("ray-autoscaling", *pools)] == ["section.max_replicas"] * count
-
-
-@pytest.mark.parametrize(
     ("name", "count"),
     [("tuning", 0), ("a" * 63, 0), ("a" * 64, 1), ("Tuning", 1), ("1tuning", 1), ("tuning-", 1), ("a_b", 1), (None, 0)],
 )

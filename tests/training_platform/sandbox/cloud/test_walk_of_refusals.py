@@ -36,7 +36,7 @@ NOT_ASKED: Mapping[str, tuple[str, ...]] = {
         "feature-floor", "filestore-range-free", "gke-floor", "gpu-network-range", "gpu-network-room", "inline-pools",
         "node-range", "placement-policy", "pod-range", "pool-version", "provision-only-pool", "queued-tpu",
         "ranges-overlap", "rdma-firewall", "rdma-metal-subnets", "rdma-network", "reservation-fits", "routes-max-pods",
-        "subnet-region", "system-pool", "tpu-flavor-topology", "ray-autoscaling",
+        "subnet-region", "system-pool", "tpu-flavor-topology",
     ),
     "the local cloud refuses it in words of its own, beside the cluster that it has": (
         "filestore-snapshot", "workload-identity", "workload-pool",

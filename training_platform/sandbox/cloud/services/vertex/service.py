@@ -31,39 +31,12 @@ def _persistent_resource(cloud: Cloud, _call: Call, record: Record, old: Json) -
             pool.setdefault("replicaCount", pool["autoscalingSpec"].get("minReplicaCount", "1"))
     if not old:
         record.body["startTime"] = cloud.time()
-        _ray(record.body)
-
-
-def _ray(body: Json) -> None:
-    """Refuse what the document says of a Ray cluster, and fill in where it is reached.
-
-    Source: RaySpec, ServiceAccountSpec and ResourceRuntime of the discovery document of google-api-python-client 2.202;
-    the form of the dashboard's address from vertex_ray of python-aiplatform; read 2026-11-22.
-    """
-    runtime = body.get("resourceRuntimeSpec", {})
-    ray, account = runtime.get("raySpec"), runtime.get("serviceAccountSpec", {})
-    if ray is None:
-        return
-    pools = [pool["id"] for pool in body["resourcePools"]]
-    head, images = ray.get("headNodeResourcePoolId", pools[0]), ray.get("resourcePoolImages", {})
-    if head not in pools:
-        raise ApiError(400, f"head_node_resource_pool_id {head} is not the id of a resource pool")
-    if not ray.get("imageUri") and (missing := [pool for pool in pools if pool not in images]):
-        raise ApiError(400, f"Either image_uri or resource_pool_images is required; no image for {', '.join(missing)}")
-    if account.get("enableCustomServiceAccount") and not account.get("serviceAccount"):
-        raise ApiError(400, "service_account is required where a runtime such as Ray is specified")
-    body["resourceRuntime"] = {
-        "accessUris": {
-            "RAY_HEAD_NODE_INTERNAL_IP": "10.128.0.2:10001",
-            "RAY_DASHBOARD_URI": "ray-head.aiplatform-training.googleusercontent.com",
-        }
-    }
 
 
 def _resize(cloud: Cloud, call: Call) -> Json:
     """Change the number of VMs of a resource's pools; the mask is required, and there is no PUT.
 
-    Source: persistentResources.patch of the discovery document above; vertex_ray, which changes replica counts alone.
+    Source: persistentResources.patch of the discovery document of google-api-python-client 2.202, read 2026-11-22.
     """
     if not call.parameters.get("updateMask"):
         raise ApiError(400, "update_mask is required")
@@ -85,8 +58,6 @@ def _reboot(cloud: Cloud, call: Call) -> Json:
     """
     record = cloud.existing(call.name)
     state, place = record.body["state"], record.name.rpartition("/persistentResources/")[0]
-    if "raySpec" in record.body.get("resourceRuntimeSpec", {}):
-        raise failed_precondition(f"The persistent resource {call.path} is a Ray cluster, which cannot be rebooted.")
     if state not in ("RUNNING", "ERROR"):
         raise failed_precondition(f"The persistent resource {call.path} is {state}.")
     jobs_there = (each for each in cloud.store.all() if each.name.startswith(f"{place}/") and "job" in each.meta)

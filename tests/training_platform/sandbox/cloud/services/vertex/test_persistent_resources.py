@@ -5,8 +5,6 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-import pytest
-
 from tests.training_platform.sandbox.cloud.conftest import LOCATION, Client, Json
 from training_platform.sandbox.cloud.state.settings import Settings
 
@@ -17,14 +15,6 @@ POOLS: list[Json] = [
     {"id": "head", "machineSpec": {"machineType": "n2-standard-8"}, "replicaCount": "1"},
     {"id": "workers", "machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": "1"},
 ]
-ACCOUNT = {"enableCustomServiceAccount": True, "serviceAccount": "jobs@example-lab.iam.gserviceaccount.com"}
-RAY: Json = {
-    "resourcePools": POOLS,
-    "resourceRuntimeSpec": {
-        "serviceAccountSpec": ACCOUNT,
-        "raySpec": {"headNodeResourcePoolId": "head", "resourcePoolImages": {"head": "ray", "workers": "ray"}},
-    },
-}
 
 
 def create(ask: Client, body: Json, name: str = "kept") -> Any:
@@ -73,53 +63,3 @@ def test_an_id_is_taken_until_the_old_one_is_gone(ask: Client) -> None:
     ask.done("DELETE", KEPT)
 
     assert create(ask, {"resourcePools": POOLS}).code == 409
-
-
-def test_a_ray_cluster_says_where_it_is_reached(ask: Client) -> None:
-    create(ask, RAY)
-
-    uris = ask.done("GET", KEPT)["resourceRuntime"]["accessUris"]
-
-    assert uris["RAY_HEAD_NODE_INTERNAL_IP"].endswith(":10001")
-    assert uris["RAY_DASHBOARD_URI"].endswith("aiplatform-training.googleusercontent.com")
-
-
-@pytest.mark.parametrize(
-    ("block", "change", "said"),
-    [
-        ("raySpec", {"headNodeResourcePoolId": "heads"}, "head_node_resource_pool_id heads is not the id of"),
-        ("raySpec", {"resourcePoolImages": {"head": "ray"}}, "no image for workers"),
-        ("serviceAccountSpec", {"serviceAccount": ""}, "service_account is required"),
-        ("raySpec", {"rayVersion": "2.47"}, "rayVersion"),
-    ],
-)
-def test_what_the_document_refuses_of_a_ray_cluster_is_refused(
-    ask: Client, block: str, change: Json, said: str
-) -> None:
-    body = copy.deepcopy(RAY)
-    body["resourceRuntimeSpec"][block] |= change
-
-    refused = create(ask, body)
-
-    assert refused.code == 400
-    assert said in refused.message
-    assert ask("GET", KEPT).code == 404
-
-
-def test_workers_scale_down_to_none_where_ray_runs_and_nowhere_else(ask: Client) -> None:
-    body = copy.deepcopy(RAY)
-    body["resourcePools"][1] |= {"autoscalingSpec": {"minReplicaCount": "0", "maxReplicaCount": "3"}}
-    del body["resourcePools"][1]["replicaCount"]
-
-    assert create(ask, {"resourcePools": body["resourcePools"]}, "plain").code == 400
-    assert create(ask, body).code == 200
-    assert ask.done("GET", KEPT)["resourcePools"][1]["replicaCount"] == "0"
-
-
-def test_a_ray_cluster_is_not_restarted(ask: Client) -> None:
-    create(ask, RAY)
-
-    refused = ask("POST", f"{KEPT}:reboot", {})
-
-    assert refused.code == 400
-    assert "is a Ray cluster, which cannot be rebooted" in refused.message
