@@ -34,7 +34,7 @@ LEADER_WORKER_SET = ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet")
 # Pods come and go with quota, VMs and load, which no deployment waits for.
 SKIP_AWAIT = {"pulumi.com/skipAwait": "true"}
 _PLAN_VARIABLE = "TRAINING_LAUNCH"  # what the launcher of jobs reads its orders from
-_LAUNCHER = Path(__file__).parents[2] / "jobs" / "programs" / "launch.py"
+_LAUNCHER = Path(__file__).parents[2] / "jobs" / "launch.py"
 _SHARED_MEMORY = {"name": "shared-memory", "mountPath": "/dev/shm"}  # noqa: S108 # the pod's own
 # Weights of hundreds of GB take long to load; Kueue's own time for ready pods is over before.
 _PROBE_SECONDS, _START_PROBES = 10, 360
