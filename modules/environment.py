@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import pulumi
@@ -13,7 +12,7 @@ import pulumi_kubernetes as kubernetes
 from modules.accelerator_pools import ClusterPools, ClusterPoolsArgs
 from modules.cloudquota.requests import QuotaRequests, QuotaRequestsArgs
 from modules.filestore.instance import FilestoreInstance, FilestoreInstanceArgs
-from modules.filestore.storage_class import FilestoreClass, FilestoreClassArgs
+from modules.filestore.storage_class import FilestoreClass
 from modules.filestore.volume import FilestoreVolume, FilestoreVolumeArgs
 from modules.gke.access import ClusterAccess, ClusterAccessArgs
 from modules.gke.cluster import ExistingCluster, ExistingClusterArgs, GkeCluster, GkeClusterArgs
@@ -67,18 +66,12 @@ from training_platform.config.model.environment import Environment
 from training_platform.config.model.storage import DataSetSpec
 from training_platform.config.names import cpu_pool_name, declared_name, name_in_cluster
 from training_platform.resources.budget import BUDGET_NAME
-from training_platform.resources.filestore.classes import (
-    class_annotations,
-    class_tiers,
-    kubernetes_class,
-    share_parameters,
-    tier_class,
-)
+from training_platform.resources.filestore.classes import cluster_classes
 from training_platform.resources.gke.cluster import cluster_name
 from training_platform.resources.kueue.objects import priorities
 from training_platform.resources.monitoring.dashboards import NAME, platform_dashboard
 from training_platform.resources.network.google_apis import entrance
-from training_platform.resources.network.network import existing_network
+from training_platform.resources.network.network import existing_network, existing_network_name
 from training_platform.resources.operators.charts import charted, job_kinds
 from training_platform.resources.scope import Scope, environment_scope
 from training_platform.resources.storage.data_sets import notebook_data_sets, reads_lustre, team_data_sets
@@ -175,10 +168,9 @@ def build_environment(name: str, environment: Environment) -> dict[str, Any]:
 def _network(scope: Scope, environment: Environment) -> Network | ExistingNetwork:
     """Return the network that clusters and instances join: the environment's own, or one that exists already."""
     if existing := existing_network(environment):
-        short = existing.rpartition("/")[2]
         return ExistingNetwork(
             network_id=existing,
-            network_name=existing if environment.host_project else short,
+            network_name=existing_network_name(environment) or existing,
             google_apis=found.range if (found := entrance(environment)) else None,
         )
     return Network(
@@ -419,23 +411,9 @@ class EnvironmentCluster(pulumi.ComponentResource):
 
     def _file_classes(self, name: str, args: EnvironmentClusterArgs, opts: pulumi.ResourceOptions) -> None:
         """Make a StorageClass for each tier that the environment has instances of, and those of the stack file."""
-        of_cluster = partial(
-            FilestoreClassArgs,
-            scope=args.scope,
-            network=args.network.network_name,
-            key=args.scope.key(args.spec.location),
-            private=args.environment.host_project is not None,
-        )
-        for tier in class_tiers(args.environment, args.spec):
-            FilestoreClass(f"{name}-{tier_class(tier)}", of_cluster(tier=tier), opts)
-        for key, spec in args.spec.storage_classes.items():
-            own = of_cluster(
-                tier=spec.tier,
-                name=kubernetes_class(key),
-                shares=share_parameters(key, spec),
-                annotations=class_annotations(spec, args.spec.location),
-            )
-            FilestoreClass(name_in_cluster(name, "storage_classes", key), own, opts)
+        network = args.network.network_name
+        for component, declared in cluster_classes(name, args.spec, args.scope, args.environment, network):
+            FilestoreClass(component, declared, opts)
 
     def _flavors(
         self, name: str, args: EnvironmentClusterArgs, opts: pulumi.ResourceOptions

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_kubernetes import core
 
-from modules.filestore.storage_class import PROVISIONER
 from modules.storage.claimed_volume import ClaimedVolume, register_claimed_volume
 from training_platform.config.model.storage import FilestoreSpec
+from training_platform.resources.filestore.classes import PROVISIONER
 from training_platform.resources.filestore.instance import instance_name
 from training_platform.resources.scope import Scope
 

@@ -12,7 +12,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 import pytest
 
-from modules.filestore.storage_class import FilestoreClass, FilestoreClassArgs
+from modules.filestore.storage_class import FilestoreClass
 from modules.filestore.volume import FilestoreVolume, FilestoreVolumeArgs
 from modules.gke.cluster import ExistingCluster, ExistingClusterArgs
 from modules.gke.compute_class import ComputeClasses, ComputeClassesArgs
@@ -45,6 +45,7 @@ from training_platform.config.model.team import Team, WorkbenchSpec
 from training_platform.config.model.workloads import LaunchSpec, Notebooks, ServerSpec
 from training_platform.config.pools import cluster_pools, flavors
 from training_platform.resources.environment_outputs import SubnetOutputs
+from training_platform.resources.filestore.classes import storage_class
 from training_platform.resources.gke.workload_policies import workload_policies
 from training_platform.resources.monitoring.dashboards import platform_dashboard
 from training_platform.resources.scope import Scope
@@ -137,9 +138,7 @@ IN_CLUSTER: dict[str, Callable[[Options], object]] = {
         ),
         opts,
     ),
-    "FilestoreClass": lambda opts: FilestoreClass(
-        "class", FilestoreClassArgs(scope=SCOPE, tier="ZONAL", network="n"), opts
-    ),
+    "FilestoreClass": lambda opts: FilestoreClass("class", storage_class("class", SCOPE, "ZONAL", "n"), opts),
     "FilestoreVolume": lambda opts: FilestoreVolume(
         "homes",
         FilestoreVolumeArgs(

@@ -14,6 +14,7 @@ from training_platform.config.pools import Flavor, cluster_pools
 from training_platform.resources.budget import budget_resources
 from training_platform.resources.declared import Declared, Later
 from training_platform.resources.filestore.backups import backup_association, backup_plan, backup_vault
+from training_platform.resources.filestore.classes import cluster_classes
 from training_platform.resources.filestore.instance import filestore_instance, filestore_snapshots
 from training_platform.resources.gke.accounts import node_account, node_roles
 from training_platform.resources.gke.cluster import cluster_name, gke_cluster
@@ -28,8 +29,10 @@ from training_platform.resources.network.google_apis import DOMAINS, api_records
 from training_platform.resources.network.gpu_networks import gpu_firewall, gpu_nics, gpu_subnet, gpu_vpc
 from training_platform.resources.network.network import (
     existing_network,
+    existing_network_name,
     nat,
     nat_addresses,
+    network_name,
     network_project,
     router,
     service_connection,
@@ -151,6 +154,9 @@ def _cluster(
         yield cpu_pool(cpu_pool_name(key, field), pool, place)
     yield from _accelerators(key, cluster, place)
     yield from compute_classes(key, cluster, scope, UNKNOWN)
+    drivers_network = existing_network_name(environment) or network_name(scope)
+    for _, storage_class in cluster_classes(key, cluster, scope, environment, drivers_network):
+        yield storage_class
 
 
 def _accelerators(key: str, cluster: ClusterSpec, place: PoolPlace) -> Iterator[Declared]:

@@ -8,7 +8,7 @@ import pulumi_kubernetes as kubernetes
 import pytest
 import yaml
 
-from modules.filestore.storage_class import FilestoreClass, FilestoreClassArgs
+from modules.filestore.storage_class import FilestoreClass
 from tests.stacks.test_reach import ENVIRONMENT, TEAM, planned
 from training_platform.catalog import FILESTORE_TIERS
 from training_platform.catalog.prices import HOURS_OF_MONTH, PriceBook
@@ -24,7 +24,7 @@ from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import Workspace
 from training_platform.quota.demand import stack_demand
 from training_platform.quota.ledger import file_ledger
-from training_platform.resources.filestore.classes import claim_limits, class_tiers, most_gib, tier_class
+from training_platform.resources.filestore.classes import claim_limits, class_tiers, most_gib, storage_class, tier_class
 from training_platform.resources.scope import Scope
 from training_platform.rules import views_of_plan
 from training_platform.rules.planned_quota import demand_of_views
@@ -41,8 +41,8 @@ def deploy(tier: str = "ZONAL", *, protected: bool = True) -> Plan:
 
     def program() -> None:
         provider = kubernetes.Provider("us-central1-kubernetes", kubeconfig="{}")
-        args = FilestoreClassArgs(scope=scope, tier=tier, network="prod")
-        made = FilestoreClass("us-central1-filestore", args, pulumi.ResourceOptions(providers=[provider]))
+        declared = storage_class("us-central1-filestore", scope, tier, "prod")
+        made = FilestoreClass("us-central1-filestore", declared, pulumi.ResourceOptions(providers=[provider]))
         pulumi.export("class_name", made.class_name)
 
     return record(program, project="training-platform", stack_name="prod")

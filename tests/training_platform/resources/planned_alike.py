@@ -15,7 +15,6 @@ LEFT_OUT = {
     "gcp:serviceaccount/account:Account",  # of jobs
     "kubernetes:core/v1:PersistentVolumeClaim",
     "kubernetes:helm.sh/v3:Release",
-    "kubernetes:storage.k8s.io/v1:StorageClass",
 }
 """Types with views, some or all of whose resources are in the plan alone."""
 

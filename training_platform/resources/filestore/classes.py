@@ -7,18 +7,89 @@ Even so, claims that are too small can take up to twice what is counted. Source:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from typing import Any
 
 from training_platform.catalog import FILESTORE_TIERS
 from training_platform.config.data_sets import reaches
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.storage import FileClassSpec
+from training_platform.config.names import name_in_cluster
+from training_platform.resources.declared import Declared, Options
+from training_platform.resources.register import STORAGE_CLASS
+from training_platform.resources.scope import Scope
 
 MOST, LOCATION = "training-platform/most-gib", "training-platform/location"  # annotations, for who counts a plan
 # Those that GKE puts into every cluster.
 GKE_CLASSES = ("standard-rwx", "premium-rwx", "zonal-rwx", "enterprise-rwx", "enterprise-multishare-rwx")
+PROVISIONER = "filestore.csi.storage.gke.io"
+_OPTIONS = Options(
+    replace_on_changes=("reclaimPolicy",),  # Kubernetes refuses the change; the provider knows of no such field
+    delete_before_replace=True,  # the name is fixed, and taken until the old class is gone; volumes outlive a class
+)
 _SHARE_GIB, _SMALL_SHARE_GIB = 100, 10  # the smallest claim on a share, without and with a largest one
+
+
+def storage_class(
+    name: str, scope: Scope, tier: str, network: Any, *, location: str | None = None, class_name: str | None = None,
+    private: bool = False, shares: Mapping[str, str] | None = None, annotations: Mapping[str, str] | None = None,
+) -> Declared:  # fmt: skip
+    """Return a StorageClass of one Filestore tier, called ``filestore-{tier}`` unless it has a name of its own.
+
+    ``name`` is the component's; ``network`` is the VPC's name, without project or path, or its id where it is another
+    project's, which instances then join by private service access. ``shares`` are parameters of shares of an instance.
+    """
+    key = scope.key(location) if location else None
+    metadata = {"name": class_name or tier_class(tier), "labels": scope.kubernetes_labels}
+    inputs = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {**metadata, "annotations": dict(annotations)} if annotations else metadata,
+        "provisioner": PROVISIONER,
+        "parameters": {
+            "tier": FILESTORE_TIERS[tier].csi_tier,
+            "network": network,
+            # As the driver takes them. Source: Filestore CSI driver 2edb466 (2026-06-24), ``ConvertLabelsStringToMap``.
+            "labels": ",".join(f"{label}={value}" for label, value in sorted(scope.labels.items())),
+            **({"connect-mode": "PRIVATE_SERVICE_ACCESS"} if private else {}),
+            **({"instance-encryption-kms-key": key} if key else {}),
+            **(shares or {}),
+        },
+        "volumeBindingMode": "WaitForFirstConsumer",  # a zonal instance belongs into the zone of the first pod
+        "allowVolumeExpansion": True,
+        "reclaimPolicy": "Retain" if scope.deletion_protection else "Delete",
+    }
+    return Declared(type=STORAGE_CLASS, name=f"{name}-class", inputs=inputs, options=_OPTIONS)
+
+
+def cluster_classes(
+    name: str, cluster: ClusterSpec, scope: Scope, environment: Environment, network: Any
+) -> Iterator[tuple[str, Declared]]:
+    """Yield the StorageClasses of a cluster, each with its component's name: of tiers, and those of the stack file."""
+    of_cluster = partial(
+        storage_class,
+        scope=scope,
+        network=network,
+        location=cluster.location,
+        private=environment.host_project is not None,
+    )
+    for tier in class_tiers(environment, cluster):
+        component = f"{name}-{tier_class(tier)}"
+        yield component, of_cluster(component, tier=tier)
+    for key, spec in cluster.storage_classes.items():
+        component = name_in_cluster(name, "storage_classes", key)
+        yield (
+            component,
+            of_cluster(
+                component,
+                tier=spec.tier,
+                class_name=kubernetes_class(key),
+                shares=share_parameters(key, spec),
+                annotations=class_annotations(spec, cluster.location),
+            ),
+        )
 
 
 def kubernetes_class(key: str) -> str:

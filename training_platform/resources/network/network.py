@@ -37,6 +37,12 @@ def existing_network(environment: Environment) -> str | None:
     return f"projects/{network_project(environment)}/global/networks/{found.name}" if found else None
 
 
+def existing_network_name(environment: Environment) -> str | None:
+    """Return the name of a VPC that exists already as storage drivers take it: its id where it is another project's."""
+    existing = existing_network(environment)
+    return existing if existing is None or environment.host_project else existing.rpartition("/")[2]
+
+
 def network_project(environment: Environment) -> str:
     """Return the project that the VPC and its subnets are in."""
     return environment.host_project or environment.project
