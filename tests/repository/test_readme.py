@@ -33,9 +33,13 @@ def test_the_example_of_a_finding_is_what_the_command_prints(tmp_path: Path) -> 
     shutil.copytree(ORGANISATION / "stacks", tmp_path / "stacks")
     shutil.copy(ROOT / "Pulumi.yaml", tmp_path)
     prod = tmp_path / "stacks" / "Pulumi.prod.yaml"
-    prod.write_text(prod.read_text(encoding="utf-8").replace("topology: 4x8", "topology: 4x5"), encoding="utf-8")
+    prod.write_text(prod.read_text(encoding="utf-8").replace("topology: 2x2x4", "topology: 2x3x4"), encoding="utf-8")
 
     result = CliRunner().invoke(app, ["check", "--fast", "prod", "--root", str(tmp_path)])
 
     assert result.exit_code == 1
     assert result.stdout.endswith(example.split("\n", 1)[1])
+
+
+def test_the_readme_is_read_in_two_minutes() -> None:
+    assert len(README.splitlines()) <= 90
