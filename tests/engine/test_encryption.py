@@ -14,7 +14,7 @@ from tests.stacks.test_encryption import CENTRAL, ENVIRONMENT, FIELDS, below
 from training_platform.sandbox.cloud.endpoints import endpoints
 from training_platform.sandbox.cloud.http.server import serve
 from training_platform.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.sandbox.cloud.state.projects import Projects, number
+from training_platform.sandbox.cloud.state.quota import Projects, number
 from training_platform.sandbox.run.engine.environment import variable
 from training_platform.sandbox.run.servers import provider_settings
 

@@ -12,7 +12,7 @@ from tests.training_platform.catalog.test_every_family_plans import environment
 from training_platform.sandbox.cloud.endpoints import endpoints
 from training_platform.sandbox.cloud.http.server import serve
 from training_platform.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.sandbox.cloud.state.projects import Projects
+from training_platform.sandbox.cloud.state.quota import Projects
 from training_platform.sandbox.run.engine.environment import variable
 from training_platform.sandbox.run.servers import provider_settings
 

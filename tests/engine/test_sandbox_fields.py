@@ -21,7 +21,7 @@ from training_platform.checks.comparison.check_result import result_of
 from training_platform.checks.planning.flat_resource import FlatResource
 from training_platform.checks.stacks import Options, check_stacks
 from training_platform.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.sandbox.cloud.state.projects import Projects
+from training_platform.sandbox.cloud.state.quota import Projects
 from training_platform.sandbox.cloud.state.store import Store
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(3600)]

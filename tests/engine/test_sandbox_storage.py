@@ -10,7 +10,7 @@ import pytest
 
 from tests.training_platform.sandbox.run.conftest import without_stacks
 from training_platform.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.sandbox.cloud.state.projects import Projects
+from training_platform.sandbox.cloud.state.quota import Projects
 from training_platform.sandbox.cloud.state.store import Store
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1200)]

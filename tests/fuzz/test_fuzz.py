@@ -24,8 +24,8 @@ from training_platform.checks.stacks import Options
 from training_platform.cli.main import app
 from training_platform.quota.snapshot import Snapshots
 from training_platform.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.sandbox.cloud.state.clock import Clock
-from training_platform.sandbox.cloud.state.projects import Projects
+from training_platform.sandbox.cloud.state.operations import Clock
+from training_platform.sandbox.cloud.state.quota import Projects
 from training_platform.sandbox.cloud.state.store import Store
 
 ROUNDS = int(os.environ.get("TRAINING_PLATFORM_FUZZ", "60"))

@@ -14,7 +14,7 @@ from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.resources.register import DASHBOARD
 from training_platform.resources.rest.bodies import PLACES, Key, body_of, leaves
 from training_platform.resources.rest.fields import Field, field_of, root
-from training_platform.sandbox.cloud.resources.defaults import fill_in
+from training_platform.sandbox.cloud.resources.model import fill_in
 
 Json = Mapping[str, Any]
 _IDENTITIES = ("key", "id", "name", "rangeName", "resourceType", "type", "IPProtocol")

@@ -13,7 +13,7 @@ from tests.places import ROOT
 from tests.training_platform.jobs.runs.vertex_cloud import PROJECT, Cloud, write_repository
 from training_platform.jobs.model import Job
 from training_platform.sandbox.cloud.http.server import serve
-from training_platform.sandbox.cloud.state.settings import Settings
+from training_platform.sandbox.cloud.state.cloud import Settings
 
 EXPERIMENT = ROOT / "examples" / "experiments" / "start_up"
 KEPT = {

@@ -13,7 +13,7 @@ from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.resources.rest.bodies import Leaf, body_of, leaves
 from training_platform.sandbox.cloud.http.server import serve
 from training_platform.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.sandbox.cloud.state.projects import Projects
+from training_platform.sandbox.cloud.state.quota import Projects
 
 Json = dict[str, Any]
 SUFFIX = "0a1b2c3"  # as Pulumi puts behind names that a program leaves to it

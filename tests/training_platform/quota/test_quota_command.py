@@ -24,7 +24,7 @@ from training_platform.quota.overview import read_overview
 from training_platform.quota.snapshot import read_snapshots
 from training_platform.sandbox.cloud.http.server import serve
 from training_platform.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.sandbox.cloud.state.projects import Projects
+from training_platform.sandbox.cloud.state.quota import Projects
 
 TODAY = date(2026, 11, 21)
 PROD = "stacks/quotas/example-train-prod.yaml"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NoReturn
 
-from training_platform.sandbox.cloud.state.settings import REAL_DURATIONS
+from training_platform.sandbox.cloud.state.cloud import REAL_DURATIONS
 from training_platform.sandbox.run.problems import CannotRun
 
 REAL: Final = "real"

@@ -17,8 +17,8 @@ from training_platform.config.workspace import Workspace
 from training_platform.quota.snapshot import read_snapshots
 from training_platform.sandbox.cloud.http.server import serve as serve_cloud
 from training_platform.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.sandbox.cloud.state.projects import Projects
-from training_platform.sandbox.cloud.state.settings import Settings
+from training_platform.sandbox.cloud.state.cloud import Settings
+from training_platform.sandbox.cloud.state.quota import Projects
 from training_platform.sandbox.cloud.state.store import Store
 from training_platform.sandbox.files import read_json
 from training_platform.sandbox.kubernetes.api_servers import ControlPlanes

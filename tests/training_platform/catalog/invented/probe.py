@@ -16,7 +16,7 @@ from training_platform.quota.keys import Charge
 from training_platform.quota.snapshot import read_snapshots
 from training_platform.rules import planned_demand
 from training_platform.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.sandbox.cloud.state.projects import Projects
+from training_platform.sandbox.cloud.state.quota import Projects
 from training_platform.sandbox.cloud.state.store import Store
 
 PROJECT = "example-lab"

@@ -18,7 +18,7 @@ from training_platform.cli.main import app
 from training_platform.config.model.team import PersistentResourceSpec
 from training_platform.jobs.vertex.pools import KeptMachines, kept_machines
 from training_platform.sandbox.cloud.http.server import serve
-from training_platform.sandbox.cloud.state.settings import Settings
+from training_platform.sandbox.cloud.state.cloud import Settings
 
 pytestmark = pytest.mark.filterwarnings("ignore:You are using a Python version:FutureWarning")
 

@@ -34,7 +34,7 @@ from training_platform.resources.kueue.provisioning import (
 )
 from training_platform.sandbox.cloud.http.server import serve
 from training_platform.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.sandbox.cloud.state.projects import Projects
+from training_platform.sandbox.cloud.state.quota import Projects
 from training_platform.sandbox.cloud.state.store import Store
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]

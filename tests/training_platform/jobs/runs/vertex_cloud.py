@@ -11,9 +11,9 @@ from tests.training_platform.jobs.conftest import TODAY, write_lab
 from training_platform.cli.main import app
 from training_platform.quota.snapshot import read_snapshots
 from training_platform.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.sandbox.cloud.state.clock import Clock
-from training_platform.sandbox.cloud.state.projects import Projects
-from training_platform.sandbox.cloud.state.settings import Settings
+from training_platform.sandbox.cloud.state.cloud import Settings
+from training_platform.sandbox.cloud.state.operations import Clock
+from training_platform.sandbox.cloud.state.quota import Projects
 from training_platform.sandbox.cloud.state.store import Store
 
 PROJECT = "example-lab"

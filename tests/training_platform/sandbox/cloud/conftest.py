@@ -11,8 +11,8 @@ import pytest
 from training_platform.quota.snapshot import read_snapshots
 from training_platform.sandbox.cloud.http.server import serve
 from training_platform.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.sandbox.cloud.state.clock import Clock
-from training_platform.sandbox.cloud.state.projects import Projects
+from training_platform.sandbox.cloud.state.operations import Clock
+from training_platform.sandbox.cloud.state.quota import Projects
 from training_platform.sandbox.cloud.state.store import Store
 
 PROJECT = "example-lab"

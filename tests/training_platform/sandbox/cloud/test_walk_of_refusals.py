@@ -14,7 +14,7 @@ from tests.training_platform.sandbox.cloud.conftest import OTHER, Asked, Client
 from tests.violations import test_found as violations
 from tests.violations.draw import FOLDER, Json, damaged, load, valid
 from training_platform.rules import RULES
-from training_platform.sandbox.cloud.resources.refusals import _RULES
+from training_platform.sandbox.cloud.resources.actions import _RULES
 from training_platform.views.adapters import _READERS
 
 VALID = valid()

@@ -1,4 +1,4 @@
-"""The server's own API below ``/_sandbox``: state, settings, time, faults; what no cloud has and a test wants."""
+"""The server's own API below ``/_sandbox``: state, settings, time, quota and faults, for tests and the command line."""
 
 from __future__ import annotations
 
@@ -9,90 +9,132 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from training_platform.sandbox.cloud.http.bodies import read_json
-from training_platform.sandbox.cloud.http.control_faults import fault_routes
+from training_platform.catalog.nearest import find_nearest
+from training_platform.sandbox.cloud.faults.active import NameTaken
+from training_platform.sandbox.cloud.faults.scenario import ScenarioError, parse_scenario
+from training_platform.sandbox.cloud.http.guard import read_bytes, read_json
 from training_platform.sandbox.cloud.local_cloud import LocalCloud
+from training_platform.sandbox.cloud.state.cloud import Settings
 from training_platform.sandbox.cloud.state.quota import finite
-from training_platform.sandbox.cloud.state.settings import Settings
 
 
 def routes(cloud: LocalCloud) -> list[Route]:
     """Return the routes of the control API."""
+    control = _Control(cloud)
+    return [
+        Route("/_sandbox/faults", control.list_faults, methods=["GET"]),
+        Route("/_sandbox/faults", control.add_faults, methods=["POST"]),
+        Route("/_sandbox/faults", control.clear_faults, methods=["DELETE"]),
+        Route("/_sandbox/faults/{name}", control.clear_fault, methods=["DELETE"]),
+        Route("/_sandbox/state", control.show_state, methods=["GET"]),
+        Route("/_sandbox/reset", control.reset, methods=["POST"]),
+        Route("/_sandbox/resources/{name:path}", control.remove_resource, methods=["DELETE"]),
+        Route("/_sandbox/settings", control.settings, methods=["GET", "PUT"]),
+        Route("/_sandbox/clock", control.advance_clock, methods=["POST"]),
+        Route("/_sandbox/projects/{project}", control.add_project, methods=["PUT"]),
+        Route("/_sandbox/projects/{project}/quota", control.show_quota, methods=["GET"]),
+    ]
 
-    async def settings(request: Request) -> Response:
+
+class _Control:
+    def __init__(self, cloud: LocalCloud) -> None:
+        self._cloud = cloud
+
+    async def settings(self, request: Request) -> Response:
+        """Read or replace the settings."""
         if request.method == "PUT":
             try:
-                cloud.settings = Settings.model_validate(await read_json(request) or {})
+                self._cloud.settings = Settings.model_validate(await read_json(request) or {})
             except ValidationError as error:
                 return JSONResponse({"error": str(error)}, 400)
-        return JSONResponse(cloud.settings.model_dump())
+        return JSONResponse(self._cloud.settings.model_dump())
 
-    async def clock(request: Request) -> Response:
-        given = await read_json(request)
+    async def advance_clock(self, request: Request) -> Response:
+        """Move the clock on, and settle what is due by then."""
+        body = await read_json(request)
         try:
-            cloud.clock.advance(float(given["advance"]))
+            self._cloud.clock.advance(float(body["advance"]))
         except (ValueError, TypeError, KeyError) as error:
             return JSONResponse({"error": f'a body {{"advance": seconds}} is wanted: {error}'}, 400)
-        cloud.settle()
-        cloud.store.flush()
-        return JSONResponse({"now": cloud.time()})
+        self._cloud.settle()
+        self._cloud.store.flush()
+        return JSONResponse({"now": self._cloud.time()})
 
-    async def project(request: Request) -> Response:
-        cloud.projects.add(request.path_params["project"])
-        return JSONResponse({"projects": cloud.projects.ids()})
+    async def add_project(self, request: Request) -> Response:
+        """Add a project."""
+        self._cloud.projects.add(request.path_params["project"])
+        return JSONResponse({"projects": self._cloud.projects.ids()})
 
-    async def quota(request: Request) -> Response:
-        held = cloud.quota.used(request.path_params["project"])
+    async def show_quota(self, request: Request) -> Response:
+        """Return a project's quotas that are in use."""
+        rows = [
+            {"service": key.service, "quota": str(key), "used": used, "limit": finite(self._cloud.quota.limit(key))}
+            for key, used in self._cloud.quota.used(request.path_params["project"]).items()
+        ]
+        return JSONResponse(rows)
+
+    async def show_state(self, request: Request) -> Response:
+        """Return projects, and the resources by kind and by name."""
+        self._cloud.settle()
+        records = self._cloud.store.all(request.query_params.get("project"))
+        names = [record.name for record in records if "/operations/" not in record.name]
+        kinds = Counter("/".join([name.split("/")[0], name.split("/")[-2]]) for name in names)
         return JSONResponse(
-            [
-                {"service": key.service, "quota": str(key), "used": used, "limit": finite(cloud.quota.limit(key))}
-                for key, used in held.items()
-            ]
+            {"projects": self._cloud.projects.ids(), "counts": dict(sorted(kinds.items())), "names": names}
         )
 
-    return [
-        *fault_routes(cloud),
-        *_state_routes(cloud),
-        Route("/_sandbox/settings", settings, methods=["GET", "PUT"]),
-        Route("/_sandbox/clock", clock, methods=["POST"]),
-        Route("/_sandbox/projects/{project}", project, methods=["PUT"]),
-        Route("/_sandbox/projects/{project}/quota", quota, methods=["GET"]),
-    ]
-
-
-def _state_routes(cloud: LocalCloud) -> list[Route]:
-    async def state(request: Request) -> Response:
+    async def reset(self, request: Request) -> Response:
+        """Forget every resource and fault, or those of a project."""
         project = request.query_params.get("project")
-        cloud.settle()
-        records = [each for each in cloud.store.all(project) if "/operations/" not in each.name]
-        kinds = Counter("/".join([each.name.split("/")[0], each.name.split("/")[-2]]) for each in records)
-        return JSONResponse(
-            {
-                "projects": cloud.projects.ids(),
-                "counts": dict(sorted(kinds.items())),
-                "names": [each.name for each in records],
-            }
-        )
-
-    async def reset(request: Request) -> Response:
-        project = request.query_params.get("project")
-        cloud.faults.clear_all(project)
-        cloud.store.clear(project)
-        cloud.store.flush()
+        self._cloud.faults.clear_all(project)
+        self._cloud.store.clear(project)
+        self._cloud.store.flush()
         return JSONResponse({})
 
-    async def remove(request: Request) -> Response:
+    async def remove_resource(self, request: Request) -> Response:
+        """Forget a resource, as if somebody deleted it elsewhere."""
         name = request.path_params["name"]
-        found = [each for each in cloud.store.all() if each.name.partition("/")[2] == name]
-        for record in found:
-            groups = [each for each in cloud.store.all() if f"{each.meta.get('pool')}/".startswith(f"{record.name}/")]
-            for each in (*groups, record):
-                cloud.store.delete(each.name)
-        cloud.store.flush()
-        return JSONResponse({"removed": [each.name for each in found]})
+        removed = [record for record in self._cloud.store.all() if record.name.partition("/")[2] == name]
+        for record in removed:
+            for other in self._cloud.store.all():
+                if f"{other.meta.get('pool')}/".startswith(f"{record.name}/"):  # an instance group of a node pool
+                    self._cloud.store.delete(other.name)
+            self._cloud.store.delete(record.name)
+        self._cloud.store.flush()
+        return JSONResponse({"removed": [record.name for record in removed]})
 
-    return [
-        Route("/_sandbox/state", state, methods=["GET"]),
-        Route("/_sandbox/reset", reset, methods=["POST"]),
-        Route("/_sandbox/resources/{name:path}", remove, methods=["DELETE"]),
-    ]
+    async def list_faults(self, _request: Request) -> Response:
+        """Return every fault."""
+        return JSONResponse(self._cloud.faults.shown())
+
+    async def add_faults(self, request: Request) -> Response:
+        """Add the faults of a scenario, which is sent as its file has it, YAML or JSON."""
+        text = (await read_bytes(request)).decode("utf-8", "replace")
+        try:
+            names = self._cloud.faults.add(parse_scenario(text, request.query_params.get("file", "scenario")))
+        except ScenarioError as error:
+            return JSONResponse({"error": str(error)}, 400)
+        except NameTaken as error:
+            return JSONResponse({"error": str(error)}, 409)
+        return JSONResponse({"added": names})
+
+    async def clear_faults(self, request: Request) -> Response:
+        """Clear every fault, or those of a project."""
+        self._cloud.faults.clear_all(request.query_params.get("project"))
+        return self._remaining_faults()
+
+    async def clear_fault(self, request: Request) -> Response:
+        """Clear a fault."""
+        name = request.path_params["name"]
+        try:
+            self._cloud.faults.clear(name)
+        except KeyError:
+            nearest = find_nearest(name, self._cloud.faults.names())
+            hint = f" Nearest: {nearest}" if nearest else ""
+            return JSONResponse({"error": f"there is no fault {name!r}.{hint}"}, 404)
+        return self._remaining_faults()
+
+    def _remaining_faults(self) -> Response:
+        self._cloud.settle()
+        self._cloud.store.flush()
+        return JSONResponse({"left": self._cloud.faults.names()})

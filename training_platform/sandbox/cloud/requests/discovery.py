@@ -13,12 +13,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
-from typing import Any, Final
+from typing import Final
 from urllib.parse import unquote
 
 from training_platform.catalog.api_documents import own_document
-
-Json = dict[str, Any]
+from training_platform.catalog.types import Json
 
 # Versions by service; the gcp provider calls the beta ones where there are any.
 SERVICES: Final[Mapping[str, tuple[str, ...]]] = {

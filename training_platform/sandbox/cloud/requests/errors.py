@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-Json = dict[str, Any]
+from training_platform.catalog.types import Json
 
 _STATUS: Final[Mapping[int, tuple[str, str]]] = {  # HTTP code: status, reason of the older form
     400: ("INVALID_ARGUMENT", "invalid"),

@@ -14,11 +14,11 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
+from training_platform.catalog.types import Json
 from training_platform.resources.spelling import camel_case
 from training_platform.sandbox.cloud.requests.discovery import Api, Method
 from training_platform.sandbox.cloud.requests.errors import ApiError, bad_request
 
-Json = dict[str, Any]
 Violation = tuple[str, str]  # field, what is wrong
 
 _RANGES: Final[Mapping[str, tuple[int, int]]] = {

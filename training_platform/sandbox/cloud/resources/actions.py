@@ -8,15 +8,23 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
-from training_platform.sandbox.cloud.requests.errors import ApiError, already_exists, conflict, failed_precondition
-from training_platform.sandbox.cloud.requests.masks import apply_mask, mask_paths, merge
-from training_platform.sandbox.cloud.resources import lists, refusals
-from training_platform.sandbox.cloud.resources.defaults import fill_in
-from training_platform.sandbox.cloud.resources.iam_policies import read_policy, write_policy
-from training_platform.sandbox.cloud.resources.model import Call, Json, Kind
+from training_platform.catalog.types import Json
+from training_platform.config.reading.finding import Finding
+from training_platform.resources.spelling import camel_case
+from training_platform.rules import RULES, evaluate, program
+from training_platform.sandbox.cloud.requests.errors import (
+    ApiError,
+    already_exists,
+    conflict,
+    failed_precondition,
+    invalid,
+)
+from training_platform.sandbox.cloud.resources import lists
+from training_platform.sandbox.cloud.resources.model import Call, Kind, fill_in
 from training_platform.sandbox.cloud.state.cloud import Cloud
+from training_platform.sandbox.cloud.state.operations import Change, Style, Work
 from training_platform.sandbox.cloud.state.store import Record
-from training_platform.sandbox.cloud.state.work import Change, Style, Work
+from training_platform.views.adapters import views_of_rest
 
 Action = Callable[[Cloud, Kind, Call], Json]
 
@@ -164,7 +172,7 @@ def check_versions(record: Record, given: Mapping[str, Any]) -> None:
 def admit(cloud: Cloud, kind: Kind, call: Call, record: Record, old: Record | None) -> None:
     """Refuse what Google refuses, then charge quota. Raises ApiError."""
     kind.admit(cloud, call, record)
-    refusals.check(call, record, old)
+    refuse(call, record, old)
     cloud.charge(call.service, record)
 
 
@@ -221,3 +229,129 @@ def _started(cloud: Cloud, kind: Kind, call: Call, record: Record, types: tuple[
 def _upper(kind: Kind) -> str:
     word = "".join(f"_{each}" if each.isupper() else each for each in kind.collection).upper()
     return word.removesuffix("S")
+
+
+# Rules of Google's that no single request breaks: what is left to a default is taken, and costs something later.
+_NOT_REFUSED: Final = frozenset({"vertex-boot-disk-written"})
+_RULES: Final = tuple(
+    each
+    for each in RULES.values()
+    if (each.owner, each.severity) == ("google", "error") and not (each.whole or each.across or each.id in _NOT_REFUSED)
+)
+
+
+def refuse(call: Call, record: Record, old: Record | None) -> None:
+    """Raise ApiError with every rule that the resource breaks and, where it is changed, did not break before."""
+    before = {(each.rule, each.message) for each in _findings(call, old)} if old else set()
+    found = [each for each in _findings(call, record) if (each.rule, each.message) not in before]
+    if found:
+        raise ApiError(400, "; ".join(_sentence(each) for each in found))
+
+
+def _findings(call: Call, record: Record) -> list[Finding]:
+    collection = f"{call.service}.{record.name.split('/')[-2]}"
+    views = views_of_rest(collection, record.body, project=record.project, name=record.name.partition("/")[2])
+    if not views:
+        return []
+    whole = program(views, stack="", environment="", team=None, production=False)
+    return [each for each in evaluate(whole, _RULES) if each.severity == "error"]
+
+
+def _sentence(found: Finding) -> str:
+    allowed = f" Allowed: {found.allowed}." if found.allowed else ""
+    return f"{found.path}: {found.message}.{allowed}"
+
+
+_NO_POLICY: Final = {"version": 1, "etag": "ACAB"}  # Google's own etag of a policy that was never set
+_MEMBER: Final = re.compile(
+    r"(allUsers|allAuthenticatedUsers)\Z"
+    r"|(user|serviceAccount|group|domain|projectOwner|projectEditor|projectViewer|deleted:\w+|principal|principalSet):.+"
+)
+_ROLE: Final = re.compile(r"(roles/[\w.]+|(projects|organizations)/[^/]+/roles/[\w.]+)\Z")
+_OWN_ACCOUNT: Final = re.compile(r"serviceAccount:([^@]+)@([a-z0-9-]+)\.iam\.gserviceaccount\.com\Z")
+_POOL: Final = re.compile(r"serviceAccount:([a-z0-9-]+)\.svc\.id\.goog\[[^\]/]+/[^\]/]+\]\Z")
+
+
+def read_policy(record: Record) -> Json:
+    """Return a resource's policy."""
+    return dict(record.meta.get("policy", _NO_POLICY))
+
+
+def write_policy(cloud: Cloud, record: Record, policy: Json) -> Json:
+    """Replace a resource's policy. Raises ApiError for a stale etag, and for members and roles that cannot be."""
+    held = read_policy(record)
+    if policy.get("etag", held["etag"]) != held["etag"]:
+        raise conflict(
+            "There were concurrent policy changes. Please retry the whole read-modify-write with exponential backoff."
+        )
+    bindings = [each for each in policy.get("bindings", ()) if each.get("members")]
+    for binding in bindings:
+        if not _ROLE.match(binding.get("role", "")):
+            raise invalid(f"Role {binding.get('role')} is not supported for this resource.")
+        for member in binding["members"]:
+            _check_member(cloud, member)
+    etag = base64.b64encode(f"policy-{cloud.store.serial()}".encode()).decode()
+    version = max([1, *(3 for each in bindings if "condition" in each)])
+    record.meta["policy"] = {"version": version, "etag": etag, "bindings": bindings}
+    if policy.get("auditConfigs"):
+        record.meta["policy"]["auditConfigs"] = policy["auditConfigs"]
+    cloud.store.put(record)
+    return read_policy(record)
+
+
+def _check_member(cloud: Cloud, member: str) -> None:
+    if not _MEMBER.match(member):
+        raise invalid(f"Invalid member '{member}': the type of the identity is missing or unknown.")
+    account = _OWN_ACCOUNT.match(member)
+    if account and account[2] in cloud.projects.ids():
+        email = member.partition(":")[2]
+        if cloud.store.get(f"iam/projects/{account[2]}/serviceAccounts/{email}") is None:
+            raise invalid(f"Service account {email} does not exist.")
+    pool = _POOL.match(member)
+    if pool and pool[1] in cloud.projects.ids() and not cloud.store.get(f"iam/projects/{pool[1]}/identityPool"):
+        raise invalid(f"Identity Pool does not exist ({pool[1]}.svc.id.goog).")
+
+
+def mask_paths(mask: str) -> list[str]:
+    """Return the paths of a mask, in camelCase whichever way they are spelt."""
+    return [camel_case(part.strip()) for part in mask.split(",") if part.strip()]
+
+
+def apply_mask(old: Json, new: Json, paths: list[str]) -> Json:
+    """Return ``old`` with the values of ``new`` at the paths; what ``new`` lacks there is cleared. ``*`` is all."""
+    if "*" in paths:
+        return {**old, **new}
+    result = copy.deepcopy(old)
+    for path in paths:
+        _set_path(result, path.split("."), new)
+    return result
+
+
+def merge(old: Json, new: Json) -> Json:
+    """Return ``old`` with ``new`` merged into it, as a JSON merge patch does: maps by key, all else replaced."""
+    result = copy.deepcopy(old)
+    for key, value in new.items():
+        if value is None:
+            result.pop(key, None)
+        elif isinstance(value, dict) and isinstance(result.get(key), dict):
+            result[key] = merge(result[key], value)
+        else:
+            result[key] = copy.deepcopy(value)
+    return result
+
+
+def _set_path(body: Json, path: list[str], new: Any) -> None:
+    """Set a field to that of ``new``; below a list, of each entry to that of the entry at its place."""
+    first, *rest = path
+    value = new.get(first) if isinstance(new, dict) else None
+    if rest and isinstance(body.get(first), list):
+        for entry, given in zip(body[first], value or (), strict=False):
+            _set_path(entry, rest, given)
+    elif rest:
+        if not isinstance(body.get(first), dict):
+            body[first] = {}
+        _set_path(body[first], rest, value)
+    elif value is None:
+        body.pop(first, None)
+    else:
+        body[first] = copy.deepcopy(value)

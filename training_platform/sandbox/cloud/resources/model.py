@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 from typing import Any
 
+import yaml
+
+from training_platform.catalog.types import Json
 from training_platform.sandbox.cloud.requests.discovery import Api, Method
 from training_platform.sandbox.cloud.requests.validation import output_only
 from training_platform.sandbox.cloud.state.cloud import Cloud
+from training_platform.sandbox.cloud.state.operations import Style
 from training_platform.sandbox.cloud.state.store import Record
-from training_platform.sandbox.cloud.state.work import Style
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,3 +140,22 @@ class Service:
         """Return the kind of a collection, of which the last word counts."""
         last = collection.rpartition(".")[2]
         return next((each for each in self.kinds if each.collection == last), None)
+
+
+_FILE = Path(__file__).parents[1] / "services" / "defaults.yaml"
+
+
+def fill_in(body: Json, kind: str) -> None:
+    """Complete a body, or a part of one, by the defaults of its kind; what is there stays."""
+    for path, value in _table().get(kind, {}).items():
+        *above, field = path.split(".")
+        place = body
+        for name in above:
+            place = place.setdefault(name, {})
+        place.setdefault(field, copy.deepcopy(value))
+
+
+@cache
+def _table() -> dict[str, Json]:
+    table: dict[str, Json] = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
+    return table

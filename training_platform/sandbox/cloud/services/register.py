@@ -1,4 +1,4 @@
-"""What each service has beyond its discovery document, one file a service."""
+"""What each service has beyond its discovery document, by the service's short name."""
 
 from __future__ import annotations
 
@@ -6,47 +6,20 @@ from collections.abc import Mapping
 from typing import Final
 
 from training_platform.sandbox.cloud.resources.model import Service
-from training_platform.sandbox.cloud.services import (
-    artifactregistry,
-    backupdr,
-    billingbudgets,
-    cloud_logging,
-    cloudkms,
-    cloudresourcemanager,
-    iam,
-    monitoring,
-    secretmanager,
-    serviceusage,
-    storage,
-)
-from training_platform.sandbox.cloud.services.compute import service as compute
-from training_platform.sandbox.cloud.services.file_systems import file, lustre
-from training_platform.sandbox.cloud.services.gke import service as container
-from training_platform.sandbox.cloud.services.networking import dns, servicenetworking
-from training_platform.sandbox.cloud.services.vertex import service as vertex
-from training_platform.sandbox.cloud.services.vertex import workbench
+from training_platform.sandbox.cloud.services.compute import COMPUTE
+from training_platform.sandbox.cloud.services.file_systems import BACKUP_DR, FILESTORE, LUSTRE
+from training_platform.sandbox.cloud.services.gke import GKE
+from training_platform.sandbox.cloud.services.identity import CLOUD_KMS, IAM, SECRET_MANAGER
+from training_platform.sandbox.cloud.services.monitoring import LOGGING, MONITORING
+from training_platform.sandbox.cloud.services.networking import DNS, SERVICE_NETWORKING
+from training_platform.sandbox.cloud.services.projects import BILLING_BUDGETS, RESOURCE_MANAGER, SERVICE_USAGE
+from training_platform.sandbox.cloud.services.storage import ARTIFACT_REGISTRY, STORAGE
+from training_platform.sandbox.cloud.services.vertex import VERTEX, WORKBENCH
 
 SERVICES: Final[Mapping[str, Service]] = {
-    each.name: each
-    for each in (
-        vertex.SERVICE,
-        artifactregistry.SERVICE,
-        backupdr.SERVICE,
-        billingbudgets.SERVICE,
-        cloudkms.SERVICE,
-        cloud_logging.SERVICE,
-        cloudresourcemanager.SERVICE,
-        compute.SERVICE,
-        container.SERVICE,
-        dns.SERVICE,
-        file.SERVICE,
-        iam.SERVICE,
-        lustre.SERVICE,
-        monitoring.SERVICE,
-        secretmanager.SERVICE,
-        servicenetworking.SERVICE,
-        serviceusage.SERVICE,
-        storage.SERVICE,
-        workbench.SERVICE,
+    service.name: service
+    for service in (
+        ARTIFACT_REGISTRY, BACKUP_DR, BILLING_BUDGETS, CLOUD_KMS, COMPUTE, DNS, FILESTORE, GKE, IAM, LOGGING, LUSTRE,
+        MONITORING, RESOURCE_MANAGER, SECRET_MANAGER, SERVICE_NETWORKING, SERVICE_USAGE, STORAGE, VERTEX, WORKBENCH,
     )
-}
+}  # fmt: skip

@@ -1,32 +1,35 @@
-"""Cloud Storage: buckets and their policies; objects are not kept."""
+"""Buckets of Cloud Storage, with their policies, and repositories of Artifact Registry; their contents are not kept."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from training_platform.catalog.types import Json
 from training_platform.sandbox.cloud.requests.errors import ApiError
-from training_platform.sandbox.cloud.resources.actions import ACTIONS
-from training_platform.sandbox.cloud.resources.iam_policies import read_policy, write_policy
-from training_platform.sandbox.cloud.resources.model import Call, Json, Kind, Service
+from training_platform.sandbox.cloud.resources.actions import ACTIONS, read_policy, write_policy
+from training_platform.sandbox.cloud.resources.model import Call, Kind, Service
 from training_platform.sandbox.cloud.state.cloud import Cloud
-from training_platform.sandbox.cloud.state.projects import number
+from training_platform.sandbox.cloud.state.quota import number
 from training_platform.sandbox.cloud.state.store import Record
 
+# Cloud Storage
+
 _NAME: Final = r"[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]"
-_MULTI: Final = frozenset({"US", "EU", "ASIA"})
+_MULTI_REGIONS: Final = frozenset({"US", "EU", "ASIA"})
 
 
-def _fill(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
-    body = record.body
-    now = cloud.time()
+def _fill_bucket(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
+    body, now = record.body, cloud.time()
     if not old:
         location = body.get("location", "US").upper()
+        multi_region = location in _MULTI_REGIONS
         body |= {
             "kind": "storage#bucket", "id": record.id, "projectNumber": number(record.project), "timeCreated": now,
             "selfLink": f"https://www.googleapis.com/storage/v1/b/{record.id}", "location": location,
-            "locationType": "multi-region" if location in _MULTI else "region", "generation": cloud.number(),
+            "locationType": "multi-region" if multi_region else "region", "generation": cloud.number(),
         }  # fmt: skip
-        body.setdefault("rpo", "DEFAULT") if location in _MULTI else None
+        if multi_region:
+            body.setdefault("rpo", "DEFAULT")
         soft = body.setdefault("softDeletePolicy", {"retentionDurationSeconds": "604800"})
         if soft.get("retentionDurationSeconds") != "0":
             soft.setdefault("effectiveTime", now)
@@ -40,75 +43,106 @@ def _fill(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
     body |= {"updated": now, "metageneration": str(int(old.get("metageneration", "0")) + 1)}
 
 
-def _conditions(call: Call, record: Record) -> None:
-    held = record.body["metageneration"]
-    for name, good in (("ifMetagenerationMatch", True), ("ifMetagenerationNotMatch", False)):
-        given = call.parameters.get(name)
-        if given is not None and (str(given) == held) is not good:
+def _write_on_conditions(cloud: Cloud, call: Call) -> Json:
+    """Change or delete a bucket, where its metageneration is the one that the request wants."""
+    held = cloud.existing(call.name).body["metageneration"]
+    for name, wanted in (("ifMetagenerationMatch", True), ("ifMetagenerationNotMatch", False)):
+        value = call.parameters.get(name)
+        if value is not None and (str(value) == held) is not wanted:
             raise ApiError(412, "At least one of the pre-conditions you specified did not hold.")
+    return ACTIONS[call.method.action](cloud, STORAGE.kinds[0], call)
 
 
-def _checked(cloud: Cloud, call: Call) -> Json:
-    record = cloud.existing(call.name)
-    _conditions(call, record)
-    return ACTIONS[call.method.action](cloud, SERVICE.kinds[0], call)
-
-
-def _policy_of(cloud: Cloud, call: Call) -> Record:
-    return cloud.existing(call.name.removesuffix("/iam").removesuffix("/iam/testPermissions"))
+def _list_buckets(cloud: Cloud, call: Call) -> Json:
+    buckets = [record.body for record in cloud.store.children("storage/b") if record.project == call.project]
+    prefix = call.parameters.get("prefix", "")
+    return {"kind": "storage#buckets", "items": [bucket for bucket in buckets if bucket["id"].startswith(prefix)]}
 
 
 def _get_policy(cloud: Cloud, call: Call) -> Json:
-    record = _policy_of(cloud, call)
+    record = _bucket(cloud, call)
     return {"kind": "storage#policy", "resourceId": f"projects/_/buckets/{record.id}", **read_policy(record)}
 
 
 def _set_policy(cloud: Cloud, call: Call) -> Json:
-    record = _policy_of(cloud, call)
+    record = _bucket(cloud, call)
     policy = {key: value for key, value in call.body.items() if key in ("bindings", "etag", "version")}
-    return {
-        "kind": "storage#policy",
-        "resourceId": f"projects/_/buckets/{record.id}",
-        **write_policy(cloud, record, policy),
-    }
+    written = write_policy(cloud, record, policy)
+    return {"kind": "storage#policy", "resourceId": f"projects/_/buckets/{record.id}", **written}
 
 
-def _test(cloud: Cloud, call: Call) -> Json:
-    _policy_of(cloud, call)
+def _test_permissions(cloud: Cloud, call: Call) -> Json:
+    _bucket(cloud, call)
     return {"kind": "storage#testIamPermissionsResponse", "permissions": call.parameters.get("permissions", [])}
 
 
-def _list(cloud: Cloud, call: Call) -> Json:
-    mine = [each.body for each in cloud.store.children("storage/b") if each.project == call.project]
-    prefix = call.parameters.get("prefix", "")
-    return {"kind": "storage#buckets", "items": [each for each in mine if each["id"].startswith(prefix)]}
-
-
-def _nothing(cloud: Cloud, call: Call) -> Json:
-    """List what no bucket has here: objects, and caches of them."""
+def _list_nothing(cloud: Cloud, call: Call) -> Json:
+    """List objects or caches, of which no bucket has any here."""
     cloud.existing("/".join(call.name.split("/")[:3]))
     return {"kind": f"storage#{call.method.collection}"}
 
 
-def _agent(_cloud: Cloud, call: Call) -> Json:
+def _bucket(cloud: Cloud, call: Call) -> Record:
+    """Return the bucket of a request for its policy: ``storage/b/<name>/iam``."""
+    return cloud.existing(call.name.partition("/iam")[0])
+
+
+def _get_service_account(_cloud: Cloud, call: Call) -> Json:
     """Return the account by which Cloud Storage itself acts in a project."""
     email = f"service-{number(call.project)}@gs-project-accounts.iam.gserviceaccount.com"
     return {"kind": "storage#serviceAccount", "email_address": email}
 
 
-SERVICE = Service(
+STORAGE: Final = Service(
     name="storage",
-    kinds=(Kind(collection="buckets", schema="Bucket", id_form=_NAME, fill=_fill, etag="etag"),),
+    kinds=(Kind(collection="buckets", schema="Bucket", id_form=_NAME, fill=_fill_bucket, etag="etag"),),
     handlers={
-        "buckets.list": _list,
-        "buckets.patch": _checked,
-        "buckets.update": _checked,
-        "buckets.delete": _checked,
+        "buckets.list": _list_buckets,
+        "buckets.patch": _write_on_conditions,
+        "buckets.update": _write_on_conditions,
+        "buckets.delete": _write_on_conditions,
         "buckets.getIamPolicy": _get_policy,
         "buckets.setIamPolicy": _set_policy,
-        "buckets.testIamPermissions": _test,
-        "objects.list": _nothing,
-        "serviceAccount.get": _agent,
-        "anywhereCaches.list": _nothing,
+        "buckets.testIamPermissions": _test_permissions,
+        "objects.list": _list_nothing,
+        "serviceAccount.get": _get_service_account,
+        "anywhereCaches.list": _list_nothing,
     },
 )
+
+# Artifact Registry
+
+
+def _fill_repository(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
+    body = record.body
+    if not old:
+        if body.get("format", "FORMAT_UNSPECIFIED") == "FORMAT_UNSPECIFIED":
+            raise ApiError(400, "a repository format must be specified")
+        host = f"{call.location}-{body['format'].lower()}.pkg.dev"
+        body["registryUri"] = f"{host}/{record.project}/{record.id}"
+        body["satisfiesPzs"] = body["satisfiesPzi"] = False
+        body["vulnerabilityScanningConfig"] = {
+            **body.get("vulnerabilityScanningConfig", {}),
+            "enablementState": "SCANNING_DISABLED",
+            "enablementStateReason": "API containerscanning.googleapis.com is not enabled.",
+        }
+    elif body.get("format") != old.get("format"):
+        raise ApiError(400, "The format of a repository cannot be changed")
+    body["updateTime"] = cloud.time()
+
+
+def _metadata(_cloud: Cloud, call: Call, _kind: Kind, _record: Record) -> Json:
+    return {"@type": f"type.googleapis.com/google.devtools.artifactregistry.{call.api.version}.OperationMetadata"}
+
+
+ARTIFACT_REGISTRY: Final = Service(
+    name="artifactregistry",
+    package="google.devtools.artifactregistry",
+    metadata=_metadata,
+    kinds=(
+        Kind(
+            collection="repositories", schema="Repository", style="longrunning", id_in="repositoryId",
+            fill=_fill_repository,
+        ),
+    ),
+)  # fmt: skip

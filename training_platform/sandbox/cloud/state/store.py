@@ -13,11 +13,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
+from training_platform.catalog.types import Json
 from training_platform.sandbox.files import BrokenFile, read_json, write_whole
 
-Json = dict[str, Any]
 _FORMAT = 1
 
 

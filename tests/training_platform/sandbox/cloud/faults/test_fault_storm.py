@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.training_platform.sandbox.cloud.conftest import LOCATION, PROJECT, Client, Json
 from training_platform.sandbox.cloud.http.server import serve
 from training_platform.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.sandbox.cloud.state.settings import Settings
+from training_platform.sandbox.cloud.state.cloud import Settings
 from training_platform.sandbox.cloud.state.store import Record
 
 POOLS = f"container/v1/{LOCATION}/clusters/one/nodePools"

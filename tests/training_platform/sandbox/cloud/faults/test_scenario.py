@@ -8,8 +8,7 @@ import httpx
 import pytest
 
 from tests.training_platform.sandbox.cloud.conftest import OTHER, PROJECT
-from training_platform.sandbox.cloud.faults.scenario import ScenarioError, parse_scenario, read_scenario
-from training_platform.sandbox.cloud.faults.spec import Scenario
+from training_platform.sandbox.cloud.faults.scenario import Scenario, ScenarioError, parse_scenario, read_scenario
 from training_platform.sandbox.cloud.http.server import serve
 from training_platform.sandbox.cloud.local_cloud import LocalCloud
 

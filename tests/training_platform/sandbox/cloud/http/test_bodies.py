@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from tests.training_platform.sandbox.cloud.conftest import PROJECT, Client
-from training_platform.sandbox.cloud.http.bodies import DEEPEST, MOST_BYTES, parse_json
+from training_platform.sandbox.cloud.http.guard import DEEPEST, MOST_BYTES, parse_json
 from training_platform.sandbox.cloud.requests.errors import ApiError
 
 CHANNELS = f"/monitoring/v3/projects/{PROJECT}/notificationChannels"

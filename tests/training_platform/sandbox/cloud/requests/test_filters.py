@@ -7,7 +7,7 @@ import re
 import pytest
 
 from training_platform.sandbox.cloud.requests.errors import ApiError
-from training_platform.sandbox.cloud.requests.filters import MOST_CHARACTERS, matches, read_filter
+from training_platform.sandbox.cloud.resources.lists import MOST_CHARACTERS, matches, read_filter
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.training_platform.sandbox.cloud.conftest import LOCATION, PROJECT, Client
-from training_platform.sandbox.cloud.requests.masks import apply_mask, mask_paths, merge
+from training_platform.sandbox.cloud.resources.actions import apply_mask, mask_paths, merge
 from training_platform.views.adapters import views_of_rest
 from training_platform.views.network import NetworkView, SubnetView
 from training_platform.views.node_pool import NodePoolView

@@ -6,7 +6,7 @@ import pytest
 
 from tests.training_platform.sandbox.cloud.conftest import LOCATION, PROJECT, ZONE, Client, Json
 from training_platform.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.sandbox.cloud.state.settings import Settings
+from training_platform.sandbox.cloud.state.cloud import Settings
 
 NETWORKS = f"compute/v1/projects/{PROJECT}/global/networks"
 POOLS = f"container/v1/{LOCATION}/clusters/one/nodePools"

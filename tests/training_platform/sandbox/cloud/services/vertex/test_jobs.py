@@ -11,7 +11,7 @@ import pytest
 from tests.training_platform.sandbox.cloud.conftest import LOCATION, PROJECT, Client, Json
 from training_platform.sandbox.cloud.faults.scenario import parse_scenario
 from training_platform.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.sandbox.cloud.state.settings import Settings
+from training_platform.sandbox.cloud.state.cloud import Settings
 
 PARENT = f"aiplatform/v1beta1/{LOCATION}"
 JOBS = f"{PARENT}/customJobs"

@@ -6,7 +6,7 @@ import copy
 from typing import Any
 
 from tests.training_platform.sandbox.cloud.conftest import LOCATION, Client, Json
-from training_platform.sandbox.cloud.state.settings import Settings
+from training_platform.sandbox.cloud.state.cloud import Settings
 
 RESOURCES = f"aiplatform/v1/{LOCATION}/persistentResources"
 KEPT = f"{RESOURCES}/kept"

@@ -1,1 +1,0 @@
-"""Services whose instances are file systems."""
