@@ -20,7 +20,7 @@ from tests.training_platform.sandbox.run.conftest import Sandbox, small
 from training_platform.adopt.state import settled
 from training_platform.cli.main import app
 from training_platform.sandbox.run.servers import announced, serving
-from training_platform.sandbox.run.session import Options, read_stacks, session
+from training_platform.sandbox.run.session import RunOptions, read_stacks, session
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 
@@ -91,7 +91,7 @@ def first_preview(sandbox: Sandbox, files: list[Path], stack: str = "small") -> 
             steps.setdefault(metadata.op.value, []).append(metadata.urn.split("::", 3)[-1])
 
     with (
-        session(sandbox.folder, [stack], Options(), console=Console(), ask=lambda _: False) as own,
+        session(sandbox.folder, [stack], RunOptions(), console=Console(), ask=lambda _: False) as own,
         own.engine(stack) as engine,
     ):
         for file in files:

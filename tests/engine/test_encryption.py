@@ -15,7 +15,7 @@ from training_platform.sandbox.cloud.endpoints import endpoints
 from training_platform.sandbox.cloud.http.server import serve
 from training_platform.sandbox.cloud.local_cloud import LocalCloud
 from training_platform.sandbox.cloud.state.quota import Projects, number
-from training_platform.sandbox.run.engine.environment import variable
+from training_platform.sandbox.run.engine import variable
 from training_platform.sandbox.run.servers import provider_settings
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]

@@ -28,7 +28,7 @@ from tests.training_platform.sandbox.run.conftest import Sandbox, without_stacks
 from tests.training_platform.sandbox.run.test_run_engine import held
 from training_platform.checks.planning.recorder import Plan
 from training_platform.config.workspace import read_workspace
-from training_platform.sandbox.run.folder import Folder
+from training_platform.sandbox.run.folder import SandboxFolder
 from training_platform.sandbox.run.servers import announced, serving
 from training_platform.sandbox.run.session import read_stacks
 
@@ -103,7 +103,7 @@ def repository(root: Path) -> Sandbox:
     return sandbox
 
 
-def state(folder: Folder, stack: str) -> set[tuple[str, str]]:
+def state(folder: SandboxFolder, stack: str) -> set[tuple[str, str]]:
     """Return the types and names of what a stack has."""
     return {(each["type"], each["urn"].split("::", 3)[-1]) for each in folder.resources(stack)}
 

@@ -24,9 +24,9 @@ from training_platform.cli.shared import (
 )
 
 if TYPE_CHECKING:
-    from training_platform.sandbox.run.faults import Faults
-    from training_platform.sandbox.run.folder import Folder
-    from training_platform.sandbox.run.reports.summary import Summary
+    from training_platform.sandbox.run.faults import FaultControl
+    from training_platform.sandbox.run.folder import SandboxFolder
+    from training_platform.sandbox.run.reports import Summary
     from training_platform.sandbox.run.session import Session
 
 app = Commands("sandbox", help="Run the real Pulumi engine against a local Google Cloud.")
@@ -77,7 +77,7 @@ class Options:
         """End the command where the extra is missing."""
         need("sandbox", "sandbox")
 
-    def folder(self) -> Folder:
+    def folder(self) -> SandboxFolder:
         """Return where the sandbox is."""
         from training_platform.sandbox.run.folder import folder_at
 
@@ -137,7 +137,7 @@ def refresh(stack: str, **chosen: Any) -> None:
 @_run
 def destroy(stack: str, lift_protection: bool, **chosen: Any) -> None:
     """Delete everything of a stack, by its state where its file is gone; a protected one is refused."""
-    with _session(stack, Options(**chosen), kept=True) as session:
+    with _session(stack, Options(**chosen), by_state=True) as session:
         _print(session.destroy(stack, lift=lift_protection))
 
 
@@ -156,11 +156,15 @@ def serve(port: int, **chosen: Any) -> None:
     Prints the gcp provider's settings, to be put under config: in a stack file.
     """
     from training_platform.sandbox.cloud.endpoints import endpoints
-    from training_platform.sandbox.run.durations import parse_durations
     from training_platform.sandbox.run.faults import playing
-    from training_platform.sandbox.run.kubernetes import api_server_programs
-    from training_platform.sandbox.run.serve import settings_lines, wait_for_the_end
-    from training_platform.sandbox.run.servers import announced, serving
+    from training_platform.sandbox.run.servers import (
+        announced,
+        api_server_programs,
+        parse_durations,
+        serving,
+        settings_lines,
+        wait_for_the_end,
+    )
     from training_platform.sandbox.run.session import read_stacks
 
     options = Options(**chosen)
@@ -192,8 +196,8 @@ def serve(port: int, **chosen: Any) -> None:
 @_where
 def status(**chosen: Any) -> None:
     """Say what the sandbox holds, and which quota that uses."""
-    from training_platform.sandbox.run.reports.status import status_lines
     from training_platform.sandbox.run.session import read_stacks
+    from training_platform.sandbox.run.status import status_lines
 
     with _problems():
         folder = Options(**chosen).folder()
@@ -202,13 +206,12 @@ def status(**chosen: Any) -> None:
 
 
 @contextmanager
-def _session(stack: str, options: Options, *, kept: bool = False) -> Iterator[Session]:
+def _session(stack: str, options: Options, *, by_state: bool = False) -> Iterator[Session]:
     from rich.console import Console
 
-    from training_platform.sandbox.run.durations import parse_durations
-    from training_platform.sandbox.run.engine.engine import PARALLEL
-    from training_platform.sandbox.run.session import Options as RunOptions
-    from training_platform.sandbox.run.session import session
+    from training_platform.sandbox.run.engine import PARALLEL
+    from training_platform.sandbox.run.servers import parse_durations
+    from training_platform.sandbox.run.session import RunOptions, session
 
     with _problems():
         settings = RunOptions(
@@ -219,14 +222,14 @@ def _session(stack: str, options: Options, *, kept: bool = False) -> Iterator[Se
             scenario=options.scenario,
         )
         console = Console(stderr=True)
-        with session(options.folder(), [stack], settings, console=console, ask=options.ask, kept=kept) as made:
+        with session(options.folder(), [stack], settings, console=console, ask=options.ask, by_state=by_state) as made:
             yield made
 
 
 @contextmanager
 def _problems() -> Iterator[None]:
     """End the command with one message and the exit code that fits."""
-    from training_platform.sandbox.run.problems import RunFailed
+    from training_platform.sandbox.run.reports import RunFailed
 
     try:
         yield
@@ -239,7 +242,7 @@ def _problems() -> Iterator[None]:
 
 
 def _print(summary: Summary) -> None:
-    from training_platform.sandbox.run.reports.summary import as_text
+    from training_platform.sandbox.run.reports import as_text
 
     say(as_text(summary))
 
@@ -270,7 +273,7 @@ def clear(names: tuple[str, ...], **chosen: Any) -> None:
     _served(Options(**chosen)).clear(names)
 
 
-def _served(options: Options) -> Faults:
+def _served(options: Options) -> FaultControl:
     """Return the faults of the server that runs. Raises CannotRun where there is none."""
     from training_platform.sandbox.run.faults import served_faults
 

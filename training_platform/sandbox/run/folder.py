@@ -1,7 +1,7 @@
-"""The sandbox's own folder: a copy of the program for each stack, Pulumi's state, and what the servers hold.
+"""The sandbox's own folder: a copy of the program for each stack, Pulumi's state, and the servers' data.
 
 Nothing outside it is written. The engine rewrites stack files and keeps its log-in under ``PULUMI_HOME``, so it gets
-copies of the ones and a home of its own; packages that nobody writes to are links.
+copies of the files and a home of its own; packages that nobody writes to are links.
 """
 
 from __future__ import annotations
@@ -9,35 +9,46 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import yaml
 
 from training_platform.config.model.stack import PROJECT, stack_name
+from training_platform.config.reading.finding import UserError
 from training_platform.config.workspace import STACKS_FOLDER
 from training_platform.sandbox.files import read_json
-from training_platform.sandbox.run.problems import CannotRun
-from training_platform.sandbox.run.stack_copy import salt_of, sandboxed
 
 NAME: Final = ".sandbox"
+SECRET: Final = "sandbox"  # noqa: S105 # in the place of every secret: the key that encrypted it is not asked for
+ENVIRONMENT: Final = f"{PROJECT}:environment"
 _REFERENCE: Final = "pulumi:pulumi:StackReference"
 _LINKED: Final = ("modules", "policies", "training_platform")
+_ENGINES_OWN: Final = ("encryptionsalt", "encryptedkey", "secretsprovider")
+_REAL_CLOUD: Final = re.compile(
+    r"gcp:(credentials|accessToken|externalCredentials|impersonate\w+|universeDomain|pollInterval|batching"
+    r"|requestTimeout|\w+CustomEndpoint)\Z"
+)
 
 
-class Folder:
-    """Where everything of a sandbox is; ``root`` is the repository."""
+class CannotRun(UserError):
+    """Nothing was tried: a tool, a stack, or something before it is missing. The command ends with exit code 2."""
+
+
+class SandboxFolder:
+    """The paths of a sandbox, and what is in its files; ``root`` is the repository."""
 
     def __init__(self, root: Path, path: Path) -> None:
         self.root = root
         self.path = path
         self.state = path / "state"  # Pulumi's local backend
         self.home = path / "home"  # PULUMI_HOME; its plugins are the person's own
-        self.cloud = path / "cloud.json"  # what the local cloud holds
+        self.cloud = path / "cloud.json"  # the local cloud's resources
         self.kubernetes = path / "kubernetes.json"  # the objects in the clusters
         self.api_servers = path / "api-servers"  # the data of the clusters' API servers, where the sandbox has them
         self.kubeconfig = path / "no-clusters"  # an empty one, so that the person's own clusters stay out of reach
@@ -47,11 +58,11 @@ class Folder:
         return self.path / "stacks" / stack / "checkout"
 
     def summary(self, stack: str) -> Path:
-        """What the last run of a stack did."""
+        """The summary of a stack's last run."""
         return self.path / "stacks" / stack / "summary.json"
 
     def prepare(self) -> None:
-        """Create what every stack shares."""
+        """Create the files and folders that all stacks share."""
         self.state.mkdir(parents=True, exist_ok=True)
         self.home.mkdir(exist_ok=True)
         self.kubeconfig.touch()
@@ -61,7 +72,7 @@ class Folder:
             _link(plugins, own)
 
     def mend(self, stack: str) -> None:
-        """Remove what a killed engine left half-written of a stack in its local backend.
+        """Remove the files of a stack that a killed engine left half-written in its local backend.
 
         The backend renames a finished state into its place, but writes the file of attributes beside it in place; an
         empty one makes the state unreadable (engine 3.259, seen on 2026-11-21), and a missing one does not matter.
@@ -86,19 +97,22 @@ class Folder:
         """
         checkout = self.checkout(stack)
         stacks = checkout / STACKS_FOLDER
-        kept = checkout.parent / "salt"
-        salt = kept.read_text(encoding="utf-8") if kept.exists() else None
+        salt_file = checkout.parent / "salt"
+        salt = salt_file.read_text(encoding="utf-8") if salt_file.exists() else None
         shutil.rmtree(stacks, ignore_errors=True)
         shutil.copytree(self.root / STACKS_FOLDER, stacks)
         for path in stacks.glob("Pulumi.*.yaml"):
-            own = salt if stack_name(path) == stack else None
+            own_salt = salt if stack_name(path) == stack else None
             lift = stack_name(path) == lift_protection
-            text = sandboxed(path.read_text(encoding="utf-8"), salt=own, lift_protection=lift)
+            text = sandboxed(path.read_text(encoding="utf-8"), salt=own_salt, lift_protection=lift)
             path.write_text(text, encoding="utf-8")
         if salt and not (own_file := checkout / stack_file(stack)).exists():
             own_file.write_text(f"encryptionsalt: {salt}\n", encoding="utf-8")  # a destroy needs no more of it
         shutil.copy(self.root / "__main__.py", checkout / "__main__.py")
-        (checkout / "Pulumi.yaml").write_text(_project(self.root, config), encoding="utf-8")
+        # With ``config`` as the project's own, stack files stay as they are.
+        project = yaml.safe_load((self.root / "Pulumi.yaml").read_text(encoding="utf-8"))
+        project["config"] = {**project.get("config", {}), **{key: {"value": value} for key, value in config.items()}}
+        (checkout / "Pulumi.yaml").write_text(yaml.safe_dump(project, sort_keys=False), encoding="utf-8")
         for name in _LINKED:
             if (self.root / name).is_dir():
                 _link(checkout / name, self.root / name)
@@ -106,8 +120,8 @@ class Folder:
         return checkout
 
     def keep_salt(self, stack: str) -> None:
-        """Keep what the engine wrote into a copied stack file when it made the stack; later copies need it."""
-        file = self.checkout(stack) / STACKS_FOLDER / f"Pulumi.{stack}.yaml"
+        """Keep the salt that the engine wrote into a copied stack file when it created the stack, for later copies."""
+        file = self.checkout(stack) / stack_file(stack)
         salt = salt_of(file.read_text(encoding="utf-8"))
         if salt:
             (self.checkout(stack).parent / "salt").write_text(salt, encoding="utf-8")
@@ -117,14 +131,14 @@ class Folder:
         return sorted((self.state / ".pulumi" / "locks" / "organization" / PROJECT / stack).glob("*.json"))
 
     def resources(self, stack: str) -> list[dict[str, Any]]:
-        """Return what a stack's state holds; nothing where it was never up."""
+        """Return the resources of a stack's state; none where it was never up."""
         return list(self._deployment(stack).get("resources") or ())
 
     def pending(self, stack: str) -> list[dict[str, Any]]:
         """Return the operations that were under way when the last run of a stack ended, or its last resume began."""
         path = self.checkout(stack).parent / "pending.json"
-        kept = read_json(path) if path.exists() else []
-        return [*kept, *(self._deployment(stack).get("pending_operations") or ())]
+        remembered = read_json(path) if path.exists() else []
+        return [*remembered, *(self._deployment(stack).get("pending_operations") or ())]
 
     def remember(self, stack: str, operations: list[dict[str, Any]]) -> None:
         """Keep pending operations apart from the state, which forgets them when a resume begins; none to forget."""
@@ -136,16 +150,17 @@ class Folder:
 
     def stacks(self) -> list[str]:
         """Return the stacks that have a state."""
-        found = (self.state / ".pulumi" / "stacks" / PROJECT).glob("*.json")
-        return sorted(path.stem for path in found)
+        states = (self.state / ".pulumi" / "stacks" / PROJECT).glob("*.json")
+        return sorted(path.stem for path in states)
 
     def readers(self, environment: str) -> list[str]:
-        """Return the stacks whose state reads what an environment exports, also those whose file is gone."""
+        """Return the stacks whose state reads an environment's exports, also those without a file."""
         return [
             stack
             for stack in self.stacks()
-            for each in self.resources(stack)
-            if each["type"] == _REFERENCE and each.get("inputs", {}).get("name", "").rpartition("/")[2] == environment
+            for resource in self.resources(stack)
+            if resource["type"] == _REFERENCE
+            and resource.get("inputs", {}).get("name", "").rpartition("/")[2] == environment
         ]
 
     @contextmanager
@@ -164,21 +179,18 @@ class Folder:
 
     def _deployment(self, stack: str) -> dict[str, Any]:
         path = self.state / ".pulumi" / "stacks" / PROJECT / f"{stack}.json"
-        if not path.exists():
-            return {}
-        latest = read_json(path)["checkpoint"].get("latest")
-        found: dict[str, Any] = latest or {}
-        return found
+        latest: dict[str, Any] = (read_json(path)["checkpoint"].get("latest") if path.exists() else None) or {}
+        return latest
 
 
 def stack_file(stack: str) -> str:
-    """Return where a stack's file is, from the repository."""
+    """Return the path of a stack's file, from the repository."""
     return f"{STACKS_FOLDER}/Pulumi.{stack}.yaml"
 
 
-def folder_at(root: Path, workspace: Path | None) -> Folder:
+def folder_at(root: Path, workspace: Path | None) -> SandboxFolder:
     """Return the sandbox of a repository, in a folder of its own where a person named none."""
-    return Folder(root, workspace.resolve() if workspace else root / NAME)
+    return SandboxFolder(root, workspace.resolve() if workspace else root / NAME)
 
 
 def is_alive(pid: int) -> bool:
@@ -198,13 +210,6 @@ def persons_home() -> Path:
     return Path(os.environ.get("PULUMI_HOME") or Path.home() / ".pulumi")
 
 
-def _project(root: Path, config: Mapping[str, str]) -> str:
-    """Return Pulumi.yaml with ``config`` as the project's own, which leaves stack files as they are."""
-    project = yaml.safe_load((root / "Pulumi.yaml").read_text(encoding="utf-8"))
-    project["config"] = {**project.get("config", {}), **{key: {"value": value} for key, value in config.items()}}
-    return yaml.safe_dump(project, sort_keys=False)
-
-
 def _link(link: Path, target: Path) -> None:
     if link.is_symlink():
         if link.readlink() == target:
@@ -213,3 +218,89 @@ def _link(link: Path, target: Path) -> None:
     elif link.exists():
         return
     link.symlink_to(target)
+
+
+class Edit(NamedTuple):
+    """A part of the text, and its replacement."""
+
+    start: int
+    end: int
+    text: str
+
+
+def sandboxed(text: str, *, salt: str | None = None, lift_protection: bool = False) -> str:
+    """Return a stack file for the sandbox: without secrets, credentials and endpoints of a real cloud.
+
+    The text is edited in place, so that findings name the lines of the file that the person wrote. ``salt`` is the
+    ``encryptionsalt`` that its state was created with. ``lift_protection`` turns an environment's
+    ``deletion_protection`` off. Raises CannotRun for a file that is not YAML, or is written so that it cannot be
+    edited.
+    """
+    try:
+        root = yaml.compose(text, Loader=yaml.CSafeLoader)
+    except yaml.YAMLError as error:
+        raise CannotRun(f"a stack file is not YAML: {error}") from error
+    edits = list(_edits(text, root, lift_protection)) if isinstance(root, yaml.MappingNode) else []
+    for edit in sorted(edits, reverse=True):
+        text = text[: edit.start] + edit.text + text[edit.end :]
+    return text if salt is None else f"{text.rstrip()}\nencryptionsalt: {salt}\n"
+
+
+def salt_of(text: str) -> str | None:
+    """Return the ``encryptionsalt`` that the engine wrote into a stack file."""
+    salt = re.search(r"^encryptionsalt: (\S+)$", text, re.MULTILINE)
+    return salt[1] if salt else None
+
+
+def _edits(text: str, root: yaml.MappingNode, lift: bool) -> Iterator[Edit]:
+    for key, value in root.value:
+        if key.value in _ENGINES_OWN:
+            yield _comment(text, root, key, value)
+        elif key.value == "config" and isinstance(value, yaml.MappingNode):
+            yield from _config(text, value, lift)
+
+
+def _config(text: str, config: yaml.MappingNode, lift: bool) -> Iterator[Edit]:
+    for key, value in config.value:
+        if _REAL_CLOUD.match(key.value):
+            yield _comment(text, config, key, value)
+            continue
+        yield from (Edit(*_extent(text, node), SECRET) for node in _secrets(value))
+        if lift and key.value == ENVIRONMENT and isinstance(value, yaml.MappingNode) and value.value:
+            yield _unprotected(value)
+
+
+def _secrets(node: yaml.Node) -> Iterator[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        if [key.value for key, _ in node.value] == ["secure"]:
+            yield node
+            return
+        for _, value in node.value:
+            yield from _secrets(value)
+    elif isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            yield from _secrets(item)
+
+
+def _unprotected(section: yaml.MappingNode) -> Edit:
+    for key, value in section.value:
+        if key.value == "deletion_protection":
+            return Edit(value.start_mark.index, value.end_mark.index, "false")
+    first = section.value[0][0].start_mark
+    after = ", " if section.flow_style else "\n" + " " * first.column
+    return Edit(first.index, first.index, f"deletion_protection: false{after}")
+
+
+def _comment(text: str, parent: yaml.MappingNode, key: yaml.Node, value: yaml.Node) -> Edit:
+    if parent.flow_style:
+        raise CannotRun(
+            f"{key.value} stands in a mapping in braces; write one key a line, so that a copy can leave it out."
+        )
+    start, end = key.start_mark.index, _extent(text, value)[1]
+    return Edit(start, end, "\n".join(f"# {line}" for line in text[start:end].split("\n")))
+
+
+def _extent(text: str, node: Any) -> tuple[int, int]:
+    """Return where a value begins and ends; a block node's own end is where the next thing begins."""
+    start, end = node.start_mark.index, node.end_mark.index
+    return start, start + len(text[start:end].rstrip())

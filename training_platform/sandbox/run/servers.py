@@ -1,15 +1,18 @@
-"""The stand-ins that a run needs, in this process or the ones that ``sandbox serve`` serves."""
+"""The stand-ins that a run needs, in this process or in the one of ``sandbox serve``."""
 
 from __future__ import annotations
 
 import errno
 import json
 import os
+import shutil
+import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import Any, Final
 
 from training_platform.config.reading.clock import today
@@ -17,19 +20,20 @@ from training_platform.config.workspace import Workspace
 from training_platform.quota.snapshot import read_snapshots
 from training_platform.sandbox.cloud.http.server import serve as serve_cloud
 from training_platform.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.sandbox.cloud.state.cloud import Settings
+from training_platform.sandbox.cloud.state.cloud import REAL_DURATIONS, Settings
 from training_platform.sandbox.cloud.state.quota import Projects
 from training_platform.sandbox.cloud.state.store import Store
 from training_platform.sandbox.files import read_json
-from training_platform.sandbox.kubernetes.api_servers import ControlPlanes
+from training_platform.sandbox.kubernetes.api_servers import API_SERVER, ETCD, ControlPlanes
 from training_platform.sandbox.kubernetes.api_store import ApiStore
 from training_platform.sandbox.kubernetes.controllers import ReleaseControllers, find_binaries
 from training_platform.sandbox.kubernetes.nodes import NodePool, node_objects
 from training_platform.sandbox.kubernetes.plugin import serve as serve_kubernetes
 from training_platform.sandbox.kubernetes.store import ObjectStore
-from training_platform.sandbox.run.folder import Folder, is_alive
-from training_platform.sandbox.run.problems import CannotRun
+from training_platform.sandbox.run.folder import CannotRun, SandboxFolder, is_alive
 
+ASSETS: Final = "KUBEBUILDER_ASSETS"  # as the tools of kubernetes-sigs/controller-runtime call it
+TOKEN: Final = "dummy"  # noqa: S105 # the local cloud asks for a token, whichever
 # Of the shortest operation: with more, a run spends a noticeable part of its time asleep between two polls.
 POLL_SHARE: Final = 0.02
 SHORTEST_POLL: Final = 0.05  # seconds; below it, polling itself is what keeps the processors busy
@@ -49,53 +53,25 @@ class Servers:
     controllers: Sequence[str] = ()  # beside each API server
 
 
-def poll_interval(durations: Mapping[str, float]) -> str:
-    """Return ``gcp:pollInterval`` for operations of these lengths in seconds, as Go writes it: ``0.2s``."""
-    real = [each for each in durations.values() if each > 0]
-    seconds = min(LONGEST_POLL, max(SHORTEST_POLL, POLL_SHARE * min(real, default=0)))
-    return f"{round(seconds * 1000)}ms"
-
-
-def provider_settings(durations: Mapping[str, float]) -> dict[str, str]:
-    """Return the settings of a gcp provider that waits for this cloud, and not as it would wait for Google's."""
-    return {"gcp:batching": BATCHING, "gcp:pollInterval": poll_interval(durations)}
-
-
-def make_cloud(folder: Folder, workspace: Workspace, durations: Mapping[str, float]) -> LocalCloud:
-    """Return the local cloud as its file has it: projects of all stacks, networks and keys, the repository's quotas.
-
-    A project that no file names any more is there as long as something is in it: a stack may be on its way out.
-    """
-    snapshots = read_snapshots(folder.root, today(folder.root)).by_project
-    store = Store(folder.cloud)
-    known = {project for stack in workspace.stacks.values() if (project := workspace.project_of(stack))}
-    known |= {
-        project for _, home in workspace.environments() if home.encryption for project in home.encryption.projects
-    }
-    known |= {home.host_project for _, home in workspace.environments() if home.host_project}
-    known |= {record.project for record in store.all() if record.project}
-    return LocalCloud(Projects(snapshots, known), store=store, settings=Settings(durations=dict(durations)))
-
-
 @contextmanager
 def running(
-    folder: Folder,
+    folder: SandboxFolder,
     workspace: Workspace,
     *,
     durations: Mapping[str, float],
     crds: Sequence[Path],
     programs: Path | None,
 ) -> Iterator[Servers]:
-    """Give the servers that ``sandbox serve`` runs, else serve for as long as the block runs.
+    """Give the servers of ``sandbox serve`` where it runs, else serve for as long as the block runs.
 
-    Raises CannotRun for what only a server of one's own could be told.
+    Raises CannotRun for options that only a server of one's own could be given.
     """
     shared = served(folder)
     if shared is not None:
-        given = [name for name, value in (("--duration", durations), ("--crds", crds)) if value]
-        if given:
+        options = [name for name, value in (("--duration", durations), ("--crds", crds)) if value]
+        if options:
             raise CannotRun(
-                f"{' and '.join(given)} cannot be set for one run while `training-platform sandbox serve` runs: "
+                f"{' and '.join(options)} cannot be set for one run while `training-platform sandbox serve` runs: "
                 "stop it, or give it the option."
             )
         yield shared
@@ -106,7 +82,7 @@ def running(
 
 @contextmanager
 def serving(
-    folder: Folder,
+    folder: SandboxFolder,
     workspace: Workspace,
     *,
     durations: Mapping[str, float],
@@ -138,17 +114,34 @@ def serving(
         raise CannotRun(f"the server cannot listen on port {port}: {error.strerror}.") from error
 
 
+def make_cloud(folder: SandboxFolder, workspace: Workspace, durations: Mapping[str, float]) -> LocalCloud:
+    """Return the local cloud as its file has it: projects of all stacks, networks and keys, the repository's quotas.
+
+    A project that no file names any more exists for as long as it holds something: a stack may be on its way out.
+    """
+    snapshots = read_snapshots(folder.root, today(folder.root)).by_project
+    store = Store(folder.cloud)
+    known = {project for stack in workspace.stacks.values() if (project := workspace.project_of(stack))}
+    known |= {
+        project for _, home in workspace.environments() if home.encryption for project in home.encryption.projects
+    }
+    known |= {home.host_project for _, home in workspace.environments() if home.host_project}
+    known |= {record.project for record in store.all() if record.project}
+    return LocalCloud(Projects(snapshots, known), store=store, settings=Settings(durations=dict(durations)))
+
+
 @contextmanager
 def _api_store(
-    folder: Folder, programs: Path | None, crds: Sequence[Path], releases: ObjectStore, cloud: LocalCloud
+    folder: SandboxFolder, programs: Path | None, crds: Sequence[Path], releases: ObjectStore, cloud: LocalCloud
 ) -> Iterator[ApiStore | None]:
     if programs is None:
         yield None
         return
+    nodes = partial(cluster_nodes, cloud.store)
     with (
         ControlPlanes(programs, folder.api_servers) as planes,
-        ReleaseControllers(planes, find_binaries(programs), releases, partial(cluster_nodes, cloud.store)) as operators,
-        ApiStore(planes, crds, operators) as store,
+        ReleaseControllers(planes, find_binaries(programs), releases, nodes) as controllers,
+        ApiStore(planes, crds, controllers) as store,
     ):
         yield store
 
@@ -161,29 +154,112 @@ def cluster_nodes(store: Store, cluster: str) -> dict[str, dict[str, Any]]:
     return node_objects(NodePool(name, pool.id, pool.body, pool.meta.get("nodes", 0)) for pool in pools)
 
 
+def api_server_programs(folder: SandboxFolder, *, asked_for: bool) -> Path | None:
+    """Return the folder of etcd and kube-apiserver, or None where the stand-in keeps objects in its own file.
+
+    A sandbox keeps the kind of store that it began with. Raises CannotRun where objects are in the file, or a program
+    is missing from the folder that ``KUBEBUILDER_ASSETS`` names.
+    """
+    if not asked_for and not folder.api_servers.exists():
+        return None
+    if not folder.api_servers.exists() and ObjectStore(folder.kubernetes).clusters():
+        raise CannotRun(
+            f"{folder.path} has its Kubernetes objects in the stand-in: name another --workspace for --api-server."
+        )
+    programs = Path(os.environ.get(ASSETS) or "-")
+    missing = [name for name in (ETCD, API_SERVER) if shutil.which(name, path=str(programs)) is None]
+    if missing:
+        raise CannotRun(
+            f"a real API server needs {' and '.join(missing)} in the folder that {ASSETS} names: run "
+            f"`setup-envtest use -p env` of kubernetes-sigs/controller-runtime, which gets them and prints the setting."
+        )
+    return programs.resolve()
+
+
 @contextmanager
-def announced(folder: Folder, servers: Servers) -> Iterator[None]:
+def announced(folder: SandboxFolder, servers: Servers) -> Iterator[None]:
     """Let other commands find these servers for as long as the block runs."""
-    place = _announcement(folder)
-    about = {"pid": os.getpid(), "cloud": servers.cloud, "kubernetes": servers.kubernetes}
-    told = {"durations": dict(servers.durations), "controllers": list(servers.controllers)}
-    place.write_text(json.dumps({**about, **told}), encoding="utf-8")
+    file = _announcement(folder)
+    ports = {"pid": os.getpid(), "cloud": servers.cloud, "kubernetes": servers.kubernetes}
+    settings = {"durations": dict(servers.durations), "controllers": list(servers.controllers)}
+    file.write_text(json.dumps({**ports, **settings}), encoding="utf-8")
     try:
         yield
     finally:
-        place.unlink(missing_ok=True)
+        file.unlink(missing_ok=True)
 
 
-def served(folder: Folder) -> Servers | None:
+def served(folder: SandboxFolder) -> Servers | None:
     """Return the servers that ``sandbox serve`` runs for this folder; None where none does, or it was killed."""
-    place = _announcement(folder)
-    if not place.exists():
+    file = _announcement(folder)
+    if not file.exists():
         return None
-    about = read_json(place)
-    if not is_alive(about["pid"]):
+    content = read_json(file)
+    if not is_alive(content["pid"]):
         return None
-    return Servers(about["cloud"], about["kubernetes"], about["durations"], tuple(about.get("controllers", ())))
+    controllers = tuple(content.get("controllers", ()))
+    return Servers(content["cloud"], content["kubernetes"], content["durations"], controllers)
 
 
-def _announcement(folder: Folder) -> Path:
+def _announcement(folder: SandboxFolder) -> Path:
     return folder.path / "server.json"
+
+
+def provider_settings(durations: Mapping[str, float]) -> dict[str, str]:
+    """Return the settings of a gcp provider that waits for this cloud, and not as it would wait for Google's."""
+    return {"gcp:batching": BATCHING, "gcp:pollInterval": poll_interval(durations)}
+
+
+def poll_interval(durations: Mapping[str, float]) -> str:
+    """Return ``gcp:pollInterval`` for operations of these lengths in seconds, as Go writes it: ``0.2s``."""
+    shortest = min((seconds for seconds in durations.values() if seconds > 0), default=0)
+    return f"{round(1000 * min(LONGEST_POLL, max(SHORTEST_POLL, POLL_SHARE * shortest)))}ms"
+
+
+def settings_lines(servers: Servers, endpoints: Mapping[str, str]) -> Iterator[str]:
+    """Yield the output of ``sandbox serve``: settings for a stack file that is run by hand against these servers."""
+    yield f"# The local cloud listens on http://127.0.0.1:{servers.cloud}/ until interrupted."
+    yield f"# The stand-in Kubernetes provider: export PULUMI_DEBUG_PROVIDERS=kubernetes:{servers.kubernetes}"
+    yield "config:"
+    for setting, url in endpoints.items():
+        yield f"  {setting}: {url}"
+    yield f"  gcp:accessToken: {TOKEN}"
+    for setting, value in provider_settings(servers.durations).items():
+        yield f"  {setting}: {value}"
+
+
+def wait_for_the_end() -> None:
+    """Return when the process is told to stop."""
+    stopped = Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopped.set())
+    stopped.wait()
+
+
+def parse_durations(texts: Sequence[str]) -> dict[str, float]:
+    """Return seconds by kind from ``container.clusters=6``, ``*=1``, or ``real``, roughly the times at Google.
+
+    ``real/100`` is a hundredth of that. Later ones win. Raises CannotRun for anything else.
+    """
+    durations: dict[str, float] = {}
+    for text in texts:
+        kind, _, seconds = text.partition("=")
+        base, _, divisor = text.partition("/")
+        number = _number(divisor or "1") if base == "real" else _number(seconds)
+        if number is None or (base == "real" and not number):
+            raise CannotRun(
+                f"--duration {text}: write a kind and seconds, container.clusters=6 or *=1, or real, or real/100."
+            )
+        if base == "real":
+            durations |= {name: value / number for name, value in REAL_DURATIONS.items()}
+        else:
+            durations[kind] = number
+    return durations
+
+
+def _number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if number >= 0 else None

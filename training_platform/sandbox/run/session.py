@@ -10,6 +10,7 @@ from typing import Any
 
 from pulumi.automation import PulumiCommand
 from rich.console import Console
+from rich.text import Text
 
 from training_platform.catalog.nearest import find_nearest
 from training_platform.checks.planning.order import PlanningError, plan_order
@@ -17,27 +18,38 @@ from training_platform.checks.planning.stack_plan import plan_stacks
 from training_platform.config.model.stack import Stack
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.sandbox.cloud.endpoints import endpoints
-from training_platform.sandbox.run.engine import tools
-from training_platform.sandbox.run.engine.engine import PARALLEL, Engine, open_engine
-from training_platform.sandbox.run.engine.environment import engine_environment, without_personal_settings
-from training_platform.sandbox.run.engine.protection import ENABLED, protected
-from training_platform.sandbox.run.faults import Faults, check_scenario, fault_lines, playing, remove, unprotect
-from training_platform.sandbox.run.folder import Folder
-from training_platform.sandbox.run.kubernetes import api_server_programs, kubernetes_notes
-from training_platform.sandbox.run.problems import CannotRun, RunFailed
-from training_platform.sandbox.run.recovery.half_made import half_made, without_others
-from training_platform.sandbox.run.recovery.pending_creates import Holdings, clusters_of, holdings, pending_creates
-from training_platform.sandbox.run.reports import progress
-from training_platform.sandbox.run.reports.critical_path import needs_of, reversed_needs
-from training_platform.sandbox.run.reports.status import quota_rows
-from training_platform.sandbox.run.reports.summary import Summary, as_json, summarize
-from training_platform.sandbox.run.reports.timeline import Timeline
-from training_platform.sandbox.run.servers import Servers, provider_settings, running
+from training_platform.sandbox.run.engine import (
+    ENABLED,
+    PARALLEL,
+    Engine,
+    engine_environment,
+    open_engine,
+    protected,
+    pulumi_command,
+    require_gcp,
+    without_personal_settings,
+)
+from training_platform.sandbox.run.faults import FaultControl, check_scenario, fault_lines, playing, remove, unprotect
+from training_platform.sandbox.run.folder import CannotRun, SandboxFolder
+from training_platform.sandbox.run.recovery import Holdings, clusters_of, find_half_made, find_pending_creates, holdings
+from training_platform.sandbox.run.reports import (
+    RunFailed,
+    Summary,
+    Timeline,
+    as_json,
+    live_progress,
+    needs_of,
+    patient,
+    reversed_needs,
+    summarize,
+)
+from training_platform.sandbox.run.servers import Servers, api_server_programs, provider_settings, running
+from training_platform.sandbox.run.status import kubernetes_notes, quota_rows
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
-    """What a person can say about a run; durations are seconds by kind of the local cloud, ``container.clusters``."""
+class RunOptions:
+    """A person's options for a run; durations are seconds by kind of the local cloud, ``container.clusters``."""
 
     durations: Mapping[str, float] = field(default_factory=dict)
     parallel: int = PARALLEL
@@ -48,13 +60,13 @@ class Options:
 
 @dataclass(frozen=True)
 class Session:
-    """Everything that a run needs, found and started. ``say`` tells a person what comes next."""
+    """Everything that a run needs, found and started. ``say`` tells a person the next step."""
 
-    folder: Folder
+    folder: SandboxFolder
     workspace: Workspace
     servers: Servers
     command: PulumiCommand
-    options: Options
+    options: RunOptions
     console: Console
     say: Callable[[str], None]
 
@@ -69,27 +81,32 @@ class Session:
             yield self._run(name, "up", engine.up, notes=notes)
 
     def preview(self, name: str) -> Summary:
-        """Say what an ``up`` would do. Raises CannotRun where a team's environment is not up."""
-        self._require_environment(name)
+        """Report what an ``up`` would do. Raises CannotRun where a team's environment is not up."""
+        stack = self.workspace.stacks[name]
+        if stack.team and not self.is_up(stack.environment_name):
+            raise CannotRun(
+                f"{name} reads what {stack.environment_name} exports, which is not up in this sandbox: run "
+                f"`training-platform sandbox up {stack.environment_name}` first."
+            )
         with self.engine(name) as engine:
             return self._run(name, "preview", engine.preview)
 
     def refresh(self, name: str) -> Summary:
-        """Take what the cloud holds into the state."""
+        """Take the cloud's resources as they are into the state."""
         with self.engine(name) as engine:
             return self._run(name, "refresh", engine.refresh)
 
     def destroy(self, name: str, *, lift: bool = False) -> Summary:
-        """Delete everything of a stack. Raises RunFailed where it is protected, or a team still lives in it."""
+        """Delete everything of a stack. Raises RunFailed where it is protected, or a team's stack is up in it."""
         self._refuse_destroy(name, lift)
         notes = self._lifted(name) if lift else []
         with self.engine(name) as engine:
             return self._run(name, "destroy", engine.destroy, notes=notes)
 
     def is_up(self, name: str) -> bool:
-        """Whether a stack's state has what the program exports, which is written last."""
+        """Whether a stack's state has the program's exports, which are written last."""
         resources = self.folder.resources(name)
-        return any(each.get("outputs") for each in resources if each["type"] == "pulumi:pulumi:Stack")
+        return any(resource.get("outputs") for resource in resources if resource["type"] == "pulumi:pulumi:Stack")
 
     @contextmanager
     def engine(self, name: str, *, lift: bool = False) -> Iterator[Engine]:
@@ -118,13 +135,13 @@ class Session:
     def _run(self, name: str, command: str, call: Callable[[Timeline], None], notes: Sequence[str] = ()) -> Summary:
         """Run a command and leave its summary in the folder; where it fails, the summary is left all the same."""
         before = self.folder.resources(name)
-        faults = Faults(self.servers.cloud)
-        hits = {each["name"]: each["fired"] for each in faults.listed()}
+        faults = FaultControl(self.servers.cloud)
+        hits = {fault["name"]: fault["fired"] for fault in faults.listed()}
         timeline = Timeline()
         problem: RunFailed | None = None
         total = self._total(name, command, len(before))
         stack = self.workspace.stacks.get(name)
-        with progress.patient(self.say), progress.shown(self.console, f"{command} {name}", timeline, total):
+        with patient(self.say), live_progress(self.console, f"{command} {name}", timeline, total):
             try:
                 call(timeline)
             except RunFailed as error:
@@ -147,7 +164,11 @@ class Session:
         if command == "up":
             self.folder.remember(name, timeline.failed_creates if problem else [])
         if problem is not None:
-            raise RunFailed(str(problem) + _way_on(name, timeline), summary)
+            message = str(problem)
+            if timeline.failed_creates:  # another ``up`` might find in its way the resources that they left behind
+                resume = f"`training-platform sandbox up {name} --resume`"
+                message += f"\nTo go on: {resume}, which first clears away what is half made."
+            raise RunFailed(message, summary)
         return summary
 
     def _total(self, name: str, command: str, kept: int) -> int | None:
@@ -155,61 +176,52 @@ class Session:
         if kept or not self.console.is_terminal or command not in {"up", "preview"}:
             return kept or None
         try:
-            plans = {each.name: plan for each, plan in plan_stacks(self.workspace, plan_order(self.workspace, [name]))}
+            plans = {
+                stack.name: plan for stack, plan in plan_stacks(self.workspace, plan_order(self.workspace, [name]))
+            }
         except PlanningError:
             return None  # the engine runs into the same, and says more
         return len(plans[name].resources)
 
     def _resumed(self, name: str, engine: Engine) -> list[str]:
-        """Take over from a killed run: lift its lock, and take what it had begun to create into the state."""
-        notes = self._unlocked(name, engine)
-        operations = self.folder.pending(name)
-        notes += self._cleared(name, engine, operations)
-        if not operations:
-            return notes
-        found = pending_creates(operations, self._held(name), clusters_of(self.folder.resources(name)))
-        made = [each for each in found if each.id is not None]
-        self.say(f"resuming: {len(made)} of {len(found)} creates under way had taken place")
-        self.folder.remember(name, operations)
-        engine.settle_pending(found)
-        self.folder.remember(name, [])
-        notes += [f"Resumed: imported {each.name} as {each.id}." for each in made]
-        lost = [each.name for each in found if each.id is None]
-        return notes + ([f"Resumed: to be created anew: {', '.join(lost)}."] if lost else [])
-
-    def _cleared(self, name: str, engine: Engine, operations: Sequence[Mapping[str, Any]]) -> list[str]:
-        """Delete what failed creates left half-made, so that it is made anew."""
-        found = half_made(self.folder.resources(name), operations, self._held(name))
-        for each in found:
-            remove(self.servers.cloud, each.id)
-        gone = [f"--target={each.urn}" for each in found if each.in_state]
-        if gone:  # a refresh forgets what others depend on too, which `pulumi state delete` refuses
-            engine.run("refresh", "--yes", "--skip-preview", *gone)
-        return [f"Resumed: deleted {each.name}, which was half made." for each in found]
-
-    def _held(self, name: str) -> Holdings:
-        """Return what the stand-ins hold, but for what other stacks own."""
-        others = [each for stack in self.folder.stacks() if stack != name for each in self.folder.resources(stack)]
-        return without_others(holdings(self.folder), others)
-
-    def _unlocked(self, name: str, engine: Engine) -> list[str]:
+        """Take over from a killed run: lift its lock, and import the creates that took place into the state."""
+        notes = []
         pid = self.folder.holder(name)
         if pid is not None:
             raise CannotRun(
                 f"the run that holds the lock of {name} is still under way, as process {pid}: end it first."
             )
-        if not self.folder.locks(name):
-            return []
-        engine.cancel()
-        return ["Resumed: lifted the lock of the killed run."]
+        if self.folder.locks(name):
+            engine.cancel()
+            notes.append("Resumed: lifted the lock of the killed run.")
+        operations = self.folder.pending(name)
+        notes += self._cleared(name, engine, operations)
+        if not operations:
+            return notes
+        creates = find_pending_creates(operations, self._held(name), clusters_of(self.folder.resources(name)))
+        created = [create for create in creates if create.id is not None]
+        self.say(f"resuming: {len(created)} of {len(creates)} creates under way had taken place")
+        self.folder.remember(name, operations)
+        engine.settle_pending(creates)
+        self.folder.remember(name, [])
+        notes += [f"Resumed: imported {create.name} as {create.id}." for create in created]
+        lost = [create.name for create in creates if create.id is None]
+        return notes + ([f"Resumed: to be created anew: {', '.join(lost)}."] if lost else [])
 
-    def _require_environment(self, name: str) -> None:
-        stack = self.workspace.stacks[name]
-        if stack.team and not self.is_up(stack.environment_name):
-            raise CannotRun(
-                f"{name} reads what {stack.environment_name} exports, which is not up in this sandbox: run "
-                f"`training-platform sandbox up {stack.environment_name}` first."
-            )
+    def _cleared(self, name: str, engine: Engine, operations: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Delete the half-made resources of failed creates, so that they are created anew."""
+        broken = find_half_made(self.folder.resources(name), operations, self._held(name))
+        for resource in broken:
+            remove(self.servers.cloud, resource.id)
+        targets = [f"--target={resource.urn}" for resource in broken if resource.in_state]
+        if targets:  # a refresh forgets resources that others depend on too, which `pulumi state delete` refuses
+            engine.run("refresh", "--yes", "--skip-preview", *targets)
+        return [f"Resumed: deleted {resource.name}, which was half made." for resource in broken]
+
+    def _held(self, name: str) -> Holdings:
+        """Return the stand-ins' contents, but for resources of other stacks."""
+        stacks = (stack for stack in self.folder.stacks() if stack != name)
+        return holdings(self.folder).without(resource for stack in stacks for resource in self.folder.resources(stack))
 
     def _refuse_destroy(self, name: str, lift: bool) -> None:
         if not self.folder.resources(name):
@@ -224,9 +236,9 @@ class Session:
             )
 
     def _lifted(self, name: str) -> list[str]:
-        """Take all protection from a stack, by an update of what is protected with ``deletion_protection: false``.
+        """Lift all protection of a stack, by an update of its protected resources with ``deletion_protection: false``.
 
-        Where the stack's file is gone, no program can say that: it is said in the state, and to the local cloud.
+        Without the stack's file no program can set that: it is set in the state, and in the local cloud.
         """
         resources = self.folder.resources(name)
         names = protected(resources)
@@ -236,47 +248,56 @@ class Session:
         if name not in self.workspace.stacks:
             with self.engine(name) as engine:
                 engine.lift()
-            for each in resources:
-                if (each.get("outputs") or {}).get(ENABLED):
-                    unprotect(self.servers.cloud, each["id"])
+            for resource in resources:
+                if (resource.get("outputs") or {}).get(ENABLED):
+                    unprotect(self.servers.cloud, resource["id"])
             return [f"Lifted the protection of {len(names)} resources in the state: {', '.join(names)}."]
         with self.engine(name, lift=True) as engine:
-            engine.up(Timeline(), target=[each["urn"] for each in resources if protected([each])])
+            engine.up(Timeline(), target=[resource["urn"] for resource in resources if protected([resource])])
             engine.unprotect()
-        said = f"Lifted the protection of {len(names)} resources, Pulumi's and the API's"
-        return [f"{said}, by an update with deletion_protection off: {', '.join(names)}."]
+        count = f"Lifted the protection of {len(names)} resources, Pulumi's and the API's"
+        return [f"{count}, by an update with deletion_protection off: {', '.join(names)}."]
 
 
 @contextmanager
 def session(
-    folder: Folder,
+    folder: SandboxFolder,
     names: Sequence[str],
-    options: Options,
+    options: RunOptions,
     *,
     console: Console,
     ask: Callable[[str], bool],
-    kept: bool = False,
+    by_state: bool = False,
 ) -> Iterator[Session]:
     """Find tools, check stacks, start servers. Raises CannotRun, or RunFailed where a stack file is rejected.
 
-    ``kept`` says that a stack without a file, or with one that is rejected, will do that has a state, to be destroyed.
+    With ``by_state`` a stack that has a state needs no file, or may have one that is rejected: it is to be destroyed.
     """
     if options.scenario is not None:
         check_scenario(options.scenario)
-    command = tools.pulumi_command(ask)
-    tools.require_gcp()
+    command = pulumi_command(ask)
+    require_gcp()
     workspace = read_stacks(folder.root, [])
-    by_state = {name for name in names if kept and name in folder.stacks() and not _is_taken(name, workspace)}
-    _require(workspace, [name for name in names if name not in by_state])
-    kept_stacks = {name: stack for name, stack in workspace.stacks.items() if name not in by_state}
-    workspace = replace(workspace, stacks=kept_stacks)
+    without_file = set()
+    for name in names if by_state else ():
+        stack = workspace.stacks.get(name)
+        if name in folder.stacks() and (stack is None or _rejections(stack, workspace)):
+            without_file.add(name)
+    _require(workspace, [name for name in names if name not in without_file])
+    stacks = {name: stack for name, stack in workspace.stacks.items() if name not in without_file}
+    workspace = replace(workspace, stacks=stacks)
     folder.prepare()
     programs = api_server_programs(folder, asked_for=options.api_server)
+
+    def say(text: str) -> None:
+        if console.is_terminal:
+            console.print(Text(text, style="dim"))
+
     with (
         running(folder, workspace, durations=options.durations, crds=options.crds, programs=programs) as servers,
         playing(servers.cloud, options.scenario),
     ):
-        yield Session(folder, workspace, servers, command, options, console, progress.status(console))
+        yield Session(folder, workspace, servers, command, options, console, say)
 
 
 def read_stacks(root: Path, names: Sequence[str]) -> Workspace:
@@ -300,19 +321,6 @@ def _require(workspace: Workspace, names: Iterable[str]) -> None:
             raise RunFailed("\n".join(findings))
 
 
-def _is_taken(name: str, workspace: Workspace) -> bool:
-    """Return whether a stack has a file that the model takes, with that of its environment."""
-    stack = workspace.stacks.get(name)
-    return stack is not None and not _rejections(stack, workspace)
-
-
 def _rejections(stack: Stack, workspace: Workspace) -> list[str]:
     home = workspace.stacks.get(stack.environment_name, stack)
-    return [str(each) for one in {stack.name: stack, home.name: home}.values() for each in one.findings]
-
-
-def _way_on(name: str, timeline: Timeline) -> str:
-    """Return what to do once creates have failed; another ``up`` might find in its way what they left behind."""
-    if not timeline.failed_creates:
-        return ""
-    return f"\nTo go on: `training-platform sandbox up {name} --resume`, which first clears away what is half made."
+    return [str(finding) for read in {stack.name: stack, home.name: home}.values() for finding in read.findings]

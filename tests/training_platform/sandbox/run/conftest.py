@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from training_platform.config.model.stack import PROJECT
-from training_platform.sandbox.run.folder import Folder
+from training_platform.sandbox.run.folder import SandboxFolder
 
 ROOT = Path(__file__).parents[4]
 STACK = """\
@@ -48,7 +48,7 @@ class Sandbox:
 
     def __init__(self, root: Path, *, program: Path = ROOT) -> None:
         """With ``program``, the checkout of another version, that version's command and program run."""
-        self.folder = Folder(root, root / ".sandbox")
+        self.folder = SandboxFolder(root, root / ".sandbox")
         self._command = [sys.executable, "-m", "training_platform.cli.main", "sandbox"]
         self._environment = {**os.environ, "PYTHONPATH": str(program)}
 

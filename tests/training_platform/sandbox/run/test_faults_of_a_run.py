@@ -12,12 +12,10 @@ from pulumi.automation.events import EngineEvent
 
 from tests.places import ORGANISATION
 from training_platform.cli.main import app
-from training_platform.sandbox.run.faults import Faults, fault_lines, playing
-from training_platform.sandbox.run.folder import Folder
-from training_platform.sandbox.run.problems import CannotRun
-from training_platform.sandbox.run.recovery.half_made import HalfMade, half_made, without_others
-from training_platform.sandbox.run.recovery.pending_creates import Holdings
-from training_platform.sandbox.run.reports.timeline import Timeline
+from training_platform.sandbox.run.faults import FaultControl, fault_lines, playing
+from training_platform.sandbox.run.folder import CannotRun, SandboxFolder
+from training_platform.sandbox.run.recovery import HalfMade, Holdings, find_half_made
+from training_platform.sandbox.run.reports import Timeline
 from training_platform.sandbox.run.servers import Servers, announced, running, serving
 from training_platform.sandbox.run.session import read_stacks
 
@@ -33,18 +31,18 @@ Command = Callable[..., tuple[int, str]]
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Folder:
-    return Folder(ORGANISATION, tmp_path / "sandbox")
+def folder(tmp_path: Path) -> SandboxFolder:
+    return SandboxFolder(ORGANISATION, tmp_path / "sandbox")
 
 
 @pytest.fixture
-def served(folder: Folder) -> Iterator[Servers]:
+def served(folder: SandboxFolder) -> Iterator[Servers]:
     with serving(folder, read_stacks(ORGANISATION, ()), durations={}) as servers, announced(folder, servers):
         yield servers
 
 
 @pytest.fixture
-def command(folder: Folder) -> Command:
+def command(folder: SandboxFolder) -> Command:
     def run(*args: str) -> tuple[int, str]:
         place = ["--root", str(ORGANISATION), "--workspace", str(folder.path)]
         result = CliRunner().invoke(app, ["sandbox", *args, *place])
@@ -68,7 +66,7 @@ def test_faults_of_a_server_are_added_listed_and_cleared(served: Servers, comman
     assert code == 2
     assert "there is no fault 'awy'. Nearest: away." in said
     assert command("faults", "clear", "away") == (0, "")
-    assert Faults(served.cloud).listed() == []
+    assert FaultControl(served.cloud).listed() == []
     assert command("faults", "clear") == (0, "")
 
 
@@ -92,7 +90,7 @@ def test_a_scenario_that_cannot_be_played_ends_with_2_before_anything_runs(
 
 
 def test_a_scenario_is_played_for_as_long_as_the_run(served: Servers, scenario: Path) -> None:
-    faults = Faults(served.cloud)
+    faults = FaultControl(served.cloud)
     with playing(served.cloud, scenario):
         assert [each["name"] for each in faults.listed()] == ["away"]
         faults.clear(["away"])
@@ -116,7 +114,7 @@ def test_what_a_fault_hit_in_this_run_is_told_and_what_it_hit_before_is_not() ->
     [({"durations": {"*": 1.0}}, "--duration cannot be"), ({"crds": (Path("crds"),)}, "--crds cannot be")],
 )
 def test_what_a_server_that_runs_could_not_be_told_is_refused(
-    folder: Folder, served: Servers, options: dict[str, Any], said: str
+    folder: SandboxFolder, served: Servers, options: dict[str, Any], said: str
 ) -> None:
     given = {"durations": {}, "crds": (), **options}
 
@@ -133,17 +131,17 @@ def test_a_pool_in_error_and_a_cluster_whose_create_failed_are_made_anew() -> No
     pool = {"urn": POOL, "type": "gcp:container/nodePool:NodePool", "id": "pool", "initErrors": ["failed"]}
     cluster = {"urn": CLUSTER, "type": "gcp:container/cluster:Cluster", "id": "cluster", "initErrors": ["failed"]}
 
-    assert half_made([pool], [], holding()) == []
-    assert half_made([pool], [], holding(pool="ERROR")) == [HalfMade(POOL, "pool", in_state=True)]
-    assert half_made([pool | {"initErrors": None}], [], holding(pool="ERROR")) == [
+    assert find_half_made([pool], [], holding()) == []
+    assert find_half_made([pool], [], holding(pool="ERROR")) == [HalfMade(POOL, "pool", in_state=True)]
+    assert find_half_made([pool | {"initErrors": None}], [], holding(pool="ERROR")) == [
         HalfMade(POOL, "pool", in_state=True)
     ]
     begun = {"type": "creating", "resource": {**pool, "custom": True, "inputs": POOL_INPUTS}}
-    assert half_made([pool | {"id": POOL_ID}], [begun], holding(pool="ERROR")) == [
+    assert find_half_made([pool | {"id": POOL_ID}], [begun], holding(pool="ERROR")) == [
         HalfMade(POOL, POOL_ID, in_state=True)
     ]
-    assert half_made([cluster], [], holding()) == [HalfMade(CLUSTER, "cluster", in_state=True)]
-    assert half_made([cluster | {"initErrors": []}], [], holding()) == []
+    assert find_half_made([cluster], [], holding()) == [HalfMade(CLUSTER, "cluster", in_state=True)]
+    assert find_half_made([cluster | {"initErrors": []}], [], holding()) == []
 
 
 def test_an_instance_in_error_that_pulumi_forgot_is_found_by_its_inputs_unless_another_stack_has_it() -> None:
@@ -151,8 +149,8 @@ def test_an_instance_in_error_that_pulumi_forgot_is_found_by_its_inputs_unless_a
     resource = {"urn": HOMES, "type": "gcp:filestore/instance:Instance", "inputs": inputs, "custom": True}
     operations = [{"type": "creating", "resource": resource}]
 
-    assert half_made([], operations, holding()) == [HalfMade(HOMES, HOMES_ID, in_state=False)]
-    assert half_made([], operations, without_others(holding(), [{"id": HOMES_ID}])) == []
+    assert find_half_made([], operations, holding()) == [HalfMade(HOMES, HOMES_ID, in_state=False)]
+    assert find_half_made([], operations, holding().without([{"id": HOMES_ID}])) == []
 
 
 def test_a_create_that_failed_is_kept_with_its_inputs_as_a_pending_one_is() -> None:

@@ -12,12 +12,11 @@ import pytest
 import yaml
 
 from tests.places import ORGANISATION, ROOT
-from training_platform.sandbox.run.folder import Folder
-from training_platform.sandbox.run.problems import CannotRun
+from training_platform.sandbox.run.folder import CannotRun, SandboxFolder
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SandboxFolder:
     """A repository of a person who has plugins and is logged in."""
     root = tmp_path / "repository"
     root.mkdir()
@@ -28,7 +27,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
     (tmp_path / "home" / "plugins").mkdir(parents=True)
     (tmp_path / "home" / "credentials.json").write_text("{}")
     monkeypatch.setenv("PULUMI_HOME", str(tmp_path / "home"))
-    return Folder(root, root / ".sandbox")
+    return SandboxFolder(root, root / ".sandbox")
 
 
 def contents(root: Path) -> dict[str, bytes]:
@@ -36,7 +35,7 @@ def contents(root: Path) -> dict[str, bytes]:
     return {str(path.relative_to(root)): path.read_bytes() for path in files}
 
 
-def test_a_copy_and_what_an_engine_does_to_it_leave_the_repository_as_it_was(folder: Folder) -> None:
+def test_a_copy_and_what_an_engine_does_to_it_leave_the_repository_as_it_was(folder: SandboxFolder) -> None:
     before = contents(folder.root)
     folder.prepare()
 
@@ -49,7 +48,7 @@ def test_a_copy_and_what_an_engine_does_to_it_leave_the_repository_as_it_was(fol
     assert contents(folder.root) == before
 
 
-def test_the_engine_gets_the_persons_plugins_and_not_their_log_in(folder: Folder) -> None:
+def test_the_engine_gets_the_persons_plugins_and_not_their_log_in(folder: SandboxFolder) -> None:
     folder.prepare()
 
     assert (folder.home / "plugins").resolve() == folder.root.parent / "home" / "plugins"
@@ -57,7 +56,7 @@ def test_the_engine_gets_the_persons_plugins_and_not_their_log_in(folder: Folder
     assert folder.kubeconfig.read_text() == ""
 
 
-def test_a_copy_runs_in_this_environment_with_the_settings_beside_the_stacks_own(folder: Folder) -> None:
+def test_a_copy_runs_in_this_environment_with_the_settings_beside_the_stacks_own(folder: SandboxFolder) -> None:
     checkout = folder.copy("dev", {"gcp:pollInterval": "1s"})
 
     project = yaml.safe_load((checkout / "Pulumi.yaml").read_text())
@@ -67,7 +66,7 @@ def test_a_copy_runs_in_this_environment_with_the_settings_beside_the_stacks_own
     assert (checkout / "modules").resolve() == folder.root / "modules"
 
 
-def test_a_second_copy_has_the_salt_that_the_state_was_made_with_and_the_newest_text(folder: Folder) -> None:
+def test_a_second_copy_has_the_salt_that_the_state_was_made_with_and_the_newest_text(folder: SandboxFolder) -> None:
     file = folder.copy("dev", {}) / "stacks" / "Pulumi.dev.yaml"
     file.write_text(f"{file.read_text()}encryptionsalt: v1:abc\n")
     folder.keep_salt("dev")
@@ -81,21 +80,21 @@ def test_a_second_copy_has_the_salt_that_the_state_was_made_with_and_the_newest_
     assert "encryptionsalt" not in (file.parent / "Pulumi.prod.yaml").read_text()
 
 
-def test_protection_is_lifted_in_the_copy_of_one_environment(folder: Folder) -> None:
+def test_protection_is_lifted_in_the_copy_of_one_environment(folder: SandboxFolder) -> None:
     stacks = folder.copy("prod-vision", {}, lift_protection="prod") / "stacks"
 
     assert "deletion_protection: false" in (stacks / "Pulumi.prod.yaml").read_text()
     assert "deletion_protection: false" not in (stacks / "Pulumi.prod-vision.yaml").read_text()
 
 
-def test_two_commands_cannot_serve_one_folder(folder: Folder) -> None:
+def test_two_commands_cannot_serve_one_folder(folder: SandboxFolder) -> None:
     with folder.alone(), pytest.raises(CannotRun, match="sandbox serve"), folder.alone():
         pass
     with folder.alone():
         pass
 
 
-def test_a_state_is_read_with_what_was_under_way(folder: Folder) -> None:
+def test_a_state_is_read_with_what_was_under_way(folder: SandboxFolder) -> None:
     latest = {"resources": [{"urn": "a"}], "pending_operations": [{"type": "creating"}]}
     path = folder.state / ".pulumi" / "stacks" / "training-platform" / "dev.json"
     path.parent.mkdir(parents=True)
@@ -107,7 +106,7 @@ def test_a_state_is_read_with_what_was_under_way(folder: Folder) -> None:
     assert folder.resources("prod") == []
 
 
-def test_an_empty_file_of_attributes_is_taken_away_and_a_whole_one_stays(folder: Folder) -> None:
+def test_an_empty_file_of_attributes_is_taken_away_and_a_whole_one_stays(folder: SandboxFolder) -> None:
     stacks = folder.state / ".pulumi" / "stacks" / "training-platform"
     stacks.mkdir(parents=True)
     kept = {"dev.json": "{}", "dev.json.bak.attrs": "{}", "prod.json.attrs": ""}
@@ -119,7 +118,7 @@ def test_an_empty_file_of_attributes_is_taken_away_and_a_whole_one_stays(folder:
     assert {path.name for path in stacks.iterdir()} == kept.keys()
 
 
-def test_a_lock_is_held_while_its_process_is_there(folder: Folder) -> None:
+def test_a_lock_is_held_while_its_process_is_there(folder: SandboxFolder) -> None:
     locks = folder.state / ".pulumi" / "locks" / "organization" / "training-platform" / "dev"
     locks.mkdir(parents=True)
     (locks / "a.json").write_text(json.dumps({"pid": 4194304}))  # above the largest id that Linux gives
@@ -130,7 +129,7 @@ def test_a_lock_is_held_while_its_process_is_there(folder: Folder) -> None:
     assert folder.holder("dev") == os.getpid()
 
 
-def test_what_was_under_way_is_kept_until_a_resume_is_through(folder: Folder) -> None:
+def test_what_was_under_way_is_kept_until_a_resume_is_through(folder: SandboxFolder) -> None:
     folder.copy("dev", {})
 
     folder.remember("dev", [{"type": "creating"}])
@@ -139,13 +138,13 @@ def test_what_was_under_way_is_kept_until_a_resume_is_through(folder: Folder) ->
     assert folder.pending("dev") == []
 
 
-def keep_state(folder: Folder, stack: str, *resources: dict[str, object]) -> None:
+def keep_state(folder: SandboxFolder, stack: str, *resources: dict[str, object]) -> None:
     file = folder.state / ".pulumi" / "stacks" / "training-platform" / f"{stack}.json"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps({"checkpoint": {"latest": {"resources": resources}}}))
 
 
-def test_a_team_whose_file_is_gone_still_reads_its_environment(folder: Folder) -> None:
+def test_a_team_whose_file_is_gone_still_reads_its_environment(folder: SandboxFolder) -> None:
     name = "organization/training-platform/dev"
     keep_state(folder, "dev", {"type": "pulumi:pulumi:Stack"})
     keep_state(folder, "gone", {"type": "pulumi:pulumi:StackReference", "inputs": {"name": name}})
@@ -156,7 +155,7 @@ def test_a_team_whose_file_is_gone_still_reads_its_environment(folder: Folder) -
     assert folder.readers("prod") == []
 
 
-def test_a_stack_without_a_file_is_destroyed_with_the_salt_of_its_state(folder: Folder) -> None:
+def test_a_stack_without_a_file_is_destroyed_with_the_salt_of_its_state(folder: SandboxFolder) -> None:
     file = folder.copy("dev", {}) / "stacks" / "Pulumi.dev.yaml"
     file.write_text("encryptionsalt: v1:abc\n")
     folder.keep_salt("dev")

@@ -10,18 +10,18 @@ import pytest
 from tests.places import ORGANISATION
 from training_platform.config.model.stack import PROJECT
 from training_platform.sandbox.kubernetes.store import ObjectStore
-from training_platform.sandbox.run.folder import Folder
-from training_platform.sandbox.run.kubernetes import api_server_programs, kubernetes_notes
-from training_platform.sandbox.run.problems import CannotRun
+from training_platform.sandbox.run.folder import CannotRun, SandboxFolder
+from training_platform.sandbox.run.servers import api_server_programs
+from training_platform.sandbox.run.status import kubernetes_notes
 
 CLUSTER = "projects/p/locations/l/clusters/dev-a"
 PROVIDER = "urn:pulumi:dev::training-platform::pulumi:providers:kubernetes::a"
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Folder:
+def folder(tmp_path: Path) -> SandboxFolder:
     (tmp_path / "sandbox").mkdir()
-    return Folder(ORGANISATION, tmp_path / "sandbox")
+    return SandboxFolder(ORGANISATION, tmp_path / "sandbox")
 
 
 @pytest.fixture
@@ -35,11 +35,11 @@ def binaries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return found
 
 
-def keep_an_object(folder: Folder) -> None:
+def keep_an_object(folder: SandboxFolder) -> None:
     ObjectStore(folder.kubernetes).ensure_namespace(CLUSTER, "vision")
 
 
-def keep_a_state(folder: Folder) -> None:
+def keep_a_state(folder: SandboxFolder) -> None:
     state = folder.state / ".pulumi" / "stacks" / PROJECT
     state.mkdir(parents=True)
     resources = [
@@ -50,16 +50,16 @@ def keep_a_state(folder: Folder) -> None:
     (state / "dev.json").write_text(json.dumps({"checkpoint": {"latest": {"resources": resources}}}))
 
 
-def notes(folder: Folder) -> str:
+def notes(folder: SandboxFolder) -> str:
     return "\n".join(kubernetes_notes(folder, "dev", ()))
 
 
-def test_unless_told_otherwise_the_stand_in_keeps_objects(folder: Folder, binaries: Path) -> None:
+def test_unless_told_otherwise_the_stand_in_keeps_objects(folder: SandboxFolder, binaries: Path) -> None:
     assert api_server_programs(folder, asked_for=False) is None
 
 
 def test_api_servers_need_both_programs_in_the_named_folder(
-    folder: Folder, binaries: Path, monkeypatch: pytest.MonkeyPatch
+    folder: SandboxFolder, binaries: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert api_server_programs(folder, asked_for=True) == binaries
 
@@ -71,20 +71,20 @@ def test_api_servers_need_both_programs_in_the_named_folder(
         api_server_programs(folder, asked_for=True)
 
 
-def test_a_sandbox_with_api_servers_keeps_them(folder: Folder, binaries: Path) -> None:
+def test_a_sandbox_with_api_servers_keeps_them(folder: SandboxFolder, binaries: Path) -> None:
     folder.api_servers.mkdir()
 
     assert api_server_programs(folder, asked_for=False) == binaries
 
 
-def test_objects_of_one_sandbox_are_not_in_two_places(folder: Folder, binaries: Path) -> None:
+def test_objects_of_one_sandbox_are_not_in_two_places(folder: SandboxFolder, binaries: Path) -> None:
     keep_an_object(folder)
 
     with pytest.raises(CannotRun, match="in the stand-in: name another --workspace"):
         api_server_programs(folder, asked_for=True)
 
 
-def test_a_summary_says_how_many_objects_went_where_and_what_was_left_out(folder: Folder) -> None:
+def test_a_summary_says_how_many_objects_went_where_and_what_was_left_out(folder: SandboxFolder) -> None:
     keep_a_state(folder)
 
     assert "A stand-in for the kubernetes provider kept 1 Kubernetes object in 1 cluster." in notes(folder)
@@ -97,7 +97,7 @@ def test_a_summary_says_how_many_objects_went_where_and_what_was_left_out(folder
     assert "Not rendered: the charts of 1 Helm release: 1 kueue." in notes(folder)
 
 
-def test_a_summary_names_the_controllers_that_run_beside_api_servers(folder: Folder) -> None:
+def test_a_summary_names_the_controllers_that_run_beside_api_servers(folder: SandboxFolder) -> None:
     keep_a_state(folder)
     folder.api_servers.mkdir()
 

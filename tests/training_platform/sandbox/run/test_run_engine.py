@@ -12,7 +12,7 @@ import pytest
 
 from tests.training_platform.sandbox.run.conftest import STACK, Sandbox
 from training_platform.sandbox.cloud.state.store import Store
-from training_platform.sandbox.run.folder import Folder
+from training_platform.sandbox.run.folder import SandboxFolder
 
 pytestmark = [
     pytest.mark.engine,
@@ -21,17 +21,17 @@ pytestmark = [
 ]
 
 
-def held(folder: Folder) -> Counter[str]:
+def held(folder: SandboxFolder) -> Counter[str]:
     """Count what the local cloud holds, without what it notes of work, by name without random parts."""
     names = (each.name for each in Store(folder.cloud).all() if not re.search("/(operations|changes)/", each.name))
     return Counter(re.sub(r"-[0-9a-f]{7}$|\d{15,}", "", name) for name in names)
 
 
-def state(folder: Folder) -> set[tuple[str, str]]:
+def state(folder: SandboxFolder) -> set[tuple[str, str]]:
     return {(each["type"], each["urn"].split("::", 3)[-1]) for each in folder.resources("small")}
 
 
-def kinds(folder: Folder) -> set[str]:
+def kinds(folder: SandboxFolder) -> set[str]:
     return {name.split("/")[-2] for name in held(folder) if name.count("/") > 1}
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from tests.training_platform.sandbox.run.conftest import Sandbox, small
 from tests.training_platform.sandbox.run.test_run_engine import held, state
-from training_platform.sandbox.run.faults import Faults
+from training_platform.sandbox.run.faults import FaultControl
 from training_platform.sandbox.run.servers import announced, serving
 from training_platform.sandbox.run.session import read_stacks
 
@@ -111,18 +111,18 @@ def refused(ran: Ran, pattern: str) -> None:
 
 
 @contextmanager
-def faults_of(sandbox: Sandbox) -> Iterator[Faults]:
+def faults_of(sandbox: Sandbox) -> Iterator[FaultControl]:
     """Serve the local cloud of a sandbox, and give the faults of its server."""
     folder = sandbox.folder
     stacks = read_stacks(folder.root, ())
     with folder.alone(), serving(folder, stacks, durations={}) as servers, announced(folder, servers):
-        yield Faults(servers.cloud)
+        yield FaultControl(servers.cloud)
 
 
 def up(
     sandbox: Sandbox,
     scenario: str,
-    faults: Faults,
+    faults: FaultControl,
     *,
     once: Sequence[str] = (),
     then: str = "",

@@ -12,13 +12,17 @@ from click.testing import CliRunner
 from tests.places import ORGANISATION
 from training_platform.cli.main import app
 from training_platform.sandbox.cloud.endpoints import endpoints
-from training_platform.sandbox.run.durations import parse_durations
-from training_platform.sandbox.run.engine.environment import engine_environment, variable, without_personal_settings
-from training_platform.sandbox.run.engine.protection import protected
-from training_platform.sandbox.run.folder import Folder, is_alive
-from training_platform.sandbox.run.problems import CannotRun, RunFailed
-from training_platform.sandbox.run.serve import settings_lines
-from training_platform.sandbox.run.servers import Servers, announced, poll_interval, served
+from training_platform.sandbox.run.engine import engine_environment, protected, variable, without_personal_settings
+from training_platform.sandbox.run.folder import CannotRun, SandboxFolder, is_alive
+from training_platform.sandbox.run.reports import RunFailed
+from training_platform.sandbox.run.servers import (
+    Servers,
+    announced,
+    parse_durations,
+    poll_interval,
+    served,
+    settings_lines,
+)
 from training_platform.sandbox.run.session import read_stacks
 
 
@@ -56,7 +60,7 @@ def test_endpoints_reach_the_provider_by_the_variables_that_it_reads() -> None:
 
 
 def test_the_engine_sees_the_sandbox_alone(tmp_path: Path) -> None:
-    folder = Folder(ORGANISATION, tmp_path)
+    folder = SandboxFolder(ORGANISATION, tmp_path)
 
     found = engine_environment(folder, tmp_path / "checkout", Servers(1234, 5678, {}), endpoints(1234))
 
@@ -96,7 +100,7 @@ def test_protection_is_pulumis_or_the_apis() -> None:
 
 
 def test_a_running_server_is_found_and_one_that_was_killed_is_not(tmp_path: Path) -> None:
-    folder, servers = Folder(ORGANISATION, tmp_path), Servers(1234, 5678, {"*": 1.0})
+    folder, servers = SandboxFolder(ORGANISATION, tmp_path), Servers(1234, 5678, {"*": 1.0})
 
     with announced(folder, servers):
         assert served(folder) == servers

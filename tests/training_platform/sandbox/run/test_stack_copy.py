@@ -9,8 +9,7 @@ import yaml
 
 from tests.places import ORGANISATION
 from training_platform.config.model.stack import read_stack
-from training_platform.sandbox.run.problems import CannotRun
-from training_platform.sandbox.run.stack_copy import SECRET, salt_of, sandboxed
+from training_platform.sandbox.run.folder import SECRET, CannotRun, salt_of, sandboxed
 
 STACKS = sorted((ORGANISATION / "stacks").glob("Pulumi.*.yaml"))
 FILE = """\

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from training_platform.sandbox.run.engine.protection import with_way_out
+from training_platform.sandbox.run.engine import with_way_out
 
 SAID = "In the stack file the flag is deletion_protection: false, in the section that may go."
 

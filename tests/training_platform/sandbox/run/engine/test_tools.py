@@ -11,8 +11,8 @@ from pulumi.automation import PulumiCommand
 
 from tests.places import ORGANISATION
 from training_platform.cli.main import app
-from training_platform.sandbox.run.engine import tools
-from training_platform.sandbox.run.problems import CannotRun
+from training_platform.sandbox.run import engine
+from training_platform.sandbox.run.folder import CannotRun
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_a_download_that_fails_is_one_sentence_on_how_to_get_the_cli(
     monkeypatch.setattr(PulumiCommand, "install", install)
 
     with pytest.raises(CannotRun, match=r"could not be downloaded: install version \d+\.\d+\.\d+ or later"):
-        tools.pulumi_command(lambda _: True)
+        engine.pulumi_command(lambda _: True)
 
 
 def test_a_download_is_offered_with_its_version(bare: Path) -> None:
@@ -65,7 +65,7 @@ def test_a_download_is_offered_with_its_version(bare: Path) -> None:
         return False
 
     with pytest.raises(CannotRun, match="is not on PATH"):
-        tools.pulumi_command(refuse)
+        engine.pulumi_command(refuse)
 
     assert asked == [version("pulumi")]
 
@@ -74,7 +74,7 @@ def test_a_cli_that_is_too_old_is_one_sentence(bare: Path) -> None:
     put(bare, "pulumi", "echo v3.0.0")
 
     with pytest.raises(CannotRun, match="the Pulumi CLI does not work: Minimum version requirement failed"):
-        tools.pulumi_command(lambda _: False)
+        engine.pulumi_command(lambda _: False)
 
 
 def test_without_the_gcp_plugin_the_sentence_has_the_command_that_gets_it(bare: Path, tmp_path: Path) -> None:
@@ -88,8 +88,8 @@ def test_without_the_gcp_plugin_the_sentence_has_the_command_that_gets_it(bare: 
 
 
 def test_a_plugin_is_found_on_path_and_in_pulumis_own_folder(bare: Path, tmp_path: Path) -> None:
-    assert not tools.has_plugin("gcp")
+    assert not engine.has_plugin("gcp")
     (tmp_path / ".pulumi" / "plugins" / "resource-gcp-v10.2.0").mkdir(parents=True)
-    assert tools.has_plugin("gcp")
+    assert engine.has_plugin("gcp")
     put(bare, "pulumi-resource-kubernetes")
-    assert tools.has_plugin("kubernetes")
+    assert engine.has_plugin("kubernetes")

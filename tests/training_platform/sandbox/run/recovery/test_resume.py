@@ -11,14 +11,8 @@ from training_platform.checks.planning.order import plan_order
 from training_platform.checks.planning.stack_plan import plan_stacks
 from training_platform.config.workspace import read_workspace
 from training_platform.resources.register import REGISTER, ResourceType
-from training_platform.sandbox.run.folder import Folder
-from training_platform.sandbox.run.recovery.pending_creates import (
-    Holdings,
-    clusters_of,
-    find_id,
-    holdings,
-    pending_creates,
-)
+from training_platform.sandbox.run.folder import SandboxFolder
+from training_platform.sandbox.run.recovery import Holdings, clusters_of, find_id, find_pending_creates, holdings
 
 NOTHING = Holdings({}, frozenset())
 POOL = {
@@ -106,8 +100,8 @@ def test_the_cluster_of_an_object_is_its_providers() -> None:
     secret = {"urn": "s", "type": "kubernetes:core/v1:Secret", "custom": True, "provider": "u::0f1e"}
     operation = {"type": "creating", "resource": {**secret, "inputs": {"metadata": {"name": "n", "namespace": "m"}}}}
     held = Holdings({}, frozenset({("a", "Secret", "m/n")}))
-    assert [each.id for each in pending_creates([operation], held, {"u": "a"})] == ["m/n"]
-    assert [each.id for each in pending_creates([operation], held, {"u": "b"})] == [None]
+    assert [each.id for each in find_pending_creates([operation], held, {"u": "a"})] == ["m/n"]
+    assert [each.id for each in find_pending_creates([operation], held, {"u": "b"})] == [None]
 
 
 def test_only_creates_are_taken_from_what_was_under_way() -> None:
@@ -115,7 +109,7 @@ def test_only_creates_are_taken_from_what_was_under_way() -> None:
     custom = {**pool, "custom": True}
 
     operations = [("updating", custom), ("creating", {**pool, "urn": "u::p::t::component"}), ("creating", custom)]
-    found = pending_creates([{"type": kind, "resource": each} for kind, each in operations], NOTHING, {})
+    found = find_pending_creates([{"type": kind, "resource": each} for kind, each in operations], NOTHING, {})
 
     assert [(each.name, each.id, each.provider) for each in found] == [("pool", None, "g")]
 
@@ -135,4 +129,4 @@ def _found_again(row: ResourceType | None) -> bool:
 
 
 def test_a_sandbox_that_was_never_used_holds_nothing(tmp_path: Any) -> None:
-    assert holdings(Folder(ORGANISATION, tmp_path)) == NOTHING
+    assert holdings(SandboxFolder(ORGANISATION, tmp_path)) == NOTHING

@@ -2,38 +2,36 @@
 
 from __future__ import annotations
 
-import pytest
-
-from training_platform.sandbox.run.reports.critical_path import Leg, critical_path, needs_of, reversed_needs, width
+from training_platform.sandbox.run.reports import Leg, longest_chain, needs_of, reversed_needs
 
 SECONDS = {"network": 2.0, "cluster": 6.0, "pool": 3.0, "filestore": 10.0, "alert": 1.0}
 NEEDS = {"cluster": {"network"}, "pool": {"cluster"}, "filestore": {"network"}, "alert": set[str]()}
 
 
 def test_the_path_is_the_longest_chain_and_not_the_longest_resource() -> None:
-    path = critical_path(SECONDS | {"filestore": 8.0}, NEEDS)
+    path = longest_chain(SECONDS | {"filestore": 8.0}, NEEDS)
 
     assert path == [Leg("network", 2.0, 2.0), Leg("cluster", 6.0, 8.0), Leg("pool", 3.0, 11.0)]
 
 
 def test_a_longer_resource_elsewhere_takes_the_path_over() -> None:
-    assert [leg.urn for leg in critical_path(SECONDS, NEEDS)] == ["network", "filestore"]
+    assert [leg.urn for leg in longest_chain(SECONDS, NEEDS)] == ["network", "filestore"]
 
 
 def test_a_resource_that_took_no_part_costs_nothing_and_leads_on() -> None:
     needs = {"pool": {"component"}, "component": {"cluster"}}
 
-    path = critical_path({"cluster": 6.0, "pool": 3.0}, needs)
+    path = longest_chain({"cluster": 6.0, "pool": 3.0}, needs)
 
     assert path == [Leg("cluster", 6.0, 6.0), Leg("pool", 3.0, 6.0 + 3.0)]
 
 
 def test_nothing_done_has_no_path() -> None:
-    assert critical_path({}, {"pool": {"cluster"}}) == []
+    assert longest_chain({}, {"pool": {"cluster"}}) == []
 
 
 def test_a_destroy_waits_for_those_that_need_a_resource() -> None:
-    path = critical_path({"network": 1.0, "cluster": 5.0, "pool": 2.0}, reversed_needs(NEEDS))
+    path = longest_chain({"network": 1.0, "cluster": 5.0, "pool": 2.0}, reversed_needs(NEEDS))
 
     assert [leg.urn for leg in path] == ["pool", "cluster", "network"]
 
@@ -49,8 +47,3 @@ def test_a_state_names_needs_in_four_places() -> None:
 
     provider = "urn:pulumi:dev::p::pulumi:providers:gcp::default"
     assert needs_of([pool]) == {"pool": {"cluster", "account", provider, "component"}}
-
-
-@pytest.mark.parametrize(("needs", "expected"), [({}, 0), (NEEDS, 2), ({"a": set(), "b": set(), "c": {"a"}}, 2)])
-def test_the_width_is_how_many_could_run_at_once(needs: dict[str, set[str]], expected: int) -> None:
-    assert width(needs) == expected

@@ -7,9 +7,7 @@ from typing import Any
 
 from pulumi.automation.events import EngineEvent
 
-from training_platform.sandbox.run.reports.critical_path import needs_of
-from training_platform.sandbox.run.reports.summary import QuotaRow, as_json, as_text, summarize
-from training_platform.sandbox.run.reports.timeline import Timeline
+from training_platform.sandbox.run.reports import QuotaRow, Timeline, as_json, as_text, needs_of, summarize
 
 PREFIX = "urn:pulumi:dev::training-platform::"
 

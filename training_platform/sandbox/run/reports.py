@@ -1,0 +1,390 @@
+"""What a run did: its timeline from the engine's events, its critical path, its summary; and its progress meanwhile."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from graphlib import TopologicalSorter
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+_UNCHANGED: Final = frozenset({"same", "refresh", "read"})
+# The bridge's log of an error that the engine then reports, plugins from PATH, and a program that was interrupted.
+_NOISE: Final = re.compile(
+    r"^sdk-v2/provider2\.go:|^using pulumi-\S+ from \$PATH|KeyboardInterrupt|^(update|preview) failed$"
+)
+# Steps by which the engine notes a replacement that other steps carry out.
+_NOTES: Final = frozenset({"replace", "remove-pending-replace", "import-replacement"})
+_PAST: Final = {
+    "create": "created", "update": "updated", "delete": "deleted", "import": "imported",
+    "create-replacement": "created as replacements", "delete-replaced": "deleted, being replaced",
+    "discard": "forgotten", "same": "unchanged", "refresh": "compared", "read": "read",
+}  # fmt: skip
+_FUTURE: Final = {op: f"to {op}" for op in ("create", "update", "delete", "replace", "import")} | {"same": "unchanged"}
+_MOST_LEGS: Final = 15  # of the critical path in a summary's text; the file has all
+_MOST_UNDER_WAY: Final = 8  # operations that the progress shows, the longest first
+
+
+class RunFailed(Exception):
+    """The engine, the cloud or a protection refused; ``summary`` has the steps until then. Exit code 1."""
+
+    def __init__(self, message: str, summary: Summary | None = None) -> None:
+        super().__init__(message)
+        self.summary = summary
+
+
+@dataclass(kw_only=True)
+class Step:
+    """One operation on one resource; times are seconds since the run began, ``ended`` None while it is under way."""
+
+    urn: str
+    op: str
+    type: str
+    began: float
+    ended: float | None = None
+    failed: bool = False
+    custom: bool = True
+
+    @property
+    def name(self) -> str:
+        """The resource's logical name."""
+        return name_of(self.urn)
+
+    @property
+    def seconds(self) -> float:
+        """How long it took, as its events arrived here."""
+        return (self.ended or self.began) - self.began
+
+    @property
+    def changes(self) -> bool:
+        """Whether it changed a resource of a provider, and did not only read it or group others."""
+        return self.custom and self.op not in _UNCHANGED
+
+
+@dataclass
+class Timeline:
+    """Takes the engine's events, from whichever thread; ``counts`` is the engine's own count of steps by kind."""
+
+    clock: Callable[[], float] = time.monotonic
+    steps: list[Step] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+    failed_creates: list[dict[str, Any]] = field(default_factory=list)  # as a state has its pending operations
+
+    def __post_init__(self) -> None:
+        self._began = self.clock()
+        self._open: dict[tuple[str, str], Step] = {}
+        self._lock = threading.Lock()
+
+    def take(self, event: Any) -> None:
+        """Take one ``pulumi.automation.EngineEvent``; its own times are whole seconds, so arrival is measured."""
+        with self._lock:
+            if before := event.resource_pre_event:
+                self._begin(before.metadata)
+            elif after := event.res_outputs_event:
+                self._end(after.metadata, failed=False)
+            elif failed := event.res_op_failed_event:
+                self._end(failed.metadata, failed=True)
+            elif diagnostic := event.diagnostic_event:
+                text = diagnostic.message.strip()
+                messages = {"error": self.errors, "warning": self.warnings}.get(diagnostic.severity)
+                if messages is not None and text and not _NOISE.search(text):
+                    message = f"{name_of(diagnostic.urn)}: {text}" if diagnostic.urn else text
+                    if message not in messages:
+                        messages.append(message)
+            elif summary := event.summary_event:
+                self.counts = {str(getattr(op, "value", op)): n for op, n in summary.resource_changes.items()}
+
+    def under_way(self) -> list[Step]:
+        """Return the operations that have begun and not ended, the oldest first."""
+        with self._lock:
+            return sorted((step for step in self._open.values() if step.changes), key=lambda step: step.began)
+
+    def done(self) -> int:
+        """Return how many operations have ended."""
+        with self._lock:
+            return len(self.steps)
+
+    def elapsed(self) -> float:
+        """Return seconds since the run began."""
+        return self.clock() - self._began
+
+    def changed(self) -> list[Step]:
+        """Return the operations that changed a resource, in the order in which they ended."""
+        return [step for step in self.steps if step.changes]
+
+    def length(self) -> float:
+        """Return seconds between the beginning of the first change and the end of the last."""
+        steps = self.changed()
+        return max((step.began + step.seconds for step in steps), default=0) - min(
+            (step.began for step in steps), default=0
+        )
+
+    def _begin(self, metadata: Any) -> None:
+        op = _op(metadata)
+        if op not in _NOTES:
+            state = metadata.new or metadata.old
+            custom = bool(state and state.custom)
+            step = Step(urn=metadata.urn, op=op, type=metadata.type, began=self.elapsed(), custom=custom)
+            self._open[metadata.urn, op] = step
+
+    def _end(self, metadata: Any, *, failed: bool) -> None:
+        step = self._open.pop((metadata.urn, _op(metadata)), None)
+        if step is None:
+            return
+        step.ended, step.failed = self.elapsed(), failed
+        self.steps.append(step)
+        if failed and step.op == "create" and (new := metadata.new):
+            resource = {
+                "urn": metadata.urn, "type": metadata.type, "custom": new.custom, "inputs": dict(new.inputs or {}),
+                "parent": new.parent or "", "provider": new.provider or "",
+            }  # fmt: skip
+            self.failed_creates.append({"type": "creating", "resource": resource})
+
+
+def name_of(urn: str) -> str:
+    """Return the logical name that a URN ends with; it may hold ``::`` itself."""
+    return urn.split("::", 3)[-1]
+
+
+def _op(metadata: Any) -> str:
+    return str(getattr(metadata.op, "value", metadata.op))
+
+
+class Leg(NamedTuple):
+    """One resource of the path: its own ``seconds``, and at which second it could have been done at the earliest."""
+
+    urn: str
+    seconds: float
+    done: float
+
+
+def longest_chain(seconds: Mapping[str, float], needs: Mapping[str, Collection[str]]) -> list[Leg]:
+    """Return the longest chain, first resource first, of resources that each need the one before.
+
+    ``needs`` may name resources that took no part; they cost nothing, and lead on to what they need themselves.
+    """
+    legs: dict[str, Leg] = {}
+    before: dict[str, str | None] = {}
+    for urn in TopologicalSorter({urn: needs.get(urn, ()) for urn in {*seconds, *needs}}).static_order():
+        last = max(needs.get(urn, ()), key=lambda need: legs[need].done, default=None)
+        own = seconds.get(urn, 0.0)
+        before[urn] = last
+        legs[urn] = Leg(urn, own, own + (legs[last].done if last else 0.0))
+    end = max(legs, key=lambda urn: legs[urn].done, default=None)
+    path: list[Leg] = []
+    while end is not None:
+        path.append(legs[end])
+        end = before[end]
+    return [leg for leg in reversed(path) if leg.urn in seconds]
+
+
+def needs_of(resources: Iterable[Mapping[str, Any]]) -> dict[str, set[str]]:
+    """Return the URNs that each resource of a state waits for: dependencies, its provider, its parent."""
+    needs = {}
+    for resource in resources:
+        urns = {*(resource.get("dependencies") or ()), resource.get("parent")}
+        urns.update(*(listed or () for listed in (resource.get("propertyDependencies") or {}).values()))
+        urns.add((resource.get("provider") or "").rpartition("::")[0])  # its id follows the URN
+        needs[resource["urn"]] = {urn for urn in urns if urn} - {resource["urn"]}
+    return needs
+
+
+def reversed_needs(needs: Mapping[str, Collection[str]]) -> dict[str, set[str]]:
+    """Return the order of a destroy: a resource is deleted once all that need it are deleted."""
+    reverse: dict[str, set[str]] = {urn: set() for urn in needs}
+    for urn, needed in needs.items():
+        for need in needed:
+            reverse.setdefault(need, set()).add(urn)
+    return reverse
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuotaRow:
+    """A quota in use; ``limit`` is None where none is known, or it is unlimited."""
+
+    project: str
+    service: str
+    quota: str
+    used: float
+    limit: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """A run of one stack. ``steps`` are in the order in which they ended; times in seconds since the run began."""
+
+    stack: str
+    command: str
+    failed: bool
+    counts: dict[str, int]
+    steps: list[dict[str, Any]]
+    seconds: float
+    path: list[Leg]
+    quotas: list[QuotaRow]
+    notes: list[str]
+    file: str | None  # which has all of this
+    warnings: list[str]
+
+    @property
+    def path_seconds(self) -> float:
+        """How long the run would have taken, had nothing but needs held it up."""
+        return self.path[-1].done if self.path else 0.0
+
+
+def summarize(
+    stack: str,
+    command: str,
+    timeline: Timeline,
+    needs: Mapping[str, Collection[str]],
+    *,
+    failed: bool = False,
+    quotas: Collection[QuotaRow] = (),
+    notes: Collection[str] = (),
+    file: Path | None = None,
+) -> Summary:
+    """Return the summary of a run; ``needs`` names for each resource those that had to be done before it."""
+    changed = timeline.changed()
+    took: dict[str, float] = defaultdict(float)
+    for step in changed:
+        took[step.urn] += step.seconds
+    return Summary(
+        stack=stack,
+        command=command,
+        failed=failed,
+        counts=timeline.counts or dict(Counter(step.op for step in timeline.steps)),
+        steps=[
+            {"name": step.name, "op": step.op, "type": step.type, "began": step.began, "seconds": step.seconds,
+             "failed": step.failed, "urn": step.urn}
+            for step in changed
+        ],
+        seconds=timeline.length(),
+        path=longest_chain(took, needs) if took else [],
+        quotas=list(quotas),
+        notes=list(notes),
+        file=str(file) if file else None,
+        warnings=list(timeline.warnings),
+    )  # fmt: skip
+
+
+def as_json(summary: Summary) -> str:
+    """Return the summary for programs."""
+    content = asdict(summary) | {
+        "path": [leg._asdict() for leg in summary.path],
+        "path_seconds": summary.path_seconds,
+    }
+    return json.dumps(content, indent=1)
+
+
+def as_text(summary: Summary) -> str:
+    """Return the summary for people."""
+    return "\n".join(_lines(summary))
+
+
+def _lines(summary: Summary) -> Iterator[str]:
+    words = _FUTURE if summary.command == "preview" else _PAST
+    counts = ", ".join(f"{count} {words.get(op, op)}" for op, count in summary.counts.items() if count)
+    yield f"{summary.stack}: {summary.command} {'failed' if summary.failed else 'done'}: {counts or 'nothing to do'}"
+    if summary.steps and summary.command != "preview":
+        yield "  In this order, by kind:"
+        kinds = Counter((step["op"], step["failed"], _short(step["type"])) for step in summary.steps)
+        for (op, failed, kind), count in kinds.items():
+            yield f"    {f'failed to {op}' if failed else _PAST.get(op, op)} {count} {kind}"
+        yield from _path_lines(summary)
+    if summary.quotas:
+        yield "  Quota in use:"
+        for row in summary.quotas:
+            limit = "no limit known" if row.limit is None else f"of {row.limit:g}"
+            yield f"    {row.project}  {row.service}  {row.quota}: {row.used:g} {limit}"
+    for text in summary.warnings:
+        yield f"  warning: {text}"
+    for note in summary.notes:
+        yield f"  {note}"
+    if summary.file is not None:
+        yield f"  Everything, in the order in which it was done: {summary.file}"
+
+
+def _path_lines(summary: Summary) -> Iterator[str]:
+    path = [leg for leg in summary.path if leg.seconds >= 0.05]
+    share = f" ({summary.seconds / summary.path_seconds:.2f} times the path)" if summary.path_seconds else ""
+    yield f"  Critical path {summary.path_seconds:.1f} s, the run {summary.seconds:.1f} s{share}:"
+    for leg in path[:_MOST_LEGS]:
+        kind = leg.urn.split("::", 3)[2].rpartition("$")[2]
+        yield f"    {leg.seconds:8.1f} s  {name_of(leg.urn)}  ({_short(kind)})"
+    if len(path) > _MOST_LEGS:
+        yield f"    and {len(path) - _MOST_LEGS} more"
+
+
+def _short(kind: str) -> str:
+    """Return ``gcp NodePool`` for ``gcp:container/nodePool:NodePool``, and ``gcp provider`` for a provider itself."""
+    parts = kind.split(":")
+    if parts[1:2] == ["providers"]:
+        return f"{parts[-1]} provider"
+    return f"{parts[0]} {parts[-1]}"
+
+
+@contextmanager
+def live_progress(console: Console, title: str, timeline: Timeline, total: int | None) -> Iterator[None]:
+    """Show a run on a terminal for as long as the block runs, in a pipe nothing.
+
+    ``total`` is how many resources the run has, None where nobody knows.
+    """
+    if not console.is_terminal:
+        yield
+        return
+    with Live(
+        get_renderable=lambda: picture(title, timeline, total), console=console, refresh_per_second=4, transient=True
+    ):
+        yield
+
+
+def picture(title: str, timeline: Timeline, total: int | None) -> RenderableType:
+    """Return the lines that are shown: how much is done, and which operations are under way."""
+    done, elapsed = timeline.done(), timeline.elapsed()
+    count = f"{done}/{max(total, done)}" if total else str(done)
+    head = Table.grid(padding=(0, 1))
+    head.add_row(
+        Text(title, style="bold"),
+        ProgressBar(total=max(total, done) if total else None, completed=done, width=30, pulse=not total),
+        Text(f"{count} resources, {elapsed:.0f} s"),
+    )
+    steps = timeline.under_way()
+    rows = Table.grid(padding=(0, 2))
+    for step in steps[:_MOST_UNDER_WAY]:
+        rows.add_row(Text(f"  {step.op}"), Text(step.name), Text(f"{elapsed - step.began:.0f} s", style="dim"))
+    if len(steps) > _MOST_UNDER_WAY:
+        rows.add_row(Text(f"  and {len(steps) - _MOST_UNDER_WAY} more", style="dim"))
+    return Group(head, rows)
+
+
+@contextmanager
+def patient(say: Callable[[str], None]) -> Iterator[None]:
+    """Leave the first Ctrl-C to the engine, which gets it from the terminal as well; the second ends this process."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+
+    def once(*_: object) -> None:
+        signal.signal(signal.SIGINT, before)
+        say("stopping: the engine ends what is under way; Ctrl-C again kills it, and then --resume takes over")
+
+    signal.signal(signal.SIGINT, once)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
