@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import replace
-from itertools import islice
+from functools import cache
+from operator import itemgetter
 
 from training_platform.catalog.nearest import find_nearest
 from training_platform.checks.report import Report, ordered
@@ -14,111 +16,133 @@ from training_platform.config.pools import cluster_pools, flavor_name
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import Workspace
 
-_POOL = 4  # parts of a path down to a pool: clusters.NAME.node_pools.NAME
 _NO_SNAPSHOT = ("quota-no-snapshot", "job-quota-snapshot")
 _OF_POOLS = {"pool-zone", "tpu-topology"}  # by which what a pool is charged to, and what its flavor is called, is wrong
 _NO_SHARE = re.compile(r"'(?P<flavor>[^']+)' is not a flavor of which team \S+ has a share in (?P<cluster>\S+)$")
 _TWICE = re.compile(r"'(?P<name>[^']+)' is also the name of the team at ")
+_PROMISED_TO = re.compile(
+    r"\b(?=([\w-]+)[/ ])"
+)  # every word before a slash or a space, and the ends of it after a dash
+_STACK_FILE = re.compile(r"stacks/Pulumi\.(?P<stack>.+?)\.yaml:")
 _NO_STACK = re.compile(r"'(?P<name>[^']+)' is not (an environment|a team of (?P<home>[^ ;]+))")
 
 
 def with_causes(report: Report, workspace: Workspace) -> Report:
-    """Return the report in which every finding that follows from another says so."""
+    """Return the report in which every finding that follows from another says so; linear in its findings."""
     report = _below_failures(report)
-    errors = [each for each in report.all_findings() if each.severity == "error"]
-    errors = [each for each in errors if next(_causes(each, errors, workspace), None) is None]  # no cause has another
+    errors = [finding for finding in report.all_findings() if finding.severity == "error"]
+    every = _Causes(errors, workspace)
+    roots = _Causes([error for error in errors if every.of(error) is None], workspace)  # no cause has another
 
-    def settled(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-        return tuple(_settled(each, errors, workspace) for each in findings)
+    def settled(finding: Finding) -> Finding:
+        cause = roots.of(finding)
+        return replace(finding, follows=cause.place, allowed=None, nearest=None) if cause else finding
 
-    stacks = tuple(replace(stack, findings=settled(stack.findings)) for stack in report.stacks)
-    return replace(report, stacks=stacks, findings=settled(report.findings))
+    stacks = tuple(replace(stack, findings=tuple(map(settled, stack.findings))) for stack in report.stacks)
+    return replace(report, stacks=stacks, findings=tuple(map(settled, report.findings)))
 
 
 def _below_failures(report: Report) -> Report:
     """Return the report in which what follows from a file that cannot be read is a part of the sentence about it."""
-    behind = {each: _unread(each, report.failures) for each in report.all_findings()}
+    unread: dict[str, str] = {}
+    for failure in report.failures:
+        if file := _STACK_FILE.match(failure):
+            unread.setdefault(file["stack"], failure)
+    behind: dict[str, list[Finding]] = {}
+    for finding in ordered(report.all_findings()):
+        if sentence := unread.get(_missed_stack(finding) or ""):
+            behind.setdefault(sentence, []).append(finding)
+    dropped = {finding for findings in behind.values() for finding in findings}
 
-    def kept(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-        return tuple(each for each in findings if not behind[each])
+    def others(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+        return tuple(finding for finding in findings if finding not in dropped)
 
-    stacks = tuple(replace(stack, findings=kept(stack.findings)) for stack in report.stacks)
-    more = ((each, [found for found in ordered(behind) if behind[found] == each]) for each in report.failures)
-    failures = tuple(f"{each.removesuffix('.')}, {following(found)}." if found else each for each, found in more)
-    return replace(report, stacks=stacks, findings=kept(report.findings), failures=failures)
-
-
-def _unread(finding: Finding, failures: Iterable[str]) -> str | None:
-    """Return the sentence about the stack file that cannot be read and that a finding misses, None for any other."""
-    missed = _missed_stack(finding)
-    return next((each for each in failures if each.startswith(f"stacks/Pulumi.{missed}.yaml:")), None)
+    stacks = tuple(replace(stack, findings=others(stack.findings)) for stack in report.stacks)
+    failures = tuple(
+        f"{failure.removesuffix('.')}, {following(behind[failure])}." if failure in behind else failure
+        for failure in report.failures
+    )
+    return replace(report, stacks=stacks, findings=others(report.findings), failures=failures)
 
 
 def _missed_stack(finding: Finding) -> str | None:
-    """Return the stack that a finding does not find, by its name."""
+    """Return the name of the stack that a finding does not find."""
     unknown = _NO_STACK.match(finding.message)
     return "-".join(filter(None, (unknown["home"], unknown["name"]))) if unknown else None
 
 
-def _settled(finding: Finding, errors: Iterable[Finding], workspace: Workspace) -> Finding:
-    cause = next(_causes(finding, errors, workspace), None)
-    return replace(finding, follows=cause.place, allowed=None, nearest=None) if cause else finding
+class _Causes:
+    """Errors by what the findings that follow from them have in common with them.
+
+    Of several causes of a finding the first counts, so each table has the first error of its key, with its number.
+    """
+
+    def __init__(self, errors: Iterable[Finding], workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._tables: dict[str, dict[Hashable, tuple[int, Finding]]] = defaultdict(dict)
+        for number, error in enumerate(errors):
+            for table, key in _keys(error):
+                self._tables[table].setdefault(key, (number, error))
+        self._pools = cache(self._pools_of_flavors)
+
+    def of(self, finding: Finding) -> Finding | None:
+        """Return the error that a finding follows from: of limits, a pool, a flavor's pool, a stack, or a name."""
+        if finding.rule in _NO_SNAPSHOT:
+            named = self._first("file", finding.message.split(" ")[1:-1])
+            same = self._first("snapshot", [finding.message.partition(":")[0]])
+            return named or (same if same != finding else None)
+        if finding.rule.startswith("quota-"):
+            return self._first("pool", [(finding.stack, _pool(finding.path))])
+        if finding.message == "is missing":
+            return self._first("misspelt", [(finding.file, *finding.path.rpartition(".")[::2])])
+        if finding.rule.endswith("capacity-exceeded"):
+            names = Counter(_PROMISED_TO.findall(finding.message))
+            return self._first("twice", [name for name, count in names.items() if count > 1])
+        if finding.path.startswith("shares."):
+            stack = self._workspace.stacks.get(finding.stack or "")
+            if stack is None or finding.nearest is None:
+                return None
+            _, cluster, flavor = finding.path.split(".", 2)
+            return self._first("pool", self._pools(stack.environment_name, cluster, flavor))
+        if share := _NO_SHARE.match(finding.message):
+            homes = (home for home, _ in self._workspace.environments())
+            return self._first(
+                "pool", [key for home in homes for key in self._pools(home.name, share["cluster"], share["flavor"])]
+            )
+        missed = _missed_stack(finding)
+        return self._first("stack", [missed]) if missed else None
+
+    def _first(self, table: str, keys: Iterable[Hashable]) -> Finding | None:
+        numbered = [self._tables[table][key] for key in keys if key in self._tables[table]]
+        return min(numbered, key=itemgetter(0))[1] if numbered else None
+
+    def _pools_of_flavors(self, environment: str, cluster: str, flavor: str) -> list[Hashable]:
+        """Return the keys of the pools of the flavor that an unknown one is likest."""
+        stack = self._workspace.stacks.get(environment)
+        home = stack.environment if stack else None
+        if home is None or cluster not in home.clusters:
+            return []
+        names = {pool.path: flavor_name(pool) for pool in cluster_pools(cluster, home.clusters[cluster])}
+        nearest = find_nearest(flavor, names.values())
+        return [(environment, path) for path, name in names.items() if name == nearest]
 
 
-def _causes(finding: Finding, errors: Iterable[Finding], workspace: Workspace) -> Iterator[Finding]:
-    """Yield the findings that one follows from: of limits, a pool, a flavor's pool, a stack, or a name."""
-    if finding.rule in _NO_SNAPSHOT:
-        yield from (each for each in errors if each.file and f" {each.file} " in finding.message)
-        yield from _said_before(finding, errors)
-    elif finding.rule.startswith("quota-"):
-        pool = finding.path.split(".")[:_POOL]
-        same = (each for each in errors if each.stack == finding.stack and each.rule in _OF_POOLS)
-        yield from (each for each in same if each.path.split(".")[:_POOL] == pool)
-    elif finding.message == "is missing":
-        section, _, field = finding.path.rpartition(".")
-        beside = (each for each in errors if each.file == finding.file and each.nearest == field)
-        yield from (each for each in beside if each.path.rpartition(".")[0] == section)
-    elif finding.rule.endswith("capacity-exceeded"):
-        yield from (each for each in errors if _promises_twice(each, finding))
-    elif finding.path.startswith("shares."):
-        yield from (each for each in errors if each.rule in _OF_POOLS and _is_flavor_of(finding, each, workspace))
-    elif share := _NO_SHARE.match(finding.message):
-        of_pools = (each for each in errors if each.rule in _OF_POOLS)
-        yield from (each for each in of_pools if _is_pool_of(share["flavor"], share["cluster"], each, workspace))
-    elif stack := _missed_stack(finding):
-        yield from (each for each in errors if each.stack == stack and each.rule.startswith("stack-"))
+def _keys(error: Finding) -> Iterator[tuple[str, Hashable]]:
+    """Yield by which tables an error is looked up, and its key in each."""
+    if error.file:
+        yield "file", error.file
+    if error.rule in _NO_SNAPSHOT:
+        yield "snapshot", error.message.partition(":")[0]
+    if error.rule in _OF_POOLS:
+        yield "pool", (error.stack, _pool(error.path))
+    if error.nearest:
+        yield "misspelt", (error.file, error.path.rpartition(".")[0], error.nearest)
+    if twice := _TWICE.match(error.message):
+        yield "twice", twice["name"]
+    if error.rule.startswith("stack-"):
+        yield "stack", error.stack
 
 
-def _said_before(finding: Finding, errors: Iterable[Finding]) -> Iterator[Finding]:
-    """Yield the first finding that a project has no snapshot, of which every stack and job of it has one."""
-    said = finding.message.partition(":")[0]
-    same = (each for each in errors if each.rule in _NO_SNAPSHOT and each.message.partition(":")[0] == said)
-    yield from (each for each in islice(same, 1) if each != finding)
-
-
-def _promises_twice(cause: Finding, exceeded: Finding) -> bool:
-    """Return whether two teams of one name are among those that were promised too much, so that one may be a slip."""
-    twice = _TWICE.match(cause.message)
-    return bool(twice and len(re.findall(rf"\b{re.escape(twice['name'])}[/ ]", exceeded.message)) > 1)
-
-
-def _is_flavor_of(share: Finding, cause: Finding, workspace: Workspace) -> bool:
-    """Return whether a share's flavor is likest that of the pool that a finding is about."""
-    stack = workspace.stacks.get(share.stack or "")
-    _, cluster, flavor = share.path.split(".", 2)
-    return (
-        stack is not None
-        and stack.environment_name == cause.stack
-        and share.nearest is not None
-        and _is_pool_of(flavor, cluster, cause, workspace)
-    )
-
-
-def _is_pool_of(flavor: str, cluster: str, cause: Finding, workspace: Workspace) -> bool:
-    """Return whether an unknown flavor is likest that of the pool of the cluster that a finding is about."""
-    stack = workspace.stacks.get(cause.stack or "")
-    home = stack.environment if stack else None
-    if home is None or cluster not in home.clusters:
-        return False
-    names = {each.path: flavor_name(each) for each in cluster_pools(cluster, home.clusters[cluster])}
-    return names.get(tuple(cause.path.split(".")[:_POOL])) == find_nearest(flavor, names.values())
+def _pool(path: str) -> tuple[str, ...]:
+    """Return the path down to a pool: clusters.NAME.node_pools.NAME."""
+    return tuple(path.split(".")[:4])

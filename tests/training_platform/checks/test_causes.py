@@ -7,17 +7,21 @@ import re
 import shutil
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
 
 from tests.places import ORGANISATION
 from tests.training_platform.checks.test_messages_of_files import NLP, QUOTAS, VISION, report
+from training_platform.checks.causes import with_causes
 from training_platform.checks.output import Format, render
-from training_platform.checks.report import ordered
+from training_platform.checks.report import Report, ordered
 from training_platform.checks.reports.json_report import finding_document
 from training_platform.checks.reports.text import print_report
 from training_platform.checks.stacks import Options, check_stacks
+from training_platform.config.reading.finding import Finding
+from training_platform.config.workspace import read_workspace
 
 DEV, PROD, JOB = "stacks/Pulumi.dev.yaml", "stacks/Pulumi.prod.yaml", "jobs/vision/finetune.yaml"
 ZONE = "zone: us-central1-a\n            capacity: spot"
@@ -167,3 +171,52 @@ def test_the_page_has_a_heading_for_each_file_with_findings_of_its_own(tmp_path:
 
     findings = text.partition("<h2>Findings</h2>")[2].partition("</section>")[0]
     assert re.findall(r"<h3><code>(.*?)</code></h3>", findings) == [PROD]
+
+
+class CountedFinding(Finding):
+    """A finding that counts how often its fields are read."""
+
+    reads = 0
+
+    def __getattribute__(self, name: str) -> Any:
+        CountedFinding.reads += 1
+        return super().__getattribute__(name)
+
+
+def reads_of(count: int) -> int:
+    """Return how often findings are read while the causes of ``count`` findings of each sort are looked for."""
+    workspace = read_workspace(ORGANISATION)
+    found = [
+        CountedFinding(
+            rule=rule,
+            severity="error",
+            message=message.format(number),
+            stack="dev",
+            file="stacks/Pulumi.dev.yaml",
+            path=path.format(number),
+            nearest=f"nearest{number}" if rule == "stack-model" else None,
+        )
+        for number in range(count)
+        for rule, message, path in (
+            ("stack-model", "is not a field", "clusters.c{}.misspelt"),
+            ("stack-model", "is missing", "clusters.c{0}.nearest{0}"),
+            ("pool-zone", "is elsewhere", "clusters.c.node_pools.p{}"),
+            ("quota-exceeded", "needs 9", "clusters.c.node_pools.p{}.max_nodes"),
+            ("quota-no-snapshot", "no quotas of p{} are known: none", ""),
+            ("capacity-exceeded", "promises 9, of which vision/{} 4", "shares.c"),
+            ("job-model", "'e{}' is not an environment", "environment"),
+            ("job-flavor", "'f{}' is not a flavor of which team vision has a share in us-central1", "flavor"),
+        )
+    ]
+    CountedFinding.reads = 0
+    with_causes(
+        Report(today=date(2026, 11, 21), findings=tuple(found), failures=("stacks/Pulumi.e0.yaml: no",)), workspace
+    )
+    return CountedFinding.reads
+
+
+def test_twice_the_findings_are_read_twice_as_often() -> None:
+    fewer, more = reads_of(50), reads_of(100)
+
+    assert fewer > 0
+    assert more < 2.2 * fewer
