@@ -14,8 +14,8 @@ from typing import TypeVar
 
 from benchmarks.fleet import TODAY, Shape, write_fleet
 from benchmarks.measure import ROOT, table
-from training_platform.checks.planning.garbage_collector import collector_off
 from training_platform.checks.planning.outcome import rule_findings
+from training_platform.checks.process import collector_off
 from training_platform.config.model.stack import Stack, parse_stack, stack_name
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import read_source

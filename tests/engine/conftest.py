@@ -9,9 +9,8 @@ import pytest
 
 from tests.engine.workspace import MakeWorkspace, Workspace
 from tests.places import ORGANISATION, ROOT
-from training_platform.checks.planning.order import plan_order
-from training_platform.checks.planning.recorder import Plan
-from training_platform.checks.planning.stack_plan import plan_stacks
+from training_platform.checks.planning.planner import plan_order
+from training_platform.checks.planning.recorder import Plan, plan_stacks
 from training_platform.config.workspace import read_workspace
 from training_platform.resources.planned import UNKNOWN
 from training_platform.sandbox.kubernetes.plugin import serve

@@ -14,8 +14,7 @@ from pulumi.runtime.rpc import UNKNOWN as UNKNOWN_ON_WIRE
 
 from tests.places import ORGANISATION
 from tests.training_platform.sandbox.kubernetes.client import Client, connect
-from training_platform.checks.planning.recorder import ORGANIZATION, Plan
-from training_platform.checks.planning.stack_plan import plan_stack
+from training_platform.checks.planning.recorder import ORGANIZATION, Plan, plan_stack
 from training_platform.config.model.stack import PROJECT
 from training_platform.config.workspace import read_workspace
 from training_platform.resources.planned import UNKNOWN, Planned

@@ -11,8 +11,7 @@ import pytest
 from tests.engine.comparison import different_inputs, different_options, different_outputs, missing
 from tests.engine.workspace import MakeWorkspace, Preview
 from tests.places import ORGANISATION
-from training_platform.checks.planning.recorder import ORGANIZATION, Plan
-from training_platform.checks.planning.stack_plan import plan_stack
+from training_platform.checks.planning.recorder import ORGANIZATION, Plan, plan_stack
 from training_platform.config.model.stack import PROJECT
 from training_platform.config.workspace import read_workspace
 

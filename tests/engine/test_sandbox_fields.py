@@ -18,7 +18,7 @@ from tests.stacks.field_changes import ENV, KINDS, MATES, Kind, Round, files, na
 from tests.training_platform.sandbox.run.conftest import without_stacks
 from training_platform.checks.comparison.changes import resource_changes
 from training_platform.checks.comparison.check_result import result_of
-from training_platform.checks.planning.flat_resource import FlatResource
+from training_platform.checks.planning.outcome import FlatResource
 from training_platform.checks.stacks import Options, check_stacks
 from training_platform.sandbox.cloud.local_cloud import LocalCloud
 from training_platform.sandbox.cloud.state.quota import Projects

@@ -19,8 +19,7 @@ from tests.examples.jobs.test_job_files import GKE
 from tests.kube.clusters import SCHEMAS
 from tests.kube.server import Json, Server
 from tests.places import ORGANISATION
-from training_platform.checks.planning.recorder import Plan
-from training_platform.checks.planning.stack_plan import plan_stacks
+from training_platform.checks.planning.recorder import Plan, plan_stacks
 from training_platform.config.workspace import read_workspace
 from training_platform.jobs.render import job_files, render_job
 from training_platform.resources.planned import Planned

@@ -24,9 +24,8 @@ from tests.kube.queues import KUEUE, PATHS, Json, Queues, until
 from tests.places import ORGANISATION, ROOT
 from tests.stacks import field_changes, test_reach
 from training_platform.catalog import CHARTS
-from training_platform.checks.planning.garbage_collector import collector_off
-from training_platform.checks.planning.recorder import Plan
-from training_platform.checks.planning.stack_plan import plan_stacks
+from training_platform.checks.planning.recorder import Plan, plan_stacks
+from training_platform.checks.process import collector_off
 from training_platform.config.model.stack import PROJECT, parse_stack
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import Workspace, cross_check, read_workspace

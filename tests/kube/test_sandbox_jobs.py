@@ -17,7 +17,7 @@ from tests.kube.clusters import SCHEMAS, needed_binaries
 from tests.kube.queues import until
 from tests.training_platform.sandbox.kubernetes import client as plugin
 from tests.training_platform.sandbox.run.conftest import without_stacks
-from training_platform.checks.planning.stack_plan import plan_stacks
+from training_platform.checks.planning.recorder import plan_stacks
 from training_platform.cli.main import app
 from training_platform.config.workspace import read_workspace
 from training_platform.resources.planned import UNKNOWN

@@ -11,8 +11,8 @@ import yaml
 from tests.places import ORGANISATION, ROOT
 from tests.stacks.test_encryption import ENVIRONMENT, TEAM
 from tests.stacks.test_reach import changed, planned
-from training_platform.checks.planning.order import plan_order
-from training_platform.checks.planning.stack_plan import plan_stacks
+from training_platform.checks.planning.planner import plan_order
+from training_platform.checks.planning.recorder import plan_stacks
 from training_platform.config.workspace import read_workspace
 from training_platform.resources import register
 from training_platform.resources.planned import Planned

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tests.places import ORGANISATION, ROOT
-from training_platform.checks.planning.recorder import Plan
-from training_platform.checks.planning.stack_plan import plan_stacks
+from training_platform.checks.planning.recorder import Plan, plan_stacks
 from training_platform.config.workspace import read_workspace
 
 

@@ -19,7 +19,7 @@ from pydantic import BaseModel
 
 from tests.stacks import test_reach as reach
 from training_platform.checks.comparison.changes import resource_changes
-from training_platform.checks.planning.flat_resource import FlatResource, flat_resource
+from training_platform.checks.planning.outcome import FlatResource, flat_resource
 from training_platform.checks.stacks import Options, check_stacks
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.stack import PROJECT, parse_stack

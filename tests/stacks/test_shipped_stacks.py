@@ -10,9 +10,8 @@ import pytest
 from tests.inventory import inventory
 from tests.places import ORGANISATION
 from tests.training_platform.resources.planned_alike import LEFT_OUT
-from training_platform.checks.planning.order import plan_order
-from training_platform.checks.planning.recorder import Plan
-from training_platform.checks.planning.stack_plan import plan_stacks
+from training_platform.checks.planning.planner import plan_order
+from training_platform.checks.planning.recorder import Plan, plan_stacks
 from training_platform.config.model.stack import Stack
 from training_platform.config.names import Locator
 from training_platform.config.workspace import Workspace, read_workspace

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from tests.stacks import field_changes as fields
 from tests.stacks.test_reach import changed, steps
 from tests.violations.draw import ABSENT, FOLDER, Json, load, valid
-from training_platform.checks.planning.flat_resource import FlatResource
+from training_platform.checks.planning.outcome import FlatResource
 from training_platform.checks.stacks import Options, check_stacks
 from training_platform.config.model.stack import PROJECT
 from training_platform.config.reading.finding import Finding

@@ -11,10 +11,9 @@ from training_platform.catalog.nearest import find_nearest
 from training_platform.catalog.prices import LIST, Cost, PriceBook
 from training_platform.checks.causes import with_causes
 from training_platform.checks.cost import stack_cost
-from training_platform.checks.planning.garbage_collector import collector_off
 from training_platform.checks.planning.outcome import Outcome, rule_findings
 from training_platform.checks.planning.planner import DEFAULT, Planner
-from training_platform.checks.progress import Progress, quiet
+from training_platform.checks.process import Progress, collector_off, quiet
 from training_platform.checks.report import Report, StackReport, accelerator_rows, stack_kind
 from training_platform.config.model.stack import Stack
 from training_platform.config.own_prices import read_own_prices

@@ -132,8 +132,8 @@ def _contents(
 
 def planner(folder: Path) -> Plan:
     """Return what plans a stack beside those of a repository; a file that the model rejects ends the command."""
-    from training_platform.checks.planning.order import plan_order
-    from training_platform.checks.planning.stack_plan import plan_stacks
+    from training_platform.checks.planning.planner import plan_order
+    from training_platform.checks.planning.recorder import plan_stacks
     from training_platform.config.workspace import read_workspace
     from training_platform.resources.planned import Planned
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from training_platform.checks.planning.garbage_collector import collector_off
+from training_platform.checks.process import collector_off
 from training_platform.cli.shared import complete_stacks, fail, need, repository, root_option, today_option
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def check(
     from training_platform.checks.output import check_writable, print_report, render, write_files
     from training_platform.checks.planning.cache import cache_folder
     from training_platform.checks.planning.planner import Planner
-    from training_platform.checks.progress import progress_bar
+    from training_platform.checks.process import progress_bar
     from training_platform.checks.stacks import Options
     from training_platform.config.reading.clock import today as clock
     from training_platform.policy.config_files import wrong_configs

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NoReturn, TextIO
 
 import click
 
-from training_platform.checks.signals import ended_by_signals
+from training_platform.checks.process import ended_by_signals
 from training_platform.cli import (
     adopt,
     catalog,

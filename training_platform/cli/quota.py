@@ -157,7 +157,7 @@ def pull(projects: tuple[str, ...], dry_run: bool, endpoint: str | None, today: 
     what runs now is not in it. Exit code 2: a project could not be read.
     """
     from training_platform.checks.output import write_files
-    from training_platform.checks.progress import progress_bar
+    from training_platform.checks.process import progress_bar
     from training_platform.clients.cloud_quotas import ENDPOINT, CloudQuotas, open_session
     from training_platform.clients.quota_pull import pull as pull_project
     from training_platform.quota.snapshot import read_snapshots

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from tests.modules.monitoring.promql import matchers, metrics, problems, selectors
 from tests.places import ORGANISATION
-from training_platform.checks.planning.stack_plan import plan_stacks
+from training_platform.checks.planning.recorder import plan_stacks
 from training_platform.config.workspace import read_workspace
 from training_platform.resources.monitoring.alert_rules import alert_rules
 from training_platform.resources.monitoring.dashboards import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.inventory import inventory
-from training_platform.checks.planning.order import plan_order
-from training_platform.checks.planning.stack_plan import plan_stacks
+from training_platform.checks.planning.planner import plan_order
+from training_platform.checks.planning.recorder import plan_stacks
 from training_platform.config.workspace import read_workspace
 
 FOLDER = Path(__file__).parent

@@ -11,8 +11,8 @@ import pytest
 from tests.places import ROOT
 from tests.training_platform.adopt.seeding import Seeded, served
 from training_platform.adopt.adoption import AdoptedStack, adopt_environment
-from training_platform.checks.planning.order import plan_order
-from training_platform.checks.planning.stack_plan import plan_stacks
+from training_platform.checks.planning.planner import plan_order
+from training_platform.checks.planning.recorder import plan_stacks
 from training_platform.cli.adopt import planner
 from training_platform.clients.project_contents import Contents, read_contents
 from training_platform.config.workspace import read_workspace

@@ -6,7 +6,7 @@ from pulumi._types import input_type_py_to_pulumi_names
 
 from training_platform.catalog import replacements
 from training_platform.checks.comparison.changes import resource_changes
-from training_platform.checks.planning.flat_resource import FlatResource, flat_resource
+from training_platform.checks.planning.outcome import FlatResource, flat_resource
 from training_platform.resources.planned import Planned
 
 NODE_POOL = "gcp:container/nodePool:NodePool"

@@ -14,8 +14,7 @@ import pulumi
 import pulumi_gcp as gcp
 import pytest
 
-from training_platform.checks.planning.program_loop import run_in_loop
-from training_platform.checks.planning.recorder import record
+from training_platform.checks.planning.recorder import record, run_in_loop
 
 
 def plan(program: object) -> None:

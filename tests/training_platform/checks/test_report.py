@@ -1,7 +1,7 @@
 from datetime import date
 
+from training_platform.checks.planning.outcome import Branch, branches, kind_of
 from training_platform.checks.planning.recorder import Plan
-from training_platform.checks.planning.resource_tree import Branch, branches, kind_of
 from training_platform.checks.report import Report, ordered
 from training_platform.config.reading.finding import Finding, Position, Severity
 from training_platform.resources.planned import Planned

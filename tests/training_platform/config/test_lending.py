@@ -16,9 +16,10 @@ from rich.console import Console
 
 from tests.places import ROOT
 from training_platform.checks.comparison.affected import affected
-from training_platform.checks.planning.cache_key import stack_digest
-from training_platform.checks.planning.order import PlanningError, plan_order
-from training_platform.checks.planning.stack_plan import plan_stacks
+from training_platform.checks.planning.cache import stack_digest
+from training_platform.checks.planning.outcome import PlanningError
+from training_platform.checks.planning.planner import plan_order
+from training_platform.checks.planning.recorder import plan_stacks
 from training_platform.checks.reports.json_report import json_report
 from training_platform.checks.reports.quota.text_report import print_overview
 from training_platform.checks.reports.summary import summary

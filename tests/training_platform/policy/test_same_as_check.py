@@ -22,8 +22,8 @@ from pulumi_policy.proxy import unknown_checking_proxy
 
 from tests.places import ORGANISATION, ROOT
 from tests.training_platform.policy.pack_run import marked, urn
-from training_platform.checks.planning.order import plan_order
-from training_platform.checks.planning.stack_plan import plan_stacks
+from training_platform.checks.planning.planner import plan_order
+from training_platform.checks.planning.recorder import plan_stacks
 from training_platform.checks.report import Report
 from training_platform.checks.run import run_check
 from training_platform.checks.stacks import Options

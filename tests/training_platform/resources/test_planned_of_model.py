@@ -10,7 +10,7 @@ import pytest
 from benchmarks.fleet import Shape, write_fleet
 from tests.places import ORGANISATION
 from tests.training_platform.resources.planned_alike import differences
-from training_platform.checks.planning.stack_plan import plan_stacks
+from training_platform.checks.planning.recorder import plan_stacks
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.resources.declared import Declared, Later, Options
 from training_platform.resources.model import planned_of_model

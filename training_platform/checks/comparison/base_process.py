@@ -13,7 +13,7 @@ from pathlib import Path
 
 from training_platform.checks.comparison.check_result import result_of
 from training_platform.checks.planning.planner import Planner
-from training_platform.checks.signals import ended_by_signals
+from training_platform.checks.process import ended_by_signals
 from training_platform.checks.stacks import Options, check_stacks
 
 

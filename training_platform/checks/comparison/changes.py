@@ -19,7 +19,7 @@ from training_platform.checks.comparison.comparison import (
     QuotaChange,
     ResourceChange,
 )
-from training_platform.checks.planning.flat_resource import LATER, TRIGGER, FlatResource
+from training_platform.checks.planning.outcome import LATER, TRIGGER, FlatResource
 
 _Key = tuple[str, str]  # type and name
 

@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from training_platform.checks.fingerprints import identity
-from training_platform.checks.planning.flat_resource import FlatResource
+from training_platform.checks.planning.outcome import FlatResource
 from training_platform.checks.report import StackReport
 from training_platform.checks.stacks import Checked
 from training_platform.quota.keys import QuotaKey

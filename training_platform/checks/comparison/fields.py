@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from training_platform.checks.comparison.comparison import InputChange
-from training_platform.checks.planning.flat_resource import leaves
+from training_platform.checks.planning.outcome import leaves
 from training_platform.config.model.stack import Stack
 from training_platform.config.names import sections
 from training_platform.config.reading.finding import Path

@@ -4,6 +4,11 @@ They lie in ``$XDG_CACHE_HOME/training-platform``, by default below ``~/.cache``
 clone, work tree and base of a comparison shares them. An entry is written whole or not at all, and carries the digest
 of what it holds: any other content is a miss. What is old, or too much, is deleted after a run that planned.
 
+An outcome depends on the stack's file and its environment's, of one that lends on all stacks' files, on the program,
+on the code and data of ``modules`` and ``training_platform``, on Python and every installed package. Today, snapshots,
+exemptions and the baseline are not in the digest: they are applied to outcomes afterwards. Nor is the policy pack,
+which no check runs.
+
 The digest tells damage and no forgery: whoever may write the folder decides what a check finds. So it is its owner's
 alone, and one that others own or may write is refused.
 """
@@ -12,22 +17,29 @@ from __future__ import annotations
 
 import hashlib
 import os
+import platform
 import stat
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from importlib.metadata import distributions
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from training_platform.checks.planning.outcome import Outcome, decode
+from training_platform.config.model.stack import Stack, stack_name
 from training_platform.config.reading.finding import UserError
+from training_platform.config.workspace import STACKS_FOLDER
 
 FORMAT = "v2"
 DAYS = 30
 MOST_BYTES = 512 * 1024 * 1024
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+CODE = Path(__file__).resolve().parents[3]
+PROGRAM = ("Pulumi.yaml", "__main__.py")
 
 
 def cache_folder() -> Path:
@@ -105,3 +117,50 @@ class Cache:
 
 def _mark(digest: str, data: bytes) -> str:
     return hashlib.sha256(digest.encode() + data).hexdigest()
+
+
+def program_digest(root: Path, code: Path = CODE) -> str:
+    """Return the digest of all but stack files: the program and ``modules`` at ``root``, the packages below ``code``.
+
+    Installed from a wheel, ``code`` has no ``modules``; in tests ``root`` may have none, and is planned by ours.
+    """
+    parts = [sys.version, sys.platform, platform.machine(), *sorted(_installed())]
+    files = [*((name, root / name) for name in PROGRAM), *code_files(root, code)]
+    return _digest((*parts, *(text for name, path in files for text in (name, _content(path)))))
+
+
+def stack_digest(program: str, root: Path, stack: Stack, *, inputs: bool) -> str:
+    """Return the digest of all that a stack's outcome depends on; ``inputs`` as an outcome has them."""
+    others = (stack_name(path) for path in (root / STACKS_FOLDER).glob("Pulumi.*.yaml")) if stack.lends else ()
+    names = dict.fromkeys((stack.name, stack.environment_name, *sorted(each for each in others if each)))
+    files = (_content(root / STACKS_FOLDER / f"Pulumi.{name}.yaml") for name in names)
+    return _digest((program, "inputs" if inputs else "brief", *names, *files))
+
+
+def code_files(root: Path, code: Path = CODE) -> Iterator[tuple[str, Path]]:
+    """Yield the files of both packages, each with the name by which it is imported from one folder."""
+    for package, folder in {
+        "training_platform": code,
+        "modules": root if (root / "modules").is_dir() else code,
+    }.items():
+        yield from ((path.relative_to(folder).as_posix(), path) for path in _files(folder / package))
+
+
+def _installed() -> Iterator[str]:
+    for each in distributions():
+        yield f"{each.metadata['Name']} {each.version}"
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc")
+
+
+def _content(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return "absent"
+
+
+def _digest(parts: Iterable[str]) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""What planning a stack gives, as plain data: all that reports need of a plan, without the plan.
+"""What planning a stack gives, as plain data: all that reports need of a plan, without the plan or Pulumi.
 
 It travels between processes and lies in the cache as JSON, and is read back from JSON wherever it was made, so that a
 report is the same whoever planned, and when.
@@ -7,22 +7,26 @@ report is the same whoever planned, and when.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pydantic import TypeAdapter
+from pydantic import BaseModel, ConfigDict, TypeAdapter
 
-from training_platform.checks.planning.flat_resource import FlatResource, flat_resource
-from training_platform.checks.planning.resource_tree import Branch, Resource, branches, resource_tree
 from training_platform.config.model.stack import Stack
 from training_platform.config.names import Locator
-from training_platform.config.reading.finding import Finding
-from training_platform.resources.planned import UNKNOWN
+from training_platform.config.reading.finding import Finding, UserError
+from training_platform.resources.planned import PROVIDER_TYPES, UNKNOWN, Planned
 from training_platform.rules import View, evaluate, program, views_of_plan
 
-if TYPE_CHECKING:  # a check that finds all of its plans in the cache loads no Pulumi
-    from training_platform.checks.planning.recorder import Plan
+LATER = "(known after deployment)"
+TRIGGER = "replacementTrigger"
+"""What a program registers beside the inputs, so that a change of it replaces the resource; here it is an input."""
+
+
+class PlanningError(UserError):
+    """A stack that could not be planned; the message is one sentence that says where the program stopped."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,19 +44,60 @@ class Outcome:
     inputs: tuple[FlatResource, ...] | None = None
 
 
-_ADAPTER = TypeAdapter(Outcome)
+@dataclass(frozen=True, kw_only=True)
+class Branch:
+    """A part of a stack: a component with how many resources of each kind it holds, all levels down."""
+
+    name: str
+    kinds: dict[str, int]
+
+    @property
+    def count(self) -> int:
+        """Resources that a provider makes; components are not counted."""
+        return sum(self.kinds.values())
 
 
-def outcome_of(stack: Stack, plan: Plan, *, inputs: bool) -> Outcome:
+@dataclass(frozen=True, kw_only=True)
+class Resource:
+    """A planned resource or component and what is made below it; ``kind`` is the short name of its type."""
+
+    name: str
+    kind: str
+    custom: bool
+    protected: bool
+    children: tuple[Resource, ...] = ()
+
+
+class FlatResource(BaseModel):
+    """A planned resource: its inputs by path (``nodeConfig.guestAccelerators[0].type``), a list of values as one.
+
+    ``ignored`` and ``replacing`` are the paths that the program registers so; ``protected`` resources the engine
+    neither deletes nor replaces. ``inputs_from`` are the resources, by type and name, that an input has outputs of,
+    ``provider`` the one that the program registers it with: None for the default one.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    type: str
+    name: str
+    inputs: dict[str, Any]
+    protected: bool = False
+    ignored: tuple[str, ...] = ()
+    replacing: tuple[str, ...] = ()
+    inputs_from: dict[str, tuple[tuple[str, str], ...]] = {}
+    provider: tuple[str, str] | None = None
+
+
+def outcome_of(stack: Stack, planned: Iterable[Planned], outputs: dict[str, Any], *, inputs: bool) -> Outcome:
     """Return what planning a stack gives; by name, since the order of registration differs from run to run."""
-    plan = dataclasses.replace(plan, resources=sorted(plan.resources, key=lambda each: (each.name, each.type)))
+    resources = sorted(planned, key=lambda resource: (resource.name, resource.type))
     assert stack.section is not None
     return Outcome(
-        findings=tuple(rule_findings(stack, views_of_plan(plan.resources, Locator(stack.section)))),
-        branches=branches(plan.resources),
-        resources=resource_tree(plan.resources),
-        outputs=plan.outputs,
-        inputs=tuple(flat_resource(each) for each in plan.resources if each.custom) if inputs else None,
+        findings=tuple(rule_findings(stack, views_of_plan(resources, Locator(stack.section)))),
+        branches=branches(resources),
+        resources=resource_tree(resources),
+        outputs=outputs,
+        inputs=tuple(flat_resource(resource) for resource in resources if resource.custom) if inputs else None,
     )
 
 
@@ -66,6 +111,92 @@ def rule_findings(stack: Stack, views: list[View]) -> list[Finding]:
         production=stack.production,
     )
     return evaluate(whole, file=stack)
+
+
+def branches(resources: Sequence[Planned]) -> tuple[Branch, ...]:
+    """Return the top-level parts by name, each with its resources counted by kind.
+
+    By name, since the order of registration differs from run to run.
+    """
+    parents = {resource.key: resource.parent for resource in resources}
+    kinds: dict[str, Counter[str]] = {}
+    for resource in resources:
+        top = resource.key
+        while (above := parents.get(top)) is not None:
+            top = above
+        name = top[1] if top != resource.key or not resource.custom else "(stack)"
+        counter = kinds.setdefault(name, Counter())
+        if resource.custom:
+            counter[kind_of(resource.type)] += 1
+    return tuple(Branch(name=name, kinds=dict(sorted(kinds[name].items()))) for name in sorted(kinds) if kinds[name])
+
+
+def resource_tree(resources: Sequence[Planned]) -> tuple[Resource, ...]:
+    """Return planned resources, each below its parent, in the order of the program."""
+    below: dict[tuple[str, str] | None, list[Planned]] = {}
+    known = {resource.key for resource in resources}
+    for resource in resources:
+        below.setdefault(resource.parent if resource.parent in known else None, []).append(resource)
+    return _children(below, None)
+
+
+def _children(
+    below: Mapping[tuple[str, str] | None, list[Planned]], key: tuple[str, str] | None
+) -> tuple[Resource, ...]:
+    return tuple(
+        Resource(
+            name=each.name,
+            kind=kind_of(each.type),
+            custom=each.custom,
+            protected=bool(each.options.get("protect")),
+            children=_children(below, each.key),
+        )
+        for each in below.get(key, ())
+    )
+
+
+def kind_of(resource_type: str) -> str:
+    """Return the short name of a resource type, a Kubernetes provider's said to be one."""
+    if resource_type.startswith(PROVIDER_TYPES):
+        return f"Provider ({resource_type.rpartition(':')[2]})"
+    return resource_type.rpartition(":")[2]
+
+
+def flat_resource(planned: Planned) -> FlatResource:
+    """Return a planned resource as a comparison looks at it."""
+    provider = planned.options.get("provider")
+    trigger = {TRIGGER: planned.options[TRIGGER]} if TRIGGER in planned.options else {}
+    return FlatResource(
+        type=planned.type,
+        name=planned.name,
+        inputs=leaves({**planned.inputs, **trigger}),
+        protected=bool(planned.options.get("protect")),
+        ignored=tuple(planned.options.get("ignoreChanges", ())),
+        replacing=(*planned.options.get("replaceOnChanges", ()), *trigger),
+        inputs_from=dict(planned.inputs_from),
+        provider=(f"{PROVIDER_TYPES}{planned.type.partition(':')[0]}", provider) if provider else None,
+    )
+
+
+def leaves(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return every value of a resource's inputs by its path; an empty mapping is no value, an unknown one ``LATER``."""
+    return dict(_leaves(inputs, ""))
+
+
+def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _leaves(inner, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list) and any(isinstance(item, (Mapping, list)) for item in value):
+        for index, item in enumerate(value):
+            yield from _leaves(item, f"{path}[{index}]")
+    elif isinstance(value, list):
+        yield path, [LATER if item is UNKNOWN else item for item in value]
+    elif value is not None:
+        yield path, LATER if value is UNKNOWN else value
+
+
+_ADAPTER = TypeAdapter(Outcome)
 
 
 def encode(outcome: Outcome) -> bytes:

@@ -1,25 +1,24 @@
-"""Plans stacks: from the cache, in this process, or side by side in others."""
+"""Plans stacks: from the cache, in this process, or side by side in others; a team after its environment."""
 
 from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from training_platform.checks.planning.cache import Cache
-from training_platform.checks.planning.cache_key import program_digest, stack_digest
-from training_platform.checks.planning.order import plan_order
-from training_platform.checks.planning.queue import Planned, PlanQueue
-from training_platform.checks.planning.worker import Answer, plan
-from training_platform.checks.planning.workers import Workers
-from training_platform.checks.progress import Progress, quiet
+from training_platform.checks.planning.cache import Cache, program_digest, stack_digest
+from training_platform.checks.planning.outcome import Outcome, decode
+from training_platform.checks.planning.workers import Answer, Job, Workers, plan
+from training_platform.checks.process import Progress, quiet
+from training_platform.config.model.stack import Stack
 from training_platform.config.workspace import Workspace
 
 if TYPE_CHECKING:
-    from training_platform.checks.planning.remote.scheduler import Scheduler
+    from training_platform.checks.planning.scheduler import Scheduler
+
 
 FEWEST = 8
 """Stacks below which one process is done before several have loaded Pulumi."""
@@ -89,7 +88,7 @@ class Planner:
     def _answers(self, queue: PlanQueue) -> Iterator[tuple[str, Answer]]:
         jobs = self.jobs or os.cpu_count() or 1
         if self.scheduler:
-            from training_platform.checks.planning.remote.scheduler import Scheduler  # noqa: PLC0415 # loads Dask
+            from training_platform.checks.planning.scheduler import Scheduler  # noqa: PLC0415 # loads Dask
 
             with Scheduler(self.scheduler, queue.root) as workers:
                 yield from _by(workers, queue)
@@ -105,6 +104,90 @@ class Planner:
 
 
 DEFAULT = Planner()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    """Outcomes by stack, and a sentence for each stack that could not be planned, both in the order of planning."""
+
+    outcomes: Mapping[str, Outcome]
+    failures: tuple[str, ...]
+
+
+class PlanQueue:
+    """The stacks of one check, in the order of planning; ``inputs`` as an outcome has them."""
+
+    def __init__(self, root: Path, stacks: Iterable[Stack], *, inputs: bool) -> None:
+        self.root = root
+        self.inputs = inputs
+        self.stacks = tuple(stacks)
+        self._waiting = {stack.name: stack for stack in self.stacks}
+        self._outcomes: dict[str, Outcome] = {}
+        self._failures: dict[str, str] = {}
+
+    def __len__(self) -> int:
+        """Return how many stacks wait."""
+        return len(self._waiting)
+
+    @property
+    def done(self) -> int:
+        """Stacks that have an outcome, or none and a reason."""
+        return len(self._outcomes) + len(self._failures)
+
+    def known(self, outcomes: Mapping[str, Outcome]) -> None:
+        """Take outcomes from elsewhere: these stacks are not planned."""
+        self._outcomes.update(outcomes)
+        for name in outcomes:
+            del self._waiting[name]
+
+    def next(self) -> Job | None:
+        """Return the next stack whose environment is planned, None while there is none."""
+        for name, stack in self._waiting.items():
+            home = self._outcomes.get(stack.environment_name) if stack.team else None
+            if home or not stack.team:
+                del self._waiting[name]
+                outputs = {stack.environment_name: home.outputs} if home else {}
+                return Job(self.root, name, outputs, self.inputs, stack.production)
+        return None
+
+    def take(self, name: str, answer: Answer) -> None:
+        """Take what came of a stack; teams of an environment that failed stay unplanned, and their report says so."""
+        if answer.data is None:
+            self._failures[name] = answer.failure or ""
+            self._waiting = {key: stack for key, stack in self._waiting.items() if stack.environment_name != name}
+        else:
+            self._outcomes[name] = decode(answer.data)
+
+    def abandon(self, why: str) -> None:
+        """Say of all that waits why it is not planned."""
+        self._failures |= {name: f"stack {name}: {why}" for name in self._waiting}
+        self._waiting.clear()
+
+    def result(self) -> Planned:
+        """Return what came of all stacks."""
+        order = [stack.name for stack in self.stacks]
+        return Planned(
+            outcomes={name: self._outcomes[name] for name in order if name in self._outcomes},
+            failures=tuple(self._failures[name] for name in order if name in self._failures),
+        )
+
+
+def plan_order(workspace: Workspace, selected: Iterable[str]) -> list[Stack]:
+    """Return the stacks to plan for ``selected``: each environment once, before its teams; rejected ones left out.
+
+    An environment that lends what no team was promised is left out with any of its teams: nobody knows what it lends.
+    """
+    wanted = dict.fromkeys(selected)
+    homes = dict.fromkeys(workspace.stacks[name].environment_name for name in wanted)
+    names = dict.fromkeys([*homes, *wanted])
+    rejected = {stack.home_said for stack in workspace.stacks.values() if stack.findings}
+    sound = {
+        name: stack
+        for name, stack in workspace.stacks.items()
+        if not stack.findings and not (stack.lends and name in rejected)
+    }
+    stacks = [sound[name] for name in names if name in sound and sound[name].environment_name in sound]
+    return sorted(stacks, key=lambda stack: stack.team is not None)
 
 
 def _by(workers: Workers | Scheduler, queue: PlanQueue) -> Iterator[tuple[str, Answer]]:

@@ -1,6 +1,6 @@
 """Runs a Pulumi program without an engine and records everything that it registers, as a preview would see it.
 
-The recorder stands where the engine's resource monitor stands. It answers as a preview does: inputs come back as
+The recorder takes the place of the engine's resource monitor. It answers as a preview does: inputs come back as
 outputs, ids and computed properties stay unknown. Unlike Pulumi's own mocks it keeps what was registered beside the
 inputs (``protect``, ``ignoreChanges``, parent, time-outs) and refuses a second resource of the same type and name.
 
@@ -12,17 +12,29 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Mapping
+import runpy
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from concurrent.futures import Executor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
-from typing import Any
+from types import FrameType
+from typing import Any, TypeVar, TypeVarTuple
 
 import pulumi
 from google.protobuf import empty_pb2, struct_pb2
-from pulumi.runtime import mocks, proto, settings, stack
+from pulumi.runtime import mocks, proto, settings
+from pulumi.runtime.stack import run_in_stack
 
-from training_platform.checks.planning.program_loop import run_in_loop
+from training_platform.checks.planning.outcome import PlanningError
 from training_platform.checks.planning.wire import holds_unknown, plain, plain_struct, wire_struct
+from training_platform.checks.process import ENDING, collector_off
+from training_platform.config.model.stack import PROJECT, Stack
+from training_platform.config.workspace import Workspace
 from training_platform.resources.planned import PROVIDER_TYPES, Planned
 
 ORGANIZATION = "organization"  # what a self-managed backend calls the one organisation it has
@@ -30,8 +42,75 @@ _STACK = "pulumi:pulumi:Stack"
 _REFERENCE = "pulumi:pulumi:StackReference"
 
 
-class ProgramError(Exception):
-    """A Pulumi program that cannot be planned; the message says what it did."""
+Result = TypeVar("Result")
+
+
+Arguments = TypeVarTuple("Arguments")
+
+
+def plan_stacks(workspace: Workspace, stacks: Iterable[Stack]) -> Iterator[tuple[Stack, Plan]]:
+    """Plan stacks one by one, handing each environment's outputs to its teams. Raises PlanningError."""
+    references: dict[str, Mapping[str, Any]] = {}
+    for stack in stacks:
+        plan = plan_stack(workspace.root, stack, references)
+        references[reference(stack.name)] = plan.outputs
+        yield stack, plan
+
+
+def plan_stack(root: FilePath, stack: Stack, references: Mapping[str, Mapping[str, Any]]) -> Plan:
+    """Plan one stack by running ``__main__.py``. Raises PlanningError."""
+    try:
+        return record(
+            lambda: _run_program(root),
+            project=PROJECT,
+            stack_name=stack.name,
+            config=stack.config,
+            references=references,
+            root=root,
+        )
+    except ProgramError as error:
+        raise PlanningError(f"stack {stack.name}: {error}.") from error
+    except Exception as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{FilePath(last.filename).name}:{last.lineno}"
+        raise PlanningError(f"stack {stack.name}: the program stopped at {place}: {error!r}.") from error
+
+
+def reference(stack: str) -> str:
+    """Return the full name by which another stack's program refers to a stack."""
+    return f"{ORGANIZATION}/{PROJECT}/{stack}"
+
+
+def _run_program(root: FilePath) -> None:
+    """Run the program with its own folder on the path, as Python and the engine do: ``modules`` is the repository's."""
+    sys.path.insert(0, str(root))
+    try:
+        runpy.run_path(str(root / "__main__.py"), run_name="__main__")
+    finally:
+        sys.path.remove(str(root))
+
+
+def record(
+    program: Callable[[], object],
+    *,
+    project: str,
+    stack_name: str,
+    config: Mapping[str, Any] | None = None,
+    references: Mapping[str, Mapping[str, Any]] | None = None,
+    root: FilePath = FilePath(),
+) -> Plan:
+    """Run a program and return its plan.
+
+    ``config`` holds values as a stack file gives them. ``references`` holds the outputs of other stacks by their full
+    name (``organization/project/stack``). ``root`` is the folder of ``Pulumi.yaml``. Raises ProgramError for what the
+    engine would refuse; errors of the program itself pass through.
+    """
+    monitor = Recorder(stack_name, references or {})
+    settings.configure(_settings(monitor, project, stack_name, root))
+    settings.set_root_resource(None)  # type: ignore[arg-type] # the last plan's root survives in a context variable
+    pulumi.runtime.set_all_config({key: _text(value) for key, value in (config or {}).items()})
+    run_in_loop(run_in_stack(lambda: _finish(program)))
+    return monitor.plan
 
 
 @dataclass
@@ -54,35 +133,12 @@ class Plan:
         return found[0]
 
 
-def record(
-    program: Callable[[], object],
-    *,
-    project: str,
-    stack_name: str,
-    config: Mapping[str, Any] | None = None,
-    references: Mapping[str, Mapping[str, Any]] | None = None,
-    root: FilePath = FilePath(),
-) -> Plan:
-    """Run a program and return its plan.
-
-    ``config`` holds values as a stack file gives them. ``references`` holds the outputs of other stacks by their full
-    name (``organization/project/stack``). ``root`` is the folder of ``Pulumi.yaml``. Raises ProgramError for what the
-    engine would refuse; errors of the program itself pass through.
-    """
-    monitor = Recorder(stack_name, references or {})
-    settings.configure(_settings(monitor, project, stack_name, root))
-    settings.set_root_resource(None)  # type: ignore[arg-type] # the last plan's root survives in a context variable
-    pulumi.runtime.set_all_config(_texts(config or {}))
-    run_in_loop(stack.run_in_stack(lambda: _finish(program)))
-    return monitor.plan
-
-
-def _texts(config: Mapping[str, Any]) -> dict[str, str]:
-    """Return configuration as the engine hands it over: null as no text, text as it is, else JSON with sorted keys."""
-    return {key: _text(value) for key, value in config.items()}
+class ProgramError(Exception):
+    """A Pulumi program that cannot be planned; the message says what it did."""
 
 
 def _text(value: Any) -> str:
+    """Return a value of the configuration as the engine hands it over: null as no text, else JSON with sorted keys."""
     if value is None:
         return ""
     if isinstance(value, str):
@@ -116,16 +172,6 @@ def _settings(monitor: Recorder, project: str, stack_name: str, root: FilePath) 
         callbacks=None,
         outputs=set(),
     )
-
-
-class _NoMocks(mocks.Mocks):
-    """Nothing is left for mocks to do; the base class wants one."""
-
-    def call(self, args: mocks.MockCallArgs) -> tuple[dict[str, Any], None]:
-        raise ProgramError(f"the program calls {args.token}, which only a cloud can answer")
-
-    def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str, dict[str, Any]]:
-        raise NotImplementedError
 
 
 class Recorder(mocks.MockMonitor):
@@ -212,5 +258,110 @@ class Recorder(mocks.MockMonitor):
         return {name: value for name, value in options.items() if value}
 
 
+class _NoMocks(mocks.Mocks):
+    """Nothing is left for mocks to do; the base class wants one."""
+
+    def call(self, args: mocks.MockCallArgs) -> tuple[dict[str, Any], None]:
+        raise ProgramError(f"the program calls {args.token}, which only a cloud can answer")
+
+    def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str, dict[str, Any]]:
+        raise NotImplementedError
+
+
 def _provider_urn(request: Any) -> str:
     return str(request.provider.rpartition("::")[0])  # what follows is the provider's id
+
+
+def run_in_loop(main: Coroutine[Any, Any, Result]) -> Result:
+    """Run a coroutine in a loop of its own; what it leaves waiting ends with it, and would warn in the next plan.
+
+    Raises KeyboardInterrupt after an interrupt, once the program's own code is through.
+    """
+    loop = _Loop()
+    asyncio.set_event_loop(loop)
+    try:
+        with collector_off(), _no_stack_traces(), _interrupts_stop(loop):
+            try:
+                return loop.run_until_complete(main)
+            finally:
+                loop.run_until_complete(_settle())
+    finally:
+        asyncio.set_event_loop(None)
+        loop.close()
+
+
+async def _settle() -> None:
+    """End all tasks that are left."""
+    waiting = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in waiting:
+        task.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+
+
+class _Loop(asyncio.SelectorEventLoop):
+    """A loop that calls the recorder where the SDK hands a call over to a thread, to wait for an engine's answer.
+
+    A thread that has nothing to wait for costs a tenth of a plan.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.set_exception_handler(_drop_repeated)
+
+    def run_in_executor(
+        self, _executor: Executor | None, func: Callable[[*Arguments], Result], *args: *Arguments
+    ) -> asyncio.Future[Result]:
+        """Return a future that is done: with the result of ``func``, or with its error."""
+        answer: asyncio.Future[Result] = self.create_future()
+        try:
+            answer.set_result(func(*args))
+        except Exception as error:  # noqa: BLE001 # whoever awaits the future raises it
+            answer.set_exception(error)
+        return answer
+
+
+def _drop_repeated(_loop: asyncio.AbstractEventLoop, _context: dict[str, Any]) -> None:
+    """Say nothing of errors that nobody awaited: they repeat, for every output, the one that was raised."""
+
+
+@contextmanager
+def _interrupts_stop(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+    """Let an interrupt stop a loop, and raise it then: raised within the SDK it would be caught, and the plan go on."""
+    if threading.current_thread() is not threading.main_thread():  # others never get one
+        yield
+        return
+    came: list[int] = []
+
+    def stop(number: int, _frame: FrameType | None) -> None:
+        came.append(number)
+        loop.call_soon_threadsafe(loop.stop)
+
+    handled = {number: signal.getsignal(number) for number in (signal.SIGINT, *ENDING)}
+    before = {number: handler for number, handler in handled.items() if callable(handler)}
+    for number in before:
+        signal.signal(number, stop)
+    try:
+        yield
+    except RuntimeError:  # what a stopped loop raises
+        if not came:
+            raise
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if came:
+        signal.raise_signal(came[0])
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def _no_stack_traces() -> Iterator[None]:
+    """Let the SDK see one frame of the stack: for the engine's messages it describes all of them for each resource.
+
+    That is a seventh of a plan, for nothing. Errors keep their tracebacks; whoever prints one does so afterwards.
+    """
+    before = getattr(sys, "tracebacklimit", None)
+    sys.tracebacklimit = 1
+    try:
+        yield
+    finally:
+        sys.tracebacklimit = before

@@ -1,67 +1,89 @@
-"""Processes that plan stacks side by side; each imports Pulumi once.
+"""One stack planned and judged, here or in processes side by side, each of which imports Pulumi once.
 
-They are spawned and never forked: gRPC has threads, which a fork does not carry over.
+Processes are spawned and never forked: gRPC has threads, which a fork does not carry over. They are no executor of
+``concurrent.futures``: that has no public way to end a process that plans (before Python 3.14) or to say by which signal
+one died, and gives up all of its processes when one dies.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import gc
 import multiprocessing
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import cache
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
+from pathlib import Path
 from types import TracebackType
+from typing import Any, NamedTuple
 
-from training_platform.checks.planning.worker import Answer, Job, serve
-from training_platform.checks.signals import ENDING
+from training_platform.checks.planning.outcome import PlanningError, encode, outcome_of
+from training_platform.checks.process import ENDING, collector_off
+from training_platform.config.model.stack import read_stack
+from training_platform.config.reading.source import UnreadableError
+from training_platform.config.workspace import STACKS_FOLDER
 
 
-@contextmanager
-def _signals_held() -> Iterator[None]:
-    """Hold signals back: a process that starts meanwhile gets none but those of this one, which ends it."""
-    resource_tracker.ensure_running()  # it lets signals through again where it is started by the first process
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, *ENDING})
+class Job(NamedTuple):
+    """A stack to plan.
+
+    ``outputs`` has by stack what those export that it refers to; ``production`` is what its environment's file says.
+    """
+
+    root: Path
+    name: str
+    outputs: Mapping[str, Mapping[str, Any]]
+    inputs: bool
+    production: bool | None
+
+
+class Answer(NamedTuple):
+    """An encoded outcome, or the sentence that says why there is none."""
+
+    data: bytes | None
+    failure: str | None = None
+
+
+@collector_off()  # it loads Pulumi
+def plan(job: Job) -> Answer:
+    """Plan a stack and judge its plan."""
+    from training_platform.checks.planning.recorder import plan_stack, reference  # noqa: PLC0415 # loads Pulumi
+
+    references = {reference(name): outputs for name, outputs in job.outputs.items()}
     try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        stack = read_stack(job.root / STACKS_FOLDER / f"Pulumi.{job.name}.yaml", job.root)
+        planned = plan_stack(job.root, stack, references)
+    except (PlanningError, UnreadableError) as error:
+        return Answer(None, str(error))
+    stack = dataclasses.replace(stack, production=job.production)
+    return Answer(encode(outcome_of(stack, planned.resources, planned.outputs, inputs=job.inputs)))
 
 
-class _Worker:
-    """One process, and the job that it has."""
-
-    def __init__(self, target: Callable[[Connection], None]) -> None:
-        context = multiprocessing.get_context("spawn")
-        self.connection, theirs = context.Pipe()
-        self.process: SpawnProcess = context.Process(target=target, args=(theirs,), daemon=True)
-        with _signals_held():
-            self.process.start()
-        theirs.close()  # so that this end sees when the process is gone
-        self.job: Job | None = None
-
-    def give(self, job: Job) -> None:
-        self.job = job
-        with suppress(BrokenPipeError):  # it is gone; taking its answer says so
-            self.connection.send(job)
-
-    def take(self) -> Answer | None:
-        """Return the answer, None where the process ended instead."""
+def serve(connection: Connection) -> None:
+    """Answer jobs until the other end closes, or has gone while one was planned."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+    while True:
         try:
-            answer: Answer = self.connection.recv()
+            job: Job = connection.recv()
         except (EOFError, ConnectionResetError):
-            return None
-        return answer
+            return
+        answer = plan(job)
+        try:
+            connection.send(answer)
+        except (BrokenPipeError, ConnectionResetError):
+            return
+        _keep_loaded()
 
-    def end(self, *, patience: float = 0) -> str:
-        """Return how the process ended; one that has not by itself after ``patience`` seconds is terminated."""
-        self.connection.close()
-        self.process.join(patience)
-        self.process.terminate()
-        self.process.join()
-        code = self.process.exitcode or 0
-        return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+
+@cache
+def _keep_loaded() -> None:
+    """Take what is loaded by now out of the collector's sight, once: it would walk all of Pulumi after each plan."""
+    gc.collect()
+    gc.freeze()
 
 
 class Workers(AbstractContextManager["Workers"]):
@@ -112,3 +134,49 @@ class Workers(AbstractContextManager["Workers"]):
                 self._lost += 1
                 answer = Answer(None, f"stack {job.name}: the process that planned it died ({worker.end(patience=5)}).")
             yield job, answer
+
+
+class _Worker:
+    """One process, and the job that it has."""
+
+    def __init__(self, target: Callable[[Connection], None]) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.connection, theirs = context.Pipe()
+        self.process: SpawnProcess = context.Process(target=target, args=(theirs,), daemon=True)
+        with _signals_held():
+            self.process.start()
+        theirs.close()  # so that this end sees when the process is gone
+        self.job: Job | None = None
+
+    def give(self, job: Job) -> None:
+        self.job = job
+        with suppress(BrokenPipeError):  # it is gone; taking its answer says so
+            self.connection.send(job)
+
+    def take(self) -> Answer | None:
+        """Return the answer, None where the process ended instead."""
+        try:
+            answer: Answer = self.connection.recv()
+        except (EOFError, ConnectionResetError):
+            return None
+        return answer
+
+    def end(self, *, patience: float = 0) -> str:
+        """Return how the process ended; one that has not by itself after ``patience`` seconds is terminated."""
+        self.connection.close()
+        self.process.join(patience)
+        self.process.terminate()
+        self.process.join()
+        code = self.process.exitcode or 0
+        return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+
+
+@contextmanager
+def _signals_held() -> Iterator[None]:
+    """Hold signals back: a process that starts meanwhile gets none but those of this one, which ends it."""
+    resource_tracker.ensure_running()  # it lets signals through again where it is started by the first process
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, *ENDING})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -15,7 +15,7 @@ from training_platform.checks.comparison.comparison import (
     ResourceChange,
     StackChange,
 )
-from training_platform.checks.planning.resource_tree import kind_of
+from training_platform.checks.planning.outcome import kind_of
 from training_platform.checks.reports.wording import counted
 from training_platform.quota.keys import short_quota_id, shown
 

@@ -13,8 +13,9 @@ from rich.console import Console
 from rich.text import Text
 
 from training_platform.catalog.nearest import find_nearest
-from training_platform.checks.planning.order import PlanningError, plan_order
-from training_platform.checks.planning.stack_plan import plan_stacks
+from training_platform.checks.planning.outcome import PlanningError
+from training_platform.checks.planning.planner import plan_order
+from training_platform.checks.planning.recorder import plan_stacks
 from training_platform.config.model.stack import Stack
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.sandbox.cloud.endpoints import endpoints

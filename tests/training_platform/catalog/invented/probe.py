@@ -8,8 +8,8 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from training_platform.checks.planning.order import plan_order
-from training_platform.checks.planning.stack_plan import plan_stacks
+from training_platform.checks.planning.planner import plan_order
+from training_platform.checks.planning.recorder import plan_stacks
 from training_platform.config.workspace import read_workspace
 from training_platform.quota.demand import stack_demand
 from training_platform.quota.keys import Charge

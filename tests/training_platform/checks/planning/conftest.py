@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.places import ORGANISATION, ROOT
-from training_platform.checks.planning.outcome import Outcome
-from training_platform.checks.planning.resource_tree import Branch, Resource
+from training_platform.checks.planning.outcome import Branch, Outcome, Resource
 from training_platform.config.reading.finding import Finding, Position
 from training_platform.resources.planned import UNKNOWN
 

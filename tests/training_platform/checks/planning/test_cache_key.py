@@ -11,8 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 from tests.places import ORGANISATION
-from training_platform.checks.planning import cache_key
-from training_platform.checks.planning.cache_key import CODE, program_digest, stack_digest
+from training_platform.checks.planning import cache
+from training_platform.checks.planning.cache import CODE, program_digest, stack_digest
 from training_platform.config.workspace import read_workspace
 
 STACK = read_workspace(ORGANISATION).stacks["prod-vision"]
@@ -89,7 +89,7 @@ def test_another_python_misses(digest: Digest, monkeypatch: pytest.MonkeyPatch) 
 
 def test_another_version_of_a_package_misses(digest: Digest, monkeypatch: pytest.MonkeyPatch) -> None:
     installed = [SimpleNamespace(metadata={"Name": "pulumi-gcp"}, version="10.2.0")]
-    monkeypatch.setattr(cache_key, "distributions", lambda: installed)
+    monkeypatch.setattr(cache, "distributions", lambda: installed)
     before = digest()
     installed[0].version = "10.2.1"
 

@@ -12,7 +12,7 @@ from training_platform.checks.output import FORMATS, render
 from training_platform.checks.planning import planner as module
 from training_platform.checks.planning.outcome import Outcome, encode
 from training_platform.checks.planning.planner import Planner
-from training_platform.checks.planning.worker import Answer, Job
+from training_platform.checks.planning.workers import Answer, Job
 from training_platform.checks.report import Report
 from training_platform.checks.run import run_check
 from training_platform.checks.stacks import Options

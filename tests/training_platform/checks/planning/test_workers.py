@@ -17,8 +17,7 @@ from tests.places import ORGANISATION
 from training_platform.checks.planning import planner as module
 from training_platform.checks.planning.outcome import Outcome, encode
 from training_platform.checks.planning.planner import Planner
-from training_platform.checks.planning.worker import Answer, Job
-from training_platform.checks.planning.workers import Workers
+from training_platform.checks.planning.workers import Answer, Job, Workers
 from training_platform.checks.run import run_check
 from training_platform.checks.stacks import Options
 

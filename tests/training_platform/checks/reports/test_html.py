@@ -21,7 +21,7 @@ from training_platform.checks.comparison.comparison import (
     StackChange,
 )
 from training_platform.checks.output import render
-from training_platform.checks.planning.resource_tree import Resource
+from training_platform.checks.planning.outcome import Resource
 from training_platform.checks.report import Report
 from training_platform.checks.reports.html import stacks as html_stacks
 from training_platform.checks.reports.html.element import Html, el

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from training_platform.checks.planning.resource_tree import Resource
+from training_platform.checks.planning.outcome import Resource
 from training_platform.checks.report import Report, StackReport
 from training_platform.checks.reports.html.element import Html, el, joined
 from training_platform.checks.reports.wording import counted

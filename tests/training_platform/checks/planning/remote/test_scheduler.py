@@ -20,9 +20,9 @@ from click.testing import CliRunner
 
 from benchmarks.scheduler import Dask, dask
 from tests.training_platform.checks.planning.test_same_report import spoil, texts
+from training_platform.checks.planning import scheduler
 from training_platform.checks.planning.planner import Planner
-from training_platform.checks.planning.remote import content, scheduler
-from training_platform.checks.planning.remote.content import content_of
+from training_platform.checks.planning.scheduler import content_of
 from training_platform.checks.report import Report
 from training_platform.checks.run import run_check
 from training_platform.checks.stacks import Options
@@ -133,8 +133,8 @@ def test_a_program_that_kills_every_process_is_one_sentence(copy: Path, cluster:
 
 
 def test_a_worker_with_other_versions_plans_nothing(copy: Path, cluster: Dask, monkeypatch: pytest.MonkeyPatch) -> None:
-    installed = content.installed_versions()
-    monkeypatch.setattr(content, "installed_versions", lambda: {**installed, "pulumi": "3.1.0"})
+    installed = scheduler.installed_versions()
+    monkeypatch.setattr(scheduler, "installed_versions", lambda: {**installed, "pulumi": "3.1.0"})
 
     report = check(copy, cluster.address, "dev")
 

@@ -13,9 +13,8 @@ import yaml
 
 from tests.places import ORGANISATION
 from tests.training_platform.sandbox.kubernetes.client import CallRefused, Client, connect
-from training_platform.checks.planning.order import plan_order
-from training_platform.checks.planning.recorder import Plan
-from training_platform.checks.planning.stack_plan import plan_stacks
+from training_platform.checks.planning.planner import plan_order
+from training_platform.checks.planning.recorder import Plan, plan_stacks
 from training_platform.config.workspace import read_workspace
 from training_platform.jobs.render import job_files, render_job
 from training_platform.resources.planned import UNKNOWN, Planned

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.places import ORGANISATION
-from training_platform.checks.planning.order import plan_order
-from training_platform.checks.planning.stack_plan import plan_stacks
+from training_platform.checks.planning.planner import plan_order
+from training_platform.checks.planning.recorder import plan_stacks
 from training_platform.config.workspace import read_workspace
 from training_platform.resources.register import REGISTER, ResourceType
 from training_platform.sandbox.run.folder import SandboxFolder

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from training_platform.checks.planning.outcome import packed, unpacked
-from training_platform.checks.planning.worker import Answer, Job, plan
+from training_platform.checks.planning.workers import Answer, Job, plan
 
 IDLE_SECONDS = 300
 

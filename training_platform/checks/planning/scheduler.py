@@ -5,26 +5,34 @@ Whoever may speak to the scheduler runs code on its workers, and they on this ma
 
 from __future__ import annotations
 
+import hashlib
+import io
 import logging
+import platform
 import uuid
+import zipfile
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, suppress
+from importlib.metadata import distributions
 from pathlib import Path
 from types import TracebackType
+from typing import NamedTuple
 
 import cloudpickle  # type: ignore[import-untyped] # has no types
 from distributed import Client, Future, as_completed
 from distributed.comm.addressing import get_address_host_port
 
-from training_platform.checks.planning.remote import plugin
-from training_platform.checks.planning.remote.content import content_of
-from training_platform.checks.planning.remote.process import answer_of, job_line
-from training_platform.checks.planning.worker import Answer, Job
+from training_platform.checks.planning import scheduler_plugin
+from training_platform.checks.planning.cache import PROGRAM, code_files
+from training_platform.checks.planning.scheduler_process import answer_of, job_line
+from training_platform.checks.planning.workers import Answer, Job
 from training_platform.config.reading.finding import UserError
+from training_platform.config.workspace import STACKS_FOLDER
 
 RETRIES = 3
 """Of a stack whose worker or process was lost, each on another."""
 CONNECT_SECONDS = 30
+_NOT_COMPARED = ("pip", "training-platform")  # the one installs, the other is sent
 
 
 class Scheduler(AbstractContextManager["Scheduler"]):
@@ -38,7 +46,7 @@ class Scheduler(AbstractContextManager["Scheduler"]):
         self._jobs: dict[Future[bytes], Job] = {}
         for name in ("distributed", "distributed.client", "distributed.scheduler"):
             logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters is said in the report
-        cloudpickle.register_pickle_by_value(plugin)
+        cloudpickle.register_pickle_by_value(scheduler_plugin)
         try:
             get_address_host_port(address)  # a Client refuses a wrong one too, and leaves a thread that never ends
             self._client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
@@ -47,7 +55,7 @@ class Scheduler(AbstractContextManager["Scheduler"]):
         try:
             self._client.wait_for_workers(1, timeout=CONNECT_SECONDS)
             content = content_of(root)
-            self._client.register_plugin(plugin.Planning(self._name, *content))
+            self._client.register_plugin(scheduler_plugin.Planning(self._name, *content))
         except TimeoutError as error:
             self._client.close()
             raise UserError(f"The scheduler {address} has no worker after {CONNECT_SECONDS} s.") from error
@@ -75,7 +83,9 @@ class Scheduler(AbstractContextManager["Scheduler"]):
 
     def give(self, job: Job) -> None:
         """Hand a job to the scheduler."""
-        future = self._client.submit(plugin.plan_there, self._name, job_line(job), pure=False, retries=RETRIES)
+        future = self._client.submit(
+            scheduler_plugin.plan_there, self._name, job_line(job), pure=False, retries=RETRIES
+        )
         self._jobs[future] = job
         self._done.add(future)
 
@@ -99,3 +109,30 @@ def _named(job: Job, answer: Answer) -> Answer:
 def _cause(future: Future[bytes]) -> str:
     error = future.exception() if future.status == "error" else None
     return f"{type(error).__name__}: {error}" if error else f"it is {future.status}"
+
+
+class Content(NamedTuple):
+    """A ZIP archive with the SHA-256 digest of it, and the version of each package here; ``python`` is one of them."""
+
+    archive: bytes
+    digest: str
+    versions: dict[str, str]
+
+
+def content_of(root: Path) -> Content:
+    """Pack what plans the stacks of a repository: the same files give the same archive."""
+    files = [(name, root / name) for name in PROGRAM]
+    files += [(path.relative_to(root).as_posix(), path) for path in sorted((root / STACKS_FOLDER).glob("Pulumi.*"))]
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, path in [*files, *code_files(root)]:
+            archive.writestr(zipfile.ZipInfo(name), path.read_bytes(), zipfile.ZIP_DEFLATED)
+    data = buffer.getvalue()
+    return Content(data, hashlib.sha256(data).hexdigest(), installed_versions())
+
+
+def installed_versions() -> dict[str, str]:
+    """Return the versions that have to be alike wherever stacks are planned, by package."""
+    versions = {each.metadata["Name"].lower(): each.version for each in distributions()}
+    packages = {name: version for name, version in versions.items() if name not in _NOT_COMPARED}
+    return {"python": platform.python_version(), **packages}

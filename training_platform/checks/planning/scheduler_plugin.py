@@ -80,7 +80,7 @@ class Planning(WorkerPlugin):
 
     def _start(self) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            [sys.executable, "-P", "-m", "training_platform.checks.planning.remote.process"],
+            [sys.executable, "-P", "-m", "training_platform.checks.planning.scheduler_process"],
             cwd=self._folder.name,
             env={**os.environ, "PYTHONPATH": self._folder.name},
             bufsize=0,
