@@ -16,8 +16,7 @@ import pytest
 
 from tests.stacks.field_changes import ENV, KINDS, MATES, Kind, Round, files, named
 from tests.training_platform.sandbox.run.conftest import without_stacks
-from training_platform.checks.comparison.changes import resource_changes
-from training_platform.checks.comparison.check_result import result_of
+from training_platform.checks.comparison.changes import resource_changes, result_of
 from training_platform.checks.planning.outcome import FlatResource
 from training_platform.checks.stacks import Options, check_stacks
 from training_platform.sandbox.cloud.local_cloud import LocalCloud

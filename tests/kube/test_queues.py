@@ -10,7 +10,7 @@ import yaml
 
 from tests.kube.clusters import kueue_cluster
 from tests.kube.queues import ENVIRONMENT, Json, Queues, planned, stacks, until
-from training_platform.checks.comparison.placed_flavors import placed_flavors
+from training_platform.checks.comparison.refusals import placed_flavors
 from training_platform.config.model.node_pool import BLOCK_LEVELS
 from training_platform.config.workspace import Workspace
 from training_platform.resources.kueue.configuration import configuration

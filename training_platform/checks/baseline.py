@@ -16,8 +16,7 @@ from typing import Annotated, Any
 import yaml
 from pydantic import Field, ValidationError
 
-from training_platform.checks.fingerprints import fingerprinted, set_aside
-from training_platform.checks.report import Report
+from training_platform.checks.report import Report, fingerprinted, set_aside
 from training_platform.config.reading.finding import Finding, Position
 from training_platform.config.reading.rejection import rejections
 from training_platform.config.reading.section import OneOf, Section

@@ -55,7 +55,7 @@ def stacks(
 def _ordered(names: list[str], environment: str, workspace: Workspace, base: str) -> list[str]:
     """Return an environment's stacks in the order that the change since ``base`` wants; exit where there is none."""
     from training_platform.checks.comparison.base_files import base_tree
-    from training_platform.checks.comparison.deployment_order import deployment_order
+    from training_platform.checks.comparison.refusals import deployment_order
     from training_platform.config.workspace import read_workspace
 
     with base_tree(workspace.root, base) as tree:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.places import ORGANISATION
-from training_platform.checks.comparison.deployment_order import Order, deployment_order, removals
+from training_platform.checks.comparison.refusals import Order, deployment_order, removals
 from training_platform.config.workspace import Workspace, read_workspace
 
 SHARE = "        a100-80: {nominal_quota: 32}\n"

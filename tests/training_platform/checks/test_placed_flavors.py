@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from tests.kube.queues import ENVIRONMENT, stacks
-from training_platform.checks.comparison.placed_flavors import placed_flavors
+from training_platform.checks.comparison.refusals import placed_flavors
 from training_platform.config.workspace import Workspace
 
 PLACED, TAINT = {"topology_aware": True}, {"taints": {"team": {"value": "vision", "effect": "NO_SCHEDULE"}}}

@@ -6,7 +6,7 @@ import pytest
 
 from tests.training_platform.checks.conftest import Repository
 from training_platform.checks.comparison.comparison import Comparison, InputChange, ResourceChange, StackChange
-from training_platform.checks.comparison.upgrades import upgrades
+from training_platform.checks.comparison.guard import upgrades
 from training_platform.checks.report import Report
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import Workspace, read_workspace

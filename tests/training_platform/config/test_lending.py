@@ -15,7 +15,7 @@ import yaml
 from rich.console import Console
 
 from tests.places import ROOT
-from training_platform.checks.comparison.affected import affected
+from training_platform.checks.comparison.compare import affected
 from training_platform.checks.planning.cache import stack_digest
 from training_platform.checks.planning.outcome import PlanningError
 from training_platform.checks.planning.planner import plan_order

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 
-from training_platform.checks.comparison.check_result import result_of
+from training_platform.checks.comparison.changes import result_of
 from training_platform.checks.planning.planner import Planner
 from training_platform.checks.process import ended_by_signals
 from training_platform.checks.stacks import Options, check_stacks

@@ -6,34 +6,29 @@ import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from training_platform.catalog import CHARTS, REGIONS
 from training_platform.catalog.replacements import general, recreating
 from training_platform.checks.comparison.comparison import Comparison, InputChange, Kind, ResourceChange, StackChange
-from training_platform.checks.comparison.deployment_order import removals
-from training_platform.checks.comparison.fields import field_of
-from training_platform.checks.comparison.growth import capacity_growth
-from training_platform.checks.comparison.placed_flavors import placed_flavors
-from training_platform.checks.comparison.upgrades import upgrades
+from training_platform.checks.comparison.refusals import capacity_growth, placed_flavors, removals
+from training_platform.checks.planning.outcome import leaves
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.stack import Stack
 from training_platform.config.model.team import Team
-from training_platform.config.names import Locator
+from training_platform.config.names import Locator, sections
 from training_platform.config.reading.finding import Finding, Path, dotted
-from training_platform.config.reading.section import listed
+from training_platform.config.reading.section import enumeration, listed
+from training_platform.config.reading.source import value_at
 from training_platform.config.workspace import Workspace
-from training_platform.resources.register import QUOTA_PREFERENCE, REGISTER
+from training_platform.resources.gke.cluster import is_frozen
+from training_platform.resources.register import CLUSTER, QUOTA_PREFERENCE, REGISTER, RELEASE
 
 GUARDED = {token: row for token, row in REGISTER.items() if row.loses}
 """Resource types whose replacement loses data, running jobs, or capacity that may not be available again."""
 LIFT = "deletion_protection: false"
 _LIMIT_OF_REQUEST = ("service", "quotaId", "dimensions")
 _MOST = 3  # inputs and resources that a finding names; the list of changes has all
-
-
-class _Side(NamedTuple):
-    """A stack on one side, and whether its environment protects."""
-
-    stack: Stack
-    protects: bool
+_STEPS = "the steps of docs/upgrade.md"
+_VERSIONS = {RELEASE: "version", CLUSTER: "minMasterVersion"}
 
 
 def guard(comparison: Comparison, head: Workspace, base: Workspace) -> Iterator[Finding]:
@@ -55,6 +50,13 @@ def guard(comparison: Comparison, head: Workspace, base: Workspace) -> Iterator[
     yield from removals(head, base)
     yield from placed_flavors(head, base)
     yield from capacity_growth(head, base)
+
+
+class _Side(NamedTuple):
+    """A stack on one side, and whether its environment protects."""
+
+    stack: Stack
+    protects: bool
 
 
 def _side(workspace: Workspace, name: str) -> _Side | None:
@@ -187,3 +189,102 @@ def _said(change: InputChange) -> str:
 
 def _shown(value: Any) -> str:
     return "nothing" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def field_of(change: InputChange, section: Path, new: Stack, old: Stack | None) -> Path:
+    """Return the field of a section that a change comes from: the one that changed.
+
+    Of several it is the one whose value stands in the input, before or after. Where that decides nothing, the code may
+    have changed and not the file: then it is the section itself.
+    """
+    if old is None:
+        return section
+    changed = dict(_changed_fields(section, new, old))
+    if len(changed) == 1:
+        return next(iter(changed))
+    inputs = {_text(value) for value in (change.old, change.new)} - {""}
+    fitting = [path for path, values in changed.items() if inputs & values]
+    return fitting[0] if fitting else section
+
+
+def _changed_fields(section: Path, new: Stack, old: Stack) -> Iterator[tuple[Path, set[str]]]:
+    """Yield the fields of a section that differ, each with its two values; sections inside it are not in it."""
+    was, now = _section_values(old, section), _section_values(new, section)
+    inner = {path for _, path in sections(new.section) if path[: len(section)] == section} if new.section else set()
+    for name in {**now, **was}:
+        path = (*section, *name.split("."))
+        if was.get(name) == now.get(name) or any(path[: len(each)] == each != section for each in inner):
+            continue
+        yield path, {_text(was.get(name)), _text(now.get(name))}
+
+
+def _section_values(stack: Stack, section: Path) -> dict[str, Any]:
+    value = value_at(stack.source.value, (*stack.below, *section))
+    return leaves(value) if isinstance(value, dict) else {}
+
+
+def _text(value: Any) -> str:
+    """Return a value as it may stand in a file and in an input alike: a list of one as the one."""
+    if isinstance(value, list):
+        return _text(value[0]) if len(value) == 1 else ",".join(map(_text, value))
+    return "" if value is None else str(value)
+
+
+def upgrades(comparison: Comparison, head: Workspace) -> Iterator[Finding]:
+    """Yield a warning for each chart of an environment that gets another version, and for each such cluster."""
+    for change in comparison.stacks:
+        stack = head.stacks.get(change.name)
+        if stack and stack.environment:
+            yield from _of_charts(change, stack, stack.environment, head)
+            yield from _of_clusters(change, stack, stack.environment)
+
+
+def _of_charts(change: StackChange, stack: Stack, environment: Environment, head: Workspace) -> Iterator[Finding]:
+    found: dict[tuple[str, InputChange], list[str]] = {}
+    for resource, version in _other_versions(change, RELEASE):
+        cluster, chart = resource.name.removesuffix("-release").rpartition("-")[::2]
+        found.setdefault((chart, version), []).append(cluster)
+    for (chart, version), clusters in found.items():
+        row = CHARTS.get(chart)
+        touched = f": {row.upgrade}" if row and row.upgrade else ""
+        yield stack.finding(
+            "upgrade",
+            ("charts", chart, "version") if chart in environment.charts else (),
+            f"takes {chart} from {version.old} to {version.new} in {enumeration(clusters)}{touched}"
+            f"{_queues(stack.name, clusters, head) if chart == 'kueue' else ''}",
+            severity="warning",
+            allowed=_STEPS,
+        )
+
+
+def _queues(environment: str, clusters: list[str], head: Workspace) -> str:
+    """Say whose queues are in clusters."""
+    teams = [team for _, team, _ in head.teams() if team.environment == environment]
+    counts = {team.name: len(team.shares.keys() & {*clusters}) for team in teams}
+    holders = [team for team, count in counts.items() if count]
+    return f"; {sum(counts.values())} ClusterQueues are there, of {enumeration(holders)}" if holders else ""
+
+
+def _of_clusters(change: StackChange, stack: Stack, environment: Environment) -> Iterator[Finding]:
+    for resource, version in _other_versions(change, CLUSTER):
+        path = Locator(environment).path(resource.name) or ()
+        cluster = environment.clusters[str(path[-1])]
+        regional = cluster.location in REGIONS
+        api = "its API answers all the time" if regional else "its API does not answer for minutes"
+        stay, follow = "nodes stay until their support ends", "nodes follow, VM by VM, and the jobs on them end"
+        nodes = stay if is_frozen(cluster) else follow
+        yield stack.finding(
+            "upgrade",
+            (*path, "version"),
+            f"takes the control plane of {path[-1]} from {version.old} to {version.new}, never back: {api}; {nodes}",
+            severity="warning",
+            allowed=_STEPS,
+        )
+
+
+def _other_versions(change: StackChange, kind: str) -> Iterator[tuple[ResourceChange, InputChange]]:
+    """Yield what stays and gets another version."""
+    for resource in change.resources:
+        for each in resource.inputs:
+            if resource.type == kind and resource.kind == "changed" and each.path == _VERSIONS[kind]:
+                yield resource, each

@@ -1,8 +1,8 @@
 """One stack planned and judged, here or in processes side by side, each of which imports Pulumi once.
 
 Processes are spawned and never forked: gRPC has threads, which a fork does not carry over. They are no executor of
-``concurrent.futures``: that has no public way to end a process that plans (before Python 3.14) or to say by which signal
-one died, and gives up all of its processes when one dies.
+``concurrent.futures``: that has no public way to end a process that plans (before Python 3.14) or to say by which
+signal one died, and gives up all of its processes when one dies.
 """
 
 from __future__ import annotations

@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from training_platform.checks.fingerprints import fingerprinted
-from training_platform.checks.report import Report, folded
+from training_platform.checks.report import Report, fingerprinted, folded
 from training_platform.checks.reports.wording import place, sentences
 from training_platform.config.reading.finding import Finding
 

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from urllib.parse import quote
 
 from training_platform.catalog.types import Json
-from training_platform.checks.fingerprints import fingerprinted
-from training_platform.checks.report import Report, folded
+from training_platform.checks.report import Report, fingerprinted, folded
 from training_platform.checks.reports.wording import advice, following, place, said
 from training_platform.config.reading.finding import Finding
 from training_platform.rules.descriptions import Description, describe
