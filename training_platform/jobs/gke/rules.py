@@ -66,7 +66,8 @@ def reach(job: ResolvedJob) -> tuple[int, float]:
     Beside its own it borrows what the other teams lend, up to its limit. ``inf`` where that cannot be told: no limit,
     and stack files that say nothing, which may be those of further teams.
     """
-    own = _share(job)
+    gke, flavor = gke_target(job)
+    own = job.team.shares[gke.cluster][flavor.name]
     lent: float = math.inf if unknown_stacks(job.workspace) else sum(_lent(share) for share in _others(job))
     borrowed = lent if own.borrowing_limit is None else min(lent, own.borrowing_limit)
     return own.nominal_quota, own.nominal_quota + borrowed
@@ -193,11 +194,6 @@ def _names(job: ResolvedJob) -> Iterator[Finding]:
 def _large(flavor: Flavor) -> list[ExpandedPool]:
     """Return the pools whose VMs have as many chips as a pod of the job takes."""
     return [pool for pool in flavor.pools if pool.machine.chips == shape(flavor).machine.chips]
-
-
-def _share(job: ResolvedJob) -> Share:
-    gke, flavor = gke_target(job)
-    return job.team.shares[gke.cluster][flavor.name]
 
 
 def _others(job: ResolvedJob) -> Iterator[Share]:

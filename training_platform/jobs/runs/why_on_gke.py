@@ -69,7 +69,13 @@ def why(run: Run, seen: Seen) -> Iterator[str]:
     elif run.state == "cancelling":
         yield f"{run.name} is being deleted; its pods have their termination grace period to end."
     elif seen.workload is None:
-        yield from _unseen(run, seen)
+        if seen.queue is None:
+            yield (
+                f"The queue {seen.queue_name} that {run.name} names is not in namespace {run.team} of {run.place}: "
+                "it was deleted, or the team's stack is not deployed there."
+            )
+        else:
+            yield f"Kueue has no Workload for {run.name} yet; its controller takes a second, or does not run."
     elif (seen.workload.get("spec") or {}).get("active") is False:
         yield (
             f"Kueue has deactivated {run.name} and does not queue it again: "
@@ -85,16 +91,6 @@ def why(run: Run, seen: Seen) -> Iterator[str]:
     else:
         yield f"{run.name} runs, since {run.started}."
     yield from _evictions(seen)
-
-
-def _unseen(run: Run, seen: Seen) -> Iterator[str]:
-    if seen.queue is None:
-        yield (
-            f"The queue {seen.queue_name} that {run.name} names is not in namespace {run.team} of {run.place}: "
-            "it was deleted, or the team's stack is not deployed there."
-        )
-    else:
-        yield f"Kueue has no Workload for {run.name} yet; its controller takes a second, or does not run."
 
 
 def _without_quota(run: Run, seen: Seen) -> Iterator[str]:
@@ -267,7 +263,16 @@ def vm_sentences(job: ResolvedJob, states: Callable[[], Mapping[str, Json]], tod
         yield f"GKE does not show its node pools: {str(error).rstrip('.')}."
         return
     for pool in pools:
-        yield from _troubles(pool, found)
+        # Each trouble once, with the number of node pools that have it.
+        said: dict[str, list[str]] = {}
+        for name in (node_pool_name(pool, each) for each in pool.gke_pools):
+            body = found.get(name)
+            texts = ["is not there"] if body is None else [*_state(body)]
+            for text in texts:
+                said.setdefault(text, []).append(name)
+        for text, names in said.items():
+            more = f" (and {len(names) - 1} more)" if len(names) > 1 else ""
+            yield f"Node pool {names[0]}{more} {text}."
 
 
 def _quota(project: str, pool: ExpandedPool, snapshot: Snapshot | None) -> str:
@@ -280,19 +285,6 @@ def _quota(project: str, pool: ExpandedPool, snapshot: Snapshot | None) -> str:
         if limit is not None:
             return f"; quota {key}: limit {shown(limit)} as of {snapshot.taken}"
     return ""
-
-
-def _troubles(pool: ExpandedPool, found: Mapping[str, Json]) -> Iterator[str]:
-    """Yield what GKE says of a pool's node pools that are not as they should be, each thing once."""
-    said: dict[str, list[str]] = {}
-    for name in (node_pool_name(pool, each) for each in pool.gke_pools):
-        body = found.get(name)
-        texts = ["is not there"] if body is None else [*_state(body)]
-        for text in texts:
-            said.setdefault(text, []).append(name)
-    for text, names in said.items():
-        more = f" (and {len(names) - 1} more)" if len(names) > 1 else ""
-        yield f"Node pool {names[0]}{more} {text}."
 
 
 def _state(body: Json) -> Iterator[str]:

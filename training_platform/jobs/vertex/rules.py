@@ -188,7 +188,12 @@ _NO_PEERING = ("h100-mega", "h200", "b200")
 def place_findings(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
     """Yield what is wrong with where a job on Vertex AI is, and what it reaches from there."""
     yield from _network(job, target)
-    yield from _regions(job, target)
+    # A network attachment or key of another region.
+    for field, text in (("network_attachment", target.network_attachment), ("kms_key", target.kms_key)):
+        region = text.split("/")[3] if text and text != OWN_ATTACHMENT else target.region
+        if region != target.region:
+            message = f"is in {region}, and the job runs in {target.region}"
+            yield job.finding(("vertex", field), message, rule="job-vertex-place", allowed=f"one in {target.region}")
     yield from _network_attachment(job, target)
     yield from _reservation(job, target)
     yield from _mounts(job, target)
@@ -206,15 +211,6 @@ def _network(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
     if accelerator and accelerator.name in _NO_PEERING:
         message = f"{target.machine_type} does not support peered networks"
         yield job.finding(path, message, rule=rule, allowed="network_attachment")
-
-
-def _regions(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
-    """Find a network attachment or key of another region."""
-    for field, text in (("network_attachment", target.network_attachment), ("kms_key", target.kms_key)):
-        region = text.split("/")[3] if text and text != OWN_ATTACHMENT else target.region
-        if region != target.region:
-            message = f"is in {region}, and the job runs in {target.region}"
-            yield job.finding(("vertex", field), message, rule="job-vertex-place", allowed=f"one in {target.region}")
 
 
 def _network_attachment(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
