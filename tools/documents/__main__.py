@@ -16,8 +16,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tools.documents import by_hand, google, kubernetes, provider_schemas
-from tools.documents.shapes import Shapes, write, write_rows
+from tools.documents.shapes import write, write_rows
 from training_platform.resources.rest.fields import paths
+from training_platform.rules.documents.openapi import KindReader, Shapes
 
 TARGET = Path(__file__).parents[2] / "training_platform" / "rules" / "documents"
 
@@ -33,10 +34,10 @@ def write_google(target: Path) -> google.Reader:
 def write_kubernetes(target: Path, openapi: Path, crds: Path) -> None:
     """Write the documents of Kubernetes' own kinds and of custom ones."""
     shapes, schemas = Shapes(), kubernetes.openapi(openapi)
-    own = kubernetes.Reader(shapes, schemas)
+    own = KindReader(shapes, schemas)
     metadata = own.number({"$ref": kubernetes.METADATA})
     types = {token: own.kind(schema, metadata) for token, schema in kubernetes.kinds(schemas)}
-    custom = kubernetes.Reader(shapes, {})
+    custom = KindReader(shapes, {})
     types |= {token: custom.kind(schema, metadata) for token, schema in kubernetes.definitions(crds)}
     write(target / "kubernetes.json", kubernetes.SOURCE, types, shapes)
 
@@ -44,7 +45,7 @@ def write_kubernetes(target: Path, openapi: Path, crds: Path) -> None:
 def write_apart(target: Path, source: Mapping[str, str], crds: Path) -> None:
     """Write the documents of kinds that are published apart from Kubernetes' versions: GKE's own, and operators'."""
     shapes = Shapes()
-    reader = kubernetes.Reader(shapes, {})
+    reader = KindReader(shapes, {})
     metadata = reader.number(kubernetes.NAMED)
     types = {token: reader.kind(schema, metadata) for token, schema in kubernetes.definitions(crds)}
     write(target, source, types, shapes)

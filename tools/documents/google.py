@@ -13,9 +13,9 @@ from pulumi import _types
 
 from tools.documents.prose import said
 from tools.documents.provider import Block, block, resource
-from tools.documents.shapes import Shape, Shapes, counts, limits
 from training_platform.catalog.reading import table
 from training_platform.resources.rest.fields import Field, field_of, paths, root, values_of
+from training_platform.rules.documents.openapi import Shape, Shapes, counts, limits
 
 Json = Mapping[str, Any]
 PATHS: Json = table(__file__, "paths.yaml")

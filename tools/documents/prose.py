@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from tools.documents.shapes import Shape
+from training_platform.rules.documents.openapi import Shape
 
 _NUMBER: Final = r"(?:<code>)?[`\[(+]*(-?[0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?)`?(?!,[0-9]{3}|\.?[0-9])"
 _UNIT: Final = r"(?: ?(?:hours?|minutes|days?|\([^)]*\)))?"  # the unit that the input counts, said again

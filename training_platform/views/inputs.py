@@ -62,6 +62,13 @@ def is_list(value: Any) -> bool:
     return not isinstance(value, (dict, str)) and isinstance(value, Sequence)
 
 
+def holds_unknown(value: Any) -> bool:
+    """Whether a value is unknown, or unknown somewhere inside."""
+    if isinstance(value, Mapping):
+        return any(holds_unknown(item) for item in value.values())
+    return value is UNKNOWN or (is_list(value) and any(holds_unknown(item) for item in value))
+
+
 def rows(value: Any) -> Sequence[Any]:
     """Return the entries of a list; one that stands alone is a list of one, an unknown list as well."""
     return () if value is None else value if is_list(value) else (value,)

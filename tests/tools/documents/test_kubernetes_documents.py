@@ -13,7 +13,7 @@ import pytest
 from tests.places import ROOT
 from tools.documents import __main__ as generator
 from tools.documents import kubernetes
-from tools.documents.shapes import Shapes
+from training_platform.rules.documents.openapi import KindReader, Shapes
 from training_platform.sandbox.kubernetes.api_servers import ControlPlanes
 
 CRDS = ROOT.parent / "shared" / "schemas"
@@ -30,7 +30,7 @@ def _crds() -> Path:
 def test_custom_kinds_are_as_their_crds_say(crds: Path) -> None:
     committed = json.loads((generator.TARGET / "kubernetes.json").read_text(encoding="utf-8"))
     shapes = Shapes()
-    reader = kubernetes.Reader(shapes, {})
+    reader = KindReader(shapes, {})
     found = {token: reader.kind(schema, 0) for token, schema in kubernetes.definitions(crds)}
 
     assert len(found) > 30

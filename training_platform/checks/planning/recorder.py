@@ -31,11 +31,12 @@ from pulumi.runtime import mocks, proto, settings
 from pulumi.runtime.stack import run_in_stack
 
 from training_platform.checks.planning.outcome import PlanningError
-from training_platform.checks.planning.wire import holds_unknown, plain, plain_struct, wire_struct
+from training_platform.checks.planning.wire import plain, plain_struct, wire_struct
 from training_platform.checks.process import ENDING, collector_off
 from training_platform.config.model.stack import PROJECT, Stack
 from training_platform.config.workspace import Workspace
 from training_platform.resources.planned import PROVIDER_TYPES, Planned
+from training_platform.views.inputs import holds_unknown
 
 ORGANIZATION = "organization"  # what a self-managed backend calls the one organisation it has
 _STACK = "pulumi:pulumi:Stack"

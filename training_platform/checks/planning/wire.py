@@ -71,15 +71,6 @@ def readable(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | float) else UNKNOWN
 
 
-def holds_unknown(value: Any) -> bool:
-    """Return whether a plain value is unknown, or unknown somewhere inside."""
-    if isinstance(value, dict):
-        return any(holds_unknown(item) for item in value.values())
-    if isinstance(value, list):
-        return any(holds_unknown(item) for item in value)
-    return value is UNKNOWN
-
-
 def wire_struct(values: dict[str, Any]) -> struct_pb2.Struct:
     """Return a dict as an object of the wire, ``UNKNOWN`` as the engine's mark for it."""
     return struct_pb2.Struct(fields={key: _wire(value) for key, value in values.items()})

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from training_platform.resources.planned import UNKNOWN
-from training_platform.rules.documents.problems import Problem, Report, Where, a_written, missing, path_of, refused
+from training_platform.rules.documents.problems import Problem, Report, Where, a_written, missing, refused
 from training_platform.rules.documents.scalars import FORMS, measured
 
 Shape = Mapping[str, Any]
@@ -84,12 +84,12 @@ def _counted(value: Mapping[str, Any], group: Shape, where: Where, report: Repor
     if len(there) < group.get("least", 0):
         least = group["least"] if group["least"] > 1 else "one"
         message = f"{' and '.join(there) or 'none'} of {names} is written"
-        report(Problem("required", path_of((where, group["of"][0])), message, f"{least} of {names}"))
+        report(Problem("required", (where, group["of"][0]), message, f"{least} of {names}"))
         return
     known = [name for name in there if value[name] is not UNKNOWN]
     if len(known) > group.get("most", len(known)):
         message = f"{' and '.join(known)} are written together"
-        report(Problem("required", path_of((where, known[-1])), message, f"one of {names}"))
+        report(Problem("required", (where, known[-1]), message, f"one of {names}"))
 
 
 def _in_case(value: Mapping[str, Any], case: Shape, where: Where, report: Report) -> None:
@@ -99,15 +99,15 @@ def _in_case(value: Mapping[str, Any], case: Shape, where: Where, report: Report
     for key in case.get("required", ()):
         if not _below(value, key) and _below(value, key) != 0:
             message = f"{key} is not written{beside}"
-            report(Problem("required", path_of((where, key)), message, a_written(key)))
+            report(Problem("required", (where, key), message, a_written(key)))
     for key in case.get("without", ()):
         if _is_one(_below(value, key), ["<written>"]):
             message = f"{key} is written{beside}"
-            report(Problem("required", path_of((where, key)), message, f"no {key}"))
+            report(Problem("required", (where, key), message, f"no {key}"))
     names = case.get("some", ())
     if names and not any(value.get(name) for name in names):
         message = f"none of {', '.join(names)} is written{beside}"
-        report(Problem("required", path_of((where, names[0])), message, f"one of {', '.join(names)}"))
+        report(Problem("required", (where, names[0]), message, f"one of {', '.join(names)}"))
     _listed(value, case, why, where, report)
     _valued(value, case, f"and {why}" if why else "which is refused", where, report)
 
@@ -142,7 +142,7 @@ def _in_both(value: Mapping[str, Any], pairs: Sequence[Sequence[str]], where: Wh
         for index, item in enumerate(second):
             if item is not UNKNOWN and item in first:
                 at, message = item if isinstance(second, Mapping) else index, f"{item} is in {one}, too"
-                report(Problem("range", path_of(((where, other), at)), message, f"what is not in {one}"))
+                report(Problem("range", ((where, other), at), message, f"what is not in {one}"))
 
 
 def _listed(value: Mapping[str, Any], case: Shape, why: str, where: Where, report: Report) -> None:
@@ -150,7 +150,7 @@ def _listed(value: Mapping[str, Any], case: Shape, why: str, where: Where, repor
     for key, most in case.get("few", {}).items():
         if isinstance(found := value.get(key), list) and len(found) > most:
             message = f"there are {len(found)} {key}, and {why}"
-            report(Problem("range", path_of((where, key)), message, f"{most} of {key}"))
+            report(Problem("range", (where, key), message, f"{most} of {key}"))
     for key, form in case.get("each", {}).items():
         is_right, example = FORMS[form]
         for index, item in enumerate(found if isinstance(found := value.get(key), list) else ()):
@@ -195,7 +195,7 @@ def repeated(value: Any, keys: list[str], where: Where, report: Report) -> None:
         own = [item.get(key) for key in keys] if keys and isinstance(item, Mapping) else [item]
         if own in seen and UNKNOWN not in own and own not in ([None], [""]):
             name = ", ".join(str(each) for each in own if each is not None)
-            report(Problem("range", path_of((where, index)), f"{name} is listed twice", "each entry once"))
+            report(Problem("range", (where, index), f"{name} is listed twice", "each entry once"))
         seen.append(own)
 
 
@@ -211,7 +211,7 @@ def apart(pairs: Sequence[Sequence[str]]) -> Callable[[Any, Where, Report], None
         for one, other in pairs:
             if one in value and other in value:
                 message = f"there are both {one} and {other}"
-                report(Problem("range", path_of((where, value.index(other))), message, f"{one} or {other}"))
+                report(Problem("range", (where, value.index(other)), message, f"{one} or {other}"))
 
     return check
 
@@ -221,7 +221,7 @@ def alone(entry: str) -> Callable[[Any, Where, Report], None]:
 
     def check(value: Any, where: Where, report: Report) -> None:
         if entry in value and len(value) > 1:
-            report(Problem("range", path_of(where), f"there are others beside {entry}", f"{entry} alone"))
+            report(Problem("range", where, f"there are others beside {entry}", f"{entry} alone"))
 
     return check
 
@@ -231,7 +231,7 @@ def holding(wanted: str) -> Callable[[Any, Where, Report], None]:
 
     def check(value: Any, where: Where, report: Report) -> None:
         if value and wanted not in value and UNKNOWN not in value:
-            report(Problem("required", path_of(where), f"{wanted} is not among {', '.join(map(str, value))}", wanted))
+            report(Problem("required", where, f"{wanted} is not among {', '.join(map(str, value))}", wanted))
 
     return check
 

@@ -19,24 +19,29 @@ class Problem(NamedTuple):
     """One thing that is wrong: the kind of constraint, the input, and in words what is wrong and what is allowed."""
 
     kind: Kind
-    path: str
+    where: Where
     message: str
     allowed: str | None = None
     nearest: str | None = None
     severity: Severity = "error"
 
+    @property
+    def keys(self) -> tuple[Any, ...]:
+        """The keys and places in lists that lead to the input."""
+        keys: list[Any] = []
+        where = self.where
+        while where:
+            where, key = where
+            keys.append(key)
+        return tuple(reversed(keys))
+
+    @property
+    def path(self) -> str:
+        """The input as programs write it: ``nodeConfig.taints[0].effect``."""
+        return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in self.keys).removeprefix(".")
+
 
 Report = Callable[[Problem], None]
-
-
-def path_of(where: Where) -> str:
-    """Return a place as programs write it: ``nodeConfig.taints[0].effect``."""
-    keys: list[Any] = []
-    while where:
-        where, key = where
-        keys.append(key)
-    written = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in reversed(keys))
-    return written.removeprefix(".")
 
 
 def _name(where: Where) -> str:
@@ -50,7 +55,7 @@ def _name(where: Where) -> str:
 def refused(kind: Kind, where: Where, value: Any, why: str, allowed: str) -> Problem:
     """Return that a value is refused: ``why`` ends the sentence that begins with the input and the value."""
     message = f"{_name(where)} is {shown(value)}, {why}"
-    return Problem(kind, path_of(where), message, allowed)
+    return Problem(kind, where, message, allowed)
 
 
 def shown(value: Any) -> str:
@@ -68,7 +73,7 @@ def unknown(where: Where, key: str, names: Iterable[str], *, closed: bool) -> Pr
     error = closed or nearest is not None
     message = f"{_name(where)} has no {key}" + ("" if error else " in the documents of this version: it is not judged")
     allowed = ", ".join(known if len(known) <= _LISTED else [*known[:_LISTED], f"and {len(known) - _LISTED} more"])
-    return Problem("unknown", path_of((where, key)), message, allowed, nearest, "error" if error else "warning")
+    return Problem("unknown", (where, key), message, allowed, nearest, "error" if error else "warning")
 
 
 def not_one_of(where: Where, value: str, values: Sequence[str], *, closed: bool) -> Problem:
@@ -78,7 +83,7 @@ def not_one_of(where: Where, value: str, values: Sequence[str], *, closed: bool)
     error = closed or _is_misspelt(value, nearest)
     verb = "does not take" if error else "is not known to take"
     message = f"{_name(where)} {verb} {shown(value)}"
-    return Problem("enum", path_of(where), message, ", ".join(known), nearest, "error" if error else "warning")
+    return Problem("enum", where, message, ", ".join(known), nearest, "error" if error else "warning")
 
 
 def a_written(key: str) -> str:
@@ -88,7 +93,7 @@ def a_written(key: str) -> str:
 
 def missing(where: Where, key: str) -> Problem:
     """Return that an input is not there which must be."""
-    return Problem("required", path_of((where, key)), f"{key} is required, and is not written", a_written(key))
+    return Problem("required", (where, key), f"{key} is required, and is not written", a_written(key))
 
 
 def _is_misspelt(value: str, nearest: str | None) -> bool:

@@ -17,7 +17,7 @@ from ipaddress import ip_address, ip_interface, ip_network
 from typing import Any, Final
 from zoneinfo import ZoneInfo, available_timezones
 
-from training_platform.rules.documents.problems import Problem, Report, Where, not_one_of, path_of, refused
+from training_platform.rules.documents.problems import Problem, Report, Where, not_one_of, refused
 
 Shape = Mapping[str, Any]
 Check = Callable[[Any, Where, Report], None]
@@ -67,7 +67,7 @@ def _anything(_value: Any, _where: Where, _report: Report) -> None:
 
 
 def _output(_value: Any, where: Where, report: Report) -> None:
-    report(Problem("unknown", path_of(where), "only the API sets it, and a program does not write it", "nothing"))
+    report(Problem("unknown", where, "only the API sets it, and a program does not write it", "nothing"))
 
 
 def _flag(value: Any, where: Where, report: Report) -> None:

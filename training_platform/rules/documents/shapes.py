@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 from training_platform.resources.planned import UNKNOWN, Shared
 from training_platform.rules.documents.additions import Made, with_additions, with_names
 from training_platform.rules.documents.blocks import LISTS, compared, holding, repeated
-from training_platform.rules.documents.problems import Problem, Report, Where, path_of, refused, unknown
+from training_platform.rules.documents.problems import Problem, Report, Where, refused, unknown
 from training_platform.rules.documents.scalars import Right, matched, scalar
-from training_platform.views.inputs import is_list
+from training_platform.views.inputs import holds_unknown, is_list
 
 Shape = Mapping[str, Any]
 Check = Callable[[Any, Where, Report], None]
@@ -28,6 +28,8 @@ _APART = {  # groups of Kubernetes with a file of their own
     "kubernetes:networking.gke.io": "gke", "kubernetes:leaderworkerset.x-k8s.io": "operators",
     "kubernetes:ray.io": "operators", "kubernetes:trainer.kubeflow.org": "operators",
 }  # fmt: skip
+_CHOICES = ("anyOf", "oneOf")
+_COMBINED = frozenset({"allOf", "not", "nullable", *_CHOICES})
 _LISTED = {str: set, int: range}  # how what is right of a class is listed
 _IN_PART = frozenset({"kubernetes:networking.gke.io/"})  # groups with kinds that are published nowhere
 
@@ -55,14 +57,20 @@ def known_beside(token: str) -> list[str]:
     return [each for each in documents.types if each.startswith(group)] if documents else []
 
 
-class _Documents:
-    """One file of documents; ``strict`` where a value is as its server reads it, and no provider turns it over."""
+class Documents:
+    """The shapes of one source as functions, by the types that have them.
 
-    def __init__(self, path: Path, *, strict: bool) -> None:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        self.types: dict[str, int] = content["types"]
+    ``strict`` where a value is as its server reads it, and no provider converts it. A definition that is judged
+    ``alone`` has no additions of ours, and refuses null where it does not allow null.
+    """
+
+    def __init__(
+        self, shapes: list[dict[str, Any]], types: Mapping[str, int] | None = None, *, strict: bool, alone: bool = False
+    ) -> None:
+        self.types = types or {}
         self.strict = strict
-        self._shapes: list[dict[str, Any]] = content["shapes"]
+        self.alone = alone
+        self._shapes = shapes
         self._made: dict[int, Judged] = {}
         self._parts: Made = {}
 
@@ -75,8 +83,38 @@ class _Documents:
     def judged(self, number: int) -> Judged:
         """Return how values of a shape are judged."""
         if number not in self._made:
-            self._made[number] = self._make(self._shapes[number])
+            shape = self._shapes[number]
+            made = self._make(shape)
+            self._made[number] = Judged(None, self._combined(shape, made.check)) if _COMBINED & shape.keys() else made
         return self._made[number]
+
+    def _combined(self, shape: Shape, own: Check) -> Check:
+        """Return what judges a value by its shape and by the parts beside it: ``anyOf`` and the like."""
+        every = [self.judged(number).check for number in shape.get("allOf", ())]
+        choices = [(name, [self.judged(number).check for number in shape[name]]) for name in _CHOICES if name in shape]
+        if "not" in shape:
+            choices.append(("not", [self.judged(shape["not"]).check]))
+
+        def check(value: Any, where: Where, report: Report) -> None:
+            if value is None and shape.get("nullable"):
+                return
+            own(value, where, report)
+            for each in every:
+                each(value, where, report)
+            if not choices or holds_unknown(value):
+                return
+            for name, checks in choices:
+                wrong = [_problems(each, value, where) for each in checks]
+                fitting = wrong.count([])
+                if fitting == 0 and name != "not":
+                    said = " or ".join(dict.fromkeys(problem.message for found in wrong for problem in found))
+                    report(
+                        Problem("format", where, said, f"{'one' if name == 'oneOf' else 'any'} of {len(checks)} forms")
+                    )
+                elif (name == "oneOf" and fitting > 1) or (name == "not" and fitting):
+                    report(refused("format", where, value, "which its definition excludes", "another value"))
+
+        return check
 
     def _make(self, shape: dict[str, Any]) -> Judged:
         kind = shape["is"]
@@ -90,11 +128,11 @@ class _Documents:
         return Judged(right, check)
 
     def _block(self, bare: dict[str, Any]) -> Check:
-        shape = with_names(bare, self._shapes, strict=self.strict)
+        shape = bare if self.alone else with_names(bare, self._shapes, strict=self.strict)
         fields = {name: self.judged(number) for name, number in shape["fields"].items()}
         right = {name: each.right for name, each in fields.items()}.get
         inside = {name: each.check for name, each in fields.items()}.get
-        closed, is_open, together = self.strict, shape.get("open", False), compared(shape)
+        closed, is_open, together, nulls = self.strict, shape.get("open", False), compared(shape), self.alone
 
         def check(value: Any, where: Where, report: Report) -> None:
             if value.__class__ is not dict and not isinstance(value, Mapping):
@@ -102,15 +140,15 @@ class _Documents:
                 return
             for key, item in value.items():
                 kind, fine = item.__class__, right(key)
-                if kind is fine:
+                if kind is fine or (fine.__class__ is _LISTED.get(kind) and item in fine):
                     continue
-                if fine.__class__ is _LISTED.get(kind) and item in fine:
+                if item is None and not nulls:
                     continue
                 inner = inside(key)
                 if inner is not None:
-                    if item is not None and item is not UNKNOWN:
+                    if item is not UNKNOWN:
                         inner(item, (where, key), report)
-                elif not is_open and item is not None and not key.startswith("__"):
+                elif not is_open and not key.startswith("__"):
                     report(unknown(where, key, fields, closed=closed))
             if together:
                 together(value, where, report)
@@ -120,7 +158,7 @@ class _Documents:
     def _list(self, shape: Shape) -> Check:
         right, inner = self.judged(shape["of"])
         listed, values = _listing(right)
-        sized = _sized(shape, "entries")
+        sized, nulls = _sized(shape, "entries"), self.alone
         keys, strict = shape.get("keys"), self.strict
         more = [make(shape[name]) for name, make in LISTS.items() if name in shape]
 
@@ -133,7 +171,9 @@ class _Documents:
                 return
             for index, item in enumerate(value):
                 kind = item.__class__
-                if kind is right or (kind is listed and item in values) or item is None or item is UNKNOWN:
+                if kind is right or (kind is listed and item in values) or item is UNKNOWN:
+                    continue
+                if item is None and not nulls:
                     continue
                 inner(item, (where, index), report)
             if sized:
@@ -148,7 +188,7 @@ class _Documents:
     def _map(self, shape: Shape) -> Check:
         right, inner = self.judged(shape["of"])
         listed, values = _listing(right)
-        sized = _sized(shape, "entries")
+        sized, nulls = _sized(shape, "entries"), self.alone
         keys_like = matched(shape["keys_like"], whole=False) if "keys_like" in shape else None
         holds = holding(shape["holds"]) if "holds" in shape else None
 
@@ -160,7 +200,9 @@ class _Documents:
                 if keys_like and not keys_like(key):
                     report(refused("format", where, key, "which is not in the form of a key", "a key such as own/key"))
                 kind = item.__class__
-                if kind is right or (kind is listed and item in values) or item is None or item is UNKNOWN:
+                if kind is right or (kind is listed and item in values) or item is UNKNOWN:
+                    continue
+                if item is None and not nulls:
                     continue
                 inner(item, (where, key), report)
             if sized:
@@ -188,6 +230,12 @@ def _once(judge: Check) -> Check:
     return check
 
 
+def _problems(check: Check, value: Any, where: Where) -> list[Problem]:
+    found: list[Problem] = []
+    check(value, where, found.append)
+    return found
+
+
 def _listing(right: Right) -> tuple[type | None, Container[Any]]:
     """Return the class of what is listed as right, and the list; no class where nothing is listed."""
     if isinstance(right, set):
@@ -200,9 +248,11 @@ def _package(token: str) -> str:
 
 
 @cache
-def _documents(package: str) -> _Documents | None:
-    file = _FILES.get(package)
-    return _Documents(Path(__file__).with_name(file), strict=package != "gcp") if file else None
+def _documents(package: str) -> Documents | None:
+    if package not in _FILES:
+        return None
+    content = json.loads(Path(__file__).with_name(_FILES[package]).read_text(encoding="utf-8"))
+    return Documents(content["shapes"], content["types"], strict=package != "gcp")
 
 
 def _each(value: Any, where: Where, report: Report, check: Check, *, strict: bool) -> None:
@@ -223,6 +273,6 @@ def _sized(shape: Shape, what: str) -> Check | None:
     def check(value: Any, where: Where, report: Report) -> None:
         if len(value) < fewest or (most is not None and len(value) > most):
             bound = f"at least {fewest}" if most is None else f"{fewest} to {most}"
-            report(Problem("range", path_of(where), f"there are {len(value)} {what}", f"{bound} {what}"))
+            report(Problem("range", where, f"there are {len(value)} {what}", f"{bound} {what}"))
 
     return check

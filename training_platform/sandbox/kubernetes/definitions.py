@@ -1,9 +1,9 @@
-"""CustomResourceDefinitions as JSON Schemas: whether an API server would take an object of a custom kind.
+"""CustomResourceDefinitions: whether an API server would take an object of a custom kind.
 
 ``load_crds`` reads a folder; ``CrdSchema.errors`` judges one object: its shape (types, required and unknown fields,
-enums, patterns, limits, keys of lists that must be unique), and then the CEL rules of its CRD
-(``x-kubernetes-validations``) where the optional package ``common-expression-language`` is installed. Not checked are
-formats and the refusals of a kind's own webhooks. An object may hold unknowns (the engine's strings, ``UNKNOWN``, any
+enums, patterns, limits, forms, keys of lists that must be unique) as the rules judge documents, and then the CEL rules
+of its CRD (``x-kubernetes-validations``) where the optional package ``common-expression-language`` is installed. The
+refusals of a kind's own webhooks are not checked. An object may hold unknowns (the engine's strings, ``UNKNOWN``, any
 foreign object) and secrets: a constraint that depends on an unknown is passed over, the others are checked.
 """
 
@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
-from difflib import get_close_matches
 from functools import cache, cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,11 +20,13 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 import yaml
-from jsonschema import Draft202012Validator, ValidationError
-from jsonschema.validators import extend
 
-from training_platform.checks.planning.wire import holds_unknown, readable
+from training_platform.checks.planning.wire import readable
+from training_platform.rules.documents.openapi import OPEN, KindReader, Shapes
+from training_platform.rules.documents.problems import Problem
+from training_platform.rules.documents.shapes import Check, Documents
 from training_platform.sandbox.kubernetes.values import Json, PropertyPath, text
+from training_platform.views.inputs import holds_unknown
 
 cel: Any = importlib.import_module("cel") if find_spec("cel") else None
 
@@ -48,11 +49,6 @@ class CrdSchema:
         self.namespaced = namespaced
         self.spec = spec
 
-    @cached_property
-    def json_schema(self) -> Json:
-        """The schema as JSON Schema 2020-12."""
-        return {"$schema": Draft202012Validator.META_SCHEMA["$id"], **json_schema(self.spec, root=True)}
-
     def errors(self, obj: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> list[str]:
         """Return what an API server would refuse, one line each; ``old`` is the object that an update replaces."""
         return [str(failure) for failure in self.failures(obj, old)]
@@ -60,20 +56,31 @@ class CrdSchema:
     def failures(self, obj: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> list[Failure]:
         """The same by path and reason. As on a server, CEL rules run only on an object of the right shape."""
         value = readable(obj)
-        misshapen = sorted(
-            failure
-            for error in self._validator.iter_errors(value)
-            if error.validator in _SEEN_FROM_OUTSIDE or not holds_unknown(error.instance)
-            for failure in _explained(error)
-        )
+        misshapen: list[Problem] = []
+        self._judge(value, (), misshapen.append)
         if misshapen:
-            return misshapen
+            return failures_of(misshapen)
         broken = broken_rules(self.spec, value, None if old is None else readable(old))
         return sorted(Failure(text(path), reason) for path, reason in broken)
 
     @cached_property
-    def _validator(self) -> Any:
-        return _Validator(self.json_schema)
+    def _judge(self) -> Check:
+        """The judge of whole objects; an object's metadata is the server's own and is not judged."""
+        shapes = Shapes()
+        reader = KindReader(shapes, {}, alone=True)
+        number = reader.kind(self.spec, shapes.number(OPEN))
+        return Documents(shapes.rows, strict=True, alone=True).judged(number).check
+
+
+def failures_of(problems: Iterable[Problem]) -> list[Failure]:
+    """Return the errors among problems by path, each with what is allowed and the nearest valid value."""
+    failures: list[Failure] = []
+    for problem in problems:
+        if problem.severity == "error":
+            allowed = f"; allowed: {problem.allowed}" if problem.allowed else ""
+            nearest = f"; nearest: {problem.nearest!r}" if problem.nearest else ""
+            failures.append(Failure(text(problem.keys), f"{problem.message}{allowed}{nearest}"))
+    return sorted(failures)
 
 
 def load_crds(folder: Path) -> dict[tuple[str, str, str], CrdSchema]:
@@ -103,97 +110,6 @@ def read_definitions(folder: Path) -> list[Json]:
     ]
 
 
-def json_schema(spec: Json, *, root: bool = False, closed: bool = True) -> Json:
-    """Turn a CRD's OpenAPI schema into JSON Schema 2020-12.
-
-    Unknown fields are refused where a server would prune or refuse them, but not inside ``anyOf`` and its like, which
-    only narrow the schema beside them. The root's ``metadata`` is the server's own and stays open.
-    """
-    out: Json = {name: spec[name] for name in _SAME_IN_BOTH if name in spec}
-    for name in ("anyOf", "oneOf", "allOf"):
-        if name in spec:
-            out[name] = [json_schema(part, closed=False) for part in spec[name]]
-    if "not" in spec:
-        out["not"] = json_schema(spec["not"], closed=False)
-    if isinstance(spec.get("items"), dict):
-        out["items"] = json_schema(spec["items"], closed=closed)
-    if isinstance(spec.get("additionalProperties"), dict):
-        out["additionalProperties"] = json_schema(spec["additionalProperties"], closed=closed)
-    if "properties" in spec:
-        out["properties"] = {name: json_schema(part, closed=closed) for name, part in spec["properties"].items()}
-        preserved = spec.get("x-kubernetes-preserve-unknown-fields", False)
-        if closed and not preserved and "additionalProperties" not in spec:
-            out["additionalProperties"] = False
-    if root:
-        out.setdefault("properties", {})["metadata"] = {"type": "object"}
-    return _respelt(spec, out)
-
-
-def _respelt(spec: Json, out: Json) -> Json:
-    """Rewrite for JSON Schema the constraints that OpenAPI 3.0 and Kubernetes write differently."""
-    if spec.get("x-kubernetes-int-or-string"):
-        out.pop("type", None)
-        out["anyOf"] = [{"type": "integer"}, {"type": "string"}]
-    if spec.get("nullable") and "type" in out:
-        out["type"] = [out["type"], "null"]
-    if "(?i)" in out.get("pattern", ""):
-        out["pattern"] = "(?i)" + out["pattern"].replace("(?i)", "")  # Python wants flags first, RE2 does not mind
-    for bound, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
-        if spec.get(exclusive) and bound in out:
-            out[exclusive] = out.pop(bound)
-    if spec.get("x-kubernetes-list-type") == "set":
-        out["uniqueItems"] = True
-    return out
-
-
-def _explained(error: Any) -> Iterator[Failure]:
-    """Put an error in words; a list of missing or unknown fields becomes one failure per field, at that field."""
-    path = tuple(error.absolute_path)
-    if error.validator == "additionalProperties":
-        known = list(error.schema.get("properties", {}))
-        for name in sorted(error.instance.keys() - set(known)):
-            nearest = get_close_matches(name, known, n=1)
-            hint = f"; nearest: {nearest[0]!r}" if nearest else ""
-            yield Failure(text((*path, name)), f"unknown field{hint}")
-    elif error.validator == "required":
-        for name in error.validator_value:
-            if name not in error.instance:
-                yield Failure(text((*path, name)), "required, but missing")
-    elif error.context:
-        yield Failure(text(path), " or ".join(dict.fromkeys(part.message for part in error.context)))
-    else:
-        yield Failure(text(path), error.message)
-
-
-def _unique_keys(_: Any, keys: list[str], items: Any, schema: Json) -> Iterator[ValidationError]:
-    if not isinstance(items, list) or schema.get("type") != "array":
-        return
-    seen: list[list[Any]] = []
-    for i, item in enumerate(items):
-        key = [item.get(name) for name in keys] if isinstance(item, dict) else [item]
-        if key in seen and not holds_unknown(key):
-            error = ValidationError(f"duplicate of another item with the same {', '.join(keys)}")
-            error.path.append(i)
-            yield error
-        seen.append(key)
-
-
-_SAME_IN_BOTH: Final = (
-    *("type", "enum", "pattern", "required", "minimum", "maximum", "multipleOf", "uniqueItems"),
-    *("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"),
-    "x-kubernetes-list-map-keys",
-)
-# Decided by a container's own type, keys and length, whatever the values of its members are.
-_SEEN_FROM_OUTSIDE: Final = frozenset(
-    {
-        *("additionalProperties", "required", "minItems", "maxItems", "minProperties", "maxProperties"),
-        "x-kubernetes-list-map-keys",  # looks at unknowns itself
-    }
-)
-_EXTENSIONS: Final[Mapping[str, Callable[..., Iterable[ValidationError]]]] = {
-    "x-kubernetes-list-map-keys": _unique_keys
-}
-_Validator: Final[Any] = extend(Draft202012Validator, _EXTENSIONS)  # type: ignore[no-untyped-call]  # jsonschema's stubs
 _Loader: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same reading, ten times as fast
 
 

@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import yaml
 from pulumi.runtime.rpc import UNKNOWN as UNKNOWN_ON_WIRE
 
-from training_platform.checks.planning.wire import holds_unknown, readable
+from training_platform.checks.planning.wire import readable
 from training_platform.resources.planned import UNKNOWN
 from training_platform.rules.documents.problems import Problem
 from training_platform.rules.documents.shapes import check_of
-from training_platform.sandbox.kubernetes.definitions import CrdSchema, Failure
+from training_platform.sandbox.kubernetes.definitions import CrdSchema, Failure, failures_of
 from training_platform.sandbox.kubernetes.store import CREATED, HELM, Key, ObjectStore, Refused
 from training_platform.sandbox.kubernetes.values import Change, Json, PropertyPath, dig, pruned, put, with_secrets
+from training_platform.views.inputs import holds_unknown
 
 if TYPE_CHECKING:
     from training_platform.sandbox.kubernetes.api_store import ApiStore
@@ -223,15 +224,12 @@ class Objects:
         return bool(dig(readable(inputs), "metadata", "namespace")) if known is None else known
 
 
-def _against_documents(kind: Kind, inputs: Json) -> Iterator[Failure]:
-    """Yield the errors that ``check`` would find by the documents of a kind that no CRD at hand defines."""
+def _against_documents(kind: Kind, inputs: Json) -> list[Failure]:
+    """Return the errors that ``check`` would find by the documents of a kind that no CRD at hand defines."""
     problems: list[Problem] = []
     if check := check_of(f"kubernetes:{kind.group or 'core'}/{kind.version}:{kind.kind}"):
         check(readable(inputs), (), problems.append)
-    for problem in problems:
-        if problem.severity == "error":
-            allowed = f"; allowed: {problem.allowed}" if problem.allowed else ""
-            yield Failure(problem.path, f"{problem.message}{allowed}")
+    return failures_of(problems)
 
 
 def _fixed_fields(call: ResourceCall, olds: Json) -> Iterator[PropertyPath]:

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from pulumi.runtime import rpc
 from pulumi.runtime.rpc import UNKNOWN as UNKNOWN_ON_WIRE
 
-from training_platform.checks.planning.wire import SECRET, SIGNATURE, UNKNOWNS, holds_unknown, readable
+from training_platform.checks.planning.wire import SECRET, SIGNATURE, UNKNOWNS, readable
 from training_platform.resources.planned import UNKNOWN
 from training_platform.sandbox.kubernetes.values import Json, dig, from_struct, pruned, put, to_struct, with_secrets
+from training_platform.views.inputs import holds_unknown
 
 leaves = (
     st.none()

@@ -1,0 +1,180 @@
+"""OpenAPI schemas of Kubernetes as shapes: an API server's own kinds, and CustomResourceDefinitions.
+
+``make documents`` writes the shapes of published kinds into the JSON files beside this module; the sandbox reads a
+folder of CustomResourceDefinitions when it starts.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+Json = Mapping[str, Any]
+Shape = dict[str, Any]
+ANY = {"is": "any"}
+OPEN = {"is": "block", "fields": {}, "open": True}
+FORMATS = frozenset({"google-duration", "google-datetime", "date-time", "byte", "quantity", "duration"})
+COMBINED = ("allOf", "anyOf", "oneOf")
+_QUANTITY = ".resource.Quantity"
+_WORDS = {"minimum": "least", "maximum": "most", "minLength": "shortest", "maxLength": "longest", "pattern": "pattern"}
+_COUNTS = {"minItems": "fewest", "maxItems": "most", "minProperties": "fewest", "maxProperties": "most"}
+_TYPES = {"pattern": "string", "minLength": "string", "maxLength": "string", "minimum": "number", "maximum": "number"}
+# Fields that the OpenAPI requires and the server fills in: rbac's defaults, pkg/apis/rbac/v1/defaults.go.
+_FILLED_IN = frozenset({("io.k8s.api.rbac.v1.RoleRef", "apiGroup")})
+
+
+class Shapes:
+    """The shapes of one source, gathered; equal ones are there once, and others name them by their number."""
+
+    def __init__(self) -> None:
+        self.rows: list[Shape] = []
+        self._numbers: dict[str, int] = {}
+
+    def number(self, shape: Shape) -> int:
+        """Return the number of a shape, which is added unless an equal one is there."""
+        key = json.dumps(shape, sort_keys=True)
+        if key not in self._numbers:
+            self._numbers[key] = len(self.rows)
+            self.rows.append(shape)
+        return self._numbers[key]
+
+
+class KindReader:
+    """Reads kinds into shapes, which they share; ``schemas`` are those that a schema may refer to.
+
+    An object that is judged by its definition ``alone``, without additions and rules of ours, is judged by all that
+    the definition says: by ``status``, by ``nullable``, and by ``anyOf`` and the like.
+    """
+
+    def __init__(self, shapes: Shapes, schemas: Json, *, alone: bool = False) -> None:
+        self.shapes = shapes
+        self.schemas = schemas
+        self.alone = alone
+        self._met: dict[str, int] = {}
+
+    def kind(self, schema: Json, metadata: int) -> int:
+        """Return the number of a kind's shape."""
+        fields = {name: self.number(each) for name, each in schema.get("properties", {}).items() if name != "metadata"}
+        fields["metadata"] = metadata
+        if not self.alone:
+            fields["status"] = self.shapes.number(ANY)
+        return self.shapes.number(_block(fields, schema, without=self._filled_in(schema, "")))
+
+    def _filled_in(self, schema: Json, name: str) -> set[str]:
+        """Return what the server fills in before it looks: a CRD's defaults; those of its own kinds are Go's zeros."""
+        custom = {} if self.schemas else schema.get("properties", {})
+        return {field for owner, field in _FILLED_IN if owner == name} | {
+            key for key, each in custom.items() if "default" in each
+        }
+
+    def number(self, schema: Json, name: str = "") -> int:
+        """Return the number of a schema's shape; a schema that holds itself is anything inside."""
+        reference = _reference(schema)
+        if reference:
+            if reference not in self._met:
+                self._met[reference] = self.shapes.number(ANY)
+                self._met[reference] = self.number(self.schemas[reference], reference)
+            return self._met[reference]
+        shape = self._shape(schema, name)
+        return self.shapes.number({**shape, **self._combined(schema)} if self.alone else shape)
+
+    def _shape(self, schema: Json, name: str) -> Shape:
+        if schema.get("x-kubernetes-int-or-string") or schema.get("format") == "int-or-string":
+            return {"is": "int-or-text", **limits(schema)}
+        if name.endswith(_QUANTITY):
+            return {"is": "quantity"}
+        kind = schema.get("type")
+        if "properties" in schema:
+            fields = {key: self.number(each) for key, each in schema["properties"].items()}
+            return _block(fields, schema, without=self._filled_in(schema, name))
+        if kind == "object":
+            inner = schema.get("additionalProperties")
+            if isinstance(inner, Mapping):
+                return {"is": "map", "of": self.number(inner), **counts(schema)}
+            return OPEN if self.alone else ANY
+        if kind == "array":
+            keys = schema.get("x-kubernetes-list-map-keys")
+            found: Shape = {"is": "list", "of": self.number(schema["items"]), **counts(schema)}
+            if schema.get("x-kubernetes-list-type") == "set" or (self.alone and schema.get("uniqueItems")):
+                keys = []
+            return found if keys is None else {**found, "keys": keys}
+        return self._scalar(kind, schema)
+
+    def _scalar(self, kind: str | None, schema: Json) -> Shape:
+        enum = {"enum": schema["enum"]} if "enum" in schema else {}
+        if kind == "string":
+            return {"is": "text", **enum, **limits(schema)}
+        if kind == "integer":
+            more = {"among": schema["enum"]} if self.alone and enum else {}
+            step = {"step": schema["multipleOf"]} if self.alone and "multipleOf" in schema else {}
+            return {"is": "int32" if schema.get("format") == "int32" else "int64", **limits(schema), **more, **step}
+        if kind == "number":
+            return {"is": "number", **limits(schema)}
+        return {"is": "flag"} if kind == "boolean" else ANY
+
+    def _combined(self, schema: Json) -> Shape:
+        """Return the parts of ``anyOf`` and the like: a part narrows what is beside it, and so leaves out types."""
+        if schema.get("x-kubernetes-int-or-string"):
+            return {}
+        found: Shape = {"nullable": True} if schema.get("nullable") else {}
+        for name in COMBINED:
+            if name in schema:
+                found[name] = [self._part(part) for part in schema[name]]
+        return {**found, "not": self._part(schema["not"])} if "not" in schema else found
+
+    def _part(self, part: Json) -> int:
+        if "type" in part or "properties" in part:
+            typed = dict(part)
+        elif "required" in part:
+            typed = {**part, "properties": {}}
+        else:
+            typed = {"type": next((kind for word, kind in _TYPES.items() if word in part), None), **part}
+        if "enum" in part and not typed.get("type"):
+            typed["type"] = "string" if isinstance(part["enum"][0], str) else "integer"
+        if "properties" in typed:
+            inner = {key: self._part(each) for key, each in typed["properties"].items()}
+            shape = {**_block(inner, typed, without=set()), "open": True, **self._combined(part)}
+            return self.shapes.number(shape)
+        return self.number(typed)
+
+
+def _block(fields: Mapping[str, int], schema: Json, without: set[str]) -> Shape:
+    found: Shape = {"is": "block", "fields": dict(sorted(fields.items()))}
+    if required := sorted(set(schema.get("required", ())) - without):
+        found["required"] = required
+    if schema.get("x-kubernetes-preserve-unknown-fields"):
+        found["open"] = True
+    return found
+
+
+def _reference(schema: Json) -> str:
+    """Return the name of what a schema refers to: by itself, or as the one part of ``allOf``, beside a default."""
+    parts = schema.get("allOf", ())
+    reference = schema.get("$ref") or (parts[0].get("$ref") if len(parts) == 1 else None)
+    return str(reference or "").rpartition("/")[2]
+
+
+def limits(schema: Json) -> Shape:
+    """Return what an upstream schema says of a text's or a number's size and form."""
+    found = {ours: _number(schema[theirs]) for theirs, ours in _WORDS.items() if theirs in schema}
+    for bound, word, beyond in (("least", "exclusiveMinimum", math.inf), ("most", "exclusiveMaximum", -math.inf)):
+        if schema.get(word) is True and bound in found:
+            whole = schema.get("type") == "integer"
+            found[bound] = (
+                found[bound] + int(math.copysign(1, beyond)) if whole else math.nextafter(found[bound], beyond)
+            )
+    if schema.get("format") in FORMATS:
+        found["format"] = schema["format"]
+    return found
+
+
+def counts(schema: Json) -> Shape:
+    """Return what an upstream schema says of how many entries a list or a map has."""
+    return {ours: schema[theirs] for theirs, ours in _COUNTS.items() if theirs in schema}
+
+
+def _number(value: Any) -> Any:
+    """Return a bound: discovery documents write numbers as texts."""
+    return int(value) if isinstance(value, str) and value.removeprefix("-").isdecimal() else value
