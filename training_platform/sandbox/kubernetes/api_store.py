@@ -16,14 +16,26 @@ from training_platform.sandbox.kubernetes.store import Key, Refused
 from training_platform.sandbox.kubernetes.values import Json, dig, pruned
 
 NAMESPACES: Final = ("gmp-system", "gmp-public")  # which GKE creates for managed Prometheus
-# Kinds that GKE brings to every cluster: group, kind and plural. GKE's definitions are not ours to bring, so any field
-# is accepted; ``--crds`` may bring a real definition, which takes precedence. Plurals and scopes are those of the
-# published definitions: GoogleCloudPlatform/gke-networking-api 34c617f for networks,
-# GoogleCloudPlatform/compute-class-api 8067eae for ComputeClass; read 2026-11-22.
+# Kinds that GKE brings to every cluster: group, version, kind, plural, and whether objects live in a namespace. GKE's
+# definitions are not ours to bring, so any field is accepted; ``--crds`` may bring a real definition, which takes
+# precedence. Plurals and scopes are those of the published definitions, read 2026-11-22: GoogleCloudPlatform/
+# gke-networking-api 34c617f, gke-gateway-api and kubernetes-sigs/gateway-api for networks, GoogleCloudPlatform/
+# compute-class-api 8067eae for ComputeClass, GoogleCloudPlatform/prometheus-engine 2ffde4e for managed Prometheus,
+# kubernetes/autoscaler 55c37cd for ProvisioningRequest.
 _GKE_KINDS: Final = (
-    ("cloud.google.com", "ComputeClass", "computeclasses"),
-    ("networking.gke.io", "GKENetworkParamSet", "gkenetworkparamsets"),
-    ("networking.gke.io", "Network", "networks"),
+    ("autoscaling.x-k8s.io", "v1", "ProvisioningRequest", "provisioningrequests", True),
+    ("cloud.google.com", "v1", "ComputeClass", "computeclasses", False),
+    ("gateway.networking.k8s.io", "v1", "Gateway", "gateways", True),
+    ("gateway.networking.k8s.io", "v1", "HTTPRoute", "httproutes", True),
+    ("monitoring.googleapis.com", "v1", "ClusterPodMonitoring", "clusterpodmonitorings", False),
+    ("monitoring.googleapis.com", "v1", "ClusterRules", "clusterrules", False),
+    ("monitoring.googleapis.com", "v1", "PodMonitoring", "podmonitorings", True),
+    ("monitoring.googleapis.com", "v1", "Rules", "rules", True),
+    ("networking.gke.io", "v1", "GCPBackendPolicy", "gcpbackendpolicies", True),
+    ("networking.gke.io", "v1", "GKENetworkParamSet", "gkenetworkparamsets", False),
+    ("networking.gke.io", "v1", "HealthCheckPolicy", "healthcheckpolicies", True),
+    ("networking.gke.io", "v1", "Network", "networks", False),
+    ("networking.gke.io", "v1alpha1", "FQDNNetworkPolicy", "fqdnnetworkpolicies", True),
 )
 
 
@@ -145,18 +157,19 @@ def _resource(client: ApiClient, key: Key, obj: Json) -> Resource:
         raise NotThere(f"{error}; --crds names a folder of definitions to install") from error
 
 
-def _open_definition(group: str, kind: str, plural: str) -> Json:
-    """Return a CustomResourceDefinition of version v1, cluster-scoped, that accepts any field."""
+def _open_definition(group: str, version: str, kind: str, plural: str, namespaced: bool) -> Json:
+    """Return a CustomResourceDefinition that accepts any field."""
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    served = {"name": version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    api_approved = {"api-approved.kubernetes.io": "unapproved, a stand-in for the definition that GKE brings"}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{group}"},
+        "metadata": {"name": f"{plural}.{group}", "annotations": api_approved},
         "spec": {
             "group": group,
             "names": {"kind": kind, "plural": plural},
-            "scope": "Cluster",
-            "versions": [version],
+            "scope": "Namespaced" if namespaced else "Cluster",
+            "versions": [{**served, "subresources": {"status": {}}}],
         },
     }
