@@ -74,7 +74,7 @@ changelog: $(DEVELOPMENT) ## Move the fragments of changelog.d/ into CHANGELOG.m
 
 lock: ## Resolve pyproject.toml and requirements*.in into hashed locks, with uv; UPGRADE=1 takes newer versions.
 	@$(COMPILE) pyproject.toml requirements.in --extra deploy --extra policy --output-file requirements.txt
-	@$(COMPILE) pyproject.toml requirements-dev.in --extra jobs --extra quota --extra sandbox --extra scheduler --output-file requirements-dev.txt
+	@$(COMPILE) pyproject.toml requirements-dev.in --extra adopt --extra documents --extra jobs --extra quota --extra sandbox --extra scheduler --output-file requirements-dev.txt
 	@$(COMPILE) requirements-examples.in --output-file requirements-examples.txt
 
 clean: ## Delete .venv, caches and build leftovers.

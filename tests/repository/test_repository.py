@@ -19,7 +19,7 @@ from tests.releases import releases
 ROOT = Path(__file__).parents[2]
 LOCKS = {
     "requirements.txt": ["deploy", "policy"],
-    "requirements-dev.txt": ["jobs", "quota", "sandbox", "scheduler"],
+    "requirements-dev.txt": ["adopt", "documents", "jobs", "quota", "sandbox", "scheduler"],
     "requirements-examples.txt": [],
 }  # the extras of each; none: nothing of this project's
 

@@ -84,8 +84,7 @@ def adopt(
     from training_platform.adopt.report import as_json, lines
     from training_platform.adopt.sections.environment import stack_can_be_called
 
-    need("jobs", "Reading a project")
-    need("deploy", "Planning what is adopted")
+    need("adopt", "adopt")
     if not stack_can_be_called(stack):
         fail(
             f"--stack {stack!r} is not a stack name: at most 30 lower-case letters, digits and dashes, a letter first."

@@ -23,7 +23,7 @@ from training_platform.cli.shared import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from training_platform.clients.vertex_ai import PersistentResources
+    from training_platform.clients.google_services import PersistentResources
     from training_platform.config.model.environment import Environment
     from training_platform.config.model.team import PersistentResourceSpec, Team
     from training_platform.resources.scope import Scope
@@ -100,7 +100,7 @@ def _team(stack: str, teams: Mapping[str, tuple[Team, Environment]]) -> tuple[Sc
 def _client(
     scope: Scope, name: str, spec: PersistentResourceSpec, local_cloud: str | None
 ) -> tuple[PersistentResources, str]:
-    from training_platform.clients.vertex_ai import PersistentResources
+    from training_platform.clients.google_services import PersistentResources
     from training_platform.resources.cloud_names import persistent_resource_id
 
     endpoint = local_endpoint(local_cloud, "aiplatform")

@@ -158,30 +158,28 @@ def pull(projects: tuple[str, ...], dry_run: bool, endpoint: str | None, today: 
     """
     from training_platform.checks.output import write_files
     from training_platform.checks.process import progress_bar
-    from training_platform.clients.cloud_quotas import ENDPOINT, CloudQuotas, open_session
+    from training_platform.clients.quota_pull import CloudQuotas
     from training_platform.clients.quota_pull import pull as pull_project
     from training_platform.quota.snapshot import read_snapshots
 
     folder = repository(root)
     overview = overview_of(root, today)
     say_not_counted(overview)
-    address = (endpoint or ENDPOINT).rstrip("/") + "/"
     snapshots = read_snapshots(folder, overview.today)
     names = _projects(projects, overview)
     texts = {name: _text(folder, name, snapshots) for name in names}
-    api = CloudQuotas(open_session(address), address)
+    apis = [CloudQuotas(name, endpoint) for name in names]
     with progress_bar() as progress:
         pulled = [
             pull_project(
                 api,
-                name,
-                old=snapshots.get(name),
-                text=texts[name],
-                needed=_needed(overview, name),
+                old=snapshots.get(api.project),
+                text=texts[api.project],
+                needed=_needed(overview, api.project),
                 today=overview.today,
                 progress=progress,
             )
-            for name in names
+            for api in apis
         ]
     if not dry_run:
         write_files({folder / each.file: each.text for each in pulled}, folders=True)

@@ -93,8 +93,8 @@ class Options:
 
     def api(self, place: Place) -> Any:
         """Return the API of a place: a ClusterApi or VertexJobs. Raises ClusterError and GoogleError."""
+        from training_platform.clients.google_services import VertexJobs
         from training_platform.clients.kubernetes_api import connect
-        from training_platform.clients.vertex_ai import VertexJobs
 
         if place.target == "vertex":
             return VertexJobs(place.scope.project, place.key, self.endpoint("aiplatform"))

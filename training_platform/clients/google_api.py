@@ -1,133 +1,138 @@
-"""A Google API by the discovery client (extra ``jobs``), which imports in a moment; failures are one sentence.
+"""A Google API over REST, by google-auth's session; failures are one sentence.
 
 Credentials are application default credentials, as ``gcloud auth application-default login`` makes them. A local cloud
-wants none. Nothing is imported before a command asks for it.
+gets none. Nothing is imported before a command asks for it.
 """
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
-from typing import Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 from warnings import catch_warnings, simplefilter
 
-from training_platform.catalog.api_documents import own_document
-from training_platform.config.reading.finding import UserError, install
+from training_platform.clients.rest import ApiError, cause
+from training_platform.config.reading.finding import install
+
+if TYPE_CHECKING:
+    from requests import Response, Session
 
 Json = dict[str, Any]
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
-_LOG_IN = "Log in with gcloud auth application-default login."
+LOG_IN: Final = "Log in with gcloud auth application-default login."
+RETRIES: Final = 4  # with waits of 0, 2, 4 and 8 seconds
+BUSY: Final = (429, 500, 502, 503, 504)
+LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
+_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
+_SECONDS = 60
 
 
-class GoogleError(UserError):
-    """An API cannot be asked, or refuses; the message is one sentence. ``status`` is HTTP's, None without."""
-
-    def __init__(self, message: str, status: int | None = None) -> None:
-        super().__init__(message)
-        self.status = status
+class GoogleError(ApiError):
+    """A Google API that cannot be asked, or that refuses."""
 
 
 class GoogleApi:
-    """One version of an API. ``title`` is what messages call it, ``where`` the part of it that is asked.
+    """One version of an API. ``title`` is its name in messages, ``where`` the part of it that is asked.
 
-    ``endpoint`` is for a local cloud, or for an API whose host is called otherwise.
+    ``endpoint`` is for a local cloud, or for an API with another host; ``extra`` brings google-auth. A busy server is
+    asked again, by POST only where all calls are ``read_only``: an answer that is lost may be of a job that is there.
     """
 
-    def __init__(self, api: str, version: str, endpoint: str | None, *, title: str, where: str) -> None:
+    def __init__(
+        self,
+        api: str,
+        version: str,
+        endpoint: str | None,
+        *,
+        title: str,
+        where: str,
+        read_only: bool = False,
+        extra: str = "jobs",
+    ) -> None:
         self._title, self._where = title, where
-        self.endpoint = endpoint or f"https://{api}.googleapis.com/"
-        self.service = _service(api, version, self.endpoint, title)
+        endpoint = endpoint or f"https://{api}.googleapis.com/"
+        self._base = f"{endpoint.rstrip('/')}/{version}/"
+        self._session = _session(endpoint, title, extra, read_only=read_only)
 
-    def send(self, request: Any, retries: int = 2) -> Json:
-        """Send a request. Raises GoogleError."""
-        with _sentences(self._title, self._where), closing(self.service):
-            found: Json = request.execute(num_retries=retries)
-            return found
+    def call(self, method: str, path: str, body: Json | None = None, **query: str | int) -> Json:
+        """Send a request and return the answer; ``path`` is below the version. Raises GoogleError."""
+        answer: Any = None
+        with suppress(ValueError):
+            answer = self._send(method, path, params=query, json=body).json()
+        if not isinstance(answer, dict):
+            raise GoogleError(f"{self._title} in {self._where} answers with something other than a JSON object.")
+        return answer
 
-    def _pages(self, collection: Any, method: str, **arguments: Any) -> Iterator[Json]:
-        """Yield the pages of a list. Raises GoogleError."""
-        request = getattr(collection, method)(**arguments)
-        while request is not None:
-            page = self.send(request)
+    def pages(self, path: str, body: Json | None = None, **query: str | int) -> Iterator[Json]:
+        """Yield the pages of a list, which is asked by POST where it has a body. Raises GoogleError."""
+        method = "GET" if body is None else "POST"
+        while True:
+            page = self.call(method, path, body, **query)
             yield page
-            following = getattr(collection, f"{method}_next", None)
-            request = following(request, page) if following else None
+            token = str(page.get("nextPageToken") or "")
+            if not token:
+                return
+            if body is None:
+                query["pageToken"] = token
+            else:
+                body = {**body, "pageToken": token}
 
-    def _post(self, url: str, content: bytes, kind: str) -> tuple[int, str]:
-        """Post bytes, and return the status with the beginning of what is said. Raises GoogleError."""
-        with _sentences(self._title, self._where), closing(self.service):
-            answer, body = self.service._http.request(url, "POST", body=content, headers={"Content-Type": kind})  # noqa: SLF001 # the client's own, with credentials; it uploads to Google alone
-            return int(answer.status), _words(body.decode(errors="replace"))
+    def upload(self, path: str, content: bytes, kind: str, **query: str | int) -> None:
+        """Post bytes of a media type. Raises GoogleError."""
+        self._send("POST", path, params=query, data=content, headers={"Content-Type": kind})
+
+    def _send(self, method: str, path: str, **options: Any) -> Response:
+        from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415 # of the extra
+        from requests.exceptions import RequestException  # noqa: PLC0415 # of the extra
+
+        try:
+            answer = self._session.request(method, self._base + path, timeout=_SECONDS, **options)
+        except GoogleAuthError as error:
+            raise GoogleError(f"The credentials do not work: {cause(error)}. {LOG_IN}") from error
+        except RequestException as error:
+            raise GoogleError(f"{self._title} in {self._where} cannot be reached: {cause(error)}.") from error
+        if answer.status_code >= 400:
+            raise self.refusal(answer)
+        return answer
+
+    def refusal(self, answer: Response) -> GoogleError:
+        """Return the error that a refusal is."""
+        status, reason = answer.status_code, answer.text
+        with suppress(ValueError, KeyError, TypeError):
+            reason = str(answer.json()["error"]["message"])
+        reason = " ".join(reason.split())[:300]
+        if status == 401:
+            message = f"{self._title} does not know you: the credentials have expired. {LOG_IN}"
+        else:
+            verb = "does not let you" if status == 403 else f"refuses ({status})"
+            message = f"{self._title} {verb} in {self._where}: {reason}"
+        return GoogleError(message, status, reason)
 
 
-def _words(body: str) -> str:
-    """Return the message of an error, or the beginning of an answer that is none."""
-    with suppress(ValueError, KeyError, TypeError):
-        body = json.loads(body)["error"]["message"]
-    return " ".join(str(body).split())[:300]
-
-
-def _service(api: str, version: str, endpoint: str, title: str) -> Any:
+def _session(endpoint: str, title: str, extra: str, *, read_only: bool) -> Session:
     try:
         with catch_warnings():
             simplefilter("ignore", FutureWarning)  # it announces the end of a Python years before
             import google.auth  # noqa: PLC0415 # of the extra
-            from googleapiclient.discovery import build, build_from_document  # type: ignore[import-untyped] # noqa: PLC0415 # of the extra
-    except ModuleNotFoundError as error:
-        raise GoogleError(f"{title} needs Google's API client: {install('jobs')}.") from error
-    # The client would ask the metadata server for certificates that nobody set up.
-    os.environ.setdefault("GOOGLE_API_USE_CLIENT_CERTIFICATE", "false")
-    if urlsplit(endpoint).hostname in _LOOPBACK:
-        from google.auth.credentials import AnonymousCredentials  # noqa: PLC0415 # of the extra
-
-        credentials: Any = AnonymousCredentials()
-    else:
         from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415 # of the extra
-
+        from google.auth.transport.requests import AuthorizedSession  # noqa: PLC0415 # of the extra
+        from requests import Session  # noqa: PLC0415 # of the extra
+        from requests.adapters import HTTPAdapter  # noqa: PLC0415 # of the extra
+        from urllib3.util import Retry  # noqa: PLC0415 # of the extra
+    except ImportError as error:
+        raise GoogleError(f"{title} needs the extra `{extra}`: {install(extra)}.") from error
+    session: Session
+    if urlsplit(endpoint).hostname in LOOPBACK:
+        session = Session()
+        session.trust_env = False  # no proxy, and no password of a .netrc
+    else:
         try:
-            credentials, _ = google.auth.default(scopes=["https://www.googleapis.com/auth/cloud-platform"])
+            session = AuthorizedSession(google.auth.default(scopes=[_SCOPE])[0])
         except GoogleAuthError as error:
-            raise GoogleError(f"There are no credentials: {_line(error)}. {_LOG_IN}") from error
-    options = {"credentials": credentials, "client_options": {"api_endpoint": endpoint}}
-    if document := own_document(api, version):
-        return build_from_document(document, **options)
-    return build(
-        api,
-        version,
-        static_discovery=True,
-        cache_discovery=False,
-        **options,
+            raise GoogleError(f"There are no credentials: {cause(error)}. {LOG_IN}") from error
+    methods = None if read_only else Retry.DEFAULT_ALLOWED_METHODS
+    retry = Retry(
+        RETRIES, connect=1, backoff_factor=1, status_forcelist=BUSY, allowed_methods=methods, raise_on_status=False
     )
-
-
-@contextmanager
-def _sentences(title: str, where: str) -> Iterator[None]:
-    """Turn what the client raises into one sentence."""
-    from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415 # of the extra
-    from googleapiclient.errors import (  # type: ignore[import-untyped] # noqa: PLC0415 # of the extra
-        Error,
-        HttpError,
-    )
-    from httplib2 import HttpLib2Error  # type: ignore[import-untyped] # noqa: PLC0415 # of the extra
-
-    try:
-        yield
-    except HttpError as error:
-        status = int(error.resp.status)
-        if status == 401:
-            raise GoogleError(f"{title} does not know you: the credentials have expired. {_LOG_IN}", status) from error
-        verb = "does not let you" if status == 403 else f"refuses ({status})"
-        raise GoogleError(f"{title} {verb} in {where}: {' '.join(str(error.reason).split())}", status) from error
-    except GoogleAuthError as error:
-        raise GoogleError(f"The credentials do not work: {_line(error)}. {_LOG_IN}") from error
-    except (HttpLib2Error, OSError) as error:
-        raise GoogleError(f"{title} in {where} cannot be reached: {_line(error)}.") from error
-    except Error as error:
-        raise GoogleError(f"{title} in {where} does not answer as its document says: {_line(error)}.") from error
-
-
-def _line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:300].rstrip(".") or type(error).__name__
+    session.mount(endpoint, HTTPAdapter(max_retries=retry))
+    return session

@@ -1,16 +1,74 @@
-"""Services of Google Cloud of which jobs ask one thing each (extra ``jobs``); ``endpoint`` is for a local cloud."""
+"""Google services that commands about jobs ask for one thing each; ``endpoint`` is for a local cloud."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from urllib.parse import quote
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 from training_platform.clients.google_api import GoogleApi, GoogleError, Json
 from training_platform.resources.gke.control_plane import cluster_identifier
 from training_platform.resources.storage import lustre
 
-_PAGE = 1000  # entries of a log
-_THERE = 412  # the object is there: its precondition was that it is not
+CUSTOM_JOBS: Final = "customJobs"
+TUNING_JOBS: Final = "hyperparameterTuningJobs"
+PIPELINES: Final = "trainingPipelines"
+COLLECTIONS: Final = (CUSTOM_JOBS, TUNING_JOBS, PIPELINES)
+_PAGE = 100  # jobs
+_LOG_PAGE = 1000  # entries
+_EXISTS = 412  # the precondition of an upload was that there is no such object
+
+
+class VertexJobs(GoogleApi):
+    """The training jobs of a project in a region: custom jobs, hyperparameter tuning jobs, training pipelines."""
+
+    def __init__(self, project: str, region: str, endpoint: str | None = None) -> None:
+        self.parent = f"projects/{project}/locations/{region}"
+        at = endpoint or f"https://{region}-aiplatform.googleapis.com"
+        super().__init__("aiplatform", "v1", at, title="Vertex AI", where=self.parent)
+
+    def create(self, body: Mapping[str, Any], collection: str = CUSTOM_JOBS) -> Json:
+        """Create a job. Raises GoogleError."""
+        return self.call("POST", f"{self.parent}/{collection}", dict(body))
+
+    def get(self, name: str) -> Json:
+        """Return a job by its full name, ``projects/P/locations/L/customJobs/N``. Raises GoogleError."""
+        return self.call("GET", name)
+
+    def jobs(self, query: str) -> Iterator[Json]:
+        """Yield the jobs that a filter takes, of every kind, in pages. Raises GoogleError."""
+        for collection in COLLECTIONS:
+            for page in self.pages(f"{self.parent}/{collection}", filter=query, pageSize=_PAGE):
+                yield from page.get(collection) or ()
+
+    def cancel(self, name: str) -> None:
+        """Ask a job to stop; it does so when it can. Raises GoogleError."""
+        self.call("POST", f"{name}:cancel", {})
+
+    def tensorboard(self, title: str) -> str:
+        """Return the full name of the TensorBoard that has a display name. Raises GoogleError."""
+        listed = self.call("GET", f"{self.parent}/tensorboards", filter=f'displayName="{title}"')
+        for board in listed.get("tensorboards") or ():
+            if board.get("displayName") == title:
+                return str(board["name"])
+        raise GoogleError(f"There is no TensorBoard {title} in {self.parent}: deploy the team's stack first.")
+
+
+class PersistentResources(GoogleApi):
+    """The persistent resources of a project in a region."""
+
+    def __init__(self, project: str, region: str, endpoint: str | None = None) -> None:
+        parent = f"projects/{project}/locations/{region}"
+        self._path = f"{parent}/persistentResources"
+        at = endpoint or f"https://{region}-aiplatform.googleapis.com"
+        super().__init__("aiplatform", "v1", at, title="Vertex AI", where=parent)
+
+    def get(self, resource_id: str) -> Json:
+        """Return a resource by its id. Raises GoogleError."""
+        return self.call("GET", f"{self._path}/{resource_id}")
+
+    def reboot(self, resource_id: str) -> str:
+        """Ask for a restart of its VMs, and return the operation's name. Raises GoogleError."""
+        return str(self.call("POST", f"{self._path}/{resource_id}:reboot", {})["name"])
 
 
 class CloudLogging(GoogleApi):
@@ -18,14 +76,14 @@ class CloudLogging(GoogleApi):
 
     def __init__(self, project: str, endpoint: str | None = None) -> None:
         self._project = f"projects/{project}"
-        super().__init__("logging", "v2", endpoint, title="Cloud Logging", where=self._project)
+        super().__init__("logging", "v2", endpoint, title="Cloud Logging", where=self._project, read_only=True)
 
     def entries(self, query: str) -> Iterator[Json]:
         """Yield the entries that a filter takes, oldest first, in pages. Raises GoogleError."""
         body = {
-            "resourceNames": [self._project], "filter": query, "orderBy": "timestamp asc", "pageSize": _PAGE,
+            "resourceNames": [self._project], "filter": query, "orderBy": "timestamp asc", "pageSize": _LOG_PAGE,
         }  # fmt: skip
-        for page in self._pages(self.service.entries(), "list", body=body):
+        for page in self.pages("entries:list", body):
             yield from page.get("entries") or ()
 
 
@@ -33,29 +91,33 @@ class CloudStorage(GoogleApi):
     """Objects of Cloud Storage, written once."""
 
     def __init__(self, endpoint: str | None = None) -> None:
-        super().__init__("storage", "v1", endpoint, title="Cloud Storage", where="its buckets")
+        super().__init__("storage", "upload/storage/v1", endpoint, title="Cloud Storage", where="its buckets")
 
     def put(self, uri: str, content: bytes, kind: str = "application/gzip") -> None:
         """Write ``gs://bucket/object`` unless it is there, since its name says its content. Raises GoogleError."""
         bucket, _, name = uri.removeprefix("gs://").partition("/")
-        url = f"{self.endpoint}upload/storage/v1/b/{bucket}/o?uploadType=media&ifGenerationMatch=0&name={quote(name)}"
-        status, said = self._post(url, content, kind)
-        if status not in (200, _THERE):
-            raise GoogleError(f"Cloud Storage does not take {uri} ({status}): {said}", status)
+        try:
+            self.upload(f"b/{bucket}/o", content, kind, uploadType="media", ifGenerationMatch=0, name=name)
+        except GoogleError as error:
+            if error.status is None:
+                raise
+            if error.status != _EXISTS:
+                message = f"Cloud Storage does not take {uri} ({error.status}): {error.reason}"
+                raise GoogleError(message, error.status) from error
 
 
 def node_pools(project: str, location: str, cluster: str, endpoint: str | None = None) -> dict[str, Json]:
     """Return every node pool of a cluster by its name, as GKE has it. Raises GoogleError."""
     parent = cluster_identifier(project, location, cluster)
-    api = GoogleApi("container", "v1", endpoint, title="GKE", where=parent)
-    found = api.send(api.service.projects().locations().clusters().nodePools().list(parent=parent))
-    return {str(pool["name"]): pool for pool in found.get("nodePools") or ()}
+    listed = GoogleApi("container", "v1", endpoint, title="GKE", where=parent).call("GET", f"{parent}/nodePools")
+    return {str(pool["name"]): pool for pool in listed.get("nodePools") or ()}
 
 
 def filestore_address(project: str, location: str, instance: str, endpoint: str | None = None) -> str:
     """Return the address by which an instance of Filestore is mounted. Raises GoogleError."""
-    found = _instance(GoogleApi("file", "v1", endpoint, title="Filestore", where=project), project, location, instance)
-    for network in found.get("networks") or ():
+    api = GoogleApi("file", "v1", endpoint, title="Filestore", where=project)
+    body = api.call("GET", f"projects/{project}/locations/{location}/instances/{instance}")
+    for network in body.get("networks") or ():
         for address in network.get("ipAddresses") or ():
             return str(address)
     raise GoogleError(f"Filestore instance {instance} in {location} has no address yet; wait until it is ready.")
@@ -64,12 +126,7 @@ def filestore_address(project: str, location: str, instance: str, endpoint: str 
 def lustre_address(project: str, location: str, instance: str, endpoint: str | None = None) -> str:
     """Return the address by which an instance of Managed Lustre is mounted. Raises GoogleError."""
     api = GoogleApi("lustre", "v1", endpoint, title="Managed Lustre", where=project)
-    found = _instance(api, project, location, instance)
-    if not found.get("mountPoint"):
+    body = api.call("GET", f"projects/{project}/locations/{location}/instances/{instance}")
+    if not body.get("mountPoint"):
         raise GoogleError(f"Managed Lustre instance {instance} in {location} has no address yet; wait for it.")
-    return lustre.address(found["mountPoint"])
-
-
-def _instance(api: GoogleApi, project: str, location: str, instance: str) -> Json:
-    name = f"projects/{project}/locations/{location}/instances/{instance}"
-    return api.send(api.service.projects().locations().instances().get(name=name))
+    return lustre.address(body["mountPoint"])

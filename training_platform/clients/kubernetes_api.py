@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from training_platform.config.reading.finding import UserError, install
+from training_platform.clients.rest import ApiError, cause
+from training_platform.config.reading.finding import install
 
 if TYPE_CHECKING:
     from kubernetes import client
@@ -21,12 +22,8 @@ _SECONDS = (10, 60)  # to connect, and between two bytes of an answer
 _PAGE = 500
 
 
-class ClusterError(UserError):
-    """A cluster that cannot be reached, or refuses; the message is one sentence. ``status`` is HTTP's, None without."""
-
-    def __init__(self, message: str, status: int | None = None) -> None:
-        super().__init__(message)
-        self.status = status
+class ClusterError(ApiError):
+    """A cluster that cannot be reached, or that refuses."""
 
 
 class Kind(NamedTuple):
@@ -88,8 +85,11 @@ class ClusterApi:
         """
         path = f"apis/{api_version}" if "/" in api_version else f"api/{api_version}"
         listed = (self._found("GET", path) or {}).get("resources") or ()
-        whole = [each for each in listed if "/" not in each["name"]]  # the others are parts, such as a status
-        return {each["kind"]: (Kind(path, each["name"]), bool(each["namespaced"])) for each in whole}
+        return {
+            row["kind"]: (Kind(path, row["name"]), bool(row["namespaced"]))
+            for row in listed
+            if "/" not in row["name"]  # the others are parts, such as a status
+        }
 
     def delete(self, kind: Kind, namespace: str, name: str) -> bool:
         """Delete an object and, after it, what it owns; False where there is none. Raises ClusterError."""
@@ -99,17 +99,15 @@ class ClusterApi:
     def pending(self, namespace: str, queue: str) -> list[Json] | None:
         """Return the workloads that wait in a LocalQueue, first come first; None where Kueue does not show them."""
         path = f"apis/visibility.kueue.x-k8s.io/v1beta2/namespaces/{namespace}/localqueues/{queue}/pendingworkloads"
-        found = self._found("GET", path, {"limit": 1000}, absent=(403, 404, 503))
-        return None if found is None else found.get("items") or []
+        page = self._found("GET", path, {"limit": 1000}, absent=(403, 404, 503))
+        return None if page is None else page.get("items") or []
 
     def logs(self, namespace: str, pod: str, container: str, *, follow: bool) -> Iterator[str]:
         """Yield the lines of a container's log; with ``follow`` until it ends. Raises ClusterError."""
         query = {"container": container, "follow": str(follow).lower()}
         with _sentences(self.name):
-            request = self._request("GET", f"api/v1/namespaces/{namespace}/pods/{pod}/log", query)
-            answer = self._send(request, (_SECONDS[0], None) if follow else _SECONDS)
-            if answer.status >= 400:
-                raise ClusterError(_refusal(self.name, answer.status, answer.read()), answer.status)
+            seconds = (_SECONDS[0], None) if follow else _SECONDS
+            answer = self._send("GET", f"api/v1/namespaces/{namespace}/pods/{pod}/log", query, seconds=seconds)
             rest = ""
             for chunk in answer.response.stream(4096, decode_content=True):
                 *lines, rest = (rest + chunk.decode("utf-8", "replace")).split("\n")
@@ -136,25 +134,26 @@ class ClusterApi:
         body: Mapping[str, Any] | None = None,
     ) -> Json:
         with _sentences(self.name):
-            answer = self._send(self._request(method, path, query or {}, body), _SECONDS)
-            data = answer.read()
-            if answer.status >= 400:
-                raise ClusterError(_refusal(self.name, answer.status, data), answer.status)
-            found: Json = json.loads(data)
-            return found
+            answer: Json = json.loads(self._send(method, path, query or {}, body).read())
+            return answer
 
-    def _request(
-        self, method: str, path: str, query: Mapping[str, str | int], body: Mapping[str, Any] | None = None
+    def _send(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str | int],
+        body: Mapping[str, Any] | None = None,
+        seconds: tuple[int, int | None] = _SECONDS,
     ) -> Any:
         headers = {"Accept": "application/json", **({"Content-Type": "application/json"} if body is not None else {})}
-        return self._api.param_serialize(
+        request = self._api.param_serialize(
             method, f"/{path}", query_params=list(query.items()), header_params=headers, body=body,
             auth_settings=["BearerToken"],
         )  # fmt: skip
-
-    def _send(self, request: Any, seconds: tuple[int, int | None]) -> Any:
-        method, url, headers, body, form = request
-        return self._api.call_api(method, url, headers, body, form, _request_timeout=seconds)
+        answer: Any = self._api.call_api(*request, _request_timeout=seconds)
+        if answer.status >= 400:
+            raise ClusterError(_refusal(self.name, answer.status, answer.read()), answer.status)
+        return answer
 
 
 def connect(name: str, *, contexts: Sequence[str], kubeconfig: str | None, log_in: str) -> ClusterApi:
@@ -170,16 +169,16 @@ def connect(name: str, *, contexts: Sequence[str], kubeconfig: str | None, log_i
         raise ClusterError(f"Jobs on GKE need the kubernetes client: {install('jobs')}.") from error
     config: Any = untyped
     try:
-        there = {each["name"] for each in config.list_kube_config_contexts(config_file=kubeconfig)[0]}
+        names = {row["name"] for row in config.list_kube_config_contexts(config_file=kubeconfig)[0]}
     except (ConfigException, OSError, ValueError) as error:
-        raise ClusterError(f"No kubeconfig can be read ({_line(error)}). For cluster {name}: {log_in}") from error
-    context = next((each for each in contexts if each in there), None)
+        raise ClusterError(f"No kubeconfig can be read ({cause(error)}). For cluster {name}: {log_in}") from error
+    context = next((context for context in contexts if context in names), None)
     if context is None:
         raise ClusterError(f"The kubeconfig has no context {' or '.join(contexts)}. For cluster {name}: {log_in}")
     try:
         api = config.new_client_from_config(config_file=kubeconfig, context=context, persist_config=False)
     except (ConfigException, OSError, ValueError) as error:
-        raise ClusterError(f"Context {context} cannot be used: {_line(error)}. For cluster {name}: {log_in}") from error
+        raise ClusterError(f"Context {context} cannot be used: {cause(error)}. For cluster {name}: {log_in}") from error
     api.configuration.retries = False  # a cluster that cannot be reached is said at once
     return ClusterApi(type(api)(api.configuration), name)
 
@@ -200,11 +199,11 @@ def _sentences(name: str) -> Iterator[None]:
         raise ClusterError(_refusal(name, error.status or 0, str(error.body or "").encode()), error.status) from error
     except (HTTPError, OSError) as error:
         raise ClusterError(
-            f"Cluster {name} cannot be reached: {_line(error)}. Its control plane answers at its DNS name alone, to "
+            f"Cluster {name} cannot be reached: {cause(error)}. Its control plane answers at its DNS name alone, to "
             "accounts with container.clusters.connect."
         ) from error
     except ValueError as error:
-        raise ClusterError(f"Cluster {name} answers with something that is not JSON: {_line(error)}.") from error
+        raise ClusterError(f"Cluster {name} answers with something that is not JSON: {cause(error)}.") from error
 
 
 def _refusal(name: str, status: int, data: bytes) -> str:
@@ -217,7 +216,3 @@ def _refusal(name: str, status: int, data: bytes) -> str:
     if status == 403:
         return f"Cluster {name} does not let you: {message}"
     return f"Cluster {name} refuses ({status}): {message}"
-
-
-def _line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:300] or type(error).__name__

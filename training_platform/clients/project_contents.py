@@ -1,4 +1,4 @@
-"""What stands in a project, by the lists of its APIs (extra ``jobs``): bodies by type of resource and path.
+"""What stands in a project, by the lists of its APIs (extra ``adopt``): bodies by type of resource and path.
 
 A path is that of the resource below its API's version, ``projects/P/locations/L/clusters/C``, as import ids have it; a
 bucket's is its name. Nothing is written, and nothing read but what lists show.
@@ -6,12 +6,11 @@ bucket's is its name. Nothing is written, and nothing read but what lists show.
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import product
-from typing import Any, Final, NamedTuple
+from itertools import chain, product
+from typing import Final, NamedTuple
 
 from training_platform.catalog.locations import region_of
 from training_platform.catalog.reading import table
@@ -26,23 +25,12 @@ _DISABLED = ("is disabled", "has not been used")  # as Google words it, beside 4
 _JOBS = re.compile(r"-(jobs|[0-9a-f]{6})@")  # ends the ids of accounts that jobs of teams run as; cut ones in a hash
 
 
-class _Api(NamedTuple):
-    """An API: the client's name and version of it, what people call it, and where its methods' paths begin."""
-
-    name: str
-    version: str
-    title: str
-    host: str
-    path: str = ""
-
-
 class Listing(NamedTuple):
-    """How a type is listed: the method's place in the client, its arguments, the field of the answer, and the path."""
+    """How a type is listed: its API, the path below the version, the field of the answer, and the path of one."""
 
     type: str
     api: str
-    method: str
-    arguments: Mapping[str, str]
+    list: str
     items: str
     path: str = "{name}"
 
@@ -73,35 +61,6 @@ class Contents:
         return replace(self, bodies=kept)
 
 
-class _Reader(GoogleApi):
-    """One API of a project; ``at`` is where a local cloud is."""
-
-    def __init__(self, api: _Api, project: str, region: str, at: str | None) -> None:
-        base = f"{at.rstrip('/')}/{api.name}/" if at else f"https://{api.host.format(region=region)}/"
-        root = base + api.path.removeprefix(f"{api.name}/") if at else base + api.path
-        where = f"projects/{project}" + (f"/locations/{region}" if region else "")
-        super().__init__(api.name, api.version, root, title=api.title, where=where)
-        logging.getLogger("googleapiclient.http").setLevel(logging.ERROR)  # an API that is off is no news
-
-    def items(self, listing: Listing, arguments: Mapping[str, str]) -> Iterator[Json]:
-        """Yield what a list has, page after page. Raises GoogleError."""
-        *collections, method = listing.method.split(".")
-        place: Any = self.service
-        for name in collections:
-            place = getattr(place, name)()
-        more = {"filter": "state:ENABLED"} if listing.type == ENABLED_APIS else {}
-        for page in self._pages(place, method, **arguments, **more):
-            yield from _items(page, listing)
-
-    def policy(self, project: str) -> Json:
-        """Return the project's IAM policy. Raises GoogleError."""
-        return self.send(self.service.projects().getIamPolicy(resource=project, body={}))
-
-    def account_policy(self, account: str) -> Json:
-        """Return the IAM policy of a service account by its full name. Raises GoogleError."""
-        return self.send(self.service.projects().serviceAccounts().getIamPolicy(resource=account))
-
-
 def read_contents(project: str, regions: Iterable[str] = (), local_cloud: str | None = None) -> Contents:
     """Read a project. Vertex AI and images are asked for in ``regions`` and in those where anything else stands.
 
@@ -119,8 +78,16 @@ def read_contents(project: str, regions: Iterable[str] = (), local_cloud: str | 
     return contents
 
 
-def _api(name: str) -> _Api:
-    return _Api(**_TABLE["apis"][name])
+def _api(name: str, project: str, region: str, local_cloud: str | None) -> GoogleApi:
+    """Return one API of a project; the local cloud has it below its name, Google at a host of its own."""
+    row = _TABLE["apis"][name]
+    service, version = row.get("name", name), row["version"]
+    if local_cloud:
+        endpoint, version = f"{local_cloud.rstrip('/')}/{service}/", version.removeprefix(f"{service}/")
+    else:
+        endpoint = f"https://{row.get('host', f'{service}.googleapis.com').format(region=region)}/"
+    where = f"projects/{project}" + (f"/locations/{region}" if region else "")
+    return GoogleApi(service, version, endpoint, title=row["title"], where=where, read_only=True)
 
 
 def _listings(asked_for: str) -> list[Listing]:
@@ -130,10 +97,11 @@ def _listings(asked_for: str) -> list[Listing]:
 
 def _read(contents: Contents, listing: Listing, local_cloud: str | None, *, region: str = "", zone: str = "") -> None:
     asked = {"project": contents.project, "region": region, "zone": zone}
-    arguments = {key: value.format(**asked) for key, value in listing.arguments.items()}
     rows = contents.bodies.setdefault(listing.type, {})
     try:
-        for body in _Reader(_api(listing.api), contents.project, region, local_cloud).items(listing, arguments):
+        api = _api(listing.api, contents.project, region, local_cloud)
+        pages = api.pages(listing.list.format(**asked))
+        for body in chain.from_iterable(_items(page, listing) for page in pages):
             path = _START.sub("", listing.path.format_map({**body, **asked}))
             path = _NUMBER.sub(f"projects/{contents.project}/", path)
             rows[path] = body
@@ -149,10 +117,10 @@ def _read_policies(contents: Contents, local_cloud: str | None) -> None:
     policies = contents.bodies.setdefault(POLICY, {})
     jobs = [path for path in contents.of(register.SERVICE_ACCOUNT) if _JOBS.search(path)]
     try:
-        found = _Reader(_api("cloudresourcemanager"), contents.project, "", local_cloud).policy(contents.project)
-        policies[contents.project] = found
-        accounts = _Reader(_api("iam"), contents.project, "", local_cloud)
-        policies |= {account: accounts.account_policy(account) for account in jobs}
+        projects = _api("cloudresourcemanager", contents.project, "", local_cloud)
+        policies[contents.project] = projects.call("POST", f"projects/{contents.project}:getIamPolicy", {})
+        accounts = _api("iam", contents.project, "", local_cloud)
+        policies |= {account: accounts.call("POST", f"{account}:getIamPolicy", {}) for account in jobs}
     except GoogleError as error:
         _refused(contents, POLICY, error)
 
@@ -166,7 +134,7 @@ def _refused(contents: Contents, kind: str, error: GoogleError) -> None:
 
 
 def _items(page: Json, listing: Listing) -> Iterator[Json]:
-    if listing.method.endswith(".aggregatedList"):
+    if listing.list.startswith("projects/{project}/aggregated/"):
         for place in (page.get("items") or {}).values():
             yield from place.get(listing.items) or ()
     else:

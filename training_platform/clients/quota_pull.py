@@ -8,17 +8,23 @@ list for a place is 0 there.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Collection, Iterable, Mapping
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from datetime import date
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
 
-from training_platform.clients.cloud_quotas import CloudQuotas, QuotaInfo, Row
+from training_platform.clients.google_api import BUSY, LOG_IN, LOOPBACK, RETRIES, GoogleApi, GoogleError
 from training_platform.config.reading.finding import UserError, install
 from training_platform.quota.quota_ids import known_quotas, services
 from training_platform.quota.snapshot import FOLDER, Snapshot
 from training_platform.quota.snapshot_file import SCHEMA_LINE
 from training_platform.quota.snapshot_rows import OTHERS
 
+_PAGE = 1000
+_MOST_PAGES = 1000  # of one service: an end to a server that never stops
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
 _PLACES = ("region", "zone")
 _WIDTH = 100_000  # columns: a row stays on its line
 _HEAD = f"""\
@@ -29,6 +35,104 @@ _HEAD = f"""\
 
 Dimensions = tuple[tuple[str, str], ...]
 Limits = dict[str, dict[str, dict[Dimensions, int]]]
+
+
+class Row(NamedTuple):
+    """One limit; ``dimensions`` are those of the API, without a place where it holds for all places not listed."""
+
+    dimensions: Mapping[str, str]
+    limit: int
+
+
+class QuotaInfo(NamedTuple):
+    """One quota id of a service; ``dimensions`` are the names of all that it has, ``rows`` its limits."""
+
+    quota_id: str
+    dimensions: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+
+class CloudQuotas(GoogleApi):
+    """The quotas of a project, as the Cloud Quotas API lists them (extra ``quota``).
+
+    An ``endpoint`` has to be encrypted, or on this machine, which is shown no credentials.
+    """
+
+    def __init__(self, project: str, endpoint: str | None = None) -> None:
+        parts = urlsplit(endpoint or "https://cloudquotas.googleapis.com/")
+        local = parts.scheme == "http" and parts.hostname in LOOPBACK
+        if not local and not (parts.scheme == "https" and parts.hostname):
+            raise UserError(
+                f"--endpoint {endpoint}: write https://HOST/, or http://127.0.0.1:PORT/ for a local server."
+            )
+        self.project = project
+        super().__init__(
+            "cloudquotas",
+            "v1",
+            endpoint,
+            title="Cloud Quotas",
+            where=f"projects/{project}",
+            read_only=True,
+            extra="quota",
+        )
+
+    def quotas(self, service: str) -> Iterator[QuotaInfo]:
+        """Yield every quota of a service that limits an amount, not a rate. Raises UserError."""
+        path = f"projects/{self.project}/locations/global/services/{service}/quotaInfos"
+        for number, page in enumerate(self.pages(path, pageSize=_PAGE)):
+            if number == _MOST_PAGES:
+                raise UserError(f"Cloud Quotas has no last page of {path}.")
+            for info in _objects(page, "quotaInfos"):
+                # A quota that is refreshed counts calls per minute or day; others count what a project has.
+                if not info.get("refreshInterval") and info.get("containerType", "PROJECT") == "PROJECT":
+                    yield _quota_info(info, path)
+
+    def refusal(self, answer: Response) -> GoogleError:
+        """Return what an error of the API means, and what to do about it; its own words at the end."""
+        status, project = answer.status_code, self.project
+        reasons: set[str] = set()
+        words = "It says nothing that can be read."
+        with suppress(ValueError, KeyError, TypeError, AttributeError):
+            error = answer.json()["error"]
+            words = f"It says: {' '.join(str(error['message']).split())}"
+            reasons = {str(detail.get("reason")) for detail in error.get("details", ()) if isinstance(detail, dict)}
+        if "SERVICE_DISABLED" in reasons:
+            message = (
+                f"The Cloud Quotas API is not enabled for {project} or the credentials' project: "
+                f"gcloud services enable cloudquotas.googleapis.com --project {project}."
+            )
+        elif status == 401:
+            message = f"The credentials are not accepted. {LOG_IN}"
+        elif status == 403:
+            message = f"The credentials may not read the quotas of {project}; roles/cloudquotas.viewer may."
+        elif status == 404:
+            message = f"Cloud Quotas knows no project {project}, or not this service of it."
+        elif status in BUSY:
+            message = f"Cloud Quotas is busy (HTTP {status}) after {RETRIES} repetitions; try later."
+        else:
+            message = f"Cloud Quotas refuses the listing for {project} (HTTP {status})."
+        return GoogleError(f"{message} {words}", status)
+
+
+def _quota_info(info: Mapping[str, Any], path: str) -> QuotaInfo:
+    quota_id = info.get("quotaId")
+    if not isinstance(quota_id, str) or not quota_id:
+        raise UserError(f"{path} lists a quota without an id.")
+    rows = []
+    for entry in _objects(info, "dimensionsInfos"):
+        value = str((entry.get("details") or {}).get("value", "0"))  # the API leaves 0 out
+        dimensions = entry.get("dimensions") or {}
+        if not _WHOLE.fullmatch(value) or int(value) < -1 or not isinstance(dimensions, dict):
+            raise UserError(f"{path} says {value!r} of {quota_id}, which is not a limit.")
+        rows.append(Row({str(name): str(text) for name, text in dimensions.items()}, int(value)))
+    return QuotaInfo(quota_id, tuple(str(name) for name in info.get("dimensions") or ()), tuple(rows))
+
+
+def _objects(body: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+    value = body.get(key, [])
+    if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+        raise UserError(f"The answer's {key} are not a list of objects.")
+    return value
 
 
 class Change(NamedTuple):
@@ -58,7 +162,6 @@ class Pulled(NamedTuple):
 
 def pull(
     api: CloudQuotas,
-    project: str,
     *,
     old: Snapshot | None,
     needed: Collection[tuple[str, str]],
@@ -70,12 +173,12 @@ def pull(
 
     ``needed`` are service and quota id of what the stacks hold. Raises UserError.
     """
-    before = _limits_of(old)
+    project, before = api.project, _limits_of(old)
     wanted = {*known_quotas(), *needed, *((service, name) for service, ids in before.items() for name in ids)}
     after: Limits = {}
     for service in sorted({*services(), *before, *(service for service, _ in needed)}):
         progress(f"{project}: {service}")
-        infos = [info for info in api.quotas(project, service) if (service, info.quota_id) in wanted]
+        infos = [info for info in api.quotas(service) if (service, info.quota_id) in wanted]
         if infos:
             after[service] = {info.quota_id: rows_of(info) for info in infos}
     missing = sorted(quota_id for service, quota_id in needed if quota_id not in after.get(service, {}))
@@ -202,3 +305,7 @@ def _limits_of(old: Snapshot | None) -> Limits:
 
 def _shown(limit: int | None) -> str:
     return "not listed" if limit is None else "unlimited" if limit == -1 else f"{limit:,}"
+
+
+if TYPE_CHECKING:
+    from requests import Response

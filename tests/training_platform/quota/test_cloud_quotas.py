@@ -10,11 +10,11 @@ import pytest
 import requests
 from google.auth import exceptions
 
-from training_platform.clients.cloud_quotas import ENDPOINT, CloudQuotas, Row, open_session
+from training_platform.clients.quota_pull import CloudQuotas, QuotaInfo, Row
 from training_platform.config.reading.finding import UserError
 
 SERVICE = "compute.googleapis.com"
-PATH = f"{ENDPOINT}v1/projects/example-train/locations/global/services/{SERVICE}/quotaInfos"
+PATH = f"http://127.0.0.1:1/v1/projects/example-train/locations/global/services/{SERVICE}/quotaInfos"
 
 
 class Session(requests.Session):
@@ -25,8 +25,9 @@ class Session(requests.Session):
         self.answers = list(answers)
         self.asked: list[tuple[str, dict[str, Any]]] = []
 
-    def get(self, *args: Any, **options: Any) -> requests.Response:
-        self.asked.append((*args, options["params"]))
+    def request(self, method: Any, url: Any, *_: Any, **options: Any) -> requests.Response:
+        assert method == "GET"
+        self.asked.append((url, options["params"]))
         assert options["timeout"]
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
@@ -49,8 +50,14 @@ def row(value: Any, **dimensions: str) -> dict[str, Any]:
     return {"details": {"value": value}, "dimensions": dimensions}
 
 
-def listed(*answers: Any) -> list[Any]:
-    return list(CloudQuotas(Session(*answers)).quotas("example-train", SERVICE))
+def quotas(session: Session) -> list[QuotaInfo]:
+    api = CloudQuotas("example-train", "http://127.0.0.1:1/")
+    api._session = session
+    return list(api.quotas(SERVICE))
+
+
+def listed(*answers: Any) -> list[QuotaInfo]:
+    return quotas(Session(*answers))
 
 
 def refused(code: int, body: Any = b"") -> str:
@@ -64,7 +71,7 @@ def test_every_page_is_read() -> None:
         {"quotaInfos": [info("A")], "nextPageToken": "two"}, {"quotaInfos": [info("B")], "nextPageToken": ""}
     )
 
-    found = list(CloudQuotas(session).quotas("example-train", SERVICE))
+    found = quotas(session)
 
     assert [each.quota_id for each in found] == ["A", "B"]
     assert [url for url, _ in session.asked] == [PATH, PATH]
@@ -144,7 +151,7 @@ def test_an_error_that_cannot_be_read_is_one_sentence_too(body: Any) -> None:
 
 
 def test_a_server_that_is_not_there_is_one_sentence() -> None:
-    with pytest.raises(UserError, match=r"^https://cloudquotas.googleapis.com/ does not answer: no\.$"):
+    with pytest.raises(UserError, match=r"^Cloud Quotas in projects/example-train cannot be reached: no\.$"):
         listed(requests.ConnectionError("no"))
 
 
@@ -152,12 +159,12 @@ def test_a_connection_that_fails_is_told_in_the_system_s_words_alone() -> None:
     failed = requests.ConnectionError("HTTPSConnectionPool(host='x', port=443): Max retries exceeded with url: /x")
     failed.__context__ = ConnectionRefusedError(111, "Connection refused")
 
-    with pytest.raises(UserError, match=r" does not answer: \[Errno 111\] Connection refused\.$"):
+    with pytest.raises(UserError, match=r" cannot be reached: \[Errno 111\] Connection refused\.$"):
         listed(failed)
 
 
 def test_credentials_that_have_ended_say_how_to_log_in() -> None:
-    with pytest.raises(UserError, match=r"The credentials do not work: over\. Log in with: gcloud auth"):
+    with pytest.raises(UserError, match=r"The credentials do not work: over\. Log in with gcloud auth"):
         listed(exceptions.RefreshError("over"))
 
 
@@ -167,8 +174,8 @@ def test_missing_credentials_say_how_to_log_in(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr("google.auth.default", none)
 
-    with pytest.raises(UserError, match=r"no application default credentials\. Log in with: gcloud auth"):
-        open_session()
+    with pytest.raises(UserError, match=r"no credentials: a long text\. Log in with gcloud auth"):
+        CloudQuotas("example-train")
 
 
 @pytest.mark.parametrize("module", ["google.auth", "requests"])
@@ -176,19 +183,19 @@ def test_without_the_extra_one_sentence_says_how_to_install_it(monkeypatch: pyte
     monkeypatch.setitem(sys.modules, module, None)
 
     with pytest.raises(UserError, match=r"needs the extra `quota`: pip install"):
-        open_session()
+        CloudQuotas("example-train")
 
 
 @pytest.mark.parametrize("endpoint", ["http://quotas.example.com/", "ftp://127.0.0.1/", "127.0.0.1:80/", "https:///"])
 def test_only_this_machine_is_asked_without_encryption(endpoint: str) -> None:
     with pytest.raises(UserError, match="--endpoint"):
-        open_session(endpoint)
+        CloudQuotas("example-train", endpoint)
 
 
 def test_a_server_on_this_machine_is_shown_no_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("google.auth.default", lambda **_: pytest.fail("asked for credentials"))
 
-    session = open_session("http://127.0.0.1:1/")
+    session = CloudQuotas("example-train", "http://127.0.0.1:1/")._session
 
     assert type(session) is requests.Session
     assert not session.trust_env

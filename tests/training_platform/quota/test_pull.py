@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from training_platform.clients.cloud_quotas import CloudQuotas, QuotaInfo, Row
-from training_platform.clients.quota_pull import Pulled, pull, rows_of
+from training_platform.clients.quota_pull import CloudQuotas, Pulled, QuotaInfo, Row, pull, rows_of
 from training_platform.config.reading.finding import UserError
 from training_platform.config.reading.source import parse_source
 from training_platform.quota.quota_ids import known_quotas
@@ -42,11 +41,11 @@ class Api(CloudQuotas):
     """Lists what a test gives it: service, then quota id, then rows."""
 
     def __init__(self, listings: dict[str, dict[str, list[tuple[int, dict[str, str]]]]]) -> None:
+        self.project = "example-train"
         self.listings = listings
         self.asked: list[str] = []
 
-    def quotas(self, project: str, service: str) -> Iterator[QuotaInfo]:
-        assert project == "example-train"
+    def quotas(self, service: str) -> Iterator[QuotaInfo]:
         self.asked.append(service)
         for quota_id, rows in self.listings.get(service, {}).items():
             names = ("region",) if "region" in quota_id or "Region" in quota_id else ()
@@ -65,7 +64,7 @@ SAME: Any = {
 
 def pulled(listings: Any, text: str | None = OLD, needed: tuple[tuple[str, str], ...] = ()) -> Pulled:
     old = snapshot(text) if text is not None else None
-    return pull(Api(listings), "example-train", old=old, text=text, needed=needed, today=TODAY)
+    return pull(Api(listings), old=old, text=text, needed=needed, today=TODAY)
 
 
 def snapshot(text: str) -> Snapshot:
@@ -146,7 +145,7 @@ def test_all_services_of_the_catalogue_and_of_the_file_are_asked() -> None:
     text = OLD.replace("file.googleapis.com", "redis.googleapis.com")
     api = Api({})
 
-    pull(api, "example-train", old=snapshot(text), text=text, needed=(), today=TODAY)
+    pull(api, old=snapshot(text), text=text, needed=(), today=TODAY)
 
     assert api.asked == sorted({service for service, _ in known_quotas()} | {"redis.googleapis.com"})
 

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from training_platform.clients.google_api import GoogleError
-from training_platform.clients.google_services import CloudStorage, filestore_address, lustre_address
+from training_platform.clients.google_services import CloudStorage, VertexJobs, filestore_address, lustre_address
 from training_platform.clients.kubernetes_api import JOBSETS, LOCAL_QUEUES, ClusterApi, ClusterError
-from training_platform.clients.vertex_ai import VertexJobs
 from training_platform.config.reading.finding import Finding, UserError
 from training_platform.config.workspace import read_workspace
 from training_platform.jobs.container import output_uri, package_uri, sdist

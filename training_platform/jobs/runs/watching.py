@@ -8,6 +8,7 @@ from http import HTTPStatus
 from typing import Any
 
 from training_platform.clients.google_api import GoogleError, Json
+from training_platform.clients.google_services import PIPELINES, VertexJobs
 from training_platform.clients.kubernetes_api import (
     EVENTS,
     JOBSETS,
@@ -18,7 +19,6 @@ from training_platform.clients.kubernetes_api import (
     ClusterApi,
     ClusterError,
 )
-from training_platform.clients.vertex_ai import PIPELINES, VertexJobs
 from training_platform.jobs.gke.jobset import jobset as jobset_of
 from training_platform.jobs.gke.pods import CONTAINER, gke_target, layout
 from training_platform.jobs.gke.rules import demand, reach

@@ -1,6 +1,6 @@
 """Where an input of the provider stands in its API's message: by the discovery documents, and the names that differ.
 
-The documents are those that google-api-python-client ships (extra ``jobs``); nothing is read before it is asked for.
+The documents are those that google-api-python-client ships (extra ``documents``), read when first asked for.
 ``paths.yaml`` has the names that differ, which are fewer than it seems.
 """
 

@@ -259,7 +259,7 @@ def jobs_of(cloud: vertex_cloud.Cloud) -> int:
     [
         (
             "expired_tokens: {a: {service: aiplatform}}",
-            "The credentials do not work: Anonymous credentials cannot be refreshed. Log in",
+            "Vertex AI does not know you: the credentials have expired. Log in",
         ),
         ("bursts: {a: {service: aiplatform, code: 503, verb: POST}}", "Vertex AI refuses (503) in projects/"),
     ],
@@ -284,7 +284,7 @@ def test_a_token_that_expired_after_the_submission_is_one_sentence(
     run = job("submit", str(file)).stdout.strip()
     cloud.cloud.faults.add(parse_scenario("expired_tokens: {a: {service: aiplatform}}", "scenario.yaml"))
 
-    one_sentence(job(command, run), "The credentials do not work: ")
+    one_sentence(job(command, run), "Vertex AI does not know you: ")
 
 
 def test_a_namesake_on_vertex_ai_is_refused(vertex: tuple[vertex_cloud.Cloud, vertex_cloud.Command, Path]) -> None:

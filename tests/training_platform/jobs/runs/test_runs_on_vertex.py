@@ -21,8 +21,7 @@ from tests.training_platform.jobs.runs.vertex_cloud import (
     write_repository,
 )
 from training_platform.cli.main import app
-from training_platform.clients.google_services import CloudLogging, CloudStorage
-from training_platform.clients.vertex_ai import VertexJobs
+from training_platform.clients.google_services import CloudLogging, CloudStorage, VertexJobs
 from training_platform.jobs.runs import logs
 from training_platform.jobs.runs.state import Run
 from training_platform.sandbox.cloud.faults.scenario import parse_scenario
@@ -448,17 +447,17 @@ def test_a_pipeline_whose_job_somebody_deleted_is_shown_by_itself(job: Command, 
 
 def test_a_list_asks_once_for_each_kind(job: Command, run: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    send = VertexJobs.send
+    call = VertexJobs.call
 
-    def counted(self: VertexJobs, request: Any, retries: int = 2) -> Any:
-        asked.append(request.methodId)
-        return send(self, request, retries)
+    def counted(self: VertexJobs, method: str, path: str, *arguments: Any, **query: Any) -> Any:
+        asked.append(f"{method} {path.rpartition('/')[2]}")
+        return call(self, method, path, *arguments, **query)
 
-    monkeypatch.setattr(VertexJobs, "send", counted)
+    monkeypatch.setattr(VertexJobs, "call", counted)
     job("list", "--team", "vision", "--kubeconfig", "/dev/null")
 
     kinds = ("customJobs", "hyperparameterTuningJobs", "trainingPipelines")
-    assert asked == [f"aiplatform.projects.locations.{kind}.list" for kind in kinds]
+    assert asked == [f"GET {kind}" for kind in kinds]
 
 
 def test_what_was_submitted_is_kept_beside_what_the_run_writes(
@@ -535,7 +534,7 @@ def test_lines_of_vertex_ai_come_in_their_order_each_after_its_replica(job: Comm
 
 
 def test_more_lines_than_a_page_come_once_each(job: Command, vertex: Cloud, root: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr("training_platform.clients.google_services._PAGE", 7)
+    monkeypatch.setattr("training_platform.clients.google_services._LOG_PAGE", 7)
     run = submit(job, root)
     own = identity(job, run)
     for number in range(20):
