@@ -1,4 +1,7 @@
-"""What every kind of resource has: create, get, list, change, delete, labels and policies."""
+"""The actions that every kind of resource has: create, get, list, change, delete, and the IAM policy.
+
+A resource is refused by the rules that ``check`` runs: the same functions over views of REST bodies.
+"""
 
 from __future__ import annotations
 
@@ -27,46 +30,41 @@ from training_platform.sandbox.cloud.state.store import Record
 from training_platform.views.adapters import views_of_rest
 
 Action = Callable[[Cloud, Kind, Call], Json]
+_VERSIONS: Final = ("etag", "fingerprint", "labelFingerprint")
 
 
 def create(cloud: Cloud, kind: Kind, call: Call) -> Json:
-    """Make a resource."""
+    """Create a resource."""
     body = copy.deepcopy(call.body.get(kind.wrapper, {}) if kind.wrapper else call.body)
-    given = call.parameters.get(kind.id_in) or call.body.get(kind.id_in) or body.get(kind.id_in)
-    if kind.id_in and not given:
+    id_ = call.parameters.get(kind.id_in) or call.body.get(kind.id_in) or body.get(kind.id_in)
+    if kind.id_in and not id_:
         raise ApiError(400, f"Required field '{kind.id_in}' is missing or empty")
-    if given and not re.fullmatch(kind.id_form, given):
+    if id_ and not re.fullmatch(kind.id_form, id_):
         form = f"Must be a match of regex '(?:{kind.id_form})'"
-        raise ApiError(400, f"Invalid value for field 'resource.{kind.id_in}': '{given}'. {form}")
-    record = Record(name=f"{call.name}/{given or cloud.number()}", project=call.project, body=body)
+        raise ApiError(400, f"Invalid value for field 'resource.{kind.id_in}': '{id_}'. {form}")
+    record = Record(name=f"{call.name}/{id_ or cloud.number()}", project=call.project, body=body)
     if record.name in cloud.store:
-        raise already_exists(shown_name(record.name))
+        raise already_exists(record.name.partition("/")[2])
     if kind.parent:
         cloud.existing(call.name.rpartition("/")[0])
     if kind.style == "longrunning":
         record.body["createTime"] = cloud.time()
     if kind.style == "longrunning" or not kind.id_in:
         record.body["name"] = f"{call.path}/{record.id}"
-    fill_in(record.body, f"{call.service}.{kind.collection}")
-    kind.fill(cloud, call, record, {})
-    if record.name in cloud.store:  # the service gave it another name
-        raise already_exists(shown_name(record.name))
-    touch(cloud, kind, record)
-    admit(cloud, kind, call, record, None)
-    cloud.store.put(record)
-    kind.made(cloud, call, record)
-    return _answer(cloud, kind, call, record, ("insert", f"CREATE_{_upper(kind)}"), at=1)
+    _complete(cloud, kind, call, record, None)
+    kind.after_create(cloud, call, record)
+    return _answer(cloud, kind, call, record, operation=("insert", "CREATE"), state=1)
 
 
 def get(cloud: Cloud, kind: Kind, call: Call) -> Json:
     """Read a resource."""
-    return shown(cloud, kind, cloud.existing(call.name))
+    return _shown(cloud, kind, cloud.existing(call.name))
 
 
 def list_all(cloud: Cloud, kind: Kind, call: Call) -> Json:
     """List a collection, a page at a time where the method has pages."""
-    found = [shown(cloud, kind, each) for each in cloud.store.children(call.name)]
-    return lists.page(call, found, kind.schema)
+    items = [_shown(cloud, kind, record) for record in cloud.store.children(call.name)]
+    return lists.page(call, items, kind.schema)
 
 
 def patch(cloud: Cloud, kind: Kind, call: Call) -> Json:
@@ -75,15 +73,15 @@ def patch(cloud: Cloud, kind: Kind, call: Call) -> Json:
     if mask is None:
         return change(cloud, kind, call, merge)
     paths = mask_paths(mask)
-    known = call.properties(kind.schema)
-    wrong = [path for path in paths if path != "*" and path.partition(".")[0] not in known]
-    if wrong:
-        raise ApiError(400, f"Invalid field mask path: {wrong[0]}")
+    properties = call.properties(kind.schema)
+    for path in paths:
+        if path != "*" and path.partition(".")[0] not in properties:
+            raise ApiError(400, f"Invalid field mask path: {path}")
     return change(cloud, kind, call, lambda old, new: apply_mask(old, new, paths))
 
 
 def update(cloud: Cloud, kind: Kind, call: Call) -> Json:
-    """Replace what a client may write; what only the API writes stays."""
+    """Replace the fields that a client may write; those that only the API writes stay."""
     if "updateMask" in call.parameters:
         return patch(cloud, kind, call)
     read_only = call.output_only(kind.schema)
@@ -91,55 +89,50 @@ def update(cloud: Cloud, kind: Kind, call: Call) -> Json:
 
 
 def change(cloud: Cloud, kind: Kind, call: Call, compute: Callable[[Json, Json], Json]) -> Json:
-    """Change a resource to what ``compute`` makes of its body and the request's."""
-    record = cloud.existing(call.name)
-    check_versions(record, call.body)
-    old = copy.deepcopy(record.body)
+    """Change a resource to the body that ``compute`` returns for its body and the request's."""
+    old = cloud.existing(call.name)
+    check_versions(old, call.body)
     new = {key: value for key, value in call.body.items() if key not in _VERSIONS}
-    changed = Record(name=record.name, project=record.project, body=compute(record.body, new), meta=record.meta)
-    changed.body.update({key: old[key] for key in ("name", "id", "selfLink", "kind") if key in old})
-    fill_in(changed.body, f"{call.service}.{kind.collection}")
-    kind.fill(cloud, call, changed, old)
-    touch(cloud, kind, changed)
-    admit(cloud, kind, call, changed, record)
-    cloud.store.put(changed)
-    return _answer(cloud, kind, call, changed, (call.method.action, f"UPDATE_{_upper(kind)}"), at=3)
+    body = compute(copy.deepcopy(old.body), new)
+    body.update({key: old.body[key] for key in ("name", "id", "selfLink", "kind") if key in old.body})
+    record = Record(name=old.name, project=old.project, body=body, meta=old.meta)
+    _complete(cloud, kind, call, record, old)
+    return _answer(cloud, kind, call, record, operation=(call.method.action, "UPDATE"), state=3)
 
 
 def delete(cloud: Cloud, kind: Kind, call: Call) -> Json:
-    """Delete a resource; what was charged for it is free once the operation is done."""
+    """Delete a resource; its charges are free once the operation is done."""
     record = cloud.existing(call.name)
     check_versions(record, call.parameters)
     if record.body.get(kind.protection):
         raise failed_precondition(f"The instance '{call.path}' is protected against deletion.")
-    kind.removable(cloud, call, record)
+    kind.check_delete(cloud, call, record)
     if kind.style is None:
         cloud.store.delete(record.name)
-        kind.gone(cloud, call, record)
+        kind.clean_up(cloud, call, record)
         return {}
-    kind.gone(cloud, call, record)
+    kind.clean_up(cloud, call, record)
     if kind.states:
         record.body[kind.states[0]] = kind.states[4]
         cloud.store.put(record)
-    change = Change(target=record.name, delete=True)
-    return _started(cloud, kind, call, record, ("delete", f"DELETE_{_upper(kind)}"), changes=[change], response={})
+    deletion = Change(target=record.name, delete=True)
+    return _start(cloud, kind, call, record, ("delete", "DELETE"), changes=[deletion], response={})
 
 
-def get_policy(cloud: Cloud, kind: Kind, call: Call) -> Json:  # noqa: ARG001 # an action is given the kind
+def get_policy(cloud: Cloud, _kind: Kind, call: Call) -> Json:
     """Read a resource's policy."""
     return read_policy(cloud.existing(call.name))
 
 
-def set_policy(cloud: Cloud, kind: Kind, call: Call) -> Json:  # noqa: ARG001 # an action is given the kind
+def set_policy(cloud: Cloud, _kind: Kind, call: Call) -> Json:
     """Replace a resource's policy."""
     return write_policy(cloud, cloud.existing(call.name), call.body.get("policy", {}))
 
 
-def permissions(cloud: Cloud, kind: Kind, call: Call) -> Json:  # noqa: ARG001 # an action is given the kind
-    """Answer that the caller may do all it asks for: the local cloud knows no callers."""
+def answer_permissions(cloud: Cloud, _kind: Kind, call: Call) -> Json:
+    """Answer that the caller has every permission that it asks about: the local cloud knows no callers."""
     cloud.existing(call.name)
-    asked = call.body.get("permissions") or call.parameters.get("permissions") or []
-    return {"permissions": asked}
+    return {"permissions": call.body.get("permissions") or call.parameters.get("permissions") or []}
 
 
 ACTIONS: Final[Mapping[str, Action]] = {
@@ -152,34 +145,18 @@ ACTIONS: Final[Mapping[str, Action]] = {
     "delete": delete,
     "getIamPolicy": get_policy,
     "setIamPolicy": set_policy,
-    "testIamPermissions": permissions,
+    "testIamPermissions": answer_permissions,
 }
-_VERSIONS: Final = ("etag", "fingerprint", "labelFingerprint")
 
 
-def check_versions(record: Record, given: Mapping[str, Any]) -> None:
+def check_versions(record: Record, versions: Mapping[str, Any]) -> None:
     """Raise ApiError where a request names an etag or fingerprint that is not the resource's any more."""
     for name in _VERSIONS:
         held = record.body.get(name)
-        if given.get(name) and held and given[name] != held:
-            stale = name != "etag"
-            raise conflict(
-                "Supplied fingerprint does not match current metadata fingerprint." if stale else "The etag is stale.",
-                code=412 if stale else 409,
-            )
-
-
-def admit(cloud: Cloud, kind: Kind, call: Call, record: Record, old: Record | None) -> None:
-    """Refuse what Google refuses, then charge quota. Raises ApiError."""
-    kind.admit(cloud, call, record)
-    refuse(call, record, old)
-    cloud.charge(call.service, record)
-
-
-def touch(cloud: Cloud, kind: Kind, record: Record) -> None:
-    """Give a resource that is written a new etag."""
-    if kind.etag:
-        record.body[kind.etag] = etag(cloud)
+        if versions.get(name) and held and versions[name] != held:
+            if name == "etag":
+                raise conflict("The etag is stale.")
+            raise conflict("Supplied fingerprint does not match current metadata fingerprint.", code=412)
 
 
 def etag(cloud: Cloud) -> str:
@@ -187,30 +164,41 @@ def etag(cloud: Cloud) -> str:
     return base64.b64encode(cloud.store.serial().to_bytes(8, "big")).decode()
 
 
-def shown(cloud: Cloud, kind: Kind, record: Record) -> Json:
+def _complete(cloud: Cloud, kind: Kind, call: Call, record: Record, old: Record | None) -> None:
+    """Fill in a resource, refuse what Google refuses, charge quota, and write it. Raises ApiError."""
+    fill_in(record.body, f"{call.service}.{kind.collection}")
+    kind.fill(cloud, call, record, old.body if old else {})
+    if old is None and record.name in cloud.store:  # the service gave it another name
+        raise already_exists(record.name.partition("/")[2])
+    if kind.etag:
+        record.body[kind.etag] = etag(cloud)
+    kind.check_write(cloud, call, record)
+    refuse(call, record, old)
+    cloud.charge(call.service, record)
+    cloud.store.put(record)
+
+
+def _shown(cloud: Cloud, kind: Kind, record: Record) -> Json:
     """Return a resource as the API answers it."""
     return kind.show(cloud, record) if kind.show else record.body
 
 
-def shown_name(name: str) -> str:
-    """Return a store name as error messages have it."""
-    return name.partition("/")[2]
-
-
-def _answer(cloud: Cloud, kind: Kind, call: Call, record: Record, types: tuple[str, str], *, at: int) -> Json:
-    """Return what a change answers: the resource, or the operation at whose end it is ready."""
+def _answer(cloud: Cloud, kind: Kind, call: Call, record: Record, *, operation: tuple[str, str], state: int) -> Json:
+    """Return the answer of a change: the resource, or the operation at whose end it is ready."""
     if kind.style is None:
-        return shown(cloud, kind, record)
+        return _shown(cloud, kind, record)
     changes = []
     if kind.states:
-        record.body[kind.states[0]] = kind.states[at]
-        changes = [Change(target=record.name, fields={kind.states[0]: kind.states[2]})]
+        field, ready = kind.states[0], kind.states[2]
+        record.body[field] = kind.states[state]
+        changes = [Change(target=record.name, fields={field: ready})]
     schema = f"{call.definition.package}.{call.api.version}.{kind.schema}"
-    return _started(cloud, kind, call, record, types, changes=changes, schema=schema)
+    return _start(cloud, kind, call, record, operation, changes=changes, schema=schema)
 
 
-def _started(cloud: Cloud, kind: Kind, call: Call, record: Record, types: tuple[str, str], **work: Any) -> Json:
-    """Start an operation on a resource; ``types`` are what Compute Engine calls it, and what GKE does."""
+def _start(cloud: Cloud, kind: Kind, call: Call, record: Record, operation: tuple[str, str], **work: Any) -> Json:
+    """Start an operation on a resource; ``operation`` is Compute Engine's name of it, and the first word of GKE's."""
+    upper = "".join(f"_{letter}" if letter.isupper() else letter for letter in kind.collection).upper()
     describe = call.definition.metadata
     return cloud.operations.start(
         Work(
@@ -218,7 +206,7 @@ def _started(cloud: Cloud, kind: Kind, call: Call, record: Record, types: tuple[
             service=call.service,
             project=record.project,
             target=record.name,
-            type=types[1] if kind.style == "container" else types[0],
+            type=f"{operation[1]}_{upper.removesuffix('S')}" if kind.style == "container" else operation[0],
             seconds=cloud.settings.seconds(f"{call.service}.{kind.collection}"),
             metadata=describe(cloud, call, kind, record) if describe else {},
             **work,
@@ -226,26 +214,75 @@ def _started(cloud: Cloud, kind: Kind, call: Call, record: Record, types: tuple[
     )
 
 
-def _upper(kind: Kind) -> str:
-    word = "".join(f"_{each}" if each.isupper() else each for each in kind.collection).upper()
-    return word.removesuffix("S")
+# Changes of a part of a resource: update masks, and JSON merge
 
 
-# Rules of Google's that no single request breaks: what is left to a default is taken, and costs something later.
+def mask_paths(mask: str) -> list[str]:
+    """Return the paths of a mask, in camelCase whichever way they are spelt."""
+    return [camel_case(part.strip()) for part in mask.split(",") if part.strip()]
+
+
+def apply_mask(old: Json, new: Json, paths: list[str]) -> Json:
+    """Return ``old`` with the values of ``new`` at the paths; a path that ``new`` lacks is cleared. ``*`` is all."""
+    if "*" in paths:
+        return {**old, **new}
+    result = copy.deepcopy(old)
+    for path in paths:
+        _set_path(result, path.split("."), new)
+    return result
+
+
+def _set_path(body: Json, path: list[str], new: Any) -> None:
+    """Set a field to that of ``new``; below a list, that of each entry to that of the entry at its place."""
+    first, *rest = path
+    value = new.get(first) if isinstance(new, dict) else None
+    if rest and isinstance(body.get(first), list):
+        for entry, new_entry in zip(body[first], value or (), strict=False):
+            _set_path(entry, rest, new_entry)
+    elif rest:
+        if not isinstance(body.get(first), dict):
+            body[first] = {}
+        _set_path(body[first], rest, value)
+    elif value is None:
+        body.pop(first, None)
+    else:
+        body[first] = copy.deepcopy(value)
+
+
+def merge(old: Json, new: Json) -> Json:
+    """Return ``old`` with ``new`` merged into it, as a JSON merge patch does: maps by key, all else replaced."""
+    result = copy.deepcopy(old)
+    for key, value in new.items():
+        if value is None:
+            result.pop(key, None)
+        elif isinstance(value, dict) and isinstance(result.get(key), dict):
+            result[key] = merge(result[key], value)
+        else:
+            result[key] = copy.deepcopy(value)
+    return result
+
+
+# Refusals by rules
+
+# Rules of Google's that no single request breaks: a default is taken, and costs something later.
 _NOT_REFUSED: Final = frozenset({"vertex-boot-disk-written"})
 _RULES: Final = tuple(
-    each
-    for each in RULES.values()
-    if (each.owner, each.severity) == ("google", "error") and not (each.whole or each.across or each.id in _NOT_REFUSED)
+    rule
+    for rule in RULES.values()
+    if (rule.owner, rule.severity) == ("google", "error") and not (rule.whole or rule.across or rule.id in _NOT_REFUSED)
 )
 
 
 def refuse(call: Call, record: Record, old: Record | None) -> None:
     """Raise ApiError with every rule that the resource breaks and, where it is changed, did not break before."""
-    before = {(each.rule, each.message) for each in _findings(call, old)} if old else set()
-    found = [each for each in _findings(call, record) if (each.rule, each.message) not in before]
-    if found:
-        raise ApiError(400, "; ".join(_sentence(each) for each in found))
+    before = {(finding.rule, finding.message) for finding in _findings(call, old)} if old else set()
+    messages = []
+    for finding in _findings(call, record):
+        if (finding.rule, finding.message) not in before:
+            allowed = f" Allowed: {finding.allowed}." if finding.allowed else ""
+            messages.append(f"{finding.path}: {finding.message}.{allowed}")
+    if messages:
+        raise ApiError(400, "; ".join(messages))
 
 
 def _findings(call: Call, record: Record) -> list[Finding]:
@@ -254,13 +291,10 @@ def _findings(call: Call, record: Record) -> list[Finding]:
     if not views:
         return []
     whole = program(views, stack="", environment="", team=None, production=False)
-    return [each for each in evaluate(whole, _RULES) if each.severity == "error"]
+    return [finding for finding in evaluate(whole, _RULES) if finding.severity == "error"]
 
 
-def _sentence(found: Finding) -> str:
-    allowed = f" Allowed: {found.allowed}." if found.allowed else ""
-    return f"{found.path}: {found.message}.{allowed}"
-
+# IAM policies
 
 _NO_POLICY: Final = {"version": 1, "etag": "ACAB"}  # Google's own etag of a policy that was never set
 _MEMBER: Final = re.compile(
@@ -279,20 +313,22 @@ def read_policy(record: Record) -> Json:
 
 def write_policy(cloud: Cloud, record: Record, policy: Json) -> Json:
     """Replace a resource's policy. Raises ApiError for a stale etag, and for members and roles that cannot be."""
-    held = read_policy(record)
-    if policy.get("etag", held["etag"]) != held["etag"]:
+    held = read_policy(record)["etag"]
+    if policy.get("etag", held) != held:
         raise conflict(
             "There were concurrent policy changes. Please retry the whole read-modify-write with exponential backoff."
         )
-    bindings = [each for each in policy.get("bindings", ()) if each.get("members")]
+    bindings = [binding for binding in policy.get("bindings", ()) if binding.get("members")]
     for binding in bindings:
         if not _ROLE.match(binding.get("role", "")):
             raise invalid(f"Role {binding.get('role')} is not supported for this resource.")
         for member in binding["members"]:
             _check_member(cloud, member)
-    etag = base64.b64encode(f"policy-{cloud.store.serial()}".encode()).decode()
-    version = max([1, *(3 for each in bindings if "condition" in each)])
-    record.meta["policy"] = {"version": version, "etag": etag, "bindings": bindings}
+    record.meta["policy"] = {
+        "version": 3 if any("condition" in binding for binding in bindings) else 1,
+        "etag": base64.b64encode(f"policy-{cloud.store.serial()}".encode()).decode(),
+        "bindings": bindings,
+    }
     if policy.get("auditConfigs"):
         record.meta["policy"]["auditConfigs"] = policy["auditConfigs"]
     cloud.store.put(record)
@@ -302,56 +338,13 @@ def write_policy(cloud: Cloud, record: Record, policy: Json) -> Json:
 def _check_member(cloud: Cloud, member: str) -> None:
     if not _MEMBER.match(member):
         raise invalid(f"Invalid member '{member}': the type of the identity is missing or unknown.")
+    projects = cloud.projects.ids()
     account = _OWN_ACCOUNT.match(member)
-    if account and account[2] in cloud.projects.ids():
+    if account and account[2] in projects:
         email = member.partition(":")[2]
-        if cloud.store.get(f"iam/projects/{account[2]}/serviceAccounts/{email}") is None:
+        if f"iam/projects/{account[2]}/serviceAccounts/{email}" not in cloud.store:
             raise invalid(f"Service account {email} does not exist.")
     pool = _POOL.match(member)
-    if pool and pool[1] in cloud.projects.ids() and not cloud.store.get(f"iam/projects/{pool[1]}/identityPool"):
+    # The first cluster that names a project's identity pool creates it, for ever.
+    if pool and pool[1] in projects and f"iam/projects/{pool[1]}/identityPool" not in cloud.store:
         raise invalid(f"Identity Pool does not exist ({pool[1]}.svc.id.goog).")
-
-
-def mask_paths(mask: str) -> list[str]:
-    """Return the paths of a mask, in camelCase whichever way they are spelt."""
-    return [camel_case(part.strip()) for part in mask.split(",") if part.strip()]
-
-
-def apply_mask(old: Json, new: Json, paths: list[str]) -> Json:
-    """Return ``old`` with the values of ``new`` at the paths; what ``new`` lacks there is cleared. ``*`` is all."""
-    if "*" in paths:
-        return {**old, **new}
-    result = copy.deepcopy(old)
-    for path in paths:
-        _set_path(result, path.split("."), new)
-    return result
-
-
-def merge(old: Json, new: Json) -> Json:
-    """Return ``old`` with ``new`` merged into it, as a JSON merge patch does: maps by key, all else replaced."""
-    result = copy.deepcopy(old)
-    for key, value in new.items():
-        if value is None:
-            result.pop(key, None)
-        elif isinstance(value, dict) and isinstance(result.get(key), dict):
-            result[key] = merge(result[key], value)
-        else:
-            result[key] = copy.deepcopy(value)
-    return result
-
-
-def _set_path(body: Json, path: list[str], new: Any) -> None:
-    """Set a field to that of ``new``; below a list, of each entry to that of the entry at its place."""
-    first, *rest = path
-    value = new.get(first) if isinstance(new, dict) else None
-    if rest and isinstance(body.get(first), list):
-        for entry, given in zip(body[first], value or (), strict=False):
-            _set_path(entry, rest, given)
-    elif rest:
-        if not isinstance(body.get(first), dict):
-            body[first] = {}
-        _set_path(body[first], rest, value)
-    elif value is None:
-        body.pop(first, None)
-    else:
-        body[first] = copy.deepcopy(value)

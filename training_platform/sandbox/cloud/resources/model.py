@@ -1,4 +1,4 @@
-"""What a service says of its resources, and what a request is once its method is known."""
+"""A request once its method is known, and the description of a service by its kinds of resources."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Call:
     """A request: its method, its parameters from path and query, its body as read.
 
     ``path`` is below the version and without a custom verb, projects by id: ``projects/p/zones/z/disks``.
-    ``project`` is empty where the path names none; ``definition`` is what the service adds to its document.
+    ``project`` is empty where the path names none; ``definition`` has the service's additions to its document.
     """
 
     api: Api
@@ -68,12 +68,8 @@ Hook = Callable[[Cloud, Call, Record], None]
 Handler = Callable[[Cloud, Call], Json]
 
 
-def nothing(_cloud: Cloud, _call: Call, _record: Record) -> None:
+def nothing(_cloud: Cloud, _call: Call, _record: Record, _old: Json | None = None) -> None:
     """Do nothing: the hook of most kinds."""
-
-
-def no_fill(_cloud: Cloud, _call: Call, _record: Record, _old: Json) -> None:
-    """Complete nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,10 +77,10 @@ class Kind:
     """A kind of resource of a service, for the methods that all kinds have.
 
     ``collection`` is the last word of the document's collection, ``clusters``. ``schema`` is its body's, ``wrapper``
-    the field of a create request that holds it. ``id_in`` names the field or query parameter that holds the id; where
-    it is empty the server assigns one. ``id_form`` is what it must look like. ``states`` are its status field and what
-    it says while it is made, when it is ready, changed and deleted. ``protection`` is the field that keeps one from
-    deletion; ``removable`` raises where it cannot be deleted for another reason; ``gone`` cleans up after it.
+    the field of a create request that holds it. ``id_in`` names the field or query parameter that holds the id, of the
+    form ``id_form``; where it is empty the server assigns an id. ``states`` are the status field and its values while
+    a resource is created, when it is ready, changed and deleted. ``protection`` is the field that protects it from
+    deletion. ``check_write`` and ``check_delete`` raise where it cannot be written or deleted for another reason.
     """
 
     collection: str
@@ -95,12 +91,12 @@ class Kind:
     id_form: str = r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?"
     parent: bool = False  # whether the resource above must exist
     states: tuple[str, str, str, str, str] | None = None
-    fill: Fill = no_fill
-    admit: Hook = nothing
-    made: Hook = nothing
+    fill: Fill = nothing
+    check_write: Hook = nothing
+    after_create: Hook = nothing
     protection: str = ""
-    removable: Hook = nothing
-    gone: Hook = nothing
+    check_delete: Hook = nothing
+    clean_up: Hook = nothing
     show: Callable[[Cloud, Record], Json] | None = None
     etag: str = ""  # the field that changes with every write
 
@@ -109,23 +105,23 @@ Metadata = Callable[[Cloud, Call, Kind, Record], Json]
 
 
 def operation_metadata(message: str) -> Metadata:
-    """Return what makes the metadata that most services share; ``message`` is theirs, ``{version}`` the API's."""
+    """Return the maker of the metadata of most services, a ``message`` in which ``{version}`` is the API's."""
 
-    def made(cloud: Cloud, call: Call, _kind: Kind, record: Record) -> Json:
+    def metadata(cloud: Cloud, call: Call, _kind: Kind, record: Record) -> Json:
         return {
             "@type": f"type.googleapis.com/{message.format(version=call.api.version)}", "createTime": cloud.time(),
             "target": record.name.partition("/")[2], "verb": call.method.action, "apiVersion": call.api.version,
         }  # fmt: skip
 
-    return made
+    return metadata
 
 
 @dataclass(frozen=True, kw_only=True)
 class Service:
-    """What a service adds to its documents: kinds, and handlers by ``<collection>.<action>``.
+    """The additions of a service to its documents: kinds, and handlers by ``<collection>.<action>``.
 
-    ``package`` is that of its messages without the version, ``google.cloud.filestore``; ``metadata`` makes what its
-    google.longrunning operations say of themselves. Generated clients read both by the names that they have.
+    ``package`` is that of its messages without the version, ``google.cloud.filestore``; ``metadata`` describes its
+    google.longrunning operations. Generated clients read both by the names that they have.
     """
 
     name: str
@@ -139,23 +135,21 @@ class Service:
     def kind(self, collection: str) -> Kind | None:
         """Return the kind of a collection, of which the last word counts."""
         last = collection.rpartition(".")[2]
-        return next((each for each in self.kinds if each.collection == last), None)
-
-
-_FILE = Path(__file__).parents[1] / "services" / "defaults.yaml"
+        return next((kind for kind in self.kinds if kind.collection == last), None)
 
 
 def fill_in(body: Json, kind: str) -> None:
-    """Complete a body, or a part of one, by the defaults of its kind; what is there stays."""
-    for path, value in _table().get(kind, {}).items():
-        *above, field = path.split(".")
-        place = body
-        for name in above:
-            place = place.setdefault(name, {})
-        place.setdefault(field, copy.deepcopy(value))
+    """Complete a body, or a part of one, by the defaults of its kind in ``defaults.yaml``; fields that are set stay."""
+    for path, value in _defaults().get(kind, {}).items():
+        *parents, name = path.split(".")
+        message = body
+        for parent in parents:
+            message = message.setdefault(parent, {})
+        message.setdefault(name, copy.deepcopy(value))
 
 
 @cache
-def _table() -> dict[str, Json]:
-    table: dict[str, Json] = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
-    return table
+def _defaults() -> dict[str, Json]:
+    file = Path(__file__).parents[1] / "services" / "defaults.yaml"
+    defaults: dict[str, Json] = yaml.safe_load(file.read_text(encoding="utf-8"))
+    return defaults

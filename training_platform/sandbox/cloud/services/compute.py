@@ -291,7 +291,7 @@ def _names(value: Any, path: str) -> bool:
     return isinstance(value, list) and any(_names(item, path) for item in value)
 
 
-def _kind(collection: str, schema: str, *fills: Fill, etag: str = "", gone: Hook = nothing) -> Kind:
+def _kind(collection: str, schema: str, *fills: Fill, etag: str = "", clean_up: Hook = nothing) -> Kind:
     def fill(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
         if not old:
             _fill_new(cloud, call, record, schema)
@@ -299,7 +299,13 @@ def _kind(collection: str, schema: str, *fills: Fill, etag: str = "", gone: Hook
             fill_more(cloud, call, record, old)
 
     return Kind(
-        collection=collection, schema=schema, style="compute", fill=fill, removable=_check_unused, gone=gone, etag=etag
+        collection=collection,
+        schema=schema,
+        style="compute",
+        fill=fill,
+        check_delete=_check_unused,
+        clean_up=clean_up,
+        etag=etag,
     )
 
 
@@ -323,7 +329,7 @@ def _fill_new(cloud: Cloud, call: Call, record: Record, schema: str) -> None:
 
 
 _KINDS: Final = (
-    _kind("networks", "Network", gone=disconnect),
+    _kind("networks", "Network", clean_up=disconnect),
     _kind("subnetworks", "Subnetwork", _link_network, _fill_subnet, etag="fingerprint"),
     _kind("routers", "Router", _link_network, _fill_router),
     _kind("firewalls", "Firewall", _link_network, _fill_firewall),

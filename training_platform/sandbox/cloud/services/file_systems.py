@@ -270,11 +270,11 @@ BACKUP_DR: Final = Service(
     kinds=(
         Kind(
             collection="backupVaults", schema="BackupVault", style="longrunning", id_in="backupVaultId",
-            states=_STATES, fill=_fill_vault, removable=_check_vault_empty,
+            states=_STATES, fill=_fill_vault, check_delete=_check_vault_empty,
         ),
         Kind(
             collection="backupPlans", schema="BackupPlan", style="longrunning", id_in="backupPlanId", states=_STATES,
-            fill=_fill_plan, removable=_check_plan_unused,
+            fill=_fill_plan, check_delete=_check_plan_unused,
         ),
         Kind(
             collection="backupPlanAssociations", schema="BackupPlanAssociation", style="longrunning",

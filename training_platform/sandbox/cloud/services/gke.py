@@ -299,13 +299,13 @@ GKE: Final = Service(
     kinds=(
         Kind(
             collection="clusters", schema="Cluster", style="container", wrapper="cluster", id_form=_NAME,
-            states=_STATES, fill=_fill_cluster, made=_create_first_pools, removable=_check_cluster_free,
-            gone=_remove_cluster_groups, show=_show_cluster, etag="etag",
+            states=_STATES, fill=_fill_cluster, after_create=_create_first_pools, check_delete=_check_cluster_free,
+            clean_up=_remove_cluster_groups, show=_show_cluster, etag="etag",
         ),
         Kind(
             collection="nodePools", schema="NodePool", style="container", wrapper="nodePool", parent=True,
-            id_form=_NAME, states=_STATES, fill=_fill_pool, admit=_check_cluster_free, made=_put_pool_groups,
-            removable=_check_cluster_free, gone=_remove_pool_groups, etag="etag",
+            id_form=_NAME, states=_STATES, fill=_fill_pool, check_write=_check_cluster_free,
+            after_create=_put_pool_groups, check_delete=_check_cluster_free, clean_up=_remove_pool_groups, etag="etag",
         ),
     ),
     handlers={

@@ -72,7 +72,7 @@ MONITORING: Final = Service(
     kinds=(
         Kind(
             collection="notificationChannels", schema="NotificationChannel", id_in="", fill=_fill_channel,
-            removable=_check_channel_unused,
+            check_delete=_check_channel_unused,
         ),
         Kind(collection="alertPolicies", schema="AlertPolicy", id_in="", fill=_fill_alert_policy),
         Kind(collection="dashboards", schema="Dashboard", id_in="", fill=_check_dashboard, etag="etag"),

@@ -98,7 +98,11 @@ def _get_change(cloud: Cloud, call: Call) -> Json:
 
 
 _ZONES: Final = Kind(
-    collection="managedZones", schema="ManagedZone", fill=_fill_zone, removable=_check_zone_empty, gone=_delete_changes
+    collection="managedZones",
+    schema="ManagedZone",
+    fill=_fill_zone,
+    check_delete=_check_zone_empty,
+    clean_up=_delete_changes,
 )
 DNS: Final = Service(
     name="dns",

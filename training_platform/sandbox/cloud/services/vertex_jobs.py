@@ -201,7 +201,7 @@ def _check_ended(_cloud: Cloud, call: Call, record: Record) -> None:
 
 
 KINDS: Final = tuple(
-    Kind(collection=collection, schema=schema, style="longrunning", id_in="", removable=_check_ended)
+    Kind(collection=collection, schema=schema, style="longrunning", id_in="", check_delete=_check_ended)
     for collection, schema in JOB_KINDS.items()
 )
 HANDLERS: Final[Mapping[str, Handler]] = {
