@@ -1,4 +1,4 @@
-"""Reads scenario files, with the place of all that is wrong."""
+"""Scenario files: faults by name in a section for each way in which things go wrong, and the reading of such a file."""
 
 from __future__ import annotations
 
@@ -48,24 +48,20 @@ def _scenario(source: Source) -> Scenario:
         if not findings and not any(scenario.faults()):
             findings.append(source.finding(RULE, (), "has no fault", allowed=", ".join(Scenario.model_fields)))
     if findings:
-        raise ScenarioError("\n".join(str(each) for each in findings))
+        raise ScenarioError("\n".join(str(finding) for finding in findings))
     return scenario
 
 
-SERVICE_NAMES = frozenset({*discovery.SERVICES, "cloudquotas"})
-OPERATION_KINDS = frozenset(
+_SERVICES = frozenset({*discovery.SERVICES, "cloudquotas"})
+_KINDS = frozenset(
     f"{service.name}.{kind.collection}" for service in SERVICES.values() for kind in service.kinds if kind.style
 )
-ServiceName = Annotated[str, OneOf("service of the local cloud", SERVICE_NAMES)]
-OperationKind = Annotated[str, OneOf("kind of resource with operations", OPERATION_KINDS)]
-OperationAction = Literal["create", "update", "delete"]
-Verb = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 Pattern = Annotated[str, Field(min_length=1)]
 """A text in which ``*`` stands for anything, slashes too, and ``?`` for one character."""
 
 
 class Fault(Section):
-    """What every fault has: whom it hits, how often and when; times are seconds of the server's clock.
+    """The fields of every fault: whom it hits, how often and when; times are seconds of the server's clock.
 
     Without ``project`` it hits every project. Of the requests or operations that fit, the first ``skip`` pass, and
     after ``times`` of them all others do.
@@ -106,8 +102,8 @@ class Stockout(Fault):
 class OperationFault(Fault):
     """A fault of operations: on which kind of resource, doing what, on resources of which name."""
 
-    kind: OperationKind
-    action: OperationAction | None = None
+    kind: Annotated[str, OneOf("kind of resource with operations", _KINDS)]
+    action: Literal["create", "update", "delete"] | None = None
     name: Pattern = "*"
 
 
@@ -157,13 +153,13 @@ class Preemption(Fault):
 class RequestFault(Fault):
     """A fault of requests. ``path`` is the request's below the service, with its version, ``v1/projects/*``."""
 
-    service: ServiceName | None = None
-    verb: Verb | None = None
+    service: Annotated[str, OneOf("service of the local cloud", _SERVICES)] | None = None
+    verb: Literal["GET", "POST", "PUT", "PATCH", "DELETE"] | None = None
     path: Pattern = "*"
 
 
 class Burst(RequestFault):
-    """Requests that are turned away unserved: too many of them (429), or the service is away (503).
+    """Requests that are refused unserved: too many of them (429), or the service is away (503).
 
     Google's services rarely send Retry-After; ``retry_after_seconds`` adds it.
     """

@@ -1,7 +1,8 @@
-"""Keeps web pages out: a browser on this machine reaches the loopback interface, whoever wrote the page it shows.
+"""Refuses the requests of web pages, and bodies that are too long, too deep, or hold a value that no answer can hold.
 
-A page of another site that knows the port could send requests (they carry its ``Origin``, or a form's content type), or
-read answers under a name of its own that it lets point here (they carry that name as ``Host``). Programs send neither.
+A browser on this machine reaches the loopback interface, whoever wrote the page it shows. A page of another site that
+knows the port could send requests (they carry its ``Origin``, or a form's content type), or read answers under a name
+of its own that points here (they carry that name as ``Host``). Programs send neither.
 """
 
 from __future__ import annotations
@@ -20,10 +21,13 @@ from training_platform.sandbox.cloud.requests.errors import ApiError
 VERBS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _HOSTS: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 _CONTENT: Final = frozenset({"application/gzip", "application/json", "application/yaml"})
+MOST_BYTES: Final = 16 * 2**20
+DEEPEST: Final = 100  # messages inside messages, as Google's JSON readers have it
+_TEXT: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"')
 
 
 class Guard:
-    """An app that only programs of this machine can ask; ``app`` never sees what others send."""
+    """An app that only programs of this machine can ask; other requests do not reach ``app``."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -49,23 +53,14 @@ def _refusal(verb: str, headers: Headers) -> ApiError | None:
     if verb not in VERBS:
         return ApiError(405, f"Method not allowed: {verb}; allowed: {', '.join(VERBS)}.")
     content = headers.get("content-type", "application/json").partition(";")[0].strip().lower()
-    if content not in _CONTENT and _has_body(headers):
+    has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
+    if content not in _CONTENT and has_body:
         return ApiError(415, f"Content type '{content}' is not supported; allowed: {', '.join(sorted(_CONTENT))}.")
     return None
 
 
-def _has_body(headers: Headers) -> bool:
-    return headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
-
-
-MOST_BYTES: Final = 16 * 2**20
-DEEPEST: Final = 100  # messages inside messages, as Google's JSON readers have it
-_TEXT: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"')
-_PAYLOAD: Final = "Invalid JSON payload received. "
-
-
 async def read_bytes(request: Request) -> bytes:
-    """Return a body. Raises ApiError once it has more than ``MOST_BYTES``; what follows is not read."""
+    """Return a body. Raises ApiError once it has more than ``MOST_BYTES``; the rest is not read."""
     read = bytearray()
     async for chunk in request.stream():
         read += chunk
@@ -81,7 +76,7 @@ async def read_json(request: Request) -> Any:
 
 
 def parse_json(raw: bytes) -> Any:
-    """Return what a text of JSON says. Raises ApiError for what JSON or Google does not take.
+    """Return the value of a text of JSON. Raises ApiError for a text that JSON or Google does not allow.
 
     Python's reader takes NaN, Infinity, numbers beyond every double, and halves of characters; none can be answered.
     """
@@ -119,4 +114,4 @@ def _finite(text: str) -> float:
 
 
 def _bad_json(message: str) -> ApiError:
-    return ApiError(400, _PAYLOAD + message, reason="parseError")
+    return ApiError(400, f"Invalid JSON payload received. {message}", reason="parseError")

@@ -70,9 +70,10 @@ class Method:
         return self.id.rpartition(".")[2]
 
     @cached_property
-    def literals(self) -> int:
-        """How many segments of its path are fixed: of two methods that fit, the one with more is meant."""
-        return sum("{" not in part for part in self.flat_path.split("/"))
+    def precision(self) -> tuple[int, int]:
+        """How many segments of its path are fixed, and how long its custom verb is: the most precise one is meant."""
+        verb = len(self.flat_path.rpartition(":")[2]) if ":" in self.path else 0
+        return sum("{" not in part for part in self.flat_path.split("/")), verb
 
     @cached_property
     def shape(self) -> re.Pattern[str]:
@@ -121,15 +122,12 @@ class Api:
         rest = self._below_base(path)
         if rest is None:
             return None
-        fitting = [each for each in self._buckets[verb, rest.count("/")] if each.shape.fullmatch(rest)]
+        fitting = [method for method in self._buckets[verb, rest.count("/")] if method.shape.fullmatch(rest)]
         if not fitting:
             return None
-        method = max(
-            fitting, key=lambda each: (each.literals, len(each.flat_path.rpartition(":")[2]) * (":" in each.path))
-        )
-        found = method.template.fullmatch(rest)
-        values = found.groupdict() if found else {}
-        parameters = {name: unquote(value) for name, value in values.items()}
+        method = max(fitting, key=lambda method: method.precision)
+        match = method.template.fullmatch(rest)
+        parameters = {name: unquote(value) for name, value in match.groupdict().items()} if match else {}
         resource = rest.removeprefix(f"{self.service}/").removeprefix(f"{self.version}/")
         if ":" in method.path.rpartition("/")[2]:
             resource = resource.rpartition(":")[0]
@@ -139,8 +137,8 @@ class Api:
         """Return a path as the document spells its own: /compute/v1/projects is /compute/compute/v1/projects."""
         long, short = f"{self.service}/{self.version}/", f"{self.version}/"
         if self.base:
-            known = next((each for each in (self.base, short) if path.startswith(each)), None)
-            return None if known is None else path.removeprefix(known)
+            base = next((base for base in (self.base, short) if path.startswith(base)), None)
+            return None if base is None else path.removeprefix(base)
         inside = next(iter(self.methods.values())).flat_path.startswith(long)
         return self.service + "/" + path if inside and path.startswith(short) else path
 
@@ -148,7 +146,7 @@ class Api:
         """Return a schema's full name: some documents begin each with the package, ``GoogleCloudAiplatformV1beta1``."""
         if name not in self.schemas:
             package = re.compile(rf"Google[A-Za-z]*V[0-9]+(?:(?:alpha|beta)[0-9]+)?{name}")
-            name = next(each for each in self.schemas if package.fullmatch(each))
+            name = next(schema for schema in self.schemas if package.fullmatch(schema))
         return name
 
     def verbs(self, path: str) -> list[str]:
@@ -170,8 +168,8 @@ def load(service: str, version: str) -> Api:
 def find(service: str, path: str) -> Api | None:
     """Return the API that a path below ``/<service>/`` names: its version comes first, or second behind a word."""
     versions = SERVICES.get(service, ())
-    named = next((part for part in path.split("/")[:2] if part in versions), None)
-    return load(service, named) if named else None
+    version = next((part for part in path.split("/")[:2] if part in versions), None)
+    return load(service, version) if version else None
 
 
 def _methods(node: Json) -> Iterator[Method]:
@@ -191,9 +189,9 @@ def _methods(node: Json) -> Iterator[Method]:
 
 def _compiled(template: str, *, names: bool) -> re.Pattern[str]:
     pattern, end = "", 0
-    for found in _VARIABLE.finditer(template):
-        value = ".+" if found[1] and names else "[^/]+?" if found.end() < len(template) else "[^/:]+|[^/]+"
-        group = f"(?P<{found[2]}>{value})" if names else f"(?:{value})"
-        pattern += re.escape(template[end : found.start()]) + group
-        end = found.end()
+    for variable in _VARIABLE.finditer(template):
+        value = ".+" if variable[1] and names else "[^/]+?" if variable.end() < len(template) else "[^/:]+|[^/]+"
+        group = f"(?P<{variable[2]}>{value})" if names else f"(?:{value})"
+        pattern += re.escape(template[end : variable.start()]) + group
+        end = variable.end()
     return re.compile(pattern + re.escape(template[end:]))

@@ -1,4 +1,4 @@
-"""What a call is refused with, in the two forms that Google's APIs have.
+"""Refusals of calls, in the two forms that Google's APIs have.
 
 Most APIs answer ``{"error": {"code", "message", "status", "details"}}``. Compute Engine and Cloud Storage answer an
 older form with a list of ``errors``, each with a ``reason``. Source: google.rpc.Status and the error pages of both
@@ -59,7 +59,7 @@ class ApiError(Exception):
 
 
 def not_found(name: str) -> ApiError:
-    """A resource that is not there."""
+    """A resource that does not exist."""
     return ApiError(404, f"Resource '{name}' was not found")
 
 
@@ -69,31 +69,31 @@ def already_exists(name: str) -> ApiError:
 
 
 def invalid(message: str, *, field: str = "") -> ApiError:
-    """A value that the API does not take; ``field`` as the request spells it."""
+    """A value that the API does not allow; ``field`` as the request spells it."""
     return bad_request([(field, message)]) if field else ApiError(400, message)
 
 
 def required(body: Json, field: str, path: str) -> Any:
-    """Return a field that a message needs; ``path`` is where the message is. Raises ApiError where it is left out."""
+    """Return a field that a message needs; ``path`` is where the message is. Raises ApiError where it is missing."""
     if not body.get(field):
         raise ApiError(400, f"Invalid value for field '{path}.{field}': ''. A value is required.", reason="required")
     return body[field]
 
 
 def bad_request(violations: list[tuple[str, str]]) -> ApiError:
-    """Several values at once: field and what is wrong with it."""
+    """Several values at once: the field, and why it is not valid."""
     fields = [{"field": field, "description": message} for field, message in violations]
     details = ({"@type": f"{_TYPE}BadRequest", "fieldViolations": fields},)
     return ApiError(400, "\n".join(message for _, message in violations), details=details)
 
 
-def failed_precondition(message: str, *, code: int = 400) -> ApiError:
-    """A state in which the call cannot be served: a child that is left, a protected resource."""
-    return ApiError(code, message, status="FAILED_PRECONDITION", reason="failedPrecondition")
+def failed_precondition(message: str) -> ApiError:
+    """A state in which the call cannot be served: a child that remains, a protected resource."""
+    return ApiError(400, message, status="FAILED_PRECONDITION", reason="failedPrecondition")
 
 
 def in_use(name: str, user: str) -> ApiError:
-    """A resource that another one stands on, as Compute Engine says it."""
+    """A resource that another one needs, in the words of Compute Engine."""
     message = f"The resource '{name}' is already being used by '{user}'"
     return ApiError(400, message, status="FAILED_PRECONDITION", reason="resourceInUseByAnotherResource")
 
@@ -104,7 +104,7 @@ def conflict(message: str, *, code: int = 409) -> ApiError:
 
 
 def unimplemented(method: str) -> ApiError:
-    """A method that the document has and this server has not."""
+    """A method that the document has and this server does not serve."""
     return ApiError(501, f"{method} is not implemented by the local cloud")
 
 

@@ -1,4 +1,4 @@
-"""What the local cloud holds: resources by full name, kept in one file.
+"""The resources of the local cloud by full name, kept in one file.
 
 A name is the service and the path below its version, ``container/projects/p/locations/l/clusters/c``; the project is
 in it, by id, so that two projects never meet. The file is written anew when ``flush`` is called: a server that is
@@ -22,7 +22,7 @@ _FORMAT = 1
 
 @dataclass(kw_only=True)
 class Record:
-    """A resource: ``body`` is what the API answers, ``meta`` what it knows beside it (policy, charges, operation)."""
+    """A resource: ``body`` as the API answers it, ``meta`` the knowledge beside it (policy, charges, operation)."""
 
     name: str
     project: str
@@ -60,8 +60,8 @@ class Store:
 
     def delete(self, name: str) -> None:
         """Delete a resource with everything below it; deleting it twice is not an error."""
-        for each in [name, *(record.name for record in self.below(name))]:
-            self._changed = self._records.pop(each, None) is not None or self._changed
+        for key in [name, *(record.name for record in self.below(name))]:
+            self._changed = self._records.pop(key, None) is not None or self._changed
 
     def below(self, name: str) -> Iterator[Record]:
         """Yield everything below a name, in the order of creation; to be read only, as in every list of resources."""
@@ -69,19 +69,17 @@ class Store:
         yield from [record for key, record in self._records.items() if key.startswith(prefix)]
 
     def children(self, collection: str) -> list[Record]:
-        """Return what stands directly in a collection, in order of name; ``-`` stands for any one part of it."""
-        if "/-/" not in f"{collection}/":
-            found = [each for each in self.below(collection) if "/" not in each.name[len(collection) + 1 :]]
-            return sorted(found, key=lambda record: record.name)
-        parts = collection.split("/")
-        return sorted(
-            (each for each in self._records.values() if _fits(parts, each.name.split("/")[:-1])),
-            key=lambda record: record.name,
-        )
+        """Return the resources directly in a collection, in order of name; ``-`` stands for any one part of it."""
+        if "/-/" in f"{collection}/":
+            parts = collection.split("/")
+            records = [record for record in self._records.values() if _fits(parts, record.name.split("/")[:-1])]
+        else:
+            records = [record for record in self.below(collection) if "/" not in record.name[len(collection) + 1 :]]
+        return sorted(records, key=lambda record: record.name)
 
     def all(self, project: str | None = None) -> list[Record]:
         """Return every resource, or those of one project, in the order of creation. Any thread may ask."""
-        return [each for each in list(self._records.values()) if project in (None, each.project)]
+        return [record for record in list(self._records.values()) if project in (None, record.project)]
 
     def serial(self) -> int:
         """Return a number never returned before: ids, etags and fingerprints come from it."""
@@ -97,19 +95,19 @@ class Store:
 
     @contextmanager
     def all_or_nothing(self) -> Iterator[None]:
-        """Forget what the block changed, where it raises; what it changed has to be written by the end of it too."""
-        kept, changed = self._records.copy(), self._changed
+        """Undo the block's changes where it raises, or where they cannot be written at its end."""
+        records, changed = self._records.copy(), self._changed
         try:
             yield
             self.flush()
         except BaseException:
-            self._records, self._changed = kept, changed
+            self._records, self._changed = records, changed
             raise
 
     def flush(self) -> None:
         """Write the file where anything changed since the last time. Raises OSError."""
         if self._changed and self.path is not None:
-            content = {"format": _FORMAT, "serial": self._serial, "records": [asdict(each) for each in self.all()]}
+            content = {"format": _FORMAT, "serial": self._serial, "records": [asdict(record) for record in self.all()]}
             write_whole(self.path, json.dumps(content, separators=(",", ":")))
         self._changed = False
 
@@ -119,7 +117,7 @@ class Store:
             if content["format"] != _FORMAT:
                 raise BrokenFile(path, "it was written by another version of the local cloud")
             self._serial = int(content["serial"])
-            self._records = {each["name"]: Record(**each) for each in content["records"]}
+            self._records = {fields["name"]: Record(**fields) for fields in content["records"]}
         except (TypeError, KeyError, ValueError) as error:
             raise BrokenFile(path, "it does not hold what the local cloud writes") from error
 
