@@ -157,6 +157,8 @@ def disconnect(cloud: Cloud, _call: Call, network: Record) -> None:
 def _network(cloud: Cloud, name: str) -> str:
     """Return the path of a network with its project by id, since clients write its number."""
     parts = name.split("/")
+    if len(parts) < 2:
+        raise ApiError(400, f"Invalid network '{name}': projects/PROJECT/global/networks/NETWORK is wanted")
     parts[1] = cloud.projects.resolve(parts[1])
     path = "/".join(parts)
     if cloud.store.get(f"compute/{path}") is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from training_platform.catalog.types import Json
-from training_platform.sandbox.cloud.requests.errors import ApiError, failed_precondition, not_found
+from training_platform.sandbox.cloud.requests.errors import ApiError, failed_precondition, not_found, required
 from training_platform.sandbox.cloud.resources.actions import patch
 from training_platform.sandbox.cloud.resources.model import Call, Kind, Service, operation_metadata
 from training_platform.sandbox.cloud.services import vertex_jobs
@@ -157,9 +157,12 @@ def _resize_disk(cloud: Cloud, call: Call) -> Json:
     """Let a disk grow: of an instance's disks, none can be made smaller."""
     record = cloud.existing(call.name)
     setup = record.body["gceSetup"]
-    boot = "bootDisk" in call.body
-    disk = setup["bootDisk"] if boot else setup["dataDisks"][0]
-    before, after = int(disk["diskSizeGb"]), int(call.body["bootDisk" if boot else "dataDisk"]["diskSizeGb"])
+    field = "bootDisk" if "bootDisk" in call.body else "dataDisk"
+    size = required(call.body.get(field, {}), "diskSizeGb", field)
+    disk = setup.get("bootDisk") if field == "bootDisk" else next(iter(setup.get("dataDisks", ())), None)
+    if disk is None:
+        raise ApiError(400, f"The instance '{call.path}' has no {field}")
+    before, after = int(disk.get("diskSizeGb", 0)), int(size)
     if after < before:
         raise ApiError(400, f"A disk cannot be made smaller, from {before} to {after} GB")
     disk["diskSizeGb"] = str(after)

@@ -43,3 +43,22 @@ def test_a_protected_instance_is_deleted_only_once_it_is_not(bench: Client) -> N
     bench.done("PATCH", BENCH, {"enableDeletionProtection": False}, updateMask="enable_deletion_protection")
     bench.done("DELETE", BENCH)
     assert bench("GET", BENCH).code == 404
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({}, "dataDisk.diskSizeGb"),
+        ({"bootDisk": {}}, "bootDisk.diskSizeGb"),
+        ({"dataDisk": {"diskSizeGb": "9"}}, "no dataDisk"),
+    ],
+)
+def test_a_disk_that_is_not_there_or_has_no_size_is_refused(
+    body: dict[str, dict[str, str]], message: str, ask: Client
+) -> None:
+    ask.enable(PROJECT, "notebooks")
+    ask.done("POST", BENCH.rpartition("/")[0], {"gceSetup": {"machineType": "n2-standard-8"}}, instanceId="bench")
+
+    asked = ask("POST", f"{BENCH}:resizeDisk", body)
+
+    assert (asked.code, message in asked.message) == (400, True)

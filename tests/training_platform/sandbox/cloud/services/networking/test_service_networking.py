@@ -37,3 +37,9 @@ def test_a_connection_goes_with_its_network_alone(joined: Client) -> None:
     assert joined.done("GET", CONNECTIONS, network=NETWORK) == {"connections": []}
     assert len(joined.done("GET", CONNECTIONS, network=other)["connections"]) == 1
     joined.done("POST", CONNECTIONS, {"network": NETWORK})
+
+
+def test_a_network_by_its_name_alone_is_refused(joined: Client) -> None:
+    asked = joined("POST", CONNECTIONS, {"network": "net"})
+
+    assert (asked.code, "projects/PROJECT/global/networks/NETWORK" in asked.message) == (400, True)
