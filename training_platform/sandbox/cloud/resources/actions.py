@@ -196,6 +196,16 @@ def _answer(cloud: Cloud, kind: Kind, call: Call, record: Record, *, operation: 
     return _start(cloud, kind, call, record, operation, changes=changes, schema=schema)
 
 
+def start_operation(cloud: Cloud, call: Call, collection: str, **work: Any) -> Json:
+    """Start a google.longrunning operation of a method of its own, on the resource of the path unless told otherwise.
+
+    ``collection`` says how long it takes; ``work`` has the other fields of ``Work``.
+    """
+    fields = {"project": call.project, "target": call.name, "type": call.method.action, **work}
+    seconds = cloud.settings.seconds(f"{call.service}.{collection}")
+    return cloud.operations.start(Work(style="longrunning", service=call.service, seconds=seconds, **fields))
+
+
 def _start(cloud: Cloud, kind: Kind, call: Call, record: Record, operation: tuple[str, str], **work: Any) -> Json:
     """Start an operation on a resource; ``operation`` is Compute Engine's name of it, and the first word of GKE's."""
     upper = "".join(f"_{letter}" if letter.isupper() else letter for letter in kind.collection).upper()

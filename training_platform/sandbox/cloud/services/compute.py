@@ -48,14 +48,6 @@ def node_zones(location: str) -> list[str]:
     return [location] if is_zone(location) else [zone for zone in zones(location) if len(zone) == len(location) + 2][:3]
 
 
-def _get_region(cloud: Cloud, call: Call) -> Json:
-    return _region(cloud, call, call.parameters["region"])
-
-
-def _list_regions(cloud: Cloud, call: Call) -> Json:
-    return lists.page(call, [_region(cloud, call, name) for name in regions()], "Region")
-
-
 def _region(cloud: Cloud, call: Call, name: str) -> Json:
     if name not in regions():
         raise not_found(f"projects/{call.project}/regions/{name}")
@@ -65,14 +57,6 @@ def _region(cloud: Cloud, call: Call, name: str) -> Json:
         "selfLink": f"{link}regions/{name}", "zones": [f"{link}zones/{zone}" for zone in zones(name)],
         "quotas": _quotas(cloud, call.project, name),
     }  # fmt: skip
-
-
-def _get_zone(_cloud: Cloud, call: Call) -> Json:
-    return _zone(call, call.parameters["zone"])
-
-
-def _list_zones(_cloud: Cloud, call: Call) -> Json:
-    return lists.page(call, [_zone(call, zone) for region in regions() for zone in zones(region)], "Zone")
 
 
 def _zone(call: Call, name: str) -> Json:
@@ -346,10 +330,10 @@ COMPUTE: Final = Service(
     handlers={
         **{f"{kind.collection}.aggregatedList": _list_everywhere for kind in _KINDS},
         **{f"{collection}.setLabels": _set_labels for collection in ("addresses", "disks", "globalAddresses")},
-        "regions.get": _get_region,
-        "regions.list": _list_regions,
-        "zones.get": _get_zone,
-        "zones.list": _list_zones,
+        "regions.get": lambda cloud, call: _region(cloud, call, call.parameters["region"]),
+        "regions.list": lambda cloud, call: lists.page(call, [_region(cloud, call, r) for r in regions()], "Region"),
+        "zones.get": lambda _, call: _zone(call, call.parameters["zone"]),
+        "zones.list": lambda _, call: lists.page(call, [_zone(call, z) for r in regions() for z in zones(r)], "Zone"),
         "projects.get": _get_project,
         "subnetworks.expandIpCidrRange": _expand_range,
         "subnetworks.setPrivateIpGoogleAccess": _set_google_access,

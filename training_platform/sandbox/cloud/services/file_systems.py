@@ -19,9 +19,9 @@ from training_platform.sandbox.cloud.requests.errors import (
     not_found,
     required,
 )
+from training_platform.sandbox.cloud.resources.actions import start_operation
 from training_platform.sandbox.cloud.resources.model import Call, Kind, Service, operation_metadata
 from training_platform.sandbox.cloud.state.cloud import Cloud
-from training_platform.sandbox.cloud.state.operations import Work
 from training_platform.sandbox.cloud.state.store import Record
 
 # Filestore
@@ -253,13 +253,11 @@ def _trigger_backup(cloud: Cloud, call: Call) -> Json:
         "capacityGb": instance.body["fileShares"][0]["capacityGb"],
     }
     cloud.store.put(Record(name=f"backupdr/{name}", project=record.project, body=backup))
-    work = Work(
-        style="longrunning", service=call.service, project=call.project, target=call.name, type="triggerBackup",
-        seconds=cloud.settings.seconds("backupdr.backups"), response=copy.deepcopy(record.body),
-        schema=f"google.cloud.backupdr.{call.api.version}.BackupPlanAssociation", where=call.location,
+    return start_operation(
+        cloud, call, "backups", response=copy.deepcopy(record.body), where=call.location,
+        schema=f"google.cloud.backupdr.{call.api.version}.BackupPlanAssociation",
         metadata={"target": name, "verb": "create", "apiVersion": call.api.version},
     )  # fmt: skip
-    return cloud.operations.start(work)
 
 
 _STATES: Final = ("state", "CREATING", "ACTIVE", "UPDATING", "DELETING")

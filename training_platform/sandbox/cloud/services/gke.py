@@ -97,14 +97,6 @@ def _fill_pool(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
         record.meta["nodes"] = record.body.get("initialNodeCount", 0) * len(record.body["locations"])
 
 
-def _put_pool_groups(cloud: Cloud, _call: Call, pool: Record) -> None:
-    put_groups(cloud, pool)
-
-
-def _remove_pool_groups(cloud: Cloud, _call: Call, pool: Record) -> None:
-    remove_groups(cloud, pool)
-
-
 def _check_cluster_free(cloud: Cloud, _call: Call, record: Record) -> None:
     _check_free(cloud, _cluster_of(record))
 
@@ -304,8 +296,10 @@ GKE: Final = Service(
         ),
         Kind(
             collection="nodePools", schema="NodePool", style="container", wrapper="nodePool", parent=True,
-            id_form=_NAME, states=_STATES, fill=_fill_pool, check_write=_check_cluster_free,
-            after_create=_put_pool_groups, check_delete=_check_cluster_free, clean_up=_remove_pool_groups, etag="etag",
+            id_form=_NAME, states=_STATES, etag="etag", fill=_fill_pool,
+            check_write=_check_cluster_free, check_delete=_check_cluster_free,
+            after_create=lambda cloud, _, pool: put_groups(cloud, pool),
+            clean_up=lambda cloud, _, pool: remove_groups(cloud, pool),
         ),
     ),
     handlers={

@@ -90,18 +90,6 @@ IAM: Final = Service(
 # Cloud KMS
 
 
-def _get_key(cloud: Cloud, call: Call) -> Json:
-    return _key(cloud, call).body
-
-
-def _get_key_policy(cloud: Cloud, call: Call) -> Json:
-    return read_policy(_key(cloud, call))
-
-
-def _set_key_policy(cloud: Cloud, call: Call) -> Json:
-    return write_policy(cloud, _key(cloud, call), call.body.get("policy", {}))
-
-
 def _key(cloud: Cloud, call: Call) -> Record:
     record = cloud.store.get(call.name)
     if record is None:
@@ -114,9 +102,11 @@ CLOUD_KMS: Final = Service(
     name="cloudkms",
     needs_enabling=False,  # keys are in a project of their own, which no stack of ours prepares
     handlers={
-        "cryptoKeys.get": _get_key,
-        "cryptoKeys.getIamPolicy": _get_key_policy,
-        "cryptoKeys.setIamPolicy": _set_key_policy,
+        "cryptoKeys.get": lambda cloud, call: _key(cloud, call).body,
+        "cryptoKeys.getIamPolicy": lambda cloud, call: read_policy(_key(cloud, call)),
+        "cryptoKeys.setIamPolicy": lambda cloud, call: write_policy(
+            cloud, _key(cloud, call), call.body.get("policy", {})
+        ),
     },
 )
 

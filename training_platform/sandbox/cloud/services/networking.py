@@ -11,10 +11,9 @@ from typing import Final
 from training_platform.catalog.types import Json
 from training_platform.sandbox.cloud.requests.errors import ApiError, already_exists, not_found, required
 from training_platform.sandbox.cloud.resources import lists
-from training_platform.sandbox.cloud.resources.actions import change, merge
+from training_platform.sandbox.cloud.resources.actions import change, merge, start_operation
 from training_platform.sandbox.cloud.resources.model import Call, Kind, Service
 from training_platform.sandbox.cloud.state.cloud import Cloud
-from training_platform.sandbox.cloud.state.operations import Work
 from training_platform.sandbox.cloud.state.store import Record
 
 # Cloud DNS: zones of a VPC, and their records, which changes add and delete
@@ -93,10 +92,6 @@ def _list_records(cloud: Cloud, call: Call) -> Json:
     return lists.page(call, [body for body in bodies if wanted.items() <= body.items()], "ResourceRecordSet")
 
 
-def _get_change(cloud: Cloud, call: Call) -> Json:
-    return cloud.existing(call.name).body
-
-
 _ZONES: Final = Kind(
     collection="managedZones",
     schema="ManagedZone",
@@ -110,7 +105,7 @@ DNS: Final = Service(
     handlers={
         "managedZones.patch": _patch_zone,
         "changes.create": _change_records,
-        "changes.get": _get_change,
+        "changes.get": lambda cloud, call: cloud.existing(call.name).body,
         "resourceRecordSets.list": _list_records,
     },
 )
@@ -171,12 +166,8 @@ def _connection_name(call: Call, network: str) -> str:
 
 
 def _start(cloud: Cloud, call: Call, project: str, response: Json) -> Json:
-    work = Work(
-        style="longrunning", service=call.service, project=project, target=call.name, type=call.method.action,
-        seconds=cloud.settings.seconds("servicenetworking.connections"), response=response,
-        schema="google.cloud.servicenetworking.v1.Connection", where="",
-    )  # fmt: skip
-    return cloud.operations.start(work)
+    schema = "google.cloud.servicenetworking.v1.Connection"
+    return start_operation(cloud, call, "connections", project=project, response=response, schema=schema, where="")
 
 
 SERVICE_NETWORKING: Final = Service(

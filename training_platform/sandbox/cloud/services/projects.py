@@ -24,10 +24,9 @@ from training_platform.sandbox.cloud.requests.errors import (
     not_found,
 )
 from training_platform.sandbox.cloud.resources import lists
-from training_platform.sandbox.cloud.resources.actions import etag, read_policy, write_policy
+from training_platform.sandbox.cloud.resources.actions import etag, read_policy, start_operation, write_policy
 from training_platform.sandbox.cloud.resources.model import Call, Kind, Service, fill_in
 from training_platform.sandbox.cloud.state.cloud import Cloud
-from training_platform.sandbox.cloud.state.operations import Work
 from training_platform.sandbox.cloud.state.quota import number
 from training_platform.sandbox.cloud.state.store import Record
 
@@ -48,18 +47,6 @@ def _get_project(cloud: Cloud, call: Call) -> Json:
     }  # fmt: skip
 
 
-def _get_project_policy(cloud: Cloud, call: Call) -> Json:
-    return read_policy(_project(cloud, call))
-
-
-def _set_project_policy(cloud: Cloud, call: Call) -> Json:
-    return write_policy(cloud, _project(cloud, call), call.body.get("policy", {}))
-
-
-def _test_project_permissions(_cloud: Cloud, call: Call) -> Json:
-    return {"permissions": call.body.get("permissions", [])}
-
-
 def _project(cloud: Cloud, call: Call) -> Record:
     """Return a project as a resource, which holds its policy."""
     name = f"cloudresourcemanager/projects/{call.project}"
@@ -75,9 +62,11 @@ RESOURCE_MANAGER: Final = Service(
     needs_enabling=False,  # the provider asks it about a project before it enables anything there
     handlers={
         "projects.get": _get_project,
-        "projects.getIamPolicy": _get_project_policy,
-        "projects.setIamPolicy": _set_project_policy,
-        "projects.testIamPermissions": _test_project_permissions,
+        "projects.getIamPolicy": lambda cloud, call: read_policy(_project(cloud, call)),
+        "projects.setIamPolicy": lambda cloud, call: write_policy(
+            cloud, _project(cloud, call), call.body.get("policy", {})
+        ),
+        "projects.testIamPermissions": lambda _, call: {"permissions": call.body.get("permissions", [])},
     },
 )
 
@@ -164,13 +153,10 @@ def _service(call: Call, api: str, state: str) -> Json:
 
 def _start(cloud: Cloud, call: Call, response: Json, schema: str) -> Json:
     package = f"google.api.serviceusage.{call.api.version}"
-    work = Work(
-        style="longrunning", service=call.service, project=call.project, target=call.name, type=call.method.action,
-        seconds=cloud.settings.seconds("serviceusage.services"), response=response, schema=f"{package}.{schema}",
-        where="",
-        metadata={"@type": f"type.googleapis.com/{package}.OperationMetadata", "resourceNames": [call.path]},
-    )  # fmt: skip
-    return cloud.operations.start(work)
+    metadata = {"@type": f"type.googleapis.com/{package}.OperationMetadata", "resourceNames": [call.path]}
+    return start_operation(
+        cloud, call, "services", response=response, schema=f"{package}.{schema}", where="", metadata=metadata
+    )
 
 
 SERVICE_USAGE: Final = Service(

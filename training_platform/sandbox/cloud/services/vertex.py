@@ -6,12 +6,12 @@ from typing import Final
 
 from training_platform.catalog.types import Json
 from training_platform.sandbox.cloud.requests.errors import ApiError, failed_precondition, not_found, required
-from training_platform.sandbox.cloud.resources.actions import patch
+from training_platform.sandbox.cloud.resources.actions import patch, start_operation
 from training_platform.sandbox.cloud.resources.model import Call, Kind, Service, operation_metadata
 from training_platform.sandbox.cloud.services import vertex_jobs
 from training_platform.sandbox.cloud.services.vertex_jobs import name_and_date
 from training_platform.sandbox.cloud.state.cloud import Cloud
-from training_platform.sandbox.cloud.state.operations import Change, Work
+from training_platform.sandbox.cloud.state.operations import Change
 from training_platform.sandbox.cloud.state.store import Record
 
 # Persistent resources
@@ -60,13 +60,11 @@ def _reboot(cloud: Cloud, call: Call) -> Json:
     record.body["state"] = "REBOOTING"
     cloud.store.put(record)
     package = f"google.cloud.aiplatform.{call.api.version}"
-    work = Work(
-        style="longrunning", service=call.service, project=call.project, target=record.name, type="reboot",
-        seconds=cloud.settings.seconds("aiplatform.persistentResources"),
-        changes=[Change(target=record.name, fields={"state": "RUNNING"})], schema=f"{package}.PersistentResource",
+    return start_operation(
+        cloud, call, "persistentResources", schema=f"{package}.PersistentResource",
+        changes=[Change(target=record.name, fields={"state": "RUNNING"})],
         metadata=_dated(cloud, f"{package}.RebootPersistentResourceOperationMetadata"),
     )  # fmt: skip
-    return cloud.operations.start(work)
 
 
 # TensorBoards and metadata stores
@@ -78,10 +76,6 @@ def _fill_tensorboard(cloud: Cloud, _call: Call, record: Record, old: Json) -> N
         raise ApiError(400, "display_name is required")
     if not old:
         record.body["blobStoragePathPrefix"] = f"cloud-ai-platform-{record.id[-8:]}"
-
-
-def _fill_metadata_store(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
-    name_and_date(cloud, record, old)
 
 
 def _metadata(cloud: Cloud, call: Call, kind: Kind, _record: Record) -> Json:
@@ -111,7 +105,7 @@ VERTEX: Final = Service(
         ),
         Kind(
             collection="metadataStores", schema="MetadataStore", style="longrunning", id_in="metadataStoreId",
-            id_form=r"[a-z_][a-z0-9_]{0,59}", fill=_fill_metadata_store,
+            id_form=r"[a-z_][a-z0-9_]{0,59}", fill=lambda cloud, _, record, old: name_and_date(cloud, record, old),
         ),
         *vertex_jobs.KINDS,
     ),
@@ -172,13 +166,11 @@ def _resize_disk(cloud: Cloud, call: Call) -> Json:
 def _write_instance(cloud: Cloud, call: Call, record: Record, fields: Json) -> Json:
     """Write an instance, and start the operation at whose end it has some fields."""
     cloud.store.put(record)
-    work = Work(
-        style="longrunning", service=call.service, project=call.project, target=record.name,
-        type=call.method.action, seconds=cloud.settings.seconds("notebooks.instances"),
-        changes=[Change(target=record.name, fields=fields)], schema="google.cloud.notebooks.v2.Instance",
+    return start_operation(
+        cloud, call, "instances", schema="google.cloud.notebooks.v2.Instance",
+        changes=[Change(target=record.name, fields=fields)],
         metadata=_WORKBENCH_METADATA(cloud, call, _INSTANCES, record),
     )  # fmt: skip
-    return cloud.operations.start(work)
 
 
 _WORKBENCH_METADATA: Final = operation_metadata("google.cloud.notebooks.{version}.OperationMetadata")

@@ -1,4 +1,4 @@
-"""Life cycle by life cycle: each kind is made, read, listed, changed and deleted, and one that is gone is 404."""
+"""Each kind is created, read, listed, changed and deleted, and is 404 afterwards."""
 
 from __future__ import annotations
 

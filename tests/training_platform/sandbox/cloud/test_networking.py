@@ -1,4 +1,4 @@
-"""Zones and records of Cloud DNS, as the provider asks for them."""
+"""Zones and records of Cloud DNS, and the one connection of a VPC for private service access."""
 
 from __future__ import annotations
 
@@ -100,3 +100,42 @@ def test_a_zone_with_records_and_a_network_with_a_zone_stay(ask_dns: Client) -> 
     assert ask_dns("DELETE", network).code == 400
     ask_dns.done("DELETE", f"{ZONES}/apis")
     ask_dns.done("DELETE", network)
+
+
+NETWORK_PATH = f"projects/{PROJECT}/global/networks/net"
+CONNECTIONS = "servicenetworking/v1/services/servicenetworking.googleapis.com/connections"
+
+
+@pytest.fixture
+def joined(ask: Client) -> Client:
+    ask.network()
+    ask.private_services()
+    return ask
+
+
+def test_a_network_has_one_connection(joined: Client) -> None:
+    asked = joined("POST", CONNECTIONS, {"network": NETWORK_PATH})
+
+    assert asked.code == 409
+    assert len(joined.done("GET", CONNECTIONS, network=NETWORK_PATH)["connections"]) == 1
+
+
+def test_a_connection_goes_with_its_network_alone(joined: Client) -> None:
+    networks = f"compute/v1/projects/{PROJECT}/global/networks"
+    other = f"projects/{PROJECT}/global/networks/another-net"
+    joined.done("POST", networks, {"name": "another-net", "autoCreateSubnetworks": False})
+    joined.done("POST", CONNECTIONS, {"network": other})
+    for path in ("regions/us-central1/subnetworks/nodes", "global/addresses/private"):
+        joined.done("DELETE", f"compute/v1/projects/{PROJECT}/{path}")
+    joined.done("DELETE", f"{networks}/net")
+    joined.done("POST", networks, {"name": "net", "autoCreateSubnetworks": False})
+
+    assert joined.done("GET", CONNECTIONS, network=NETWORK_PATH) == {"connections": []}
+    assert len(joined.done("GET", CONNECTIONS, network=other)["connections"]) == 1
+    joined.done("POST", CONNECTIONS, {"network": NETWORK_PATH})
+
+
+def test_a_network_by_its_name_alone_is_refused(joined: Client) -> None:
+    asked = joined("POST", CONNECTIONS, {"network": "net"})
+
+    assert (asked.code, "projects/PROJECT/global/networks/NETWORK" in asked.message) == (400, True)

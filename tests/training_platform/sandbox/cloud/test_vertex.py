@@ -1,14 +1,15 @@
-"""Training jobs of Vertex AI from their creation to their end, asked for without HTTP."""
+"""Training jobs of Vertex AI from creation to end, persistent resources, and instances of Workbench."""
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.training_platform.sandbox.cloud.conftest import LOCATION, PROJECT, Client, Json
+from tests.training_platform.sandbox.cloud.conftest import LOCATION, PROJECT, ZONE, Client, Json
 from training_platform.sandbox.cloud.faults.scenario import parse_scenario
 from training_platform.sandbox.cloud.local_cloud import LocalCloud
 from training_platform.sandbox.cloud.state.cloud import Settings
@@ -265,3 +266,118 @@ def test_what_time_did_survives_a_restart(make: Callable[..., LocalCloud], time:
     assert state(second, made) == "JOB_STATE_PENDING"
     time[0] += 660
     assert state(second, made) == "JOB_STATE_SUCCEEDED"
+
+
+RESOURCES = f"aiplatform/v1/{LOCATION}/persistentResources"
+KEPT = f"{RESOURCES}/kept"
+MASK = "resourcePools.replicaCount"
+POOLS: list[Json] = [
+    {"id": "head", "machineSpec": {"machineType": "n2-standard-8"}, "replicaCount": "1"},
+    {"id": "workers", "machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": "1"},
+]
+
+
+def create(ask: Client, body: Json, name: str = "kept") -> Any:
+    return ask("POST", RESOURCES, copy.deepcopy(body), persistentResourceId=name)
+
+
+def sized(*counts: Any) -> Json:
+    return {"resourcePools": [{**pool, "replicaCount": count} for pool, count in zip(POOLS, counts, strict=True)]}
+
+
+def test_there_is_no_put_and_a_patch_wants_a_mask(ask: Client) -> None:
+    assert create(ask, {"resourcePools": POOLS}).code == 200
+
+    put = ask("PUT", KEPT, sized("1", "2"))
+    bare = ask("PATCH", KEPT, sized("1", "2"))
+
+    assert (put.code, bare.code) == (404, 400)
+    assert bare.message == "update_mask is required"
+    assert [pool["replicaCount"] for pool in ask.done("GET", KEPT)["resourcePools"]] == ["1", "1"]
+
+
+def test_a_mask_below_the_pools_changes_their_sizes_and_nothing_else(ask: Client) -> None:
+    create(ask, {"resourcePools": POOLS})
+    body = sized("2", "3")
+    body["resourcePools"][0]["machineSpec"] = {"machineType": "n2-standard-16"}
+
+    ask.done("PATCH", KEPT, body, updateMask="resource_pools.replica_count")
+
+    pools = ask.done("GET", KEPT)["resourcePools"]
+    assert [pool["replicaCount"] for pool in pools] == ["2", "3"]
+    assert [pool["machineSpec"]["machineType"] for pool in pools] == ["n2-standard-8", "n1-standard-4"]
+
+
+def test_counts_come_back_as_texts_and_a_text_without_a_number_is_refused(ask: Client) -> None:
+    """As proto3 JSON has whole numbers of 64 bits: written as either, read as texts."""
+    code = create(ask, sized(1, "2")).code
+    refused = create(ask, sized("1", "two"), "other")
+
+    assert (code, refused.code) == (200, 400)
+    assert [pool["replicaCount"] for pool in ask.done("GET", KEPT)["resourcePools"]] == ["1", "2"]
+
+
+def test_an_id_is_taken_until_the_old_one_is_gone(ask: Client) -> None:
+    create(ask, {"resourcePools": POOLS})
+    ask.cloud.settings = Settings(durations={"aiplatform.persistentResources": 600.0})
+    ask.done("DELETE", KEPT)
+
+    assert create(ask, {"resourcePools": POOLS}).code == 409
+
+
+BENCH = f"notebooks/v2/{ZONE}/instances/bench"
+LARGER = {"gceSetup": {"machineType": "n2-standard-16"}}
+
+
+@pytest.fixture
+def bench(ask: Client) -> Client:
+    ask.enable(PROJECT, "notebooks")
+    setup = {"machineType": "n2-standard-8", "bootDisk": {"diskSizeGb": "150"}, "dataDisks": [{"diskSizeGb": "100"}]}
+    body = {"gceSetup": setup, "enableDeletionProtection": True}
+    ask.done("POST", BENCH.rpartition("/")[0], body, instanceId="bench")
+    return ask
+
+
+def test_a_machine_type_changes_once_the_instance_is_stopped(bench: Client) -> None:
+    asked = bench("PATCH", BENCH, LARGER, updateMask="gce_setup.machine_type")
+    assert (asked.code, "once it is STOPPED" in asked.message) == (400, True)
+
+    bench.done("POST", f"{BENCH}:stop", {})
+    assert bench.done("GET", BENCH)["state"] == "STOPPED"
+    bench.done("PATCH", BENCH, LARGER, updateMask="gce_setup.machine_type")
+    bench.done("POST", f"{BENCH}:start", {})
+    found = bench.done("GET", BENCH)
+    assert (found["state"], found["gceSetup"]["machineType"]) == ("ACTIVE", "n2-standard-16")
+
+
+def test_a_disk_only_grows(bench: Client) -> None:
+    bench.done("POST", f"{BENCH}:resizeDisk", {"bootDisk": {"diskSizeGb": "151"}})
+    assert bench.done("GET", BENCH)["gceSetup"]["bootDisk"]["diskSizeGb"] == "151"
+    asked = bench("POST", f"{BENCH}:resizeDisk", {"dataDisk": {"diskSizeGb": "99"}})
+    assert (asked.code, "made smaller" in asked.message) == (400, True)
+
+
+def test_a_protected_instance_is_deleted_only_once_it_is_not(bench: Client) -> None:
+    assert bench("DELETE", BENCH).code == 400
+    bench.done("PATCH", BENCH, {"enableDeletionProtection": False}, updateMask="enable_deletion_protection")
+    bench.done("DELETE", BENCH)
+    assert bench("GET", BENCH).code == 404
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({}, "dataDisk.diskSizeGb"),
+        ({"bootDisk": {}}, "bootDisk.diskSizeGb"),
+        ({"dataDisk": {"diskSizeGb": "9"}}, "no dataDisk"),
+    ],
+)
+def test_a_disk_that_is_not_there_or_has_no_size_is_refused(
+    body: dict[str, dict[str, str]], message: str, ask: Client
+) -> None:
+    ask.enable(PROJECT, "notebooks")
+    ask.done("POST", BENCH.rpartition("/")[0], {"gceSetup": {"machineType": "n2-standard-8"}}, instanceId="bench")
+
+    asked = ask("POST", f"{BENCH}:resizeDisk", body)
+
+    assert (asked.code, message in asked.message) == (400, True)
