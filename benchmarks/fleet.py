@@ -25,7 +25,8 @@ from training_platform.config.model.stack import SECTIONS
 from training_platform.config.pools import flavors
 from training_platform.config.reading.clock import CLOCK_FILE
 from training_platform.config.workspace import STACKS_FOLDER, read_workspace
-from training_platform.quota.ledger import project_ledgers, workspace_demand
+from training_platform.quota.demand import workspace_demand
+from training_platform.quota.ledger import project_ledgers
 from training_platform.quota.snapshot import FOLDER as QUOTAS_FOLDER
 from training_platform.quota.snapshot import Snapshots
 

@@ -16,14 +16,15 @@ from benchmarks.fleet import TODAY, Shape, write_fleet
 from benchmarks.measure import ROOT, table
 from training_platform.checks.planning.outcome import rule_findings
 from training_platform.checks.process import collector_off
-from training_platform.config.model.stack import Stack, parse_stack, stack_name
-from training_platform.config.reading.finding import Finding
+from training_platform.config.model.stack import parse_stack, stack_name
 from training_platform.config.reading.source import read_source
 from training_platform.config.workspace import Workspace, cross_check
-from training_platform.quota.ledger import capacity_ledger, project_ledgers, workspace_demand
+from training_platform.quota.demand import workspace_demand
+from training_platform.quota.ledger import capacity_ledger, project_ledgers
+from training_platform.quota.ledger_findings import ledger_findings
 from training_platform.quota.requests import requested
 from training_platform.quota.snapshot import read_snapshots
-from training_platform.rules import ledger_findings, views_of_model
+from training_platform.rules import views_of_model
 
 RUNS = 3
 SIZES = (1_000, 5_000, 10_000)
@@ -80,17 +81,14 @@ def _timed(root: Path) -> tuple[dict[str, float], list[object]]:
     snapshots = of("read YAML", lambda: read_snapshots(root, TODAY))
     stacks = of("model", lambda: {name: parse_stack(name, source) for name, source in sources.items()})
     workspace = of("model", lambda: cross_check(Workspace(root, stacks)))
-    charges = of("ledgers", lambda: workspace_demand(workspace))
+    views = of("rules", lambda: {stack.name: views_of_model(stack, workspace) for stack in workspace.stacks.values()})
+    charges = of("ledgers", lambda: workspace_demand(workspace, views))
     ledgers = of("ledgers", lambda: project_ledgers(charges, snapshots, requested(workspace)))
     capacity = of("ledgers", lambda: capacity_ledger(workspace))
     found: list[object] = list(of("ledgers", lambda: ledger_findings(workspace, ledgers.values(), capacity)))
     for stack in workspace.stacks.values():
-        found += [*stack.findings, *of("rules", partial(_judged, stack, workspace))]
+        found += [*stack.findings, *of("rules", partial(rule_findings, stack, views[stack.name]))]
     return spent, found
-
-
-def _judged(stack: Stack, workspace: Workspace) -> list[Finding]:
-    return rule_findings(stack, views_of_model(stack, workspace))
 
 
 def _peak_mib() -> float:

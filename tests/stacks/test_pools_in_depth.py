@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from modules.environment import build_environment
+from tests.demand_of_model import model_demand, planned_demand
 from tests.training_platform.resources.planned_alike import LEFT_OUT
 from training_platform.catalog import IMAGES
 from training_platform.checks.planning.recorder import Plan, record
@@ -20,7 +21,7 @@ from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import Workspace, cross_check
 from training_platform.quota.demand import stack_demand
 from training_platform.resources.gke.cluster import maintenance_policy
-from training_platform.rules import evaluate, planned_demand, program, views_of_model, views_of_plan
+from training_platform.rules import evaluate, program, views_of_model, views_of_plan
 from training_platform.views.program import ObjectView
 from training_platform.views.view import View
 
@@ -123,7 +124,7 @@ def test_the_model_and_the_plan_agree_on_a_pool_of_this_nature(nature: str) -> N
     of_plan = views_of_plan(plan.resources, Locator(stack.section))
 
     assert comparable(of_model, of_model) == comparable(of_plan, of_model)
-    assert charged(stack_demand(stack, workspace)) == charged(planned_demand(plan.resources))
+    assert charged(model_demand(stack, workspace)) == charged(planned_demand(plan.resources))
 
 
 def comparable(views: list[View], like: list[View]) -> dict[tuple[str, str], dict[str, Any]]:

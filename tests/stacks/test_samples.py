@@ -14,13 +14,16 @@ import yaml
 from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 
+from tests.demand_of_model import by_holder, model_demand
 from tests.places import ROOT
 from training_platform.checks.run import run_check
 from training_platform.checks.stacks import Options
 from training_platform.cli.main import app
 from training_platform.config.model.stack import read_stack
 from training_platform.config.reading.clock import today
+from training_platform.config.workspace import read_workspace
 from training_platform.jobs.render import job_files
+from training_platform.quota.demand import stack_demand
 
 STACKS = sorted((ROOT / "stacks").glob("Pulumi.*.yaml"))
 JOBS = job_files(ROOT)
@@ -37,6 +40,13 @@ def test_every_stack_is_read_and_judged() -> None:
 
     assert report.failures == ()
     assert {stack.file for stack in report.stacks} == {file.relative_to(ROOT).as_posix() for file in STACKS}
+
+
+def test_every_stack_is_charged_what_its_model_sums_up_to() -> None:
+    workspace = read_workspace(ROOT)
+
+    for stack in workspace.stacks.values():
+        assert by_holder(stack_demand(stack, workspace)) == by_holder(model_demand(stack, workspace)), stack.name
 
 
 @pytest.mark.parametrize("file", STACKS, ids=lambda path: path.stem)

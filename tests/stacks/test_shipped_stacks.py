@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.demand_of_model import model_demand, planned_demand
 from tests.inventory import inventory
 from tests.places import ORGANISATION
 from tests.training_platform.resources.planned_alike import LEFT_OUT
@@ -15,11 +16,10 @@ from training_platform.checks.planning.recorder import Plan, plan_stacks
 from training_platform.config.model.stack import Stack
 from training_platform.config.names import Locator
 from training_platform.config.workspace import Workspace, read_workspace
-from training_platform.quota.demand import stack_demand
 from training_platform.quota.keys import QuotaKey
 from training_platform.resources.model import planned_of_model
 from training_platform.resources.register import api_of
-from training_platform.rules import View, planned_demand, views_of_model, views_of_plan
+from training_platform.rules import View, views_of_model, views_of_plan
 from training_platform.views.program import ObjectView
 
 NAMES = sorted(path.stem.removeprefix("Pulumi.") for path in (ORGANISATION / "stacks").glob("Pulumi.*.yaml"))
@@ -50,7 +50,7 @@ def test_the_model_and_the_plan_ask_the_same_of_every_quota(
 ) -> None:
     stack, plan = plans[name]
     of_model, of_plan = Counter[tuple[QuotaKey, ...]](), Counter[tuple[QuotaKey, ...]]()
-    for charge in stack_demand(stack, workspace):
+    for charge in model_demand(stack, workspace):
         of_model[charge.keys] += charge.amount  # type: ignore[assignment] # amounts are whole here
     for charge in planned_demand(plan.resources):
         of_plan[charge.keys] += charge.amount  # type: ignore[assignment]

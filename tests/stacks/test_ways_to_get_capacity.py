@@ -8,16 +8,16 @@ import pulumi
 import pytest
 
 from modules.environment import build_environment
+from tests.demand_of_model import model_demand
 from tests.places import ORGANISATION
 from training_platform.checks.planning.recorder import Plan, record
 from training_platform.config.model.stack import PROJECT, parse_stack
 from training_platform.config.names import Locator
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import Workspace, cross_check
-from training_platform.quota.demand import stack_demand
+from training_platform.quota.demand import demand_of_views
 from training_platform.quota.keys import Charge
 from training_platform.rules import View, evaluate, program, views_of_model, views_of_plan
-from training_platform.rules.planned_quota import demand_of_views
 
 KUEUE = "kubernetes:kueue.x-k8s.io/v1beta2"
 TEXT = """\
@@ -121,7 +121,7 @@ def described(view: View) -> dict[str, Any]:
 
 
 def test_both_sums_of_demand_are_equal_with_what_auto_provisioning_may_add(workspace: Workspace, plan: Plan) -> None:
-    model = totals(stack_demand(workspace.stacks["ways"], workspace))
+    model = totals(model_demand(workspace.stacks["ways"], workspace))
     views = views_of_plan(plan.resources)
 
     # 64 in all, of which the pools hold 4 VMs with 8 each; those of the pools are preemptible and on-demand ones.

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import pytest
 
+from tests.demand_of_model import planned_demand
 from tests.places import ROOT
 from tests.stacks.test_reach import ENVIRONMENT, TEAM, planned
 from training_platform.resources.planned import Planned
-from training_platform.rules import planned_demand
 
 NAMED: Mapping[str, str] = {
     "artifactregistry/repository:Repository": "repositories",

@@ -22,17 +22,12 @@ from training_platform.config.reading.section import enumeration
 from training_platform.config.reading.source import UnreadableError
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.jobs.render import check_jobs, job_files
-from training_platform.quota.ledger import (
-    CapacityLine,
-    ProjectLedger,
-    capacity_ledger,
-    file_ledger,
-    project_ledgers,
-    workspace_demand,
-)
+from training_platform.quota.demand import workspace_demand
+from training_platform.quota.ledger import CapacityLine, ProjectLedger, capacity_ledger, file_ledger, project_ledgers
+from training_platform.quota.ledger_findings import ledger_findings
 from training_platform.quota.requests import requested
 from training_platform.quota.snapshot import Snapshots, read_snapshots
-from training_platform.rules import ledger_findings, views_of_model
+from training_platform.rules import View, views_of_model
 from training_platform.rules.exemptions import Exemptions, read_exemptions
 from training_platform.rules.suggestions import Suggestions
 
@@ -57,6 +52,7 @@ class Checked:
     ledgers: dict[str, ProjectLedger]
     capacity: list[CapacityLine]
     exemptions: Exemptions
+    views: Mapping[str, list[View]]  # of a fast check, by stack
     outcomes: Mapping[str, Outcome] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
     jobs: list[Finding] = field(default_factory=list)
@@ -70,7 +66,7 @@ def check_stacks(root: FilePath, names: Sequence[str] | None, options: Options, 
 
     Raises UserError.
     """
-    check = _read(root, options.today)
+    check = _read(root, options)
     names = stack_names(check.workspace, names)
     if not options.fast:
         planned = options.planner.plan(check.workspace, names, inputs=inputs, progress=options.progress)
@@ -82,12 +78,14 @@ def check_stacks(root: FilePath, names: Sequence[str] | None, options: Options, 
     return check
 
 
-def _read(root: FilePath, today: date) -> Checked:
-    workspace = read_workspace(root)
+def _read(root: FilePath, options: Options) -> Checked:
+    workspace, today = read_workspace(root), options.today
+    right = [stack for stack in workspace.stacks.values() if stack.section and not stack.findings]
+    views = {stack.name: views_of_model(stack, workspace) for stack in right} if options.fast else {}
     snapshots = read_snapshots(root, today)
-    ledgers = project_ledgers(workspace_demand(workspace), snapshots, requested(workspace))
+    ledgers = project_ledgers(workspace_demand(workspace, views), snapshots, requested(workspace))
     exemptions = read_exemptions(root, today)
-    check = Checked(Report(today=today), workspace, snapshots, ledgers, capacity_ledger(workspace), exemptions)
+    check = Checked(Report(today=today), workspace, snapshots, ledgers, capacity_ledger(workspace), exemptions, views)
     check.failures += [*workspace.unreadable, *snapshots.unreadable, *exemptions.unreadable]
     try:
         check.prices, check.price_findings = read_own_prices(root)
@@ -114,7 +112,7 @@ def _report(check: Checked, names: Collection[str], options: Options) -> Report:
     shared = ledger_findings(check.workspace, check.ledgers.values(), check.capacity)
     suggestions = Suggestions(check.workspace, check.ledgers)
     files = [check.workspace.stacks[name] for name in names]
-    stacks = tuple(_stack_report(check, stack, shared, suggestions, options.fast) for stack in files)
+    stacks = tuple(_stack_report(check, stack, shared, suggestions) for stack in files)
     projects = {stack.project for stack in stacks}
     environments = {stack.environment for stack in stacks}
     return Report(
@@ -134,15 +132,13 @@ def _once(check: Checked) -> Iterable[Finding]:
     return dict.fromkeys((*check.snapshots.findings, *check.price_findings, *check.jobs))
 
 
-def _stack_report(
-    check: Checked, stack: Stack, shared: Iterable[Finding], suggestions: Suggestions, fast: bool
-) -> StackReport:
+def _stack_report(check: Checked, stack: Stack, shared: Iterable[Finding], suggestions: Suggestions) -> StackReport:
     outcome = check.outcomes.get(stack.name)
     findings = [*stack.findings, *(finding for finding in shared if finding.stack == stack.name)]
     if outcome:
         findings += suggestions.to(outcome.findings)
-    elif fast and stack.section and not stack.findings:
-        findings += suggestions.to(rule_findings(stack, views_of_model(stack, check.workspace)))
+    elif stack.name in check.views:
+        findings += suggestions.to(rule_findings(stack, check.views[stack.name]))
     counted, exempted = check.exemptions.split(findings)
     return StackReport(
         name=stack.name,

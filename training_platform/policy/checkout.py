@@ -17,14 +17,14 @@ from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.policy import single_stack as alone
 from training_platform.policy.settings import PRODUCTION, SNAPSHOT
 from training_platform.policy.single_stack import given_snapshot
-from training_platform.quota.demand import stack_demand
-from training_platform.quota.ledger import capacity_ledger, project_ledgers, workspace_demand
+from training_platform.quota.demand import demand_of_views, stack_demand, workspace_demand
+from training_platform.quota.ledger import capacity_ledger, project_ledgers
+from training_platform.quota.ledger_findings import ledger_findings
 from training_platform.quota.requests import requested
 from training_platform.quota.snapshot import read_snapshots
 from training_platform.resources.planned import UNKNOWN, Planned
-from training_platform.rules import View, ledger_findings, views_of_plan
+from training_platform.rules import View, views_of_plan
 from training_platform.rules.exemptions import Exemptions, read_exemptions
-from training_platform.rules.planned_quota import demand_of_views
 from training_platform.rules.suggestions import Suggestions
 
 

@@ -10,10 +10,11 @@ from typing import Any
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import Source, UnreadableError, read_source, whole_numbers
 from training_platform.config.workspace import Workspace
+from training_platform.quota.demand import demand_of_views
 from training_platform.quota.ledger import project_ledgers
+from training_platform.quota.ledger_findings import ledger_findings
 from training_platform.quota.snapshot import Snapshot, Snapshots, parse_snapshot
-from training_platform.rules import View, ledger_findings
-from training_platform.rules.planned_quota import demand_of_views
+from training_platform.rules import View
 
 INLINE = "the snapshot in the policy pack's config"
 

@@ -1,23 +1,23 @@
-"""What a stack file asks of its project's quotas, at the autoscaling maximum."""
+"""What resources charge to the quotas of a project, at the autoscaling maximum, counted over their views.
+
+A test sums the model of each stack file by itself, and holds both sums equal.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 
-from training_platform.catalog import FILESTORE_TIERS, MACHINE_TYPES
+from training_platform.catalog import BOOT_DISK_LIMITS, GENERAL_QUOTAS
 from training_platform.catalog.locations import region_of
-from training_platform.config.gpu_fabric import gpu_fabrics
-from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.environment import Environment
-from training_platform.config.model.node_pool import SystemPoolSpec
 from training_platform.config.model.stack import Stack
-from training_platform.config.model.team import ResourcePoolSpec, Team, pool_path
-from training_platform.config.names import cpu_pool_name
-from training_platform.config.pools import SYSTEM_POOL_SURGE, ExpandedPool, auto_provisioned_chips, cluster_pools
-from training_platform.config.reading.finding import Path
+from training_platform.config.names import Locator, cpu_pool_name
+from training_platform.config.reading.finding import Finding, Path, dotted
 from training_platform.config.workspace import Workspace
 from training_platform.quota.charges import (
+    VERTEX_DEFAULT_DISK,
     VertexUsage,
     VmUsage,
     accelerator_usage,
@@ -32,211 +32,259 @@ from training_platform.quota.charges import (
     vm_usage,
 )
 from training_platform.quota.keys import Charge, Holder, upgrade_label
-from training_platform.resources.filestore.classes import most_gib
-from training_platform.resources.network.cluster_subnet import own_ranges
-from training_platform.resources.network.network import NAT_MAX_PORTS
+from training_platform.resources.declared import Declared
+from training_platform.resources.environment import environment_resources
+from training_platform.resources.register import ADDRESS, ROUTER
+from training_platform.resources.team import team_resources
+from training_platform.views.adapters import views_of_plan
+from training_platform.views.cluster import AutoProvisioningView, ClusterView
+from training_platform.views.network import CountedView, GatewayView
+from training_platform.views.node_pool import NodePoolView
+from training_platform.views.storage import FilestoreView, LustreView, StorageClassView
+from training_platform.views.vertex import PersistentPoolView, WorkbenchView
+from training_platform.views.view import NeedsUnknown, View
+
+_CPU_POOLS = ("system_pool", "pathways")
+_VIEWS: tuple[type[View], ...] = (
+    AutoProvisioningView, ClusterView, CountedView, FilestoreView, GatewayView, LustreView, NodePoolView,
+    PersistentPoolView, StorageClassView, WorkbenchView,
+)  # fmt: skip
+_TYPES = frozenset(token for view in _VIEWS for token in view.TYPES)
+
+
+def workspace_demand(workspace: Workspace, views: Mapping[str, Iterable[View]] | None = None) -> list[Charge]:
+    """Return every charge of every stack; ``views`` are those of stacks, by name, that somebody else needs too."""
+    charges: list[Charge] = []
+    for name, stack in workspace.stacks.items():
+        if views and name in views:
+            charges += demand_of_views(views[name], workspace.project_of(stack) or "")[0]
+        else:
+            charges += stack_demand(stack, workspace)
+    return charges
 
 
 def stack_demand(stack: Stack, workspace: Workspace) -> list[Charge]:
     """Return every charge of a stack; none for a file that the model rejects, whose findings say why."""
     project = workspace.project_of(stack)
-    if project is None:
+    if project is None or stack.section is None:
         return []
+    declared = _charged(stack, workspace, project)
+    planned = (each.planned(stack.name) for each in declared if each.type in _TYPES)
+    return demand_of_views(views_of_plan(planned, Locator(stack.section)), project)[0]
+
+
+def _charged(stack: Stack, workspace: Workspace, project: str) -> Iterator[Declared]:
+    """Yield a stack's resources without queues and flavors.
+
+    Those charge nothing, and a file may name flavors that are not there, which is a finding and hides no other.
+    """
     if stack.environment:
-        return list(_environment(stack.name, project, stack.environment))
-    return list(_team(stack.name, project, stack.team)) if stack.team else []
+        environment = stack.environment.model_copy(update={"cohorts": {}})
+        return environment_resources(stack.name, environment, {cluster: {} for cluster in environment.clusters})
+    assert stack.team is not None  # a stack has one of the two sections
+    home = workspace.environment_of(stack) or Environment(project=project)
+    return team_resources(stack.team.model_copy(update={"shares": {}}), home, {})
 
 
-def _environment(stack: str, project: str, environment: Environment) -> Iterator[Charge]:
-    for name, cluster in environment.clusters.items():
-        yield from _cpu_pools(stack, project, name, cluster)
-        if cluster.existing is None:
-            counts = {
-                "subnetworks": int(own_ranges(cluster).name is None),
-                "firewalls": int(not environment.host_project),
-            }
-            yield from _counted(project, Holder(stack, ("clusters", name), name), counts)
-        for pool in cluster_pools(name, cluster):
-            yield from _pool(stack, project, pool)
-        yield from _gpu_networks(stack, project, name, cluster)
-        yield from _claims(stack, project, name, cluster)
-        yield from _auto_provisioning(stack, project, name, cluster)
-    if environment.network is None:
-        yield from _network(stack, project, environment)
-        yield from _gateways(stack, project, environment)
-    for region in environment.network_attachments:
-        yield from _counted(project, Holder(stack, ("network_attachments", region), region), {"subnetworks": 1})
-    for name, instance in environment.filestore.items():
-        path: Path = ("filestore", name)
-        holder = Holder(stack, path, name, (*path, "capacity_gib"), 1, instance.capacity_gib)
-        for usage in filestore_usage(project, instance.tier, instance.capacity_gib, instance.location):
-            yield usage.by(holder)
-    for name, lustre in environment.lustre.items():
-        holder = Holder(stack, ("lustre", name), name, ("lustre", name, "capacity_gib"), 1, lustre.capacity_gib)
-        for usage in lustre_usage(project, lustre.mbps_per_tib, lustre.capacity_gib, lustre.location):
-            yield usage.by(holder)
+def demand_of_views(views: Iterable[View], project: str = "") -> tuple[list[Charge], list[Finding]]:
+    """Return every charge of a stack's views, and a note for each that cannot be counted before deployment.
+
+    ``project`` is charged where a resource names none. A machine type outside the catalogue charges nothing; rules of
+    its own find it.
+    """
+    counted = _Stack(views, project)
+    charges: list[Charge] = []
+    notes: list[Finding] = []
+    for view in counted.views:
+        try:
+            charges.extend(counted.charges(view))
+        except NeedsUnknown as unknown:
+            notes.append(_not_counted(unknown.view, unknown.field))
+    return charges, notes
 
 
-def _claims(stack: str, project: str, name: str, cluster: ClusterSpec) -> Iterator[Charge]:
-    """Yield what claims of teams may make of the StorageClasses that a cluster declares."""
-    for key, spec in cluster.storage_classes.items():
-        path: Path = ("clusters", name, "storage_classes", key)
-        tier = FILESTORE_TIERS[spec.tier].csi_tier
-        holder = Holder(stack, path, key, (*path, "teams"))
-        yield from (usage.by(holder) for usage in class_usage(project, tier, most_gib(spec), cluster.location))
+def vms_behind(gateway: GatewayView, views: Iterable[View]) -> int:
+    """Return the VMs that a program's pools have at most in a gateway's region."""
+    pools = (view for view in views if isinstance(view, NodePoolView))
+    return sum(pool.most_vms for pool in pools if region_of(pool.location) == gateway.region)
 
 
-def pool_vms(project: str, pool: ExpandedPool) -> VmUsage:
-    """Return the VMs of a pool at its maximum, without those that it has only while it is upgraded."""
-    spec = pool.spec
-    return VmUsage(
-        project=project,
-        machine_type=spec.machine_type,
-        nodes=pool.max_nodes,
-        capacity=spec.charged,
-        location=pool.zone or pool.region,
-        disk_type=spec.boot_disk.type_on(pool.machine),
-        disk_gb=spec.boot_disk.size_gb,
-        local_ssd_count=spec.local_ssd.count,
-        accelerator_type=pool.accelerator.gke_label,
-        accelerator_count=pool.machine.chips,
-    )
+class _Stack:
+    """The views of one stack, with what a charge has to know of others than its own."""
 
+    def __init__(self, views: Iterable[View], project: str) -> None:
+        self.views = list(views)
+        self.project = project
 
-def _pool(stack: str, project: str, pool: ExpandedPool) -> Iterator[Charge]:
-    spec = pool.spec
-    field, value = ("max_nodes", spec.max_nodes) if pool.machine.kind == "gpu" else ("slices", spec.slices)
-    vms = pool_vms(project, pool)
-    least = max(1, spec.min_nodes, spec.min_slices)
-    section, name = pool.path, pool.name
-    path = (*section, field)
-    for keys, amount, unit in vm_usage(vms):
-        yield Charge(keys, amount, unit, Holder(stack, section, name, path, amount / value, least))
-    if pool.multi_host or spec.charged == "flex-start":
-        return  # a slice is recreated as one, and flex-start VMs are replaced as they end
-    blue_green = spec.upgrades.strategy == "blue-green"
-    more = upgrade_vms(pool.max_nodes, blue_green=blue_green, max_surge=spec.upgrades.max_surge)
-    yield from _upgrade(vms._replace(nodes=more), Holder(stack, pool.path, pool.name, (*pool.path, "upgrades")))
+    def charges(self, view: View) -> Iterator[Charge]:
+        """Yield the charges of one view. Raises NeedsUnknown."""
+        if isinstance(view, NodePoolView):
+            yield from self._node_pool(view)
+        elif isinstance(view, PersistentPoolView):
+            yield from self._persistent_pool(view)
+        elif isinstance(view, WorkbenchView):
+            yield from self._workbench(view)
+        elif isinstance(view, AutoProvisioningView):
+            yield from self._auto_provisioning(view)
+        elif isinstance(view, FilestoreView):
+            holder = _holder(view, "capacity_gib", 1, view.capacity_gib)
+            usages = filestore_usage(view.project or self.project, view.tier, view.capacity_gib, view.location)
+            yield from (usage.by(holder) for usage in usages)
+        elif isinstance(view, StorageClassView) and view.most_gib:
+            usages = class_usage(self.project, view.tier or "", view.most_gib, view.location)
+            yield from (usage.by(_holder(view, "most_gib", 0, 0)) for usage in usages)
+        elif isinstance(view, LustreView):
+            holder = _holder(view, "capacity_gib", 1, view.capacity_gib)
+            usages = lustre_usage(view.project or self.project, view.mbps_per_tib, view.capacity_gib, view.location)
+            yield from (usage.by(holder) for usage in usages)
+        elif isinstance(view, CountedView) and view.quota:
+            region = view.region if GENERAL_QUOTAS[view.quota].per == "region" else ""
+            yield network_usage(view.project or self.project, view.quota, 1, region).by(self._network_holder(view))
+        elif isinstance(view, GatewayView):
+            addresses = view.addresses or nat_addresses(vms_behind(view, self.views), view.most_ports)
+            holder = Holder(view.stack, self._gateway_origin(view), f"NAT of {view.region}")
+            usages = nat_usage(view.project or self.project, view.region, addresses)
+            yield from (usage.by(holder) for usage in usages)
 
+    def _node_pool(self, pool: NodePoolView) -> Iterator[Charge]:
+        machine = pool.machine
+        if machine is None:
+            return
+        vms = VmUsage(
+            project=pool.project or self.project,
+            machine_type=machine.name,
+            nodes=pool.most_vms,
+            capacity=pool.capacity,
+            location=pool.zones[0] if len(pool.zones) == 1 else pool.location,
+            disk_type=pool.disk_type or machine.boot_disk_types[0],
+            disk_gb=BOOT_DISK_LIMITS["gke"].default_gb if pool.disk_gb is None else pool.disk_gb,
+            local_ssd_count=pool.local_ssd_count,
+            accelerator_type=pool.accelerator_type,
+            accelerator_count=pool.accelerator_count,
+        )
+        slices = pool.hosts > 1  # each is a GKE node pool, of which the stack file counts one; elsewhere it counts VMs
+        most = 1 if slices else pool.total_max_nodes or pool.max_nodes or 1
+        least = self._running_slices[pool.origin] if slices else pool.total_min_nodes or pool.min_nodes or 0
+        for usage in vm_usage(vms):
+            yield usage.by(_holder(pool, "max_nodes", usage.amount / most, max(1, least)))
+        if slices or pool.capacity == "flex-start":
+            return  # a slice is recreated as one, and flex-start VMs are replaced as they end
+        more = upgrade_vms(
+            pool.most_vms, blue_green=pool.upgrade_strategy == "BLUE_GREEN", max_surge=pool.surge_of_upgrades
+        )
+        if more:
+            holder = _holder(pool, "upgrades", 0, 0)
+            field = pool.origin if pool.origin[-1:] and pool.origin[-1] in _CPU_POOLS else (*pool.origin, "upgrades")
+            holder = holder._replace(label=upgrade_label(holder.label), field=field)
+            yield from (usage.by(holder) for usage in vm_usage(vms._replace(nodes=more)))
 
-def _upgrade(vms: VmUsage, holder: Holder) -> Iterator[Charge]:
-    """Yield what VMs charge that a pool has only while it is upgraded."""
-    if vms.nodes:
-        holder = holder._replace(label=upgrade_label(holder.label))
-        yield from (usage.by(holder) for usage in vm_usage(vms))
+    @cached_property
+    def _running_slices(self) -> Counter[Path]:
+        """The slices over several VMs that are always there, by the section of their pool."""
+        pools = (view for view in self.views if isinstance(view, NodePoolView))
+        return Counter(
+            pool.origin
+            for pool in pools
+            if pool.known("hosts") and pool.hosts > 1 and pool.known("least_vms") and pool.least_vms
+        )
 
+    def _auto_provisioning(self, created: AutoProvisioningView) -> Iterator[Charge]:
+        """Yield what auto-provisioning may add to the pools of its cluster that the program makes."""
+        cluster = created.cluster
+        names = {cluster.name, cluster.cluster if cluster.known("cluster") else None}
+        pools = [
+            pool
+            for pool in self.views
+            if isinstance(pool, NodePoolView) and pool.known("cluster") and pool.cluster in names
+        ]
+        label = f"auto-provisioning of {created.origin[-1] if created.origin else created.name}"
+        location = created.zones[0] if len(created.zones) == 1 else cluster.location
+        project, vcpus = cluster.project or self.project, created.limit("cpu") or 0
+        for limit in created.limits:
+            own = sum(
+                pool.most_vms * pool.machine.chips
+                for pool in pools
+                if pool.machine and pool.machine.accelerator and pool.machine.accelerator.gke_label == limit.resource
+            )
+            chips = max(0, (limit.maximum or 0) - own)
+            holder = Holder(created.stack, created.path("limits"), label, created.path(limit.resource), 1)
+            usages = accelerator_usage(project, limit.resource, chips, location, vcpus) if chips else ()
+            yield from (usage.by(holder) for usage in usages)
 
-def _cpu_pools(stack: str, project: str, name: str, cluster: ClusterSpec) -> Iterator[Charge]:
-    for field, spec in cluster.cpu_pools.items():
-        holder = Holder(stack, ("clusters", name, field), cpu_pool_name(name, field))
-        yield from _cpu_pool(project, holder, spec, cluster)
+    def _persistent_pool(self, pool: PersistentPoolView) -> Iterator[Charge]:
+        if pool.machine is None:
+            return
+        most = pool.most_vms
+        vms = VertexUsage(
+            project=pool.project or self.project,
+            machine_type=pool.machine.name,
+            replicas=most,
+            capacity="on-demand",
+            region=pool.region,
+            disk_type=pool.disk_type or VERTEX_DEFAULT_DISK,
+            disk_gb=BOOT_DISK_LIMITS["vertex"].default_gb if pool.disk_gb is None else pool.disk_gb,
+            accelerator_type=pool.accelerator_type,
+            accelerator_count=pool.accelerator_count,
+        )
+        scales, fewest = pool.max_replicas is not None, 1 if pool.min_replicas is None else pool.min_replicas
+        field, least = ("max_replicas", fewest) if scales else ("replica_count", 1)
+        for usage in vertex_usage(vms):
+            yield usage.by(_holder(pool, field, usage.amount / most if most else 0, least))
 
-
-def _cpu_pool(project: str, holder: Holder, spec: SystemPoolSpec, cluster: ClusterSpec) -> Iterator[Charge]:
-    vms = VmUsage(
-        project=project,
-        machine_type=spec.machine_type,
-        nodes=spec.max_nodes,
-        capacity="on-demand",
-        location=cluster.location,
-        disk_type=spec.boot_disk.type_on(MACHINE_TYPES[spec.machine_type]),
-        disk_gb=spec.boot_disk.size_gb,
-    )
-    for usage in vm_usage(vms):
-        step = usage.amount / spec.max_nodes
-        yield usage.by(holder._replace(field=(*holder.path, "max_nodes"), step=step, base=spec.min_nodes))
-    more = upgrade_vms(spec.max_nodes, blue_green=False, max_surge=SYSTEM_POOL_SURGE)
-    yield from _upgrade(vms._replace(nodes=more), holder._replace(field=holder.path))
-
-
-def _auto_provisioning(stack: str, project: str, name: str, cluster: ClusterSpec) -> Iterator[Charge]:
-    """Yield what GKE may add by itself: of each limit, what the cluster's own pools leave of it."""
-    path: Path = ("clusters", name, "auto_provisioning")
-    spec = cluster.auto_provisioning
-    location = spec.zones[0] if spec and len(spec.zones) == 1 else cluster.location
-    for label, chips in auto_provisioned_chips(name, cluster).items():
-        holder = Holder(stack, path, f"auto-provisioning of {name}", (*path, "accelerators", label), 1)
-        for usage in accelerator_usage(project, label, chips, location, spec.cpu) if spec and chips else ():
-            yield usage.by(holder)
-
-
-def _network(stack: str, project: str, environment: Environment) -> Iterator[Charge]:
-    """Yield the charges of the VPC, and of what it has once; DNS zones have no quota id that was seen."""
-    lustre = bool(environment.private_services_range and environment.lustre)
-    yield from _counted(project, Holder(stack, (), "network"), {"networks": 1, "firewalls": int(lustre)})
-
-
-def _counted(project: str, holder: Holder, counts: Mapping[str, int], region: str = "") -> Iterator[Charge]:
-    for quota, count in counts.items():
-        if count:
-            yield network_usage(project, quota, count, region).by(holder)
-
-
-def _gpu_networks(stack: str, project: str, name: str, cluster: ClusterSpec) -> Iterator[Charge]:
-    """Yield the charges of the networks between a cluster's GPUs."""
-    vpcs = [vpc for fabric in gpu_fabrics(name, cluster).values() for vpc in fabric.vpcs]
-    if vpcs:
-        holder = Holder(stack, ("clusters", name, "gpu_networks"), f"GPU networks of {name}")
-        counts = {
-            "networks": len(vpcs),
-            "subnetworks": sum(len(vpc.nics) for vpc in vpcs),
-            "firewalls": sum(vpc.profile is None for vpc in vpcs),  # those for RDMA take no rules
-        }
-        yield from _counted(project, holder, counts)
-
-
-def _gateways(stack: str, project: str, environment: Environment) -> Iterator[Charge]:
-    """One NAT gateway serves all clusters of a region; the first of them stands for it in the file."""
-    first: dict[str, str] = {}
-    vms: Counter[str] = Counter()
-    for name, cluster in environment.own_clusters.items():
-        region = region_of(cluster.location)
-        first.setdefault(region, name)
-        vms[region] += sum(pool.max_nodes for pool in cluster.cpu_pools.values())
-        vms[region] += sum(pool.max_nodes for pool in cluster_pools(name, cluster))
-    for region, name in first.items():
-        addresses = environment.nat_addresses or nat_addresses(vms[region], NAT_MAX_PORTS)
-        holder = Holder(stack, ("clusters", name), f"NAT of {region}")
-        yield from (usage.by(holder) for usage in nat_usage(project, region, addresses))
-        yield from _counted(project, holder, {"routers": 1, "static-addresses": environment.nat_addresses}, region)
-
-
-def _team(stack: str, project: str, team: Team) -> Iterator[Charge]:
-    for name, resource in team.vertex.persistent_resources.items():
-        path: Path = ("vertex", "persistent_resources", name)
-        for key, pool in resource.pools.items():
-            label = "-".join((name, *pool_path(key)[1:]))
-            yield from _resource_pool(Holder(stack, (*path, *pool_path(key)), label), project, resource.region, pool)
-    for name, instance in team.vertex.workbench.items():
-        path = ("vertex", "workbench", name)
+    def _workbench(self, instance: WorkbenchView) -> Iterator[Charge]:
+        if instance.machine is None:
+            return
         vm = VmUsage(
-            project=project,
-            machine_type=instance.machine_type,
+            project=instance.project or self.project,
+            machine_type=instance.machine.name,
             nodes=1,
             capacity="on-demand",
             location=instance.zone,
-            disk_type=instance.disk,
-            disk_gb=instance.disks_gb,
-            accelerator_type=instance.machine.accelerator.gke_label if instance.machine.accelerator else None,
-            accelerator_count=instance.machine.chips,
+            disk_type=instance.disk_type,
+            disk_gb=instance.boot_disk_gb + instance.data_disk_gb,
+            accelerator_type=instance.gke_label,
+            accelerator_count=instance.gpus,
         )
-        yield from (usage.by(Holder(stack, path, name, (*path, "machine_type"))) for usage in vm_usage(vm))
+        yield from (usage.by(_holder(instance, "machine_type", 0, 0)) for usage in vm_usage(vm))
+
+    def _network_holder(self, part: CountedView) -> Holder:
+        """Return who needs a part of a network: a cluster, its GPUs, a gateway, or the environment's network itself."""
+        path, label = part.origin, str(part.origin[-1]) if part.origin else part.name
+        if label == "gpu_networks":
+            label = f"GPU networks of {part.origin[-2]}"
+        elif not part.origin and part.name.startswith("network-"):  # as the environment's component is called
+            label = "network"
+            if part.type in (ADDRESS, ROUTER):
+                path, label = self._gateway_origin(part), f"NAT of {part.region}"
+        return Holder(part.stack, path, label)
+
+    def _gateway_origin(self, part: CountedView | GatewayView) -> Path:
+        """Return the first cluster of a region: one NAT gateway serves them all, and no line of the file is its own."""
+        return part.origin or self._first_clusters.get(part.region, ())
+
+    @cached_property
+    def _first_clusters(self) -> dict[str, Path]:
+        clusters = [view for view in self.views if isinstance(view, ClusterView) and view.known("location")]
+        return {region_of(cluster.location): cluster.origin for cluster in reversed(clusters)}
 
 
-def _resource_pool(holder: Holder, project: str, region: str, pool: ResourcePoolSpec) -> Iterator[Charge]:
-    scales = pool.max_replicas is not None
-    vms = VertexUsage(
-        project=project,
-        machine_type=pool.machine_type,
-        replicas=pool.most,
-        capacity="on-demand",
-        region=region,
-        disk_type=pool.boot_disk.type,
-        disk_gb=pool.boot_disk.size_gb,
-        accelerator_type=pool.machine.vertex_gpus,
-        accelerator_count=pool.machine.chips,
+def _holder(view: View, field: str, step: float, least: int) -> Holder:
+    """Return who makes a charge, by the section of the stack file where it is known, else by the resource's name."""
+    label = str(view.origin[-1]) if view.origin else view.name
+    if label in _CPU_POOLS and len(view.origin) > 1:
+        label = cpu_pool_name(str(view.origin[-2]), label)
+    if view.origin[-2:-1] == ("more_pools",):
+        label = f"{view.origin[-3]}-{label}"
+    return Holder(view.stack, view.origin, label, view.path(field), step, least)
+
+
+def _not_counted(view: View, field: str) -> Finding:
+    path = view.path(field)
+    return Finding(
+        rule="quota-not-counted",
+        severity="note",
+        message=f"its quota is not counted: {field} is not known before deployment",
+        stack=view.stack,
+        path=dotted(path),
+        resource=f"{view.type} {view.name}",
     )
-    field = (*holder.path, "max_replicas" if scales else "replicas")
-    least = pool.replicas if scales else 1
-    for usage in vertex_usage(vms):
-        yield usage.by(holder._replace(field=field, step=usage.amount / pool.most if pool.most else 0, base=least))

@@ -13,7 +13,6 @@ from training_platform.catalog.locations import nearest_first, region_of
 from training_platform.catalog.types import QuotaId
 from training_platform.config.pools import ZONES_OF_A_REGIONAL_CLUSTER, ExpandedPool
 from training_platform.quota.charges import VmUsage, vm_usage
-from training_platform.quota.demand import pool_vms
 from training_platform.quota.keys import Holder, QuotaKey, shown
 from training_platform.quota.ledger import ProjectLedger
 
@@ -101,6 +100,23 @@ class Limits:
             for held in line.holders:
                 found[held.holder[:3]][line.key] = held.amount
         return found
+
+
+def pool_vms(project: str, pool: ExpandedPool) -> VmUsage:
+    """Return the VMs of a pool at its maximum, without those that it has only while it is upgraded."""
+    spec = pool.spec
+    return VmUsage(
+        project=project,
+        machine_type=spec.machine_type,
+        nodes=pool.max_nodes,
+        capacity=spec.charged,
+        location=pool.zone or pool.region,
+        disk_type=spec.boot_disk.type_on(pool.machine),
+        disk_gb=spec.boot_disk.size_gb,
+        local_ssd_count=spec.local_ssd.count,
+        accelerator_type=pool.accelerator.gke_label,
+        accelerator_count=pool.machine.chips,
+    )
 
 
 def named(rooms: Iterable[Room], unit: str, most: int = MOST_REGIONS) -> str:

@@ -17,7 +17,6 @@ from training_platform.config.model.storage import FilestoreSpec
 from training_platform.config.pools import Flavor
 from training_platform.config.reading.finding import Path
 from training_platform.config.workspace import Workspace
-from training_platform.quota.demand import stack_demand
 from training_platform.quota.keys import Charge, Holder, QuotaKey
 from training_platform.resources.filestore.classes import kubernetes_class, most_gib
 
@@ -191,11 +190,6 @@ class ClaimLine(FileLine):
     @property
     def throughput(self) -> None:
         """Nothing: it is that of each instance."""
-
-
-def workspace_demand(workspace: Workspace) -> list[Charge]:
-    """Return every charge of every stack."""
-    return [charge for stack in workspace.stacks.values() for charge in stack_demand(stack, workspace)]
 
 
 def project_ledgers(

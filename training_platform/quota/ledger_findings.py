@@ -5,17 +5,37 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
+from training_platform.config.data_sets import far_data_sets
 from training_platform.config.reading.finding import Finding, Path, Severity, dotted
 from training_platform.config.workspace import Workspace
 from training_platform.quota.alternatives import Alternatives
 from training_platform.quota.keys import shown
-from training_platform.quota.ledger import CapacityLine, FileLine, Held, Line, ProjectLedger
+from training_platform.quota.ledger import CapacityLine, FileLine, Held, Line, ProjectLedger, file_ledger
 from training_platform.quota.quota_ids import is_guess
+from training_platform.quota.requests import request_findings
 from training_platform.quota.snapshot import FOLDER
+from training_platform.resources.jupyterhub.findings import notebook_findings
+from training_platform.resources.serving.findings import serving_findings
 
 MOST_NAMED = 4  # holders that a message names; the rest is summed up
 _PULL = "training-platform quota pull"
 _GUESS = "; the catalogue's spelling of it is not verified"
+
+
+def ledger_findings(
+    workspace: Workspace, ledgers: Iterable[ProjectLedger], capacity: Iterable[CapacityLine]
+) -> list[Finding]:
+    """Return what ledgers, requests for larger limits and data sets say is wrong, for every stack of the workspace."""
+    projects = list(ledgers)
+    return [
+        *quota_findings(projects, workspace),
+        *request_findings(projects, workspace),
+        *capacity_findings(capacity, workspace),
+        *file_findings(file_ledger(workspace), workspace),
+        *far_data_sets(workspace),
+        *serving_findings(workspace),
+        *notebook_findings(workspace),
+    ]
 
 
 def quota_findings(ledgers: Iterable[ProjectLedger], workspace: Workspace) -> list[Finding]:

@@ -14,6 +14,7 @@ from training_platform.config.model.stack import Stack
 from training_platform.config.reading.finding import UserError
 from training_platform.config.reading.section import enumeration
 from training_platform.config.workspace import Workspace, read_workspace
+from training_platform.quota.demand import workspace_demand
 from training_platform.quota.keys import short_quota_id
 from training_platform.quota.ledger import (
     CapacityLine,
@@ -24,7 +25,6 @@ from training_platform.quota.ledger import (
     capacity_ledger,
     file_ledger,
     project_ledgers,
-    workspace_demand,
 )
 from training_platform.quota.requests import requested
 from training_platform.quota.snapshot import FRESH_DAYS, read_snapshots

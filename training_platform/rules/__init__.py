@@ -11,7 +11,6 @@ from training_platform.rules import (  # noqa: F401 # importing a group register
     storage,
     vertex,
 )
-from training_platform.rules.planned_quota import ledger_findings, planned_demand
 from training_platform.rules.registry import RULES, Rule, evaluate
 from training_platform.views.adapters import views_of_model, views_of_plan
 from training_platform.views.program import Program, program
@@ -23,8 +22,6 @@ __all__ = [
     "Rule",
     "View",
     "evaluate",
-    "ledger_findings",
-    "planned_demand",
     "program",
     "views_of_model",
     "views_of_plan",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from ipaddress import IPv4Network, ip_network
 
 from training_platform.catalog.locations import region_of
 from training_platform.quota.charges import nat_addresses
+from training_platform.quota.demand import vms_behind
 from training_platform.rules.registry import Draft, finding, rule
 from training_platform.views.cluster import ClusterView, pools_of
 from training_platform.views.kueue import FlavorQuotaView, FlavorView
@@ -15,7 +16,6 @@ from training_platform.views.network import FirewallView, GatewayView, Interface
 from training_platform.views.node_pool import NodePoolView
 from training_platform.views.program import Program
 from training_platform.views.storage import FilestoreView, LustreView
-from training_platform.views.view import View
 
 _ARITHMETIC = "GKE's block of pod addresses per node; general knowledge (unverified), as xpk 367c838 sizes its pools"
 DEFAULT_PODS = 110
@@ -284,12 +284,6 @@ def nat_addresses_enough(gateway: GatewayView, program: Program) -> Iterator[Dra
         yield finding(
             gateway, "addresses", message, allowed=f"at least {wanted}, or 0: Google Cloud takes them", nearest=wanted
         )
-
-
-def vms_behind(gateway: GatewayView, views: Iterable[View]) -> int:
-    """Return the VMs that a program's pools have at most in a gateway's region."""
-    pools = (view for view in views if isinstance(view, NodePoolView))
-    return sum(pool.most_vms for pool in pools if region_of(pool.location) == gateway.region)
 
 
 _HOUSE = "house rule: machines reach the internet by NAT, and people reach control planes by name and IAM"

@@ -29,6 +29,7 @@ _DISK_TYPE = ("nodeConfig.bootDisk.diskType", "nodeConfig.diskType")
 _SPEED = ("nodeConfig.bootDisk.provisionedIops", "nodeConfig.bootDisk.provisionedThroughput")
 
 
+SURGE_BY_DEFAULT = 1
 _BLUE_GREEN = "upgradeSettings.blueGreenSettings"
 _BATCHES = f"{_BLUE_GREEN}.standardRolloutPolicy"
 _LOCAL_SSD = (
@@ -224,6 +225,11 @@ class NodePoolView(View):
         if self.spot:
             return "spot"
         return "reservation" if self.consume_reservation == "SPECIFIC_RESERVATION" else "on-demand"
+
+    @property
+    def surge_of_upgrades(self) -> int:
+        """VMs more while it is upgraded, unless blue-green: GKE's default where no upgrades are written."""
+        return (self.max_surge or 0) if self.upgrades else SURGE_BY_DEFAULT
 
     @property
     def autoscales(self) -> bool:

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from modules.filestore.storage_class import FilestoreClass
+from tests.demand_of_model import model_demand
 from tests.stacks.test_reach import ENVIRONMENT, TEAM, planned
 from training_platform.catalog import FILESTORE_TIERS
 from training_platform.catalog.prices import HOURS_OF_MONTH, PriceBook
@@ -22,12 +23,11 @@ from training_platform.config.model.stack import parse_stack
 from training_platform.config.model.storage import FileClassSpec, FilestoreSpec
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import Workspace
-from training_platform.quota.demand import stack_demand
+from training_platform.quota.demand import demand_of_views
 from training_platform.quota.ledger import file_ledger
 from training_platform.resources.filestore.classes import claim_limits, class_tiers, most_gib, storage_class, tier_class
 from training_platform.resources.scope import Scope
 from training_platform.rules import views_of_plan
-from training_platform.rules.planned_quota import demand_of_views
 
 CLASS = "kubernetes:storage.k8s.io/v1:StorageClass"
 LABELS = {"managed-by": "training-platform", "environment": "prod"}
@@ -172,7 +172,7 @@ def test_what_claims_come_to_is_counted_alike_from_the_file_and_from_the_plan() 
         for name, section in files.items()
     }
     workspace = Workspace(Path(), stacks)
-    of_model = [each for each in stack_demand(stacks["env"], workspace) if each.holder.label == "shared"]
+    of_model = [each for each in model_demand(stacks["env"], workspace) if each.holder.label == "shared"]
     classes = [each for each in planned(DECLARED, TEAM, "env").resources if each.type == CLASS]
     of_plan, _ = demand_of_views(views_of_plan(classes), project="example-reach")
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.demand_of_model import model_demand, planned_demand
 from tests.stacks.test_reach import ENVIRONMENT, TEAM, planned
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.prices import machines_cost, service_cost
@@ -19,7 +20,6 @@ from training_platform.quota.demand import stack_demand
 from training_platform.resources.model import planned_of_model
 from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.register import SERVICE, WORKBENCH
-from training_platform.rules import planned_demand
 
 BENCH: dict[str, Any] = {"zone": "us-central1-a", "machine_type": "g2-standard-8", "owner": "ada@example.com"}
 
@@ -99,7 +99,7 @@ def test_its_machine_gpus_and_disks_are_counted_alike_from_the_file_and_from_the
     stack = workspace.stacks["team"]
     amounts = [
         {charge.key.quota_id: charge.amount for charge in charges}
-        for charges in (stack_demand(stack, workspace), planned_demand(planned_of_model(stack, workspace)))
+        for charges in (model_demand(stack, workspace), planned_demand(planned_of_model(stack, workspace)))
     ]
 
     assert amounts[0] == amounts[1]
@@ -129,7 +129,7 @@ def test_attached_gpus_are_made_counted_and_priced() -> None:
     assert stack.team
     found = [
         {charge.key.quota_id: charge.amount for charge in charges}
-        for charges in (stack_demand(stack, workspace), planned_demand(planned_of_model(stack, workspace)))
+        for charges in (model_demand(stack, workspace), planned_demand(planned_of_model(stack, workspace)))
     ]
     bare = checked(team(machine_type="n1-standard-8")).stacks["team"].team
     assert bare

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from modules.environment import build_environment
+from tests.demand_of_model import model_demand, planned_demand
 from training_platform.catalog import ACCELERATORS, MACHINE_TYPES
 from training_platform.catalog.locations import region_of
 from training_platform.catalog.topologies import hosts, legal_topologies
@@ -24,9 +25,8 @@ from training_platform.config.pools import pools
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import Workspace, cross_check
-from training_platform.quota.demand import stack_demand
 from training_platform.resources.planned import Planned
-from training_platform.rules import evaluate, planned_demand, program, views_of_plan
+from training_platform.rules import evaluate, program, views_of_plan
 
 NODE_POOL = "gcp:container/nodePool:NodePool"
 RESOURCE_POLICY = "gcp:compute/resourcePolicy:ResourcePolicy"
@@ -169,7 +169,7 @@ def test_the_model_and_the_plan_charge_the_same_quotas(stack: Stack, plan: Plan)
     workspace = Workspace(Path(), {"every": stack})
     of_model: dict[Any, float] = {}
     of_plan: dict[Any, float] = {}
-    for charge in stack_demand(stack, workspace):
+    for charge in model_demand(stack, workspace):
         of_model[charge.keys] = of_model.get(charge.keys, 0) + charge.amount
     for charge in planned_demand(plan.resources):
         of_plan[charge.keys] = of_plan.get(charge.keys, 0) + charge.amount

@@ -9,7 +9,8 @@ import pytest
 from tests.training_platform.quota.conftest import UNLIMITED
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import Workspace
-from training_platform.quota.ledger import project_ledgers, workspace_demand
+from training_platform.quota.demand import workspace_demand
+from training_platform.quota.ledger import project_ledgers
 from training_platform.quota.ledger_findings import quota_findings
 from training_platform.quota.snapshot import Snapshots
 

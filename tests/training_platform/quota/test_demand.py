@@ -1,19 +1,22 @@
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from benchmarks.fleet import Shape, write_fleet
+from tests.demand_of_model import by_holder, model_demand, planned_demand
+from tests.places import ORGANISATION
 from training_platform.config.model.stack import parse_stack
 from training_platform.config.reading.source import parse_source
-from training_platform.config.workspace import Workspace
-from training_platform.quota.demand import stack_demand
+from training_platform.config.workspace import Workspace, cross_check, read_workspace
+from training_platform.quota.demand import stack_demand, workspace_demand
 from training_platform.quota.keys import Charge
 from training_platform.quota.quota_ids import is_guess
 from training_platform.resources.model import planned_of_model
-from training_platform.rules import planned_demand
 
 Build = Callable[..., Workspace]
 UPGRADING = " while upgrading"
@@ -21,19 +24,62 @@ SYSTEM = ("clusters", "main", "system_pool")
 
 
 def charges(workspace: Workspace, stack: str, *path: str) -> dict[str, Charge]:
-    """Return a section's charges by quota id, without the room for its upgrades."""
-    found = [
-        charge
-        for charge in stack_demand(workspace.stacks[stack], workspace)
-        if charge.holder.path == path and not charge.holder.label.endswith(UPGRADING)
-    ]
-    by_id = {charge.key.quota_id: charge for charge in found}
-    assert len(by_id) == len(found)
+    """Return a section's charges by quota id, those of its slices added up, without the room for its upgrades."""
+    by_id: dict[str, Charge] = {}
+    for charge in stack_demand(workspace.stacks[stack], workspace):
+        if charge.holder.path == path and not charge.holder.label.endswith(UPGRADING):
+            before = by_id.get(charge.key.quota_id)
+            assert before is None or (before.keys, before.holder) == (charge.keys, charge.holder)
+            amount = charge.amount + (before.amount if before else 0)
+            by_id[charge.key.quota_id] = charge._replace(amount=amount)
     return by_id
 
 
 def pool(build: Build, name: str, text: str) -> dict[str, Charge]:
     return charges(build(dev=f"node_pools:\n  {name}: {text}"), "dev", "clusters", "main", "node_pools", name)
+
+
+@pytest.mark.parametrize("root", [ORGANISATION, None], ids=["the organisation", "a fleet"])
+def test_the_model_sums_up_to_what_views_charge(root: Path | None, tmp_path: Path) -> None:
+    """The same amounts to the same limits by the same holders, for each stack file."""
+    if root is None:
+        write_fleet(tmp_path, Shape(environments=2, pools=42, teams=2))  # every family of machines
+    workspace = read_workspace(root or tmp_path)
+
+    for name, stack in workspace.stacks.items():
+        assert by_holder(stack_demand(stack, workspace)) == by_holder(model_demand(stack, workspace)), name
+    assert workspace_demand(workspace)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "shares: {nowhere: {h100: {nominal_quota: 8}}}",
+        "shares: {main: {nothing: {nominal_quota: 8}}}",
+        "environment: prod",
+        "directories: {data: {filestore: nowhere, size_gib: 1}}",
+    ],
+)
+def test_a_team_that_names_what_is_not_there_is_still_counted(damage: str) -> None:
+    own = "environment: dev\n" if not damage.startswith("environment") else ""
+    team = f"{damage}\n{own}name: vision\nproject: other-train\nmembers: [group:vision@example.com]\n{MACHINES}"
+    environment = (
+        "project: example-train\nclusters: {main: {location: us-central1, "
+        "subnet: {nodes: 10.0.0.0/20, pods: 10.64.0.0/16, services: 10.1.0.0/20}}}"
+    )
+    sections = {"dev": ("environment", environment), "dev-vision": ("team", team)}
+    stacks = {}
+    for name, (kind, text) in sections.items():
+        body = f"config:\n  training-platform:{kind}:\n{textwrap.indent(text, '    ')}\n"
+        stacks[name] = parse_stack(name, parse_source(body, f"stacks/Pulumi.{name}.yaml"))
+    workspace = cross_check(Workspace(Path(), stacks))
+    stack = workspace.stacks["dev-vision"]
+
+    assert stack.findings
+    assert by_holder(stack_demand(stack, workspace)) == by_holder(model_demand(stack, workspace)) != {}
+
+
+MACHINES = "vertex: {persistent_resources: {tuning: {region: us-central1, machine_type: a2-highgpu-1g}}}"
 
 
 def test_gpu_pool_is_counted_at_max_nodes(build: Build) -> None:
@@ -230,12 +276,6 @@ def test_every_pool_of_a_persistent_resource_is_counted_at_its_own_most(build: B
 
     assert [(each.holder.label, each.amount) for each in gpus] == [("tuning", 2 * 2), ("tuning-servers", 3 * 1)]
     assert gpus[1].holder.field[-3:] == ("more_pools", "servers", "max_replicas")
-
-
-def test_workers_of_none_that_never_scale_are_counted_as_none(build: Build) -> None:
-    found = persistent(build, "{region: us-central1, machine_type: a2-highgpu-1g, replicas: 0}")
-
-    assert {charge.amount for charge in found.values()} <= {0}
 
 
 def test_team_with_its_own_project_is_charged_there(build: Build) -> None:

@@ -11,7 +11,8 @@ import yaml
 from training_platform.config.model.stack import parse_stack
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import Workspace
-from training_platform.quota.ledger import project_ledgers, workspace_demand
+from training_platform.quota.demand import workspace_demand
+from training_platform.quota.ledger import project_ledgers
 from training_platform.quota.plan import ProjectPlan, plan_requests, request_lines
 from training_platform.quota.requests import request_findings, requested
 from training_platform.quota.snapshot import Snapshots

@@ -11,7 +11,8 @@ from training_platform.config.model.stack import parse_stack
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import Workspace
-from training_platform.quota.ledger import ProjectLedger, project_ledgers, workspace_demand
+from training_platform.quota.demand import workspace_demand
+from training_platform.quota.ledger import ProjectLedger, project_ledgers
 from training_platform.quota.ledger_findings import quota_findings
 from training_platform.quota.requests import request_findings, requested
 from training_platform.quota.snapshot import Snapshots

@@ -7,16 +7,18 @@ import pytest
 from tests.places import ORGANISATION
 from training_platform.config.reading.clock import today
 from training_platform.config.workspace import Workspace, read_workspace
-from training_platform.quota.ledger import capacity_ledger, project_ledgers, workspace_demand
+from training_platform.quota.demand import workspace_demand
+from training_platform.quota.ledger import capacity_ledger, project_ledgers
+from training_platform.quota.ledger_findings import ledger_findings
 from training_platform.quota.snapshot import read_snapshots
-from training_platform.rules import View, evaluate, ledger_findings, program, views_of_model
+from training_platform.rules import View, evaluate, program, views_of_model
 from training_platform.views.access import AccountView, AlertPolicyView, LabelledView, RoleGrantView
 from training_platform.views.cluster import ClusterView
 from training_platform.views.kueue import FlavorQuotaView, FlavorView
 from training_platform.views.network import CountedView, FirewallView, GatewayView, NetworkView, SubnetView
 from training_platform.views.node_pool import NodePoolView
 from training_platform.views.program import ObjectView
-from training_platform.views.storage import EncryptedView, FilestoreView
+from training_platform.views.storage import EncryptedView, FilestoreView, StorageClassView
 from training_platform.views.vertex import PersistentPoolView
 
 
@@ -34,7 +36,7 @@ def test_environment_has_a_view_of_everything_that_rules_read(workspace: Workspa
     kinds = {type(view) for view in found}
 
     networks = {CountedView, NetworkView, SubnetView, GatewayView, FirewallView}
-    assert kinds == networks | {ClusterView, NodePoolView, FilestoreView, FlavorView} | {
+    assert kinds == networks | {ClusterView, NodePoolView, FilestoreView, FlavorView, StorageClassView} | {
         AccountView,
         AlertPolicyView,
         EncryptedView,

@@ -21,7 +21,7 @@ from training_platform.jobs.resolve import ResolvedJob
 from training_platform.jobs.runs.on_gke import condition, holds, words
 from training_platform.jobs.runs.state import Run, quoted
 from training_platform.quota.charges import vm_usage
-from training_platform.quota.demand import pool_vms
+from training_platform.quota.headroom import pool_vms
 from training_platform.quota.keys import shown
 from training_platform.quota.snapshot import Snapshot, read_snapshots
 from training_platform.resources.gke.node_pool import node_pool_name

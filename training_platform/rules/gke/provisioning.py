@@ -11,7 +11,7 @@ from training_platform.config.pools import RESERVED_LABELS
 from training_platform.config.reading.finding import Severity
 from training_platform.rules.registry import Draft, finding, rule
 from training_platform.views.cluster import ReservationView
-from training_platform.views.node_pool import NodePoolView
+from training_platform.views.node_pool import SURGE_BY_DEFAULT, NodePoolView
 from training_platform.views.program import Program
 from training_platform.views.view import View
 
@@ -257,7 +257,6 @@ def host_maintenance(pool: NodePoolView) -> Iterator[Draft]:
 
 _TOOLKIT_POOL = "Cluster Toolkit v1.95.0, gke-node-pool, read 2026-06-25"
 _CA = "GKE cluster-autoscaler 7d25050, read 2026-08-21"
-SURGE_BY_DEFAULT = 1
 
 
 @rule("reservation-fits", ruleset="reservations", across=True, facts=("CON-14",), source=f"{_CA}, reservation matcher")

@@ -8,13 +8,12 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from tests.demand_of_model import model_demand, planned_demand
 from training_platform.checks.planning.planner import plan_order
 from training_platform.checks.planning.recorder import plan_stacks
 from training_platform.config.workspace import read_workspace
-from training_platform.quota.demand import stack_demand
 from training_platform.quota.keys import Charge
 from training_platform.quota.snapshot import read_snapshots
-from training_platform.rules import planned_demand
 from training_platform.sandbox.cloud.local_cloud import LocalCloud
 from training_platform.sandbox.cloud.state.quota import Projects
 from training_platform.sandbox.cloud.state.store import Store
@@ -34,7 +33,7 @@ def main(root: Path) -> dict[str, Any]:
             for each in plan.resources
             if each.type.rpartition(":")[2] in {"NodePool", "ResourceFlavor", "ClusterQueue", "Cluster", "DaemonSet"}
         ],
-        "model": _sums(stack_demand(lab, workspace)),
+        "model": _sums(model_demand(lab, workspace)),
         "plan": _sums(planned_demand(plans["lab"].resources)),
         "sandbox": _sandbox(root),
     }

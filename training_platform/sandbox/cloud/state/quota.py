@@ -15,10 +15,10 @@ from typing import Any, Final, Literal
 
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.nearest import find_nearest
+from training_platform.quota.demand import demand_of_views
 from training_platform.quota.keys import QuotaKey
 from training_platform.quota.snapshot import Snapshot
 from training_platform.rules import View
-from training_platform.rules.planned_quota import demand_of_views
 from training_platform.sandbox.cloud.requests.errors import ApiError
 from training_platform.sandbox.cloud.state.store import Record, Store
 from training_platform.views.adapters import views_of_rest
