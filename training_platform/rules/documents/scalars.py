@@ -23,7 +23,10 @@ Shape = Mapping[str, Any]
 Check = Callable[[Any, Where, Report], None]
 Right = type | set[str] | set[int] | range | None
 """What is right without a check: every value of a class, some texts, the whole numbers of a range."""
-_WIDTHS: Final[Mapping[str, tuple[int, int]]] = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
+WIDTHS: Final[Mapping[str, tuple[int, int]]] = {
+    "int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1),
+    "uint32": (0, 2**32 - 1), "uint64": (0, 2**64 - 1),
+}  # fmt: skip
 _SUFFIXED: Final = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))([A-Za-zµ]*)\Z")
 _PARTS: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|us|µs|ns|s|m|h)")
 _SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -47,7 +50,7 @@ def scalar(shape: Shape, *, strict: bool) -> tuple[Right, Check]:
         return None, _output
     if kind == "flag":
         return bool, _flag if strict else _flag_or_text
-    if kind in _WIDTHS:
+    if kind in WIDTHS:
         low, high = _bounds(shape)
         right = set(shape["among"]) if "among" in shape else range(low, high + 1)
         if "step" in shape:
@@ -80,7 +83,7 @@ def _flag_or_text(value: Any, where: Where, report: Report) -> None:
 
 
 def _bounds(shape: Shape) -> tuple[int, int]:
-    low, high = _WIDTHS[shape["is"]]
+    low, high = WIDTHS[shape["is"]]
     return max(low, shape.get("least", low)), min(high, shape.get("most", high))
 
 
@@ -174,7 +177,7 @@ def _either(shape: Shape) -> Check:
 def _text(shape: Shape, *, strict: bool) -> tuple[Right, Check]:
     values = shape.get("enum", ())
     right = set(values) if strict else {*values, ""} if values else set()
-    keeps = not values and shape.get("format") != "byte"  # a secret is not kept
+    keeps = not values and not shape.get("format", "").endswith("byte")  # a secret is not kept
     wrong = (
         _wrong_choice(values, closed=strict or shape.get("closed", False))
         if values
@@ -210,7 +213,7 @@ def _wrong_form(shape: Shape, *, strict: bool) -> Callable[[str, Where], Problem
 
     def wrong(value: str, where: Where) -> Problem | None:
         if well_formed and not well_formed(value) and (value or not may_be_empty):
-            written = "not shown" if shape["format"] == "byte" else value  # as secrets are
+            written = "not shown" if name.endswith("byte") else value  # as secrets are
             return refused("format", where, written, "which is not in the right form", example)
         if pattern and not pattern(value):
             allowed = f"a text that matches {shape['pattern']}"
@@ -272,6 +275,11 @@ def _is_base64(value: str) -> bool:
     except (binascii.Error, ValueError):
         return False
     return True
+
+
+def _is_google_base64(value: str) -> bool:
+    """Whether Google takes a text for bytes: of either alphabet, padded or not."""
+    return _is_base64(value.replace("-", "+").replace("_", "/") + "=" * (-len(value) % 4))
 
 
 def _is_time_zone(value: str) -> bool:
@@ -354,6 +362,7 @@ FORMS: Final[Mapping[str, tuple[Callable[[str], object], str]]] = {
     "cluster-ip": (lambda value: value in ("None", "") or _is_address(value), "an address such as 10.0.0.5, or None"),
     "date-time": (_is_time, "a time such as 2026-01-03T06:00:00Z"),
     "duration": (_GO_DURATION.match, "a duration with its unit, such as 30s or 1h30m"),
+    "google-byte": (_is_google_base64, "a text in base64"),
     "google-datetime": (_is_time, "a time such as 2026-01-03T06:00:00Z"),
     "google-duration": (_GOOGLE_DURATION.match, "seconds and an s, such as 3600s"),
     "json": (_is_json, "a text in JSON"),

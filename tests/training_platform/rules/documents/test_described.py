@@ -43,6 +43,28 @@ def test_every_input_that_a_row_names_is_one_of_a_type_that_it_is_of() -> None:
     assert missing == set()
 
 
+def test_the_page_explains_every_word_of_a_row() -> None:
+    page = (ROOT / "docs/documents.md").read_text(encoding="utf-8")
+    rows = [row for part in ("additions", "described") for row in _rows(_yaml(part))]
+    words = {word for row in rows for word in row} | {
+        word for row in rows for group in ("cases", "groups") for each in row.get(group, ()) for word in each
+    }
+
+    assert {"cases", "when", "span", "least", "keys_like"} <= words
+    assert {word for word in words if f"`{word}`" not in page} == set()
+
+
+def _yaml(name: str) -> Any:
+    return yaml.safe_load((ROOT / f"tools/documents/{name}.yaml").read_text(encoding="utf-8"))
+
+
+def _rows(content: Any) -> list[dict[str, Any]]:
+    """Return the rows of a file: of its types and parts by their inputs, of its forms as they are."""
+    below = [rows for part in ("types", "parts") for rows in content.get(part, {}).values() if isinstance(rows, dict)]
+    found = [row for rows in below for row in rows.values()] + list(content.get("forms", {}).values())
+    return [row for row in found if isinstance(row, dict)]
+
+
 def test_every_pattern_of_types_is_of_one() -> None:
     assert [wanted for wanted in ROWS if not _tokens(wanted)] == []
 

@@ -52,6 +52,15 @@ QUERIES = {
             "(TYPE_BOOL)",
         ),
         (
+            {
+                "cluster": {
+                    "maintenancePolicy": {"window": {"recurringWindow": {"window": {"startTime": "2026-01-03"}}}}
+                }
+            },
+            "cluster.maintenancePolicy.window.recurringWindow.window.startTime",
+            "(TYPE_GOOGLE_DATETIME)",
+        ),
+        (
             {"cluster": {"networkConfig": {"datapathProvider": "FAST"}}},
             "cluster.networkConfig.datapathProvider",
             "ENUM",

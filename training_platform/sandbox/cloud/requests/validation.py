@@ -7,27 +7,21 @@ bodies, general knowledge.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 from collections.abc import Iterator, Mapping
-from datetime import datetime
+from functools import cache
 from typing import Any, Final
 
 from training_platform.catalog.types import Json
 from training_platform.resources.spelling import camel_case
+from training_platform.rules.documents.problems import Problem
+from training_platform.rules.documents.scalars import FORMS, WIDTHS, Check, Right, scalar
 from training_platform.sandbox.cloud.requests.discovery import Api, Method
 from training_platform.sandbox.cloud.requests.errors import ApiError, bad_request
 
 Violation = tuple[str, str]  # field, what is wrong
 
-_RANGES: Final[Mapping[str, tuple[int, int]]] = {
-    "int32": (-(2**31), 2**31 - 1),
-    "uint32": (0, 2**32 - 1),
-    "int64": (-(2**63), 2**63 - 1),
-    "uint64": (0, 2**64 - 1),
-}
-_DURATION: Final = re.compile(r"-?[0-9]+(\.[0-9]{1,9})?s")
+_KINDS: Final = {"boolean": "flag", "number": "number", "integer": "number", "string": "text"}
 _OUTPUT_ONLY: Final = re.compile(r"^\W*output[- ]only", re.IGNORECASE)
 _PAYLOAD: Final = "Invalid JSON payload received. "
 # Output only in the documents, and yet sent back by clients to name what they change.
@@ -108,11 +102,9 @@ def _from_text(spec: Json, text: str) -> tuple[Any, str]:
     if kind == "boolean":
         # The provider sends `forceUpdateAccessRestriction=` with every change of a backup vault: an empty one is false.
         return text == "true", "" if text in ("true", "false", "") else "TYPE_BOOL"
-    if kind in ("integer", "number") or form in _RANGES:
-        if not re.fullmatch(r"-?[0-9]{1,19}", text):
-            return None, f"TYPE_{(form or kind or '').upper()}"
-        low, high = _RANGES.get(form, (-(2**63), 2**63))
-        return int(text), "" if low <= int(text) <= high else f"TYPE_{form.upper()}"
+    if kind in ("integer", "number") or form in WIDTHS:
+        number = int(text) if re.fullmatch(r"-?[0-9]{1,19}", text) else None
+        return number, _refusal(spec, number)
     if "enum" in spec and text not in spec["enum"]:
         return None, "TYPE_ENUM"
     return text, ""
@@ -162,49 +154,20 @@ class _Reader:
             if "properties" in schema or "additionalProperties" in schema:
                 return self._object(schema, value, path, depth)
             return value
-        return self._scalar(schema, kind, value, path)
+        return self._scalar(schema, value, path)
 
-    def _scalar(self, schema: Json, kind: str | None, value: Any, path: str) -> Any:
-        form = schema.get("format", "")
-        if kind == "boolean":
-            return value if isinstance(value, bool) else self._wrong(path, "TYPE_BOOL", value)
-        if form in _RANGES:
-            return self._whole(form, kind, value, path)
-        if kind in ("number", "integer"):
-            good = isinstance(value, (int, float)) and not isinstance(value, bool)
-            return value if good else self._wrong(path, f"TYPE_{(form or kind or '').upper()}", value)
-        if kind == "string":
-            return self._text(schema, form, value, path)
-        return value  # any
-
-    def _whole(self, form: str, kind: str | None, value: Any, path: str) -> Any:
-        number = _integer(value)
-        low, high = _RANGES[form]
-        if number is None or not low <= number <= high:
-            return self._wrong(path, f"TYPE_{form.upper()}", value)
-        return str(number) if kind == "string" else number
-
-    def _text(self, schema: Json, form: str, value: Any, path: str) -> Any:
-        if "enum" in schema:
-            return self._choice(schema["enum"], value, path)
-        if not isinstance(value, str):
-            return self._wrong(path, "TYPE_STRING", value)
-        if not _well_formed(form, value):
-            return self._wrong(path, f"TYPE_{form.upper().replace('-', '_')}", value)
-        return value
-
-    def _choice(self, values: list[str], value: Any, path: str) -> Any:
-        """Read the name of an enum's value, or its number, as generated clients send it.
-
-        Documents give no numbers: a number is taken for the place in the list, which is right where none was skipped.
-        """
-        if isinstance(value, int) and not isinstance(value, bool):
-            named = {_NUMBERS.get(name, place): name for place, name in enumerate(values)}
-            return named[value] if value in named else self._wrong(path, "TYPE_ENUM", value)
-        if value == "" or value in values:
-            return value
-        allowed = ", ".join(each for each in values if not each.endswith("_UNSPECIFIED"))
-        return self._wrong(path, "TYPE_ENUM", value, f"; allowed: {allowed}")
+    def _scalar(self, schema: Json, value: Any, path: str) -> Any:
+        """Read a scalar: an enum's value may be given by its number, and a 64-bit integer is kept as a text."""
+        read, more, whole = value, "", schema.get("format") in WIDTHS
+        if "enum" in schema and isinstance(value, int) and not isinstance(value, bool):
+            read = _named(schema["enum"], value)
+        elif "enum" in schema:
+            more = f"; allowed: {', '.join(each for each in schema['enum'] if not each.endswith('_UNSPECIFIED'))}"
+        elif whole and (number := _integer(value)) is not None:
+            read = number
+        if refusal := _refusal(schema, read):
+            return self._wrong(path, refusal, value, more)
+        return str(read) if whole and schema["type"] == "string" else read
 
     def _wrong(self, path: str, kind: str, value: Any, more: str = "") -> None:
         shown = f'"{value}"' if isinstance(value, str) else str(value)
@@ -234,20 +197,44 @@ def _integer(value: Any) -> int | None:
     return None
 
 
-def _well_formed(form: str, value: str) -> bool:
-    if form == "google-duration":
-        return bool(_DURATION.fullmatch(value))
-    if form in ("google-datetime", "date-time"):
-        try:
-            datetime.fromisoformat(value)
-        except ValueError:
-            return False
-    if form == "byte":
-        try:
-            base64.b64decode(value.replace("-", "+").replace("_", "/") + "=" * (-len(value) % 4), validate=True)
-        except (binascii.Error, ValueError):
-            return False
-    return True
+def _named(values: list[str], number: int) -> str | int:
+    """Return the name of an enum's value that is given by its number, as generated clients send it.
+
+    Documents give no numbers: a number is taken for the place in the list, which is right where none was skipped.
+    """
+    return {_NUMBERS.get(name, place): name for place, name in enumerate(values)}.get(number, number)
+
+
+def _refusal(schema: Json, value: Any) -> str:
+    """Return Google's name of the type that a scalar is not of, by the judge of documents; empty where it is."""
+    kind, form = schema.get("type") or "", schema.get("format") or ""
+    right, check = _judge(kind, form, tuple(schema.get("enum", ())))
+    problems: list[Problem] = []
+    if value.__class__ is not right:
+        check(value, (), problems.append)
+    if not problems:
+        return ""
+    if "enum" in schema:
+        return "TYPE_ENUM"
+    if kind == "boolean":
+        return "TYPE_BOOL"
+    if kind == "string" and form not in WIDTHS and not isinstance(value, str):
+        return "TYPE_STRING"
+    return f"TYPE_{(form or kind).upper().replace('-', '_')}"
+
+
+@cache
+def _judge(kind: str, form: str, values: tuple[str, ...]) -> tuple[Right, Check]:
+    shape: Json = {
+        "is": {"boolean": "flag", "number": "number", "integer": "number", "string": "text"}.get(kind, "any")
+    }
+    if values:
+        shape = {"is": "text", "enum": ["", *values]}
+    elif form in WIDTHS:
+        shape = {"is": form}
+    elif kind == "string" and form in FORMS:
+        shape["format"] = "google-byte" if form == "byte" else form
+    return scalar(shape, strict=True)
 
 
 def _join(path: str, name: str) -> str:
