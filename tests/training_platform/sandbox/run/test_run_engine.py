@@ -1,4 +1,4 @@
-"""The life of a stack under the real engine and the real gcp plugin."""
+"""The life of a stack under the real engine and the real gcp plugin, also in real API servers, and a quota request."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.training_platform.sandbox.run.conftest import STACK, Sandbox
+from tests.training_platform.sandbox.run.conftest import ROOT, STACK, Sandbox, small
 from training_platform.sandbox.cloud.state.store import Store
 from training_platform.sandbox.run.folder import SandboxFolder
 
@@ -129,3 +129,82 @@ def test_a_stack_whose_file_is_gone_is_destroyed_by_its_state(sandbox: Sandbox) 
     assert gone.returncode == 0, gone.stdout + gone.stderr
     assert "deleted 1 gcp provider" in gone.stdout
     assert sandbox.folder.resources("small") == []
+
+
+SCHEMAS = ROOT.parent / "shared" / "schemas"
+
+
+@pytest.mark.kube
+@pytest.mark.skipif(not SCHEMAS.is_dir(), reason="the upstream CRDs are not beside this checkout, in ../shared/schemas")
+def test_a_stack_lives_in_real_api_servers_which_later_commands_find_again(sandbox: Sandbox) -> None:
+    ran = sandbox("up", "small", "--api-server", "--crds", str(SCHEMAS))
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert re.search(r"Applied to a real API server for each cluster: \d+ Kubernetes objects in 1 cluster;", ran.stdout)
+    assert "Not rendered: the charts of 2 Helm releases: 1 jobset, 1 kueue." in ran.stdout
+
+    for command in ("up", "refresh"):
+        again = sandbox(command, "small")
+        assert again.returncode == 0, again.stdout + again.stderr
+        assert re.match(rf"small: {command} done: \d+ unchanged\n", again.stdout), again.stdout
+
+    gone = sandbox("destroy", "small", "--lift-protection")
+    assert gone.returncode == 0, gone.stdout + gone.stderr
+    assert sandbox.folder.resources("small") == []
+
+
+QUOTA_STACK = """\
+config:
+  training-platform:environment:
+    project: example-train-small
+    production: false
+    clusters:
+      main:
+        location: us-central1-a
+        subnet: {nodes: 10.12.0.0/20, pods: 10.66.0.0/16, services: 10.12.16.0/20}
+        system_pool: {machine_type: e2-standard-8, min_nodes: 1, max_nodes: 1}
+"""
+REQUEST = """\
+    quota_requests:
+      h100:
+        service: compute.googleapis.com
+        quota_id: GPUS-PER-GPU-FAMILY-per-project-region
+        dimensions: {region: us-central1, gpu_family: NVIDIA_H100}
+        value: 96
+        justification: Two teams train at once.
+        contact: ml-platform@example.com
+"""
+
+
+def preferences(sandbox: Sandbox) -> list[dict[str, object]]:
+    held = Store(sandbox.folder.cloud).all()
+    return [each.body for each in held if "/quotaPreferences/" in each.name]
+
+
+def test_a_request_comes_up_once_and_stays_when_it_is_taken_out(tmp_path: Path) -> None:
+    sandbox = small(tmp_path / "repository", QUOTA_STACK + REQUEST)
+    path = sandbox.folder.root / "stacks" / "Pulumi.small.yaml"
+
+    ran = sandbox("up", "small")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    (made,) = preferences(sandbox)
+    assert str(made["name"]).endswith("/quotaPreferences/small-h100")
+    assert made["service"] == "compute.googleapis.com"
+    assert made["quotaId"] == "GPUS-PER-GPU-FAMILY-per-project-region"
+    assert made["dimensions"] == {"region": "us-central1", "gpu_family": "NVIDIA_H100"}
+    assert made["contactEmail"] == "ml-platform@example.com"
+    config = made["quotaConfig"]
+    assert isinstance(config, dict)
+    assert config["preferredValue"] == "96"
+
+    again = sandbox("preview", "small")
+    assert re.match(r"small: preview done: \d+ unchanged\n", again.stdout), again.stdout + again.stderr
+
+    path.write_text(path.read_text().replace("value: 96", "value: 128"))
+    changed = sandbox("up", "small")
+    assert changed.returncode == 0, changed.stdout + changed.stderr
+    assert [each["quotaConfig"]["preferredValue"] for each in preferences(sandbox)] == ["128"]  # type: ignore[index]
+
+    path.write_text(QUOTA_STACK)
+    taken_out = sandbox("up", "small")
+    assert taken_out.returncode == 0, taken_out.stdout + taken_out.stderr
+    assert len(preferences(sandbox)) == 1

@@ -1,4 +1,4 @@
-"""What a person is told where a tool is missing."""
+"""The messages where a tool is missing, and where the engine refuses to delete something protected."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pulumi.automation import PulumiCommand
 from tests.places import ORGANISATION
 from training_platform.cli.main import app
 from training_platform.sandbox.run import engine
+from training_platform.sandbox.run.engine import with_way_out
 from training_platform.sandbox.run.folder import CannotRun
 
 
@@ -93,3 +94,22 @@ def test_a_plugin_is_found_on_path_and_in_pulumis_own_folder(bare: Path, tmp_pat
     assert engine.has_plugin("gcp")
     put(bare, "pulumi-resource-kubernetes")
     assert engine.has_plugin("kubernetes")
+
+
+SAID = "In the stack file the flag is deletion_protection: false, in the section that may go."
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        'main-h100-pool: unable to replace resource "urn"\nas it is currently marked for protection. To unprotect',
+        'main-h100-pool: resource "urn" cannot be deleted\nbecause it is protected. To unprotect the resource',
+    ],
+)
+def test_a_refusal_of_the_engine_comes_with_what_to_write_in_the_stack_file(refusal: str) -> None:
+    assert with_way_out(refusal + "\n").startswith(f"{refusal}\n{SAID}")
+
+
+@pytest.mark.parametrize("message", ["", "main-h100-pool: creating NodePool: EOF\n"])
+def test_another_error_is_left_as_it_is(message: str) -> None:
+    assert with_way_out(message) == message

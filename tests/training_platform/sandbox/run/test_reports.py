@@ -1,4 +1,4 @@
-"""What the engine's events say was done, when, and in which order; and the summary of it."""
+"""The engine's events as a timeline, the longest chain of needs in it, and the summary."""
 
 from __future__ import annotations
 
@@ -7,7 +7,17 @@ from typing import Any
 
 from pulumi.automation.events import EngineEvent
 
-from training_platform.sandbox.run.reports import QuotaRow, Timeline, as_json, as_text, needs_of, summarize
+from training_platform.sandbox.run.reports import (
+    Leg,
+    QuotaRow,
+    Timeline,
+    as_json,
+    as_text,
+    longest_chain,
+    needs_of,
+    reversed_needs,
+    summarize,
+)
 
 PREFIX = "urn:pulumi:dev::training-platform::"
 
@@ -117,3 +127,48 @@ def test_a_preview_says_what_would_be_done() -> None:
     found.counts = {"create": 3, "same": 1}
 
     assert as_text(summarize("dev", "preview", found, {})).startswith("dev: preview done: 3 to create, 1 unchanged")
+
+
+SECONDS = {"network": 2.0, "cluster": 6.0, "pool": 3.0, "filestore": 10.0, "alert": 1.0}
+NEEDS = {"cluster": {"network"}, "pool": {"cluster"}, "filestore": {"network"}, "alert": set[str]()}
+
+
+def test_the_path_is_the_longest_chain_and_not_the_longest_resource() -> None:
+    path = longest_chain(SECONDS | {"filestore": 8.0}, NEEDS)
+
+    assert path == [Leg("network", 2.0, 2.0), Leg("cluster", 6.0, 8.0), Leg("pool", 3.0, 11.0)]
+
+
+def test_a_longer_resource_elsewhere_takes_the_path_over() -> None:
+    assert [leg.urn for leg in longest_chain(SECONDS, NEEDS)] == ["network", "filestore"]
+
+
+def test_a_resource_that_took_no_part_costs_nothing_and_leads_on() -> None:
+    needs = {"pool": {"component"}, "component": {"cluster"}}
+
+    path = longest_chain({"cluster": 6.0, "pool": 3.0}, needs)
+
+    assert path == [Leg("cluster", 6.0, 6.0), Leg("pool", 3.0, 6.0 + 3.0)]
+
+
+def test_nothing_done_has_no_path() -> None:
+    assert longest_chain({}, {"pool": {"cluster"}}) == []
+
+
+def test_a_destroy_waits_for_those_that_need_a_resource() -> None:
+    path = longest_chain({"network": 1.0, "cluster": 5.0, "pool": 2.0}, reversed_needs(NEEDS))
+
+    assert [leg.urn for leg in path] == ["pool", "cluster", "network"]
+
+
+def test_a_state_names_needs_in_four_places() -> None:
+    pool = {
+        "urn": "pool",
+        "dependencies": ["cluster"],
+        "propertyDependencies": {"nodeConfig": ["account"], "name": None},
+        "provider": "urn:pulumi:dev::p::pulumi:providers:gcp::default::0f1e",
+        "parent": "component",
+    }
+
+    provider = "urn:pulumi:dev::p::pulumi:providers:gcp::default"
+    assert needs_of([pool]) == {"pool": {"cluster", "account", provider, "component"}}
