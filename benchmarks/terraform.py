@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from training_platform.config.workspace import Workspace
+from training_platform.resources.declared import MAP_FIELDS
 from training_platform.resources.model import planned_of_model
 from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.register import CLUSTER, NETWORK, NODE_POOL, SUBNETWORK
-from training_platform.resources.spelling import MAP_FIELDS
 
 Json = dict[str, Any]
 PROVIDER = "registry.terraform.io/hashicorp/google"

@@ -7,15 +7,13 @@ import pulumi
 from components.given import read, read_place
 from components.models import NodePoolsSpec, Place
 from components.specs import of_models
-from modules.accelerator_pools import ClusterPools, ClusterPoolsArgs
-from modules.gke import service_account as modules
-from modules.gke.cluster import GkeCluster, GkeClusterArgs
-from modules.gke.system_pool import SystemPool, SystemPoolArgs
-from modules.network.cluster_subnet import ClusterSubnet, ClusterSubnetArgs
+from modules import gke as modules
+from modules.gke import ClusterPools, ClusterPoolsArgs, GkeCluster, GkeClusterArgs, SystemPool, SystemPoolArgs
+from modules.network import ClusterSubnet, ClusterSubnetArgs
 from training_platform.config.model import cluster
 from training_platform.config.names import cpu_pool_name
 from training_platform.config.pools import cluster_pools
-from training_platform.resources.gke.node_pool import node_pool_name
+from training_platform.resources.node_pools import node_pool_name
 
 
 @of_models

@@ -7,7 +7,7 @@ import pulumi
 from components.given import read
 from components.models import NetworkSpec, Place
 from components.specs import of_models
-from modules.network import network as modules
+from modules import network as modules
 
 
 @of_models

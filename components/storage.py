@@ -7,8 +7,8 @@ import pulumi
 from components.given import read
 from components.models import Place
 from components.specs import of_models
-from modules.filestore.instance import FilestoreInstance, FilestoreInstanceArgs
-from modules.storage import bucket
+from modules import storage
+from modules.storage import FilestoreInstance, FilestoreInstanceArgs
 from training_platform.config.model.storage import FilestoreSpec
 from training_platform.config.model.team import BucketSpec
 
@@ -68,8 +68,8 @@ class Bucket(pulumi.ComponentResource):
     def __init__(self, name: str, args: BucketArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:index:Bucket", name, {}, opts)
         scope, spec = read(name, args, BucketSpec)
-        made = bucket.Bucket(
-            name, bucket.BucketArgs(scope=scope, key=name, spec=spec), pulumi.ResourceOptions(parent=self)
+        made = storage.Bucket(
+            name, storage.BucketArgs(scope=scope, key=name, spec=spec), pulumi.ResourceOptions(parent=self)
         )
         self.bucket_name = made.bucket_name
         self.register_outputs({"bucketName": self.bucket_name})

@@ -7,7 +7,7 @@ import pulumi
 from components.given import read
 from components.models import Place, TensorboardSpec
 from components.specs import of_models
-from modules.vertex import persistent_resource, tensorboard
+from modules import vertex
 from training_platform.config.model.team import PersistentResourceSpec
 
 
@@ -31,9 +31,9 @@ class PersistentResource(pulumi.ComponentResource):
     def __init__(self, name: str, args: PersistentResourceArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:index:PersistentResource", name, {}, opts)
         scope, spec = read(name, args, PersistentResourceSpec)
-        made = persistent_resource.PersistentResource(
+        made = vertex.PersistentResource(
             name,
-            persistent_resource.PersistentResourceArgs(scope=scope, key=name, spec=spec),
+            vertex.PersistentResourceArgs(scope=scope, key=name, spec=spec),
             pulumi.ResourceOptions(parent=self),
         )
         self.resource_name = made.resource_name
@@ -60,9 +60,9 @@ class Tensorboard(pulumi.ComponentResource):
     def __init__(self, name: str, args: TensorboardArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:index:Tensorboard", name, {}, opts)
         scope, spec = read(name, args, TensorboardSpec)
-        made = tensorboard.Tensorboard(
+        made = vertex.Tensorboard(
             name,
-            tensorboard.TensorboardArgs(scope=scope, region=spec.region),
+            vertex.TensorboardArgs(scope=scope, region=spec.region),
             pulumi.ResourceOptions(parent=self),
         )
         self.resource_name = made.resource_name

@@ -9,32 +9,39 @@ from typing import Any
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from modules.accelerator_pools import ClusterPools, ClusterPoolsArgs
-from modules.cloudquota.requests import QuotaRequests, QuotaRequestsArgs
-from modules.filestore.instance import FilestoreInstance, FilestoreInstanceArgs
-from modules.filestore.storage_class import FilestoreClass
-from modules.filestore.volume import FilestoreVolume, FilestoreVolumeArgs
-from modules.gke.access import ClusterAccess, ClusterAccessArgs
-from modules.gke.cluster import ExistingCluster, ExistingClusterArgs, GkeCluster, GkeClusterArgs
-from modules.gke.compute_class import ComputeClasses, ComputeClassesArgs
-from modules.gke.gpu_direct import GpuDirect, GpuDirectArgs
-from modules.gke.kubernetes_provider import cluster_provider
-from modules.gke.service_account import NodeServiceAccount, NodeServiceAccountArgs
-from modules.gke.system_pool import SystemPool, SystemPoolArgs
-from modules.jobset.install import JobSet, JobSetArgs
-from modules.jupyterhub.gateway import HubGateway, HubGatewayArgs
-from modules.jupyterhub.install import JupyterHub, JupyterHubArgs
-from modules.kueue.flavors import Flavors, FlavorsArgs
-from modules.kueue.install import Kueue, KueueArgs
-from modules.monitoring.alerts import Alerts, AlertsArgs
-from modules.monitoring.dashboards import Dashboards
-from modules.network.cluster_subnet import ClusterSubnet, ClusterSubnetArgs
-from modules.network.network import ExistingNetwork, Network, NetworkArgs
-from modules.network.vertex_attachment import VertexAttachment, VertexAttachmentArgs
-from modules.operators.install import Operator, OperatorArgs
-from modules.project.budget import Budget, BudgetArgs
-from modules.project.service_agents import ServiceAgents, ServiceAgentsArgs, depend_on_agents
-from modules.project.services import (
+from modules.controllers import (
+    JOBSET,
+    KUEUE,
+    Controller,
+    ControllerMonitoring,
+    ControllerMonitoringArgs,
+    JobSet,
+    JobSetArgs,
+    Kueue,
+    KueueArgs,
+    Operator,
+    OperatorArgs,
+)
+from modules.gke import (
+    ClusterAccess,
+    ClusterAccessArgs,
+    ClusterPools,
+    ClusterPoolsArgs,
+    ExistingCluster,
+    ExistingClusterArgs,
+    GkeCluster,
+    GkeClusterArgs,
+    NodeServiceAccount,
+    NodeServiceAccountArgs,
+    SystemPool,
+    SystemPoolArgs,
+)
+from modules.gpu_direct import GpuDirect, GpuDirectArgs
+from modules.jupyterhub import HubGateway, HubGatewayArgs, JupyterHub, JupyterHubArgs
+from modules.kubernetes_objects import cluster_provider
+from modules.monitoring import Alerts, AlertsArgs, Budget, BudgetArgs, Dashboards
+from modules.network import ClusterSubnet, ClusterSubnetArgs, ExistingNetwork, Network, NetworkArgs
+from modules.project import (
     AI_PLATFORM,
     BACKUP_API,
     BINARY_API,
@@ -50,31 +57,40 @@ from modules.project.services import (
     SERVICES_API,
     ProjectServices,
     ProjectServicesArgs,
+    QuotaRequests,
+    QuotaRequestsArgs,
+    ServiceAgents,
+    ServiceAgentsArgs,
+    depend_on_agents,
     depend_on_services,
 )
-from modules.prometheus.monitoring import JOBSET, KUEUE, Controller, ControllerMonitoring, ControllerMonitoringArgs
-from modules.serving.metrics_adapter import MetricsAccount, MetricsAdapter, MetricsAdapterArgs
-from modules.storage.data_sets import DataDisk, DataVolume, DataVolumeArgs
-from modules.storage.images import ImageRepository, ImageRepositoryArgs
-from modules.storage.lustre import LustreInstance, LustreInstanceArgs
-from modules.tenancy.admission import Admission, AdmissionArgs
-from modules.vertex.metadata_store import MetadataStore
+from modules.queues import ComputeClasses, ComputeClassesArgs, Flavors, FlavorsArgs
+from modules.serving import MetricsAccount, MetricsAdapter, MetricsAdapterArgs
+from modules.storage import (
+    FilestoreInstance,
+    FilestoreInstanceArgs,
+    ImageRepository,
+    ImageRepositoryArgs,
+    LustreInstance,
+    LustreInstanceArgs,
+)
+from modules.tenancy import Admission, AdmissionArgs
+from modules.vertex import MetadataStore, VertexAttachment, VertexAttachmentArgs
+from modules.volumes import DataDisk, DataVolume, DataVolumeArgs, FilestoreClass, FilestoreVolume, FilestoreVolumeArgs
 from training_platform.catalog.locations import region_of
 from training_platform.config.data_sets import READ
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.storage import DataSetSpec
 from training_platform.config.names import cpu_pool_name, declared_name, name_in_cluster
-from training_platform.resources.budget import BUDGET_NAME
-from training_platform.resources.filestore.classes import cluster_classes
-from training_platform.resources.gke.cluster import cluster_name
-from training_platform.resources.kueue.objects import priorities
-from training_platform.resources.monitoring.dashboards import NAME, platform_dashboard
-from training_platform.resources.network.google_apis import entrance
-from training_platform.resources.network.network import existing_network, existing_network_name
-from training_platform.resources.operators.charts import charted, job_kinds
+from training_platform.resources.data_sets import notebook_data_sets, reads_lustre, team_data_sets
+from training_platform.resources.filestore import cluster_classes
+from training_platform.resources.gke import cluster_name
+from training_platform.resources.kueue import priorities
+from training_platform.resources.monitoring import BUDGET_NAME, NAME, platform_dashboard
+from training_platform.resources.network import entrance, existing_network, existing_network_name
+from training_platform.resources.operators import charted, job_kinds
 from training_platform.resources.scope import Scope, environment_scope
-from training_platform.resources.storage.data_sets import notebook_data_sets, reads_lustre, team_data_sets
 
 HOME_CLAIM = "homes"
 

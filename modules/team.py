@@ -9,25 +9,31 @@ from typing import Any, TypeVar
 import pulumi
 
 from modules.environment import enable_apis
-from modules.filestore.volume import FilestoreVolume, FilestoreVolumeArgs
-from modules.gke.kubernetes_provider import cluster_provider
-from modules.jupyterhub.team import TeamNotebooks, TeamNotebooksArgs
-from modules.kueue.queues import TeamQueues, TeamQueuesArgs
-from modules.monitoring.dashboards import Dashboards
-from modules.operators.launch_agent import LaunchAgent, LaunchAgentArgs
-from modules.project.budget import Budget, BudgetArgs
-from modules.project.services import AI_PLATFORM, SECRETS_API, STORAGE, TEAM_APIS, WORKBENCH_API
-from modules.serving.model_server import ModelServer, ModelServerArgs
-from modules.storage.bucket import Bucket, BucketArgs
-from modules.storage.data_sets import DataVolume, DataVolumeArgs
-from modules.storage.grants import RepositoryRef, grant_bucket
-from modules.storage.secret import Secret, SecretArgs
-from modules.storage.service_account import KubernetesAccount, TeamServiceAccount, TeamServiceAccountArgs
-from modules.tenancy.cluster_access import ClusterConnect, ClusterConnectArgs
-from modules.tenancy.namespace import TeamNamespace, TeamNamespaceArgs
-from modules.vertex.persistent_resource import PersistentResource, PersistentResourceArgs
-from modules.vertex.tensorboard import Tensorboard, TensorboardArgs
-from modules.vertex.workbench import Workbench, WorkbenchArgs
+from modules.jupyterhub import TeamNotebooks, TeamNotebooksArgs
+from modules.kubernetes_objects import cluster_provider
+from modules.launch_agent import LaunchAgent, LaunchAgentArgs
+from modules.monitoring import Budget, BudgetArgs, Dashboards
+from modules.project import AI_PLATFORM, SECRETS_API, STORAGE, TEAM_APIS, WORKBENCH_API
+from modules.queues import TeamQueues, TeamQueuesArgs
+from modules.serving import ModelServer, ModelServerArgs
+from modules.storage import Bucket, BucketArgs, Secret, SecretArgs
+from modules.team_account import (
+    KubernetesAccount,
+    RepositoryRef,
+    TeamServiceAccount,
+    TeamServiceAccountArgs,
+    grant_bucket,
+)
+from modules.tenancy import ClusterConnect, ClusterConnectArgs, TeamNamespace, TeamNamespaceArgs
+from modules.vertex import (
+    PersistentResource,
+    PersistentResourceArgs,
+    Tensorboard,
+    TensorboardArgs,
+    Workbench,
+    WorkbenchArgs,
+)
+from modules.volumes import DataVolume, DataVolumeArgs, FilestoreVolume, FilestoreVolumeArgs
 from training_platform.catalog.locations import region_of
 from training_platform.config.data_sets import reaches, with_own_data
 from training_platform.config.model.environment import Environment
@@ -37,29 +43,24 @@ from training_platform.config.model.team import DirectorySpec, Team
 from training_platform.config.names import declared_name
 from training_platform.config.pools import Flavor
 from training_platform.config.workspace import Workspace
-from training_platform.resources.budget import BUDGET_NAME
-from training_platform.resources.cloud_names import SERVICE_ACCOUNT
+from training_platform.resources.data_sets import team_mode
 from training_platform.resources.environment_outputs import (
     EnvironmentOutputs,
     OutputsError,
     SubnetOutputs,
     parse_outputs,
 )
-from training_platform.resources.filestore.classes import claim_limits, class_tiers, tier_class
-from training_platform.resources.gke.cluster import cluster_name
-from training_platform.resources.gpu_access import kinds_of
-from training_platform.resources.jupyterhub.profiles import TEAM_HOMES
-from training_platform.resources.jupyterhub.teams import notebooks_of, waiting_chips
-from training_platform.resources.monitoring.dashboards import NAME, team_dashboard
-from training_platform.resources.network.egress import egress_spec, host_spec
-from training_platform.resources.network.google_apis import entrance
-from training_platform.resources.operators.charts import job_kinds, network_policies, object_limits
-from training_platform.resources.operators.launch_agent import CHART
-from training_platform.resources.scope import Scope, environment_scope, team_scope
-from training_platform.resources.serving.server import gated_chips
-from training_platform.resources.storage.data_sets import team_mode
-from training_platform.resources.storage.images import repository_id
-from training_platform.resources.tenancy import namespace_labels, resource_quota, shared_claims
+from training_platform.resources.filestore import claim_limits, class_tiers, tier_class
+from training_platform.resources.gke import cluster_name
+from training_platform.resources.gpu_direct import kinds_of
+from training_platform.resources.monitoring import BUDGET_NAME, NAME, team_dashboard
+from training_platform.resources.network import entrance
+from training_platform.resources.notebooks import TEAM_HOMES, notebooks_of, waiting_chips
+from training_platform.resources.operators import CHART, job_kinds, network_policies, object_limits
+from training_platform.resources.scope import SERVICE_ACCOUNT, Scope, environment_scope, team_scope
+from training_platform.resources.serving import gated_chips
+from training_platform.resources.storage import repository_id
+from training_platform.resources.tenancy import egress_spec, host_spec, namespace_labels, resource_quota, shared_claims
 
 Given = TypeVar("Given")
 Found = TypeVar("Found")

@@ -34,9 +34,8 @@ from training_platform.quota.charges import (
 from training_platform.quota.demand import demand_of_views
 from training_platform.quota.headroom import pool_vms
 from training_platform.quota.keys import Charge, Holder, upgrade_label
-from training_platform.resources.filestore.classes import most_gib
-from training_platform.resources.network.cluster_subnet import own_ranges
-from training_platform.resources.network.network import NAT_MAX_PORTS
+from training_platform.resources.filestore import most_gib
+from training_platform.resources.network import NAT_MAX_PORTS, own_ranges
 from training_platform.resources.planned import Planned
 from training_platform.views.adapters import views_of_plan
 

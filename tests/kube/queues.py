@@ -13,14 +13,13 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 import yaml
 
-from modules.kueue.flavors import Flavors, FlavorsArgs
-from modules.kueue.queues import TeamQueues, TeamQueuesArgs
-from modules.serving.model_server import ModelServer, ModelServerArgs
+from modules.queues import Flavors, FlavorsArgs, TeamQueues, TeamQueuesArgs
+from modules.serving import ModelServer, ModelServerArgs
 from training_platform.checks.planning.recorder import record
 from training_platform.config.model.stack import parse_stack
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import Workspace, cross_check, lending
-from training_platform.resources.kueue.objects import priorities
+from training_platform.resources.kueue import priorities
 from training_platform.resources.scope import TEAM_LABEL, environment_scope, team_scope
 
 Json = dict[str, Any]

@@ -13,9 +13,8 @@ from tests.kube.conftest import JOBS_ON_GKE, administrator
 from tests.kube.server import JOB_CONTROLLER, JOBSET_CONTROLLER, KUEUE, MEMBER, Json, Server
 from training_platform.catalog import IMAGES
 from training_platform.checks.planning.recorder import Plan
-from training_platform.resources.admission.pods import pod_images
-from training_platform.resources.admission.policy import API_VERSION
-from training_platform.resources.gpu_access import access
+from training_platform.resources.admission import API_VERSION, pod_images
+from training_platform.resources.gpu_direct import access
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 

@@ -29,7 +29,7 @@ from training_platform.checks.process import collector_off
 from training_platform.config.model.stack import PROJECT, parse_stack
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import Workspace, cross_check, read_workspace
-from training_platform.resources.kueue.configuration import configuration
+from training_platform.resources.kueue import configuration
 from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.sandbox.kubernetes.api_store import NAMESPACES
 

@@ -11,7 +11,7 @@ import pytest
 from tests.kube.clusters import kueue_cluster
 from tests.kube.test_every_object import GKE_DEFINITIONS, ApiServer
 from tests.training_platform.rules.documents.gateways import CASES, IDS, Case, inputs
-from training_platform.resources.kueue.configuration import configuration
+from training_platform.resources.kueue import configuration
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 

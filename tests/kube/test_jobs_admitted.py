@@ -26,7 +26,7 @@ from training_platform.jobs.gke.pods import gke_target, layout
 from training_platform.jobs.naming import as_run
 from training_platform.jobs.resolve import ResolvedJob, parse_job
 from training_platform.jobs.rules import job_findings
-from training_platform.resources.kueue.configuration import configuration
+from training_platform.resources.kueue import configuration
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 

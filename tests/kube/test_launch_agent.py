@@ -9,7 +9,7 @@ import pytest
 
 from tests.kube.server import Json, Server, role_objects
 from tests.kube.test_admission import GPU_JOB, job
-from training_platform.resources.operators.launch_agent import (
+from training_platform.resources.operators import (
     AGENT_LABELS,
     AGENT_QUOTA,
     agent_account,

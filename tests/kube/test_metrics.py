@@ -10,7 +10,7 @@ import pytest
 from tests.kube.clusters import KueueCluster, kueue_cluster
 from tests.kube.queues import Queues, until
 from tests.modules.monitoring.promql import OF_HISTOGRAMS, metrics
-from training_platform.resources.kueue.configuration import configuration
+from training_platform.resources.kueue import configuration
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 

@@ -23,8 +23,8 @@ import pytest
 
 from tests.kube.queues import Json, Queues, planned, stacks, until
 from tests.kube.test_serving import ADAPTER_PATHS, adapter_objects, team
+from training_platform.resources.metrics_adapter import GROUP, NAME, NAMESPACE, adapter_deployment
 from training_platform.resources.scope import Scope
-from training_platform.resources.serving.metrics_adapter import GROUP, NAME, NAMESPACE, deployment
 from training_platform.sandbox.kubernetes.api_servers import Access, ControlPlanes, free_port
 from training_platform.sandbox.kubernetes.tied_process import TiedProcess
 
@@ -117,7 +117,7 @@ def run(access: Access, cloud: Cloud, folder: Path) -> tuple[TiedProcess, str]:
         del user["user"]["as-groups"]  # only what the deployment grants
     path, port = folder / "kubeconfig", free_port()
     path.write_text(json.dumps(config), encoding="utf-8")
-    (container,) = deployment()["template"]["spec"]["containers"]
+    (container,) = adapter_deployment()["template"]["spec"]["containers"]
     here = {
         "secure-port": port, "bind-address": "127.0.0.1", "cert-dir": folder,
         "stackdriver-endpoint": f"http://{cloud.address}/",

@@ -11,7 +11,7 @@ import yaml
 
 from tests.kube.clusters import kueue_cluster
 from tests.kube.queues import KUEUE, Json, Queues, until
-from training_platform.resources.kueue.configuration import configuration
+from training_platform.resources.kueue import configuration
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 

@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from tests.kube.server import PLURALS, RBAC, Json, Server, role_objects
-from training_platform.resources.admission.jobs import PODSET_LABEL, JobKind, queued_operator_jobs
-from training_platform.resources.admission.policy import API_VERSION
-from training_platform.resources.operators.charts import OPERATORS
+from training_platform.resources.admission import API_VERSION, PODSET_LABEL, JobKind, queued_operator_jobs
+from training_platform.resources.operators import OPERATORS
 from training_platform.resources.tenancy import rules_of
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]

@@ -13,7 +13,7 @@ from tests.kube.queues import ENVIRONMENT, Json, Queues, planned, stacks, until
 from training_platform.checks.comparison.refusals import placed_flavors
 from training_platform.config.model.node_pool import BLOCK_LEVELS
 from training_platform.config.workspace import Workspace
-from training_platform.resources.kueue.configuration import configuration
+from training_platform.resources.kueue import configuration
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 

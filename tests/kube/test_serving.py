@@ -11,12 +11,12 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 import pytest
 
-from modules.serving.metrics_adapter import MetricsAdapter, MetricsAdapterArgs
+from modules.serving import MetricsAdapter, MetricsAdapterArgs
 from tests.kube.clusters import KINDS, kueue_cluster
 from tests.kube.metrics_api import MetricsApi
 from tests.kube.queues import PATHS, Json, Queues, until
 from training_platform.checks.planning.recorder import record
-from training_platform.resources.kueue.configuration import configuration
+from training_platform.resources.kueue import configuration
 from training_platform.resources.scope import Scope
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]

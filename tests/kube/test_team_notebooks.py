@@ -12,8 +12,8 @@ import pytest
 from tests.kube.clusters import kueue_cluster
 from tests.kube.queues import HOMES, Json, Queues, until
 from training_platform.config.model.workloads import Notebooks
-from training_platform.resources.jupyterhub.profiles import in_namespace
-from training_platform.resources.kueue.configuration import configuration
+from training_platform.resources.kueue import configuration
+from training_platform.resources.notebooks import in_namespace
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 

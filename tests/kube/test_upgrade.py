@@ -22,7 +22,7 @@ from tests.kube.test_jobs_admitted import case, lab, node
 from tests.kube.test_pathways import JOBSETS, Heads
 from training_platform.jobs.gke.jobset import jobset as rendered
 from training_platform.jobs.naming import as_run
-from training_platform.resources.kueue.configuration import configuration
+from training_platform.resources.kueue import configuration
 from training_platform.sandbox.kubernetes.api_servers import Access, ControlPlanes
 from training_platform.sandbox.kubernetes.controllers import Controllers
 from training_platform.sandbox.kubernetes.definitions import read_definitions

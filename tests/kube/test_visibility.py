@@ -18,7 +18,7 @@ from tests.kube.queues import Queues, until
 from training_platform.clients.kubernetes_api import ClusterApi, connect
 from training_platform.jobs.runs.state import Run
 from training_platform.jobs.runs.why_on_gke import Seen, why
-from training_platform.resources.kueue.configuration import configuration
+from training_platform.resources.kueue import configuration
 from training_platform.sandbox.kubernetes import controllers
 from training_platform.sandbox.kubernetes.api_servers import free_port
 from training_platform.sandbox.kubernetes.controllers import Ports, Start, start

@@ -12,29 +12,19 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 import pytest
 
-from modules.filestore.storage_class import FilestoreClass
-from modules.filestore.volume import FilestoreVolume, FilestoreVolumeArgs
-from modules.gke.cluster import ExistingCluster, ExistingClusterArgs
-from modules.gke.compute_class import ComputeClasses, ComputeClassesArgs
-from modules.gke.gpu_direct import GpuDirect, GpuDirectArgs
-from modules.gke.workload_policies import WorkloadPolicies
-from modules.jobset.install import JobSet, JobSetArgs
-from modules.jupyterhub.team import TeamNotebooks, TeamNotebooksArgs
-from modules.kueue.flavors import Flavors, FlavorsArgs
-from modules.kueue.install import Kueue, KueueArgs
-from modules.kueue.queues import TeamQueues, TeamQueuesArgs
-from modules.monitoring.dashboards import Dashboards
-from modules.network.gpu_networks import GpuNetworks, GpuNetworksArgs
-from modules.network.vertex_attachment import VertexAttachment, VertexAttachmentArgs
-from modules.operators.install import Operator, OperatorArgs
-from modules.operators.launch_agent import LaunchAgent, LaunchAgentArgs
-from modules.serving.model_server import ModelServer, ModelServerArgs
-from modules.storage.data_sets import DataDisk, DataVolume, DataVolumeArgs
-from modules.storage.lustre import LustreInstance, LustreInstanceArgs
-from modules.tenancy.admission import Admission, AdmissionArgs
-from modules.tenancy.namespace import TeamNamespace, TeamNamespaceArgs
-from modules.vertex.metadata_store import MetadataStore
-from modules.vertex.workbench import Workbench, WorkbenchArgs
+from modules.controllers import JobSet, JobSetArgs, Kueue, KueueArgs, Operator, OperatorArgs
+from modules.gke import ExistingCluster, ExistingClusterArgs, WorkloadPolicies
+from modules.gpu_direct import GpuDirect, GpuDirectArgs
+from modules.jupyterhub import TeamNotebooks, TeamNotebooksArgs
+from modules.launch_agent import LaunchAgent, LaunchAgentArgs
+from modules.monitoring import Dashboards
+from modules.network import GpuNetworks, GpuNetworksArgs
+from modules.queues import ComputeClasses, ComputeClassesArgs, Flavors, FlavorsArgs, TeamQueues, TeamQueuesArgs
+from modules.serving import ModelServer, ModelServerArgs
+from modules.storage import LustreInstance, LustreInstanceArgs
+from modules.tenancy import Admission, AdmissionArgs, TeamNamespace, TeamNamespaceArgs
+from modules.vertex import MetadataStore, VertexAttachment, VertexAttachmentArgs, Workbench, WorkbenchArgs
+from modules.volumes import DataDisk, DataVolume, DataVolumeArgs, FilestoreClass, FilestoreVolume, FilestoreVolumeArgs
 from tests.places import ROOT
 from training_platform.checks.planning.recorder import record
 from training_platform.config.gpu_fabric import gpu_fabrics
@@ -45,9 +35,9 @@ from training_platform.config.model.team import Team, WorkbenchSpec
 from training_platform.config.model.workloads import LaunchSpec, Notebooks, ServerSpec
 from training_platform.config.pools import cluster_pools, flavors
 from training_platform.resources.environment_outputs import SubnetOutputs
-from training_platform.resources.filestore.classes import storage_class
-from training_platform.resources.gke.workload_policies import workload_policies
-from training_platform.resources.monitoring.dashboards import platform_dashboard
+from training_platform.resources.filestore import storage_class
+from training_platform.resources.monitoring import platform_dashboard
+from training_platform.resources.node_pools import workload_policies
 from training_platform.resources.scope import Scope
 
 SCOPE = Scope(

@@ -6,7 +6,7 @@ from datetime import date
 import pulumi
 import pytest
 
-from modules.helm import ChartRef, chart_ref, install
+from modules.kubernetes_objects import ChartRef, chart_ref, install
 from training_platform.catalog.types import Chart
 from training_platform.checks.planning.recorder import record
 from training_platform.config.model.environment import ChartOverride

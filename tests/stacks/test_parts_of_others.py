@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from modules.project.service_agents import HOST_ROLES
+from modules.project import HOST_ROLES
 from tests.places import ROOT
 from tests.stacks.test_reach import planned
 from training_platform.checks.cost import stack_cost
@@ -21,7 +21,7 @@ from training_platform.config.model.stack import parse_stack
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import Workspace, cross_check
 from training_platform.quota.demand import stack_demand
-from training_platform.resources.gke.cluster import cluster_name
+from training_platform.resources.gke import cluster_name
 from training_platform.resources.model import planned_of_model
 from training_platform.resources.scope import environment_scope
 

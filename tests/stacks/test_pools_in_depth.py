@@ -20,7 +20,7 @@ from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import Workspace, cross_check
 from training_platform.quota.demand import stack_demand
-from training_platform.resources.gke.cluster import maintenance_policy
+from training_platform.resources.gke import maintenance_policy
 from training_platform.rules import evaluate, program, views_of_model, views_of_plan
 from training_platform.views.program import ObjectView
 from training_platform.views.view import View

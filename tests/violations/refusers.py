@@ -18,7 +18,7 @@ import httpx
 from google.protobuf import struct_pb2
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
-from training_platform.resources.kueue.configuration import configuration
+from training_platform.resources.kueue import configuration
 from training_platform.sandbox.kubernetes.api_servers import ControlPlanes
 from training_platform.sandbox.kubernetes.controllers import Controllers, find_binaries
 from training_platform.sandbox.kubernetes.definitions import read_definitions

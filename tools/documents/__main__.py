@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tools.documents import by_hand, google, kubernetes, provider_schemas
 from tools.documents.shapes import write, write_rows
-from training_platform.resources.rest.fields import paths
+from training_platform.resources.rest import paths
 from training_platform.rules.documents.openapi import KindReader, Shapes
 
 TARGET = Path(__file__).parents[2] / "training_platform" / "rules" / "documents"

@@ -14,7 +14,7 @@ from pulumi import _types
 from tools.documents.prose import said
 from tools.documents.provider import Block, block, resource
 from training_platform.catalog.reading import table
-from training_platform.resources.rest.fields import Field, field_of, paths, root, values_of
+from training_platform.resources.rest import Field, field_of, paths, root, values_of
 from training_platform.rules.documents.openapi import Shape, Shapes, counts, limits
 
 Json = Mapping[str, Any]

@@ -18,7 +18,7 @@ from training_platform.adopt.stack_text import stack_text
 from training_platform.clients.project_contents import Contents
 from training_platform.config.model.environment import Environment
 from training_platform.config.pools import flavors
-from training_platform.resources.gke.system_pool import POOL_NAME
+from training_platform.resources.node_pools import POOL_NAME
 from training_platform.resources.planned import KUBERNETES_PROVIDER, Planned
 from training_platform.resources.register import CLUSTER, KUBERNETES, SUBNETWORK
 

@@ -22,7 +22,7 @@ from training_platform.clients.kubernetes_api import (
     connect,
 )
 from training_platform.clients.project_contents import Contents
-from training_platform.resources.gke.control_plane import context_name
+from training_platform.resources.gke import context_name
 from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.register import CLUSTER
 

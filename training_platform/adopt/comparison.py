@@ -12,8 +12,7 @@ from training_platform.catalog.reading import table
 from training_platform.catalog.replacements import covers, forces
 from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.resources.register import DASHBOARD
-from training_platform.resources.rest.bodies import PLACES, Key, body_of, leaves
-from training_platform.resources.rest.fields import Field, field_of, root
+from training_platform.resources.rest import PLACES, Field, Key, body_of, field_of, leaves, root
 from training_platform.sandbox.cloud.resources.model import fill_in
 
 Json = Mapping[str, Any]

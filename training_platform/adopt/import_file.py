@@ -15,8 +15,7 @@ from training_platform.resources.register import (
     NODE_POOL,
     labels_path,
 )
-from training_platform.resources.rest.bodies import PLACES
-from training_platform.resources.rest.fields import field_of, root
+from training_platform.resources.rest import PLACES, field_of, root
 
 Key = tuple[str, str]
 

@@ -12,7 +12,7 @@ from training_platform.clients.project_contents import ENABLED_APIS, POLICY, Con
 from training_platform.resources import register
 from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.resources.register import REGISTER
-from training_platform.resources.rest.bodies import leaves
+from training_platform.resources.rest import leaves
 
 _SERVICES = "servicenetworking-googleapis-com"  # the peering of private service access
 # What tells things apart whose names the program leaves to Pulumi, or Google Cloud chooses.

@@ -11,7 +11,7 @@ from training_platform.adopt.comparison import TABLE, Difference
 from training_platform.adopt.matches import Match
 from training_platform.adopt.sections.values import at
 from training_platform.clients.project_contents import Contents
-from training_platform.resources.gke.control_plane import kubeconfig
+from training_platform.resources.gke import kubeconfig
 from training_platform.resources.planned import KUBERNETES_PROVIDER, UNKNOWN, Planned
 from training_platform.resources.register import (
     CLUSTER,

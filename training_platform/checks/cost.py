@@ -12,7 +12,7 @@ from training_platform.config.model.environment import Environment
 from training_platform.config.model.storage import DataSetSpec
 from training_platform.config.model.team import Team
 from training_platform.config.pools import ExpandedPool, pools
-from training_platform.resources.filestore.classes import most_gib
+from training_platform.resources.filestore import most_gib
 
 
 def stack_cost(section: Environment | Team, book: PriceBook = LIST) -> Cost:

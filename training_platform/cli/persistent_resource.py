@@ -101,7 +101,7 @@ def _client(
     scope: Scope, name: str, spec: PersistentResourceSpec, local_cloud: str | None
 ) -> tuple[PersistentResources, str]:
     from training_platform.clients.google_services import PersistentResources
-    from training_platform.resources.cloud_names import persistent_resource_id
+    from training_platform.resources.scope import persistent_resource_id
 
     endpoint = local_endpoint(local_cloud, "aiplatform")
     return PersistentResources(scope.project, spec.region, endpoint), persistent_resource_id(scope, name)

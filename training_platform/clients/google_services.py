@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from training_platform.clients.google_api import GoogleApi, GoogleError, Json
-from training_platform.resources.gke.control_plane import cluster_identifier
-from training_platform.resources.storage import lustre
+from training_platform.resources import storage
+from training_platform.resources.gke import cluster_identifier
 
 CUSTOM_JOBS: Final = "customJobs"
 TUNING_JOBS: Final = "hyperparameterTuningJobs"
@@ -129,4 +129,4 @@ def lustre_address(project: str, location: str, instance: str, endpoint: str | N
     body = api.call("GET", f"projects/{project}/locations/{location}/instances/{instance}")
     if not body.get("mountPoint"):
         raise GoogleError(f"Managed Lustre instance {instance} in {location} has no address yet; wait for it.")
-    return lustre.address(body["mountPoint"])
+    return storage.lustre_address(body["mountPoint"])

@@ -22,7 +22,7 @@ from training_platform.config.model.storage import DataSetSpec
 from training_platform.config.names import data_variable
 from training_platform.jobs.model import Mount, PythonSource
 from training_platform.jobs.resolve import ResolvedJob
-from training_platform.resources.cloud_names import bucket_id, secret_id
+from training_platform.resources.scope import bucket_id, secret_id
 
 OUTPUT_VARIABLE = "OUTPUT_URI"
 PROFILE_VARIABLE = "PROFILE_URI"

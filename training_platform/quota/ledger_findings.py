@@ -14,8 +14,8 @@ from training_platform.quota.ledger import CapacityLine, FileLine, Held, Line, P
 from training_platform.quota.quota_ids import is_guess
 from training_platform.quota.requests import request_findings
 from training_platform.quota.snapshot import FOLDER
-from training_platform.resources.jupyterhub.findings import notebook_findings
-from training_platform.resources.serving.findings import serving_findings
+from training_platform.resources.notebooks import notebook_findings
+from training_platform.resources.serving import serving_findings
 
 MOST_NAMED = 4  # holders that a message names; the rest is summed up
 _PULL = "training-platform quota pull"

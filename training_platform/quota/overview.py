@@ -28,7 +28,7 @@ from training_platform.quota.ledger import (
 )
 from training_platform.quota.requests import requested
 from training_platform.quota.snapshot import FRESH_DAYS, read_snapshots
-from training_platform.resources.serving.server import most_chips
+from training_platform.resources.serving import most_chips
 
 PLATFORM = "platform"
 """Whose a charge is that an environment's stack makes."""

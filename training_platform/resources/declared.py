@@ -9,7 +9,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 from training_platform.resources.planned import UNKNOWN, Planned, Shared
 from training_platform.resources.register import KUBERNETES
-from training_platform.resources.spelling import MAP_FIELDS, NAMES
+from training_platform.resources.scope import Scope
 
 
 @dataclass(frozen=True)
@@ -151,3 +151,43 @@ def _map(value: Any, after: set[tuple[str, str]]) -> Any:
     if _PLAIN_TYPES.issuperset(map(type, value.values())):
         return value
     return {key: _wire(item, after) for key, item in value.items() if item is not None}
+
+
+# Inputs that are maps: their keys are users', and go as they are.
+MAP_FIELDS = frozenset(
+    {
+        "dimensions",
+        "label_extractors",
+        "labels",
+        "metadata",
+        "resource_labels",
+        "resource_manager_tags",
+        "sysctls",
+        "user_labels",
+    }
+)
+
+
+class _Names(dict[str, str]):
+    """Names as the wire has them, each worked out once."""
+
+    def __missing__(self, name: str) -> str:
+        self[name] = camel_case(name)
+        return self[name]
+
+
+def camel_case(name: str) -> str:
+    """Return a name as the wire has it."""
+    first, *others = name.split("_")
+    return first + "".join(other[:1].upper() + other[1:] for other in others)
+
+
+NAMES = _Names()
+
+
+def kubernetes_object(type_: str, logical_name: str, scope: Scope, name: str, spec: dict[str, Any]) -> Declared:
+    """Return an object; its name is explicit, since people, jobs or other objects refer to it."""
+    _, api_version, kind = type_.split(":")
+    metadata = {"name": name, "labels": scope.kubernetes_labels}
+    inputs = {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec}
+    return Declared(type=type_, name=logical_name, inputs=inputs)

@@ -11,41 +11,47 @@ from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.environment import Environment
 from training_platform.config.names import cpu_pool_name
 from training_platform.config.pools import Flavor, cluster_pools
-from training_platform.resources.budget import budget_resources
+from training_platform.resources.compute_classes import compute_classes
+from training_platform.resources.data_sets import data_disk, reads_lustre
 from training_platform.resources.declared import Declared, Later
-from training_platform.resources.filestore.backups import backup_association, backup_plan, backup_vault
-from training_platform.resources.filestore.classes import cluster_classes
-from training_platform.resources.filestore.instance import filestore_instance, filestore_snapshots
-from training_platform.resources.gke.accounts import node_account, node_roles
-from training_platform.resources.gke.cluster import cluster_name, gke_cluster
-from training_platform.resources.gke.compute_class import compute_classes
-from training_platform.resources.gke.node_pool import PoolPlace, accelerator_pools
-from training_platform.resources.gke.system_pool import cpu_pool
-from training_platform.resources.gke.workload_policies import workload_policies
-from training_platform.resources.kueue.quota_objects import cohort_objects, flavor_object, topology_objects
-from training_platform.resources.monitoring.alerts import alert_policies, email_channels
-from training_platform.resources.network.cluster_subnet import cluster_subnet, existing_subnet, webhook_firewall
-from training_platform.resources.network.google_apis import DOMAINS, api_records, api_zone, entrance
-from training_platform.resources.network.gpu_networks import gpu_firewall, gpu_nics, gpu_subnet, gpu_vpc
-from training_platform.resources.network.network import (
+from training_platform.resources.filestore import (
+    backup_association,
+    backup_plan,
+    backup_vault,
+    cluster_classes,
+    filestore_instance,
+    filestore_snapshots,
+)
+from training_platform.resources.gke import cluster_name, gke_cluster, node_account, node_roles
+from training_platform.resources.gpu_direct import gpu_firewall, gpu_nics, gpu_subnet, gpu_vpc
+from training_platform.resources.kueue import cohort_objects, flavor_object, topology_objects
+from training_platform.resources.monitoring import alert_policies, budget_resources, email_channels
+from training_platform.resources.network import (
+    DOMAINS,
+    api_records,
+    api_zone,
+    attachment_subnet,
+    cluster_subnet,
+    entrance,
     existing_network,
     existing_network_name,
+    existing_subnet,
     nat,
     nat_addresses,
+    network_attachment,
     network_name,
     network_project,
     router,
     service_connection,
     services_range,
     vpc,
+    webhook_firewall,
 )
-from training_platform.resources.network.vertex_attachment import attachment_subnet, network_attachment
+from training_platform.resources.node_pools import PoolPlace, accelerator_pools, cpu_pool, workload_policies
 from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.scope import Scope, environment_scope
-from training_platform.resources.storage.data_sets import data_disk, reads_lustre
-from training_platform.resources.storage.images import image_repository
-from training_platform.resources.storage.lustre import lustre_firewall, lustre_instance
-from training_platform.resources.vertex.metadata_store import metadata_store
+from training_platform.resources.storage import image_repository, lustre_firewall, lustre_instance
+from training_platform.resources.vertex import metadata_store
 
 
 def environment_resources(

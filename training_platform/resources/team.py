@@ -8,16 +8,13 @@ from training_platform.config.model.environment import Environment
 from training_platform.config.model.team import Team
 from training_platform.config.names import declared_name
 from training_platform.config.pools import Flavor
-from training_platform.resources.budget import budget_resources
 from training_platform.resources.declared import Declared
-from training_platform.resources.kueue.quota_objects import queue_object
+from training_platform.resources.kueue import queue_object
+from training_platform.resources.monitoring import budget_resources
 from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.scope import team_scope
-from training_platform.resources.storage.bucket import team_bucket
-from training_platform.resources.storage.secret import team_secret
-from training_platform.resources.vertex.persistent_resource import persistent_resource
-from training_platform.resources.vertex.tensorboard import tensorboard
-from training_platform.resources.vertex.workbench import workbench
+from training_platform.resources.storage import team_bucket, team_secret
+from training_platform.resources.vertex import persistent_resource, tensorboard, workbench
 
 
 def team_resources(

@@ -11,7 +11,7 @@ from training_platform.catalog.locations import nearest_first, region_of
 from training_platform.catalog.nearest import find_nearest
 from training_platform.catalog.types import MachineType
 from training_platform.config.reading.section import enumeration
-from training_platform.resources.vertex.machines import unlisted_region
+from training_platform.resources.vertex import unlisted_region
 from training_platform.rules.gke.nodes import listed, where_offered
 from training_platform.rules.registry import Draft, finding, rule
 from training_platform.views.vertex import PersistentPoolView, WorkbenchView

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from training_platform.resources.filestore.classes import LOCATION, MOST
+from training_platform.resources.filestore import LOCATION, MOST
 from training_platform.resources.register import (
     BUCKET,
     CLUSTER,

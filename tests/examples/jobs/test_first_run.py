@@ -22,8 +22,7 @@ from tests.training_platform.jobs.runs.test_runs_on_vertex import replica
 from tests.training_platform.jobs.runs.vertex_cloud import Cloud
 from training_platform.cli.main import app
 from training_platform.config.workspace import read_workspace
-from training_platform.resources.cloud_names import persistent_resource_id
-from training_platform.resources.scope import team_scope
+from training_platform.resources.scope import persistent_resource_id, team_scope
 from training_platform.sandbox.cloud.http.server import serve
 
 pytestmark = pytest.mark.filterwarnings("ignore:You are using a Python version:FutureWarning")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from modules.cloudquota.requests import QuotaRequests, QuotaRequestsArgs
+from modules.project import QuotaRequests, QuotaRequestsArgs
 from training_platform.checks.planning.recorder import Plan, record
 from training_platform.config.model.environment import QuotaRequest
 from training_platform.config.model.stack import Stack, parse_stack

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from modules.filestore.instance import FilestoreInstance, FilestoreInstanceArgs
-from modules.network.network import Network, NetworkArgs
+from modules.network import Network, NetworkArgs
+from modules.storage import FilestoreInstance, FilestoreInstanceArgs
 from training_platform.checks.planning.recorder import Plan, record
 from training_platform.config.model.storage import FilestoreSpec
 from training_platform.resources import register

@@ -6,17 +6,13 @@ import pulumi
 import pytest
 from pulumi_gcp.filestore import outputs
 
-from modules.filestore.instance import (
-    FilestoreInstance,
-    FilestoreInstanceArgs,
-    first_address,
-)
+from modules.storage import FilestoreInstance, FilestoreInstanceArgs, first_address
 from training_platform.checks.planning import recorder
 from training_platform.checks.planning.recorder import Plan, Recorder, record
 from training_platform.config.data_sets import reaches
 from training_platform.config.model.cluster import ClusterSpec, SubnetSpec
 from training_platform.config.model.storage import FilestoreSpec
-from training_platform.resources.filestore.instance import instance_name
+from training_platform.resources.filestore import instance_name
 from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.scope import Scope
 

@@ -8,7 +8,7 @@ import pulumi_kubernetes as kubernetes
 import pytest
 import yaml
 
-from modules.filestore.storage_class import FilestoreClass
+from modules.volumes import FilestoreClass
 from tests.demand_of_model import model_demand
 from tests.stacks.test_reach import ENVIRONMENT, TEAM, planned
 from training_platform.catalog import FILESTORE_TIERS
@@ -25,7 +25,7 @@ from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import Workspace
 from training_platform.quota.demand import demand_of_views
 from training_platform.quota.ledger import file_ledger
-from training_platform.resources.filestore.classes import claim_limits, class_tiers, most_gib, storage_class, tier_class
+from training_platform.resources.filestore import claim_limits, class_tiers, most_gib, storage_class, tier_class
 from training_platform.resources.scope import Scope
 from training_platform.rules import views_of_plan
 

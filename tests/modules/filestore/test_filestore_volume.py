@@ -6,7 +6,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 import pytest
 
-from modules.filestore.volume import FilestoreVolume, FilestoreVolumeArgs
+from modules.volumes import FilestoreVolume, FilestoreVolumeArgs
 from training_platform.checks.planning.recorder import Plan, record
 from training_platform.config.model.storage import FilestoreSpec
 from training_platform.resources.planned import UNKNOWN

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from modules.gke.node_pool import AcceleratorPool, AcceleratorPoolArgs
-from modules.gke.service_account import NodeServiceAccount, NodeServiceAccountArgs
+from modules.gke import AcceleratorPool, AcceleratorPoolArgs, NodeServiceAccount, NodeServiceAccountArgs
 from training_platform.checks.planning.recorder import Plan, record
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.pools import cluster_pools

@@ -7,12 +7,11 @@ from collections.abc import Callable
 import pulumi
 import pytest
 
-from modules.gke.node_pool import AcceleratorPool, AcceleratorPoolArgs
-from modules.gke.service_account import NodeServiceAccount, NodeServiceAccountArgs
+from modules.gke import AcceleratorPool, AcceleratorPoolArgs, NodeServiceAccount, NodeServiceAccountArgs
 from training_platform.checks.planning.recorder import Plan
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.pools import cluster_pools
-from training_platform.resources.gke.node_pool import node_pool_name
+from training_platform.resources.node_pools import node_pool_name
 from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.resources.scope import Scope
 

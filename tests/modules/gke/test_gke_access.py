@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from modules.gke.access import ClusterAccess, ClusterAccessArgs, member_key
+from modules.gke import ClusterAccess, ClusterAccessArgs, member_key
 from training_platform.checks.planning.recorder import Plan
 from training_platform.resources.scope import Scope
 

@@ -11,8 +11,7 @@ import pulumi
 import pytest
 from pulumi_gcp import container
 
-from modules.gke.cluster import GkeCluster, GkeClusterArgs, dns_endpoint
-from modules.gke.service_account import NodeServiceAccount, NodeServiceAccountArgs
+from modules.gke import GkeCluster, GkeClusterArgs, NodeServiceAccount, NodeServiceAccountArgs, dns_endpoint
 from training_platform.checks.planning.recorder import Plan
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.node_pool import SystemPoolSpec

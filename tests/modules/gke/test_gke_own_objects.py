@@ -15,7 +15,7 @@ import pytest
 from tests.stacks.test_pools_in_depth import NATURES, PARAMETERS, plan_of, stack_of
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.pools import cluster_pools
-from training_platform.resources.gke.compute_class import compute_class
+from training_platform.resources.compute_classes import compute_class
 from training_platform.resources.planned import Planned
 from training_platform.rules.documents.problems import Problem
 from training_platform.rules.documents.shapes import check_of

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from modules.gke.service_account import NodeServiceAccount, NodeServiceAccountArgs
+from modules.gke import NodeServiceAccount, NodeServiceAccountArgs
 from training_platform.checks.planning.recorder import Plan
 from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.scope import Scope

@@ -12,9 +12,9 @@ import pulumi_kubernetes as kubernetes
 import pytest
 from pulumi_gcp import compute
 
-from modules.gke.kubernetes_provider import cluster_provider
+from modules.kubernetes_objects import cluster_provider
 from training_platform.checks.planning.recorder import Plan
-from training_platform.resources.gke.control_plane import kubeconfig
+from training_platform.resources.gke import kubeconfig
 from training_platform.resources.planned import UNKNOWN
 
 Deploy = Callable[[Callable[[], object]], Plan]

@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from modules.gke.service_account import NodeServiceAccount, NodeServiceAccountArgs
-from modules.gke.system_pool import SystemPool, SystemPoolArgs
+from modules.gke import NodeServiceAccount, NodeServiceAccountArgs, SystemPool, SystemPoolArgs
 from training_platform.checks.planning.recorder import Plan
 from training_platform.config.model.node_pool import PathwaysPoolSpec, SystemPoolSpec
-from training_platform.resources.gke.system_pool import initial_nodes_per_zone
+from training_platform.resources.node_pools import initial_nodes_per_zone
 from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.resources.scope import Scope
 

@@ -11,10 +11,10 @@ from pulumi_gcp import container
 from training_platform.checks.planning.recorder import Plan
 from training_platform.config.model.cluster import AutoProvisioningSpec, ClusterSpec
 from training_platform.config.pools import cluster_pools
+from training_platform.resources.compute_classes import compute_class
 from training_platform.resources.declared import without_none
-from training_platform.resources.gke.auto_provisioning import cluster_autoscaling
-from training_platform.resources.gke.compute_class import compute_class
-from training_platform.resources.gke.consumption import class_taints
+from training_platform.resources.gke import cluster_autoscaling
+from training_platform.resources.node_pools import class_taints
 from training_platform.resources.planned import Planned
 
 KEY = "compute.googleapis.com/reservation-name"

@@ -3,11 +3,11 @@ from __future__ import annotations
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from modules.jobset.install import JobSet, JobSetArgs
+from modules.controllers import JobSet, JobSetArgs
 from training_platform.catalog import CHARTS
 from training_platform.checks.planning.recorder import record
 from training_platform.config.model.environment import ChartOverride
-from training_platform.resources.operators.jobset import POD_LABELS, values
+from training_platform.resources.operators import POD_LABELS, jobset_values
 from training_platform.resources.planned import Planned
 
 
@@ -39,7 +39,7 @@ def test_a_stack_file_picks_another_version() -> None:
 
 
 def test_a_node_may_be_drained_while_a_replica_answers_the_webhooks() -> None:
-    controller = values()["controller"]
+    controller = jobset_values()["controller"]
 
     assert controller["replicas"] == 2
     assert controller["leaderElection"] == {"enable": True}
@@ -49,5 +49,5 @@ def test_a_node_may_be_drained_while_a_replica_answers_the_webhooks() -> None:
 
 
 def test_nothing_that_is_not_in_the_cluster_is_asked_for() -> None:
-    assert values()["prometheus"] == {"enable": False}
-    assert values()["certManager"] == {"enable": False}
+    assert jobset_values()["prometheus"] == {"enable": False}
+    assert jobset_values()["certManager"] == {"enable": False}

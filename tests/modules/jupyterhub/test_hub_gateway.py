@@ -8,12 +8,12 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 import pytest
 
-from modules.jupyterhub.gateway import HubGateway, HubGatewayArgs
+from modules.jupyterhub import HubGateway, HubGatewayArgs
 from training_platform.checks.planning.recorder import Plan, record
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.workloads import Notebooks
-from training_platform.resources.gke.cluster import gke_cluster
-from training_platform.resources.jupyterhub.values import values
+from training_platform.resources.gke import gke_cluster
+from training_platform.resources.jupyterhub import hub_values
 from training_platform.resources.scope import Scope
 
 Section = Callable[..., Notebooks]
@@ -81,7 +81,7 @@ def test_a_gateway_without_a_host_is_refused() -> None:
 def test_without_a_gateway_the_hub_stays_inside(notebooks: Section) -> None:
     cluster = ClusterSpec.model_validate(PLACE)
 
-    assert values("main", cluster, notebooks(), "homes")["proxy"]["service"]["type"] == "ClusterIP"
+    assert hub_values("main", cluster, notebooks(), "homes")["proxy"]["service"]["type"] == "ClusterIP"
 
 
 def test_the_port_of_the_health_check_is_said_as_its_definition_wants(plan: Plan) -> None:

@@ -15,9 +15,9 @@ import pytest
 
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.workloads import Notebooks
-from training_platform.resources.jupyterhub.programs import hub as program
-from training_platform.resources.jupyterhub.values import HubSecret, values
-from training_platform.resources.storage.data_sets import NotebookData
+from training_platform.resources import hub_program as program
+from training_platform.resources.data_sets import NotebookData
+from training_platform.resources.jupyterhub import HubSecret, hub_values
 
 Build = Callable[..., ClusterSpec]
 Section = Callable[..., Notebooks]
@@ -52,14 +52,14 @@ def named(user: str) -> Any:
 
 
 def test_only_people_of_a_team_see_its_profiles(cluster: Build, section: Notebooks) -> None:
-    config = loaded(values("main", cluster(gpus=GPUS), section, "homes"), plain())
+    config = loaded(hub_values("main", cluster(gpus=GPUS), section, "homes"), plain())
 
     seen = {user: [each["slug"] for each in config.KubeSpawner.profile_list(named(user))] for user in ("ada", "eve")}
     assert seen == {"ada": ["cpu", "team-vision-pool-gpus"], "eve": ["cpu"]}
 
 
 def test_notebooks_of_other_namespaces_find_the_hub(cluster: Build, section: Notebooks) -> None:
-    config = loaded(values("main", cluster(gpus=GPUS), section, "homes"), plain())
+    config = loaded(hub_values("main", cluster(gpus=GPUS), section, "homes"), plain())
 
     assert config.JupyterHub.hub_connect_url == "http://hub.jupyterhub:8081"
     assert not hasattr(config.GoogleOAuthenticator, "client_secret")  # that of the environment stays
@@ -99,7 +99,7 @@ def test_the_oauth_secret_is_read_from_secret_manager_by_the_hubs_account(
     monkeypatch.setattr(program, "TOKEN_URL", f"{url}/token")
     monkeypatch.setattr(program, "SECRETS", url)
     config = plain()
-    custom = values("main", cluster(gpus=GPUS), section, "homes", secret=SECRET)["custom"]
+    custom = hub_values("main", cluster(gpus=GPUS), section, "homes", secret=SECRET)["custom"]
 
     program.configure(config, [], custom)
 
@@ -116,7 +116,7 @@ def test_kubespawner_makes_the_teams_pod_of_a_profile(
     for name in ("load_config", "shared_client"):  # there is no cluster
         monkeypatch.setattr(kubespawner, name, lambda *_args, **_settings: None)
     data = {"images": NotebookData(bucket="example-images")}
-    found = values(
+    found = hub_values(
         "main", cluster(gpus=GPUS), section, "homes", team_data={"vision": data}, environment_data=("images", "disk")
     )
     config = loaded(found, Config())

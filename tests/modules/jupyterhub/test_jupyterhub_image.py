@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from training_platform.catalog import IMAGES
-from training_platform.resources.jupyterhub.image import ImageName, split_image
+from training_platform.resources.jupyterhub import ImageName, split_image
 
 
 @pytest.mark.parametrize(

@@ -8,15 +8,15 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 import pytest
 
-from modules.jupyterhub.install import JupyterHub, JupyterHubArgs
+from modules.jupyterhub import JupyterHub, JupyterHubArgs
 from training_platform.catalog import CHARTS, IMAGES
 from training_platform.checks.planning.recorder import Plan, record
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.environment import ChartOverride
 from training_platform.config.model.workloads import Notebooks
-from training_platform.resources.jupyterhub.values import values
+from training_platform.resources.data_sets import NotebookData
+from training_platform.resources.jupyterhub import hub_values
 from training_platform.resources.scope import Scope
-from training_platform.resources.storage.data_sets import NotebookData
 
 RELEASE = "kubernetes:helm.sh/v3:Release"
 NAMESPACE = "kubernetes:core/v1:Namespace"
@@ -64,7 +64,7 @@ def test_an_account_reads_the_buckets_that_notebooks_of_everybody_mount(
 
 @pytest.fixture
 def found(cluster: Build, notebooks: Section) -> Any:
-    return values("main", cluster(), notebooks(), "homes")
+    return hub_values("main", cluster(), notebooks(), "homes")
 
 
 def test_the_chart_is_the_catalogues(scope: Scope, cluster: Build, notebooks: Section) -> None:
@@ -122,7 +122,7 @@ def test_only_accounts_of_the_domain_sign_in_through_google(found: Any) -> None:
 
 def test_the_client_secret_is_named_and_not_written(cluster: Build, notebooks: Section) -> None:
     other = notebooks(oauth_secret={"name": "sign-in", "key": "google"})
-    env = values("main", cluster(), other, "homes")["hub"]["extraEnv"]
+    env = hub_values("main", cluster(), other, "homes")["hub"]["extraEnv"]
 
     assert env == {"OAUTH_CLIENT_SECRET": {"valueFrom": {"secretKeyRef": {"name": "sign-in", "key": "google"}}}}
 
@@ -155,8 +155,8 @@ def test_neither_scheduler_nor_pullers_of_the_chart_run(found: Any) -> None:
 
 
 def test_the_image_is_the_catalogues_unless_the_stack_names_one(cluster: Build, notebooks: Section) -> None:
-    ours = values("main", cluster(), notebooks(image="r.example.com:443/lab@sha256:12ab"), "homes")["singleuser"]
-    default = values("main", cluster(), notebooks(), "homes")["singleuser"]
+    ours = hub_values("main", cluster(), notebooks(image="r.example.com:443/lab@sha256:12ab"), "homes")["singleuser"]
+    default = hub_values("main", cluster(), notebooks(), "homes")["singleuser"]
 
     assert ours["image"] == {"name": "r.example.com:443/lab@sha256", "tag": "12ab"}
     assert ours["initContainers"][0]["image"] == "r.example.com:443/lab@sha256:12ab"

@@ -11,7 +11,7 @@ from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.workloads import Notebooks
 from training_platform.config.pools import FLAVOR_LABEL, flavors
 from training_platform.quota.ledger import CapacityLine
-from training_platform.resources.jupyterhub.profiles import Profile, profiles
+from training_platform.resources.notebooks import Profile, profiles
 
 Build = Callable[..., ClusterSpec]
 Section = Callable[..., Notebooks]

@@ -12,7 +12,7 @@ from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.queues import Share
 from training_platform.config.model.team import Team
 from training_platform.config.pools import Flavor
-from training_platform.resources.kueue import objects
+from training_platform.resources import kueue
 from training_platform.sandbox.kubernetes.definitions import CrdSchema, load_crds
 
 Build = Callable[..., ClusterSpec]
@@ -24,7 +24,7 @@ def cluster_queue(
     name: str, shares: Mapping[str, Share], flavors: Mapping[str, Flavor], **fields: object
 ) -> dict[str, Any]:
     """Return the ClusterQueue of a team with these shares in the cluster ``main``."""
-    return objects.cluster_queue(team_of(name, {"main": dict(shares)}, **fields), "main", flavors)
+    return kueue.cluster_queue(team_of(name, {"main": dict(shares)}, **fields), "main", flavors)
 
 
 def team_of(name: str, shares: Mapping[str, Mapping[str, Share]], **fields: object) -> Team:

@@ -10,8 +10,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 import pytest
 
-from modules.kueue.flavors import Flavors, FlavorsArgs
-from modules.kueue.queues import TeamQueues, TeamQueuesArgs
+from modules.queues import Flavors, FlavorsArgs, TeamQueues, TeamQueuesArgs
 from tests.modules.kueue.conftest import team_of
 from tests.places import ORGANISATION
 from training_platform.checks.planning.recorder import Plan, record

@@ -8,12 +8,7 @@ import pytest
 import yaml
 
 from training_platform.config.model.capacity import Capacity
-from training_platform.resources.kueue.configuration import (
-    PODS_READY_MINUTES,
-    UNCOUNTED,
-    configuration,
-    configuration_text,
-)
+from training_platform.resources.kueue import PODS_READY_MINUTES, UNCOUNTED, configuration, configuration_text
 
 # apis/config/v1beta2 of v0.19.2; the controller reads strictly and stops at any other.
 FIELDS = {

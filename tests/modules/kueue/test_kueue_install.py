@@ -9,12 +9,12 @@ import pulumi_kubernetes as kubernetes
 import pytest
 import yaml
 
-from modules.kueue.install import Kueue, KueueArgs
+from modules.controllers import Kueue, KueueArgs
 from training_platform.catalog import CHARTS
 from training_platform.checks.planning.recorder import Plan, record
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.environment import ChartOverride
-from training_platform.resources.kueue.values import resources, values
+from training_platform.resources.kueue import kueue_values, resources
 from training_platform.resources.scope import Scope
 
 RELEASE = "kubernetes:helm.sh/v3:Release"
@@ -79,7 +79,7 @@ def test_the_time_out_follows_the_clusters_pools(scope: Scope, cluster: Build) -
 
 
 def test_a_node_may_be_drained_while_a_replica_answers_the_webhooks(cluster: Build) -> None:
-    manager = values("main", cluster())["controllerManager"]
+    manager = kueue_values("main", cluster())["controllerManager"]
 
     assert manager["replicas"] == 2
     assert manager["podDisruptionBudget"] == {"enabled": True, "minAvailable": 1}
@@ -87,7 +87,7 @@ def test_a_node_may_be_drained_while_a_replica_answers_the_webhooks(cluster: Bui
 
 
 def test_no_object_of_the_prometheus_operator_is_asked_for(cluster: Build) -> None:
-    assert values("main", cluster())["enablePrometheus"] is False
+    assert kueue_values("main", cluster())["enablePrometheus"] is False
 
 
 @pytest.mark.parametrize(("nodes", "memory_mib"), [(0, 4096), (128, 4096), (129, 129 * 32), (1000, 1000 * 32)])
@@ -105,4 +105,6 @@ def test_every_pool_counts_at_its_most_vms(cluster: Build) -> None:
     made = cluster(slices=slices)
     nodes = 30 * (4 * 8 // 4) + made.system_pool.max_nodes
 
-    assert values("main", made)["controllerManager"]["manager"]["resources"]["limits"]["memory"] == f"{32 * nodes}Mi"
+    assert (
+        kueue_values("main", made)["controllerManager"]["manager"]["resources"]["limits"]["memory"] == f"{32 * nodes}Mi"
+    )

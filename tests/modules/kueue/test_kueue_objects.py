@@ -15,14 +15,14 @@ from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.node_pool import BLOCK_LEVELS, SLICE_LEVELS
 from training_platform.config.model.queues import ROOT_COHORT, CohortSpec, Share
 from training_platform.config.pools import FLAVOR_LABEL, Flavor, flavors
-from training_platform.resources.kueue.objects import (
+from training_platform.resources.kueue import (
     API_VERSION,
     cohort,
     local_queue,
     local_queue_names,
     resource_flavor,
+    topology_objects,
 )
-from training_platform.resources.kueue.quota_objects import topology_objects
 from training_platform.resources.scope import Scope
 from training_platform.sandbox.kubernetes.definitions import CrdSchema
 

@@ -14,13 +14,14 @@ from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.queues import Fallback, Share
 from training_platform.config.model.team import Team
 from training_platform.config.pools import Flavor, flavors
-from training_platform.resources.kueue import objects
-from training_platform.resources.kueue.objects import API_VERSION, resource_flavor
-from training_platform.resources.kueue.provisioning import (
+from training_platform.resources import kueue
+from training_platform.resources.kueue import (
+    API_VERSION,
     MAX_RUN_ANNOTATION,
     admission_check,
     longest_run_hours,
     provisioning_request_config,
+    resource_flavor,
 )
 from training_platform.sandbox.kubernetes.definitions import CrdSchema, load_crds
 
@@ -127,8 +128,8 @@ def test_flavors_are_tried_by_their_capacity_unless_the_team_says_otherwise(flee
     vision = team_of("vision", {"main": wanted, "other": wanted}, fallback=asked)
 
     assert order(cluster_queue("vision", wanted, fleet)) == ["h100-reservation", QUEUED, "h100-spot"]
-    assert order(objects.cluster_queue(vision, "main", fleet)) == ["h100-spot", "h100-reservation", QUEUED]
-    assert order(objects.cluster_queue(vision, "other", fleet))[0] == "h100-reservation"
+    assert order(kueue.cluster_queue(vision, "main", fleet)) == ["h100-spot", "h100-reservation", QUEUED]
+    assert order(kueue.cluster_queue(vision, "other", fleet))[0] == "h100-reservation"
 
 
 def test_when_the_next_flavor_is_tried_is_the_teams(fleet: dict[str, Flavor], crds: Crds) -> None:

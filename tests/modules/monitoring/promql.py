@@ -10,9 +10,9 @@ from typing import Any
 import promql_parser
 import yaml
 
-from training_platform.resources.monitoring import alert_rules
+from training_platform.resources import monitoring
 
-FILE = Path(alert_rules.__file__).parent / "data" / "metrics.yaml"
+FILE = Path(monitoring.__file__).parent / "data" / "metrics.yaml"
 OF_HISTOGRAMS = ("_bucket", "_count", "_sum")
 
 

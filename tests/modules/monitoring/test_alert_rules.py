@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from tests.modules.monitoring.promql import matchers, problems, selectors
 from tests.places import ROOT
-from training_platform.resources.monitoring.alert_rules import UNTRIED, AlertRule, alert_rules
+from training_platform.resources.monitoring import UNTRIED, AlertRule, alert_rules
 
 RULES = alert_rules()
 CLUSTERS = ("prod-us-central1", "prod-us-west4")

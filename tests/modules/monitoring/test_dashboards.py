@@ -12,11 +12,11 @@ from tests.modules.monitoring.promql import matchers, metrics, problems, selecto
 from tests.places import ORGANISATION
 from training_platform.checks.planning.recorder import plan_stacks
 from training_platform.config.workspace import read_workspace
-from training_platform.resources.monitoring.alert_rules import alert_rules
-from training_platform.resources.monitoring.dashboards import (
+from training_platform.resources.monitoring import (
     COLUMNS,
     Chart,
     Subject,
+    alert_rules,
     dashboard,
     parts,
     platform_dashboard,

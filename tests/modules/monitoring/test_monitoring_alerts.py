@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from modules.monitoring.alerts import Alerts, AlertsArgs
+from modules.monitoring import Alerts, AlertsArgs
 from training_platform.checks.planning.recorder import Plan, record
 from training_platform.config.model import environment
 from training_platform.config.model.cluster import SoftwareSpec
-from training_platform.resources.monitoring.alert_rules import alert_rules
+from training_platform.resources.monitoring import alert_rules
 from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.scope import Scope
 

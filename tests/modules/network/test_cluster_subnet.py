@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from modules.network.cluster_subnet import ClusterSubnet, ClusterSubnetArgs
+from modules.network import ClusterSubnet, ClusterSubnetArgs
 from training_platform.checks.planning.recorder import Plan
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.resources.scope import Scope

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from modules.network.network import Network, NetworkArgs
+from modules.network import Network, NetworkArgs
 from training_platform.checks.planning.recorder import Plan
 from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.scope import Scope

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from modules.network.network import Network, NetworkArgs
+from modules.network import Network, NetworkArgs
 from training_platform.checks.planning.recorder import Plan
-from training_platform.resources.network.google_apis import ENTRANCES
+from training_platform.resources.network import ENTRANCES
 from training_platform.resources.scope import Scope
 
 Deploy = Callable[[Callable[[], object]], Plan]

@@ -6,14 +6,14 @@ import pulumi
 import pytest
 from pydantic import ValidationError
 
-from modules.project.budget import Budget, BudgetArgs
+from modules.monitoring import Budget, BudgetArgs
 from tests.places import ORGANISATION
 from training_platform.checks.planning.recorder import Plan, record
 from training_platform.config.model.environment import BudgetSpec
 from training_platform.config.model.stack import parse_stack
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import Workspace, cross_check
-from training_platform.resources.budget import budget_resources
+from training_platform.resources.monitoring import budget_resources
 from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.register import BUDGET, NOTIFICATION_CHANNEL
 from training_platform.resources.scope import Scope

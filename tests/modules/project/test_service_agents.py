@@ -7,14 +7,17 @@ from collections.abc import Callable
 import pulumi
 from pulumi_gcp import compute, container
 
-from modules.project.service_agents import AGENT_ROLES, ServiceAgents, ServiceAgentsArgs, depend_on_agents
-from modules.project.services import (
+from modules.project import (
+    AGENT_ROLES,
     ENVIRONMENT_APIS,
     LUSTRE_API,
     TEAM_APIS,
     WORKBENCH_API,
     ProjectServices,
     ProjectServicesArgs,
+    ServiceAgents,
+    ServiceAgentsArgs,
+    depend_on_agents,
 )
 from training_platform.checks.planning.recorder import Plan
 from training_platform.resources.planned import UNKNOWN

@@ -10,12 +10,14 @@ import pulumi
 import pytest
 from pulumi_gcp import compute, container, filestore, projects, serviceaccount
 
-from modules.project.service_agents import ServiceAgents, ServiceAgentsArgs, depend_on_agents
-from modules.project.services import (
+from modules.project import (
     ENVIRONMENT_APIS,
     TEAM_APIS,
     ProjectServices,
     ProjectServicesArgs,
+    ServiceAgents,
+    ServiceAgentsArgs,
+    depend_on_agents,
     depend_on_services,
 )
 from training_platform.checks.planning.recorder import Plan

@@ -4,7 +4,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 import pytest
 
-from modules.prometheus.monitoring import JOBSET, KUEUE, Controller, ControllerMonitoring, ControllerMonitoringArgs
+from modules.controllers import JOBSET, KUEUE, Controller, ControllerMonitoring, ControllerMonitoringArgs
 from training_platform.catalog import CHARTS
 from training_platform.checks.planning.recorder import Plan, record
 from training_platform.resources.scope import Scope

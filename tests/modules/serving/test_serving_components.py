@@ -8,7 +8,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 import pytest
 
-from modules.serving.metrics_adapter import MetricsAccount, MetricsAdapter, MetricsAdapterArgs
+from modules.serving import MetricsAccount, MetricsAdapter, MetricsAdapterArgs
 from training_platform.catalog import IMAGES
 from training_platform.checks.planning.recorder import Plan, record
 from training_platform.resources.scope import Scope

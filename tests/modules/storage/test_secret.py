@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pulumi
 
-from modules.storage.secret import Secret, SecretArgs
+from modules.storage import Secret, SecretArgs
 from training_platform.checks.planning.recorder import Plan, record
 from training_platform.resources.scope import Scope
 

@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modules.storage.bucket import Bucket, BucketArgs
+from modules.storage import Bucket, BucketArgs
 from training_platform.checks.planning.recorder import Plan, record
 from training_platform.config.model import team
-from training_platform.resources.cloud_names import bucket_id
 from training_platform.resources.planned import UNKNOWN
-from training_platform.resources.scope import Scope
+from training_platform.resources.scope import Scope, bucket_id
 
 BUCKET = "gcp:storage/bucket:Bucket"
 LABELS = {"environment": "prod", "team": "vision", "managed-by": "training-platform"}

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pulumi
 
-from modules.storage.grants import RepositoryRef, grant_bucket, grant_repository
+from modules.team_account import RepositoryRef, grant_bucket, grant_repository
 from training_platform.checks.planning.recorder import record
 
 REPOSITORY = RepositoryRef(project="example-train-prod", location="us-central1", repository_id="prod-images")

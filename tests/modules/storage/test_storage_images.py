@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pulumi
 
-from modules.storage.images import ImageRepository, ImageRepositoryArgs
+from modules.storage import ImageRepository, ImageRepositoryArgs
 from training_platform.checks.planning.recorder import Plan, record
 from training_platform.config.model import environment
 from training_platform.resources.scope import Scope
-from training_platform.resources.storage.images import repository_id, repository_url
+from training_platform.resources.storage import repository_id, repository_url
 
 REPOSITORY = "gcp:artifactregistry/repository:Repository"
 LABELS = {"environment": "prod", "managed-by": "training-platform"}

@@ -4,8 +4,7 @@ from typing import Any
 
 import pulumi
 
-from modules.storage.grants import RepositoryRef
-from modules.storage.service_account import KubernetesAccount, TeamServiceAccount, TeamServiceAccountArgs
+from modules.team_account import KubernetesAccount, RepositoryRef, TeamServiceAccount, TeamServiceAccountArgs
 from training_platform.checks.planning.recorder import Plan, record
 from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.scope import Scope

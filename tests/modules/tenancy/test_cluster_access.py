@@ -1,6 +1,6 @@
 import dataclasses
 
-from modules.tenancy.cluster_access import CONNECT_ROLE, ClusterConnect, ClusterConnectArgs
+from modules.tenancy import CONNECT_ROLE, ClusterConnect, ClusterConnectArgs
 from training_platform.checks.planning.recorder import record
 from training_platform.resources.planned import Planned
 from training_platform.resources.scope import Scope

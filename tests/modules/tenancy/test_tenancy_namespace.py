@@ -7,7 +7,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 import pytest
 
-from modules.tenancy.namespace import TeamNamespace, TeamNamespaceArgs
+from modules.tenancy import TeamNamespace, TeamNamespaceArgs
 from training_platform.checks.planning.recorder import Plan, record
 from training_platform.resources.scope import Scope
 from training_platform.resources.tenancy import MEMBER_RULES

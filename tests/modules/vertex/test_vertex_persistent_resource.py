@@ -9,13 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from modules.vertex.persistent_resource import PersistentResource, PersistentResourceArgs
+from modules.vertex import PersistentResource, PersistentResourceArgs
 from training_platform.catalog import MACHINE_TYPES, replacements
 from training_platform.checks.planning.recorder import Plan, record
 from training_platform.config.model import team
-from training_platform.resources.cloud_names import persistent_resource_id
 from training_platform.resources.planned import UNKNOWN
-from training_platform.resources.scope import Scope
+from training_platform.resources.scope import Scope, persistent_resource_id
 
 RESOURCE = "gcp:vertex/aiPersistentResource:AiPersistentResource"
 LABELS = {"environment": "prod", "team": "vision", "managed-by": "training-platform"}

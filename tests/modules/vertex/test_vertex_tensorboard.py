@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pulumi
 
-from modules.vertex.tensorboard import Tensorboard, TensorboardArgs
+from modules.vertex import Tensorboard, TensorboardArgs
 from training_platform.checks.planning.recorder import Plan, record
 from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.scope import Scope

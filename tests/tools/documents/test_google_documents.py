@@ -9,7 +9,7 @@ import pytest
 from tools.documents import __main__ as generator
 from tools.documents import google
 from training_platform.resources.register import REGISTER
-from training_platform.resources.rest.fields import paths
+from training_platform.resources.rest import paths
 from training_platform.rules.documents.shapes import check_of
 
 

@@ -11,7 +11,7 @@ import pytest
 from tools.documents import __main__ as generator
 from tools.documents.go_literals import Call, Literal, Name
 from tools.documents.provider_schemas import SOURCE, Provider
-from training_platform.resources.rest.fields import paths
+from training_platform.resources.rest import paths
 from training_platform.rules.documents.shapes import check_of
 
 POLICY = "gcp:compute/resourcePolicy:ResourcePolicy"

@@ -10,7 +10,7 @@ from typing import Any
 
 from training_platform.resources import register
 from training_platform.resources.planned import UNKNOWN, Planned
-from training_platform.resources.rest.bodies import Leaf, body_of, leaves
+from training_platform.resources.rest import Leaf, body_of, leaves
 from training_platform.sandbox.cloud.http.server import serve
 from training_platform.sandbox.cloud.local_cloud import LocalCloud
 from training_platform.sandbox.cloud.state.quota import Projects

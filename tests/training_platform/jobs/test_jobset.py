@@ -11,7 +11,7 @@ from training_platform.jobs.gke.jobset import jobset
 from training_platform.jobs.gke.pods import shared_memory
 from training_platform.jobs.gke.rules import gke_findings
 from training_platform.jobs.resolve import ResolvedJob
-from training_platform.resources.kueue.configuration import configuration
+from training_platform.resources.kueue import configuration
 from training_platform.sandbox.kubernetes.definitions import CrdSchema
 
 Take = Callable[..., ResolvedJob]

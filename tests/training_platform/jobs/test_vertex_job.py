@@ -11,7 +11,7 @@ import pytest
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.jobs.vertex.custom_job import charges, custom_job, job_spec, training_pipeline, vertex_body
 from training_platform.jobs.vertex.pools import vms
-from training_platform.resources.cloud_names import bucket_id, jobs_account_email, persistent_resource_id
+from training_platform.resources.scope import bucket_id, jobs_account_email, persistent_resource_id
 
 Take = Callable[..., ResolvedJob]
 H100 = "region: us-central1, machine_type: a3-highgpu-8g"

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from training_platform.resources.cloud_names import account_id, jobs_account_email, jobs_account_id, short_name, slug
-from training_platform.resources.scope import Scope
+from training_platform.resources.scope import Scope, account_id, jobs_account_email, jobs_account_id, short_name, slug
 
 ACCOUNT_ID = re.compile(r"[a-z][a-z0-9-]{4,28}[a-z0-9]")
 names = st.from_regex(r"[a-z]([a-z0-9-]{0,28}[a-z0-9])?", fullmatch=True)

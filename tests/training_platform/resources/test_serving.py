@@ -15,19 +15,20 @@ from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import Workspace, cross_check
 from training_platform.quota.ledger import capacity_ledger
 from training_platform.quota.overview import of_servers
-from training_platform.resources.kueue.configuration import configuration
-from training_platform.resources.kueue.objects import priorities
+from training_platform.resources.kueue import configuration, priorities
 from training_platform.resources.scope import team_scope
-from training_platform.resources.serving.findings import serving_findings
-from training_platform.resources.serving.leader_worker_set import OPERATOR, leader_worker_set, set_annotations
-from training_platform.resources.serving.server import (
+from training_platform.resources.serving import (
+    OPERATOR,
     autoscaler,
     chips_of,
     deployment,
     gated_chips,
+    leader_worker_set,
     pod_monitoring,
     server_labels,
     service,
+    serving_findings,
+    set_annotations,
 )
 from training_platform.resources.tenancy import resource_quota
 

@@ -17,13 +17,17 @@ from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import Workspace, cross_check
 from training_platform.quota.ledger import capacity_ledger
 from training_platform.quota.ledger_findings import capacity_findings
-from training_platform.resources.jupyterhub.findings import notebook_findings
-from training_platform.resources.jupyterhub.profiles import TEAM_HOMES, team_profiles
-from training_platform.resources.jupyterhub.teams import network_policy, waiting_chips
-from training_platform.resources.jupyterhub.values import hub_secret, values
-from training_platform.resources.kueue.objects import priorities
+from training_platform.resources.data_sets import notebook_data_sets, team_data_sets
+from training_platform.resources.jupyterhub import hub_secret, hub_values
+from training_platform.resources.kueue import priorities
+from training_platform.resources.notebooks import (
+    TEAM_HOMES,
+    network_policy,
+    notebook_findings,
+    team_profiles,
+    waiting_chips,
+)
 from training_platform.resources.scope import environment_scope
-from training_platform.resources.storage.data_sets import notebook_data_sets, team_data_sets
 from training_platform.resources.tenancy import shared_claims
 
 Json = dict[str, Any]
@@ -155,7 +159,7 @@ def test_notebooks_of_everybody_mount_buckets_where_they_have_an_account(buckets
     cluster = home.clusters["main"]
     assert cluster.notebooks is not None
     data = notebook_data_sets(home, "main")
-    single = values("main", cluster, cluster.notebooks, "homes", data)["singleuser"]
+    single = hub_values("main", cluster, cluster.notebooks, "homes", data)["singleuser"]
 
     assert set(data) == ({"files", "images"} if buckets else {"files"})  # no disk, and nothing of one team
     assert set(single["extraEnv"]) == {f"DATA_SET_{name.upper()}" for name in data}
@@ -197,7 +201,7 @@ def hub(**notebooks: Any) -> Json:
     cluster = home.clusters["main"]
     assert cluster.notebooks is not None
     kept = hub_secret(environment_scope("dev", home), "main", cluster.notebooks)
-    return values("main", cluster, cluster.notebooks, "homes", secret=kept)
+    return hub_values("main", cluster, cluster.notebooks, "homes", secret=kept)
 
 
 def test_without_a_host_the_hub_is_reached_by_port_forward() -> None:

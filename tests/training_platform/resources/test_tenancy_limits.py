@@ -11,7 +11,7 @@ from training_platform.config.model.queues import Share
 from training_platform.config.model.storage import FilestoreSpec
 from training_platform.config.model.team import DirectorySpec
 from training_platform.config.pools import Flavor, flavors
-from training_platform.resources.gpu_access import kinds_of
+from training_platform.resources.gpu_direct import kinds_of
 from training_platform.resources.tenancy import (
     SPARE_CPUS,
     SPARE_PODS,

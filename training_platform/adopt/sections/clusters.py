@@ -13,8 +13,8 @@ from training_platform.config.gpu_fabric import PARTS_BITS
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.node_pool import PathwaysPoolSpec, SystemPoolSpec
 from training_platform.config.pools import HEADS_NAME
-from training_platform.resources.gke.cluster import BINARY_POLICY, FREEZE
-from training_platform.resources.gke.system_pool import POOL_NAME
+from training_platform.resources.gke import BINARY_POLICY, FREEZE
+from training_platform.resources.node_pools import POOL_NAME
 
 _CPU_POOLS = {POOL_NAME: ("system_pool", SystemPoolSpec), HEADS_NAME: ("pathways", PathwaysPoolSpec)}
 

@@ -16,7 +16,7 @@ from training_platform.clients.project_contents import POLICY, Contents
 from training_platform.config.model.environment import Environment
 from training_platform.config.reading.section import Member, Name, fits
 from training_platform.resources import register
-from training_platform.resources.storage.images import repository_id
+from training_platform.resources.storage import repository_id
 
 _ADMIN = "roles/container.admin"
 _GROUPS = "gke-security-groups@"

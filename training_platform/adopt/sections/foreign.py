@@ -8,7 +8,7 @@ from training_platform.adopt.sections.clusters import cluster_section
 from training_platform.adopt.sections.values import Inexpressible, Json, at
 from training_platform.clients.project_contents import Contents
 from training_platform.resources import register
-from training_platform.resources.cloud_names import account_id
+from training_platform.resources.scope import account_id
 
 _DEFAULT = "default"  # the account and the network of a body that names none
 

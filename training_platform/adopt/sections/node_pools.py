@@ -23,7 +23,7 @@ from training_platform.config.pools import (
     RESERVED_LABELS,
     ZONES_OF_A_REGIONAL_CLUSTER,
 )
-from training_platform.resources.gke.node_pool import MAX_PODS, MAX_PODS_OF_A_SLICE_HOST
+from training_platform.resources.node_pools import MAX_PODS, MAX_PODS_OF_A_SLICE_HOST
 
 _OUR_LABELS = (FLAVOR_LABEL, QUEUED_LABEL, CLASS_LABEL, GPU_DIRECT_LABEL, *RESERVED_LABELS)
 _GIVEN_TAINTS = {"nvidia.com/gpu", "google.com/tpu", "cloud.google.com/gke-queued", CLASS_LABEL, ARCHITECTURE_LABEL}

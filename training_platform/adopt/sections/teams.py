@@ -15,7 +15,7 @@ from training_platform.clients.project_contents import POLICY, Contents
 from training_platform.config.model.team import FIRST_POOL, BucketSpec, PersistentResourceSpec, Team
 from training_platform.config.reading.section import Member, fits
 from training_platform.resources import register
-from training_platform.resources.cloud_names import account_id
+from training_platform.resources.scope import account_id
 
 _USER = "roles/iam.serviceAccountUser"
 _DAYS = {"age"}  # the one condition of a rule that a section says

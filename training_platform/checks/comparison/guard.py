@@ -19,7 +19,7 @@ from training_platform.config.reading.finding import Finding, Path, dotted
 from training_platform.config.reading.section import enumeration, listed
 from training_platform.config.reading.source import value_at
 from training_platform.config.workspace import Workspace
-from training_platform.resources.gke.cluster import is_frozen
+from training_platform.resources.gke import is_frozen
 from training_platform.resources.register import CLUSTER, QUOTA_PREFERENCE, REGISTER, RELEASE
 
 GUARDED = {token: row for token, row in REGISTER.items() if row.loses}

@@ -19,7 +19,7 @@ from training_platform.config.model.team import Team
 from training_platform.config.pools import Flavor
 from training_platform.config.reading.finding import Finding, Path
 from training_platform.config.workspace import Workspace
-from training_platform.resources.kueue.objects import resource_flavor
+from training_platform.resources.kueue import resource_flavor
 
 REMOVED_FLAVOR = "removed-flavor"
 PLACED_FLAVOR = "placed-flavor"

@@ -16,13 +16,13 @@ from training_platform.jobs.gke import pathways
 from training_platform.jobs.gke.pods import gke_target, job_template, layout, run_hours, shape
 from training_platform.jobs.model import GkeTarget
 from training_platform.jobs.resolve import ResolvedJob
-from training_platform.resources.kueue.configuration import KEPT_HOURS
-from training_platform.resources.kueue.objects import (
+from training_platform.resources.kueue import (
+    KEPT_HOURS,
+    MAX_RUN_ANNOTATION,
     PRIORITY_LABEL,
     QUEUE_LABEL,
     local_queue_names,
 )
-from training_platform.resources.kueue.provisioning import MAX_RUN_ANNOTATION
 
 LONGEST_LABEL = 63
 ROLE = "slice"  # the replicated job; short, since names of pods hold it beside the job's own (63 characters in all)

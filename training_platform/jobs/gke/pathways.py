@@ -30,7 +30,7 @@ from training_platform.jobs.gke.pods import (
     volumes,
 )
 from training_platform.jobs.resolve import ResolvedJob
-from training_platform.resources.kueue.objects import resource_flavor
+from training_platform.resources.kueue import resource_flavor
 
 Json = dict[str, Any]
 HEAD: Final = "head"  # the replicated job with the program

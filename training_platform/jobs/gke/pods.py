@@ -17,12 +17,8 @@ from training_platform.jobs.container import container, mount_path, output_varia
 from training_platform.jobs.gke.gpu_direct import GpuDirect, gpu_direct
 from training_platform.jobs.model import GkeTarget, Mount
 from training_platform.jobs.resolve import ResolvedJob
-from training_platform.resources.cloud_names import SERVICE_ACCOUNT, bucket_id
-from training_platform.resources.kueue.objects import (
-    ANY_PLACE,
-    resource_flavor,
-)
-from training_platform.resources.kueue.provisioning import longest_run_hours
+from training_platform.resources.kueue import ANY_PLACE, longest_run_hours, resource_flavor
+from training_platform.resources.scope import SERVICE_ACCOUNT, bucket_id
 
 
 def gke_target(job: ResolvedJob) -> tuple[GkeTarget, Flavor]:

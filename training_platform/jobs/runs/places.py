@@ -17,8 +17,7 @@ from training_platform.jobs.model import Target
 from training_platform.jobs.naming import job_of
 from training_platform.jobs.render import job_files, targets
 from training_platform.jobs.resolve import ResolvedJob, read_job
-from training_platform.resources.gke.cluster import cluster_name
-from training_platform.resources.gke.control_plane import context_name
+from training_platform.resources.gke import cluster_name, context_name
 from training_platform.resources.scope import Scope, team_scope
 
 

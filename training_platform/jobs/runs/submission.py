@@ -27,7 +27,7 @@ from training_platform.jobs.resolve import ResolvedJob, read_job
 from training_platform.jobs.runs.places import Place, place_of
 from training_platform.jobs.vertex.custom_job import Collection, job_spec, vertex_body
 from training_platform.jobs.vertex.pools import Deployed, filled
-from training_platform.resources.kueue.objects import QUEUE_LABEL
+from training_platform.resources.kueue import QUEUE_LABEL
 
 
 @dataclass(frozen=True, kw_only=True)

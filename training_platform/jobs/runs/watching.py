@@ -36,7 +36,7 @@ from training_platform.jobs.runs.on_vertex import (
 from training_platform.jobs.runs.places import Place
 from training_platform.jobs.runs.state import Run
 from training_platform.jobs.runs.why_on_gke import Seen, why
-from training_platform.resources.kueue.objects import QUEUE_LABEL
+from training_platform.resources.kueue import QUEUE_LABEL
 
 _POLL_SECONDS = 5.0
 

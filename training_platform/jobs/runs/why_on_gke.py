@@ -24,7 +24,7 @@ from training_platform.quota.charges import vm_usage
 from training_platform.quota.headroom import pool_vms
 from training_platform.quota.keys import shown
 from training_platform.quota.snapshot import Snapshot, read_snapshots
-from training_platform.resources.gke.node_pool import node_pool_name
+from training_platform.resources.node_pools import node_pool_name
 
 Json = Mapping[str, Any]
 _EVENTS = 5  # the last warnings are the ones that matter

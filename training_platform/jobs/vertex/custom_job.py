@@ -14,8 +14,8 @@ from training_platform.jobs.model import Pipeline, Range, Sweep, VertexTarget
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.jobs.vertex.pools import pools, tensorboard_reference, vertex_target, vms, worker_pools
 from training_platform.quota.charges import Usage, VertexUsage, vertex_usage
-from training_platform.resources.cloud_names import jobs_account_email, persistent_resource_id
-from training_platform.resources.network.vertex_attachment import attachment
+from training_platform.resources.network import attachment
+from training_platform.resources.scope import jobs_account_email, persistent_resource_id
 
 Collection = Literal["customJobs", "hyperparameterTuningJobs", "trainingPipelines"]
 TASKS: Final = "gs://google-cloud-aiplatform/schema/trainingjob/definition"

@@ -32,11 +32,11 @@ from training_platform.jobs.container import (
 )
 from training_platform.jobs.model import VertexTarget
 from training_platform.jobs.resolve import ResolvedJob
-from training_platform.resources.filestore.instance import instance_name
+from training_platform.resources.data_sets import lustre_place
+from training_platform.resources.filestore import instance_name
 from training_platform.resources.scope import environment_scope
-from training_platform.resources.storage.data_sets import lustre_place
-from training_platform.resources.storage.lustre import instance_id
-from training_platform.resources.vertex.tensorboard import tensorboard_name
+from training_platform.resources.storage import instance_id
+from training_platform.resources.vertex import tensorboard_name
 
 Role = Literal["chief", "workers", "reducers", "evaluator"]
 ROLES: tuple[Role, ...] = ("chief", "workers", "reducers", "evaluator")  # by their place in the list

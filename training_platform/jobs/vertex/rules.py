@@ -25,13 +25,8 @@ from training_platform.jobs.model import Mount, Pipeline, Reducers, Sweep, Verte
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.jobs.rules import data_set_findings, readable
 from training_platform.jobs.vertex.pools import Pool, pools, program_texts, vertex_target, vms
-from training_platform.resources.network.vertex_attachment import attachment
-from training_platform.resources.vertex.machines import (
-    refused_disk_size,
-    refused_disk_type,
-    unlisted_region,
-    vertex_disk_types,
-)
+from training_platform.resources.network import attachment
+from training_platform.resources.vertex import refused_disk_size, refused_disk_type, unlisted_region, vertex_disk_types
 
 FLEX_HOURS = 7 * 24
 MOST_VARIABLES = 100

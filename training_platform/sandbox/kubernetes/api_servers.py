@@ -22,7 +22,7 @@ from urllib.parse import quote
 
 import httpx
 
-from training_platform.resources.gke.control_plane import context_name
+from training_platform.resources.gke import context_name
 from training_platform.sandbox.kubernetes.store import Refused
 from training_platform.sandbox.kubernetes.tied_process import TiedProcess
 from training_platform.sandbox.kubernetes.values import Json, dig

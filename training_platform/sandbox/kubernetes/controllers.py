@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple, Self
 import httpx
 import yaml
 
-from training_platform.resources.kueue.configuration import OF_TEAMS, configuration
+from training_platform.resources.kueue import OF_TEAMS, configuration
 from training_platform.sandbox.kubernetes.api_servers import (
     Access,
     ApiClient,

@@ -17,8 +17,8 @@ from tests.kube.clusters import KINDS, NEEDED, folder_of, needed_binaries
 from tests.training_platform.jobs.conftest import write_lab
 from training_platform.cli.main import app
 from training_platform.config.workspace import read_workspace
-from training_platform.resources.kueue import objects
-from training_platform.resources.kueue.configuration import configuration
+from training_platform.resources import kueue
+from training_platform.resources.kueue import configuration
 from training_platform.sandbox.kubernetes.api_servers import Access, ControlPlanes
 from training_platform.sandbox.kubernetes.controllers import Controllers
 from training_platform.sandbox.kubernetes.definitions import read_definitions
@@ -140,16 +140,16 @@ def _queues(cluster: Cluster, root: Path) -> None:
     flavors = workspace.flavors("lab", CLUSTER)
     (team,) = (team for _, team, _ in workspace.teams() if team.name == TEAM)
     cluster.post("/api/v1/namespaces", {"metadata": {"name": TEAM}})
-    kueue = "/apis/kueue.x-k8s.io/v1beta2"
+    api = "/apis/kueue.x-k8s.io/v1beta2"
     for name, flavor in flavors.items():
-        body = {"kind": "ResourceFlavor", "metadata": {"name": name}, "spec": objects.resource_flavor(flavor)}
-        cluster.post(f"{kueue}/resourceflavors", {"apiVersion": objects.API_VERSION, **body})
-    spec = objects.cluster_queue(team, CLUSTER, flavors)
-    queue = {"apiVersion": objects.API_VERSION, "kind": "ClusterQueue", "metadata": {"name": TEAM}, "spec": spec}
-    cluster.post(f"{kueue}/clusterqueues", queue)
-    for name in objects.local_queue_names(TEAM):
-        body = {"kind": "LocalQueue", "metadata": {"name": name}, "spec": objects.local_queue(TEAM)}
-        cluster.post(f"{kueue}/namespaces/{TEAM}/localqueues", {"apiVersion": objects.API_VERSION, **body})
+        body = {"kind": "ResourceFlavor", "metadata": {"name": name}, "spec": kueue.resource_flavor(flavor)}
+        cluster.post(f"{api}/resourceflavors", {"apiVersion": kueue.API_VERSION, **body})
+    spec = kueue.cluster_queue(team, CLUSTER, flavors)
+    queue = {"apiVersion": kueue.API_VERSION, "kind": "ClusterQueue", "metadata": {"name": TEAM}, "spec": spec}
+    cluster.post(f"{api}/clusterqueues", queue)
+    for name in kueue.local_queue_names(TEAM):
+        body = {"kind": "LocalQueue", "metadata": {"name": name}, "spec": kueue.local_queue(TEAM)}
+        cluster.post(f"{api}/namespaces/{TEAM}/localqueues", {"apiVersion": kueue.API_VERSION, **body})
 
 
 def _nodes(cluster: Cluster, root: Path) -> None:

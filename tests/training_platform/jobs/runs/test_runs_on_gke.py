@@ -25,13 +25,8 @@ from training_platform.jobs.resolve import ResolvedJob
 from training_platform.jobs.runs.on_gke import gke_run
 from training_platform.jobs.runs.places import place_of
 from training_platform.jobs.runs.watching import why_gke
-from training_platform.resources.kueue import objects
-from training_platform.resources.kueue.provisioning import (
-    CONFIG,
-    MAX_RUN_ANNOTATION,
-    admission_check,
-    provisioning_request_config,
-)
+from training_platform.resources import kueue
+from training_platform.resources.kueue import CONFIG, MAX_RUN_ANNOTATION, admission_check, provisioning_request_config
 from training_platform.sandbox.cloud.http.server import serve
 from training_platform.sandbox.cloud.local_cloud import LocalCloud
 from training_platform.sandbox.cloud.state.quota import Projects
@@ -217,16 +212,16 @@ def queue(cluster: Cluster) -> Iterator[Callable[[Json], None]]:
 
     def make(kind: str, plural: str, name: str, spec: Json, namespace: str = "") -> None:
         path = f"{KUEUE}/{namespace}{plural}"
-        cluster.post(path, {"apiVersion": objects.API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": spec})
+        cluster.post(path, {"apiVersion": kueue.API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": spec})
         made.append(f"{path}/{name}")
 
     def with_parameters(parameters: Json) -> None:
         config = provisioning_request_config(found) | ({"parameters": parameters} if parameters else {})
         make(CONFIG, "provisioningrequestconfigs", found.name, config)
         make("AdmissionCheck", "admissionchecks", found.name, admission_check(found))
-        make("ResourceFlavor", "resourceflavors", found.name, objects.resource_flavor(found))
+        make("ResourceFlavor", "resourceflavors", found.name, kueue.resource_flavor(found))
         make("ClusterQueue", "clusterqueues", QUEUE, queue_spec | {"cohortName": QUEUE})
-        make("LocalQueue", "localqueues", QUEUE, objects.local_queue(QUEUE), f"namespaces/{TEAM}/")
+        make("LocalQueue", "localqueues", QUEUE, kueue.local_queue(QUEUE), f"namespaces/{TEAM}/")
         until(lambda: cluster.client.get(f"{KUEUE}/clusterqueues/{QUEUE}").json(), _active)
 
     yield with_parameters

@@ -10,7 +10,7 @@ import yaml
 
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.team import Team
-from training_platform.resources.network.egress import egress_spec, host_spec
+from training_platform.resources.tenancy import egress_spec, host_spec
 
 CLUSTER = "{location: us-west4, subnet: {nodes: 10.10.0.0/20, pods: 10.64.0.0/16, services: 10.10.16.0/20}%s}"
 KUBE_SYSTEM = {"kubernetes.io/metadata.name": "kube-system"}

@@ -11,7 +11,7 @@ from training_platform.config.model.stack import parse_stack
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import Workspace, cross_check
-from training_platform.resources.kueue.configuration import PODS_READY_MINUTES, configuration
+from training_platform.resources.kueue import PODS_READY_MINUTES, configuration
 from training_platform.rules import RULES, evaluate, program, views_of_model
 
 RULE = "flex-start-beside-reserved"

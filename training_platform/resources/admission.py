@@ -1,0 +1,479 @@
+"""All admission policies of a cluster."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from training_platform.catalog import MACHINE_TYPES
+from training_platform.config.pools import CLASS_LABEL
+from training_platform.resources.gpu_direct import DEVICES_ANNOTATION, Access, access
+from training_platform.resources.kueue import QUEUE_LABEL
+from training_platform.resources.scope import MANAGED_BY, SERVICE_ACCOUNT, TEAM_LABEL
+
+API_VERSION = "admissionregistration.k8s.io/v1"
+ALLOW_LABEL = (
+    f"{MANAGED_BY}/allow-"  # and tcpx, tcpxo, rdma or host-network: what a team's namespace may, beside baseline
+)
+HOST_NETWORK = "host-network"
+# On a namespace: the claims, by commas, on shares that other teams mount as well; each team has a folder of its name.
+SHARED_CLAIMS = f"{MANAGED_BY}/shared-claims"
+# Whose controllers make a job's parts: Kubernetes' own, Kueue's, JobSet's, and those of operators. No team can have a
+# namespace of these names; a service account of any other, another team's as well, is trusted no more than members are.
+CONTROLLERS = ("kube-system", "kueue-system", "jobset-system", "kuberay-system", "kubeflow-system", "lws-system")
+_ACCOUNTS = [f"system:serviceaccount:{namespace}:" for namespace in CONTROLLERS]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """A policy's name and spec; ``validations`` are message and CEL, all of which have to be true."""
+
+    name: str
+    rules: Sequence[tuple[str, str, Sequence[str], Sequence[str]]]  # group, version, resources, operations
+    validations: Mapping[str, str]
+    variables: Mapping[str, str] | None = None
+    conditions: Sequence[Mapping[str, str]] = ()
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """The spec of a ValidatingAdmissionPolicy; what cannot be evaluated is refused."""
+        rules = [
+            {
+                "apiGroups": [group],
+                "apiVersions": [version],
+                "resources": list(resources),
+                "operations": list(operations),
+            }
+            for group, version, resources, operations in self.rules
+        ]
+        return {
+            "failurePolicy": "Fail",
+            "matchConstraints": {
+                "namespaceSelector": {"matchExpressions": [{"key": TEAM_LABEL, "operator": "Exists"}]},
+                "resourceRules": rules,
+            },
+            **({"matchConditions": [dict(each) for each in self.conditions]} if self.conditions else {}),
+            **(
+                {"variables": [{"name": k, "expression": v} for k, v in self.variables.items()]}
+                if self.variables
+                else {}
+            ),
+            "validations": [{"expression": cel, "message": message} for message, cel in self.validations.items()],
+        }
+
+    @property
+    def binding(self) -> dict[str, Any]:
+        """The spec of its ValidatingAdmissionPolicyBinding."""
+        return {"policyName": self.name, "validationActions": ["Deny", "Audit"]}
+
+
+def literal(value: str | Sequence[str]) -> str:
+    """Return a text or a list of texts as CEL, whose strings take JSON's escapes."""
+    return json.dumps(value if isinstance(value, str) else list(value))
+
+
+def allowed(what: str) -> str:
+    """Return CEL that is true where the namespace may use something beside baseline."""
+    return f"{literal(ALLOW_LABEL + what.lower())} in namespaceObject.metadata.labels"
+
+
+FROM_PEOPLE = {
+    "name": "not-by-a-controller",
+    "expression": f"!{literal(_ACCOUNTS)}.exists(a, request.userInfo.username.startsWith(a))",
+}
+
+
+PODSET_LABEL = "kueue.x-k8s.io/podset"  # Kueue puts it on the pods of a job that it admits
+# Holds a pod back until Kueue has counted it and lets it go; nobody else of a team may change pods.
+POD_GATE = "kueue.x-k8s.io/admission"
+ACCELERATORS = ("google.com/tpu", "nvidia.com/gpu")
+
+_PODS = "r.template.spec.template"
+_CREATED = "request.operation == 'CREATE'"
+_OWNERS = "{}.metadata.?ownerReferences.orValue([])"
+_CONTROLLED = f"{_OWNERS}.exists(o, o.?controller.orValue(false))"
+
+
+class JobKind(NamedTuple):
+    """A kind of job that an operator runs, by its API.
+
+    ``templates`` is CEL that is true where ``{1}`` is true of the template ``t`` of some pods of ``{0}``. A kind that
+    is not ``queued`` is what jobs refer to. ``refuses`` are further messages and CEL, which has to be true.
+    """
+
+    group: str
+    version: str
+    resource: str
+    templates: str
+    suspends: bool = True
+    queued: bool = True
+    refuses: Mapping[str, str] = {}
+
+
+def templates_in(lists: str) -> str:
+    """Return ``templates`` of a kind from CEL for the list of all templates of ``{0}``."""
+    return f"({lists}).exists(t, {{1}})"
+
+
+def queued_jobs() -> Policy:
+    """Return the policy on Jobs and JobSets that people make or change."""
+    pods = f"(has({{0}}.spec.template) ? [{{0}}.spec.template] : {{0}}.spec.replicatedJobs.map(r, {_PODS}))"
+    return Policy(
+        name="training-platform-queued-jobs",
+        rules=[
+            ("batch", "v1", ["jobs"], ["CREATE", "UPDATE"]),
+            ("jobset.x-k8s.io", "v1alpha2", ["jobsets"], ["CREATE", "UPDATE"]),
+        ],
+        conditions=[FROM_PEOPLE],
+        validations=_held(templates_in(pods)),
+    )
+
+
+def queued_operator_jobs(kinds: Sequence[JobKind]) -> tuple[Policy, ...]:
+    """Return a policy for each kind of job that an operator runs, as people make or change them."""
+    return tuple(
+        Policy(
+            name=f"training-platform-queued-{kind.resource}",
+            rules=[(kind.group, kind.version, [kind.resource], ["CREATE", "UPDATE"])],
+            conditions=[FROM_PEOPLE],
+            validations={
+                **(_held(kind.templates, suspends=kind.suspends) if kind.queued else _unmarked(kind.templates)),
+                **kind.refuses,
+            },
+        )
+        for kind in kinds
+    )
+
+
+def _held(templates: str, *, suspends: bool = True) -> dict[str, str]:
+    """Return what holds a job in its queue; ``templates`` are those of a JobKind.
+
+    A kind that cannot be suspended has its pods gated by Kueue, one by one, while it has a queue. Kueue looks at the
+    job that it admitted and not at the parts that controllers make of it, so nobody else changes those.
+    """
+    queued, suspended = _queued("object"), _suspended("object")
+    started = {
+        "Kueue does not hold this job: it has no queue, or is not suspended": (
+            f"!({_CREATED}) || ({suspended} && {queued})"
+        ),
+        "only Kueue starts a job, and only in its queue": (
+            f"{_CREATED} || (({suspended} || !{_suspended('oldObject')}) && (!{_queued('oldObject')} || {queued}))"
+        ),
+    }
+    return {
+        "a job that a person makes has no controller: it would pass for a part of an admitted one": (
+            f"{_CREATED} ? !{_CONTROLLED.format('object')} : "
+            f"{_OWNERS.format('object')} == {_OWNERS.format('oldObject')}"
+        ),
+        "a part of an admitted job is changed by its controller alone": (
+            f"{_CREATED} || !{_CONTROLLED.format('oldObject')} || object.spec == oldObject.spec"
+        ),
+        **(started if suspends else {"Kueue does not hold this job: it has no queue": queued}),
+        **_unmarked(templates),
+    }
+
+
+def _unmarked(templates: str) -> dict[str, str]:
+    """Return what refuses pods that say themselves to have been admitted."""
+    mark = f"{literal(PODSET_LABEL)} in t.?metadata.?labels.orValue({{}})"
+    marked, before = (templates.format(which, mark) for which in ("object", "oldObject"))
+    return {
+        f"the label {PODSET_LABEL} on pods is Kueue's to set": f"!({marked}) || ({_CREATED} ? false : ({before}))",
+    }
+
+
+def _suspended(which: str) -> str:
+    return f"{which}.spec.?suspend.orValue(false)"
+
+
+def _queued(which: str) -> str:
+    return f"({literal(QUEUE_LABEL)} in {which}.metadata.?labels.orValue({{}}))"
+
+
+def accelerator_pods() -> Policy:
+    """Return the policy on pods that ask for chips, or would run on nodes that have them."""
+    return Policy(
+        name="training-platform-accelerator-pods",
+        rules=[("", "v1", ["pods"], ["CREATE"])],
+        variables={
+            "asks": (
+                "(object.spec.containers + object.spec.?initContainers.orValue([])).exists(c, "
+                f"{literal(ACCELERATORS)}.exists(k, [c.?resources.?limits.orValue({{}}), "
+                "c.?resources.?requests.orValue({})].exists(r, "
+                "k in r && quantity(string(r[k])).isGreaterThan(quantity('0')))))"
+            ),
+        },
+        validations={
+            "a pod that asks for TPUs or GPUs belongs to a job that Kueue admitted, or is held back by Kueue": (
+                f"!variables.asks || {literal(PODSET_LABEL)} in object.metadata.?labels.orValue({{}}) || "
+                f"object.spec.?schedulingGates.orValue([]).exists(g, g.name == {literal(POD_GATE)})"
+            ),
+            "a pod that asks for no TPU or GPU does not tolerate their nodes": (
+                "variables.asks || !object.spec.?tolerations.orValue([]).exists(t, "
+                f"t.?key.orValue('') == '' || t.key in {literal(ACCELERATORS)})"
+            ),
+            "a pod is placed by the scheduler, not by nodeName": "object.spec.?nodeName.orValue('') == ''",
+            "pods of teams have no priority of the system's": (
+                "!object.spec.?priorityClassName.orValue('').startsWith('system-')"
+            ),
+        },
+    )
+
+
+KINDS = ("RDMA", "TCPX", "TCPXO")
+VOLUMES = (
+    "configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "hostPath", "image", "persistentVolumeClaim",
+    "projected", "secret",
+)  # fmt: skip
+BASELINE_CAPABILITIES = (
+    "AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "NET_BIND_SERVICE", "SETFCAP",
+    "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT",
+)  # fmt: skip
+SYSCTLS = (
+    "kernel.shm_rmid_forced", "net.ipv4.ip_local_port_range", "net.ipv4.ip_local_reserved_ports",
+    "net.ipv4.ip_unprivileged_port_start", "net.ipv4.ping_group_range", "net.ipv4.tcp_fin_timeout",
+    "net.ipv4.tcp_keepalive_intvl", "net.ipv4.tcp_keepalive_probes", "net.ipv4.tcp_keepalive_time",
+    "net.ipv4.tcp_rmem", "net.ipv4.tcp_syncookies", "net.ipv4.tcp_wmem",
+)  # fmt: skip
+_SELINUX_TYPES = ("", "container_t", "container_init_t", "container_kvm_t", "container_engine_t")
+_POD = [("", "v1", ["pods"], ["CREATE"]), ("", "v1", ["pods/ephemeralcontainers"], ["UPDATE"])]
+_LISTS = ("containers", "initContainers", "ephemeralContainers")
+_CONTAINERS = " + ".join(f"object.spec.?{each}.orValue([])" for each in _LISTS)
+
+
+def pod_volumes() -> Policy:
+    """Return the policy on volumes and accounts: no storage that names its server itself, and nobody else's account."""
+    return Policy(
+        name="training-platform-pod-volumes",
+        rules=_POD,
+        variables={
+            "volumes": "object.spec.?volumes.orValue([])",
+            "claims": f"namespaceObject.metadata.?annotations[?{literal(SHARED_CLAIMS)}].orValue('').split(',')",
+            "shared": (
+                "variables.volumes.filter(v, v.?persistentVolumeClaim.?claimName.orValue('-') in variables.claims)"
+            ),
+            "folder": f"namespaceObject.metadata.labels[{literal(TEAM_LABEL)}] + '/'",
+        },
+        validations={
+            "a volume on a share of several teams is mounted with a subPath in the team's folder, <team>/": (
+                f"({_CONTAINERS}).all(c, c.?volumeMounts.orValue([]).all(m, "
+                "!variables.shared.exists(v, v.name == m.name) || "
+                "(m.?subPath.orValue('').startsWith(variables.folder) && !has(m.subPathExpr))))"
+            ),
+            f"a volume is one of {', '.join(VOLUMES)}: others, such as nfs, reach what no claim of the team holds": (
+                f"variables.volumes.all(v, {' || '.join(f'has(v.{kind})' for kind in VOLUMES)})"
+            ),
+            "a volume of a driver is Cloud Storage FUSE's": (
+                "variables.volumes.all(v, !has(v.csi) || v.csi.driver == 'gcsfuse.csi.storage.gke.io')"
+            ),
+            f"pods of a team run as {SERVICE_ACCOUNT} or default": (
+                f"object.spec.?serviceAccountName.orValue('default') in {literal([SERVICE_ACCOUNT, 'default'])}"
+            ),
+        },
+    )
+
+
+def pod_images(sources: Sequence[str], images: Mapping[str, str]) -> Policy:
+    """Return the policy on where images come from: ``sources`` are beginnings; the daemons have their own."""
+    daemons = [each["image"] for kind in KINDS for each in access(kind, images).daemons]
+    allowed_here = f"({literal(sources)}.exists(s, {{0}}.startsWith(s)) || {{0}} in {literal(daemons)})"
+    return Policy(
+        name="training-platform-pod-images",
+        rules=_POD,
+        validations={
+            f"an image comes from {', '.join(sources)}": (
+                f"({_CONTAINERS}).all(c, {allowed_here.format('c.image')}) && "
+                "object.spec.?volumes.orValue([]).all(v, !has(v.image) || "
+                f"{allowed_here.format('v.image.reference')})"
+            ),
+        },
+    )
+
+
+def pod_baseline(images: Mapping[str, str]) -> Policy:
+    """Return the policy that says baseline again; ``images`` are those of the daemons, by names of the catalogue."""
+    seen = {kind: access(kind, images) for kind in KINDS}
+    security = "c.?securityContext.?{}"
+    return Policy(
+        name="training-platform-pod-baseline",
+        rules=_POD,
+        variables={
+            "containers": _CONTAINERS,
+            "hostPaths": " + ".join(
+                f"({allowed(kind)} ? {literal(sorted(set(each.host_paths)))} : [])" for kind, each in seen.items()
+            ),
+            "gpuDirect": " || ".join(allowed(kind) for kind in KINDS),
+            "volumes": "object.spec.?volumes.orValue([])",
+            "others": f"variables.containers.filter(c, !({_daemons(seen)}))",
+        },
+        validations={
+            "a pod shares no network, processes or memory with its node": (
+                f"(!object.spec.?hostNetwork.orValue(false) || {allowed(HOST_NETWORK)}) && "
+                "!object.spec.?hostPID.orValue(false) && !object.spec.?hostIPC.orValue(false)"
+            ),
+            "a pod mounts no folder of its node but those of the team's GPUDirect": (
+                "variables.volumes.all(v, !has(v.hostPath) || v.hostPath.path in variables.hostPaths)"
+            ),
+            "folders of the node's kernel are for the daemon of GPUDirect, those of its software for reading": (
+                f"variables.others.all(c, c.?volumeMounts.orValue([]).all(m, {_MOUNTS}))"
+            ),
+            "devices of the node are for the daemon of GPUDirect as the platform renders it": _devices(seen),
+            "a container is not privileged": (
+                f"variables.containers.all(c, !{security.format('privileged')}.orValue(false))"
+            ),
+            "a container adds no capability beyond baseline": (
+                f"variables.others.all(c, {security.format('capabilities')}.?add.orValue([]).all(k, "
+                f"k in {literal(BASELINE_CAPABILITIES)} || (k == 'IPC_LOCK' && variables.gpuDirect)))"
+            ),
+            "a container takes no port of its node": (
+                f"{allowed(HOST_NETWORK)} || variables.containers.all(c, "
+                "c.?ports.orValue([]).all(p, p.?hostPort.orValue(0) == 0))"
+            ),
+            **_profiles(security),
+        },
+    )
+
+
+def daemon_exec() -> Policy:
+    """Return the policy on commands in running pods: none in a daemon, which sees its node's kernel."""
+    daemons = [daemon["name"] for kind in KINDS for daemon in access(kind, _NO_IMAGES).daemons]
+    return Policy(
+        name="training-platform-daemon-exec",
+        rules=[("", "v1", ["pods/exec", "pods/attach"], ["CONNECT"])],
+        validations={
+            "nobody runs a command in the daemon of GPUDirect": (
+                f"!(object.?container.orValue('') in {literal(daemons)})"
+            ),
+        },
+    )
+
+
+class _NoImages(dict[str, str]):
+    def __missing__(self, key: str) -> str:
+        return ""
+
+
+_NO_IMAGES = _NoImages()
+_VOLUME_OF = "variables.volumes.exists(v, v.name == m.name && has(v.hostPath) && {})"
+_KERNEL = _VOLUME_OF.format("v.hostPath.path in ['/sys', '/proc/sys']")
+_SOFTWARE = _VOLUME_OF.format("v.hostPath.path.startsWith('/home/kubernetes/bin')")
+_MOUNTS = f"!{_KERNEL} && (m.?readOnly.orValue(false) || !{_SOFTWARE})"
+
+
+_GPU_LABEL = "cloud.google.com/gke-accelerator"
+_SELECTOR = "object.spec.?nodeSelector.orValue({})"
+_INDEX = "JOB_COMPLETION_INDEX"  # Kubernetes gives it to every container of an indexed Job
+_TOKENS = "/var/run/secrets/kubernetes.io/serviceaccount"  # and this to every container
+_OWN_ENV = f"c.?env.orValue([]).filter(e, e.name != '{_INDEX}').map(e, e.name + '=' + e.?value.orValue(''))"
+_OWN_MOUNTS = (
+    f"c.?volumeMounts.orValue([]).filter(m, m.mountPath != '{_TOKENS}')"
+    ".map(m, m.name + ':' + m.mountPath + m.?subPath.orValue('') + m.?subPathExpr.orValue(''))"
+)
+
+
+def _daemons(seen: Mapping[str, Access]) -> str:
+    """Return CEL that is true of a container ``c`` that is a daemon, exactly as it is rendered, where it may be."""
+    return " || ".join(
+        f"({allowed(kind)} && {_is_daemon(daemon, each.volumes)})"
+        for kind, each in seen.items()
+        for daemon in each.daemons
+    )
+
+
+def _is_daemon(daemon: Mapping[str, Any], volumes: tuple[dict[str, Any], ...]) -> str:
+    """Compare all by which a container's program could be another: its code, its files, and what runs beside it."""
+    env = [f"{each['name']}={each['value']}" for each in daemon["env"]]
+    mounts = [f"{each['name']}:{each['mountPath']}" for each in daemon["volumeMounts"]]
+    capabilities = daemon["securityContext"]["capabilities"]["add"]
+    probe = daemon.get("startupProbe", {}).get("exec", {}).get("command", [])
+    parts = [
+        f"c.name == {literal(daemon['name'])}",
+        f"c.image == {literal(daemon['image'])}",
+        f"c.?command.orValue([]) == {literal(daemon['command'])}",
+        f"c.?args.orValue([]) == {literal(daemon.get('args', []))}",
+        f"{_OWN_ENV} == {literal(env)}",
+        "c.?envFrom.orValue([]).size() == 0",
+        f"{_OWN_MOUNTS} == {literal(mounts)}",
+        f"c.?securityContext.?capabilities.?add.orValue([]) == {literal(capabilities)}",
+        f"c.?startupProbe.?exec.?command.orValue([]) == {literal(probe)}",
+        *(f"!has(c.{each})" for each in ("lifecycle", "livenessProbe", "readinessProbe")),
+        "!object.spec.?shareProcessNamespace.orValue(false)",
+        *(f"variables.volumes.exists(v, v.name == {literal(each['name'])} && {_is(each)})" for each in volumes),
+    ]
+    return " && ".join(parts)
+
+
+def _is(volume: Mapping[str, Any]) -> str:
+    if "hostPath" in volume:
+        return f"has(v.hostPath) && v.hostPath.path == {literal(volume['hostPath']['path'])}"
+    return "has(v.emptyDir)"
+
+
+def _devices(seen: Mapping[str, Access]) -> str:
+    """Return CEL on annotations: any device of the node would be injected, were they not the rendered ones.
+
+    Only on nodes whose GPUs have that kind of GPUDirect, or of a compute class, whose pools may have different GPUs;
+    and only into the daemon's own image.
+    """
+    ours = {key: (kind, text) for kind, each in seen.items() for key, text in each.annotations.items()}
+    fits = " || ".join(
+        f"(k == {literal(key)} && {allowed(kind)} && object.metadata.annotations[k] == {literal(text)} && "
+        f"({literal(CLASS_LABEL)} in {_SELECTOR} || {_SELECTOR}[?{literal(_GPU_LABEL)}].orValue('') in "
+        f"{literal(_gpus(kind))}))"
+        for key, (kind, text) in ours.items()
+    )
+    names = [key.removeprefix(DEVICES_ANNOTATION) for key in ours]
+    return (
+        f"object.metadata.?annotations.orValue({{}}).all(k, !k.startsWith('devices.gke.io/') || {fits}) && "
+        f"variables.others.all(c, !(c.name in {literal(names)}))"
+    )
+
+
+def _gpus(kind: str) -> list[str]:
+    """Return the GPUs of machines with a kind of GPUDirect, as GKE labels their nodes."""
+    machines = (each for each in MACHINE_TYPES.values() if each.gpudirect == kind and each.accelerator)
+    return sorted({each.accelerator.gke_label for each in machines if each.accelerator})
+
+
+def _profiles(security: str) -> dict[str, str]:
+    """Return what baseline says of kernels' profiles: no weaker than the runtime's own."""
+    contexts = (
+        "([object.spec.?securityContext.orValue({})] + variables.containers.map(c, c.?securityContext.orValue({})))"
+    )
+    label = "s.?seLinuxOptions"
+    return {
+        "profiles of seccomp and AppArmor are not taken off": (
+            f"{contexts}.all(s, s.?seccompProfile.?type.orValue('') != 'Unconfined' && "
+            "s.?appArmorProfile.?type.orValue('') != 'Unconfined') && object.metadata.?annotations.orValue({})"
+            ".all(k, !k.startsWith('container.apparmor.security.beta.kubernetes.io/') || "
+            "object.metadata.annotations[k] != 'unconfined')"
+        ),
+        "labels of SELinux are the runtime's": (
+            f"{contexts}.all(s, {label}.?type.orValue('') in {literal(_SELINUX_TYPES)} && "
+            f"{label}.?user.orValue('') == '' && {label}.?role.orValue('') == '')"
+        ),
+        "a container sees the masked /proc, and is no process of its node": (
+            f"variables.containers.all(c, {security.format('procMount')}.orValue('Default') == 'Default') && "
+            f"{contexts}.all(s, !s.?windowsOptions.?hostProcess.orValue(false))"
+        ),
+        "sysctls are those that a pod has for itself": (
+            f"object.spec.?securityContext.?sysctls.orValue([]).all(s, s.name in {literal(SYSCTLS)})"
+        ),
+        "probes ask the container and no other host": (
+            "variables.containers.all(c, [c.?livenessProbe, c.?readinessProbe, c.?startupProbe].all(p, "
+            "p.?httpGet.?host.orValue('') == '' && p.?tcpSocket.?host.orValue('') == ''))"
+        ),
+    }
+
+
+def policies(
+    images: Mapping[str, str], sources: Sequence[str] = (), kinds: Sequence[JobKind] = ()
+) -> tuple[Policy, ...]:
+    """Return every policy; ``images`` are those of the daemons, by their names in the catalogue.
+
+    ``sources`` are what pods' images begin with; with none, images come from anywhere. ``kinds`` are operators' jobs.
+    """
+    held = (*queued_operator_jobs(kinds), *([pod_images(sources, images)] if sources else []))
+    return (queued_jobs(), accelerator_pods(), pod_volumes(), pod_baseline(images), daemon_exec(), *held)

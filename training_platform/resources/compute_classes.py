@@ -1,0 +1,103 @@
+"""Custom compute classes of a cluster: ``cloud.google.com/v1`` ComputeClass objects, whose kind GKE itself brings.
+
+Sources: GoogleCloudPlatform/compute-class-api 8067eae (2026-08-21), the types and what they validate; google/skills,
+gke-compute-classes, for zones beside a reservation by name; GKE docs, ComputeClass reference; read 2026-11-21. Every
+field that is written here was compared with the types, and a test holds the names; no class was made on GKE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from training_platform.config.model.capacity import ReservationSpec
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.model.compute_class import ComputeClassSpec, Priority
+from training_platform.config.model.node_pool import NodePoolSpec
+from training_platform.config.names import name_in_cluster
+from training_platform.config.pools import ExpandedPool, cluster_pools
+from training_platform.resources.declared import Declared, kubernetes_object
+from training_platform.resources.node_pools import node_pool_name
+from training_platform.resources.register import COMPUTE_CLASS
+from training_platform.resources.scope import Scope
+
+_HOUR = 3600  # seconds
+
+
+def compute_classes(name: str, cluster: ClusterSpec, scope: Scope, service_account: Any) -> Iterator[Declared]:
+    """Yield a cluster's compute classes; ``name`` is its key, the account that of nodes that GKE makes by itself."""
+    pools = {pool.name: pool for pool in cluster_pools(name, cluster)}
+    for key, spec in cluster.compute_classes.items():
+        logical = f"{name_in_cluster(name, 'compute_classes', key)}-object"
+        spelt = compute_class(spec, pools, service_account, scope.key(cluster.location))
+        yield kubernetes_object(COMPUTE_CLASS, logical, scope, key, spelt)
+
+
+def compute_class(
+    spec: ComputeClassSpec, pools: Mapping[str, ExpandedPool], service_account: Any, key: str | None = None
+) -> dict[str, Any]:
+    """Return the spec of a ComputeClass; ``pools`` are the cluster's by their key, ``key`` encrypts boot disks."""
+    delay = spec.consolidation_delay_minutes
+    # What GKE makes has our account and streams images; pools of ours do too, and would not match the class otherwise.
+    config = {"serviceAccount": service_account, "imageStreaming": {"enabled": True}}
+    made = {"nodePoolConfig": config} if spec.makes_pools else {}
+    return {
+        "priorities": [_priority(priority, pools, key) for priority in spec.priorities],
+        "nodePoolAutoCreation": {"enabled": spec.makes_pools},
+        "whenUnsatisfiable": spec.when_unsatisfiable,
+        "activeMigration": {"optimizeRulePriority": spec.active_migration},
+        **({"autoscalingPolicy": {"consolidationDelayMinutes": delay}} if delay else {}),
+        **made,
+    }
+
+
+def _priority(priority: Priority, pools: Mapping[str, ExpandedPool], key: str | None) -> dict[str, Any]:
+    """Return one priority; GKE knows a pool by its own name, and each slice over several VMs is a pool of its own."""
+    if priority.node_pools:
+        members = (pools[name] for name in priority.node_pools)
+        return {"nodepools": [node_pool_name(pool, each) for pool in members for each in pool.gke_pools]}
+    return dict(_machine(priority, priority.as_pool, key))
+
+
+def _machine(priority: Priority, pool: NodePoolSpec, key: str | None) -> Iterator[tuple[str, Any]]:
+    machine = pool.machine
+    assert machine.accelerator is not None  # the model takes machine types with chips of their own only
+    yield "machineType", machine.name
+    chips = {"type": machine.accelerator.gke_label, "count": machine.chips}
+    if machine.kind == "tpu":
+        yield "tpu", {**chips, "topology": priority.topology}
+    else:
+        yield "gpu", {**chips, "driverVersion": "default"}
+    if priority.capacity == "spot":
+        yield "spot", True
+    if priority.capacity == "flex-start":
+        yield "flexStart", {"enabled": True}
+    yield "reservations", reservations(priority.reservation, priority.zones)
+    disk = {"bootDiskType": pool.boot_disk.type_on(machine), "bootDiskSize": pool.boot_disk.size_gb}
+    yield "storage", {**disk, **({"bootDiskKMSKey": key} if key else {})}
+    if priority.zones and not priority.names_reservation:
+        yield "location", {"zones": list(priority.zones)}
+    if priority.max_run_hours:
+        yield "maxRunDurationSeconds", priority.max_run_hours * _HOUR
+    if priority.max_wait_minutes:
+        yield "capacityCheckWaitTimeSeconds", priority.max_wait_minutes * 60
+
+
+def reservations(reservation: ReservationSpec | None, zones: Sequence[str] = ()) -> dict[str, Any]:
+    """Return which reservations a priority takes: left out, GKE would take any that fits.
+
+    ``zones`` are those of a reservation by name: GKE refuses it in a priority that has zones by itself.
+    """
+    if reservation is None:
+        return {"affinity": "None"}
+    if reservation.any:
+        return {"affinity": "AnyBestEffort"}
+    one: dict[str, Any] = {"name": reservation.name}
+    if reservation.project:
+        one["project"] = reservation.project
+    if zones:
+        one["zones"] = list(zones)
+    if reservation.block:
+        part = {"reservationSubBlock": {"name": reservation.sub_block}} if reservation.sub_block else {}
+        one["reservationBlock"] = {"name": reservation.block, **part}
+    return {"affinity": "Specific", "specific": [one]}

@@ -1,0 +1,160 @@
+"""Data sets: the disks that an environment has for them, and the volumes by which a team mounts them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from training_platform.catalog.locations import region_of
+from training_platform.config.data_sets import READ, WRITE, access_mode, data_location
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.storage import BucketData, DataSetSpec, HyperdiskData, LustreData
+from training_platform.config.names import declared_name
+from training_platform.resources import gcp
+from training_platform.resources.declared import Declared, Options
+from training_platform.resources.register import DISK
+from training_platform.resources.scope import NAME_LIMIT, Scope, short_name
+from training_platform.resources.storage import instance_id
+
+FUSE, DISKS, LUSTRE = "gcsfuse.csi.storage.gke.io", "pd.csi.storage.gke.io", "lustre.csi.storage.gke.io"
+# Folders that are only names of objects are folders too; what was looked up once is remembered, since data does not
+# change under its readers. Source: Cloud Storage FUSE docs, profile for training, read 2026-11-22.
+FUSE_OPTIONS = ("implicit-dirs", "metadata-cache:ttl-secs:-1")
+NOMINAL_GIB = 1  # what a volume says whose size nobody knows; no driver here enforces it
+
+
+def data_disk(key: str, spec: HyperdiskData, scope: Scope) -> Declared:
+    """Return the Hyperdisk ML volume of a data set: written by one VM until it is filled, then read by many."""
+    encryption = scope.key(spec.zone)
+    inputs = gcp.disk(
+        name=disk_name(key, scope),
+        project=scope.project,
+        zone=spec.zone,
+        type="hyperdisk-ml",
+        size=spec.size_gib,
+        provisioned_throughput=spec.throughput_mibps,
+        access_mode="READ_ONLY_MANY" if spec.filled else "READ_WRITE_SINGLE",
+        labels=scope.labels,
+        disk_encryption_key={"kms_key_self_link": encryption} if encryption else None,
+    )
+    # Its data can be filled again, which takes hours; the name is fixed, and taken until the old disk is gone.
+    options = Options(protect=scope.deletion_protection, delete_before_replace=True)
+    return Declared(type=DISK, name=f"{declared_name('data_sets', key)}-disk", inputs=inputs, options=options)
+
+
+def disk_name(key: str, scope: Scope) -> str:
+    """Return the name of a data set's disk, ``{environment}-data-{key}``."""
+    return short_name(f"{scope.environment}-data-{key}", NAME_LIMIT)
+
+
+def mounted_in(spec: DataSetSpec, environment: Environment, cluster: str) -> bool:
+    """Whether a cluster mounts a data set: a bucket from anywhere, all else in its region."""
+    here = region_of(environment.clusters[cluster].location)
+    return spec.bucket is not None or region_of(data_location(spec, environment)) == here
+
+
+def reads_lustre(environment: Environment, cluster: str) -> bool:
+    """Whether a cluster mounts data sets on Managed Lustre, whose driver it then wants."""
+    return any(each.lustre and mounted_in(each, environment, cluster) for each in environment.data_sets.values())
+
+
+def team_mode(spec: DataSetSpec, environment: Environment, cluster: str, team: str) -> str | None:
+    """Return how pods of a team mount a data set in a cluster; None where they do not."""
+    mounted = spec.readable_by(team) and mounted_in(spec, environment, cluster)
+    return access_mode(spec, team) if mounted else None
+
+
+class NotebookData(NamedTuple):
+    """A data set that notebooks mount: the bucket that it is in, or the zone of the disk that it is on."""
+
+    bucket: str | None = None
+    zone: str | None = None
+
+
+NotebookDataSets = Mapping[str, NotebookData]  # by name
+
+
+def team_data_sets(environment: Environment, cluster: str, team: str) -> dict[str, NotebookData]:
+    """Return the data sets that notebooks of a team mount in a cluster, all read-only; none that is being filled."""
+    return {
+        key: _notebook_data(data)
+        for key, data in environment.data_sets.items()
+        if team_mode(data, environment, cluster, team) in (READ, WRITE)
+    }
+
+
+def notebook_data_sets(environment: Environment, cluster: str) -> dict[str, NotebookData]:
+    """Return the data sets that notebooks of everybody mount in a cluster: those of all teams, but for disks.
+
+    A disk would hold every notebook to its zone. Buckets are among them where the notebooks have an account.
+    """
+    notebooks = environment.clusters[cluster].notebooks
+    return {
+        key: _notebook_data(data)
+        for key, data in environment.data_sets.items()
+        if not (data.teams or data.hyperdisk_ml)
+        and mounted_in(data, environment, cluster)
+        and (data.bucket is None or (notebooks is not None and notebooks.buckets))
+    }
+
+
+def _notebook_data(data: DataSetSpec) -> NotebookData:
+    return NotebookData(
+        data.bucket.name if data.bucket else None, data.hyperdisk_ml.zone if data.hyperdisk_ml else None
+    )
+
+
+def volume_source(key: str, environment: Environment, scope: Scope, address: Any) -> dict[str, Any]:
+    """Return where a volume finds a data set, in the provider's spelling; ``address`` is of the environment's instance.
+
+    Source: docs of the CSI drivers of Cloud Storage FUSE, Persistent Disk and Managed Lustre for volumes that exist,
+    read 2026-11-22. A folder of Filestore is plain NFS, so that a pod sees that folder and no other.
+    """
+    spec = environment.data_sets[key]
+    if spec.bucket:
+        return {"csi": {"driver": FUSE, "volume_handle": spec.bucket.name, "volume_attributes": _fuse(spec.bucket)}}
+    if spec.hyperdisk_ml:
+        handle = f"projects/{environment.project}/zones/{spec.hyperdisk_ml.zone}/disks/{disk_name(key, scope)}"
+        return {"csi": {"driver": DISKS, "volume_handle": handle, "fs_type": "ext4"}}
+    if spec.lustre:
+        handle, filesystem = lustre_place(spec.lustre, environment, scope)
+        attributes = {"ip": spec.lustre.address or address, "filesystem": filesystem}
+        return {"csi": {"driver": LUSTRE, "volume_handle": handle, "volume_attributes": attributes}}
+    assert spec.filestore is not None
+    share = environment.filestore[spec.filestore.instance].share
+    return {"nfs": {"server": address, "path": f"/{share}/{spec.filestore.path}"}}
+
+
+def lustre_place(spec: LustreData, environment: Environment, scope: Scope) -> tuple[str, str]:
+    """Return how the driver knows an instance, ``{project}/{zone}/{id}``, and the name of its file system."""
+    if spec.elsewhere:
+        return f"{environment.project}/{spec.location}/{spec.instance}", str(spec.filesystem)
+    own = environment.lustre[spec.instance]
+    return f"{environment.project}/{own.location}/{instance_id(spec.instance, scope)}", own.filesystem
+
+
+def volume_class(spec: DataSetSpec) -> str:
+    """Return the StorageClass of a volume, empty for none: GKE's of a profile, which tune Cloud Storage FUSE.
+
+    Source: GKE docs, Cloud Storage FUSE profiles: gcsfusecsi-training and so on, GKE 1.35.1-gke.1616000 and later; the
+    driver takes no profile as a mount option. Read 2026-11-22.
+    """
+    return f"gcsfusecsi-{spec.bucket.profile}" if spec.bucket and spec.bucket.profile else ""
+
+
+def mount_options(spec: DataSetSpec) -> list[str]:
+    """Return the options of a mount."""
+    if spec.bucket is None:
+        return []
+    return [*FUSE_OPTIONS, *([f"only-dir:{spec.bucket.path}"] if spec.bucket.path else [])]
+
+
+def volume_size(spec: DataSetSpec) -> str:
+    """Return the size that a volume says."""
+    return f"{spec.hyperdisk_ml.size_gib if spec.hyperdisk_ml else spec.size_gib or NOMINAL_GIB}Gi"
+
+
+def _fuse(bucket: BucketData) -> dict[str, str]:
+    if not bucket.file_cache_gib:
+        return {}
+    return {"fileCacheCapacity": f"{bucket.file_cache_gib}Gi", "fileCacheForRangeRead": "true"}

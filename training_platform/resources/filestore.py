@@ -1,0 +1,336 @@
+"""A Filestore instance with its one share, and the snapshots of it that the stack file names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+from training_platform.catalog import FILESTORE_TIERS
+from training_platform.catalog.locations import region_of
+from training_platform.config.data_sets import reaches
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.storage import BackupScheduleSpec, ExportSpec, FileClassSpec, FilestoreSpec
+from training_platform.config.names import declared_name, name_in_cluster
+from training_platform.resources import gcp
+from training_platform.resources.declared import Declared, Options
+from training_platform.resources.register import (
+    BACKUP_PLAN,
+    BACKUP_PLAN_ASSOCIATION,
+    BACKUP_VAULT,
+    FILESTORE,
+    FILESTORE_SNAPSHOT,
+    STORAGE_CLASS,
+)
+from training_platform.resources.scope import NAME_LIMIT, Scope, short_name
+
+if TYPE_CHECKING:
+    from pulumi_gcp import filestore
+    from pulumi_gcp.filestore import InstanceFileSharesNfsExportOptionArgsDict as Export
+    from pulumi_gcp.filestore import InstanceNetworkArgsDict as Network
+
+
+def filestore_instance(key: str, spec: FilestoreSpec, scope: Scope, network: Any, services: Any = None) -> Declared:
+    """Return an instance; ``network`` is the VPC's name or id, which the provider takes for the same.
+
+    ``services`` is the name of the VPC's range for private service access, where the environment has one.
+    """
+    protected = scope.deletion_protection and spec.deletion_protection
+    inputs = gcp.filestore(
+        name=instance_name(scope.environment, key),
+        project=scope.project,
+        location=spec.location,
+        tier=spec.tier,
+        protocol=spec.protocol,
+        file_shares=_share(spec),
+        networks=[_network(spec, network, services)],
+        kms_key_name=scope.key(spec.location),
+        performance_config=_performance(spec),
+        # The team that it is alone for, so that bills and budgets of the team have it.
+        labels={**scope.labels, "team": spec.team} if spec.team else scope.labels,
+        deletion_protection_enabled=protected,
+        deletion_protection_reason=f"deletion_protection of stack {scope.environment}" if protected else None,
+    )
+    options = _options(protected=protected)
+    return Declared(type=FILESTORE, name=f"{declared_name('filestore', key)}-instance", inputs=inputs, options=options)
+
+
+def instance_name(environment: str, key: str) -> str:
+    """Return an instance's name in the API, ``{environment}-{key}``, which takes 63 characters."""
+    return short_name(f"{environment}-{key}", NAME_LIMIT)
+
+
+def filestore_snapshots(key: str, spec: FilestoreSpec, scope: Scope, instance: Any) -> Iterator[Declared]:
+    """Yield an instance's snapshots: its files as they were when the name first stood in the stack file."""
+    for name in spec.snapshots:
+        inputs = gcp.filestore_snapshot(
+            name=name,
+            project=scope.project,
+            location=spec.location,
+            instance=instance,
+            labels=scope.labels,
+        )
+        yield Declared(
+            type=FILESTORE_SNAPSHOT, name=f"{declared_name('filestore', key)}-snapshot-{name}", inputs=inputs
+        )
+
+
+def _share(spec: FilestoreSpec) -> filestore.InstanceFileSharesArgsDict:
+    """Return the one share; the provider's field counts GiB, whatever it is called."""
+    share: dict[str, Any] = {"name": spec.share, "capacity_gb": spec.capacity_gib}
+    if spec.exports:
+        share["nfs_export_options"] = [_export(each) for each in spec.exports]
+    if spec.restore_from:
+        share["source_backupdr_backup" if "/backupVaults/" in spec.restore_from else "source_backup"] = (
+            spec.restore_from
+        )
+    return cast("filestore.InstanceFileSharesArgsDict", share)
+
+
+def _export(spec: ExportSpec) -> Export:
+    export: Export = {
+        "ip_ranges": list(spec.ranges),
+        "access_mode": "READ_WRITE" if spec.access == "read-write" else "READ_ONLY",
+        "squash_mode": "ROOT_SQUASH" if spec.squash == "root" else "NO_ROOT_SQUASH",
+    }
+    if spec.anonymous_id is not None:
+        export["anon_uid"] = export["anon_gid"] = spec.anonymous_id
+    return export
+
+
+def _performance(spec: FilestoreSpec) -> filestore.InstancePerformanceConfigArgsDict | None:
+    if spec.iops is not None:
+        return {"fixed_iops": {"max_iops": spec.iops}}
+    if spec.iops_per_tib is not None:
+        return {"iops_per_tb": {"max_iops_per_tb": spec.iops_per_tib}}
+    return None
+
+
+def _network(spec: FilestoreSpec, vpc: Any, services: Any) -> Network:
+    """Return how an instance joins the VPC; Google Cloud picks its address range unless it is given."""
+    private = spec.connection == "private-service-access"
+    return {
+        "network": vpc,
+        "modes": ["MODE_IPV4"],
+        "connect_mode": "PRIVATE_SERVICE_ACCESS" if private else "DIRECT_PEERING",
+        "reserved_ip_range": spec.reserved_range or (services if private else None),
+    }
+
+
+def _options(*, protected: bool) -> Options:
+    return Options(
+        # Deletion, and so any replacement, loses all data.
+        protect=protected,
+        # The name is fixed, and taken until the old instance is gone.
+        delete_before_replace=True,
+        # The provider takes another name for a change in place, sends none of it, and looks for an instance of that
+        # name from then on: the old one, with its data, would be lost from sight.
+        replace_on_changes=("name",),
+        # Short of quota, the provider would otherwise retry in silence for up to ten days.
+        timeouts={"create": "30m"},
+    )
+
+
+if TYPE_CHECKING:
+    from pulumi_gcp.backupdisasterrecovery import BackupPlanBackupRuleStandardScheduleArgsDict as Schedule
+
+FILESTORE_INSTANCE = "file.googleapis.com/Instance"
+DAY_SECONDS = 86_400
+
+
+def backup_vault(key: str, spec: FilestoreSpec, backups: BackupScheduleSpec, scope: Scope) -> Declared:
+    """Return where the backups of an instance are kept: in its region, apart from the instance."""
+    inputs = gcp.backup_vault(
+        backup_vault_id=instance_name(scope.environment, key),
+        project=scope.project,
+        location=region_of(spec.location),
+        description=f"Backups of Filestore instance {key} of {scope.environment}",
+        backup_minimum_enforced_retention_duration=f"{backups.locked_days * DAY_SECONDS}s",
+        # With the vault go backups that are no longer locked; Google Cloud keeps those that are.
+        force_delete=not scope.deletion_protection,
+        labels=scope.labels,
+    )
+    options = Options(protect=scope.deletion_protection, delete_before_replace=True)
+    return Declared(type=BACKUP_VAULT, name=f"{declared_name('filestore', key)}-vault", inputs=inputs, options=options)
+
+
+def backup_plan(key: str, spec: FilestoreSpec, backups: BackupScheduleSpec, scope: Scope, vault: Any) -> Declared:
+    """Return when backups are made and how long they are kept; ``vault`` is the id of the vault."""
+    inputs = gcp.backup_plan(
+        backup_plan_id=instance_name(scope.environment, key),
+        project=scope.project,
+        location=region_of(spec.location),
+        resource_type=FILESTORE_INSTANCE,
+        backup_vault=vault,
+        backup_rules=[
+            {
+                "rule_id": "scheduled",
+                "backup_retention_days": backups.keep_days,
+                "standard_schedule": _schedule(backups),
+            }
+        ],
+    )
+    options = Options(delete_before_replace=True)
+    return Declared(type=BACKUP_PLAN, name=f"{declared_name('filestore', key)}-plan", inputs=inputs, options=options)
+
+
+def backup_association(key: str, spec: FilestoreSpec, scope: Scope, instance: Any, plan: Any) -> Declared:
+    """Return what puts an instance under a plan; both by their ids."""
+    inputs = gcp.backup_plan_association(
+        backup_plan_association_id=instance_name(scope.environment, key),
+        project=scope.project,
+        location=region_of(spec.location),
+        resource_type=FILESTORE_INSTANCE,
+        resource=instance,
+        backup_plan=plan,
+    )
+    # Updates to the provider; but the API's document calls an instance immutable here, and a plan in use does not go.
+    options = Options(delete_before_replace=True, replace_on_changes=("backupPlan", "resource"))
+    name = f"{declared_name('filestore', key)}-association"
+    return Declared(type=BACKUP_PLAN_ASSOCIATION, name=name, inputs=inputs, options=options)
+
+
+def _schedule(backups: BackupScheduleSpec) -> Schedule:
+    schedule: Schedule = {
+        "recurrence_type": "HOURLY" if backups.every_hours else "WEEKLY" if backups.weekdays else "DAILY",
+        "time_zone": backups.time_zone,
+        "backup_window": {"start_hour_of_day": backups.start_hour, "end_hour_of_day": backups.end_hour},
+    }
+    if backups.every_hours:
+        schedule["hourly_frequency"] = backups.every_hours
+    if backups.weekdays:
+        schedule["days_of_weeks"] = list(backups.weekdays)
+    return schedule
+
+
+MOST, LOCATION = "training-platform/most-gib", "training-platform/location"  # annotations, for who counts a plan
+# Those that GKE puts into every cluster.
+GKE_CLASSES = ("standard-rwx", "premium-rwx", "zonal-rwx", "enterprise-rwx", "enterprise-multishare-rwx")
+PROVISIONER = "filestore.csi.storage.gke.io"
+_OPTIONS = Options(
+    replace_on_changes=("reclaimPolicy",),  # Kubernetes refuses the change; the provider knows of no such field
+    delete_before_replace=True,  # the name is fixed, and taken until the old class is gone; volumes outlive a class
+)
+_SHARE_GIB, _SMALL_SHARE_GIB = 100, 10  # the smallest claim on a share, without and with a largest one
+
+
+def storage_class(
+    name: str, scope: Scope, tier: str, network: Any, *, location: str | None = None, class_name: str | None = None,
+    private: bool = False, shares: Mapping[str, str] | None = None, annotations: Mapping[str, str] | None = None,
+) -> Declared:  # fmt: skip
+    """Return a StorageClass of one Filestore tier, called ``filestore-{tier}`` unless it has a name of its own.
+
+    ``name`` is the component's; ``network`` is the VPC's name, without project or path, or its id where it is another
+    project's, which instances then join by private service access. ``shares`` are parameters of shares of an instance.
+    """
+    key = scope.key(location) if location else None
+    metadata = {"name": class_name or tier_class(tier), "labels": scope.kubernetes_labels}
+    inputs = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {**metadata, "annotations": dict(annotations)} if annotations else metadata,
+        "provisioner": PROVISIONER,
+        "parameters": {
+            "tier": FILESTORE_TIERS[tier].csi_tier,
+            "network": network,
+            # As the driver takes them. Source: Filestore CSI driver 2edb466 (2026-06-24), ``ConvertLabelsStringToMap``.
+            "labels": ",".join(f"{label}={value}" for label, value in sorted(scope.labels.items())),
+            **({"connect-mode": "PRIVATE_SERVICE_ACCESS"} if private else {}),
+            **({"instance-encryption-kms-key": key} if key else {}),
+            **(shares or {}),
+        },
+        "volumeBindingMode": "WaitForFirstConsumer",  # a zonal instance belongs into the zone of the first pod
+        "allowVolumeExpansion": True,
+        "reclaimPolicy": "Retain" if scope.deletion_protection else "Delete",
+    }
+    return Declared(type=STORAGE_CLASS, name=f"{name}-class", inputs=inputs, options=_OPTIONS)
+
+
+def cluster_classes(
+    name: str, cluster: ClusterSpec, scope: Scope, environment: Environment, network: Any
+) -> Iterator[tuple[str, Declared]]:
+    """Yield the StorageClasses of a cluster, each with its component's name: of tiers, and those of the stack file."""
+    of_cluster = partial(
+        storage_class,
+        scope=scope,
+        network=network,
+        location=cluster.location,
+        private=environment.host_project is not None,
+    )
+    for tier in class_tiers(environment, cluster):
+        component = f"{name}-{tier_class(tier)}"
+        yield component, of_cluster(component, tier=tier)
+    for key, spec in cluster.storage_classes.items():
+        component = name_in_cluster(name, "storage_classes", key)
+        yield (
+            component,
+            of_cluster(
+                component,
+                tier=spec.tier,
+                class_name=kubernetes_class(key),
+                shares=share_parameters(key, spec),
+                annotations=class_annotations(spec, cluster.location),
+            ),
+        )
+
+
+def kubernetes_class(key: str) -> str:
+    """Return the name of a class in its clusters; none of GKE's own begins so."""
+    return f"files-{key}"
+
+
+def share_parameters(key: str, spec: FileClassSpec) -> dict[str, str]:
+    """Return the parameters by which claims share instances; ``key`` is the class's, whose instances are its own.
+
+    Source: Filestore CSI driver 2edb466 (2026-06-24), ``multishare_controller.go``; GKE docs, Filestore multishares.
+    """
+    if not spec.multishare:
+        return {}
+    largest = {"max-volume-size": f"{spec.largest_share_gib}Gi"} if spec.largest_share_gib else {}
+    return {"multishare": "true", "instance-storageclass-label": kubernetes_class(key), **largest}
+
+
+def claim_limits(classes: Mapping[str, FileClassSpec], team: str, others: Iterable[str] = ()) -> dict[str, str]:
+    """Return what a team may claim of each class in all, as the ``hard`` part of a ResourceQuota has it.
+
+    ``others`` are the classes of which it may claim nothing, beside those of GKE.
+    """
+    of_class = "{}.storageclass.storage.k8s.io/{}".format
+    limits = {of_class(name, "requests.storage"): "0Gi" for name in (*GKE_CLASSES, *others)}
+    for key, spec in classes.items():
+        name, gib = kubernetes_class(key), spec.teams.get(team, 0)
+        limits[of_class(name, "requests.storage")] = f"{gib}Gi"
+        limits[of_class(name, "persistentvolumeclaims")] = str(max(1, gib // _smallest_claim(spec)) if gib else 0)
+    return limits
+
+
+def most_gib(spec: FileClassSpec) -> int:
+    """Return the GiB of the instances that claims of all teams make together, in the steps of the tier."""
+    smallest, _, step = FILESTORE_TIERS[spec.tier].bands[0]
+    wholes = [sum(spec.teams.values())] if spec.multishare else list(spec.teams.values())
+    return sum(max(smallest, -(-gib // step) * step) for gib in wholes if gib)
+
+
+def class_annotations(spec: FileClassSpec, location: str) -> dict[str, str]:
+    """Return what a class says of the instances that claims make of it."""
+    return {MOST: str(most_gib(spec)), LOCATION: location}
+
+
+def tier_class(tier: str) -> str:
+    """Return the name of a tier's own StorageClass: ``filestore-basic-hdd``."""
+    return f"filestore-{tier.lower().replace('_', '-')}"
+
+
+def class_tiers(environment: Environment, cluster: ClusterSpec) -> tuple[str, ...]:
+    """Return the tiers that a cluster gets a class for: those of the environment's instances that its pods mount.
+
+    The platform's own namespaces may claim of these, and teams nothing.
+    """
+    return tuple(sorted({each.tier for each in environment.filestore.values() if reaches(each, cluster)}))
+
+
+def _smallest_claim(spec: FileClassSpec) -> int:
+    if spec.multishare:
+        return _SMALL_SHARE_GIB if spec.largest_share_gib else _SHARE_GIB
+    return FILESTORE_TIERS[spec.tier].bands[0].low_gib

@@ -1,0 +1,362 @@
+"""A GKE cluster, private and empty; its pools are resources of their own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from training_platform.catalog import MACHINE_TYPES
+from training_platform.config.model.cluster import AutoProvisioningSpec, ClusterSpec
+from training_platform.resources import gcp
+from training_platform.resources.declared import Declared, Options, shared
+from training_platform.resources.network import own_ranges
+from training_platform.resources.node_pools import OAUTH_SCOPES
+from training_platform.resources.register import CLUSTER, IAM_MEMBER, SERVICE_ACCOUNT
+from training_platform.resources.scope import Scope, account_id
+
+if TYPE_CHECKING:
+    from pulumi_gcp import container
+    from pulumi_gcp.container import ClusterMaintenancePolicyMaintenanceExclusionArgsDict as Exclusion
+
+# The list replaces GKE's default. DCGM is GPUs, JOBSET is training jobs; those of TPUs are in SYSTEM_COMPONENTS, and
+# Kueue has none: it is scraped. KUBELET and CADVISOR want 1.29.3-gke.1093000, JOBSET 1.32.1-gke.1357001.
+METRICS = (
+    "SYSTEM_COMPONENTS",
+    "STORAGE",
+    "HPA",
+    "POD",
+    "DAEMONSET",
+    "DEPLOYMENT",
+    "STATEFULSET",
+    "KUBELET",
+    "CADVISOR",
+    "DCGM",
+    "JOBSET",
+)
+BINARY_POLICY = "PROJECT_SINGLETON_POLICY_ENFORCE"  # the policy that each project has one of
+FREEZE = "upgrade-freeze"  # the name of the exclusion
+LOGS = ("SYSTEM_COMPONENTS", "WORKLOADS")
+# One VM in every zone, for minutes. Of the system pool's machine and disk, so that the zones have it and the quota that
+# the system pool will need covers it: before that pool is there, nothing else holds any.
+THROW_AWAY_DISK_GB = 30
+
+
+def gke_cluster(
+    key: str,
+    spec: ClusterSpec,
+    scope: Scope,
+    *,
+    network: Any,
+    subnetwork: Any,
+    service_account: Any,
+    google_groups_domain: str | None,
+    lustre: bool = False,
+) -> Declared:
+    """Return a cluster; ``key`` is its key in the stack file, the others as outputs or as far as they are known.
+
+    ``lustre`` says whether it has the driver of Managed Lustre.
+    """
+    ranges = own_ranges(spec)
+    inputs = gcp.cluster(
+        project=scope.project,
+        location=spec.location,
+        name=cluster_name(scope, key, spec),
+        resource_labels=scope.labels,
+        deletion_protection=scope.deletion_protection and spec.deletion_protection,
+        min_master_version=spec.version,
+        release_channel={"channel": spec.release_channel},
+        maintenance_policy=maintenance_policy(spec),
+        network=network,
+        subnetwork=subnetwork,
+        networking_mode="VPC_NATIVE",
+        ip_allocation_policy={
+            "cluster_secondary_range_name": ranges.pods_range,
+            "services_secondary_range_name": ranges.services_range,
+        },
+        # Both can only be chosen at creation, and machines with several network cards want both.
+        datapath_provider="ADVANCED_DATAPATH",
+        enable_multi_networking=True,
+        enable_intranode_visibility=spec.intranode_visibility,
+        enable_fqdn_network_policy=spec.fqdn_policies or None,
+        gateway_api_config=_gateway_api(spec),
+        private_cluster_config={"enable_private_nodes": True},
+        control_plane_endpoints_config=_control_plane_endpoints(),
+        authenticator_groups_config=_groups(google_groups_domain),
+        workload_identity_config={"workload_pool": f"{scope.project}.svc.id.goog"},
+        enable_shielded_nodes=True,
+        database_encryption=_database_encryption(scope.key(spec.location)),
+        binary_authorization={"evaluation_mode": BINARY_POLICY} if spec.binary_authorization else None,
+        security_posture_config={"mode": "BASIC"},
+        vertical_pod_autoscaling={"enabled": True},
+        cost_management_config={"enabled": True},
+        logging_config={"enable_components": list(LOGS)},
+        monitoring_config=_monitoring(),
+        addons_config=_addons(lustre, "slice-controller" in spec.operators),
+        managed_machine_learning_diagnostics_config=_diagnostics(spec),
+        node_pool_defaults=_node_pool_defaults(),
+        cluster_autoscaling=cluster_autoscaling(spec, service_account, scope.key(spec.location)),
+        # GKE makes no cluster without a pool; ours are resources of their own.
+        remove_default_node_pool=True,
+        initial_node_count=1,
+        node_config=_throw_away_pool(scope, spec, service_account),
+        skip_node_pool_refresh=True,  # or each refresh reads every pool and instance group twice
+    )
+    return Declared(type=CLUSTER, name=f"{key}-cluster", inputs=inputs, options=_options(scope, spec))
+
+
+def cluster_name(scope: Scope, cluster: str, spec: ClusterSpec) -> str:
+    """Return a cluster's name in Google Cloud, at most 40 characters: ``{environment}-{cluster}``, or its owner's."""
+    return spec.existing or f"{scope.environment}-{cluster}"
+
+
+def _gateway_api(spec: ClusterSpec) -> container.ClusterGatewayApiConfigArgsDict | None:
+    """Return the kinds of Kubernetes' Gateway API, where notebooks have one; elsewhere the setting stays as it is."""
+    return {"channel": "CHANNEL_STANDARD"} if spec.notebooks and spec.notebooks.gateway else None
+
+
+def is_frozen(cluster: ClusterSpec) -> bool:
+    """Whether minor versions and nodes stay until their support ends."""
+    asked = cluster.maintenance.upgrade_freeze
+    return bool(cluster.node_pools) if asked is None else asked
+
+
+def maintenance_policy(cluster: ClusterSpec) -> container.ClusterMaintenancePolicyArgsDict:
+    """Return when GKE may upgrade, and when it may not, in UTC.
+
+    With accelerators, nodes and minor versions stay until their support ends: an upgrade recreates slices under their
+    jobs. Patches of the control plane still come.
+    """
+    spec = cluster.maintenance
+    frozen = is_frozen(cluster) and FREEZE not in spec.exclusions
+    exclusions: list[Exclusion] = [
+        {
+            "exclusion_name": name,
+            "start_time": exclusion.start,
+            "end_time": exclusion.end,
+            "exclusion_options": {"scope": exclusion.scope.upper().replace("-", "_")},
+        }
+        for name, exclusion in sorted(spec.exclusions.items())
+    ]
+    return {
+        "recurring_window": _window(spec.start, spec.end, spec.recurrence),
+        "maintenance_exclusions": [*exclusions, *([_freeze(spec.start)] if frozen else [])] or None,
+    }
+
+
+@shared
+def _window(start: str, end: str, recurrence: str) -> container.ClusterMaintenancePolicyRecurringWindowArgsDict:
+    return {"start_time": start, "end_time": end, "recurrence": recurrence}
+
+
+@shared
+def _freeze(start: str) -> Exclusion:
+    return {
+        "exclusion_name": FREEZE,
+        "start_time": start,
+        "exclusion_options": {
+            "scope": "NO_MINOR_OR_NODE_UPGRADES",
+            "end_time_behavior": "UNTIL_END_OF_SUPPORT",
+        },
+    }
+
+
+@shared
+def _control_plane_endpoints() -> container.ClusterControlPlaneEndpointsConfigArgsDict:
+    """Return how the control plane is reached: by name and IAM, from anywhere, and by no address at all."""
+    return {
+        "dns_endpoint_config": {"allow_external_traffic": True},
+        "ip_endpoints_config": {"enabled": False},
+    }
+
+
+def _database_encryption(key: str | None) -> container.ClusterDatabaseEncryptionArgsDict | None:
+    """Return what encrypts Secrets before they are stored; one that was switched on stays where nothing is said."""
+    return {"state": "ENCRYPTED", "key_name": key} if key else None
+
+
+def _groups(domain: str | None) -> container.ClusterAuthenticatorGroupsConfigArgsDict | None:
+    """Return whose groups Kubernetes may give rights to; without a domain, groups have none there."""
+    return {"security_group": f"gke-security-groups@{domain}"} if domain else None
+
+
+@shared
+def _monitoring() -> container.ClusterMonitoringConfigArgsDict:
+    """Return what is measured: GKE's packages, and managed Prometheus for everything else."""
+    return {"enable_components": list(METRICS), "managed_prometheus": {"enabled": True}}
+
+
+@shared
+def _addons(lustre: bool, slices: bool) -> container.ClusterAddonsConfigArgsDict:
+    """Return the storage drivers, that of Managed Lustre where data is on it, and the slice controller of TPU 7x."""
+    addons: container.ClusterAddonsConfigArgsDict = {
+        "gcs_fuse_csi_driver_config": {"enabled": True},
+        "gcp_filestore_csi_driver_config": {"enabled": True},
+        "gce_persistent_disk_csi_driver_config": {"enabled": True},
+    }
+    if lustre:
+        addons["lustre_csi_driver_config"] = {"enabled": True}
+    if slices:
+        addons["slice_controller_config"] = {"enabled": True}
+    return addons
+
+
+def _diagnostics(spec: ClusterSpec) -> container.ClusterManagedMachineLearningDiagnosticsConfigArgsDict | None:
+    """Return whether GKE collects profiles of training."""
+    return {"enabled": True} if "ml-diagnostics" in spec.operators else None
+
+
+@shared
+def _node_pool_defaults() -> container.ClusterNodePoolDefaultsArgsDict:
+    """Return what pools get that somebody makes by hand and that do not say otherwise: image streaming.
+
+    It does not reach auto-provisioned pools, whose defaults have no such field: only those of compute classes stream.
+    Source: terraform-provider-google #23978, read 2026-11-22.
+    """
+    return {"node_config_defaults": {"gcfs_config": {"enabled": True}}}
+
+
+def _throw_away_pool(scope: Scope, spec: ClusterSpec, service_account: Any) -> container.ClusterNodeConfigArgsDict:
+    """Return the nodes of the default pool, which GKE removes once the cluster is there.
+
+    The account is ours, since an organisation may have switched the default one off.
+    """
+    system = spec.system_pool
+    return {
+        "machine_type": system.machine_type,
+        "boot_disk": {
+            "size_gb": THROW_AWAY_DISK_GB,
+            "disk_type": system.boot_disk.type_on(MACHINE_TYPES[system.machine_type]),
+        },
+        "boot_disk_kms_key": scope.key(spec.location),  # an organisation may refuse disks under other keys
+        "service_account": service_account,
+        "oauth_scopes": list(OAUTH_SCOPES),
+        "resource_labels": scope.labels,
+        "shielded_instance_config": {"enable_secure_boot": True, "enable_integrity_monitoring": True},
+    }
+
+
+def _options(scope: Scope, spec: ClusterSpec) -> Options:
+    return Options(
+        # Everything that runs is inside it.
+        protect=scope.deletion_protection and spec.deletion_protection,
+        # Of the pool that is removed: GKE answers with another pool's configuration and another count, and each
+        # difference would replace the cluster.
+        ignore_changes=("initialNodeCount", "nodeConfig"),
+        delete_before_replace=True,  # the name is taken while the old cluster is there
+    )
+
+
+if TYPE_CHECKING:
+    from pulumi_gcp.container import ClusterClusterAutoscalingArgsDict as Autoscaling
+    from pulumi_gcp.container import ClusterClusterAutoscalingAutoProvisioningDefaultsArgsDict as Defaults
+
+
+def cluster_autoscaling(cluster: ClusterSpec, service_account: Any, key: str | None = None) -> Autoscaling:
+    """Return how long idle nodes stay, and a cluster's auto-provisioning: without limits in the file, it has none.
+
+    ``key`` encrypts the disks of new pools; None where Google's own do.
+    """
+    spec = cluster.auto_provisioning
+    if spec is None:
+        return _none(cluster.autoscaling_profile)
+    limits = {"cpu": spec.cpu, "memory": spec.memory_gb, **spec.accelerators}
+    return {
+        "enabled": True,
+        "autoscaling_profile": cluster.autoscaling_profile,
+        "auto_provisioning_locations": list(spec.zones) or None,
+        "auto_provisioning_defaults": _defaults(spec, service_account, key),
+        "resource_limits": [{"resource_type": resource, "maximum": most} for resource, most in limits.items()],
+    }
+
+
+@shared
+def _none(profile: str) -> Autoscaling:
+    return {"enabled": False, "autoscaling_profile": profile}
+
+
+def _defaults(spec: AutoProvisioningSpec, service_account: Any, key: str | None) -> Defaults:
+    """Return what new pools have in common with ours, as far as their defaults can say it.
+
+    The disk type is always written: the provider's own default is one that most accelerators do not take.
+    """
+    return {
+        "service_account": service_account,
+        "oauth_scopes": list(OAUTH_SCOPES),
+        "image_type": spec.image_type,
+        "disk_type": spec.boot_disk_type,
+        "disk_size": spec.boot_disk.size_gb,
+        "boot_disk_kms_key": key,
+        "management": {"auto_repair": True, "auto_upgrade": True},
+        "upgrade_settings": {
+            "strategy": "SURGE",
+            "max_surge": spec.max_surge,
+            "max_unavailable": spec.max_unavailable,
+        },
+        "shielded_instance_config": {"enable_secure_boot": True, "enable_integrity_monitoring": True},
+    }
+
+
+if TYPE_CHECKING:
+    pass
+
+
+def cluster_identifier(project: str, location: str, cluster_name: str) -> str:
+    """Return what objects belong to: the cluster's name in the GKE API."""
+    return f"projects/{project}/locations/{location}/clusters/{cluster_name}"
+
+
+def context_name(project: str, location: str, cluster_name: str) -> str:
+    """Return the context that ``gcloud container clusters get-credentials`` writes into a kubeconfig."""
+    return f"gke_{project}_{location}_{cluster_name}"
+
+
+def kubeconfig(endpoint: str) -> str:
+    """Return a kubeconfig for the host name of a DNS-based endpoint, as JSON.
+
+    It holds no secret: gke-gcloud-auth-plugin gets a token as whoever runs Pulumi. It holds no certificate authority
+    either, since the endpoint shows a certificate that every machine trusts (unverified).
+    """
+    login = {
+        "apiVersion": "client.authentication.k8s.io/v1beta1",
+        "command": "gke-gcloud-auth-plugin",
+        "provideClusterInfo": True,
+        "interactiveMode": "Never",
+        "installHint": "Install gke-gcloud-auth-plugin: gcloud components install gke-gcloud-auth-plugin",
+    }
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "cluster", "cluster": {"server": f"https://{endpoint}"}}],
+        "users": [{"name": "caller", "user": {"exec": login}}],
+        "contexts": [{"name": "cluster", "context": {"cluster": "cluster", "user": "caller"}}],
+        "current-context": "cluster",
+    }
+    return json.dumps(config, sort_keys=True)
+
+
+# What a node needs to pull images from the project's repositories, to join, log and report, and to stream images:
+# without the last, it falls back to whole pulls and says nothing. Pods have accounts of their own by Workload Identity.
+# Sources: GKE docs on hardening, least-privilege node accounts; on image streaming, troubleshooting.
+NODE_ROLES = (
+    "roles/artifactregistry.reader",
+    "roles/container.defaultNodeServiceAccount",
+    "roles/serviceusage.serviceUsageConsumer",
+)
+
+
+def node_account(name: str, scope: Scope) -> Declared:
+    """Return the account of all nodes of an environment; ``name`` is the component's."""
+    inputs = gcp.service_account(
+        project=scope.project,
+        account_id=account_id(scope.environment, "gke-nodes"),
+        display_name=f"GKE nodes of {scope.environment}",
+    )
+    return Declared(type=SERVICE_ACCOUNT, name=f"{name}-account", inputs=inputs)
+
+
+def node_roles(name: str, scope: Scope, member: Any) -> Iterator[Declared]:
+    """Yield what that account may do: no more than nodes need."""
+    for role in NODE_ROLES:
+        inputs = gcp.iam_member(project=scope.project, role=role, member=member)
+        yield Declared(type=IAM_MEMBER, name=f"{name}-{role.removeprefix('roles/')}", inputs=inputs)

@@ -1,0 +1,212 @@
+"""The VPCs that carry what the GPUs of different VMs exchange, beside the network of everything else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from training_platform.config.gpu_fabric import GpuFabric, GpuVpc, Nic, fabric_name
+from training_platform.config.pools import ExpandedPool, Flavor
+from training_platform.resources import gcp
+from training_platform.resources.declared import Declared, Options
+from training_platform.resources.network import allowed
+from training_platform.resources.register import FIREWALL, NETWORK, SUBNETWORK
+from training_platform.resources.scope import NAME_LIMIT, Scope, short_name
+
+if TYPE_CHECKING:
+    from pulumi_gcp.container import NodePoolNetworkConfigAdditionalNodeNetworkConfigArgsDict as CardInputs
+
+PROTOCOLS = ("tcp", "udp", "icmp")
+# Of all three the name is taken while the old one is there; a VPC's subnets would keep it from going first, and a
+# subnet's range is taken, too.
+_OPTIONS = Options(delete_before_replace=True)
+# To the provider a rule's network is an update, so that the old rule would keep a VPC that is replaced.
+_OF_A_NETWORK = replace(_OPTIONS, replace_on_changes=("network",))
+
+
+def gpu_vpc(scope: Scope, cluster: str, fabric: GpuFabric, vpc: GpuVpc) -> Declared:
+    """Return one VPC; Kubernetes refers to it by its name. ``cluster`` is the cluster's key."""
+    profile = f"projects/{scope.project}/global/networkProfiles/{vpc.profile}" if vpc.profile else None
+    inputs = gcp.network(
+        project=scope.project,
+        name=cloud_name(scope, cluster, vpc.name),
+        auto_create_subnetworks=False,
+        mtu=vpc.mtu,
+        network_profile=profile,
+    )
+    return Declared(type=NETWORK, name=f"{_logical(fabric, vpc.name)}-vpc", inputs=inputs, options=_OPTIONS)
+
+
+def gpu_subnet(scope: Scope, cluster: str, fabric: GpuFabric, nic: Nic, network: Any) -> Declared:
+    """Return the subnet of one network card."""
+    inputs = gcp.subnetwork(
+        project=scope.project,
+        region=fabric.region,
+        name=cloud_name(scope, cluster, nic.name),
+        network=network,
+        ip_cidr_range=nic.cidr,
+    )
+    return Declared(type=SUBNETWORK, name=f"{_logical(fabric, nic.name)}-subnet", inputs=inputs, options=_OPTIONS)
+
+
+def gpu_firewall(scope: Scope, cluster: str, fabric: GpuFabric, vpc: GpuVpc, network: Any) -> Declared | None:
+    """Return the rule that lets the GPUs of a VPC reach each other; VPCs for RDMA do not support firewall rules."""
+    if vpc.profile is not None:
+        return None
+    inputs = gcp.firewall(
+        project=scope.project,
+        name=cloud_name(scope, cluster, f"{vpc.name}-internal"),  # Pulumi's own could be too long
+        network=network,
+        description=f"GPUs of cluster {cluster} among each other",
+        direction="INGRESS",
+        source_ranges=[nic.cidr for nic in vpc.nics],
+        allows=[allowed(protocol) for protocol in PROTOCOLS],
+    )
+    name = f"{_logical(fabric, vpc.name)}-internal"
+    return Declared(type=FIREWALL, name=name, inputs=inputs, options=_OF_A_NETWORK)
+
+
+def gpu_nics(scope: Scope, cluster: str, fabrics: Mapping[str, GpuFabric], pool: ExpandedPool) -> list[CardInputs]:
+    """Return which networks the further cards of a pool's VMs are in; none where its GPUs have no such cards."""
+    fabric = fabrics.get(fabric_name(pool) or "")
+    return [
+        {"network": cloud_name(scope, cluster, vpc.name), "subnetwork": cloud_name(scope, cluster, nic.name)}
+        for vpc, nic in (fabric.nics(pool) if fabric else ())
+    ]
+
+
+def cloud_name(scope: Scope, cluster: str, name: str) -> str:
+    """Return the name of a VPC, subnet or firewall rule, ``{environment}-{cluster}-{name}``, cut to 63 characters."""
+    return short_name(f"{scope.environment}-{cluster}-{name}", NAME_LIMIT)
+
+
+def _logical(fabric: GpuFabric, name: str) -> str:
+    return f"{fabric.component}{name.removeprefix(fabric.name)}"
+
+
+LIBRARIES: Final = "/usr/local/nvidia/lib64"  # the driver's, and the plugin that the installer copies beside it
+TCPX_SOCKETS: Final = "/run/tcpx"
+APERTURES: Final = "/dev/aperture_devices"
+DEVICES_ANNOTATION: Final = "devices.gke.io/container."  # and the name of the container that is given devices
+
+_NODE = "/home/kubernetes/bin"
+_READY = "/run/health-check"  # the name may hold no underscore
+_LIBRARY_PATH = [{"name": "LD_LIBRARY_PATH", "value": LIBRARIES}]
+_GPU_DEVICES = (*(f"/dev/nvidia{number}" for number in range(8)), "/dev/nvidiactl", "/dev/nvidia-uvm")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Access:
+    """What a pod sees of its node; ``mounts`` and ``capabilities`` are those of the container that trains.
+
+    ``devices`` are the node's devices, by the daemon that is given them.
+    """
+
+    volumes: tuple[dict[str, Any], ...]
+    mounts: tuple[dict[str, Any], ...]
+    capabilities: tuple[str, ...] = ()
+    daemons: tuple[dict[str, Any], ...] = ()
+    devices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        """What asks the device injector for the devices: YAML, as it reads it."""
+        return {
+            f"{DEVICES_ANNOTATION}{name}": "".join(f"- path: {path}\n" for path in paths)
+            for name, paths in self.devices.items()
+        }
+
+    @property
+    def host_paths(self) -> tuple[str, ...]:
+        """Folders of the node that the pod mounts."""
+        return tuple(each["hostPath"]["path"] for each in self.volumes if "hostPath" in each)
+
+
+def access(kind: str, images: Mapping[str, str]) -> Access:
+    """Return what pods with ``TCPX``, ``TCPXO`` or ``RDMA`` need; ``images`` are by their names in the catalogue."""
+    return _ACCESS[kind](images)
+
+
+def pod_fabric(pool: ExpandedPool) -> str | None:
+    """Return a pool's networks; those that GKE makes by itself have none, and a shared GPU's pods need none."""
+    return fabric_name(pool) if pool.gke_pools and pool.places_per_gpu == 1 else None
+
+
+def kinds_of(flavors: Iterable[Flavor]) -> tuple[str, ...]:
+    """Return the kinds of GPUDirect that jobs on these flavors may use."""
+    pools = (pool for flavor in flavors for pool in flavor.pools if pod_fabric(pool))
+    return tuple(sorted({pool.machine.gpudirect or "" for pool in pools}))
+
+
+def _tcpx(images: Mapping[str, str]) -> Access:
+    sockets = _mount("tcpx-sockets", TCPX_SOCKETS)
+    daemon = {
+        "name": "tcpx-daemon",
+        "image": images["node-tcpx-daemon"],
+        "command": ["/tcpgpudmarxd/build/app/tcpgpudmarxd"],
+        "args": [
+            *("--gpu_nic_preset", "a3vm", "--gpu_shmem_type", "fd", "--uds_path", TCPX_SOCKETS),
+            *("--setup_param", "--verbose 128 2 0"),
+        ],
+        "env": _LIBRARY_PATH,
+    }
+    return Access(
+        volumes=(*_HOST_VOLUMES, {"name": "tcpx-sockets", "emptyDir": {}}, _SHARED),
+        mounts=(_read_only("libraries", LIBRARIES), sockets, _SHARED_MOUNT),
+        capabilities=("IPC_LOCK",),
+        daemons=(_sidecar(daemon, ("NET_ADMIN",), sockets),),
+        devices={"tcpx-daemon": _GPU_DEVICES},
+    )
+
+
+def _tcpxo(images: Mapping[str, str]) -> Access:
+    entry = "/fts/entrypoint_rxdm_container.sh"
+    daemon = {
+        "name": "tcpxo-daemon",
+        "image": images["node-tcpxo-daemon"],
+        "command": ["/bin/sh", "-c", f"chmod 755 {entry} && exec {entry} --num_hops=2"],
+        "env": [*_LIBRARY_PATH, {"name": "HEALTH_CHECK_LOG_FILE", "value": _READY}],
+        # It takes about 30 s, and training starts after it; a fault of the host's shows as a daemon that restarts.
+        "startupProbe": {"exec": {"command": ["cat", _READY]}, "periodSeconds": 5, "failureThreshold": 24},
+    }
+    return Access(
+        volumes=(*_HOST_VOLUMES, _host("apertures", APERTURES), _SHARED),
+        mounts=(_read_only("libraries", LIBRARIES), _mount("apertures", APERTURES), _SHARED_MOUNT),
+        daemons=(_sidecar(daemon, ("NET_ADMIN", "NET_BIND_SERVICE")),),
+        devices={"tcpxo-daemon": (*_GPU_DEVICES, "/dev/dmabuf_import_helper")},
+    )
+
+
+def _rdma(_images: Mapping[str, str]) -> Access:
+    return Access(
+        volumes=(_host("nvidia", f"{_NODE}/nvidia"), _host("gib", f"{_NODE}/gib"), _SHARED),
+        mounts=(_read_only("nvidia", "/usr/local/nvidia"), _read_only("gib", "/usr/local/gib"), _SHARED_MOUNT),
+        capabilities=("IPC_LOCK",),  # the sample for A4X has it, those for A3 Ultra and A4 do without (unverified)
+    )
+
+
+def _sidecar(daemon: dict[str, Any], capabilities: tuple[str, ...], *mounts: dict[str, Any]) -> dict[str, Any]:
+    """Return a container that starts before the training and ends with it: an init container that always restarts."""
+    own = (_mount("libraries", LIBRARIES), _mount("sys", "/hostsysfs"), _mount("proc-sys", "/hostprocsysfs"))
+    rights = {"capabilities": {"add": list(capabilities)}}
+    return {**daemon, "restartPolicy": "Always", "securityContext": rights, "volumeMounts": [*own, *mounts]}
+
+
+def _host(name: str, path: str) -> dict[str, Any]:
+    return {"name": name, "hostPath": {"path": path}}
+
+
+def _mount(name: str, path: str) -> dict[str, Any]:
+    return {"name": name, "mountPath": path}
+
+
+def _read_only(name: str, path: str) -> dict[str, Any]:
+    """Return a mount of what every pod of the node shares, which none may change."""
+    return {**_mount(name, path), "readOnly": True}
+
+
+_HOST_VOLUMES = (_host("libraries", f"{_NODE}/nvidia/lib64"), _host("sys", "/sys"), _host("proc-sys", "/proc/sys"))
+_SHARED = {"name": "shared-memory", "emptyDir": {"medium": "Memory"}}  # as large as the node's memory for pods
+_SHARED_MOUNT = _mount("shared-memory", "/dev/shm")  # noqa: S108 # the pod's own
+_ACCESS = {"TCPX": _tcpx, "TCPXO": _tcpxo, "RDMA": _rdma}

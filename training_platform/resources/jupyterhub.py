@@ -1,0 +1,217 @@
+"""Values of JupyterHub's chart for one cluster.
+
+Source: jupyterhub/zero-to-jupyterhub-k8s 4.4.0 (values and their schema), oauthenticator 17.4.0, read 2026-11-21.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from training_platform.catalog import IMAGES
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.model.workloads import GatewaySpec, Notebooks
+from training_platform.config.names import data_claim
+from training_platform.resources.data_sets import NotebookDataSets
+from training_platform.resources.notebooks import (
+    FUSE_ANNOTATION,
+    HOME,
+    HUB_NAMESPACE,
+    data_variables,
+    data_volumes,
+    home_owner,
+    profiles,
+    team_profiles,
+)
+from training_platform.resources.scope import Scope, account_id, secret_id
+
+START_SECONDS = 1800  # the autoscaler starts a VM, which installs drivers and pulls an image of several GB
+READER = "notebooks"  # the Kubernetes account of notebooks that read buckets
+LOCAL_PORT = 8000  # of `kubectl port-forward`, where no host name leads to the hub
+_PROGRAM = Path(__file__).with_name("hub_program.py")
+_HOME_MOUNT = {"name": "home", "mountPath": HOME, "subPath": "{username}"}
+TeamData = Mapping[str, NotebookDataSets]  # the data sets of each team
+
+
+class HubSecret(NamedTuple):
+    """The OAuth client's secret in Secret Manager: its latest version, and the address of the account that reads it."""
+
+    version: str
+    account: str
+
+
+def hub_values(
+    cluster_name: str,
+    cluster: ClusterSpec,
+    notebooks: Notebooks,
+    home_claim: str,
+    data_sets: NotebookDataSets | None = None,
+    *,
+    team_data: TeamData | None = None,
+    environment_data: Collection[str] = (),
+    secret: HubSecret | None = None,
+) -> dict[str, Any]:
+    """Return the chart's values; ``home_claim`` is the PersistentVolumeClaim that holds all homes.
+
+    ``data_sets`` are mounted read-only at ``/data/NAME``, by notebooks of teams those of ``team_data`` and what their
+    namespace has claims of that are not of ``environment_data``, all data sets of the environment.
+    ``secret`` is the OAuth client's, where Secret Manager has it.
+    """
+    teams = {
+        team: team_profiles(cluster_name, cluster, notebooks, team, (team_data or {}).get(team, {}))
+        for team in notebooks.teams
+    }
+    return {
+        "hub": hub(notebooks, secret),
+        "custom": {
+            "hubUrl": f"http://hub.{HUB_NAMESPACE}:8081",
+            "teamProfiles": [{"users": _names(notebooks, team), "profiles": each} for team, each in teams.items()],
+            "environmentClaims": [data_claim(name) for name in environment_data],
+            **({"oauthSecret": secret.version} if secret else {}),
+        },
+        # Reached through whatever the organisation puts before it; a LoadBalancer would be on the internet.
+        "proxy": {"service": {"type": "ClusterIP"}},
+        "singleuser": {
+            **single_user(notebooks, home_claim, data_sets or {}),
+            "profileList": profiles(cluster_name, cluster, notebooks),
+        },
+        # GKE's own scheduler decides, with the autoscaler; the chart's would name itself in every notebook's pod.
+        "scheduling": {"userScheduler": {"enabled": False}, "userPlaceholder": {"enabled": False}},
+        # Pullers would bring every notebook image to every node, those of training included.
+        "prePuller": {"hook": {"enabled": False}, "continuous": {"enabled": False}},
+        "cull": {"enabled": True, "timeout": notebooks.idle_minutes * 60, "every": 300},
+    }
+
+
+def hub(notebooks: Notebooks, kept: HubSecret | None = None) -> dict[str, Any]:
+    """Return the hub's values: whoever has a Google account of the domain signs in, and nobody is administrator."""
+    secret = {"name": notebooks.oauth_secret.name, "key": notebooks.oauth_secret.key}
+    by_hand = {"OAUTH_CLIENT_SECRET": {"valueFrom": {"secretKeyRef": secret}}}
+    return {
+        "config": {
+            "JupyterHub": {"authenticator_class": "google", "admin_access": False},
+            "GoogleOAuthenticator": {
+                "client_id": notebooks.oauth_client_id,
+                "oauth_callback_url": f"{address(notebooks)}/hub/oauth_callback",
+                # Shuts out other domains; allow_all lets in who is left. One domain also shortens names to what
+                # stands before the @, and with them the folders of homes: a second one would rename them all.
+                "hosted_domain": [notebooks.allowed_domain],
+                "allow_all": True,
+            },
+        },
+        # Read by the authenticator from its environment, so that neither values nor state hold the secret.
+        **({} if kept else {"extraEnv": by_hand}),
+        **({"serviceAccount": {"annotations": {"iam.gke.io/gcp-service-account": kept.account}}} if kept else {}),
+        "extraConfig": {"training-platform": _program()},
+        # Notebooks of teams call the hub from their namespaces, with the label that the chart gives to all.
+        **({"networkPolicy": {"interNamespaceAccessLabels": "accept"}} if notebooks.teams else {}),
+    }
+
+
+def hub_account_id(scope: Scope, cluster: str) -> str:
+    """Return the id of the hub's service account in Google Cloud."""
+    return account_id(scope.prefix, cluster, "hub")
+
+
+def reader_account_id(scope: Scope, cluster: str) -> str:
+    """Return the id of the account by which notebooks of everybody read buckets."""
+    return account_id(scope.prefix, cluster, "notebooks")
+
+
+def hub_secret(scope: Scope, cluster: str, notebooks: Notebooks) -> HubSecret:
+    """Return the OAuth client's secret in Secret Manager, by names that are known before any deployment."""
+    version = f"projects/{scope.project}/secrets/{secret_id(scope, notebooks.oauth_secret.name)}/versions/latest"
+    return HubSecret(version, f"{hub_account_id(scope, cluster)}@{scope.project}.iam.gserviceaccount.com")
+
+
+def address(notebooks: Notebooks) -> str:
+    """Return where browsers reach the hub; Google takes http for localhost alone."""
+    return f"https://{notebooks.host}" if notebooks.host else f"http://localhost:{LOCAL_PORT}"
+
+
+def _program() -> str:
+    """Return what the hub runs after the chart's own configuration, in whose names ``c`` and ``get_config`` are."""
+    call = 'configure(c, get_config("singleuser.profileList", []), get_config("custom", {}))'
+    return f"{_PROGRAM.read_text(encoding='utf-8')}\n\n{call}\n"
+
+
+def _names(notebooks: Notebooks, team: str) -> list[str]:
+    """Return a team's people as the hub knows them: what stands before the @."""
+    return [user.partition("@")[0] for user in notebooks.teams[team].users]
+
+
+def single_user(notebooks: Notebooks, home_claim: str, data_sets: NotebookDataSets) -> dict[str, Any]:
+    """Return what all notebooks have in common."""
+    image = notebooks.image or IMAGES["notebook"]
+    buckets = {"serviceAccountName": READER, "extraAnnotations": FUSE_ANNOTATION}
+    volumes, mounts = data_volumes(data_sets)
+    return {
+        "image": split_image(image)._asdict(),
+        "startTimeout": START_SECONDS,
+        "storage": {
+            "type": "static",
+            "homeMountPath": HOME,
+            "static": {"pvcName": home_claim, "subPath": _HOME_MOUNT["subPath"]},
+            **({"extraVolumes": volumes, "extraVolumeMounts": mounts} if data_sets else {}),
+        },
+        **({"extraEnv": data_variables(data_sets)} if data_sets else {}),
+        **(buckets if any(each.bucket for each in data_sets.values()) else {}),
+        "initContainers": [home_owner(image, _HOME_MOUNT)],
+        # Google credentials come from the metadata server: neither the chart's iptables nor its policy may block it.
+        "cloudMetadata": {"blockWithIptables": False},
+        "networkPolicy": {"egressAllowRules": {"cloudMetadataServer": True}},
+    }
+
+
+class ImageName(NamedTuple):
+    """What stands before and after the last colon; ``tag`` is empty where none is written."""
+
+    name: str
+    tag: str
+
+
+def split_image(image: str) -> ImageName:
+    """Split ``registry:port/path:tag`` or ``path@sha256:hex``; a port is no tag, and a digest is one to the chart."""
+    name, colon, tag = image.rpartition(":")
+    if not colon or "/" in tag:
+        return ImageName(image, "")
+    return ImageName(name, tag)
+
+
+ACCESS_ROLE: Final = "roles/iap.httpsResourceAccessor"
+NAME: Final = "notebooks"
+_SERVICE, _PORT = "proxy-public", 80
+_CLASS: Final = "gke-l7-global-external-managed"
+_GATEWAY, _GKE = "gateway.networking.k8s.io/v1", "networking.gke.io/v1"
+_DAY_SECONDS: Final = 24 * 3600  # how long a notebook's web socket may live: 30 seconds otherwise
+
+
+class GatewayObject(NamedTuple):
+    """An object beside the hub; its name is that of all of them."""
+
+    api_version: str
+    kind: str
+    spec: dict[str, Any]
+    annotations: dict[str, str] | None = None
+
+
+def gateway_objects(gateway: GatewaySpec, host: str) -> Iterator[GatewayObject]:
+    """Yield the load balancer, its route to the hub, and the policies on the hub's Service."""
+    listener = {"name": "https", "protocol": "HTTPS", "port": 443, "hostname": host}
+    address = {"type": "NamedAddress", "value": gateway.address}
+    yield GatewayObject(
+        _GATEWAY,
+        "Gateway",
+        {"gatewayClassName": _CLASS, "listeners": [listener], "addresses": [address]},
+        {"networking.gke.io/certmap": gateway.certificate_map},
+    )
+    rules = [{"backendRefs": [{"name": _SERVICE, "port": _PORT}]}]
+    yield GatewayObject(_GATEWAY, "HTTPRoute", {"parentRefs": [{"name": NAME}], "hostnames": [host], "rules": rules})
+    target = {"targetRef": {"group": "", "kind": "Service", "name": _SERVICE}}
+    # The default is said: checks of the definition read it, and refuse a policy without (gke-gateway-api fc40d60).
+    http = {"requestPath": "/hub/health", "portSpecification": "USE_SERVING_PORT"}
+    check = {"type": "HTTP", "httpHealthCheck": http}
+    yield GatewayObject(_GKE, "HealthCheckPolicy", {"default": {"config": check}, **target})
+    guard = {"iap": {"enabled": True}, "timeoutSec": _DAY_SECONDS}
+    yield GatewayObject(_GKE, "GCPBackendPolicy", {"default": guard, **target})

@@ -1,0 +1,357 @@
+"""Kueue's objects as plain data: ``kueue.x-k8s.io/v1beta2``, the only version to write.
+
+Quantities are texts, as the server gives them back, so that a refresh shows no difference. Rules that only Kueue's
+webhooks hold (the same order of resources everywhere, limits only in a cohort) follow from how these are built.
+Source: kubernetes-sigs/kueue v0.19.2 CRDs and pkg/webhooks, read 2026-11-21.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from math import ceil
+from typing import Any
+
+import yaml
+
+from training_platform.config.model.capacity import Capacity
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.queues import ROOT_COHORT, CohortSpec, Preemption, Share
+from training_platform.config.model.team import Team
+from training_platform.config.model.workloads import NOTEBOOK_PRIORITY, SERVING_PRIORITY
+from training_platform.config.names import declared_name
+from training_platform.config.pools import Flavor, cluster_pools
+from training_platform.resources.declared import Declared, kubernetes_object
+from training_platform.resources.register import CLUSTER_QUEUE, COHORT, RESOURCE_FLAVOR, TOPOLOGY
+from training_platform.resources.scope import TEAM_LABEL, Scope
+
+API_VERSION = "kueue.x-k8s.io/v1beta2"
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"  # on jobs and pods: the LocalQueue that they wait in
+PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
+DEFAULT_QUEUE = "default"  # Kueue puts jobs without the label kueue.x-k8s.io/queue-name into a queue of this name
+
+# Whoever asks for no topology gets no flavor that has one, where the queue has a flavor without beside it: Kueue takes
+# the wish as given only if all have one (seen with 0.19.2).
+ANY_PLACE = {"kueue.x-k8s.io/podset-unconstrained-topology": "true"}
+
+
+def resource_flavor(flavor: Flavor) -> dict[str, Any]:
+    """Return the spec of a ResourceFlavor: the nodes that it stands for, and what their pods tolerate.
+
+    Kueue adds both to the pods of an admitted job. GKE taints nodes with accelerators by itself, and queued ones.
+    """
+    tolerations = [
+        {"key": key, "operator": "Equal", "value": value, "effect": "NoSchedule"}
+        for key, value in flavor.tolerated.items()
+    ]
+    topology = {"topologyName": flavor.topology_name} if flavor.topology_name else {}
+    return {"nodeLabels": flavor.node_labels, "tolerations": [*tolerations, *_own_taints(flavor)], **topology}
+
+
+def _own_taints(flavor: Flavor) -> list[dict[str, str]]:
+    """Return tolerations of the taints that the stack file gives to the flavor's pools."""
+    return [
+        {"key": key, "operator": "Equal", "value": value, "effect": effect.title().replace("_", "")}
+        for key, value, effect in flavor.own_taints
+    ]
+
+
+def cluster_queue(team: Team, cluster: str, flavors: Mapping[str, Flavor]) -> dict[str, Any]:
+    """Return the spec of a team's ClusterQueue in one cluster, for the jobs of the team's namespace.
+
+    ``flavors`` are all of the cluster's, in the order of the environment; the team's own order goes before it.
+    KeyError for a share of a flavor that the cluster has not got.
+    """
+    shares = team.shares[cluster]
+    ordered = team.fallback.ordered(cluster, flavors)
+    return {
+        "cohortName": team.cohort or ROOT_COHORT,
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": team.name}},
+        "queueingStrategy": "BestEffortFIFO",  # a job that waits for a large slice does not hold back small ones
+        "resourceGroups": _resource_groups(shares, ordered),
+        "preemption": _preemption(team.preemption),
+        # Idle machines that are paid for come before the next flavor, and the next flavor before somebody's job ends.
+        "flavorFungibility": {
+            "whenCanBorrow": team.fallback.when_can_borrow,
+            "whenCanPreempt": team.fallback.when_can_preempt,
+        },
+        "fairSharing": {"weight": str(team.weight)},
+        "stopPolicy": team.hold.get(cluster, "None"),
+        **admission_checks(flavor for name, flavor in ordered.items() if name in shares),
+    }
+
+
+def cohort(name: str, spec: CohortSpec, cluster: str, flavors: Mapping[str, Flavor]) -> dict[str, Any]:
+    """Return the spec of a Cohort in one cluster; what it has is for whoever in it lists the flavor, with 0 if need be.
+
+    Source: Kueue v0.19.2 cohort_types.go and the page on cohorts, read 2026-11-22.
+    """
+    parent = {} if name == ROOT_COHORT else {"parentName": spec.parent or ROOT_COHORT}
+    groups = _resource_groups(spec.shares.get(cluster, {}), flavors)
+    return {**parent, "resourceGroups": groups, "fairSharing": {"weight": str(spec.weight)}}
+
+
+def priorities(environment: Environment) -> dict[str, int]:
+    """Return an environment's priorities, with those of model servers and notebooks where it has any.
+
+    Unless the file names them, the first is above all others, and the last below all, jobs without priority as well.
+    """
+    own, clusters = environment.priorities, environment.clusters.values()
+    all_values = [0, *own.values()]
+    above = {SERVING_PRIORITY: max(all_values) + 1} if any(each.serving for each in clusters) else {}
+    below = any(each.notebooks and each.notebooks.teams for each in clusters)
+    return {**above, **({NOTEBOOK_PRIORITY: min(all_values) - 1} if below else {}), **own}
+
+
+def _preemption(policy: Preemption) -> dict[str, Any]:
+    borrowing = {"borrowWithinCohort": {"policy": policy.borrow_within_cohort}}
+    return {
+        "withinClusterQueue": policy.within_queue,
+        "reclaimWithinCohort": policy.reclaim,
+        **(borrowing if policy.borrow_within_cohort != "Never" else {}),
+    }
+
+
+def _resource_groups(shares: Mapping[str, Share], flavors: Mapping[str, Flavor]) -> list[dict[str, Any]]:
+    """Return a group for each resource of the shares, its flavors in the order of ``flavors``."""
+    order = {name: place for place, name in enumerate(flavors)}
+    wanted = [flavors[name] for name in sorted(shares, key=order.__getitem__)]
+    resources = dict.fromkeys(flavor.accelerator.resource for flavor in wanted)
+    return [_resource_group(resource, wanted, shares) for resource in resources]
+
+
+def local_queue(cluster_queue: str) -> dict[str, Any]:
+    """Return the spec of a LocalQueue; it can never be pointed to another ClusterQueue."""
+    return {"clusterQueue": cluster_queue}
+
+
+def local_queue_names(team: str) -> tuple[str, ...]:
+    """Return the queues of a team's namespace: the team's own, which jobs name, and the one for jobs that name none."""
+    return tuple(dict.fromkeys((team, DEFAULT_QUEUE)))
+
+
+def _resource_group(resource: str, flavors: list[Flavor], shares: Mapping[str, Share]) -> dict[str, Any]:
+    """One resource a group: no flavor has both TPUs and GPUs, and a flavor may be in one group only."""
+    return {
+        "coveredResources": [resource],
+        "flavors": [
+            {"name": flavor.name, "resources": [_quota(resource, shares[flavor.name])]}
+            for flavor in flavors
+            if flavor.accelerator.resource == resource
+        ],
+    }
+
+
+def _quota(resource: str, share: Share) -> dict[str, str]:
+    limits = {"borrowingLimit": share.borrowing_limit, "lendingLimit": share.lending_limit}
+    given = {name: str(limit) for name, limit in limits.items() if limit is not None}
+    return {"name": resource, "nominalQuota": str(share.nominal_quota), **given}
+
+
+def flavor_object(name: str, flavor: Flavor, scope: Scope) -> Declared:
+    """Return a ResourceFlavor; ``name`` is the component's."""
+    spec = resource_flavor(flavor)
+    return kubernetes_object(RESOURCE_FLAVOR, f"{name}-{flavor.name}", scope, flavor.name, spec)
+
+
+def topology_objects(name: str, flavors: Mapping[str, Flavor], scope: Scope) -> Iterator[Declared]:
+    """Yield the Topologies of a cluster's flavors; ``name`` is the component's. Their levels can never be changed."""
+    used = {flavor.topology_name: flavor.topology_levels for flavor in flavors.values() if flavor.topology_name}
+    for topology, levels in used.items():
+        spec = {"levels": [{"nodeLabel": level} for level in levels]}
+        yield kubernetes_object(TOPOLOGY, f"{name}-topology-{topology}", scope, topology, spec)
+
+
+def queue_object(name: str, team: Team, cluster: str, flavors: Mapping[str, Flavor], scope: Scope) -> Declared:
+    """Return a team's ClusterQueue; ``name`` is the component's, ``flavors`` as ``cluster_queue`` takes them."""
+    spec = cluster_queue(team, cluster, flavors)
+    return kubernetes_object(CLUSTER_QUEUE, f"{name}-cluster-queue", scope, team.name, spec)
+
+
+def cohort_objects(
+    cluster: str, cohorts: Mapping[str, CohortSpec], flavors: Mapping[str, Flavor], scope: Scope
+) -> Iterator[Declared]:
+    """Yield an environment's Cohorts in one of its clusters."""
+    for name, spec in cohorts.items():
+        yield kubernetes_object(
+            COHORT, declared_name("cohorts", name, cluster), scope, name, cohort(name, spec, cluster, flavors)
+        )
+
+
+CONTROLLER = "kueue.x-k8s.io/provisioning-request"  # of Kueue; a check can never be given another
+CLASS = "queued-provisioning.gke.io"  # the only one that GKE's autoscaler serves
+CONFIG = "ProvisioningRequestConfig"
+# On a job: Kueue hands it to GKE as the request's parameter.
+MAX_RUN_ANNOTATION = "provreq.kueue.x-k8s.io/maxRunDurationSeconds"
+# GKE labels the nodes of one request by it, so that a job gets those that were made for it.
+_REQUEST_LABEL = {
+    "key": "autoscaling.gke.io/provisioning-request",
+    "valueFromProvisioningClassDetail": "ResizeRequestName",
+}
+
+
+def admission_check(flavor: Flavor) -> dict[str, Any]:
+    """Return the spec of a flavor's AdmissionCheck."""
+    group = "kueue.x-k8s.io"
+    return {"controllerName": CONTROLLER, "parameters": {"apiGroup": group, "kind": CONFIG, "name": flavor.name}}
+
+
+def provisioning_request_config(flavor: Flavor) -> dict[str, Any]:
+    """Return the spec of a flavor's ProvisioningRequestConfig.
+
+    It has no parameters: where one differs from a job's annotation, Kueue deletes and makes the request at each pass
+    (v0.19.2, provReqSyncedWithConfig; tried with its controller), so the longest run stands on the job alone.
+    Kueue tries a failed request again three times, after 1, 2 and 4 minutes.
+    """
+    return {
+        "provisioningClassName": CLASS,
+        "managedResources": [flavor.accelerator.resource],  # a job that asks for none of it needs no nodes of ours
+        "podSetUpdates": {"nodeSelector": [dict(_REQUEST_LABEL)]},
+        "retryStrategy": {"backoffLimitCount": 3, "backoffBaseSeconds": 60, "backoffMaxSeconds": 1800},
+    }
+
+
+def longest_run_hours(flavor: Flavor) -> int | None:
+    """Return the longest life that every pool of a flavor gives its VMs; None where no pool says one."""
+    return min((pool.spec.max_run_hours for pool in flavor.pools if pool.spec.max_run_hours), default=None)
+
+
+def admission_checks(flavors: Iterable[Flavor]) -> dict[str, Any]:
+    """Return the part of a ClusterQueue that holds its jobs back until their nodes are there, by flavor."""
+    checks = [{"name": flavor.name, "onFlavors": [flavor.name]} for flavor in flavors if flavor.by_request]
+    return {"admissionChecksStrategy": {"admissionChecks": checks}} if checks else {}
+
+
+POD_LABELS = {"app.kubernetes.io/name": "kueue", "app.kubernetes.io/instance": "kueue"}
+
+
+def kueue_values(cluster_name: str, cluster: ClusterSpec, *, fair_sharing: bool = True) -> dict[str, Any]:
+    """Return the chart's values; sizes follow the most VMs that the cluster can have."""
+    pools = list(cluster_pools(cluster_name, cluster))
+    nodes = sum(pool.max_nodes for pool in cluster.cpu_pools.values()) + sum(pool.max_nodes for pool in pools)
+    return {
+        # A ServiceMonitor of the Prometheus operator, which no cluster of ours has: ClusterPodMonitoring instead.
+        "enablePrometheus": False,
+        "enableCertManager": False,
+        "managerConfig": {
+            "controllerManagerConfigYaml": configuration_text(
+                (pool.spec.capacity for pool in pools), fair_sharing=fair_sharing, pods=cluster.queues_pods
+            )
+        },
+        "controllerManager": {
+            # The webhooks fail closed, so that no Job starts while no replica answers.
+            "replicas": 2,
+            "podDisruptionBudget": {"enabled": True, "minAvailable": 1},
+            "topologySpreadConstraints": [_SPREAD],
+            "manager": {"resources": resources(nodes)},
+        },
+    }
+
+
+def resources(nodes: int) -> dict[str, dict[str, str]]:
+    """Return requests and limits of the controller; the chart's 512 MiB are for small clusters.
+
+    Limits grow with the cluster as xpk has them: 32 MiB and 0.004 cores a VM, at least 4 GiB and 2 cores.
+    Source: AI-Hypercomputer/xpk 367c838 core/kueue_manager.py.
+    """
+    memory_mib = max(4096, 32 * nodes)
+    return {
+        "requests": {"cpu": "500m", "memory": "1Gi"},
+        "limits": {"cpu": str(max(2, ceil(nodes * 4 / 1000))), "memory": f"{memory_mib}Mi"},
+    }
+
+
+_SPREAD = {
+    "maxSkew": 1,
+    "topologyKey": "kubernetes.io/hostname",
+    "whenUnsatisfiable": "ScheduleAnyway",
+    "labelSelector": {"matchLabels": POD_LABELS},
+}
+
+
+# A kind that is not listed starts without asking for quota. `pod`, whose webhook fails closed before every pod, and
+# what switches it on, come only where pods are queued, and there for namespaces of teams alone.
+FRAMEWORKS = (
+    "batch/job",
+    "jobset.x-k8s.io/jobset",
+    "trainer.kubeflow.org/trainjob",
+    "kubeflow.org/mpijob",
+    "kubeflow.org/pytorchjob",
+    "ray.io/rayjob",
+    "ray.io/raycluster",
+)
+
+POD_FRAMEWORKS = ("pod", "deployment", "leaderworkerset.x-k8s.io/leaderworkerset")
+OF_TEAMS = {"matchExpressions": [{"key": TEAM_LABEL, "operator": "Exists"}]}
+
+# Accelerators are what is scarce, and queues count them alone. A pod that also asks for one of these, in a queue that
+# does not cover it, would never be admitted; Kueue's IgnoreUndeclared would also let GPUs through a queue for TPUs.
+UNCOUNTED = ("cpu", "memory", "ephemeral-storage")
+
+# How long a job may hold its quota until all of its pods are ready: VMs, drivers, images of tens of GB. Ours, not
+# measured. Kueue itself gives 30 minutes. Flex-start VMs come when Google Cloud finds them, and whoever gives up early
+# loses the place; those of queued provisioning are there before the time begins to run.
+PODS_READY_MINUTES: dict[Capacity, int] = {
+    "reservation": 30,
+    "on-demand": 60,
+    "spot": 60,
+    "queued-provisioning": 60,
+    "flex-start": 24 * 60,
+}
+
+# How long a finished job and its workload can still be looked at; without a limit they pile up for ever.
+KEPT_HOURS = 168
+
+_STRATEGIES = ("LessThanOrEqualToFinalShare", "LessThanInitialShare")
+_CONCURRENCY = {
+    "Job.batch": 5,
+    "Workload.kueue.x-k8s.io": 10,
+    "LocalQueue.kueue.x-k8s.io": 5,
+    "ClusterQueue.kueue.x-k8s.io": 5,
+    "ResourceFlavor.kueue.x-k8s.io": 1,
+}
+
+
+def configuration(capacities: Iterable[Capacity], *, fair_sharing: bool = True, pods: bool = False) -> dict[str, Any]:
+    """Return the configuration for a cluster whose pools have these capacities; Kueue has one time-out for all.
+
+    With ``pods`` it queues those of model servers and notebooks, and looks at namespaces of teams alone: the chart
+    gives the same selector to its webhooks.
+
+    With a pool of flex-start, jobs that never get ready hold their machines for its 24 hours; an alert says so after
+    one. Jobs that were ready once get the longest time of the other pools to recover.
+    """
+    minutes = {capacity: PODS_READY_MINUTES[capacity] for capacity in capacities}
+    ready = f"{max(minutes.values(), default=30)}m"
+    others = [most for capacity, most in minutes.items() if capacity != "flex-start"]
+    recovered = f"{max(others)}m" if others else ready
+    return {
+        "apiVersion": "config.kueue.x-k8s.io/v1beta2",
+        "kind": "Configuration",
+        "health": {"healthProbeBindAddress": ":8081"},
+        "metrics": {"bindAddress": ":8443", "enableClusterQueueResources": True},
+        "webhook": {"port": 9443},
+        "leaderElection": {"leaderElect": True, "resourceName": "c1f6bfd2.kueue.x-k8s.io"},
+        "controller": {"groupKindConcurrency": dict(_CONCURRENCY)},
+        "clientConnection": {"qps": 300, "burst": 500},
+        # True would also hold back Jobs of other software; every team's namespace has a default queue instead.
+        "manageJobsWithoutQueueName": False,
+        "integrations": {"frameworks": [*FRAMEWORKS, *(POD_FRAMEWORKS if pods else ())]},
+        **({"managedJobsNamespaceSelector": OF_TEAMS} if pods else {}),
+        "waitForPodsReady": {
+            "timeout": ready,
+            "recoveryTimeout": recovered,
+            "blockAdmission": False,  # one team's slow start would hold back all others
+            # A job that never gets ready is put aside after five tries, rather than take scarce machines for ever.
+            "requeuingStrategy": {"timestamp": "Eviction", "backoffLimitCount": 5, "backoffBaseSeconds": 60},
+        },
+        # What teams leave idle goes to the team that borrows least so far. Excludes borrowWithinCohort in queues.
+        **({"fairSharing": {"preemptionStrategies": list(_STRATEGIES)}} if fair_sharing else {}),
+        "resources": {"excludeResourcePrefixes": list(UNCOUNTED)},
+        "objectRetentionPolicies": {"workloads": {"afterFinished": f"{KEPT_HOURS}h"}},
+    }
+
+
+def configuration_text(capacities: Iterable[Capacity], *, fair_sharing: bool = True, pods: bool = False) -> str:
+    """Return the configuration as the chart's value ``controllerManagerConfigYaml``."""
+    return yaml.safe_dump(configuration(capacities, fair_sharing=fair_sharing, pods=pods), sort_keys=False)

@@ -1,0 +1,362 @@
+"""The network that all clusters of an environment share, with a way out for machines without public addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from training_platform.catalog.locations import region_of
+from training_platform.config.model.cluster import ClusterSpec, SubnetSpec
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.team import OWN_ATTACHMENT
+from training_platform.config.names import declared_name
+from training_platform.resources import gcp
+from training_platform.resources.declared import Declared, Options, shared
+from training_platform.resources.register import (
+    ADDRESS,
+    FIREWALL,
+    GLOBAL_ADDRESS,
+    MANAGED_ZONE,
+    NETWORK,
+    NETWORK_ATTACHMENT,
+    RECORD_SET,
+    ROUTER,
+    ROUTER_NAT,
+    SERVICE_CONNECTION,
+    SUBNETWORK,
+)
+from training_platform.resources.scope import NAME_LIMIT, Scope, short_name
+
+if TYPE_CHECKING:
+    from pulumi_gcp import compute
+
+# The largest packets that a VPC takes, so that traffic between hosts and from Filestore spends less on headers. The
+# VMs of a network must stop before a change of it reaches them. What leaves the VPC is clamped to what its path takes.
+MTU_BYTES = 8896
+# Ports per VM and destination. 64 let one address serve 1,008 VMs; what many pods on a large host open at once when
+# they pull images or data sets is found by growing to 4,096.
+NAT_MIN_PORTS = 64
+NAT_MAX_PORTS = 4096
+
+
+def existing_network(environment: Environment) -> str | None:
+    """Return the id of the VPC that exists already; None where the environment makes its own."""
+    found = environment.network
+    return f"projects/{network_project(environment)}/global/networks/{found.name}" if found else None
+
+
+def existing_network_name(environment: Environment) -> str | None:
+    """Return the name of a VPC that exists already as storage drivers take it: its id where it is another project's."""
+    existing = existing_network(environment)
+    return existing if existing is None or environment.host_project else existing.rpartition("/")[2]
+
+
+def network_project(environment: Environment) -> str:
+    """Return the project that the VPC and its subnets are in."""
+    return environment.host_project or environment.project
+
+
+def vpc(name: str, scope: Scope) -> Declared:
+    """Return a VPC without subnets of its own: clusters bring theirs."""
+    inputs = gcp.network(
+        project=scope.project,
+        name=network_name(scope),  # peerings and people refer to it from outside
+        auto_create_subnetworks=False,
+        routing_mode="REGIONAL",  # routes to subnets are global anyway, and no router here learns others
+        mtu=MTU_BYTES,
+        delete_default_routes_on_create=False,  # the NAT gateways reach the internet by the default route
+    )
+    # Everything else of the environment is inside it.
+    options = Options(protect=scope.deletion_protection)
+    return Declared(type=NETWORK, name=f"{name}-vpc", inputs=inputs, options=options)
+
+
+def router(name: str, region: str, scope: Scope, network: Any) -> Declared:
+    """Return what a region's NAT gateway belongs to."""
+    inputs = gcp.router(project=scope.project, region=region, network=network)
+    return Declared(type=ROUTER, name=f"{name}-{region}-router", inputs=inputs)
+
+
+def nat_addresses(name: str, region: str, scope: Scope, count: int) -> Iterator[Declared]:
+    """Yield the addresses that are reserved for a region's NAT gateway: any is as good as another, so they count up.
+
+    One that is given up is another project's at once, while others may still let it in.
+    """
+    # The old one goes last, since its gateway keeps it: only another project replaces it, where the name is free.
+    options = Options(protect=scope.deletion_protection)
+    for number in range(1, count + 1):
+        inputs = gcp.address(
+            project=scope.project,
+            region=region,
+            name=short_name(f"{scope.environment}-nat-{region}-{number}", NAME_LIMIT),
+            address_type="EXTERNAL",
+            description=f"NAT of environment {scope.environment}",
+            labels=scope.labels,
+        )
+        yield Declared(type=ADDRESS, name=f"{name}-{region}-nat-{number}", inputs=inputs, options=options)
+
+
+def nat(name: str, region: str, scope: Scope, router_name: Any, addresses: Sequence[Any]) -> Declared:
+    """Return a region's way out: private nodes pull from registry.k8s.io and other places off Google Cloud.
+
+    ``addresses`` are the links of those that are reserved; without any, Google Cloud takes what the load asks for.
+    """
+    inputs = gcp.router_nat(
+        project=scope.project,
+        region=region,
+        router=router_name,
+        nat_ip_allocate_option="MANUAL_ONLY" if addresses else "AUTO_ONLY",
+        nat_ips=list(addresses) or None,
+        source_subnetwork_ip_ranges_to_nat="ALL_SUBNETWORKS_ALL_IP_RANGES",
+        enable_dynamic_port_allocation=True,
+        enable_endpoint_independent_mapping=False,  # excludes dynamic ports
+        min_ports_per_vm=NAT_MIN_PORTS,
+        max_ports_per_vm=NAT_MAX_PORTS,
+        log_config=_errors(),
+    )
+    return Declared(type=ROUTER_NAT, name=f"{name}-{region}-nat", inputs=inputs)
+
+
+@shared
+def _errors() -> compute.RouterNatLogConfigArgsDict:
+    return {"enable": True, "filter": "ERRORS_ONLY"}
+
+
+def services_range(name: str, scope: Scope, addresses: str, network: Any) -> Declared:
+    """Return the addresses that services of Google get in the VPC by private service access."""
+    address, _, prefix = addresses.partition("/")
+    inputs = gcp.global_address(
+        project=scope.project,
+        name=services_range_name(scope),
+        purpose="VPC_PEERING",
+        address_type="INTERNAL",
+        address=address,
+        prefix_length=int(prefix),
+        network=network,
+        labels=scope.labels,
+    )
+    # The name is fixed; what joined the VPC keeps its addresses.
+    options = Options(protect=scope.deletion_protection, delete_before_replace=True)
+    return Declared(type=GLOBAL_ADDRESS, name=f"{name}-services-range", inputs=inputs, options=options)
+
+
+def service_connection(name: str, network: Any, range_name: Any) -> Declared:
+    """Return the peering by which Google's services join the VPC."""
+    inputs = gcp.service_connection(
+        network=network,
+        service="servicenetworking.googleapis.com",
+        reserved_peering_ranges=[range_name],
+        # Google refuses to delete it for a while after the last service left; it goes with the VPC (general knowledge,
+        # not tried).
+        deletion_policy="ABANDON",
+    )
+    return Declared(type=SERVICE_CONNECTION, name=f"{name}-services", inputs=inputs)
+
+
+def services_range_name(scope: Scope) -> str:
+    """Return the name of the VPC's range for private service access."""
+    return f"{scope.prefix}-services"
+
+
+def network_name(scope: Scope) -> str:
+    """Return the VPC's name, ``{environment}-network``: two environments may share a project."""
+    return f"{scope.prefix}-network"
+
+
+class Entrance(NamedTuple):
+    """Where Google's APIs answer: their own name for it, and its four addresses."""
+
+    name: str
+    range: str
+    addresses: tuple[str, ...]
+
+
+ENTRANCES: Final[Mapping[str, Entrance]] = {
+    "private": Entrance(
+        "private.googleapis.com.", "199.36.153.8/30", tuple(f"199.36.153.{number}" for number in range(8, 12))
+    ),
+    "restricted": Entrance(
+        "restricted.googleapis.com.", "199.36.153.4/30", tuple(f"199.36.153.{number}" for number in range(4, 8))
+    ),
+}
+APIS: Final = "googleapis.com."
+DOMAINS: Final = (APIS, "gcr.io.", "pkg.dev.")  # each has a private zone: APIs, and registries of images
+TTL_SECONDS: Final = 300
+# The names are fixed, and the new zone or record is where the old one is.
+_ZONE_OPTIONS: Final = Options(delete_before_replace=True)
+
+
+def entrance(environment: Environment) -> Entrance | None:
+    """Return where an environment's clusters reach Google's APIs; None where names lead to public addresses."""
+    return ENTRANCES.get(environment.google_apis) if environment.clusters else None
+
+
+def api_zone(name: str, domain: str, scope: Scope, network: Any) -> Declared:
+    """Return the zone of a domain, which the VPC alone sees."""
+    inputs = gcp.managed_zone(
+        project=scope.project,
+        name=f"{scope.environment}-{_label(domain)}",
+        dns_name=domain,
+        description=f"Google's APIs in the VPC of environment {scope.environment}",
+        visibility="private",
+        private_visibility_config={"networks": [{"network_url": network}]},
+        labels=scope.labels,
+    )
+    return Declared(type=MANAGED_ZONE, name=f"{name}-{_label(domain)}-zone", inputs=inputs, options=_ZONE_OPTIONS)
+
+
+def api_records(name: str, domain: str, found: Entrance, scope: Scope, zone: Any) -> Iterator[Declared]:
+    """Yield the records of a zone: one name with the addresses, and all names below the domain, which follow it."""
+    held = found.name if domain == APIS else domain
+    for role, record, kind, data in (
+        ("addresses", held, "A", list(found.addresses)),
+        ("names", f"*.{domain}", "CNAME", [held]),
+    ):
+        inputs = gcp.record_set(
+            project=scope.project,
+            managed_zone=zone,
+            name=record,
+            type=kind,
+            ttl=TTL_SECONDS,
+            rrdatas=data,
+        )
+        yield Declared(type=RECORD_SET, name=f"{name}-{_label(domain)}-{role}", inputs=inputs, options=_ZONE_OPTIONS)
+
+
+def _label(domain: str) -> str:
+    return domain.rstrip(".").replace(".", "-")
+
+
+if TYPE_CHECKING:
+    from pulumi_gcp import compute
+
+# Of Kueue and JobSet (9443; metrics and visibility 8443), and of a service mesh's injector (15017). GKE itself opens
+# 443 and 10250. Sources: both Helm charts; default ports of terraform-google-kubernetes-engine.
+WEBHOOK_PORTS = ("8443", "9443", "15017")
+_OPTIONS = Options(
+    # Google Cloud changes no range that a cluster uses; the cluster goes with its subnet.
+    replace_on_changes=("secondaryIpRanges",),
+    # A network takes no two subnets with a range in common.
+    delete_before_replace=True,
+)
+
+
+def cluster_subnet(name: str, spec: ClusterSpec, scope: Scope, network: Any) -> Declared:
+    """Return a cluster's subnet, with ranges for nodes, pods and Services; ``name`` is the cluster's key."""
+    ranges = own_ranges(spec)
+    inputs = gcp.subnetwork(
+        project=scope.project,
+        region=region_of(spec.location),
+        network=network,
+        ip_cidr_range=ranges.nodes,
+        secondary_ip_ranges=[
+            {"range_name": ranges.pods_range, "ip_cidr_range": ranges.pods},
+            {"range_name": ranges.services_range, "ip_cidr_range": ranges.services},
+        ],
+        private_ip_google_access=True,  # Google's APIs and registries without the NAT gateway
+        log_config=_flow_logs(),
+    )
+    return Declared(type=SUBNETWORK, name=f"{name}-subnet", inputs=inputs, options=_OPTIONS)
+
+
+@shared
+def _flow_logs() -> compute.SubnetworkLogConfigArgsDict:
+    """Return a sample, seldom: hosts of one slice exchange more than anybody would pay to have logged."""
+    return {"aggregation_interval": "INTERVAL_10_MIN", "flow_sampling": 0.1, "metadata": "INCLUDE_ALL_METADATA"}
+
+
+@shared
+def allowed(protocol: str, *ports: str) -> compute.FirewallAllowArgsDict:
+    """Return what a firewall rule lets through: all ports of a protocol unless some are named."""
+    return {"protocol": protocol, "ports": list(ports)} if ports else {"protocol": protocol}
+
+
+def own_ranges(spec: ClusterSpec) -> SubnetSpec:
+    """Return the ranges of a cluster of the environment's own, which the model asks for."""
+    assert spec.subnet is not None, "a cluster that is somebody else's has no subnet here"
+    return spec.subnet
+
+
+def existing_subnet(spec: ClusterSpec, project: str) -> str | None:
+    """Return the id of the subnet that is there already; None where one is made. ``project`` is the network's."""
+    name = own_ranges(spec).name
+    return f"projects/{project}/regions/{region_of(spec.location)}/subnetworks/{name}" if name else None
+
+
+def webhook_firewall(name: str, spec: ClusterSpec, scope: Scope, network: Any, node_service_account: Any) -> Declared:
+    """Return the rule by which the control plane calls admission webhooks.
+
+    That it does so from the subnet's primary range, where a cluster with a DNS-based endpoint has its control plane's
+    internal address, is (unverified).
+    """
+    inputs = gcp.firewall(
+        project=scope.project,
+        network=network,
+        description=f"Control plane of cluster {name} to admission webhooks on its nodes",
+        direction="INGRESS",
+        source_ranges=[own_ranges(spec).nodes],
+        target_service_accounts=[node_service_account],
+        allows=[allowed("tcp", *WEBHOOK_PORTS)],
+    )
+    return Declared(type=FIREWALL, name=f"{name}-webhooks", inputs=inputs)
+
+
+def attachment_subnet(region: str, addresses: str, scope: Scope, network: Any) -> Declared:
+    """Return the subnet whose addresses VMs of Vertex AI have in the VPC."""
+    inputs = gcp.subnetwork(
+        project=scope.project,
+        region=region,
+        name=attachment_id(region, scope),
+        network=network,
+        ip_cidr_range=addresses,
+        private_ip_google_access=True,
+    )
+    # Names and ranges are taken until the old subnet is gone.
+    options = Options(delete_before_replace=True)
+    return Declared(
+        type=SUBNETWORK, name=f"{declared_name('network_attachments', region)}-subnet", inputs=inputs, options=options
+    )
+
+
+def network_attachment(region: str, scope: Scope, subnet: Any) -> Declared:
+    """Return the attachment; ``subnet`` is its subnet's link.
+
+    Vertex AI's agent adds the project of its VMs to those that are accepted, and no other comes in. Source: Vertex AI
+    docs, set up a Private Service Connect interface, read 2026-08-22; that the agent's own role suffices in the project
+    of the attachment is (unverified).
+    """
+    inputs = gcp.network_attachment(
+        name=attachment_id(region, scope),
+        project=scope.project,
+        region=region,
+        description=f"Vertex AI in the network of environment {scope.environment}",
+        connection_preference="ACCEPT_MANUAL",
+        subnetworks=[subnet],
+    )
+    options = Options(
+        # Persistent resources and jobs name it.
+        protect=scope.deletion_protection,
+        # The name is fixed, and taken until the old attachment is gone.
+        delete_before_replace=True,
+        # A subnet that it names is not deleted: one that is replaced takes the attachment with it.
+        replace_on_changes=("subnetworks",),
+        # The agent writes it.
+        ignore_changes=("producerAcceptLists",),
+    )
+    name = f"{declared_name('network_attachments', region)}-attachment"
+    return Declared(type=NETWORK_ATTACHMENT, name=name, inputs=inputs, options=options)
+
+
+def attachment_id(region: str, scope: Scope) -> str:
+    """Return the name of the attachment in a region, and of its subnet: ``{environment}-vertex-{region}``.
+
+    ``scope`` is the environment's or that of a team in the same project.
+    """
+    return short_name(f"{scope.environment}-vertex-{region}", NAME_LIMIT)
+
+
+def attachment(written: str | None, region: str, scope: Scope) -> str | None:
+    """Return the full name of an attachment as a file writes it: ``environment``, its full name, or nothing."""
+    if written != OWN_ATTACHMENT:
+        return written
+    return f"projects/{scope.project}/regions/{region}/networkAttachments/{attachment_id(region, scope)}"

@@ -1,0 +1,518 @@
+"""GKE node pools of VMs with TPUs or GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from training_platform.catalog import MACHINE_TYPES
+from training_platform.catalog.locations import is_zone, region_of
+from training_platform.catalog.types import MachineType
+from training_platform.config.model.node_pool import (
+    BootDiskSpec,
+    GpuSharing,
+    NodePoolSpec,
+    PathwaysPoolSpec,
+    SystemPoolSpec,
+)
+from training_platform.config.pools import (
+    CLASS_LABEL,
+    HEADS_NAME,
+    HEADS_TAINT,
+    SYSTEM_POOL_SURGE,
+    ZONES_OF_A_REGIONAL_CLUSTER,
+    ExpandedPool,
+    GkePool,
+    pool_labels,
+)
+from training_platform.resources import gcp
+from training_platform.resources.declared import Alike, Declared, Options, shared
+from training_platform.resources.register import NODE_POOL, RESOURCE_POLICY
+from training_platform.resources.scope import NAME_LIMIT, Scope, short_name
+
+if TYPE_CHECKING:
+    from pulumi_gcp.container import NodePoolAutoscalingArgsDict as Autoscaling
+    from pulumi_gcp.container import NodePoolManagementArgsDict as Management
+    from pulumi_gcp.container import NodePoolNetworkConfigAdditionalNodeNetworkConfigArgsDict as Nic
+    from pulumi_gcp.container import NodePoolNetworkConfigArgsDict as NetworkConfig
+    from pulumi_gcp.container import NodePoolNodeConfigArgsDict as NodeConfig
+    from pulumi_gcp.container import NodePoolNodeConfigFastSocketArgsDict as FastSocket
+    from pulumi_gcp.container import NodePoolNodeConfigLinuxNodeConfigArgsDict as LinuxNodeConfig
+    from pulumi_gcp.container import NodePoolNodeConfigLinuxNodeConfigHugepagesConfigArgsDict as Hugepages
+    from pulumi_gcp.container import NodePoolPlacementPolicyArgsDict as PlacementPolicy
+    from pulumi_gcp.container import NodePoolUpgradeSettingsArgsDict as UpgradeSettings
+    from pulumi_gcp.container import NodePoolUpgradeSettingsBlueGreenSettingsArgsDict as BlueGreen
+
+# A VM's block of the pods' range is twice its pods, rounded up to a power of two: a /27 for 16, so that a /16 holds
+# 2,048 VMs, and a /26 for 32, 1,024 VMs. A host of a slice runs one training pod beside some ten of GKE's own (xpk
+# allows 15 in all); other hosts may run a pod per chip or GPU.
+MAX_PODS_OF_A_SLICE_HOST = 16
+MAX_PODS = 32
+# An update replaces VM by VM, each waiting up to an hour for its pods to leave.
+UPDATE_TIMEOUT = {"update": "8h"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolPlace:
+    """Where a pool stands: names and addresses of what it is in, as outputs, or as far as they are known."""
+
+    scope: Scope
+    location: str  # of the cluster
+    cluster: Any  # name
+    service_account: Any  # e-mail
+    nics: Sequence[Nic] = ()  # beside the first
+    workload_policy: Any = None  # its name, where one joins the VMs
+
+
+def accelerator_pools(pool: ExpandedPool, place: PoolPlace) -> Iterator[Declared]:
+    """Yield the GKE node pools of a pool: each slice over several VMs is one of its own."""
+    alike, options = Alike(_alike(pool, place)), _options(pool, place)
+    for gke_pool in pool.gke_pools:
+        yield _declared(pool, gke_pool, alike, options)
+
+
+def accelerator_pool(pool: ExpandedPool, gke_pool: GkePool, place: PoolPlace) -> Declared:
+    """Return one of them."""
+    return _declared(pool, gke_pool, Alike(_alike(pool, place)), _options(pool, place))
+
+
+def _declared(pool: ExpandedPool, gke_pool: GkePool, alike: Alike, options: Options) -> Declared:
+    inputs = _own(pool, gke_pool)
+    return Declared(type=NODE_POOL, name=f"{gke_pool.name}-pool", inputs=inputs, alike=alike, options=options)
+
+
+def _own(pool: ExpandedPool, gke_pool: GkePool) -> dict[str, Any]:
+    """Return what tells a GKE node pool from the others of its pool.
+
+    The pair per zone, never the totals, which GKE refuses for slices. A slice that is always there has the same minimum
+    and maximum: made with a node count instead, it would be replaced once it may go to 0.
+    """
+    least, most = nodes_per_zone(pool, gke_pool)
+    return gcp.node_pool(
+        name=node_pool_name(pool, gke_pool),
+        initial_node_count=least,
+        autoscaling=_autoscaling(least, most),
+    )
+
+
+@shared
+def _autoscaling(least: int, most: int) -> Autoscaling:
+    return {"min_node_count": least, "max_node_count": most, "location_policy": "ANY"}
+
+
+def _alike(pool: ExpandedPool, place: PoolPlace) -> dict[str, Any]:
+    return gcp.node_pool(
+        project=place.scope.project,
+        cluster=place.cluster,
+        location=place.location,
+        node_locations=[pool.zone] if pool.zone else None,
+        max_pods_per_node=pool.spec.max_pods or (MAX_PODS_OF_A_SLICE_HOST if pool.multi_host else MAX_PODS),
+        management=management(pool.spec),
+        upgrade_settings=upgrade_settings(pool.spec),
+        placement_policy=placement_policy(pool, place.workload_policy),
+        queued_provisioning=queued_provisioning(pool.spec),
+        network_config=network_config(place),
+        node_config=node_config(pool, place),
+    )
+
+
+def node_pool_name(pool: ExpandedPool, gke_pool: GkePool) -> str:
+    """Return the name that GKE knows the pool by, ``{pool}[-{slice}]``, at most 40 characters."""
+    return gke_pool.name.removeprefix(f"{pool.cluster}-")
+
+
+def nodes_per_zone(pool: ExpandedPool, gke_pool: GkePool) -> tuple[int, int]:
+    """Return fewest and most VMs in each zone, as GKE counts them."""
+    zones = 1 if pool.zone else ZONES_OF_A_REGIONAL_CLUSTER
+    return gke_pool.min_nodes // zones, gke_pool.max_nodes // zones
+
+
+def network_config(place: PoolPlace) -> NetworkConfig:
+    """Return the networks of a pool's VMs, which have no addresses of the internet."""
+    private = _private()
+    return {**private, "additional_node_network_configs": list(place.nics)} if place.nics else private
+
+
+@shared
+def _private() -> NetworkConfig:
+    return {"enable_private_nodes": True}
+
+
+def placement_policy(pool: ExpandedPool, workload_policy: Any = None) -> PlacementPolicy | None:
+    """Return what joins the hosts of one slice, or places GPUs close together.
+
+    GKE refuses a topology on one-host slices, and knows theirs. A workload policy stands beside both, as Cluster
+    Toolkit writes it; that GKE stores it without the type is in ``_ignored``.
+    """
+    if not pool.multi_host and not pool.spec.compact and workload_policy is None:
+        return None
+    compact = _compact(pool.spec.topology if pool.multi_host else None)
+    return compact if workload_policy is None else {**compact, "policy_name": workload_policy}
+
+
+@shared
+def _compact(tpu_topology: str | None) -> PlacementPolicy:
+    return {"type": "COMPACT", "tpu_topology": tpu_topology}
+
+
+def node_config(pool: ExpandedPool, place: PoolPlace) -> NodeConfig:
+    """Return what every VM of a pool is."""
+    spec, machine = pool.spec, pool.machine
+    ephemeral, block = local_ssds(spec, machine)
+    own: NodeConfig = {
+        "labels": pool_labels(pool),
+        "taints": [*taints(spec, machine), *class_taints(pool)] or None,
+        "guest_accelerators": guest_accelerators(spec, machine),
+        "fast_socket": _fast_socket() if machine.fast_socket else None,
+        "ephemeral_storage_local_ssd_config": ephemeral,
+        "local_nvme_ssd_block_config": block,
+        "secondary_boot_disks": secondary_boot_disks(spec),
+        "confidential_nodes": confidential_nodes(spec),
+        "linux_node_config": _linux_node_config(spec),
+        "reservation_affinity": reservation_affinity(spec),
+        "spot": True if spec.capacity == "spot" else None,
+        # Queued VMs are flex-start VMs that come all at once.
+        "flex_start": True if spec.charged == "flex-start" else None,
+        "max_run_duration": f"{spec.max_run_hours * 3600}s" if spec.max_run_hours else None,
+    }
+    common = common_node_config(machine, spec.boot_disk, place.service_account, place.scope, place.location)
+    return {**common, **own}
+
+
+@shared
+def _fast_socket() -> FastSocket:
+    return {"enabled": True}
+
+
+def _linux_node_config(spec: NodePoolSpec) -> LinuxNodeConfig | None:
+    """Return the kernel settings of a pool's VMs; a pool that says none has GKE's."""
+    pages: Hugepages = {"hugepage_size2m": spec.hugepages.size_2m, "hugepage_size1g": spec.hugepages.size_1g}
+    written = any(size is not None for size in (spec.hugepages.size_2m, spec.hugepages.size_1g))
+    if not spec.sysctls and not written:
+        return None
+    return {"sysctls": spec.sysctls or None, "hugepages_config": pages if written else None}
+
+
+def _options(pool: ExpandedPool, place: PoolPlace) -> Options:
+    # Where changes of the placement are not sent, another slice is another pool all the same.
+    trigger = pool.policy_topology if place.workload_policy is not None else None
+    protected = place.scope.deletion_protection and pool.spec.deletion_protection
+    return _options_of(protected, trigger, tuple(_ignored(pool, place)))
+
+
+@lru_cache(maxsize=256)  # most pools have the same
+def _options_of(protected: bool, trigger: str | None, ignored: tuple[str, ...]) -> Options:
+    return Options(
+        # A replacement gives up capacity that may not come back, and ends every job on it.
+        protect=protected,
+        # The provider takes another topology for a change in place, and then sends none of it; another machine type it
+        # sends, and GKE then recreates every VM of the pool under its jobs. As replacements the guard meets both.
+        replace_on_changes=("placementPolicy", "nodeConfig.machineType"),
+        replacement_trigger=trigger,
+        ignore_changes=ignored,
+        # Neither the name nor the capacity is there twice.
+        delete_before_replace=True,
+        timeouts=UPDATE_TIMEOUT,
+    )
+
+
+def _ignored(pool: ExpandedPool, place: PoolPlace) -> Iterator[str]:
+    """Yield the inputs whose changes are not sent."""
+    yield "initialNodeCount"  # it matters at creation alone, and a change of it would replace the pool
+    if upgrades_unsaid(pool.spec):
+        yield "upgradeSettings"  # what GKE writes there is nothing that the provider could send back
+    if place.workload_policy is not None:
+        yield "placementPolicy"  # GKE keeps it without its type, and each difference would replace the pool
+
+
+if TYPE_CHECKING:
+    from pulumi_gcp.container import NodePoolNodeConfigConfidentialNodesArgsDict as Confidential
+    from pulumi_gcp.container import NodePoolNodeConfigEphemeralStorageLocalSsdConfigArgsDict as EphemeralSsd
+    from pulumi_gcp.container import NodePoolNodeConfigGuestAcceleratorArgsDict as Gpu
+    from pulumi_gcp.container import NodePoolNodeConfigGuestAcceleratorGpuSharingConfigArgsDict as Sharing
+    from pulumi_gcp.container import NodePoolNodeConfigLocalNvmeSsdBlockConfigArgsDict as BlockSsd
+    from pulumi_gcp.container import NodePoolNodeConfigSecondaryBootDiskArgsDict as SecondaryDisk
+    from pulumi_gcp.container import NodePoolNodeConfigTaintArgsDict as Taint
+
+_DRIVERS = {"default": "DEFAULT", "latest": "LATEST", "disabled": "INSTALLATION_DISABLED"}
+_STRATEGIES = {"time-sharing": "TIME_SHARING", "mps": "MPS"}
+IMAGE_CACHE = "CONTAINER_IMAGE_CACHE"
+
+
+def guest_accelerators(spec: NodePoolSpec, machine: MachineType) -> list[Gpu] | None:
+    """Return the GPUs of a VM, their driver, and how pods share them; TPUs are implied by the machine type."""
+    if machine.kind != "gpu" or machine.accelerator is None:
+        return None
+    return [_gpu(machine.accelerator.gke_label, machine.chips, spec.driver, spec.partition, spec.sharing)]
+
+
+@shared
+def _gpu(label: str, count: int, driver: str, partition: str | None, sharing: GpuSharing | None) -> Gpu:
+    return {
+        "type": label,
+        "count": count,
+        # Left out, GKE fills it in, and the difference would replace the pool.
+        "gpu_driver_installation_config": {"gpu_driver_version": _DRIVERS[driver]},
+        "gpu_partition_size": partition,
+        "gpu_sharing_config": _sharing(sharing),
+    }
+
+
+def taints(spec: NodePoolSpec, machine: MachineType) -> list[Taint]:
+    """Return the taint that keeps other pods off GPUs, and those of the stack file.
+
+    GKE adds the first by itself only once the cluster has a pool without GPUs, and no order is kept between the two; it
+    always adds that of TPUs.
+    """
+    own: list[Taint] = [
+        {"key": key, "value": taint.value, "effect": taint.effect} for key, taint in sorted(spec.taints.items())
+    ]
+    return [_of_gpus(), *own] if machine.kind == "gpu" else own
+
+
+@shared
+def _of_gpus() -> Taint:
+    return {"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"}
+
+
+def local_ssds(spec: NodePoolSpec, machine: MachineType) -> tuple[EphemeralSsd | None, BlockSsd | None]:
+    """Return a VM's local SSDs, as room for pods or as block devices; one of the two at most.
+
+    Those that come with a machine type are written too: left out, GKE fills them in, and the difference would replace
+    the pool.
+    """
+    count = spec.local_ssd.count or machine.local_ssd.bundled
+    if not count:
+        return None, None
+    if spec.local_ssd.use == "block":
+        return None, {"local_ssd_count": count}
+    return _ephemeral(count), None
+
+
+@shared
+def _ephemeral(count: int) -> EphemeralSsd:
+    return {"local_ssd_count": count}
+
+
+def secondary_boot_disks(spec: NodePoolSpec) -> list[SecondaryDisk] | None:
+    """Return the disks that bring container images with them; they need image streaming, which every pool has."""
+    disks: list[SecondaryDisk] = [{"disk_image": image, "mode": IMAGE_CACHE} for image in spec.preload_images]
+    return disks or None
+
+
+def confidential_nodes(spec: NodePoolSpec) -> Confidential | None:
+    """Return the technology that keeps a VM's memory from its host."""
+    if spec.confidential is None:
+        return None
+    return {"enabled": True, "confidential_instance_type": spec.confidential}
+
+
+def _sharing(sharing: GpuSharing | None) -> Sharing | None:
+    if sharing is None:
+        return None
+    return {
+        "gpu_sharing_strategy": _STRATEGIES[sharing.strategy],
+        "max_shared_clients_per_gpu": sharing.max_clients,
+    }
+
+
+if TYPE_CHECKING:
+    from pulumi_gcp.container import NodePoolNodeConfigReservationAffinityArgsDict as Affinity
+    from pulumi_gcp.container import NodePoolNodeConfigTaintArgsDict as Taint
+    from pulumi_gcp.container import NodePoolQueuedProvisioningArgsDict as Queued
+
+RESERVATION_KEY = "compute.googleapis.com/reservation-name"
+
+
+def reservation_affinity(spec: NodePoolSpec) -> Affinity:
+    """Return which reservation VMs come from: the one that is named, any where the file says so, else none.
+
+    Left out, GKE would take any that fits: refused for spot and flex-start, and on demand it would eat what somebody
+    else reserved.
+    """
+    if spec.reservation is None:
+        return _no_reservation()
+    path = spec.reservation.path
+    return {
+        "consume_reservation_type": spec.reservation.affinity,
+        "key": RESERVATION_KEY if path else None,
+        "values": [path] if path else None,
+    }
+
+
+def queued_provisioning(spec: NodePoolSpec) -> Queued | None:
+    """Return whether VMs come for a whole job at once, by a ProvisioningRequest alone; Kueue makes the requests."""
+    return _queued() if spec.capacity == "queued-provisioning" else None
+
+
+@shared
+def _no_reservation() -> Affinity:
+    return {"consume_reservation_type": "NO_RESERVATION"}
+
+
+@shared
+def _queued() -> Queued:
+    return {"enabled": True}
+
+
+def class_taints(pool: ExpandedPool) -> list[Taint]:
+    """Return the taint by which a pool is kept for the jobs of its compute class; GKE asks for it beside the label."""
+    if pool.compute_class is None:
+        return []
+    return [{"key": CLASS_LABEL, "value": pool.compute_class, "effect": "NO_SCHEDULE"}]
+
+
+if TYPE_CHECKING:
+    from pulumi_gcp.container import NodePoolNodeConfigArgsDict as NodeConfig
+    from pulumi_gcp.container import NodePoolNodeConfigBootDiskArgsDict as Disk
+
+# The default scopes hold read-only storage: every checkpoint would fail to be written, whatever IAM says.
+OAUTH_SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
+IMAGE_TYPE = "COS_CONTAINERD"  # image streaming and driver installation want it
+
+
+def common_node_config(
+    machine: MachineType, disk: BootDiskSpec, service_account: Any, scope: Scope, location: str
+) -> NodeConfig:
+    """Return what a pool's ``node_config`` starts from; ``location`` is the cluster's."""
+    return {
+        "machine_type": machine.name,
+        "image_type": IMAGE_TYPE,
+        "boot_disk": _boot_disk(disk.size_gb, disk.type_on(machine)),
+        "boot_disk_kms_key": scope.key(location),
+        "service_account": service_account,
+        "oauth_scopes": list(OAUTH_SCOPES),
+        "resource_labels": scope.labels,
+        **_always(),
+    }
+
+
+@shared
+def _always() -> NodeConfig:
+    return {
+        "gcfs_config": {"enabled": True},  # images of 10 to 20 GB start at once
+        "gvnic": {"enabled": True},
+        "shielded_instance_config": {"enable_secure_boot": True, "enable_integrity_monitoring": True},
+        # Pods see their own account, not the node's.
+        "workload_metadata_config": {"mode": "GKE_METADATA"},
+    }
+
+
+@shared
+def _boot_disk(size_gb: int, disk_type: str) -> Disk:
+    """Both written always, and in this form alone: GKE has two, and a default type that differs by machine."""
+    return {"size_gb": size_gb, "disk_type": disk_type}
+
+
+POOL_NAME = "system"
+# A /25 of the pods' range per VM: half of what GKE's default of 110 pods takes, and more than controllers fill.
+MAX_PODS_OF_A_CPU_HOST = 64
+_CPU_OPTIONS = Options(
+    # It matters at creation alone, and a change of it would replace the pool.
+    ignore_changes=("initialNodeCount",),
+    # The name is taken while the old pool is there. Running jobs stay; new ones wait for the controllers.
+    delete_before_replace=True,
+    timeouts=UPDATE_TIMEOUT,
+)
+
+
+def cpu_pool(name: str, spec: SystemPoolSpec, place: PoolPlace) -> Declared:
+    """Return a cluster's system pool, or that of heads; ``name`` is the component's."""
+    heads = isinstance(spec, PathwaysPoolSpec)
+    key, value = HEADS_TAINT
+    node = common_node_config(
+        MACHINE_TYPES[spec.machine_type], spec.boot_disk, place.service_account, place.scope, place.location
+    )
+    if heads:
+        node["taints"] = [{"key": key, "value": value, "effect": "NO_SCHEDULE"}]
+    inputs = gcp.node_pool(
+        project=place.scope.project,
+        cluster=place.cluster,
+        location=place.location,
+        name=HEADS_NAME if heads else POOL_NAME,
+        initial_node_count=initial_nodes_per_zone(spec, place.location),
+        # Over all zones, so that a minimum of 2 is 2 VMs in a region as in a zone.
+        autoscaling={
+            "total_min_node_count": spec.min_nodes,
+            "total_max_node_count": spec.max_nodes,
+            "location_policy": "BALANCED",
+        },
+        max_pods_per_node=MAX_PODS_OF_A_CPU_HOST,
+        management={"auto_repair": True, "auto_upgrade": True},
+        # A new VM before an old one goes: webhooks fail closed, and with them every job.
+        upgrade_settings={"strategy": "SURGE", "max_surge": SYSTEM_POOL_SURGE, "max_unavailable": 0},
+        network_config={"enable_private_nodes": True},
+        node_config=node,
+    )
+    return Declared(type=NODE_POOL, name=f"{name}-pool", inputs=inputs, options=_CPU_OPTIONS)
+
+
+def initial_nodes_per_zone(spec: SystemPoolSpec, location: str) -> int:
+    """Return how many VMs each zone starts with: together at least the minimum, unless that passes the maximum."""
+    zones = 1 if is_zone(location) else ZONES_OF_A_REGIONAL_CLUSTER
+    return min(-(-spec.min_nodes // zones), spec.max_nodes // zones)
+
+
+HIGH_THROUGHPUT = "HIGH_THROUGHPUT"
+# A pool that uses it keeps it from going, and the name is taken meanwhile.
+_POLICY_OPTIONS = Options(delete_before_replace=True)
+
+
+def workload_policies(
+    scope: Scope, cluster: str, location: str, pools: Iterable[ExpandedPool]
+) -> Iterator[tuple[str, Declared]]:
+    """Yield the policies that the pools of a cluster need, each by its topology; ``cluster`` is its key."""
+    topologies = dict.fromkeys(pool.policy_topology for pool in pools if pool.policy_topology)
+    for topology in topologies:
+        inputs = gcp.resource_policy(
+            project=scope.project,
+            region=region_of(location),
+            name=short_name(f"{scope.environment}-{cluster}-{topology}", NAME_LIMIT),
+            workload_policy={"type": HIGH_THROUGHPUT, "accelerator_topology": topology},
+        )
+        name = f"{cluster}-slices-{topology}-policy"
+        yield topology, Declared(type=RESOURCE_POLICY, name=name, inputs=inputs, options=_POLICY_OPTIONS)
+
+
+def management(spec: NodePoolSpec) -> Management:
+    """Return whether GKE repairs and upgrades VMs by itself; by flex-start it refuses to repair."""
+    repair = spec.upgrades.auto_repair
+    return _management(spec.charged != "flex-start" if repair is None else repair, spec.upgrades.auto_upgrade)
+
+
+@shared
+def _management(auto_repair: bool, auto_upgrade: bool) -> Management:
+    return {"auto_repair": auto_repair, "auto_upgrade": auto_upgrade}
+
+
+def upgrades_unsaid(spec: NodePoolSpec) -> bool:
+    """Whether GKE upgrades a pool's VMs in its own way, which the provider does not take, and the file says nothing."""
+    return spec.charged == "flex-start" and not spec.upgrades.says_how
+
+
+def upgrade_settings(spec: NodePoolSpec) -> UpgradeSettings | None:
+    """Return how VMs are upgraded: by default one goes before its successor comes, where nothing has room for both.
+
+    Those of flex-start are left out unless the stack file says something, which a rule then finds. A slice is recreated
+    as a whole whatever this says.
+    """
+    upgrades = spec.upgrades
+    if upgrades_unsaid(spec):
+        return None
+    if upgrades.strategy == "blue-green":
+        return {"strategy": "BLUE_GREEN", "blue_green_settings": _blue_green(upgrades.soak_minutes)}
+    return _surge(upgrades.max_surge, upgrades.max_unavailable)
+
+
+@shared
+def _surge(max_surge: int, max_unavailable: int) -> UpgradeSettings:
+    return {"strategy": "SURGE", "max_surge": max_surge, "max_unavailable": max_unavailable}
+
+
+def _blue_green(soak_minutes: int) -> BlueGreen:
+    return {
+        "standard_rollout_policy": {"batch_node_count": 1, "batch_soak_duration": "0s"},
+        "node_pool_soak_duration": f"{soak_minutes * 60}s",
+    }

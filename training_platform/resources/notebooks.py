@@ -1,0 +1,283 @@
+"""What a user of JupyterHub can start: a notebook without accelerators, or one on a host of a single-host pool.
+
+A profile of a team runs in the team's namespace and queue, as the account of its jobs, with its data sets.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Final
+
+from training_platform.catalog import CHARTS, IMAGES
+from training_platform.catalog.nearest import find_nearest
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.stack import Stack
+from training_platform.config.model.team import Team
+from training_platform.config.model.workloads import NOTEBOOK_PRIORITY, Notebooks, NotebookTeam
+from training_platform.config.names import data_claim, data_variable
+from training_platform.config.pools import ExpandedPool, Flavor, cluster_pools, flavor_name, flavors
+from training_platform.config.reading.finding import Finding, Path
+from training_platform.config.reading.section import enumeration
+from training_platform.config.workspace import Workspace
+from training_platform.resources.data_sets import NotebookDataSets
+from training_platform.resources.kueue import ANY_PLACE, PRIORITY_LABEL, QUEUE_LABEL, local_queue_names
+from training_platform.resources.scope import SERVICE_ACCOUNT
+
+Profile = dict[str, Any]  # an entry of KubeSpawner's profile_list
+HUB_NAMESPACE: Final = CHARTS["jupyterhub"].namespace
+TEAM_HOMES: Final = "notebooks.homes"  # the claim in a team's namespace; no directory's name can be its own
+HOME: Final = "/home/jovyan"
+FUSE_ANNOTATION: Final = {"gke-gcsfuse/volumes": "true"}  # GKE adds the container that mounts buckets
+_USER_ID, _GROUP_ID = 1000, 100  # of the user in Jupyter's images, and the chart's own defaults
+
+
+def profiles(cluster_name: str, cluster: ClusterSpec, notebooks: Notebooks) -> list[Profile]:
+    """Return the profiles of a cluster, the one without accelerators first and chosen by default.
+
+    Of the pools that ``notebooks`` names, those whose slices span several hosts have none: a notebook is one pod.
+    These notebooks ask no queue for quota, so that no team is promised what their pools hold; culling idle ones is what
+    gives their accelerators back.
+    """
+    return [_cpu(), *_of_pools(cluster_name, cluster, notebooks, notebooks.pools)]
+
+
+def team_profiles(
+    cluster_name: str, cluster: ClusterSpec, notebooks: Notebooks, team: str, data_sets: NotebookDataSets
+) -> list[Profile]:
+    """Return the profiles of a team; ``data_sets`` are what it reads, disks in a zone for VMs of that zone alone."""
+    found = _of_pools(cluster_name, cluster, notebooks, notebooks.teams[team].pools)
+    pools = {f"pool-{pool.name}": pool for pool in cluster_pools(cluster_name, cluster)}
+    for profile in found:
+        pool = pools[profile["slug"]]
+        profile["display_name"] += f", {team}"
+        profile["slug"] = f"team-{team}-{profile['slug']}"
+        profile["description"] += (
+            f" On the share of {team}: it waits for quota, ends when jobs of the team need its accelerators, and after "
+            f"{notebooks.idle_minutes} idle minutes."
+        )
+        profile["kubespawner_override"] |= in_namespace(
+            notebooks, team, {key: each for key, each in data_sets.items() if each.zone in (None, pool.zone)}
+        )
+        if pool.spec.topology_aware:
+            profile["kubespawner_override"].setdefault("extra_annotations", {}).update(ANY_PLACE)
+    return found
+
+
+def in_namespace(notebooks: Notebooks, team: str, data_sets: NotebookDataSets) -> Profile:
+    """Return what makes a notebook one of a team: its namespace, queue, account, home and data."""
+    queue, *_ = local_queue_names(team)
+    home = {"name": "home", "mountPath": HOME, "subPath": f"{team}/{{username}}"}  # a folder that admission allows
+    volumes, mounts = data_volumes(data_sets)
+    buckets = dict(FUSE_ANNOTATION) if any(each.bucket for each in data_sets.values()) else {}
+    return {
+        "namespace": team,
+        "service_account": SERVICE_ACCOUNT,
+        "extra_labels": {QUEUE_LABEL: queue, PRIORITY_LABEL: NOTEBOOK_PRIORITY},
+        **({"extra_annotations": buckets} if buckets else {}),
+        "environment": data_variables(data_sets),
+        "volumes": [{"name": home["name"], "persistentVolumeClaim": {"claimName": TEAM_HOMES}}, *volumes],
+        "volume_mounts": [home, *mounts],
+        "init_containers": [home_owner(notebooks.image or IMAGES["notebook"], home)],
+    }
+
+
+def data_volumes(data_sets: Collection[str]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return a notebook's volumes of data sets, and their mounts; ``hub_program.py`` calls a team's own the same."""
+    claims = {f"data-set-{name}": {"claimName": data_claim(name), "readOnly": True} for name in data_sets}
+    volumes = [{"name": name, "persistentVolumeClaim": claim} for name, claim in claims.items()]
+    mounts = [{"name": f"data-set-{name}", "mountPath": _data_path(name), "readOnly": True} for name in data_sets]
+    return volumes, mounts
+
+
+def data_variables(data_sets: Collection[str]) -> dict[str, str]:
+    """Return the variables that say where data sets are, as a job's do."""
+    return {data_variable(name): _data_path(name) for name in data_sets}
+
+
+def _data_path(name: str) -> str:
+    return f"/data/{name}"
+
+
+def home_owner(image: str, home: Mapping[str, str]) -> dict[str, Any]:
+    """Return the container that gives a user the home: the kubelet makes the folder as root, and NFS ignores fsGroup.
+
+    (Inferred from the Filestore CSI driver's fsGroupPolicy; not tried on a cluster.)
+    """
+    return {
+        "name": "home-owner",
+        "image": image,
+        "command": ["chown", f"{_USER_ID}:{_GROUP_ID}", home["mountPath"]],
+        "securityContext": {"runAsUser": 0, "allowPrivilegeEscalation": False},
+        "volumeMounts": [dict(home)],
+    }
+
+
+def _of_pools(cluster_name: str, cluster: ClusterSpec, notebooks: Notebooks, names: Collection[str]) -> list[Profile]:
+    labels = {name: flavor.node_labels for name, flavor in flavors(cluster_name, cluster).items()}
+    named = [pool for pool in cluster_pools(cluster_name, cluster) if pool.name in names]
+    return [_accelerated(pool, labels[flavor_name(pool)], notebooks) for pool in named if holds_notebooks(pool)]
+
+
+def holds_notebooks(pool: ExpandedPool) -> bool:
+    """Whether a pool has notebooks: a pod of one host, and one that alone makes the pool grow.
+
+    Queued VMs come by request, and those of a class for its own jobs.
+    """
+    return not pool.multi_host and pool.spec.capacity != "queued-provisioning" and pool.compute_class is None
+
+
+def _cpu() -> Profile:
+    return {
+        "display_name": "CPU",
+        "slug": "cpu",
+        "description": "Up to 4 cores and 8 GB of memory, at once.",
+        "default": True,
+        "kubespawner_override": {"cpu_guarantee": 0.5, "cpu_limit": 4, "mem_guarantee": "2G", "mem_limit": "8G"},
+    }
+
+
+def _accelerated(pool: ExpandedPool, node_labels: dict[str, str], notebooks: Notebooks) -> Profile:
+    """Return a pool's profile; its VM may have to be started first, which takes minutes, or capacity."""
+    resource = pool.accelerator.resource
+    tolerations = [
+        {"key": key, "operator": "Equal", "value": value, "effect": "NoSchedule"}
+        for key, value in pool.tolerated.items()
+    ]
+    override: Profile = {
+        # The flavor's labels are those of all machine types with this accelerator; GKE sets the last on every node.
+        "node_selector": {**node_labels, "node.kubernetes.io/instance-type": pool.machine.name},
+        "tolerations": tolerations,
+    }
+    if pool.machine.kind == "gpu" and notebooks.image is None:
+        override["image"] = IMAGES["notebook-gpu"]
+    profile = {
+        "display_name": f"{pool.accelerator.title} ({pool.name})",
+        "slug": f"pool-{pool.name}",  # apart from `cpu`, which may be a pool's name too
+        "description": f"Machine type {pool.machine.name}, {pool.spec.capacity}.",
+        "kubespawner_override": override,
+    }
+    if pool.machine.kind == "gpu":
+        return {**profile, "profile_options": {"gpus": _gpu_choices(resource, pool.machine.chips)}}
+    # A TPU host belongs to one pod, which must ask for all of its chips.
+    override["extra_resource_limits"] = {resource: str(pool.machine.chips)}
+    return profile
+
+
+def _gpu_choices(resource: str, gpus: int) -> dict[str, Any]:
+    """Return the choice between one GPU, the default, so that users share a VM, and all of them."""
+    choices = {
+        f"gpus-{count}": {
+            "display_name": f"{count} of {gpus}",
+            "default": count == 1,
+            "kubespawner_override": {"extra_resource_limits": {resource: str(count)}},
+        }
+        for count in sorted({1, gpus})
+    }
+    return {"display_name": "GPUs", "choices": choices}
+
+
+HUB_ACCOUNT: Final = "hub"  # the chart's name of its service account
+NOTEBOOK_PORT, HUB_PORT = 8888, 8081
+_WATCH = ("get", "list", "watch")
+# Pods, and no more: homes are there, and secrets of single users are of https between hub and notebooks, which is off.
+RULES: Final = (
+    {"api_groups": [""], "resources": ["pods"], "verbs": [*_WATCH, "create", "delete"]},
+    {"api_groups": [""], "resources": ["events", "persistentvolumeclaims"], "verbs": list(_WATCH)},
+)
+_PODS = {"matchLabels": {"component": "singleuser-server"}}
+_HUB = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": HUB_NAMESPACE}}}
+
+
+def notebooks_of(cluster: ClusterSpec, team: str) -> Notebooks | None:
+    """Return a cluster's notebooks where they have profiles of the team."""
+    return cluster.notebooks if cluster.notebooks and team in cluster.notebooks.teams else None
+
+
+def network_policy(*, closed: bool) -> dict[str, Any]:
+    """Return the spec of a NetworkPolicy that opens notebooks to the hub and its proxy, and the hub to notebooks.
+
+    The second where the namespace is ``closed`` towards the outside: elsewhere it would close all else.
+    """
+    egress = [{"to": [_HUB], "ports": [{"protocol": "TCP", "port": HUB_PORT}]}]
+    return {
+        "podSelector": _PODS,
+        "policyTypes": ["Ingress", *(["Egress"] if closed else [])],
+        "ingress": [{"from": [_HUB], "ports": [{"protocol": "TCP", "port": NOTEBOOK_PORT}]}],
+        **({"egress": egress} if closed else {}),
+    }
+
+
+def waiting_chips(cluster_name: str, cluster: ClusterSpec, team: str, flavors: Mapping[str, Flavor]) -> Counter[str]:
+    """Return by flavor what notebooks of a team may ask for while they wait: one of each user, on the largest VM."""
+    asked: Counter[str] = Counter()
+    notebooks = notebooks_of(cluster, team)
+    if notebooks is None:
+        return asked
+    profile = notebooks.teams[team]
+    for pool in cluster_pools(cluster_name, cluster):
+        name = flavor_name(pool)
+        if pool.name in profile.pools and name in flavors and holds_notebooks(pool):
+            asked[name] = max(asked[name], len(profile.users) * pool.machine.chips)
+    return asked
+
+
+RULE = "notebooks-of-teams"
+
+
+def notebook_findings(workspace: Workspace) -> Iterator[Finding]:
+    """Find profiles of teams that nobody could start: no team, no share, no such machine, no account, no image."""
+    for stack, home in workspace.environments():
+        teams = {team.name: team for _, team, _ in workspace.teams() if team.environment == stack.name}
+        for cluster, spec in home.clusters.items():
+            path: Path = ("clusters", cluster, "notebooks")
+            pools = {pool.name: pool for pool in cluster_pools(cluster, spec)}
+            if spec.notebooks is None:
+                continue
+            for name, team in spec.notebooks.teams.items():
+                here = (*path, "teams", name)
+                if name not in teams:
+                    message = f"no stack of a team {name!r} belongs to {stack.name}"
+                    allowed = enumeration(teams) or "the name of a team that has one"
+                    nearest = find_nearest(name, teams)  # its file may come after the environment's
+                    yield stack.finding(RULE, here, message, severity="warning", allowed=allowed, nearest=nearest)
+                    continue
+                yield from _pools(stack, here, team, teams[name], pools)
+                yield from _people(stack, here, team, spec.notebooks.allowed_domain)
+            yield from _image(stack, path, spec.notebooks.image, home) if spec.notebooks.teams else ()
+
+
+def _pools(
+    stack: Stack, path: Path, spec: NotebookTeam, team: Team, pools: Mapping[str, ExpandedPool]
+) -> Iterator[Finding]:
+    cluster = str(path[1])
+    shares = team.shares.get(cluster, {})
+    good = [name for name, pool in pools.items() if flavor_name(pool) in shares and holds_notebooks(pool)]
+    for number, name in enumerate(spec.pools):
+        if name in good:
+            continue
+        if holds_notebooks(pools[name]):
+            flavor = flavor_name(pools[name])
+            message = f"team {team.name} has no share of {flavor} in {cluster}: its notebooks would wait for ever"
+        else:
+            message = f"{name} has no notebooks: its VMs do not start for a notebook, which is a single pod"
+        allowed = enumeration(good) or "a pool of single VMs of whose flavor the team has a share"
+        yield stack.finding(RULE, (*path, "pools", number), message, allowed=allowed, nearest=min(good, default=None))
+
+
+def _people(stack: Stack, path: Path, spec: NotebookTeam, domain: str) -> Iterator[Finding]:
+    for number, user in enumerate(spec.users):
+        name, _, own = user.partition("@")
+        if own != domain:
+            message = f"{user} is not an account of {domain}, which alone may sign in"
+            yield stack.finding(RULE, (*path, "users", number), message, nearest=f"{name}@{domain}")
+
+
+def _image(stack: Stack, path: Path, image: str | None, home: Environment) -> Iterator[Finding]:
+    if home.image_sources and not (image or "").startswith(home.image_sources):
+        message = f"{image or 'the image of the catalogue'} comes from elsewhere than image_sources say"
+        yield stack.finding(
+            RULE, (*path, "image"), f"{message}: pods of it are refused in namespaces of teams",
+            allowed=f"images of {enumeration(home.image_sources)}",
+        )  # fmt: skip

@@ -1,0 +1,240 @@
+"""Operators for other kinds of jobs, from their Helm charts: what they install, and what their jobs are.
+
+Kueue counts Ray's clusters and jobs, TrainJobs and LeaderWorkerSets, in the queue whose label they carry. Of these the
+last is never suspended: its pods are gated. Source: kubernetes-sigs/kueue v0.19.2, pkg/controller/jobs; charts and
+controllers of ray-project/kuberay v1.7.0, kubeflow/trainer v2.3.0 and kubernetes-sigs/lws v0.10.0, 2026-11-22. Their
+controllers were run beside an API server; no chart was installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+import yaml
+
+from training_platform.catalog import CHARTS, IMAGES
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.model.workloads import AGENT_BEGINNING, LaunchSpec
+from training_platform.resources.admission import ACCELERATORS, JobKind, templates_in
+from training_platform.resources.tenancy import POD_SECURITY
+
+
+class OperatorChart(NamedTuple):
+    """What an operator's chart is told, the kinds of jobs that it runs, and the pods and port that it connects to."""
+
+    values: dict[str, Any]
+    kinds: tuple[JobKind, ...]
+    connects_to: tuple[Mapping[str, str], int] | None = None
+
+
+_MOST_OBJECTS = 500  # of a kind, in a team's namespace, as of JobSets
+_RAY_GROUPS = "[{0}.headGroupSpec.template] + {0}.?workerGroupSpecs.orValue([]).map(g, g.template)"
+_RAY_JOB = f"(has({{0}}.spec.rayClusterSpec) ? {_RAY_GROUPS.replace('{0}', '{0}.spec.rayClusterSpec')} : [])"
+_SUBMITTER = "(has({0}.spec.submitterPodTemplate) ? [{0}.spec.submitterPodTemplate] : [])"
+_WORKERS = "{0}.spec.leaderWorkerTemplate"
+_REPLICATED = (
+    "{0}.?template.?spec.?replicatedJobs.orValue([]).exists(r, [r.?template.?spec.?template].exists(t, {{1}}))"
+)
+_RUNTIME_PATCHES = f"{{0}}.spec.?runtimePatches.orValue([]).exists(p, {_REPLICATED.format('p.?trainingRuntimeSpec')})"
+
+
+def _ray_refuses(cluster: str) -> dict[str, str]:
+    """Return what of a Ray cluster's spec would give members what their roles do not; ``cluster`` is CEL for it."""
+    return {
+        # KubeRay gives the head's account the right to patch pods, which takes Kueue's gate away, and images with it.
+        "Ray does not scale its cluster here: its head would get rights to change pods": (
+            f"!{cluster}.?enableInTreeAutoscaling.orValue(false)"
+        ),
+        # Whoever reaches a dashboard runs programs as the team's account.
+        "a Ray dashboard has no Ingress: reach it by kubectl port-forward": (
+            f"!{cluster}.?headGroupSpec.?enableIngress.orValue(false)"
+        ),
+    }
+
+
+OPERATORS: Final = {
+    "ray": OperatorChart(
+        {},
+        (
+            JobKind(
+                "ray.io",
+                "v1",
+                "rayclusters",
+                templates_in(_RAY_GROUPS.replace("{0}", "{0}.spec")),
+                refuses=_ray_refuses("object.spec"),
+            ),
+            JobKind(
+                "ray.io",
+                "v1",
+                "rayjobs",
+                templates_in(f"{_RAY_JOB} + {_SUBMITTER}"),
+                refuses=_ray_refuses("object.spec.?rayClusterSpec"),
+            ),
+        ),
+        # The dashboard, by which it asks what becomes of a RayJob; one that it cannot ask about fails.
+        ({"ray.io/node-type": "head"}, 8265),
+    ),
+    "trainer": OperatorChart(
+        {"jobset": {"install": False}},  # the platform has installed JobSet, of the version that it wants
+        (
+            JobKind(
+                "trainer.kubeflow.org",
+                "v1alpha1",
+                "trainjobs",
+                _RUNTIME_PATCHES,
+                refuses={
+                    # Kueue 0.19.2 knows the fields of Trainer 2.2; JobSet refuses what is lost (seen 2026-11-22).
+                    "Kueue loses terminationGracePeriodSeconds of runtimePatches, and the job holds its quota and never"
+                    " starts: say it in the runtime": (
+                        f"!{_RUNTIME_PATCHES.format('object', 't.?spec.?terminationGracePeriodSeconds.hasValue()')}"
+                    )
+                },
+            ),
+            JobKind(
+                "trainer.kubeflow.org",
+                "v1alpha1",
+                "trainingruntimes",
+                _REPLICATED.format("{0}.spec"),
+                queued=False,
+            ),
+        ),
+    ),
+    "leader-worker-set": OperatorChart(
+        {},
+        (
+            JobKind(
+                "leaderworkerset.x-k8s.io",
+                "v1",
+                "leaderworkersets",
+                templates_in(
+                    f"[{_WORKERS}.workerTemplate] + (has({_WORKERS}.leaderTemplate) ? [{_WORKERS}.leaderTemplate] : [])"
+                ),
+                suspends=False,
+            ),
+        ),
+    ),
+}
+
+
+def charted(spec: ClusterSpec) -> Iterator[str]:
+    """Yield the operators of a cluster that come from a chart, by their names in the catalogue."""
+    yield from (name for name in spec.operators if name in OPERATORS)
+
+
+def job_kinds(spec: ClusterSpec) -> tuple[JobKind, ...]:
+    """Return the kinds of jobs that a cluster's operators run."""
+    return tuple(kind for name in charted(spec) for kind in OPERATORS[name].kinds)
+
+
+def network_policies(spec: ClusterSpec) -> dict[str, dict[str, Any]]:
+    """Return by operator the spec of the NetworkPolicy that lets it reach pods in a team's namespace."""
+    found = {}
+    for name in charted(spec):
+        if (pods := OPERATORS[name].connects_to) is None:
+            continue
+        labels, port = pods
+        home = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": CHARTS[name].namespace}}}
+        found[name] = {
+            "podSelector": {"matchLabels": dict(labels)},
+            "policyTypes": ["Ingress"],
+            "ingress": [{"from": [home], "ports": [{"protocol": "TCP", "port": port}]}],
+        }
+    return found
+
+
+def object_limits(spec: ClusterSpec) -> dict[str, str]:
+    """Return what a team's ResourceQuota says of the kinds that a cluster's operators run."""
+    return {f"count/{kind.resource}.{kind.group}": str(_MOST_OBJECTS) for kind in job_kinds(spec)}
+
+
+POD_LABELS = {
+    "app.kubernetes.io/name": "jobset",
+    "app.kubernetes.io/instance": "jobset",
+    "app.kubernetes.io/component": "controller",
+}
+
+
+def jobset_values() -> dict[str, Any]:
+    """Return the chart's values: two replicas, since JobSets and their pods are refused while no webhook answers."""
+    return {
+        "certManager": {"enable": False},
+        "prometheus": {"enable": False},  # of the Prometheus operator; ClusterPodMonitoring instead
+        "controller": {
+            "replicas": 2,
+            "leaderElection": {"enable": True},
+            "podDisruptionBudget": {"enabled": True, "minAvailable": 1},
+            "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [_APART]}},
+            "resources": {
+                "requests": {"cpu": "500m", "memory": "256Mi"},
+                "limits": {"cpu": "2", "memory": "4Gi"},
+            },
+        },
+    }
+
+
+_APART = {
+    "weight": 100,
+    "podAffinityTerm": {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": POD_LABELS}},
+}
+
+
+CHART: Final = "wandb-launch"
+AGENT_LABELS: Final = {f"{POD_SECURITY}{mode}": "restricted" for mode in ("enforce", "warn")}
+AGENT_QUOTA: Final = {
+    "pods": "2",  # itself, and the one before it that is ending
+    "count/jobs.batch": "0",
+    **{f"requests.{resource}": "0" for resource in ACCELERATORS},
+}
+
+
+def agent_namespace(team: str) -> str:
+    """Return the namespace of a team's agent; no team can have it."""
+    return f"{AGENT_BEGINNING}{team}"
+
+
+def agent_account(team: str) -> str:
+    """Return the service account of a team's agent, as its chart calls it after the release, which the team names."""
+    return f"wandb-launch-serviceaccount-{team}"
+
+
+def key_secret(team: str) -> str:
+    """Return the Secret with the agent's key, under ``password``: the chart reads it, and the agent copies it."""
+    return f"wandb-api-key-{team}"
+
+
+def chart_values(team: str, spec: LaunchSpec) -> dict[str, Any]:
+    """Return the values of the chart; the key is in none of them, and so in no state."""
+    config = {
+        "entity": spec.entity,
+        "queues": list(spec.queues),
+        "max_jobs": spec.max_jobs,
+        "builder": {"type": "noop"},  # jobs name an image; the platform builds them from commits
+    }
+    return {
+        "agent": {"useExternalWandbSecret": True, "image": spec.image or IMAGES["wandb-launch-agent"]},
+        "namespace": agent_namespace(team),
+        "additionalTargetNamespaces": [],
+        "baseUrl": spec.base_url,
+        "launchConfig": yaml.safe_dump(config, sort_keys=False),
+        "volcano": False,  # a scheduler for the whole cluster, which older charts bring
+    }
+
+
+def agent_rules(team: str) -> list[dict[str, list[str]]]:
+    """Return the rules of the agent's Role in the team's namespace: jobs in, what they do out, and the copied key."""
+    see = ["get", "list", "watch"]
+    return [
+        _rule("batch", ["jobs"], [*see, "create", "delete"]),
+        _rule("batch", ["jobs/status"], see),
+        _rule("jobset.x-k8s.io", ["jobsets"], [*see, "create", "delete"]),
+        _rule("jobset.x-k8s.io", ["jobsets/status"], see),
+        _rule("", ["pods", "pods/log"], see),
+        # To create cannot be held to a name; to read can.
+        _rule("", ["secrets"], ["create"]),
+        {**_rule("", ["secrets"], ["get"]), "resourceNames": [key_secret(team)]},
+    ]
+
+
+def _rule(group: str, resources: list[str], verbs: list[str]) -> dict[str, list[str]]:
+    return {"apiGroups": [group], "resources": resources, "verbs": verbs}

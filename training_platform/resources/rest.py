@@ -1,0 +1,207 @@
+"""Where an input of the provider stands in its API's message: by the discovery documents, and the names that differ.
+
+The documents are those that google-api-python-client ships (extra ``documents``), read when first asked for.
+``paths.yaml`` has the names that differ, which are fewer than it seems.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from training_platform.catalog.api_documents import own_document
+
+Json = Mapping[str, Any]
+_FILE = Path(__file__).parent / "data" / "paths.yaml"
+_OUTPUT_ONLY = re.compile(r"^\W*output[- ]only", re.IGNORECASE)
+
+
+class Field(NamedTuple):
+    """A field of an API's document: its schema, and the document that it stands in."""
+
+    schema: Json
+    document: str
+
+    def below(self, name: str) -> tuple[str, Field] | None:
+        """Return a field below this one, of a list's entries too, with its name as the API spells it."""
+        own = self.resolved()
+        fields = own.schema.get("properties", {})
+        key = name if name in fields else next((each for each in fields if each.lower() == name.lower()), None)
+        return (key, Field(fields[key], self.document)) if key else None
+
+    def resolved(self) -> Field:
+        """Return the message that this field holds, or whose list it is."""
+        schema = self.schema
+        while (
+            inner := schema.get("items")
+            or values_of(schema)
+            or _document(self.document)["schemas"].get(schema.get("$ref"))
+        ):
+            schema = inner
+        return Field(schema, self.document)
+
+    @property
+    def message(self) -> str:
+        """The service and the name of the message that it holds, ``container.NodePool``."""
+        return f"{self.document.partition('.')[0]}.{self.resolved().schema.get('id', 'unnamed')}"
+
+    @property
+    def output_only(self) -> bool:
+        """Whether only the API writes it, by the document."""
+        return bool(self.schema.get("readOnly")) or bool(_OUTPUT_ONLY.match(self.schema.get("description", "")))
+
+
+class Found(NamedTuple):
+    """A field with its path below the message that was asked; the path is empty where it is the message itself."""
+
+    path: tuple[str, ...]
+    field: Field
+
+
+def root(token: str) -> Field | None:
+    """Return the message behind a type of resource; None for one whose API's document is not to be had."""
+    place = paths()["types"].get(token)
+    if place is None:
+        return None
+    document, _, message = place.partition(" ")
+    return Field({"$ref": message}, document)
+
+
+def field_of(name: str, field: Field) -> Found | None:
+    """Return the field that an input of a block is in the block's message."""
+    renamed = paths()["names"].get(field.message, {})
+    candidates = [renamed[name]] if name in renamed else _spellings(name)
+    return next((found for path in candidates if (found := _below(field, path))), None)
+
+
+@cache
+def paths() -> Any:
+    """Return the document of each type, and the names that differ, as the file has them."""
+    return yaml.safe_load(_FILE.read_text(encoding="utf-8"))
+
+
+def values_of(schema: Json) -> Any:
+    """Return what a map holds by name: the provider has lists of some, where an entry says its own name."""
+    return schema.get("additionalProperties") if "properties" not in schema else None
+
+
+def _below(field: Field, path: str) -> Found | None:
+    """Return the field at a path; the message itself where the provider has a block of its own."""
+    keys: list[str] = []
+    for name in path.split(".") if path else ():
+        found = field.below(name)
+        if found is None:
+            return None
+        key, field = found
+        keys.append(key)
+    return Found(tuple(keys), field)
+
+
+def _spellings(name: str) -> Iterator[str]:
+    """Yield how the API may spell an input: lists have other numbers here and there."""
+    yield name
+    if name.endswith("ies"):
+        yield f"{name[:-3]}y"
+    if name.endswith("s"):
+        yield name[:-1]
+    if name.endswith("es"):
+        yield name[:-2]
+    yield f"{name}s"
+    yield f"{name}es"
+    if name.endswith("y"):
+        yield f"{name[:-1]}ies"
+
+
+@cache
+def _document(name: str) -> Any:
+    folder = files("googleapiclient.discovery_cache") / "documents"
+    own = own_document(*name.split(".", 1))
+    return own or json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+
+
+PLACES = frozenset({"project", "location", "region", "zone"})
+"""Inputs that say where something is: they stand in a request's path, and not in a field that reads like them."""
+Key = str | int  # of a list's entry its position
+
+
+class Leaf(NamedTuple):
+    """One value of a plan: its input, ``nodeConfig.bootDisk.sizeGb``, and the keys of its field below the body.
+
+    A list of plain values is one leaf. A value that only a deployment tells is as the plan has it.
+    """
+
+    name: str
+    path: tuple[Key, ...]
+    value: Any
+
+
+def leaves(token: str, inputs: Mapping[str, Any]) -> Iterator[Leaf]:
+    """Yield the values of a resource that have a field; those that stand elsewhere in a request have none."""
+    if (field := root(token)) is not None:
+        yield from (
+            each for each in _block(inputs, field, "", ()) if each.name not in PLACES or each.path == (each.name,)
+        )
+
+
+def body_of(values: Iterable[Leaf]) -> dict[str, Any]:
+    """Return the body that leaves make, lists as lists."""
+    body: dict[str, Any] = {}
+    for leaf in values:
+        place: Any = body
+        for key, after in zip(leaf.path, leaf.path[1:], strict=False):
+            empty: Any = [] if isinstance(after, int) else {}
+            if isinstance(key, int):
+                while len(place) <= key:
+                    place.append({})
+                place = place[key]
+            else:
+                place = place.setdefault(key, empty)
+        place[leaf.path[-1]] = leaf.value
+    return body
+
+
+def _block(inputs: Mapping[str, Any], field: Field, name: str, path: tuple[Key, ...]) -> Iterator[Leaf]:
+    for key, value in inputs.items():
+        if value is not None and (found := field_of(key, field)) is not None:
+            inner = f"{name}.{key}" if name else key
+            yield from _value(value, found.field, inner, (*path, *found.path))
+
+
+def _value(value: Any, field: Field, name: str, path: tuple[Key, ...]) -> Iterator[Leaf]:
+    if isinstance(value, Mapping):
+        yield from _mapping(value, field, name, path)
+    elif isinstance(value, list | tuple) and any(isinstance(each, Mapping) for each in value):
+        for index, each in enumerate(value):
+            yield from _entry(each, index, field, f"{name}[{index}]", path)
+    else:
+        yield Leaf(name, path, value)
+
+
+def _mapping(value: Mapping[str, Any], field: Field, name: str, path: tuple[Key, ...]) -> Iterator[Leaf]:
+    """Yield a block, or the entries of a map: keys of that are users' own."""
+    if "properties" not in field.schema and "$ref" not in field.schema and values_of(field.schema):
+        for key, each in value.items():
+            yield Leaf(f"{name}.{key}", (*path, key), each)
+    elif field.schema.get("type") == "array":  # the provider takes a single one of a list
+        yield from _block(value, field, name, (*path, 0))
+    else:
+        yield from _block(value, field, name, path)
+
+
+def _entry(entry: Mapping[str, Any], index: int, field: Field, name: str, path: tuple[Key, ...]) -> Iterator[Leaf]:
+    """Yield an entry of a list; where the API has a map instead, the entry says its key."""
+    if field.schema.get("type") == "array":
+        yield from _block(entry, field, name, (*path, index))
+    elif values_of(field.schema) is not None:
+        key = next(each for each in entry if field_of(each, field) is None or each == "id")
+        rest = {each: value for each, value in entry.items() if each != key}
+        yield from _block(rest, field, name, (*path, entry[key]))
+    else:  # a list of one, where the API has a block
+        yield from _block(entry, field, name, path)

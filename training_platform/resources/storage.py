@@ -1,0 +1,183 @@
+"""A Cloud Storage bucket of a team: only IAM opens it, and never to the public."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from training_platform.config.model import environment, team
+from training_platform.config.model.storage import LustreSpec
+from training_platform.config.names import declared_name
+from training_platform.resources import gcp
+from training_platform.resources.declared import Declared, Options
+from training_platform.resources.register import BUCKET, FIREWALL, LUSTRE, REPOSITORY, SECRET
+from training_platform.resources.scope import NAME_LIMIT, Scope, bucket_id, secret_id, short_name
+
+if TYPE_CHECKING:
+    from pulumi_gcp.storage import BucketLifecycleRuleArgsDict as LifecycleRule
+
+UPLOAD_DAYS = 7  # a multipart upload that has not ended by then was given up, and its parts are paid for
+
+
+def team_bucket(key: str, spec: team.BucketSpec, scope: Scope) -> Declared:
+    """Return a bucket; ``key`` is its key in the stack file."""
+    key_name = scope.key(spec.location)
+    inputs = gcp.bucket(
+        name=bucket_id(scope, key),
+        project=scope.project,
+        location=spec.location,
+        storage_class=spec.storage_class,
+        uniform_bucket_level_access=True,
+        public_access_prevention="enforced",
+        encryption={"default_kms_key_name": key_name} if key_name else None,
+        logging={"log_bucket": spec.access_logs} if spec.access_logs else None,
+        versioning={"enabled": spec.versioning},
+        lifecycle_rules=list(_lifecycle_rules(spec)),
+        # A change of it would replace the bucket, so that what is not asked for stays unsaid.
+        hierarchical_namespace={"enabled": True} if spec.hierarchical_namespace else None,
+        labels=scope.labels,
+        force_destroy=not scope.deletion_protection,
+    )
+    # Checkpoints and data sets are nowhere else. The name is fixed, and taken until the old bucket is gone.
+    options = Options(protect=scope.deletion_protection, delete_before_replace=True)
+    return Declared(type=BUCKET, name=f"{declared_name('buckets', key)}-bucket", inputs=inputs, options=options)
+
+
+def _lifecycle_rules(spec: team.BucketSpec) -> Iterator[LifecycleRule]:
+    """Yield what Cloud Storage does by itself: old objects, with all of their versions, and uploads that were left."""
+    if spec.delete_after_days is not None:
+        yield _rule("Delete", spec.delete_after_days)
+    yield _rule("AbortIncompleteMultipartUpload", UPLOAD_DAYS)
+
+
+def _rule(action: str, age_days: int) -> LifecycleRule:
+    return {"action": {"type": action}, "condition": {"age": age_days}}
+
+
+if TYPE_CHECKING:
+    from pulumi_gcp.artifactregistry import RepositoryCleanupPolicyArgsDict as CleanupPolicy
+
+UNTAGGED_SECONDS = 30 * 24 * 3600
+
+
+def image_repository(name: str, spec: environment.ImageRepositorySpec, scope: Scope) -> Declared:
+    """Return the repository of an environment; ``name`` is the component's."""
+    inputs = gcp.repository(
+        repository_id=repository_id(scope.environment),
+        project=scope.project,
+        location=spec.location,
+        format="DOCKER",
+        description=f"Images of environment {scope.environment}",
+        kms_key_name=scope.key(spec.location),
+        cleanup_policies=_cleanup_policies(spec.keep_versions),
+        labels=scope.labels,
+    )
+    # Running jobs pull from it, and nobody keeps what built the older images.
+    options = Options(protect=scope.deletion_protection, delete_before_replace=True)  # its id is taken until it goes
+    return Declared(type=REPOSITORY, name=f"{name}-repository", inputs=inputs, options=options)
+
+
+def repository_id(environment_name: str) -> str:
+    """Return a repository's id, ``{environment}-images``, which takes 63 characters."""
+    return short_name(f"{environment_name}-images", NAME_LIMIT)
+
+
+def repository_url(environment_name: str, project: str, location: str) -> str:
+    """Return what names of images in the repository begin with, without a scheme."""
+    return f"{location}-docker.pkg.dev/{project}/{repository_id(environment_name)}"
+
+
+def _cleanup_policies(keep_versions: int) -> list[CleanupPolicy]:
+    """Return what clean-up keeps and deletes; what both policies match is kept."""
+    return [
+        {"id": "keep-newest", "action": "KEEP", "most_recent_versions": {"keep_count": keep_versions}},
+        {
+            "id": "delete-untagged",
+            "action": "DELETE",
+            "condition": {"tag_state": "UNTAGGED", "older_than": f"{UNTAGGED_SECONDS}s"},
+        },
+    ]
+
+
+ACCESSOR = "roles/secretmanager.secretAccessor"
+
+
+def team_secret(key: str, scope: Scope, name: str | None = None) -> Declared:
+    """Return a secret, kept where Google Cloud keeps it; people add its versions, so that no value is in any state.
+
+    ``name`` is its logical one, where it is not a team's.
+    """
+    inputs = gcp.secret(
+        secret_id=secret_id(scope, key),
+        project=scope.project,
+        replication={"auto": {}},
+        labels=scope.labels,
+    )
+    # Its versions go with it. The name is fixed, and taken until the old one is gone.
+    options = Options(protect=scope.deletion_protection, delete_before_replace=True)
+    return Declared(type=SECRET, name=name or f"{declared_name('secrets', key)}-secret", inputs=inputs, options=options)
+
+
+if TYPE_CHECKING:
+    from pulumi_gcp.lustre import InstanceAccessRulesOptionsArgsDict as AccessRules
+
+NOBODY = 65534
+
+
+def lustre_instance(key: str, spec: LustreSpec, scope: Scope, network: Any) -> Declared:
+    """Return an instance; ``network`` is the VPC's id, which private service access has to be ready in.
+
+    Clusters mount it at port 988, which those from 1.33.2-gke.4780000 on do (GKE docs, read 2026-11-22).
+    """
+    inputs = gcp.lustre(
+        instance_id=instance_id(key, scope),
+        project=scope.project,
+        location=spec.location,
+        network=network,
+        filesystem=spec.filesystem,
+        capacity_gib=str(spec.capacity_gib),
+        per_unit_storage_throughput=str(spec.mbps_per_tib),
+        access_rules_options=_access_rules(spec),
+        kms_key=scope.key(spec.location),
+        description=f"{key} of environment {scope.environment}",
+        labels=scope.labels,
+    )
+    options = Options(
+        # Deletion, and so any replacement, loses all data.
+        protect=scope.deletion_protection and spec.deletion_protection,
+        # The name is fixed, and taken until the old instance is gone.
+        delete_before_replace=True,
+    )
+    return Declared(type=LUSTRE, name=f"{declared_name('lustre', key)}-instance", inputs=inputs, options=options)
+
+
+def instance_id(key: str, scope: Scope) -> str:
+    """Return an instance's id, ``{environment}-{key}``."""
+    return short_name(f"{scope.environment}-{key}", NAME_LIMIT)
+
+
+def lustre_firewall(addresses: str, scope: Scope, network: Any) -> Declared:
+    """Return the rule that lets the servers of all instances reach their clients; ``addresses`` are the servers'.
+
+    Source: Managed Lustre docs, VPC network, read 2026-11-22 in translation.
+    """
+    inputs = gcp.firewall(
+        project=scope.project,
+        network=network,
+        description="Servers of Managed Lustre to their clients",
+        direction="INGRESS",
+        source_ranges=[addresses],
+        allows=[{"protocol": "tcp"}],
+    )
+    return Declared(type=FIREWALL, name="network-lustre", inputs=inputs)
+
+
+def lustre_address(mount_point: str) -> str:
+    """Return the address in an instance's mount point, ``ADDRESS@tcp:/FILESYSTEM``."""
+    return mount_point.partition("@")[0]
+
+
+def _access_rules(spec: LustreSpec) -> AccessRules:
+    if not spec.squash_root:
+        return {"default_squash_mode": "NO_SQUASH"}
+    return {"default_squash_mode": "ROOT_SQUASH", "default_squash_uid": NOBODY, "default_squash_gid": NOBODY}

@@ -1,0 +1,245 @@
+"""Machines that Vertex AI keeps for a team's training jobs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from training_platform.catalog import DISK_TYPES
+from training_platform.catalog.nearest import find_nearest
+from training_platform.catalog.types import BootDiskLimits, MachineType
+from training_platform.config.model import team
+from training_platform.config.model.team import WorkbenchSpec
+from training_platform.config.names import declared_name
+from training_platform.resources import gcp
+from training_platform.resources.declared import Declared, Options
+from training_platform.resources.network import attachment
+from training_platform.resources.register import METADATA_STORE, PERSISTENT_RESOURCE, TENSORBOARD, WORKBENCH
+from training_platform.resources.scope import Scope, jobs_account_email, persistent_resource_id, workbench_id
+
+if TYPE_CHECKING:
+    from pulumi_gcp.vertex import AiPersistentResourceResourcePoolArgsDict as ResourcePool
+    from pulumi_gcp.vertex import AiPersistentResourceResourcePoolAutoscalingSpecArgsDict as Autoscaling
+    from pulumi_gcp.vertex import AiPersistentResourceResourcePoolMachineSpecArgsDict as Machine
+    from pulumi_gcp.vertex import AiPersistentResourceResourceRuntimeSpecArgsDict as Runtime
+
+# As the engine writes paths; the provider sends changes of these with PUT and without a mask, a method that the API
+# does not offer (resource_vertex_ai_persistent_resource.go, persistent_resource_service.proto; read 2026-08).
+_REPLACING = ("displayName", "resourcePools")
+
+
+def persistent_resource(key: str, spec: team.PersistentResourceSpec, scope: Scope) -> Declared:
+    """Return a persistent resource; ``key`` is its key in the stack file."""
+    resource_id, kms_key = persistent_resource_id(scope, key), scope.key(spec.region)
+    network = attachment(spec.network_attachment, spec.region, scope)
+    inputs = gcp.persistent_resource(
+        name=resource_id,
+        display_name=resource_id,
+        project=scope.project,
+        location=spec.region,
+        resource_pools=[_resource_pool(name, pool) for name, pool in spec.pools.items()],
+        resource_runtime_spec=_own_account(),
+        psc_interface_config={"network_attachment": network} if network else None,
+        encryption_spec={"kms_key_name": kms_key} if kms_key else None,
+        labels=scope.labels,
+    )
+    name = f"{declared_name('vertex.persistent_resources', key)}-persistent-resource"
+    return Declared(type=PERSISTENT_RESOURCE, name=name, inputs=inputs, options=_options(spec, scope))
+
+
+def _resource_pool(name: str, spec: team.ResourcePoolSpec) -> ResourcePool:
+    """Return a pool. A job must give the same machine and disk, so nothing is left to Vertex AI's defaults."""
+    return {
+        "id": name,
+        "machine_spec": _machine_spec(spec.machine),
+        "replica_count": str(spec.replicas),
+        "autoscaling_spec": _autoscaling_spec(spec),
+        "disk_spec": {"boot_disk_type": spec.boot_disk.type, "boot_disk_size_gb": spec.boot_disk.size_gb},
+    }
+
+
+def _machine_spec(machine: MachineType) -> Machine:
+    """Return a machine; its GPUs are spelt out, TPUs follow from the machine type (and a pool may well refuse them)."""
+    return {
+        "machine_type": machine.name,
+        "accelerator_type": machine.vertex_gpus,
+        "accelerator_count": machine.chips if machine.vertex_gpus else None,
+    }
+
+
+def _autoscaling_spec(spec: team.ResourcePoolSpec) -> Autoscaling | None:
+    """Return the bounds of autoscaling, as the texts that the API wants, or None where there is to be none."""
+    if spec.max_replicas is None:
+        return None
+    return {"min_replica_count": str(spec.replicas), "max_replica_count": str(spec.max_replicas)}
+
+
+def _own_account() -> Runtime:
+    """Return the setting by which every job runs as its own service account, and not as Vertex AI's for all."""
+    return {"service_account_spec": {"enable_custom_service_account": True}}
+
+
+def _options(spec: team.PersistentResourceSpec, scope: Scope) -> Options:
+    return Options(
+        # A replacement cancels the jobs on it, and its machines may not be available again.
+        protect=scope.deletion_protection and spec.deletion_protection,
+        # The name is fixed, and taken until the old resource is gone.
+        delete_before_replace=True,
+        # The provider gives up after 20 minutes, and GPU machines take longer.
+        timeouts={"create": "60m", "update": "60m", "delete": "60m"},
+        # The autoscaler sets the number of machines, and writing our own would undo it.
+        ignore_changes=_scaled_counts(spec),
+        replace_on_changes=_REPLACING,
+    )
+
+
+def _scaled_counts(spec: team.PersistentResourceSpec) -> tuple[str, ...]:
+    """Return the counts that autoscaling changes behind the program's back, as the engine writes paths."""
+    scaled = [pool.max_replicas is not None for pool in spec.pools.values()]
+    if all(scaled):
+        return ("resourcePools[*].replicaCount",)
+    return tuple(f"resourcePools[{index}].replicaCount" for index, scales in enumerate(scaled) if scales)
+
+
+_PREFERRED = ("pd-balanced", "hyperdisk-balanced", "pd-ssd")
+
+
+class Refused(NamedTuple):
+    """What is wrong with a value, what is allowed, and the nearest of that."""
+
+    message: str
+    allowed: str
+    nearest: object
+
+
+def refused_disk_size(size_gb: int, limits: BootDiskLimits) -> Refused | None:
+    """Return what is wrong with a boot disk's size, in GB as the API counts them."""
+    if limits.min_gb <= size_gb <= limits.max_gb:
+        return None
+    nearest = min(max(size_gb, limits.min_gb), limits.max_gb)
+    return Refused(f"is {size_gb:,} GB", f"{limits.min_gb:,} to {limits.max_gb:,} GB", nearest)
+
+
+def refused_disk_type(machine_type: str, disk_type: str, types: tuple[str, ...]) -> Refused | None:
+    """Return what is wrong with a boot disk's type where a machine boots from ``types``."""
+    if disk_type in types:
+        return None
+    nearest = next((name for name in (*_PREFERRED, *types) if name in types), None)
+    return Refused(f"{machine_type} cannot boot from {disk_type}", ", ".join(types), nearest)
+
+
+def vertex_disk_types(machine: MachineType | None) -> tuple[str, ...]:
+    """Return the types from which a machine boots on Vertex AI; of an unknown one, all that any machine does."""
+    types = machine.boot_disk_types if machine else tuple(DISK_TYPES)
+    return tuple(name for name in types if name in DISK_TYPES and DISK_TYPES[name].vertex_boot)
+
+
+def unlisted_region(machine: MachineType | None, region: str) -> Refused | None:
+    """Return what is wrong with a region for which Vertex AI does not list the machine's accelerator."""
+    accelerator = machine.accelerator if machine else None
+    support = accelerator.vertex if accelerator else None
+    if not accelerator or not support or region in support.regions:
+        return None
+    message = f"{accelerator.title} is not listed for training in {region} ({support.source})"
+    return Refused(message, ", ".join(support.regions), find_nearest(region, support.regions))
+
+
+if TYPE_CHECKING:
+    from pulumi_gcp.workbench import InstanceGceSetupAcceleratorConfigArgsDict as Accelerator
+    from pulumi_gcp.workbench import InstanceGceSetupBootDiskArgsDict as Disk
+    from pulumi_gcp.workbench import InstanceGceSetupDataDisksArgsDict as DataDisk
+
+
+def workbench(key: str, spec: WorkbenchSpec, scope: Scope, network: Any, subnet: Any) -> Declared:
+    """Return an instance; ``network`` and ``subnet`` are the environment's in its region, for one that names no other.
+
+    It acts as the account that the team's jobs act as. Idle time is counted in seconds, as metadata. Source: Vertex AI
+    Workbench docs, manage features through metadata, read 2026-11-22.
+    """
+    protected = scope.deletion_protection and spec.deletion_protection
+    inputs = gcp.workbench(
+        name=workbench_id(scope, key),
+        project=scope.project,
+        location=spec.zone,
+        instance_owners=[spec.owner],
+        enable_deletion_protection=protected,
+        gce_setup={
+            "machine_type": spec.machine_type,
+            "accelerator_configs": _accelerators(spec.machine),
+            "disable_public_ip": True,
+            "network_interfaces": [{"subnet": spec.subnet} if spec.subnet else {"network": network, "subnet": subnet}],
+            "service_accounts": [{"email": jobs_account_email(scope)}],
+            "boot_disk": _disk(spec, spec.boot_disk_gb, scope),
+            "data_disks": cast("DataDisk", _disk(spec, spec.data_disk_gb, scope)),
+            "metadata": {"idle-timeout-seconds": str(spec.idle_minutes * 60)},
+        },
+        labels=scope.labels,
+    )
+    options = Options(
+        # Its disks go with it, and what is on them.
+        protect=protected,
+        # The name is fixed, and taken until the old instance is gone.
+        delete_before_replace=True,
+    )
+    return Declared(
+        type=WORKBENCH, name=f"{declared_name('vertex.workbench', key)}-instance", inputs=inputs, options=options
+    )
+
+
+def _accelerators(machine: MachineType) -> list[Accelerator]:
+    """Return the GPUs of a machine, its own or attached, by the names that Vertex AI has for them."""
+    return [{"type": machine.vertex_gpus, "core_count": str(machine.chips)}] if machine.vertex_gpus else []
+
+
+def _disk(spec: WorkbenchSpec, size_gb: int, scope: Scope) -> Disk:
+    """Return a disk; the API spells types in capitals, and sizes as texts."""
+    key = scope.key(spec.zone)
+    return {
+        "disk_type": spec.disk.upper().replace("-", "_"),
+        "disk_size_gb": str(size_gb),
+        "disk_encryption": "CMEK" if key else "GMEK",
+        "kms_key": key,
+    }
+
+
+def tensorboard_name(region: str, scope: Scope) -> str:
+    """Return the name by which people, and a job's submission, find a team's TensorBoard of a region."""
+    return f"{scope.prefix}-{region}"
+
+
+def tensorboard(region: str, scope: Scope) -> Declared:
+    """Return a team's TensorBoard of a region, which is also the region of every job that writes to it."""
+    key = scope.key(region)
+    inputs = gcp.tensorboard(
+        display_name=tensorboard_name(region, scope),
+        description=f"Experiments of {scope.prefix}",
+        project=scope.project,
+        region=region,
+        encryption_spec={"kms_key_name": key} if key else None,
+        labels=scope.labels,
+    )
+    # Deletion takes every experiment with it.
+    options = Options(protect=scope.deletion_protection)
+    return Declared(type=TENSORBOARD, name=f"tensorboard-{region}-tensorboard", inputs=inputs, options=options)
+
+
+DEFAULT = "default"  # the only one that experiments, pipelines and the console use
+
+
+def metadata_store(region: str, scope: Scope) -> Declared:
+    """Return the store of a region.
+
+    Vertex AI makes it by itself at the first experiment, without a key of one's own, which no change adds later.
+    """
+    key = scope.key(region)
+    inputs = gcp.metadata_store(
+        name=DEFAULT,
+        description=f"Experiments and lineage of {scope.prefix}",
+        project=scope.project,
+        region=region,
+        encryption_spec={"kms_key_name": key} if key else None,
+    )
+    # Deletion takes every experiment of every team of the project; there is one name.
+    options = Options(protect=scope.deletion_protection, delete_before_replace=True)
+    return Declared(
+        type=METADATA_STORE, name=f"{declared_name('metadata_stores', region)}-store", inputs=inputs, options=options
+    )
