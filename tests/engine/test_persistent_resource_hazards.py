@@ -21,7 +21,7 @@ from tests.violations.refusers import Provider, provider, struct
 from training_platform.resources.planned import Planned
 from training_platform.sandbox.cloud.http.server import serve
 from training_platform.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.sandbox.cloud.state.cloud import Settings
+from training_platform.sandbox.cloud.state.cloud import CloudSettings
 from training_platform.sandbox.cloud.state.quota import Projects
 from training_platform.sandbox.cloud.state.store import Store
 
@@ -73,7 +73,7 @@ class Deployed:
         return [pool["replicaCount"] for pool in self.ask("GET")[1]["resourcePools"]]
 
     def takes(self, seconds: float) -> None:
-        self.cloud.settings = Settings(durations={"aiplatform.persistentResources": seconds}, check_services=False)
+        self.cloud.settings = CloudSettings(durations={"aiplatform.persistentResources": seconds}, check_services=False)
 
     def _checked(self, plan: Planned) -> struct_pb2.Struct:
         asked = provider_pb2.CheckRequest(
@@ -100,7 +100,9 @@ def allowed(plan: Planned, step: str) -> float:
 def deployed() -> Iterator[Deployed]:
     if shutil.which("pulumi-resource-gcp") is None:
         pytest.skip("pulumi-resource-gcp is not on PATH")
-    cloud = LocalCloud(Projects({}, ["example-vision"]), store=Store(None), settings=Settings(check_services=False))
+    cloud = LocalCloud(
+        Projects({}, ["example-vision"]), store=Store(None), settings=CloudSettings(check_services=False)
+    )
     with serve(cloud) as port:
         endpoint = f"http://127.0.0.1:{port}/aiplatform/v1beta1/"
         with provider({"vertexAiCustomEndpoint": endpoint, "pollInterval": "200ms"}) as plugin:

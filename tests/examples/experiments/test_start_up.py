@@ -13,7 +13,7 @@ from tests.places import ROOT
 from tests.training_platform.jobs.runs.vertex_cloud import PROJECT, Cloud, write_repository
 from training_platform.jobs.model import Job
 from training_platform.sandbox.cloud.http.server import serve
-from training_platform.sandbox.cloud.state.cloud import Settings
+from training_platform.sandbox.cloud.state.cloud import CloudSettings
 
 EXPERIMENT = ROOT / "examples" / "experiments" / "start_up"
 KEPT = {
@@ -40,7 +40,7 @@ def test_all_three_starts_stand_side_by_side(tmp_path: Path) -> None:
     pool = f"v1/projects/{PROJECT}/locations/us-central1/persistentResources"
     code, answer = cloud.cloud.handle("aiplatform", "POST", pool, [("persistentResourceId", "lab-vision-tuning")], KEPT)
     assert code == 200, answer
-    cloud.cloud.settings = Settings(durations={"aiplatform.jobs.pending": 4.0, "aiplatform.jobs.pendingKept": 1.0})
+    cloud.cloud.settings = CloudSettings(durations={"aiplatform.jobs.pending": 4.0, "aiplatform.jobs.pendingKept": 1.0})
     cloud.cloud.clock = type(cloud.cloud.clock)()
 
     with serve(cloud.cloud) as port:

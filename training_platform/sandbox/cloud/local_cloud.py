@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from training_platform.catalog.types import Json
-from training_platform.sandbox.cloud.faults.active import Faults
+from training_platform.sandbox.cloud.faults.active import ActiveFaults
 from training_platform.sandbox.cloud.faults.operations import OperationFaults
 from training_platform.sandbox.cloud.requests import discovery
 from training_platform.sandbox.cloud.requests.discovery import Route
@@ -18,7 +18,7 @@ from training_platform.sandbox.cloud.resources.actions import ACTIONS
 from training_platform.sandbox.cloud.resources.model import Call, Service
 from training_platform.sandbox.cloud.services.projects import answer_cloud_quotas
 from training_platform.sandbox.cloud.services.register import SERVICES
-from training_platform.sandbox.cloud.state.cloud import Cloud, Settings
+from training_platform.sandbox.cloud.state.cloud import Cloud, CloudSettings
 from training_platform.sandbox.cloud.state.operations import Clock
 from training_platform.sandbox.cloud.state.quota import Projects, number
 from training_platform.sandbox.cloud.state.store import Store
@@ -36,11 +36,11 @@ class LocalCloud(Cloud):
         *,
         store: Store | None = None,
         clock: Clock | None = None,
-        settings: Settings | None = None,
+        settings: CloudSettings | None = None,
     ) -> None:
         clock = clock or Clock()
-        self.faults = Faults(clock)
-        super().__init__(projects, store or Store(), clock, settings or Settings(), OperationFaults(self.faults))
+        self.faults = ActiveFaults(clock)
+        super().__init__(projects, store or Store(), clock, settings or CloudSettings(), OperationFaults(self.faults))
 
     def settle(self) -> None:
         """Bring every operation and resource to the state that it has reached by now."""

@@ -20,7 +20,7 @@ from training_platform.config.workspace import Workspace
 from training_platform.quota.snapshot import read_snapshots
 from training_platform.sandbox.cloud.http.server import serve as serve_cloud
 from training_platform.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.sandbox.cloud.state.cloud import REAL_DURATIONS, Settings
+from training_platform.sandbox.cloud.state.cloud import REAL_DURATIONS, CloudSettings
 from training_platform.sandbox.cloud.state.quota import Projects
 from training_platform.sandbox.cloud.state.store import Store
 from training_platform.sandbox.files import read_json
@@ -127,7 +127,7 @@ def make_cloud(folder: SandboxFolder, workspace: Workspace, durations: Mapping[s
     }
     known |= {home.host_project for _, home in workspace.environments() if home.host_project}
     known |= {record.project for record in store.all() if record.project}
-    return LocalCloud(Projects(snapshots, known), store=store, settings=Settings(durations=dict(durations)))
+    return LocalCloud(Projects(snapshots, known), store=store, settings=CloudSettings(durations=dict(durations)))
 
 
 @contextmanager

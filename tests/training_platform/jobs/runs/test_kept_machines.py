@@ -18,7 +18,7 @@ from training_platform.cli.main import app
 from training_platform.config.model.team import PersistentResourceSpec
 from training_platform.jobs.vertex.pools import KeptMachines, kept_machines
 from training_platform.sandbox.cloud.http.server import serve
-from training_platform.sandbox.cloud.state.cloud import Settings
+from training_platform.sandbox.cloud.state.cloud import CloudSettings
 
 pytestmark = pytest.mark.filterwarnings("ignore:You are using a Python version:FutureWarning")
 
@@ -33,7 +33,7 @@ class Kept:
 
     def __init__(self, root: Path) -> None:
         self.root, self.vertex, self.port = root, Cloud(root), 0
-        self.vertex.cloud.settings = Settings(
+        self.vertex.cloud.settings = CloudSettings(
             durations={"aiplatform.persistentResources": 600.0, "aiplatform.jobs.running": 600.0}
         )
         machine = {"machineType": "a2-highgpu-1g", "acceleratorType": "NVIDIA_TESLA_A100", "acceleratorCount": 1}

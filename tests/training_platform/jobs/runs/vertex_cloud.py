@@ -11,7 +11,7 @@ from tests.training_platform.jobs.conftest import TODAY, write_lab
 from training_platform.cli.main import app
 from training_platform.quota.snapshot import read_snapshots
 from training_platform.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.sandbox.cloud.state.cloud import Settings
+from training_platform.sandbox.cloud.state.cloud import CloudSettings
 from training_platform.sandbox.cloud.state.operations import Clock
 from training_platform.sandbox.cloud.state.quota import Projects
 from training_platform.sandbox.cloud.state.store import Store
@@ -34,7 +34,9 @@ class Cloud:
         self.now = 1_800_000_000.0
         projects = Projects(read_snapshots(root, TODAY).by_project, [])
         self.cloud = LocalCloud(projects, store=Store(None), clock=Clock(lambda: self.now))
-        self.cloud.settings = Settings(durations={"aiplatform.jobs.pending": 60.0, "aiplatform.jobs.running": 600.0})
+        self.cloud.settings = CloudSettings(
+            durations={"aiplatform.jobs.pending": 60.0, "aiplatform.jobs.running": 600.0}
+        )
         apis = {"serviceIds": ["aiplatform.googleapis.com", "iam.googleapis.com"]}
         code, answer = self.cloud.handle(
             "serviceusage", "POST", f"v1/projects/{project}/services:batchEnable", [], apis

@@ -6,7 +6,7 @@ import pytest
 
 from tests.training_platform.sandbox.cloud.conftest import LOCATION, OTHER, PROJECT, Client, Json
 from training_platform.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.sandbox.cloud.state.cloud import Settings
+from training_platform.sandbox.cloud.state.cloud import CloudSettings
 
 CLUSTER = f"container/v1/{LOCATION}/clusters/one"
 POOLS = f"{CLUSTER}/nodePools"
@@ -160,7 +160,7 @@ def test_a_pools_autoscaling_is_changed_by_an_update_of_its_cluster(gke: Client)
 
 
 def test_autoscaling_is_charged_where_the_most_that_it_may_add_counts(gke: Client) -> None:
-    gke.cloud.settings = Settings(node_quota="maximum")
+    gke.cloud.settings = CloudSettings(node_quota="maximum")
     scaling = {"enabled": True, "totalMinNodeCount": 0, "totalMaxNodeCount": 2}
     gke.done("POST", POOLS, pool(autoscaling=scaling))
     wanted = {"desiredNodePoolId": "cpu", "desiredNodePoolAutoscaling": {**scaling, "totalMaxNodeCount": 100}}
@@ -179,7 +179,7 @@ def test_stale_labels_are_refused(gke: Client) -> None:
 
 
 def test_while_a_cluster_is_made_no_pool_is(cloud: LocalCloud, ask: Client, time: list[float]) -> None:
-    cloud.settings = Settings(durations={"container.clusters": 360.0})
+    cloud.settings = CloudSettings(durations={"container.clusters": 360.0})
     ask.network()
     operation = ask.cluster()
     assert operation["status"] == "RUNNING"

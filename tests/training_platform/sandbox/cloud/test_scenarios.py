@@ -14,7 +14,7 @@ from tests.training_platform.sandbox.cloud.conftest import LOCATION, OTHER, PROJ
 from training_platform.sandbox.cloud.faults.scenario import Scenario, ScenarioError, parse_scenario, read_scenario
 from training_platform.sandbox.cloud.http.server import serve
 from training_platform.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.sandbox.cloud.state.cloud import Settings
+from training_platform.sandbox.cloud.state.cloud import CloudSettings
 from training_platform.sandbox.cloud.state.store import Record
 
 ROOT = Path(__file__).parents[4]
@@ -187,7 +187,7 @@ def test_whatever_goes_wrong_is_an_error_of_googles_and_nothing_that_took_place_
 def http(cloud: LocalCloud, ask: Client) -> Any:
     ask.network()
     ask.cluster()
-    cloud.settings = Settings(durations={"*": 10.0})
+    cloud.settings = CloudSettings(durations={"*": 10.0})
     with serve(cloud) as port, httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
         yield client
 

@@ -12,7 +12,7 @@ from tests.training_platform.sandbox.cloud.conftest import LOCATION, PROJECT, ZO
 from training_platform.sandbox.cloud.faults.scenario import parse_scenario
 from training_platform.sandbox.cloud.local_cloud import LocalCloud
 from training_platform.sandbox.cloud.state import operations
-from training_platform.sandbox.cloud.state.cloud import Settings
+from training_platform.sandbox.cloud.state.cloud import CloudSettings
 
 NETWORKS = f"compute/v1/projects/{PROJECT}/global/networks"
 POOLS = f"container/v1/{LOCATION}/clusters/one/nodePools"
@@ -80,7 +80,7 @@ def test_what_the_autoscaler_may_add_is_charged_only_when_asked_for(cloud: Local
     assert usage(gke, "CPUS") == (8, 64)
     gke.done("DELETE", f"{POOLS}/cpu")
 
-    cloud.settings = Settings(node_quota="maximum")
+    cloud.settings = CloudSettings(node_quota="maximum")
     assert gke("POST", POOLS, pool(1, autoscaling=scaling)).code == 403
 
 

@@ -12,7 +12,7 @@ import pytest
 from tests.training_platform.sandbox.cloud.conftest import LOCATION, PROJECT, ZONE, Client, Json
 from training_platform.sandbox.cloud.faults.scenario import parse_scenario
 from training_platform.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.sandbox.cloud.state.cloud import Settings
+from training_platform.sandbox.cloud.state.cloud import CloudSettings
 
 PARENT = f"aiplatform/v1beta1/{LOCATION}"
 JOBS = f"{PARENT}/customJobs"
@@ -35,7 +35,7 @@ def job(*args: Any, name: str = "train", **scheduling: Any) -> Json:
 
 @pytest.fixture
 def vertex(ask: Client) -> Client:
-    ask.cloud.settings = Settings(durations=SECONDS)
+    ask.cloud.settings = CloudSettings(durations=SECONDS)
     return ask
 
 
@@ -258,11 +258,11 @@ def test_a_job_that_cannot_be_is_refused(vertex: Client) -> None:
 def test_what_time_did_survives_a_restart(make: Callable[..., LocalCloud], time: list[float], tmp_path: Any) -> None:
     first = Client(make(tmp_path / "cloud.json"))
     first.enable(PROJECT, "aiplatform")
-    first.cloud.settings = Settings(durations=SECONDS)
+    first.cloud.settings = CloudSettings(durations=SECONDS)
     made = first.done("POST", JOBS, job())
 
     second = Client(make(tmp_path / "cloud.json"))
-    second.cloud.settings = Settings(durations=SECONDS)
+    second.cloud.settings = CloudSettings(durations=SECONDS)
     assert state(second, made) == "JOB_STATE_PENDING"
     time[0] += 660
     assert state(second, made) == "JOB_STATE_SUCCEEDED"
@@ -319,7 +319,7 @@ def test_counts_come_back_as_texts_and_a_text_without_a_number_is_refused(ask: C
 
 def test_an_id_is_taken_until_the_old_one_is_gone(ask: Client) -> None:
     create(ask, {"resourcePools": POOLS})
-    ask.cloud.settings = Settings(durations={"aiplatform.persistentResources": 600.0})
+    ask.cloud.settings = CloudSettings(durations={"aiplatform.persistentResources": 600.0})
     ask.done("DELETE", KEPT)
 
     assert create(ask, {"resourcePools": POOLS}).code == 409

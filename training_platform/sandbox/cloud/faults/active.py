@@ -1,6 +1,6 @@
 """The faults of a server: which there are, and which requests and operations they hit. Without faults nothing changes.
 
-They are not in the server's file: after a restart nothing goes wrong any more, and earlier damage stays. Messages:
+They are not in the server's file: after a restart nothing fails any more, and earlier damage stays. Messages:
 quoted in googleapis/google-api-php-client no. 1391 (401) and GoogleCloudPlatform/python-docs-samples no. 3482 (429),
 read 2026-11-21; that of 503, and the reasons, general knowledge.
 """
@@ -62,7 +62,7 @@ class ActiveFault:
         return self.fitting > self.fault.skip and (self.fault.times is None or self.fired < self.fault.times)
 
 
-class Faults:
+class ActiveFaults:
     """Faults by name, in the order in which they were added."""
 
     def __init__(self, clock: Clock) -> None:
@@ -157,7 +157,7 @@ class FaultAnswer:
     headers: dict[str, str] = field(default_factory=dict)
 
 
-def before_effect(faults: Faults, request: IncomingRequest) -> FaultAnswer | None:
+def before_effect(faults: ActiveFaults, request: IncomingRequest) -> FaultAnswer | None:
     """Return the answer of a fault by which a request is not served; None where it is served."""
     service = f"{request.service}.googleapis.com"
     if faults.first(ExpiredToken, request.project, str(request), request.fits):
@@ -185,7 +185,7 @@ def before_effect(faults: Faults, request: IncomingRequest) -> FaultAnswer | Non
     return FaultAnswer(error=error, headers={} if wait is None else {"Retry-After": str(wait)})
 
 
-def after_effect(faults: Faults, request: IncomingRequest) -> FaultAnswer | None:
+def after_effect(faults: ActiveFaults, request: IncomingRequest) -> FaultAnswer | None:
     """Return the answer of a fault to a request that took effect; None where it gets its own answer."""
     if request.verb == "GET":
         return None

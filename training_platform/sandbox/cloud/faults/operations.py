@@ -13,12 +13,12 @@ from typing import Any, Final
 
 from training_platform.catalog.locations import region_of
 from training_platform.catalog.types import Json
-from training_platform.sandbox.cloud.faults.active import Faults
+from training_platform.sandbox.cloud.faults.active import ActiveFaults
 from training_platform.sandbox.cloud.faults.scenario import (
     FailedOperation,
     OperationFault,
-    Preemption,
     SlowOperation,
+    SpotPreemption,
     Stockout,
     StuckPool,
 )
@@ -34,7 +34,7 @@ _PERSISTENT: Final = "aiplatform.persistentResources"
 class OperationFaults:
     """The faults of a server, as its operations and training jobs meet them."""
 
-    def __init__(self, faults: Faults) -> None:
+    def __init__(self, faults: ActiveFaults) -> None:
         self._faults = faults
         self.over = faults.over
 
@@ -81,14 +81,14 @@ class OperationFaults:
     def preempts(self, job: TrainingJob) -> bool:
         """Whether a job that runs on spot VMs loses them now."""
 
-        def fits(fault: Preemption) -> bool:
+        def fits(fault: SpotPreemption) -> bool:
             return (
                 fault.machine_type in (None, *job.machine_types)
                 and (fault.location is None or region_of(fault.location) == job.region)
                 and fnmatchcase(job.name, fault.name)
             )
 
-        return self._faults.first(Preemption, job.project, str(job), fits) is not None
+        return self._faults.first(SpotPreemption, job.project, str(job), fits) is not None
 
 
 def _fits(fault: OperationFault, starting: StartingOperation) -> bool:
@@ -154,7 +154,7 @@ def _hits(fault: Stockout, starting: StartingOperation) -> bool:
 
 
 def _run_out(name: str, fault: Stockout, starting: StartingOperation, meta: Json, now: float) -> None:
-    """Let an operation end without its VMs; a pool or cluster goes on waiting for them."""
+    """Let an operation end without its VMs; a pool or cluster keeps waiting for them."""
     requested = list(_requested(starting))
     missing = [(vms, place) for vms in requested for place in vms.missing(fault)]
     message = _stockout_message(fault, starting, requested, missing)

@@ -57,7 +57,7 @@ _KINDS = frozenset(
     f"{service.name}.{kind.collection}" for service in SERVICES.values() for kind in service.kinds if kind.style
 )
 Pattern = Annotated[str, Field(min_length=1)]
-"""A text in which ``*`` stands for anything, slashes too, and ``?`` for one character."""
+"""A text in which ``*`` matches anything, slashes too, and ``?`` one character."""
 
 
 class Fault(Section):
@@ -78,7 +78,7 @@ class Stockout(Fault):
     """A zone, or each zone of a region, has no VMs of a machine type left, or no slice of a TPU topology.
 
     The operation that asks for them fails ``after_seconds`` (half an hour at Google). GKE leaves the pool in an error
-    state and goes on asking: once the fault is over, the pool is well; before ``after_seconds``, so is the operation.
+    state and keeps asking: once the fault is over, the pool is well; before ``after_seconds``, so is the operation.
     Pools on a reservation and those that begin without VMs are not hit. That the operation ends well is inferred; other
     sources: terraform-provider-google pull 10121 and no. 3304, read 2026-11-21.
     """
@@ -139,7 +139,7 @@ class StuckPool(Fault):
     name: Pattern = "*"
 
 
-class Preemption(Fault):
+class SpotPreemption(Fault):
     """Spot VMs of a training job of Vertex AI are taken away; ``name`` is the job's display name.
 
     A job that may restart its workers waits for VMs again, any other one fails. ``times`` says how often.
@@ -182,13 +182,13 @@ class ExpiredToken(RequestFault):
 
 
 class Scenario(Section):
-    """A whole scenario file. A name stands for one fault, whatever its section."""
+    """A whole scenario file. A name is that of one fault, whatever its section."""
 
     stockouts: dict[Name, Stockout] = Field(default_factory=dict)
     failed_operations: dict[Name, FailedOperation] = Field(default_factory=dict)
     slow_operations: dict[Name, SlowOperation] = Field(default_factory=dict)
     stuck_pools: dict[Name, StuckPool] = Field(default_factory=dict)
-    preemptions: dict[Name, Preemption] = Field(default_factory=dict)
+    preemptions: dict[Name, SpotPreemption] = Field(default_factory=dict)
     bursts: dict[Name, Burst] = Field(default_factory=dict)
     lost_responses: dict[Name, LostResponse] = Field(default_factory=dict)
     expired_tokens: dict[Name, ExpiredToken] = Field(default_factory=dict)

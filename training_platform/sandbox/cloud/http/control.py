@@ -14,7 +14,7 @@ from training_platform.sandbox.cloud.faults.active import NameTaken
 from training_platform.sandbox.cloud.faults.scenario import ScenarioError, parse_scenario
 from training_platform.sandbox.cloud.http.guard import read_bytes, read_json
 from training_platform.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.sandbox.cloud.state.cloud import Settings
+from training_platform.sandbox.cloud.state.cloud import CloudSettings
 from training_platform.sandbox.cloud.state.quota import finite
 
 
@@ -44,7 +44,7 @@ class _Control:
         """Read or replace the settings."""
         if request.method == "PUT":
             try:
-                self._cloud.settings = Settings.model_validate(await read_json(request) or {})
+                self._cloud.settings = CloudSettings.model_validate(await read_json(request) or {})
             except ValidationError as error:
                 return JSONResponse({"error": str(error)}, 400)
         return JSONResponse(self._cloud.settings.model_dump())

@@ -23,17 +23,17 @@ from training_platform.sandbox.cloud.requests.errors import (
     invalid,
 )
 from training_platform.sandbox.cloud.resources import lists
-from training_platform.sandbox.cloud.resources.model import Call, Kind, fill_in
+from training_platform.sandbox.cloud.resources.model import Call, ResourceKind, fill_in
 from training_platform.sandbox.cloud.state.cloud import Cloud
-from training_platform.sandbox.cloud.state.operations import Change, Style, Work
+from training_platform.sandbox.cloud.state.operations import StateChange, Style, Work
 from training_platform.sandbox.cloud.state.store import Record
 from training_platform.views.adapters import views_of_rest
 
-Action = Callable[[Cloud, Kind, Call], Json]
+Action = Callable[[Cloud, ResourceKind, Call], Json]
 _VERSIONS: Final = ("etag", "fingerprint", "labelFingerprint")
 
 
-def create(cloud: Cloud, kind: Kind, call: Call) -> Json:
+def create(cloud: Cloud, kind: ResourceKind, call: Call) -> Json:
     """Create a resource."""
     body = copy.deepcopy(call.body.get(kind.wrapper, {}) if kind.wrapper else call.body)
     id_ = call.parameters.get(kind.id_in) or call.body.get(kind.id_in) or body.get(kind.id_in)
@@ -56,18 +56,18 @@ def create(cloud: Cloud, kind: Kind, call: Call) -> Json:
     return _answer(cloud, kind, call, record, operation=("insert", "CREATE"), state=1)
 
 
-def get(cloud: Cloud, kind: Kind, call: Call) -> Json:
+def get(cloud: Cloud, kind: ResourceKind, call: Call) -> Json:
     """Read a resource."""
     return _shown(cloud, kind, cloud.existing(call.name))
 
 
-def list_all(cloud: Cloud, kind: Kind, call: Call) -> Json:
+def list_all(cloud: Cloud, kind: ResourceKind, call: Call) -> Json:
     """List a collection, a page at a time where the method has pages."""
     items = [_shown(cloud, kind, record) for record in cloud.store.children(call.name)]
     return lists.page(call, items, kind.schema)
 
 
-def patch(cloud: Cloud, kind: Kind, call: Call) -> Json:
+def patch(cloud: Cloud, kind: ResourceKind, call: Call) -> Json:
     """Change the fields that the mask names, or those that are sent where there is no mask."""
     mask = call.parameters.get("updateMask")
     if mask is None:
@@ -80,7 +80,7 @@ def patch(cloud: Cloud, kind: Kind, call: Call) -> Json:
     return change(cloud, kind, call, lambda old, new: apply_mask(old, new, paths))
 
 
-def update(cloud: Cloud, kind: Kind, call: Call) -> Json:
+def update(cloud: Cloud, kind: ResourceKind, call: Call) -> Json:
     """Replace the fields that a client may write; those that only the API writes stay."""
     if "updateMask" in call.parameters:
         return patch(cloud, kind, call)
@@ -88,7 +88,7 @@ def update(cloud: Cloud, kind: Kind, call: Call) -> Json:
     return change(cloud, kind, call, lambda old, new: {**{k: v for k, v in old.items() if k in read_only}, **new})
 
 
-def change(cloud: Cloud, kind: Kind, call: Call, compute: Callable[[Json, Json], Json]) -> Json:
+def change(cloud: Cloud, kind: ResourceKind, call: Call, compute: Callable[[Json, Json], Json]) -> Json:
     """Change a resource to the body that ``compute`` returns for its body and the request's."""
     old = cloud.existing(call.name)
     check_versions(old, call.body)
@@ -100,7 +100,7 @@ def change(cloud: Cloud, kind: Kind, call: Call, compute: Callable[[Json, Json],
     return _answer(cloud, kind, call, record, operation=(call.method.action, "UPDATE"), state=3)
 
 
-def delete(cloud: Cloud, kind: Kind, call: Call) -> Json:
+def delete(cloud: Cloud, kind: ResourceKind, call: Call) -> Json:
     """Delete a resource; its charges are free once the operation is done."""
     record = cloud.existing(call.name)
     check_versions(record, call.parameters)
@@ -115,21 +115,21 @@ def delete(cloud: Cloud, kind: Kind, call: Call) -> Json:
     if kind.states:
         record.body[kind.states[0]] = kind.states[4]
         cloud.store.put(record)
-    deletion = Change(target=record.name, delete=True)
+    deletion = StateChange(target=record.name, delete=True)
     return _start(cloud, kind, call, record, ("delete", "DELETE"), changes=[deletion], response={})
 
 
-def get_policy(cloud: Cloud, _kind: Kind, call: Call) -> Json:
+def get_policy(cloud: Cloud, _kind: ResourceKind, call: Call) -> Json:
     """Read a resource's policy."""
     return read_policy(cloud.existing(call.name))
 
 
-def set_policy(cloud: Cloud, _kind: Kind, call: Call) -> Json:
+def set_policy(cloud: Cloud, _kind: ResourceKind, call: Call) -> Json:
     """Replace a resource's policy."""
     return write_policy(cloud, cloud.existing(call.name), call.body.get("policy", {}))
 
 
-def answer_permissions(cloud: Cloud, _kind: Kind, call: Call) -> Json:
+def answer_permissions(cloud: Cloud, _kind: ResourceKind, call: Call) -> Json:
     """Answer that the caller has every permission that it asks about: the local cloud knows no callers."""
     cloud.existing(call.name)
     return {"permissions": call.body.get("permissions") or call.parameters.get("permissions") or []}
@@ -164,7 +164,7 @@ def etag(cloud: Cloud) -> str:
     return base64.b64encode(cloud.store.serial().to_bytes(8, "big")).decode()
 
 
-def _complete(cloud: Cloud, kind: Kind, call: Call, record: Record, old: Record | None) -> None:
+def _complete(cloud: Cloud, kind: ResourceKind, call: Call, record: Record, old: Record | None) -> None:
     """Fill in a resource, refuse what Google refuses, charge quota, and write it. Raises ApiError."""
     fill_in(record.body, f"{call.service}.{kind.collection}")
     kind.fill(cloud, call, record, old.body if old else {})
@@ -178,12 +178,14 @@ def _complete(cloud: Cloud, kind: Kind, call: Call, record: Record, old: Record 
     cloud.store.put(record)
 
 
-def _shown(cloud: Cloud, kind: Kind, record: Record) -> Json:
+def _shown(cloud: Cloud, kind: ResourceKind, record: Record) -> Json:
     """Return a resource as the API answers it."""
     return kind.show(cloud, record) if kind.show else record.body
 
 
-def _answer(cloud: Cloud, kind: Kind, call: Call, record: Record, *, operation: tuple[str, str], state: int) -> Json:
+def _answer(
+    cloud: Cloud, kind: ResourceKind, call: Call, record: Record, *, operation: tuple[str, str], state: int
+) -> Json:
     """Return the answer of a change: the resource, or the operation at whose end it is ready."""
     if kind.style is None:
         return _shown(cloud, kind, record)
@@ -191,7 +193,7 @@ def _answer(cloud: Cloud, kind: Kind, call: Call, record: Record, *, operation: 
     if kind.states:
         field, ready = kind.states[0], kind.states[2]
         record.body[field] = kind.states[state]
-        changes = [Change(target=record.name, fields={field: ready})]
+        changes = [StateChange(target=record.name, fields={field: ready})]
     schema = f"{call.definition.package}.{call.api.version}.{kind.schema}"
     return _start(cloud, kind, call, record, operation, changes=changes, schema=schema)
 
@@ -206,7 +208,9 @@ def start_operation(cloud: Cloud, call: Call, collection: str, **work: Any) -> J
     return cloud.operations.start(Work(style="longrunning", service=call.service, seconds=seconds, **fields))
 
 
-def _start(cloud: Cloud, kind: Kind, call: Call, record: Record, operation: tuple[str, str], **work: Any) -> Json:
+def _start(
+    cloud: Cloud, kind: ResourceKind, call: Call, record: Record, operation: tuple[str, str], **work: Any
+) -> Json:
     """Start an operation on a resource; ``operation`` is Compute Engine's name of it, and the first word of GKE's."""
     upper = "".join(f"_{letter}" if letter.isupper() else letter for letter in kind.collection).upper()
     describe = call.definition.metadata

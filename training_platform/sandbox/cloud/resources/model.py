@@ -73,7 +73,7 @@ def nothing(_cloud: Cloud, _call: Call, _record: Record, _old: Json | None = Non
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kind:
+class ResourceKind:
     """A kind of resource of a service, for the methods that all kinds have.
 
     ``collection`` is the last word of the document's collection, ``clusters``. ``schema`` is its body's, ``wrapper``
@@ -101,13 +101,13 @@ class Kind:
     etag: str = ""  # the field that changes with every write
 
 
-Metadata = Callable[[Cloud, Call, Kind, Record], Json]
+Metadata = Callable[[Cloud, Call, ResourceKind, Record], Json]
 
 
 def operation_metadata(message: str) -> Metadata:
     """Return the maker of the metadata of most services, a ``message`` in which ``{version}`` is the API's."""
 
-    def metadata(cloud: Cloud, call: Call, _kind: Kind, record: Record) -> Json:
+    def metadata(cloud: Cloud, call: Call, _kind: ResourceKind, record: Record) -> Json:
         return {
             "@type": f"type.googleapis.com/{message.format(version=call.api.version)}", "createTime": cloud.time(),
             "target": record.name.partition("/")[2], "verb": call.method.action, "apiVersion": call.api.version,
@@ -127,12 +127,12 @@ class Service:
     name: str
     package: str = ""
     metadata: Metadata | None = None
-    kinds: tuple[Kind, ...] = ()
+    kinds: tuple[ResourceKind, ...] = ()
     handlers: Mapping[str, Handler] = field(default_factory=dict)
     needs_enabling: bool = True
     settle: Callable[[Cloud], None] | None = None  # brings resources to the state that they have reached by now
 
-    def kind(self, collection: str) -> Kind | None:
+    def kind(self, collection: str) -> ResourceKind | None:
         """Return the kind of a collection, of which the last word counts."""
         last = collection.rpartition(".")[2]
         return next((kind for kind in self.kinds if kind.collection == last), None)

@@ -17,7 +17,7 @@ from training_platform.catalog.zones import zones_in
 from training_platform.sandbox.cloud.requests.errors import ApiError, in_use, not_found, required
 from training_platform.sandbox.cloud.resources import lists
 from training_platform.sandbox.cloud.resources.actions import check_versions, etag
-from training_platform.sandbox.cloud.resources.model import Call, Fill, Hook, Kind, Service, fill_in, nothing
+from training_platform.sandbox.cloud.resources.model import Call, Fill, Hook, ResourceKind, Service, fill_in, nothing
 from training_platform.sandbox.cloud.services.networking import disconnect
 from training_platform.sandbox.cloud.state.cloud import Cloud
 from training_platform.sandbox.cloud.state.operations import COMPUTE_LINK, Work
@@ -275,14 +275,14 @@ def _names(value: Any, path: str) -> bool:
     return isinstance(value, list) and any(_names(item, path) for item in value)
 
 
-def _kind(collection: str, schema: str, *fills: Fill, etag: str = "", clean_up: Hook = nothing) -> Kind:
+def _kind(collection: str, schema: str, *fills: Fill, etag: str = "", clean_up: Hook = nothing) -> ResourceKind:
     def fill(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
         if not old:
             _fill_new(cloud, call, record, schema)
         for fill_more in fills:
             fill_more(cloud, call, record, old)
 
-    return Kind(
+    return ResourceKind(
         collection=collection,
         schema=schema,
         style="compute",

@@ -20,7 +20,7 @@ from training_platform.sandbox.cloud.requests.errors import (
     required,
 )
 from training_platform.sandbox.cloud.resources.actions import start_operation
-from training_platform.sandbox.cloud.resources.model import Call, Kind, Service, operation_metadata
+from training_platform.sandbox.cloud.resources.model import Call, ResourceKind, Service, operation_metadata
 from training_platform.sandbox.cloud.state.cloud import Cloud
 from training_platform.sandbox.cloud.state.store import Record
 
@@ -111,16 +111,16 @@ FILESTORE: Final = Service(
     package="google.cloud.filestore",
     metadata=operation_metadata("google.cloud.common.OperationMetadata"),
     kinds=(
-        Kind(
+        ResourceKind(
             collection="instances", schema="Instance", style="longrunning", id_in="instanceId",
             states=("state", "CREATING", "READY", "REPAIRING", "DELETING"), fill=_fill_instance,
             protection="deletionProtectionEnabled", etag="etag",
         ),
-        Kind(
+        ResourceKind(
             collection="backups", schema="Backup", style="longrunning", id_in="backupId", states=_READY,
             fill=_fill_backup,
         ),
-        Kind(
+        ResourceKind(
             collection="snapshots", schema="Snapshot", style="longrunning", id_in="snapshotId", parent=True,
             states=_READY, fill=_check_snapshot,
         ),
@@ -172,7 +172,7 @@ LUSTRE: Final = Service(
     package="google.cloud.lustre",
     metadata=operation_metadata("google.cloud.lustre.{version}.OperationMetadata"),
     kinds=(
-        Kind(
+        ResourceKind(
             collection="instances", schema="Instance", style="longrunning", id_in="instanceId",
             states=("state", "CREATING", "ACTIVE", "UPDATING", "DELETING"), fill=_fill_lustre,
         ),
@@ -266,15 +266,15 @@ BACKUP_DR: Final = Service(
     package="google.cloud.backupdr",
     metadata=operation_metadata("google.cloud.backupdr.{version}.OperationMetadata"),
     kinds=(
-        Kind(
+        ResourceKind(
             collection="backupVaults", schema="BackupVault", style="longrunning", id_in="backupVaultId",
             states=_STATES, fill=_fill_vault, check_delete=_check_vault_empty,
         ),
-        Kind(
+        ResourceKind(
             collection="backupPlans", schema="BackupPlan", style="longrunning", id_in="backupPlanId", states=_STATES,
             fill=_fill_plan, check_delete=_check_plan_unused,
         ),
-        Kind(
+        ResourceKind(
             collection="backupPlanAssociations", schema="BackupPlanAssociation", style="longrunning",
             id_in="backupPlanAssociationId", states=_STATES, fill=_fill_association,
         ),

@@ -12,7 +12,7 @@ import yaml
 from training_platform.catalog.types import Json
 from training_platform.sandbox.cloud.requests.errors import ApiError, conflict, failed_precondition, not_found, required
 from training_platform.sandbox.cloud.resources.actions import etag, merge, refuse
-from training_platform.sandbox.cloud.resources.model import Call, Kind, Service
+from training_platform.sandbox.cloud.resources.model import Call, ResourceKind, Service
 from training_platform.sandbox.cloud.services.gke_defaults import (
     CHANNEL_VERSIONS,
     fill_cluster,
@@ -23,7 +23,7 @@ from training_platform.sandbox.cloud.services.gke_defaults import (
     resolve_version,
 )
 from training_platform.sandbox.cloud.state.cloud import Cloud
-from training_platform.sandbox.cloud.state.operations import CONTAINER_LINK, Change, Work
+from training_platform.sandbox.cloud.state.operations import CONTAINER_LINK, StateChange, Work
 from training_platform.sandbox.cloud.state.store import Record
 
 _NAME: Final = r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?"  # 40 characters at most
@@ -267,7 +267,7 @@ def _start(cloud: Cloud, record: Record, operation: str, *, grows: bool = False)
     work = Work(
         style="container", service="container", project=record.project, target=record.name, type=operation,
         seconds=cloud.settings.seconds("container.nodePools" if pool else "container.clusters.update"),
-        changes=[Change(target=record.name, fields={"status": "RUNNING"})], grows=grows,
+        changes=[StateChange(target=record.name, fields={"status": "RUNNING"})], grows=grows,
     )  # fmt: skip
     return cloud.operations.start(work)
 
@@ -289,12 +289,12 @@ def _get_server_config(_cloud: Cloud, _call: Call) -> Json:
 GKE: Final = Service(
     name="container",
     kinds=(
-        Kind(
+        ResourceKind(
             collection="clusters", schema="Cluster", style="container", wrapper="cluster", id_form=_NAME,
             states=_STATES, fill=_fill_cluster, after_create=_create_first_pools, check_delete=_check_cluster_free,
             clean_up=_remove_cluster_groups, show=_show_cluster, etag="etag",
         ),
-        Kind(
+        ResourceKind(
             collection="nodePools", schema="NodePool", style="container", wrapper="nodePool", parent=True,
             id_form=_NAME, states=_STATES, etag="etag", fill=_fill_pool,
             check_write=_check_cluster_free, check_delete=_check_cluster_free,

@@ -11,7 +11,7 @@ from typing import Final
 from training_platform.catalog.types import Json
 from training_platform.sandbox.cloud.requests.errors import ApiError, not_found
 from training_platform.sandbox.cloud.resources.actions import mask_paths, read_policy, write_policy
-from training_platform.sandbox.cloud.resources.model import Call, Kind, Service
+from training_platform.sandbox.cloud.resources.model import Call, ResourceKind, Service
 from training_platform.sandbox.cloud.state.cloud import Cloud
 from training_platform.sandbox.cloud.state.quota import number
 from training_platform.sandbox.cloud.state.store import Record
@@ -70,11 +70,11 @@ def _fill_role(_cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
 IAM: Final = Service(
     name="iam",
     kinds=(
-        Kind(
+        ResourceKind(
             collection="serviceAccounts", schema="ServiceAccount", wrapper="serviceAccount", id_in="accountId",
             id_form=r"[a-z](?:[-a-z0-9]{4,28}[a-z0-9])", fill=_fill_account, etag="etag",  # 6 to 30 characters
         ),
-        Kind(
+        ResourceKind(
             collection="roles", schema="Role", wrapper="role", id_in="roleId", id_form=r"[a-zA-Z0-9_.]{3,64}",
             fill=_fill_role, etag="etag",
         ),
@@ -121,5 +121,5 @@ def _fill_secret(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
 
 SECRET_MANAGER: Final = Service(
     name="secretmanager",
-    kinds=(Kind(collection="secrets", schema="Secret", id_in="secretId", fill=_fill_secret, etag="etag"),),
+    kinds=(ResourceKind(collection="secrets", schema="Secret", id_in="secretId", fill=_fill_secret, etag="etag"),),
 )

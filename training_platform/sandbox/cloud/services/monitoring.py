@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from training_platform.catalog.types import Json
 from training_platform.sandbox.cloud.requests.errors import ApiError, failed_precondition
-from training_platform.sandbox.cloud.resources.model import Call, Kind, Service
+from training_platform.sandbox.cloud.resources.model import Call, ResourceKind, Service
 from training_platform.sandbox.cloud.services.vertex_jobs import JOB_KINDS, PIPELINES
 from training_platform.sandbox.cloud.state.cloud import Cloud
 from training_platform.sandbox.cloud.state.store import Record
@@ -70,12 +70,12 @@ def _check_dashboard(_cloud: Cloud, _call: Call, record: Record, _old: Json) -> 
 MONITORING: Final = Service(
     name="monitoring",
     kinds=(
-        Kind(
+        ResourceKind(
             collection="notificationChannels", schema="NotificationChannel", id_in="", fill=_fill_channel,
             check_delete=_check_channel_unused,
         ),
-        Kind(collection="alertPolicies", schema="AlertPolicy", id_in="", fill=_fill_alert_policy),
-        Kind(collection="dashboards", schema="Dashboard", id_in="", fill=_check_dashboard, etag="etag"),
+        ResourceKind(collection="alertPolicies", schema="AlertPolicy", id_in="", fill=_fill_alert_policy),
+        ResourceKind(collection="dashboards", schema="Dashboard", id_in="", fill=_check_dashboard, etag="etag"),
     ),
 )  # fmt: skip
 

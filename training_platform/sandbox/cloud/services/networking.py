@@ -12,7 +12,7 @@ from training_platform.catalog.types import Json
 from training_platform.sandbox.cloud.requests.errors import ApiError, already_exists, not_found, required
 from training_platform.sandbox.cloud.resources import lists
 from training_platform.sandbox.cloud.resources.actions import change, merge, start_operation
-from training_platform.sandbox.cloud.resources.model import Call, Kind, Service
+from training_platform.sandbox.cloud.resources.model import Call, ResourceKind, Service
 from training_platform.sandbox.cloud.state.cloud import Cloud
 from training_platform.sandbox.cloud.state.store import Record
 
@@ -92,7 +92,7 @@ def _list_records(cloud: Cloud, call: Call) -> Json:
     return lists.page(call, [body for body in bodies if wanted.items() <= body.items()], "ResourceRecordSet")
 
 
-_ZONES: Final = Kind(
+_ZONES: Final = ResourceKind(
     collection="managedZones",
     schema="ManagedZone",
     fill=_fill_zone,

@@ -25,7 +25,7 @@ from training_platform.sandbox.cloud.requests.errors import (
 )
 from training_platform.sandbox.cloud.resources import lists
 from training_platform.sandbox.cloud.resources.actions import etag, read_policy, start_operation, write_policy
-from training_platform.sandbox.cloud.resources.model import Call, Kind, Service, fill_in
+from training_platform.sandbox.cloud.resources.model import Call, ResourceKind, Service, fill_in
 from training_platform.sandbox.cloud.state.cloud import Cloud
 from training_platform.sandbox.cloud.state.quota import number
 from training_platform.sandbox.cloud.state.store import Record
@@ -191,7 +191,7 @@ def _fill_budget(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
 
 BILLING_BUDGETS: Final = Service(
     name="billingbudgets",
-    kinds=(Kind(collection="budgets", schema="Budget", id_in="", fill=_fill_budget, etag="etag"),),
+    kinds=(ResourceKind(collection="budgets", schema="Budget", id_in="", fill=_fill_budget, etag="etag"),),
 )
 
 # Cloud Quotas

@@ -7,7 +7,7 @@ from typing import Final
 from training_platform.catalog.types import Json
 from training_platform.sandbox.cloud.requests.errors import ApiError
 from training_platform.sandbox.cloud.resources.actions import ACTIONS, read_policy, write_policy
-from training_platform.sandbox.cloud.resources.model import Call, Kind, Service
+from training_platform.sandbox.cloud.resources.model import Call, ResourceKind, Service
 from training_platform.sandbox.cloud.state.cloud import Cloud
 from training_platform.sandbox.cloud.state.quota import number
 from training_platform.sandbox.cloud.state.store import Record
@@ -95,7 +95,7 @@ def _get_service_account(_cloud: Cloud, call: Call) -> Json:
 
 STORAGE: Final = Service(
     name="storage",
-    kinds=(Kind(collection="buckets", schema="Bucket", id_form=_NAME, fill=_fill_bucket, etag="etag"),),
+    kinds=(ResourceKind(collection="buckets", schema="Bucket", id_form=_NAME, fill=_fill_bucket, etag="etag"),),
     handlers={
         "buckets.list": _list_buckets,
         "buckets.patch": _write_on_conditions,
@@ -131,7 +131,7 @@ def _fill_repository(cloud: Cloud, call: Call, record: Record, old: Json) -> Non
     body["updateTime"] = cloud.time()
 
 
-def _metadata(_cloud: Cloud, call: Call, _kind: Kind, _record: Record) -> Json:
+def _metadata(_cloud: Cloud, call: Call, _kind: ResourceKind, _record: Record) -> Json:
     return {"@type": f"type.googleapis.com/google.devtools.artifactregistry.{call.api.version}.OperationMetadata"}
 
 
@@ -140,7 +140,7 @@ ARTIFACT_REGISTRY: Final = Service(
     package="google.devtools.artifactregistry",
     metadata=_metadata,
     kinds=(
-        Kind(
+        ResourceKind(
             collection="repositories", schema="Repository", style="longrunning", id_in="repositoryId",
             fill=_fill_repository,
         ),

@@ -7,11 +7,11 @@ from typing import Final
 from training_platform.catalog.types import Json
 from training_platform.sandbox.cloud.requests.errors import ApiError, failed_precondition, not_found, required
 from training_platform.sandbox.cloud.resources.actions import patch, start_operation
-from training_platform.sandbox.cloud.resources.model import Call, Kind, Service, operation_metadata
+from training_platform.sandbox.cloud.resources.model import Call, ResourceKind, Service, operation_metadata
 from training_platform.sandbox.cloud.services import vertex_jobs
 from training_platform.sandbox.cloud.services.vertex_jobs import name_and_date
 from training_platform.sandbox.cloud.state.cloud import Cloud
-from training_platform.sandbox.cloud.state.operations import Change
+from training_platform.sandbox.cloud.state.operations import StateChange
 from training_platform.sandbox.cloud.state.store import Record
 
 # Persistent resources
@@ -62,7 +62,7 @@ def _reboot(cloud: Cloud, call: Call) -> Json:
     package = f"google.cloud.aiplatform.{call.api.version}"
     return start_operation(
         cloud, call, "persistentResources", schema=f"{package}.PersistentResource",
-        changes=[Change(target=record.name, fields={"state": "RUNNING"})],
+        changes=[StateChange(target=record.name, fields={"state": "RUNNING"})],
         metadata=_dated(cloud, f"{package}.RebootPersistentResourceOperationMetadata"),
     )  # fmt: skip
 
@@ -78,7 +78,7 @@ def _fill_tensorboard(cloud: Cloud, _call: Call, record: Record, old: Json) -> N
         record.body["blobStoragePathPrefix"] = f"cloud-ai-platform-{record.id[-8:]}"
 
 
-def _metadata(cloud: Cloud, call: Call, kind: Kind, _record: Record) -> Json:
+def _metadata(cloud: Cloud, call: Call, kind: ResourceKind, _record: Record) -> Json:
     verb = {"create": "Create", "patch": "Update", "update": "Update"}.get(call.method.action)
     name = f"{verb}{kind.schema}OperationMetadata" if verb else "DeleteOperationMetadata"
     return _dated(cloud, f"google.cloud.aiplatform.{call.api.version}.{name}")
@@ -89,7 +89,7 @@ def _dated(cloud: Cloud, message: str) -> Json:
     return {"@type": f"type.googleapis.com/{message}", "genericMetadata": {"createTime": now, "updateTime": now}}
 
 
-_PERSISTENT_RESOURCES: Final = Kind(
+_PERSISTENT_RESOURCES: Final = ResourceKind(
     collection="persistentResources", schema="PersistentResource", style="longrunning", id_in="persistentResourceId",
     states=("state", "PROVISIONING", "RUNNING", "UPDATING", "STOPPING"), fill=_fill_persistent_resource,
 )  # fmt: skip
@@ -99,11 +99,11 @@ VERTEX: Final = Service(
     metadata=_metadata,
     kinds=(
         _PERSISTENT_RESOURCES,
-        Kind(
+        ResourceKind(
             collection="tensorboards", schema="Tensorboard", style="longrunning", id_in="", fill=_fill_tensorboard,
             etag="etag",
         ),
-        Kind(
+        ResourceKind(
             collection="metadataStores", schema="MetadataStore", style="longrunning", id_in="metadataStoreId",
             id_form=r"[a-z_][a-z0-9_]{0,59}", fill=lambda cloud, _, record, old: name_and_date(cloud, record, old),
         ),
@@ -168,13 +168,13 @@ def _write_instance(cloud: Cloud, call: Call, record: Record, fields: Json) -> J
     cloud.store.put(record)
     return start_operation(
         cloud, call, "instances", schema="google.cloud.notebooks.v2.Instance",
-        changes=[Change(target=record.name, fields=fields)],
+        changes=[StateChange(target=record.name, fields=fields)],
         metadata=_WORKBENCH_METADATA(cloud, call, _INSTANCES, record),
     )  # fmt: skip
 
 
 _WORKBENCH_METADATA: Final = operation_metadata("google.cloud.notebooks.{version}.OperationMetadata")
-_INSTANCES: Final = Kind(
+_INSTANCES: Final = ResourceKind(
     collection="instances", schema="Instance", style="longrunning", id_in="instanceId",
     states=("state", "PROVISIONING", "ACTIVE", "ACTIVE", "DELETED"), fill=_fill_instance,
     protection="enableDeletionProtection",

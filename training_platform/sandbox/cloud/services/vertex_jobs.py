@@ -30,7 +30,7 @@ from training_platform.quota.keys import QuotaKey
 from training_platform.sandbox.cloud.requests.discovery import Api
 from training_platform.sandbox.cloud.requests.errors import ApiError, failed_precondition, not_found, required
 from training_platform.sandbox.cloud.requests.validation import read_body
-from training_platform.sandbox.cloud.resources.model import Call, Handler, Kind
+from training_platform.sandbox.cloud.resources.model import Call, Handler, ResourceKind
 from training_platform.sandbox.cloud.state.cloud import Cloud
 from training_platform.sandbox.cloud.state.operations import TrainingJob, stamp
 from training_platform.sandbox.cloud.state.quota import charges_of, number
@@ -201,7 +201,7 @@ def _check_ended(_cloud: Cloud, call: Call, record: Record) -> None:
 
 
 KINDS: Final = tuple(
-    Kind(collection=collection, schema=schema, style="longrunning", id_in="", check_delete=_check_ended)
+    ResourceKind(collection=collection, schema=schema, style="longrunning", id_in="", check_delete=_check_ended)
     for collection, schema in JOB_KINDS.items()
 )
 HANDLERS: Final[Mapping[str, Handler]] = {

@@ -22,7 +22,7 @@ REAL_DURATIONS = {
 """Roughly how long Google takes, in seconds (inferred)."""
 
 
-class Settings(BaseModel):
+class CloudSettings(BaseModel):
     """What a person can set while the server runs.
 
     Durations are seconds by kind, ``<service>.<collection>``, or ``*`` for every other kind. ``node_quota`` says which
@@ -30,7 +30,8 @@ class Settings(BaseModel):
     shows on the first day what would fail on the busiest.
     """
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    # The title is the name in the error that a client of the server gets.
+    model_config = ConfigDict(title="Settings", extra="forbid", strict=True, frozen=True)
 
     durations: dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = Field(default_factory=dict)
     node_quota: NodeQuota = "current"
@@ -45,7 +46,7 @@ class Cloud:
     """The state of the local cloud. Not safe for threads: one request at a time."""
 
     def __init__(
-        self, projects: Projects, store: Store, clock: Clock, settings: Settings, interference: Interference
+        self, projects: Projects, store: Store, clock: Clock, settings: CloudSettings, interference: Interference
     ) -> None:
         self.projects = projects
         self.store = store

@@ -33,7 +33,7 @@ Style = Literal["compute", "container", "longrunning"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Change:
+class StateChange:
     """A change at the end of an operation: ``fields`` are merged into ``target``, or it is deleted."""
 
     target: str
@@ -56,7 +56,7 @@ class Work:
     target: str
     type: str
     seconds: float
-    changes: Sequence[Change] = ()
+    changes: Sequence[StateChange] = ()
     response: Json | None = None
     schema: str = ""
     metadata: Json = field(default_factory=dict)

@@ -69,7 +69,7 @@ class Store:
         yield from [record for key, record in self._records.items() if key.startswith(prefix)]
 
     def children(self, collection: str) -> list[Record]:
-        """Return the resources directly in a collection, in order of name; ``-`` stands for any one part of it."""
+        """Return the resources directly in a collection, in order of name; ``-`` matches any one part of it."""
         if "/-/" in f"{collection}/":
             parts = collection.split("/")
             records = [record for record in self._records.values() if _fits(parts, record.name.split("/")[:-1])]
